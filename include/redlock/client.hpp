@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// A Client: one set of nodes, the connections to them and the loop thread that drives everything.
+// Start here: make one Client per program, then a RedLock per name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <redlock/error.hpp>
+#include <redlock/export.hpp>
+#include <redlock/lease.hpp>
+#include <redlock/lock.hpp>
+#include <redlock/operation.hpp>
+#include <redlock/options.hpp>
+
+namespace redlock {
+
+/// The requests of the primitive below.
+struct AcquireRequest {
+  std::string name;
+  AcquireOptions options;
+};
+struct AttachRequest {
+  Grant grant;
+  AcquireOptions options;
+};
+struct ReleaseRequest {
+  Grant grant;
+};
+
+/// Thread-safe: any member may be called from any thread at any time, except that the destructor
+/// must not run beside other members. One per program is enough: all threads and all names share
+/// its connections (one per node), and calls made together travel together.
+class REDLOCK_EXPORT Client {
+ public:
+  /// Checks the options, starts the loop thread and begins to connect, without waiting for any
+  /// node. Fails with `invalid_argument` and a sentence that says what to change.
+  static Result<Client> create(ClientOptions options);
+
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  /// Ends every operation under way with `closed` (each callback is called), releases what its
+  /// leases hold, waits at most one node timeout for the releases to be confirmed, and stops the
+  /// loop. Leases and locks that outlive the client answer `closed`.
+  ~Client();
+
+  /// The same as RedLock(*this, name).
+  [[nodiscard]] RedLock lock(std::string name) const;
+
+  /// The primitive. `callback` is called exactly once; see Callback for where.
+  void submit(AcquireRequest request, Callback<Lease> callback) const;
+  void submit(AttachRequest request, Callback<Lease> callback) const;
+  void submit(ReleaseRequest request, Callback<Released> callback) const;
+
+  /// The options in force.
+  [[nodiscard]] const ClientOptions& options() const noexcept;
+
+  class Impl;
+  /// For the library's own parts.
+  [[nodiscard]] const std::shared_ptr<Impl>& impl() const noexcept;
+
+ private:
+  explicit Client(std::shared_ptr<Impl> impl) noexcept;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace redlock

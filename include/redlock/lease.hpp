@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// A lease: the lock, held from now until valid_until() and, if it is renewed, for as long as
+// renewals succeed. Its destructor gives the lock back.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include <redlock/clock.hpp>
+#include <redlock/error.hpp>
+#include <redlock/export.hpp>
+#include <redlock/observer.hpp>
+#include <redlock/operation.hpp>
+
+namespace redlock {
+
+/// What release found.
+enum class Released {
+  released,      ///< a quorum of nodes had it for this owner and deleted it
+  already_gone,  ///< too few nodes still had it: it had expired, was taken or was deleted
+  unknown,       ///< too few nodes answered; what is left ends with the lease at the latest
+};
+
+[[nodiscard]] REDLOCK_EXPORT const char* to_string(Released released) noexcept;
+
+/// What names a grant outside this process: enough to extend or release it from another one.
+struct Grant {
+  std::string name;
+  std::string owner;        ///< 32 hexadecimal digits, unique for every attempt
+  std::uint64_t token = 0;  ///< the fencing token; 0 if it is not known
+};
+
+/// Move-only; an empty lease (default-constructed, moved from, released, detached) holds nothing.
+/// Members may be called from any thread, but not two at once on one object except the observers
+/// (const members).
+class REDLOCK_EXPORT Lease {
+ public:
+  Lease() noexcept;
+  Lease(Lease&&) noexcept;
+  /// Releases what this lease held before.
+  Lease& operator=(Lease&&) noexcept;
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  /// Releases without waiting: the messages are sent by the client's loop.
+  ~Lease();
+
+  /// False for an empty lease. True does not mean that the lock is still ours: see valid().
+  [[nodiscard]] explicit operator bool() const noexcept;
+
+  [[nodiscard]] const std::string& name() const noexcept;
+  [[nodiscard]] const std::string& owner() const noexcept;
+  /// The fencing token: larger than every token returned for this name before this acquisition
+  /// began. Hand it to the resource, which must refuse a smaller one than it has seen.
+  [[nodiscard]] std::uint64_t token() const noexcept;
+
+  /// Whether the lock is still ours by the local clock, read at the call. The answer may be old
+  /// by the time it is used (a pause comes between any two instructions): only the resource,
+  /// comparing tokens, can exclude a late holder.
+  [[nodiscard]] bool valid() const noexcept;
+  /// What is left of the validity, read at the call; zero if the lease is over or lost.
+  [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
+  /// The end of the validity as last confirmed by a quorum.
+  [[nodiscard]] BootClock::time_point valid_until() const noexcept;
+
+  /// Requested while the lock is still ours but can no longer be trusted to stay so: a tenth of
+  /// the lease before valid_until, whatever the network does. Not requested by a release.
+  [[nodiscard]] std::stop_token lost() const noexcept;
+  /// Why lost() was requested; nothing before that.
+  [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
+
+  /// Gives the lock back and waits until a quorum of nodes confirmed (at most the node timeout).
+  /// Every node is told, and told again for up to one lease if it cannot be reached now. The
+  /// lease is empty afterwards in every case.
+  Result<Released> release();
+  void release(Callback<Released> callback);
+  [[nodiscard]] std::future<Result<Released>> release_future();
+  Operation<Released> co_release();
+
+  /// Confirms the lock on a quorum of nodes and makes it last `lease` from now (never shorter than
+  /// it does already). Fails with `lost` if it is no longer ours, `no_quorum` if that is not known;
+  /// a failure releases nothing and leaves the validity as it was.
+  Result<BootClock::time_point> extend(std::chrono::milliseconds lease);
+  void extend(std::chrono::milliseconds lease, Callback<BootClock::time_point> callback);
+  [[nodiscard]] std::future<Result<BootClock::time_point>> extend_future(
+      std::chrono::milliseconds lease);
+  Operation<BootClock::time_point> co_extend(std::chrono::milliseconds lease);
+
+  /// Lets go without releasing: no more renewal, no release by the destructor. The lock stays taken
+  /// until it expires or somebody with this grant extends or releases it (RedLock::attach).
+  Grant detach();
+
+  struct State;
+  /// Made by the library.
+  explicit Lease(std::shared_ptr<State> state) noexcept;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace redlock

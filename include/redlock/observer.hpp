@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What a program can listen to: nodes that come and go, attempts, renewals, losses. For logs and
+// metrics; nothing depends on anybody listening.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <redlock/error.hpp>
+#include <redlock/export.hpp>
+
+namespace redlock {
+
+/// Why a lease can no longer be trusted.
+enum class LossReason : std::uint8_t {
+  expired,            ///< its validity is ending and it was not to be renewed
+  taken,              ///< too few nodes still have it for this owner
+  nodes_unavailable,  ///< too few nodes confirmed a renewal in time
+};
+
+[[nodiscard]] REDLOCK_EXPORT const char* to_string(LossReason reason) noexcept;
+
+/// Override what is of interest. Every call comes from the client's loop thread, so an override
+/// must return soon and must not wait for any operation of the same client. An exception that
+/// leaves an override ends the program.
+class REDLOCK_EXPORT Observer {
+ public:
+  virtual ~Observer();
+
+  /// The node answers and may vote. `warning` says what is unsafe about it, empty if nothing.
+  virtual void on_node_up(std::string_view node, std::string_view warning);
+  /// The node cannot vote until the next on_node_up.
+  virtual void on_node_down(std::string_view node, Cause cause, std::string_view detail);
+  /// One attempt was decided; `code` is null for a grant. `elapsed` from its first send.
+  virtual void on_attempt(std::string_view name, const Errc* code,
+                          const std::vector<NodeVote>& votes, std::chrono::nanoseconds elapsed);
+  /// A renewal was confirmed by a quorum, or (ok false) was not within the node timeout.
+  virtual void on_renewal(std::string_view name, bool ok, std::chrono::nanoseconds remaining);
+  /// Lease::lost() of this lease was requested.
+  virtual void on_lost(std::string_view name, std::uint64_t token, LossReason reason);
+  /// An unlock() without a result to return could not confirm the release.
+  virtual void on_release_failed(std::string_view name, const Error& error);
+};
+
+}  // namespace redlock

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// Everything that can be set, with its default: once for a Client, and per call for an acquisition.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <redlock/clock.hpp>
+
+namespace redlock {
+
+class Observer;
+
+/// Where tokens start. With `clock` a new token is at least the nodes' median time in microseconds
+/// (as the client estimates it), which keeps tokens rising even over nodes that lost their data and
+/// settles nearly every grant in one round trip. With `none` tokens are small numbers from 1.
+enum class FenceFloor { clock, none };
+
+/// A duration that never ends, for AcquireOptions::wait.
+inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
+
+/// How a Client finds its nodes and how it behaves unless a call says otherwise.
+struct ClientOptions {
+  /// The independent Redis masters, all of them, in any order:
+  /// `redis://[user:pass@]host[:port][/db]` or `unix:///path?db=N`. A quorum is a majority of this
+  /// list, reachable or not, so every program must be given the same list.
+  std::vector<std::string> nodes;
+
+  /// How long a node keeps a grant that nobody renews.
+  std::chrono::milliseconds lease{30'000};
+  /// No lease may be longer. Kept in each node's marker: all clients of a set must agree on it.
+  std::chrono::milliseconds max_lease{60'000};
+  /// Part of the lease set aside for clocks that run at different speeds, client's and node's
+  /// together; 2 ms are added. 0.01 as in the Redlock description (redis.io, "Distributed Locks").
+  double drift_factor = 0.01;
+  /// How long one node may take to answer before its vote is counted as unavailable.
+  std::chrono::milliseconds node_timeout{250};
+  /// A grant with no more than this validity left is given back as too_late.
+  std::chrono::milliseconds min_validity{0};
+
+  /// The random pause before another attempt: between the two at first, doubling up to the cap.
+  std::chrono::milliseconds retry_min{50};
+  std::chrono::milliseconds retry_max{150};
+  std::chrono::milliseconds retry_cap{500};
+
+  /// Bounds of one connection: resolving the name; connecting and the whole handshake.
+  std::chrono::milliseconds resolve_timeout{2'000};
+  std::chrono::milliseconds connect_timeout{1'000};
+
+  FenceFloor fence_floor = FenceFloor::clock;
+
+  /// Shown by CLIENT LIST on each node.
+  std::string client_name = "redlock";
+
+  /// Hears what happens (see observer.hpp). May be null.
+  std::shared_ptr<Observer> observer;
+};
+
+/// Whether the watchdog renews a lease until it is released.
+enum class Renewal {
+  when_no_lease_given,  ///< renew a lease of default length; let an explicit one end by itself
+  always,
+  never,
+};
+
+/// One acquisition. The defaults try once and hold, renewed, until released.
+struct AcquireOptions {
+  /// The length of the lease; none means the client's default.
+  std::optional<std::chrono::milliseconds> lease;
+  Renewal renewal = Renewal::when_no_lease_given;
+  /// How long to keep trying while others hold the lock. Zero: one attempt. `forever`: no end.
+  std::chrono::milliseconds wait{0};
+  /// The call ends by this moment, whatever else it is told.
+  std::optional<BootClock::time_point> deadline;
+  /// In place of the client's min_validity.
+  std::optional<std::chrono::milliseconds> min_validity;
+  /// The watchdog stops renewing this long after the grant: a bound on a holder that hangs.
+  std::optional<std::chrono::milliseconds> max_hold;
+  /// Requesting it ends the call with `cancelled`.
+  std::stop_token stop;
+};
+
+}  // namespace redlock

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// Includes everything a program needs. Read client.hpp first, then lock.hpp and lease.hpp.
+#pragma once
+
+#include <redlock/client.hpp>
+#include <redlock/clock.hpp>
+#include <redlock/error.hpp>
+#include <redlock/lease.hpp>
+#include <redlock/lock.hpp>
+#include <redlock/observer.hpp>
+#include <redlock/operation.hpp>
+#include <redlock/options.hpp>
