@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// The engine decides everything that one client does: which messages go to which node, when an
+// attempt has won or lost, when a lease is renewed, healed, lost, what is owed to a node. It is a
+// pure state machine: inputs are the methods below, each with the time at which it is called;
+// outputs are plain values taken with take_outputs() after each input. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include <redlock/error.hpp>
+#include <redlock/lease.hpp>
+#include <redlock/observer.hpp>
+
+#include "engine/messages.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+struct Config {
+  std::uint32_t nodes = 0;
+  double drift_factor = 0.01;
+  Duration node_timeout = std::chrono::milliseconds(250);
+  Duration retry_min = std::chrono::milliseconds(50);
+  Duration retry_max = std::chrono::milliseconds(150);
+  Duration retry_cap = std::chrono::milliseconds(500);
+  bool clock_floor = true;
+};
+
+/// One acquisition. `wait_until` ends the retries; `deadline` ends the call whatever it does.
+struct AcquireRequest {
+  Name name;
+  std::chrono::milliseconds lease{};
+  Duration min_validity{};
+  bool renew = false;
+  std::optional<Duration> max_hold;
+  Duration wait{};  ///< zero: one attempt; Duration::max(): no end
+  Instant deadline = never;
+};
+
+struct AttachRequest {
+  Name name;
+  OwnerId owner;
+  Token token = 0;
+  std::chrono::milliseconds lease{};
+  bool renew = false;
+  std::optional<Duration> max_hold;
+};
+
+/// One node's part in a decision, before it has a name.
+struct Ballot {
+  Vote vote = Vote::pending;
+  Cause cause = Cause::none;
+  std::string detail;
+};
+
+// Outputs.
+
+struct Send {
+  NodeIndex node = 0;
+  Tag tag;
+  Command command;
+  Form form = Form::digest;
+};
+
+struct AcquireSucceeded {
+  GrantId grant = 0;
+  OwnerId owner;
+  Token token = 0;
+  Instant valid_until{};
+};
+struct ReleaseDone {
+  Released outcome{};
+};
+struct ExtendSucceeded {
+  Instant valid_until{};
+};
+struct Failed {
+  Errc code{};
+  std::string detail;  ///< what happened, for the message; may be empty
+  std::vector<Ballot> ballots;
+};
+
+/// A request has ended. Exactly one for every request.
+struct Finish {
+  RequestId request = 0;
+  std::variant<AcquireSucceeded, ReleaseDone, ExtendSucceeded, Failed> result;
+};
+/// A lease's validity was confirmed anew (or, after a node took back its vote, shortened).
+struct ValidityChanged {
+  GrantId grant = 0;
+  Instant valid_until{};
+};
+/// Nothing more will be confirmed for this lease. At most once for a lease, never after its
+/// release.
+struct LeaseLost {
+  GrantId grant = 0;
+  LossReason reason{};
+};
+/// For observers only.
+struct AttemptDecided {
+  Name name;
+  std::optional<Errc> failure;
+  std::vector<Ballot> ballots;
+  Duration elapsed{};
+};
+struct RenewalDecided {
+  GrantId grant = 0;
+  bool ok = false;
+  Instant valid_until{};
+};
+
+using Output =
+    std::variant<Send, Finish, ValidityChanged, LeaseLost, AttemptDecided, RenewalDecided>;
+
+class Engine {
+ public:
+  Engine(const Config& config, RandomSource& random);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Requests. Their arguments have been checked by the caller.
+  void acquire(Instant now, RequestId request, AcquireRequest what);
+  void attach(Instant now, RequestId request, AttachRequest what);
+  /// Ends an acquire or attach with this code (cancelled, closed) unless it has ended already.
+  void cancel(Instant now, RequestId request, Errc why);
+  /// Confirm and lengthen a lease of ours.
+  void extend(Instant now, RequestId request, GrantId grant, std::chrono::milliseconds lease);
+  /// Release a lease of ours; request 0 asks for no Finish.
+  void release(Instant now, RequestId request, GrantId grant);
+  /// Release somebody's grant by its name and owner.
+  void release(Instant now, RequestId request, Name name, OwnerId owner);
+  /// Forget a lease without releasing it.
+  void detach(Instant now, GrantId grant);
+
+  // What comes back from the nodes. Exactly one on_reply for every Send.
+  void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
+  /// A new connection is ready; nothing sent on an older one can be executed any more.
+  void on_node_up(Instant now, NodeIndex node);
+  /// The node's TIME, read at `now` on this client's clock, in microseconds since 1970.
+  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us);
+
+  /// When on_deadline must be called again, at the latest; `never` if there is nothing to wait for.
+  [[nodiscard]] Instant deadline() const;
+  void on_deadline(Instant now);
+
+  /// What is to be done, in this order. Swapped with the caller's vector, which must be empty.
+  void take_outputs(std::vector<Output>& out);
+
+  /// How many releases are still owed to nodes (for a shutdown that waits for them).
+  [[nodiscard]] std::size_t releases_owed() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace redlock::engine

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// What the engine says to a node and what a node can answer. The driver turns a Command into one
+// script call and one answer (or one failure) into a Reply; it decides nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include <redlock/error.hpp>
+
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+/// Take the lock for this owner unless somebody else has it; a new grant's token is at least floor.
+struct AcquireCommand {
+  Name name;
+  OwnerId owner;
+  std::chrono::milliseconds lease{};
+  Token floor = 0;
+};
+
+/// If the lock is still this owner's: set the absolute count, raise the fence to the token, make
+/// the lease last this long from now if it would end earlier.
+struct HoldCommand {
+  Name name;
+  OwnerId owner;
+  std::chrono::milliseconds lease{};
+  std::uint32_t count = 1;
+  Token token = 0;
+};
+
+/// Delete the lock if it is this owner's.
+struct ReleaseCommand {
+  Name name;
+  OwnerId owner;
+};
+
+using Command = std::variant<AcquireCommand, HoldCommand, ReleaseCommand>;
+
+/// Comes back with the reply, so that nobody has to remember what was asked. The driver adds the
+/// node, which it knows.
+struct Tag {
+  enum class Kind : std::uint8_t { acquire, heal, settle, hold, release };
+  GrantId grant = 0;
+  Instant sent{};
+  std::uint32_t round = 0;
+  Kind kind = Kind::acquire;
+};
+
+/// How a script is sent: by its digest, or in full after NOSCRIPT.
+enum class Form : std::uint8_t { digest, source };
+
+// Replies to acquire.
+struct Granted {
+  Token token = 0;  ///< the new token, or the fence if it was this owner's already
+};
+struct Refused {
+  std::optional<std::chrono::milliseconds> free_in;  ///< PTTL; none if it never expires by itself
+  bool foreign_type = false;  ///< a key of another type stands where the lock would be
+};
+// Replies to hold.
+struct Held {
+  Token fence = 0;
+};
+struct Free {};
+struct Taken {
+  bool foreign_type = false;
+};
+// Replies to release.
+struct ReleasedHere {};
+struct NotHeld {};
+// Replies to anything.
+struct NoScript {};
+
+/// Whether the node may have seen the command that got no proper answer.
+enum class Delivery : std::uint8_t {
+  not_sent,  ///< not one byte of it left this process
+  unknown,   ///< it may have been executed, or may be executed later on that connection
+  refused,   ///< the node answered with an error and changed nothing
+};
+
+struct Unavailable {
+  Cause cause = Cause::none;
+  Delivery delivery = Delivery::unknown;
+  std::string detail;
+};
+
+using Reply =
+    std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, NoScript, Unavailable>;
+
+}  // namespace redlock::engine

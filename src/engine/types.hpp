@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Names of the small values that everything in the engine speaks of. Nothing here reads a clock:
+// an Instant always comes in from outside.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <redlock/clock.hpp>
+
+namespace redlock::engine {
+
+using Instant = BootClock::time_point;
+using Duration = BootClock::duration;
+inline constexpr Instant never = Instant::max();
+
+/// A node by its place in the client's list.
+using NodeIndex = std::uint32_t;
+
+using Token = std::uint64_t;
+/// Tokens end here: Redis scripts count in doubles, which are exact below 2^53.
+inline constexpr Token token_limit = Token{1} << 53;
+
+/// What a caller asked for; chosen by the caller, never 0 and never used again.
+using RequestId = std::uint64_t;
+/// One attempt and, if it is granted, its lease; chosen by the engine, never used again.
+using GrantId = std::uint64_t;
+
+/// 128 random bits, new for every attempt.
+struct OwnerId {
+  std::array<std::uint64_t, 2> bits{};
+  friend bool operator==(const OwnerId&, const OwnerId&) = default;
+};
+
+/// 32 lower-case hexadecimal digits: the hash field on a node.
+[[nodiscard]] std::string to_hex(const OwnerId& owner);
+
+/// Names are shared by every message of a grant.
+using Name = std::shared_ptr<const std::string>;
+
+/// Where the engine gets its random numbers; the driver's is the kernel's, the simulator's its
+/// seed.
+class RandomSource {
+ public:
+  virtual ~RandomSource() = default;
+  virtual std::uint64_t next() = 0;
+};
+
+}  // namespace redlock::engine

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// The core performs what the engine decides: it owns the libuv loop and its thread, one link per
+// node, the timer, and the mailbox through which other threads reach the loop. Everything above it
+// speaks to it through this header, which names no type of libuv or hiredis.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <variant>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "io/node_address.hpp"
+
+namespace redlock::io {
+
+/// Work for the loop thread, linked into the mailbox itself: posting allocates nothing, so a
+/// blocking caller can keep its task on its own stack. run() is called once, on the loop thread;
+/// the task may destroy itself there.
+class Task {
+ public:
+  virtual void run() = 0;
+
+ protected:
+  ~Task() = default;
+
+ private:
+  friend class Mailbox;
+  Task* next_ = nullptr;
+};
+
+/// A RESP value, as far as questions to a node need it.
+struct Value {
+  struct Nil {};
+  struct ErrorText {
+    std::string text;
+  };
+  std::variant<Nil, std::int64_t, std::string, ErrorText, std::vector<Value>> data;
+};
+
+/// The answer to a question: the value (which may be an error reply), or why there is none.
+using Answer = tl::expected<Value, engine::Unavailable>;
+
+struct CoreConfig {
+  std::vector<NodeAddress> nodes;
+  engine::Config engine;
+  std::chrono::milliseconds max_lease{60'000};  ///< compared with the nodes' markers
+  std::chrono::milliseconds resolve_timeout{2'000};
+  std::chrono::milliseconds connect_timeout{1'000};
+  std::string client_name = "redlock";
+};
+
+/// Hears, on the loop thread, what the engine put out (all but Send, which the core performs) and
+/// what became of the nodes.
+class CoreSink {
+ public:
+  virtual void on_output(engine::Output&& output) = 0;
+  virtual void on_node_up(engine::NodeIndex node, std::string_view warning) = 0;
+  virtual void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
+
+ protected:
+  ~CoreSink() = default;
+};
+
+class Core {
+ public:
+  /// Starts the loop thread, which begins to connect to every node. The sink must outlive the core.
+  /// Fails, with a sentence, only if the system gives no thread or descriptor.
+  static tl::expected<std::unique_ptr<Core>, std::string> start(CoreConfig config, CoreSink& sink);
+
+  /// Stops the loop and joins its thread: connections are closed, every outstanding question is
+  /// answered. From the loop thread itself it may not be called.
+  ~Core();
+
+  /// Any thread. False, and the task is not run, once stop has begun.
+  bool post(Task& task);
+
+  /// Whether this is the loop thread.
+  [[nodiscard]] bool on_loop_thread() const noexcept;
+
+  // The rest on the loop thread only.
+
+  /// The engine, to be given inputs with BootClock::now(). Its outputs are performed at the end of
+  /// this turn of the loop, all messages for one node in one write.
+  [[nodiscard]] engine::Engine& engine();
+
+  /// Puts one command to one node, for inspection and administration. Answered exactly once, at the
+  /// timeout at the latest.
+  void ask(engine::NodeIndex node, const std::vector<std::string>& command,
+           std::chrono::milliseconds timeout, std::function<void(Answer)> callback);
+
+ private:
+  class Impl;
+  explicit Core(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace redlock::io

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// The keys on a node, all in one place, so that another layout (Redisson's) can stand beside this.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace redlock::io {
+
+/// redlock:lock:{NAME} is the hash owner -> count; redlock:fence:STRIPE the counter of all names of
+/// that stripe; redlock:node the marker.
+class KeyLayout {
+ public:
+  static constexpr std::string_view id = "redlock-1";
+  static constexpr std::string_view marker = "redlock:node";
+  static constexpr std::string_view lock_prefix = "redlock:lock:{";
+  static constexpr std::string_view lock_suffix = "}";
+
+  [[nodiscard]] static std::string lock(std::string_view name);
+  [[nodiscard]] static std::string fence(std::string_view name);
+};
+
+}  // namespace redlock::io
