@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+# What `cmake --install` puts on a machine: the library and its headers, a CMake package
+# (find_package(redlock)), redlock.pc for pkg-config, and the command.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/redlock)
+get_target_property(kind redlock TYPE)
+if(kind STREQUAL SHARED_LIBRARY)
+  set(REDLOCK_IS_SHARED ON)
+else()
+  set(REDLOCK_IS_SHARED OFF)
+  # A static library needs these at every link, not only at those that pass --static.
+  set(pc_requires "libuv >= 1.44, hiredis >= 0.14")
+  set(pc_cflags " -DREDLOCK_STATIC_DEFINE")
+endif()
+
+configure_package_config_file(cmake/redlock-config.cmake.in redlock-config.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(redlock-config-version.cmake COMPATIBILITY SameMinorVersion)
+configure_file(cmake/redlock.pc.in redlock.pc @ONLY)
+
+install(
+  TARGETS redlock
+  EXPORT redlock-targets
+  FILE_SET HEADERS)
+install(EXPORT redlock-targets NAMESPACE redlock:: DESTINATION ${package_dir})
+install(FILES ${PROJECT_BINARY_DIR}/redlock-config.cmake
+              ${PROJECT_BINARY_DIR}/redlock-config-version.cmake
+              cmake/redlock-dependencies.cmake DESTINATION ${package_dir})
+install(FILES ${PROJECT_BINARY_DIR}/redlock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET redlock_cli)
+  install(TARGETS redlock_cli)
+endif()
