@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+//
+// A detached fleet is started exactly as any other, under a reaper; only when all its nodes answer
+// and are recorded is the reaper told to let go. So a start that fails or is killed half-way leaves
+// nothing behind either.
+#include "fleet.hpp"
+
+#include <cstdlib>
+#include <fmt/core.h>
+#include <random>
+#include <signal.h>
+#include <sstream>
+#include <unistd.h>
+
+#include "fleet_record.hpp"
+
+namespace redlock::cluster {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_program(const std::string& path) {
+  return ::access(path.c_str(), X_OK) == 0 && !fs::is_directory(path);
+}
+
+std::string find_redis_server() {
+  if (const char* chosen = std::getenv("REDLOCK_REDIS_SERVER"); chosen != nullptr) {
+    if (is_program(chosen)) return chosen;
+    throw FleetError(
+        fmt::format("REDLOCK_REDIS_SERVER names {}, which is not a program; correct it", chosen));
+  }
+  const char* path = std::getenv("PATH");
+  std::istringstream places(path != nullptr ? path : "/usr/bin:/bin");
+  for (std::string place; std::getline(places, place, ':');) {
+    if (const auto program = place + "/redis-server"; is_program(program)) return program;
+  }
+  throw FleetError(
+      "redis-server is not installed; install it (on Debian: apt install redis-server), or name it "
+      "in REDLOCK_REDIS_SERVER");
+}
+
+fs::path unused_temporary_path() {
+  std::random_device random;
+  return fs::temp_directory_path() /
+         fmt::format("redlock-fleet-{}-{:08x}{:08x}", ::getpid(), random(), random());
+}
+
+fs::path node_directory(const fs::path& directory, std::size_t node) {
+  return directory / fmt::format("node-{}", node);
+}
+
+std::string settings_of(const FleetOptions& options, const Node& node) {
+  std::string text;
+  if (options.persistence == Persistence::none) text += "appendonly no\n";
+  if (options.unix_sockets) {
+    // The kernel's limit for the path of a socket, its closing NUL included, is 108.
+    const auto path = node.socket().string();
+    if (path.size() > 107) {
+      throw FleetError(
+          fmt::format("{} is too long for a Unix socket; use a shorter directory", path));
+    }
+    text += fmt::format("unixsocket \"{}\"\nunixsocketperm 700\n", path);
+  }
+  for (const auto& line : options.settings) text += line + '\n';
+  if (const auto own = options.node_settings.find(node.index());
+      own != options.node_settings.end()) {
+    for (const auto& line : own->second) text += line + '\n';
+  }
+  return text;
+}
+
+std::string percent_encoded(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_' || c == '~';
+    result += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return result;
+}
+
+// Deletes what a fleet made in its directory, and the directory if nothing else is in it.
+void delete_files(const fs::path& directory, std::size_t nodes) {
+  for (std::size_t i = 0; i < nodes; ++i) fs::remove_all(node_directory(directory, i));
+  FleetRecord::erase(directory);
+  std::error_code not_empty;
+  fs::remove(directory, not_empty);
+}
+
+// Leaves `directory` empty and present, or throws without having touched it.
+void make_room(const fs::path& directory) {
+  if (const auto earlier = FleetRecord::load(directory)) {
+    const auto fleet = Fleet::open(directory);
+    for (std::size_t i = 0; i < fleet.size(); ++i) {
+      if (fleet.state(i) == NodeState::ended) continue;
+      throw FleetError(
+          fmt::format("a fleet already runs in {} (node {} is process {}); end it first with "
+                      "`redlock fleet down --dir {}`, or choose another directory",
+                      directory.string(), i, fleet.pid(i), directory.string()));
+    }
+    delete_files(directory, earlier->nodes.size());
+  }
+  fs::create_directories(directory);
+  if (!fs::is_empty(directory)) {
+    throw FleetError(fmt::format("{} holds files that are not of a fleet; choose another directory",
+                                 directory.string()));
+  }
+}
+
+}  // namespace
+
+Fleet::Fleet(FleetOptions options) : Fleet(unused_temporary_path(), options) {}
+
+Fleet::Fleet(fs::path directory, const FleetOptions& options) : Fleet(std::move(directory)) {
+  password_ = options.password;
+  create(options);
+}
+
+void Fleet::create(const FleetOptions& options) {
+  const auto program = find_redis_server();
+  const auto deadline = std::chrono::steady_clock::now() + options.start_timeout;
+  // The reaper before the directory: it has to know what to delete from the first moment on.
+  reaper_ = std::make_unique<Reaper>(directory_);
+  fs::create_directories(directory_);
+  fs::permissions(directory_, fs::perms::owner_all);
+
+  std::vector<std::size_t> waiting;
+  for (std::size_t i = 0; i < options.nodes; ++i) {
+    ports_.push_back(FreePort::pick());
+    nodes_.emplace_back(i, node_directory(directory_, i), ports_[i].number(), password_);
+    waiting.push_back(i);
+  }
+  while (!waiting.empty()) {
+    for (const auto i : waiting) {
+      nodes_[i].write_configuration(settings_of(options, nodes_[i]));
+      nodes_[i].launch(program, reaper_->group());
+    }
+    // Started together, then awaited together: five nodes take as long as one.
+    std::erase_if(waiting, [&](std::size_t i) { return nodes_[i].await_ready(deadline); });
+    for (const auto i : waiting) {
+      ports_[i] = FreePort::pick();
+      nodes_[i].move_to_port(ports_[i].number());
+    }
+  }
+}
+
+Fleet Fleet::start_detached(const fs::path& directory, FleetOptions options) {
+  const auto place = fs::absolute(directory).lexically_normal();
+  fs::create_directories(place);
+  const DirectoryLock lock(place);
+  make_room(place);
+  Fleet fleet(place, options);
+  fleet.save_record();
+  fleet.reaper_->let_go();
+  fleet.reaper_.reset();
+  return fleet;
+}
+
+Fleet Fleet::open(const fs::path& directory) {
+  const auto record = FleetRecord::load(directory);
+  if (!record) {
+    throw FleetError(
+        fmt::format("no fleet is recorded in {}; start one with `redlock fleet up --dir {}`",
+                    directory.string(), directory.string()));
+  }
+  Fleet fleet(fs::absolute(directory).lexically_normal());
+  fleet.password_ = record->password;
+  for (std::size_t i = 0; i < record->nodes.size(); ++i) {
+    const auto& entry = record->nodes[i];
+    fleet.nodes_.emplace_back(i, node_directory(fleet.directory_, i), entry.port, record->password);
+    fleet.nodes_[i].adopt_process(entry.process);
+  }
+  return fleet;
+}
+
+bool Fleet::down(const fs::path& directory) {
+  if (!FleetRecord::load(directory)) return false;
+  const DirectoryLock lock(directory);
+  if (!FleetRecord::load(directory)) return false;  // another program was faster
+  auto fleet = open(directory);
+  fleet.end_nodes();
+  delete_files(fleet.directory_, fleet.size());
+  return true;
+}
+
+Fleet::~Fleet() {
+  if (!reaper_ || !reaper_->is_ours()) return;
+  try {
+    end_nodes();
+    fs::remove_all(directory_);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "redlock fleet: {}\n", error.what());
+  }
+  // Last of all the reaper: until here it would have finished this in our place.
+}
+
+void Fleet::end_nodes() {
+  for (const auto& node : nodes_) node.signal(SIGKILL);
+  for (const auto& node : nodes_) node.await_end();
+}
+
+void Fleet::save_record() const {
+  auto record = FleetRecord::of_this_boot();
+  record.password = password_;
+  for (const auto& node : nodes_) record.nodes.push_back({node.port(), node.id()});
+  record.save(directory_);
+}
+
+std::uint16_t Fleet::port(std::size_t node) const {
+  return nodes_.at(node).port();
+}
+
+pid_t Fleet::pid(std::size_t node) const {
+  return nodes_.at(node).id().pid;
+}
+
+NodeState Fleet::state(std::size_t node) const {
+  return nodes_.at(node).state();
+}
+
+std::string Fleet::uri(std::size_t node) const {
+  const auto secret = password_.empty() ? "" : ":" + percent_encoded(password_) + "@";
+  return fmt::format("redis://{}127.0.0.1:{}", secret, port(node));
+}
+
+std::vector<std::string> Fleet::uris() const {
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < size(); ++i) result.push_back(uri(i));
+  return result;
+}
+
+std::string Fleet::unix_uri(std::size_t node) const {
+  return "unix://" + nodes_.at(node).socket().string();
+}
+
+fs::path Fleet::directory(std::size_t node) const {
+  return nodes_.at(node).directory();
+}
+
+void Fleet::kill(std::size_t node) {
+  nodes_.at(node).signal(SIGKILL);
+  nodes_[node].await_end();
+}
+
+void Fleet::terminate(std::size_t node) {
+  nodes_.at(node).signal(SIGTERM);
+  nodes_[node].signal(SIGCONT);  // a paused process hears of nothing but SIGKILL
+  nodes_[node].await_end();
+}
+
+void Fleet::pause(std::size_t node) {
+  nodes_.at(node).pause();
+}
+
+void Fleet::resume(std::size_t node) {
+  nodes_.at(node).resume();
+}
+
+void Fleet::restart(std::size_t node, Data data) {
+  kill(node);
+  if (data == Data::empty) nodes_[node].forget_data();
+
+  // A node of a detached fleet starts under a reaper of its own, that lets it go once recorded.
+  const auto guard = reaper_ ? nullptr : std::make_unique<Reaper>(fs::path{});
+  nodes_[node].launch(find_redis_server(), guard ? guard->group() : reaper_->group());
+  const auto deadline = std::chrono::steady_clock::now() + FleetOptions{}.start_timeout;
+  if (!nodes_[node].await_ready(deadline)) {
+    throw FleetError(
+        fmt::format("another program has taken port {} of node {}; end that program and restart "
+                    "the node again",
+                    port(node), node));
+  }
+  if (guard) {
+    save_record();
+    guard->let_go();
+  }
+}
+
+std::string Fleet::run(std::size_t node, const std::vector<std::string>& argv,
+                       std::chrono::milliseconds timeout) const {
+  return nodes_.at(node).connect(timeout).command(argv);
+}
+
+}  // namespace redlock::cluster
