@@ -16,6 +16,7 @@ class KeyLayout {
   static constexpr std::string_view marker = "redlock:node";
   static constexpr std::string_view lock_prefix = "redlock:lock:{";
   static constexpr std::string_view lock_suffix = "}";
+  static constexpr std::string_view fence_prefix = "redlock:fence:";
 
   [[nodiscard]] static std::string lock(std::string_view name);
   [[nodiscard]] static std::string fence(std::string_view name);

@@ -1,0 +1,46 @@
+-- Takes the lock for an owner unless somebody else has it. One node, one lock, atomically.
+--   KEYS  1 lock (hash owner -> count)   2 fence (counter)
+--   ARGV  1 owner   2 lease in ms   3 floor (a new token is at least this; decimal, 1 or more)
+-- Replies {1, token} granted, {1, fence} this owner's already, {0, pttl} somebody else's (-1: it
+-- never expires), {2} a key of another type stands there. Error replies leave no lock behind.
+local lock, fence = KEYS[1], KEYS[2]
+local owner, lease, floor = ARGV[1], ARGV[2], ARGV[3]
+local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
+
+local kind = redis.call('TYPE', lock).ok
+if kind == 'hash' then
+  if redis.call('HEXISTS', lock, owner) == 0 then
+    return {0, redis.call('PTTL', lock)}
+  end
+  -- A fence that is gone or damaged cannot vouch for this owner's token.
+  local text = redis.call('GET', fence)
+  local token = text and string.match(text, '^%d+$') and tonumber(text)
+  if not token or token >= limit then
+    return redis.error_reply('ERR redlock: the fence of this lock is missing or damaged')
+  end
+  return {1, token}
+elseif kind ~= 'none' then
+  return {2}
+end
+
+if tonumber(floor) >= limit then
+  return redis.error_reply('ERR redlock: the floor is beyond 2^53, the end of tokens')
+end
+-- The fence before the lock: if it has the wrong type this fails with nothing written, and a
+-- script does not roll back.
+local token = redis.call('INCR', fence)
+if token >= limit then
+  redis.call('DECR', fence)
+  return redis.error_reply('ERR redlock: the fence has reached 2^53, the end of tokens')
+end
+if token < tonumber(floor) then
+  redis.call('SET', fence, floor) -- the text itself: a Lua number would be rounded on its way out
+  token = tonumber(floor)
+end
+redis.call('HSET', lock, owner, 1)
+local expiry = redis.pcall('PEXPIRE', lock, lease)
+if type(expiry) == 'table' then -- refused (by an ACL, say): a lock without an end must not stay
+  redis.call('DEL', lock)
+  return expiry
+end
+return {1, token}

@@ -1,0 +1,55 @@
+-- Confirms locks of their owners: sets the absolute count, raises the fence to the token, makes the
+-- lease last this long from now if it would end earlier. Any number of locks in one call, each for
+-- itself: what is wrong with one never fails another.
+--   KEYS  for each lock: lock, fence
+--   ARGV  for each lock: owner, count, token, lease in ms
+-- Replies an array with, for each lock: {1, fence} held, {0} free, {-1} another owner's, {-2} a key
+-- of another type stands there. A fence that cannot be raised (wrong type, damaged) is told as 0.
+local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
+
+local function hold(lock, fence, owner, count, token, lease)
+  local kind = redis.call('TYPE', lock).ok
+  if kind == 'none' then
+    return {0}
+  elseif kind ~= 'hash' then
+    return {-2}
+  end
+  local held = redis.call('HGET', lock, owner)
+  if not held then
+    return {-1}
+  end
+
+  local text = redis.pcall('GET', fence)
+  local reached = 0
+  if text then -- a table (wrong type) or text
+    reached = type(text) == 'string' and string.match(text, '^%d+$') and tonumber(text)
+  end
+  local usable = reached and reached < limit
+  local raise = usable and reached < tonumber(token)
+
+  -- At maxmemory Redis before 7 lets only those commands of a script grow memory that follow a
+  -- write of the same script. So a write that needs no memory goes first; one that changes nothing
+  -- if there is nothing to lengthen.
+  local left = redis.call('PTTL', lock)
+  if left < tonumber(lease) then -- also -1, no expiry
+    redis.call('PEXPIRE', lock, lease)
+  elseif raise or held ~= count then
+    redis.call('HDEL', lock, '')
+  end
+  if held ~= count then
+    redis.call('HSET', lock, owner, count)
+  end
+  if raise then
+    redis.call('SET', fence, token) -- the text itself: a Lua number would be rounded
+    reached = tonumber(token)
+  end
+  return {1, usable and reached or 0}
+end
+
+local replies = {}
+for i = 1, #KEYS, 2 do
+  local a = 2 * i - 1
+  replies[#replies + 1] =
+    hold(KEYS[i], KEYS[i + 1], ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3])
+end
+return replies
