@@ -133,10 +133,11 @@ class Engine {
   void extend(Instant now, RequestId request, GrantId grant, std::chrono::milliseconds lease);
   /// Release a lease of ours; request 0 asks for no Finish.
   void release(Instant now, RequestId request, GrantId grant);
-  /// Release somebody's grant by its name and owner.
-  void release(Instant now, RequestId request, Name name, OwnerId owner);
+  /// Release somebody's grant by its name and owner; it was at most this lease long.
+  void release(Instant now, RequestId request, Name name, OwnerId owner,
+               std::chrono::milliseconds lease);
   /// Forget a lease without releasing it.
-  void detach(Instant now, GrantId grant);
+  void detach(GrantId grant);
 
   // What comes back from the nodes. Exactly one on_reply for every Send.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
@@ -152,8 +153,8 @@ class Engine {
   /// What is to be done, in this order. Swapped with the caller's vector, which must be empty.
   void take_outputs(std::vector<Output>& out);
 
-  /// How many releases are still owed to nodes (for a shutdown that waits for them).
-  [[nodiscard]] std::size_t releases_owed() const;
+  /// How many releases were sent and not answered (for a shutdown that waits for them).
+  [[nodiscard]] std::size_t releases_under_way() const;
 
  private:
   class Impl;

@@ -46,6 +46,7 @@ struct Tag {
   enum class Kind : std::uint8_t { acquire, heal, settle, hold, release };
   GrantId grant = 0;
   Instant sent{};
+  std::chrono::milliseconds lease{};  ///< what a confirmation of this message confirms
   std::uint32_t round = 0;
   Kind kind = Kind::acquire;
 };

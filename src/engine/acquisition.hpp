@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// What a caller's acquire is made of: attempts, each with an owner of its own, with random pauses
+// between them, until one is granted or the waiting time, the deadline or the caller ends it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/attempt.hpp"
+#include "engine/engine.hpp"
+#include "engine/terms.hpp"
+
+namespace redlock::engine {
+
+class Acquisition {
+ public:
+  Acquisition(const Terms& terms, RequestId request, AcquireRequest what, Instant now);
+
+  [[nodiscard]] RequestId request() const { return request_; }
+  [[nodiscard]] const AcquireRequest& what() const { return what_; }
+
+  /// The attempt under way; 0 while pausing.
+  [[nodiscard]] GrantId attempt() const { return attempt_; }
+  void attempt_began(GrantId grant) { attempt_ = grant; }
+  /// The attempt under way was left alone, to be cleaned up by others.
+  void attempt_ended() { attempt_ = 0; }
+
+  /// What follows from a failed attempt: the final result, or nothing and another attempt at
+  /// deadline().
+  std::optional<Failed> on_failure(Instant now, const Attempt& attempt, RandomSource& random);
+
+  [[nodiscard]] Instant deadline() const { return attempt_ == 0 ? retry_at_ : ends_; }
+  /// The time given is over.
+  [[nodiscard]] bool over(Instant now) const { return now >= ends_; }
+  /// The result of a call whose time is over; the attempt under way is null while pausing.
+  [[nodiscard]] Failed time_is_over(const Attempt* under_way) const;
+
+ private:
+  [[nodiscard]] Duration pause(Duration at_most, RandomSource& random);
+
+  const Terms& terms_;
+  RequestId request_;
+  AcquireRequest what_;
+  Instant ends_;
+  Instant retry_at_ = never;
+  Duration pause_min_;
+  Duration pause_max_;
+  GrantId attempt_ = 0;
+  std::optional<Failed> last_failure_;
+};
+
+}  // namespace redlock::engine

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+#include "engine/attempt.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace redlock::engine {
+
+Attempt::Attempt(const Terms& terms, Plan plan, Instant now, Outbox& out)
+    : terms_(terms),
+      plan_(std::move(plan)),
+      started_(now),
+      // Waiting for an answer past the end of the validity could only end in too_late.
+      deadline_(std::min(now + terms.node_timeout(),
+                         terms.trusted_until(now, plan_.lease) - plan_.min_validity)),
+      nodes_(terms.nodes()),
+      ballots_(terms.nodes()) {
+  for (NodeIndex node = 0; node < terms.nodes(); ++node) ask(node, Form::digest, out);
+}
+
+void Attempt::ask(NodeIndex node, Form form, Outbox& out) const {
+  // A repetition after NOSCRIPT carries the first send's time: time counts from there.
+  const Tag tag{plan_.grant, started_, plan_.lease, 0, Tag::Kind::acquire};
+  out.send(node, tag, AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.floor}, form);
+}
+
+void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                       Outbox& out) {
+  assert(!ended());
+  if (tag.kind == Tag::Kind::acquire) {
+    on_acquire_reply(now, node, reply, out);
+  } else {
+    assert(tag.kind == Tag::Kind::settle);
+    on_settle_reply(now, node, reply, out);
+  }
+  decide(now, out);
+}
+
+void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
+  if (const auto* granted = std::get_if<Granted>(&reply)) {
+    on_granted(now, node, granted->token, out);
+  } else if (const auto* refused = std::get_if<Refused>(&reply)) {
+    nodes_.withdraw(node, true);
+    lose_vote(node, Vote::refused, Cause::none,
+              refused->foreign_type ? "a key of another type stands where the lock would be" : "");
+    if (refused->free_in) {
+      free_in_ = std::min<Duration>(free_in_.value_or(Duration::max()), *refused->free_in);
+    }
+  } else if (std::holds_alternative<NoScript>(reply)) {
+    if (phase_ != Phase::failing) return ask(node, Form::source, out);
+    // Its release is written already: an acquire behind it would stay for a whole lease.
+    nodes_.withdraw(node, false);
+    lose_vote(node, Vote::unavailable, Cause::server_error, "the script was not loaded");
+  } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
+    if (unavailable->delivery != Delivery::unknown) nodes_.withdraw(node, false);
+    lose_vote(node, Vote::unavailable, unavailable->cause, unavailable->detail);
+  } else {
+    lose_vote(node, Vote::unavailable, Cause::protocol_error,
+              "answered acquire with another reply");
+  }
+}
+
+void Attempt::on_granted(Instant now, NodeIndex node, Token token, Outbox& out) {
+  ballots_[node] = {Vote::granted, Cause::none, {}};
+  nodes_.confirm(node, terms_.trusted_until(started_, plan_.lease));
+  NodeGrant& grant = nodes_[node];
+  grant.granted = token;
+  if (phase_ != Phase::settling) return;
+  // A straggler helps to settle if its own grant is not above the token.
+  grant.settled = token == token_;
+  if (token < token_) send_settle(now, node, Form::digest, out);
+}
+
+void Attempt::begin_settling(Instant now, Outbox& out) {
+  phase_ = Phase::settling;
+  token_ = nodes_.largest_grant();
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    nodes_[node].settled = nodes_[node].granted == token_;
+  }
+  if (nodes_.settled() >= terms_.quorum()) return;
+  deadline_ = std::min(now + terms_.node_timeout(),
+                       terms_.trusted_until(started_, plan_.lease) - plan_.min_validity);
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (nodes_[node].granted != 0 && !nodes_[node].settled) {
+      send_settle(now, node, Form::digest, out);
+    }
+  }
+}
+
+void Attempt::send_settle(Instant now, NodeIndex node, Form form, Outbox& out) {
+  settle_pending_.insert(node);
+  const Tag tag{plan_.grant, now, plan_.lease, 0, Tag::Kind::settle};
+  out.send(node, tag, HoldCommand{plan_.name, plan_.owner, plan_.lease, 1, token_}, form);
+}
+
+void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
+  if (phase_ != Phase::settling) return;
+  settle_pending_.erase(node);
+  if (const auto* held = std::get_if<Held>(&reply)) {
+    // Counts only where the whole stretch from grant to settle was this owner's, from a grant that
+    // was not above the token; otherwise two attempts could settle the same one.
+    NodeGrant& grant = nodes_[node];
+    grant.settled = grant.granted != 0 && grant.granted <= token_ && held->fence >= token_;
+  } else if (std::holds_alternative<Free>(reply)) {
+    nodes_.withdraw(node, false);
+    lose_vote(node, Vote::unavailable, Cause::timed_out, "its grant ended before it was settled");
+  } else if (std::holds_alternative<Taken>(reply)) {
+    nodes_.withdraw(node, true);
+    lose_vote(node, Vote::refused, Cause::none, "its grant ended and somebody else has the lock");
+  } else if (std::holds_alternative<NoScript>(reply)) {
+    send_settle(now, node, Form::source, out);
+  } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
+    lose_vote(node, Vote::unavailable, unavailable->cause, unavailable->detail);
+  }
+}
+
+void Attempt::on_deadline(Instant now) {
+  if (ended() || now < deadline_) return;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (ballots_[node].vote == Vote::pending || settle_pending_.contains(node)) {
+      lose_vote(node, Vote::unavailable, Cause::timed_out, "no answer within the node timeout");
+    }
+  }
+  settle_pending_ = {};
+  if (phase_ == Phase::settling) decide_settling(now);
+  if (phase_ == Phase::voting) phase_ = Phase::failing;
+  decide_failing();
+}
+
+void Attempt::decide(Instant now, Outbox& out) {
+  const Tally votes = tally();
+  if (phase_ == Phase::voting && votes.won()) begin_settling(now, out);
+  if (phase_ == Phase::voting && votes.out_of_reach()) phase_ = Phase::failing;
+  decide_settling(now);
+  decide_failing();
+}
+
+void Attempt::decide_settling(Instant now) {
+  if (phase_ != Phase::settling) return;
+  const std::uint32_t settled = nodes_.settled();
+  if (settled >= terms_.quorum()) return win_or_be_late(now);
+  if (settled + settle_pending_.size() + tally().pending() < terms_.quorum()) {
+    phase_ = Phase::failing;
+  }
+}
+
+/// The failure is certain; its kind is known once a quorum voted or cannot vote any more.
+void Attempt::decide_failing() {
+  if (phase_ != Phase::failing) return;
+  const Tally votes = tally();
+  if (votes.quorum_unavailable()) return fail(Errc::no_quorum);
+  if (votes.quorum_voted() && votes.no > 0) return fail(Errc::contended);
+  if (votes.pending() == 0) fail(Errc::no_quorum);
+}
+
+void Attempt::win_or_be_late(Instant now) {
+  const Instant valid_until = nodes_.valid_until();
+  const bool in_time = valid_until != Instant::min() && now < valid_until - plan_.min_validity;
+  if (!in_time) return fail(Errc::too_late);
+  phase_ = Phase::won;
+}
+
+void Attempt::fail(Errc why) {
+  phase_ = Phase::failed;
+  failure_ = why;
+}
+
+void Attempt::lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail) {
+  ballots_[node] = {vote, cause, std::move(detail)};
+}
+
+Tally Attempt::tally() const {
+  Tally tally{.nodes = terms_.nodes()};
+  for (const Ballot& ballot : ballots_) {
+    if (ballot.vote == Vote::granted) ++tally.yes;
+    if (ballot.vote == Vote::refused) ++tally.no;
+    if (ballot.vote == Vote::unavailable) ++tally.unavailable;
+  }
+  return tally;
+}
+
+}  // namespace redlock::engine

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// The floor sent with an acquire: the token below which a node must not go. It makes nodes agree on
+// a token at once, and keeps tokens rising over nodes that lost their data. Safety never rests on
+// it: a floor that is too low or too high costs a settling round, not a promise.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+class FloorEstimate {
+ public:
+  FloorEstimate(std::uint32_t nodes, bool use_clocks);
+
+  /// A node's clock, read when ours read `now`.
+  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us);
+  /// A token of a name on this stripe was given to somebody.
+  void on_token(std::uint32_t stripe, Token token);
+
+  /// The larger of (largest token lately seen + 1) and the median of the nodes' clocks.
+  [[nodiscard]] Token floor(Instant now, std::uint32_t stripe) const;
+
+ private:
+  // Stripes that share a cell raise each other's floors, which is harmless.
+  static constexpr std::size_t cells = 4096;
+
+  bool use_clocks_;
+  std::vector<std::optional<std::int64_t>> offset_us_;  // each node's clock less ours
+  std::optional<std::int64_t> median_offset_us_;        // of those known; kept off the hot path
+  std::vector<Token> seen_;
+};
+
+}  // namespace redlock::engine

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#include "engine/hold_round.hpp"
+
+#include <utility>
+
+namespace redlock::engine {
+
+void HoldRound::unavailable(NodeIndex node, const Unavailable& why) {
+  unavailable_.insert(node);
+  if (request_ != 0) reasons_.emplace_back(node, why);
+}
+
+void HoldRound::time_out() {
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if (yes_.contains(node) || no_.contains(node) || unavailable_.contains(node)) continue;
+    unavailable(node, {Cause::timed_out, Delivery::unknown, "no answer within the node timeout"});
+  }
+}
+
+NodeSet HoldRound::take_free() {
+  return std::exchange(free_, NodeSet{});
+}
+
+bool HoldRound::announce() {
+  return decided() && announce_end();
+}
+
+std::vector<Ballot> HoldRound::ballots() const {
+  std::vector<Ballot> ballots(nodes_);
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if (yes_.contains(node)) ballots[node].vote = Vote::granted;
+    if (no_.contains(node)) ballots[node].vote = Vote::refused;
+  }
+  for (const auto& [node, why] : reasons_) {
+    ballots[node] = {Vote::unavailable, why.cause, why.detail};
+  }
+  return ballots;
+}
+
+}  // namespace redlock::engine

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// One round of hold over all nodes: counts who confirmed, who denied and who did not answer. The
+// watchdog's renewals and a caller's extend are the same round; only a caller's has a request.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "engine/quorum.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+class HoldRound {
+ public:
+  HoldRound(std::uint32_t number, std::uint32_t nodes, RequestId request,
+            std::chrono::milliseconds lease, Instant deadline)
+      : number_(number), nodes_(nodes), request_(request), lease_(lease), deadline_(deadline) {}
+
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+  /// 0 for a renewal.
+  [[nodiscard]] RequestId request() const { return request_; }
+  [[nodiscard]] std::chrono::milliseconds lease() const { return lease_; }
+
+  void held(NodeIndex node) { yes_.insert(node); }
+  void denied(NodeIndex node, bool free) {
+    no_.insert(node);
+    if (free) free_.insert(node);
+  }
+  void unavailable(NodeIndex node, const Unavailable& why);
+  /// Every node that has not answered is unavailable.
+  void time_out();
+
+  [[nodiscard]] Tally tally() const {
+    return {nodes_, yes_.size(), no_.size(), unavailable_.size()};
+  }
+  /// Every node has answered, or was given up.
+  [[nodiscard]] bool complete() const { return tally().pending() == 0; }
+  /// Won or lost for certain, whatever is still to come.
+  [[nodiscard]] bool decided() const { return tally().won() || tally().out_of_reach(); }
+  [[nodiscard]] Instant deadline() const { return complete() ? never : deadline_; }
+
+  /// Nodes that said free and were not yet taken for healing.
+  NodeSet take_free();
+  /// True once, when the round is decided and its result is to be told.
+  bool announce();
+  /// The same for a round that ends undecided: true unless its result was told.
+  bool announce_end() { return !std::exchange(announced_, true); }
+
+  [[nodiscard]] std::vector<Ballot> ballots() const;
+
+ private:
+  std::uint32_t number_;
+  std::uint32_t nodes_;
+  RequestId request_;
+  std::chrono::milliseconds lease_;
+  Instant deadline_;
+  bool announced_ = false;
+  NodeSet yes_;
+  NodeSet no_;
+  NodeSet free_;
+  NodeSet unavailable_;
+  std::vector<std::pair<NodeIndex, Unavailable>> reasons_;  // of a caller's round only
+};
+
+}  // namespace redlock::engine

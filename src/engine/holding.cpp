@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "engine/holding.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace redlock::engine {
+
+Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
+    : terms_(&terms),
+      plan_(std::move(plan)),
+      nodes_(std::move(nodes)),
+      longest_lease_(plan_.lease) {
+  valid_until_ = nodes_.valid_until();
+  assert(now < valid_until_);
+  const Duration validity = valid_until_ - now;
+  lost_at_ = valid_until_ - std::min<Duration>(plan_.lease / 10, validity / 2);
+  if (plan_.renew) next_renewal_ = now + plan_.lease / 3;
+}
+
+Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, Outbox& out)
+    : terms_(&terms),
+      plan_(std::move(plan)),
+      nodes_(terms.nodes()),
+      longest_lease_(plan_.lease),
+      attaching_(request) {
+  begin_round(now, request, plan_.lease, out);
+}
+
+void Holding::extend(Instant now, RequestId request, std::chrono::milliseconds lease, Outbox& out) {
+  lose_if_over(now, out);
+  if (lost_) {
+    out.put(Finish{request, Failed{Errc::lost, "the lease was lost before", {}}});
+    return;
+  }
+  begin_round(now, request, lease, out);
+}
+
+void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
+  for (HoldRound& round : rounds_) {
+    if (round.request() != 0 && round.announce_end()) {
+      out.put(Finish{round.request(), Failed{why, detail, round.ballots()}});
+    }
+  }
+  rounds_.clear();
+}
+
+void Holding::begin_round(Instant now, RequestId request, std::chrono::milliseconds lease,
+                          Outbox& out) {
+  ++round_;
+  longest_lease_ = std::max(longest_lease_, lease);
+  Instant deadline = now + terms_->node_timeout();
+  if (attaching_ == 0) deadline = std::min(deadline, valid_until_);
+  const HoldRound& round = rounds_.emplace_back(round_, terms_->nodes(), request, lease, deadline);
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    send_hold(now, node, round, Form::digest, out);
+  }
+}
+
+void Holding::send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form,
+                        Outbox& out) const {
+  const Tag tag{plan_.grant, now, round.lease(), round.number(), Tag::Kind::hold};
+  out.send(node, tag, HoldCommand{plan_.name, plan_.owner, round.lease(), 1, plan_.token}, form);
+}
+
+void Holding::send_heal(Instant now, NodeIndex node, Form form, Outbox& out) {
+  NodeGrant& grant = nodes_[node];
+  grant.possession = Possession::healing;
+  grant.healed_in = round_;
+  const Tag tag{plan_.grant, now, plan_.lease, round_, Tag::Kind::heal};
+  out.send(node, tag, AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.token}, form);
+}
+
+/// Only beside a quorum that held through in this very round, and never where another owner's
+/// grant was seen: that owner may count the node.
+void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
+  if (lost_ || !round.tally().won()) return;
+  const NodeSet free = round.take_free();
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    const bool gone = nodes_[node].possession == Possession::not_ours;
+    if (free.contains(node) && gone && !nodes_[node].foreign) {
+      send_heal(now, node, Form::digest, out);
+    }
+  }
+}
+
+void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                       Outbox& out) {
+  lose_if_over(now, out);
+  if (lost_) return;
+  switch (tag.kind) {
+    case Tag::Kind::acquire:
+    case Tag::Kind::settle:
+      on_straggler(node, tag, reply);
+      break;
+    case Tag::Kind::heal:
+      on_heal_reply(now, node, reply, out);
+      break;
+    case Tag::Kind::hold:
+      on_hold_reply(now, node, tag, reply, out);
+      break;
+    case Tag::Kind::release:
+      assert(false);
+      break;
+  }
+  update_validity(now, out);
+  conclude_rounds(now, out);
+}
+
+/// A late answer to the attempt that was granted without it.
+void Holding::on_straggler(NodeIndex node, const Tag& tag, const Reply& reply) {
+  const bool confirms =
+      std::holds_alternative<Granted>(reply) || std::holds_alternative<Held>(reply);
+  if (confirms && nodes_[node].possession != Possession::not_ours) {
+    nodes_.confirm(node, terms_->trusted_until(tag.sent, tag.lease));
+  } else if (std::holds_alternative<Refused>(reply) || std::holds_alternative<Taken>(reply)) {
+    nodes_.withdraw(node, true);
+  } else if (std::holds_alternative<Free>(reply)) {
+    nodes_.withdraw(node, false);
+  } else if (std::holds_alternative<NoScript>(reply)) {
+    // The next round heals the node; the attempt needs it no more.
+    if (tag.kind == Tag::Kind::acquire) nodes_.withdraw(node, false);
+  } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
+    const bool never_asked = unavailable->delivery != Delivery::unknown;
+    if (tag.kind == Tag::Kind::acquire && never_asked) nodes_.withdraw(node, false);
+  }
+}
+
+void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                            Outbox& out) {
+  HoldRound* round = find_round(tag.round);
+  if (std::holds_alternative<Held>(reply)) {
+    on_held(node, tag, round);
+  } else if (std::holds_alternative<Free>(reply)) {
+    // A free that was said before healing was sent speaks of the time before it.
+    const bool healed_since =
+        nodes_[node].possession == Possession::healing && tag.round <= nodes_[node].healed_in;
+    if (!healed_since) nodes_.withdraw(node, false);
+    if (round != nullptr) round->denied(node, true);
+  } else if (std::holds_alternative<Taken>(reply)) {
+    nodes_.withdraw(node, true);
+    if (round != nullptr) round->denied(node, false);
+  } else if (std::holds_alternative<NoScript>(reply)) {
+    if (round != nullptr) send_hold(now, node, *round, Form::source, out);
+  } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
+    if (round != nullptr) round->unavailable(node, *unavailable);
+  }
+}
+
+void Holding::on_held(NodeIndex node, const Tag& tag, HoldRound* round) {
+  const NodeGrant& grant = nodes_[node];
+  // Healing counts from the next round on.
+  if (grant.possession == Possession::healing && tag.round <= grant.healed_in) return;
+  nodes_.confirm(node, terms_->trusted_until(tag.sent, tag.lease));
+  if (round != nullptr) round->held(node);
+}
+
+void Holding::on_heal_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
+  if (nodes_[node].possession != Possession::healing) return;
+  if (std::holds_alternative<Refused>(reply)) {
+    nodes_.withdraw(node, true);
+  } else if (std::holds_alternative<NoScript>(reply)) {
+    send_heal(now, node, Form::source, out);
+  } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
+    if (unavailable->delivery != Delivery::unknown) nodes_.withdraw(node, false);
+  }
+}
+
+void Holding::update_validity(Instant now, Outbox& out) {
+  const Instant valid_until = nodes_.valid_until();
+  if (valid_until == Instant::min()) {
+    // A grant being taken up may still find its quorum; a lease without one is over.
+    const bool hopeless = nodes_.can_be_ours() < terms_->quorum();
+    if (attaching_ == 0 || hopeless) lose(LossReason::taken, out);
+    return;
+  }
+  if (valid_until == valid_until_) return;
+  valid_until_ = valid_until;
+  const Duration validity = std::max(valid_until_ - now, Duration::zero());
+  lost_at_ = valid_until_ - std::min<Duration>(plan_.lease / 10, validity / 2);
+  if (attaching_ == 0) out.put(ValidityChanged{plan_.grant, valid_until_});
+  lose_if_over(now, out);
+}
+
+void Holding::conclude_rounds(Instant now, Outbox& out) {
+  for (HoldRound& round : rounds_) {
+    if (lost_) return;
+    if (round.announce()) conclude(now, round, out);
+    heal_free_nodes(now, round, out);
+  }
+  std::erase_if(rounds_, [](const HoldRound& round) { return round.complete(); });
+}
+
+void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
+  const bool ok = round.tally().won();
+  if (round.request() == 0) {
+    if (!ok) next_renewal_ = std::min(next_renewal_, now + plan_.lease / 12);
+    out.put(RenewalDecided{plan_.grant, ok, valid_until_});
+    return;
+  }
+  const bool attached = std::exchange(attaching_, 0) != 0;
+  if (!ok) {
+    attach_failed_ = attached;
+    out.put(Finish{round.request(), Failed{Errc::no_quorum, {}, round.ballots()}});
+  } else if (attached) {
+    if (plan_.renew) next_renewal_ = now + plan_.lease / 3;
+    out.put(Finish{round.request(),
+                   AcquireSucceeded{plan_.grant, plan_.owner, plan_.token, valid_until_}});
+  } else {
+    out.put(Finish{round.request(), ExtendSucceeded{valid_until_}});
+  }
+}
+
+void Holding::on_deadline(Instant now, Outbox& out) {
+  lose_if_over(now, out);
+  if (lost_) return;
+  for (HoldRound& round : rounds_) {
+    if (round.deadline() <= now) round.time_out();
+  }
+  conclude_rounds(now, out);
+  if (next_renewal_ > now) return;
+  if (now >= plan_.renew_until) {
+    next_renewal_ = never;
+    return;
+  }
+  next_renewal_ = now + plan_.lease / 3;
+  begin_round(now, 0, plan_.lease, out);
+}
+
+Instant Holding::deadline() const {
+  if (lost_) return never;
+  Instant first = std::min(lost_at_, next_renewal_);
+  for (const HoldRound& round : rounds_) first = std::min(first, round.deadline());
+  return first;
+}
+
+void Holding::lose_if_over(Instant now, Outbox& out) {
+  if (lost_ || now < lost_at_) return;
+  const bool renewing = plan_.renew && now < plan_.renew_until;
+  lose(renewing ? LossReason::nodes_unavailable : LossReason::expired, out);
+}
+
+void Holding::lose(LossReason reason, Outbox& out) {
+  if (lost_) return;
+  lost_ = true;
+  attach_failed_ = std::exchange(attaching_, 0) != 0;
+  end_requests(
+      Errc::lost,
+      attach_failed_ ? "too few nodes have it for this owner" : "the lease was lost meanwhile",
+      out);
+  if (!attach_failed_) out.put(LeaseLost{plan_.grant, reason});
+}
+
+HoldRound* Holding::find_round(std::uint32_t number) {
+  const auto found = std::ranges::find(rounds_, number, &HoldRound::number);
+  return found == rounds_.end() ? nullptr : &*found;
+}
+
+}  // namespace redlock::engine

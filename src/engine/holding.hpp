@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// A lease that was granted (or is taken up from elsewhere): stragglers of its attempt, rounds that
+// renew or extend it, nodes that are healed, and the moment when it can no longer be trusted. It
+// never releases anything and, once lost, is never revived.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/hold_round.hpp"
+#include "engine/messages.hpp"
+#include "engine/node_grants.hpp"
+#include "engine/outbox.hpp"
+#include "engine/terms.hpp"
+
+namespace redlock::engine {
+
+class Holding {
+ public:
+  struct Plan {
+    GrantId grant = 0;
+    Name name;
+    OwnerId owner;
+    Token token = 0;
+    std::chrono::milliseconds lease{};
+    bool renew = false;
+    Instant renew_until = never;
+  };
+
+  /// A lease just granted.
+  Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now);
+  /// A grant made elsewhere, to be confirmed: the request ends with the round.
+  Holding(const Terms& terms, Plan plan, RequestId request, Instant now, Outbox& out);
+
+  /// Makes it last `lease` from now; the request ends with the round.
+  void extend(Instant now, RequestId request, std::chrono::milliseconds lease, Outbox& out);
+  /// Ends every round that a caller waits for.
+  void end_requests(Errc why, const char* detail, Outbox& out);
+
+  void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
+  void on_deadline(Instant now, Outbox& out);
+  [[nodiscard]] Instant deadline() const;
+
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] Instant valid_until() const { return valid_until_; }
+  [[nodiscard]] NodeSet may_hold() const { return nodes_.may_hold(); }
+  /// The longest lease that any message of this grant asked for.
+  [[nodiscard]] std::chrono::milliseconds longest_lease() const { return longest_lease_; }
+  [[nodiscard]] bool lost() const { return lost_; }
+  /// A taken-up grant whose first round has failed: there is no lease.
+  [[nodiscard]] bool attach_failed() const { return attach_failed_; }
+  /// The request that takes this grant up, while its round is under way; 0 otherwise.
+  [[nodiscard]] RequestId attaching() const { return attaching_; }
+
+ private:
+  void begin_round(Instant now, RequestId request, std::chrono::milliseconds lease, Outbox& out);
+  void send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form, Outbox& out) const;
+  void send_heal(Instant now, NodeIndex node, Form form, Outbox& out);
+  void heal_free_nodes(Instant now, HoldRound& round, Outbox& out);
+
+  void on_straggler(NodeIndex node, const Tag& tag, const Reply& reply);
+  void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
+  void on_held(NodeIndex node, const Tag& tag, HoldRound* round);
+  void on_heal_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
+
+  void conclude_rounds(Instant now, Outbox& out);
+  void conclude(Instant now, HoldRound& round, Outbox& out);
+  void update_validity(Instant now, Outbox& out);
+  void lose_if_over(Instant now, Outbox& out);
+  void lose(LossReason reason, Outbox& out);
+  [[nodiscard]] HoldRound* find_round(std::uint32_t number);
+
+  const Terms* terms_;
+  Plan plan_;
+  NodeGrants nodes_;
+  std::chrono::milliseconds longest_lease_;
+  Instant valid_until_ = Instant::min();
+  Instant lost_at_ = never;
+  Instant next_renewal_ = never;
+  std::uint32_t round_ = 0;
+  RequestId attaching_ = 0;
+  bool attach_failed_ = false;
+  bool lost_ = false;
+  std::vector<HoldRound> rounds_;
+};
+
+}  // namespace redlock::engine

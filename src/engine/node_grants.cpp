@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#include "engine/node_grants.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+namespace redlock::engine {
+
+void NodeGrants::confirm(NodeIndex node, Instant until) {
+  NodeGrant& grant = nodes_[node];
+  const bool was_ours = grant.possession == Possession::ours;
+  // Messages only ever lengthen a lease, so an older, longer confirmation stays true.
+  grant.until = was_ours ? std::max(grant.until, until) : until;
+  grant.possession = Possession::ours;
+}
+
+void NodeGrants::withdraw(NodeIndex node, bool foreign) {
+  NodeGrant& grant = nodes_[node];
+  grant.possession = Possession::not_ours;
+  grant.until = Instant::min();
+  grant.granted = 0;
+  grant.settled = false;
+  grant.foreign = grant.foreign || foreign;
+}
+
+Instant NodeGrants::valid_until() const {
+  std::array<Instant, NodeSet::max_nodes> until;
+  std::uint32_t count = 0;
+  for (const NodeGrant& node : nodes_) {
+    if (node.possession == Possession::ours) until[count++] = node.until;
+  }
+  const std::uint32_t quorum = quorum_of(size());
+  if (count < quorum) return Instant::min();
+  auto* const nth = until.data() + (quorum - 1);
+  std::nth_element(until.data(), nth, until.data() + count, std::greater<>());
+  return *nth;
+}
+
+Token NodeGrants::largest_grant() const {
+  Token largest = 0;
+  for (const NodeGrant& node : nodes_) largest = std::max(largest, node.granted);
+  return largest;
+}
+
+std::uint32_t NodeGrants::settled() const {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(nodes_, [](const NodeGrant& node) { return node.settled; }));
+}
+
+std::uint32_t NodeGrants::can_be_ours() const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(nodes_, [](const NodeGrant& node) {
+    return node.possession == Possession::ours || node.possession == Possession::unknown;
+  }));
+}
+
+NodeSet NodeGrants::may_hold() const {
+  NodeSet set;
+  for (NodeIndex node = 0; node < size(); ++node) {
+    if (nodes_[node].possession != Possession::not_ours) set.insert(node);
+  }
+  return set;
+}
+
+}  // namespace redlock::engine

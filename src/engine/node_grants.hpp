@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// What one grant knows of each node: whether the lock is ours there, until when, and which token
+// the node gave. The validity of a lease is computed from this and from nothing else.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/quorum.hpp"
+#include "engine/terms.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+enum class Possession : std::uint8_t {
+  unknown,   ///< asked, or perhaps asked, and not known to have answered
+  ours,      ///< confirmed
+  healing,   ///< asked to take part again; counts when the next round confirms it
+  not_ours,  ///< it certainly has nothing of this owner
+};
+
+struct NodeGrant {
+  Instant until = Instant::min();  ///< trusted until then; meaningful while ours
+  Token granted = 0;               ///< the token that it gave this owner; 0 if none is known
+  std::uint32_t healed_in = 0;     ///< the last round that had begun when healing was sent
+  Possession possession = Possession::unknown;
+  bool settled = false;  ///< counts towards the token
+  bool foreign = false;  ///< another owner's grant was seen here: never healed
+};
+
+class NodeGrants {
+ public:
+  explicit NodeGrants(std::uint32_t nodes) : nodes_(nodes) {}
+
+  [[nodiscard]] NodeGrant& operator[](NodeIndex node) { return nodes_[node]; }
+  [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const { return nodes_[node]; }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
+
+  /// The node has the lock for this owner until then at least.
+  void confirm(NodeIndex node, Instant until);
+  /// The node says that it is free, or taken: whatever it confirmed before no longer counts.
+  void withdraw(NodeIndex node, bool foreign);
+
+  /// The quorum-th latest of the trusted times: until then, too few nodes are free for anybody
+  /// else. Instant::min() if fewer than a quorum are ours.
+  [[nodiscard]] Instant valid_until() const;
+  /// The largest token that a node gave.
+  [[nodiscard]] Token largest_grant() const;
+  [[nodiscard]] std::uint32_t settled() const;
+  /// Nodes that are ours or may be, without those that are only being healed.
+  [[nodiscard]] std::uint32_t can_be_ours() const;
+  /// Nodes that may have something of this owner, and so must be released.
+  [[nodiscard]] NodeSet may_hold() const;
+
+ private:
+  std::vector<NodeGrant> nodes_;
+};
+
+}  // namespace redlock::engine

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// The releases that are owed: for every node, the grants that it may still hold and that nobody
+// wants any more. An entry stays until the node says that it is gone, or until the lease has ended
+// by itself. What a broken connection swallowed is said again on the next one.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "engine/messages.hpp"
+#include "engine/outbox.hpp"
+#include "engine/quorum.hpp"
+
+namespace redlock::engine {
+
+class ReleaseLedger {
+ public:
+  explicit ReleaseLedger(std::uint32_t nodes) : owed_(nodes) {}
+
+  struct Grant {
+    GrantId id = 0;
+    Name name;
+    OwnerId owner;
+    std::chrono::milliseconds lease{};
+  };
+
+  /// Tells these nodes to delete the grant, and remembers it until they have.
+  void release(Instant now, const Grant& grant, NodeSet nodes, Outbox& out);
+
+  /// A node's answer to a release.
+  void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
+  /// The node answered the acquire of a grant that is owed to it.
+  void on_acquire_reply(NodeIndex node, GrantId grant, const Reply& reply);
+  /// A new connection: says again what is still owed and not under way.
+  void on_node_up(Instant now, NodeIndex node, Outbox& out);
+
+  [[nodiscard]] Instant deadline() const { return next_look_; }
+  void on_deadline(Instant now, Outbox& out);
+
+  /// Releases that were sent and not answered.
+  [[nodiscard]] std::size_t under_way() const { return under_way_; }
+
+ private:
+  struct Debt {
+    Name name;
+    OwnerId owner;
+    Instant until{};       // by then the lease has ended by itself
+    bool sent = false;     // an answer is to come
+    bool refused = false;  // the node answered with an error: ask again, the link is well
+  };
+  using Debts = std::map<GrantId, Debt>;
+
+  void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out);
+  void answered(Debt& debt);
+  void look_again_by(Instant when) { next_look_ = std::min(next_look_, when); }
+
+  std::vector<Debts> owed_;
+  std::size_t under_way_ = 0;
+  Instant next_look_ = never;
+};
+
+}  // namespace redlock::engine

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// A release whose caller waits: counts what the nodes say until a quorum has answered one way. The
+// messages themselves, and their repetition, are the ledger's.
+#pragma once
+
+#include <optional>
+
+#include "engine/engine.hpp"
+#include "engine/quorum.hpp"
+#include "engine/terms.hpp"
+
+namespace redlock::engine {
+
+class Releasing {
+ public:
+  /// Nodes that are not asked certainly had nothing.
+  Releasing(const Terms& terms, RequestId request, NodeSet asked, Instant now)
+      : request_(request), asked_(asked), deadline_(now + terms.node_timeout()) {
+    tally_.nodes = terms.nodes();
+    tally_.no = terms.nodes() - asked.size();
+  }
+
+  void on_reply(NodeIndex node, const Reply& reply);
+  void on_deadline(Instant now);
+
+  [[nodiscard]] RequestId request() const { return request_; }
+  [[nodiscard]] Instant deadline() const { return deadline_; }
+  /// The outcome, once it is certain.
+  [[nodiscard]] std::optional<Released> outcome() const;
+
+ private:
+  RequestId request_;
+  NodeSet asked_;
+  Tally tally_;
+  Instant deadline_;
+};
+
+}  // namespace redlock::engine

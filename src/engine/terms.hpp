@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// The terms under which one client locks: how many nodes, how much clocks may differ, how long a
+// node may take. Derived from the Config once and read by every machine of the engine.
+#pragma once
+
+#include <cassert>
+#include <chrono>
+
+#include "engine/engine.hpp"
+#include "engine/quorum.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+class Terms {
+ public:
+  explicit Terms(const Config& config) : config_(config) {
+    assert(config.nodes >= 1 && config.nodes <= NodeSet::max_nodes);
+  }
+
+  [[nodiscard]] std::uint32_t nodes() const { return config_.nodes; }
+  [[nodiscard]] std::uint32_t quorum() const { return quorum_of(config_.nodes); }
+  [[nodiscard]] Duration node_timeout() const { return config_.node_timeout; }
+  [[nodiscard]] const Config& config() const { return config_; }
+
+  /// What is set aside for clocks that run at different speeds, client and node together.
+  [[nodiscard]] Duration drift_allowance(Duration lease) const {
+    const auto drift = static_cast<double>(lease.count()) * config_.drift_factor;
+    return Duration(static_cast<Duration::rep>(drift)) + std::chrono::milliseconds(2);
+  }
+
+  /// Until when a node that confirmed a message sent then can be trusted not to grant the lock to
+  /// another: it starts the lease later than we sent, and its clock may be faster.
+  [[nodiscard]] Instant trusted_until(Instant sent, Duration lease) const {
+    return sent + lease - drift_allowance(lease);
+  }
+
+ private:
+  Config config_;
+};
+
+}  // namespace redlock::engine
