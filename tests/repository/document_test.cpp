@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// Runs what a document shows, so that it cannot rot. For its writer:
+//
+// - ```cpp: a block with `int main` is compiled and run; one with `#include` is compiled; any other
+//   is compiled as the body of a function that has a `redlock::Client& client`.
+// - ```sh: run by bash, which stops at the first command that fails. ```console: lines after "$ "
+//   are run, the others must appear in the output in this order (`…` stands for any text).
+// - All commands of a document run in one shell, one after the other, in an empty directory with
+//   `dev` and `build` of the repository, the redlock command in PATH, and REDLOCK_NODES naming five
+//   nodes. C++ programs have REDLOCK_NODES too.
+// - The first `redis://…` of the document becomes the first of these nodes, the second the second.
+// - `<!-- not run: REASON -->` before a block leaves it out; the reason is printed.
+// - Lines that begin with `./dev test` are left out. Blocks of other languages are for reading.
+#include "repository/document.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "cluster/fleet.hpp"
+
+namespace redlock::repository {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path source_dir = REDLOCK_SOURCE_DIR;
+
+std::string read_text(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  std::ofstream out(path);
+  out << text;
+  REQUIRE_MESSAGE(out.good(), "cannot write ", path);
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+/// A directory that is gone at the end.
+class Workshop {
+ public:
+  Workshop() {
+    std::string name = (fs::temp_directory_path() / "redlock-document-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  Workshop(const Workshop&) = delete;
+  Workshop& operator=(const Workshop&) = delete;
+  ~Workshop() { fs::remove_all(path_); }
+
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// The document under test, its nodes replaced by those of the fleet.
+std::vector<Block> blocks_for(const cluster::Fleet& fleet) {
+  const char* const name = std::getenv("REDLOCK_DOCUMENT");
+  const fs::path path = source_dir / (name != nullptr ? name : "README.md");
+  REQUIRE_MESSAGE(fs::exists(path), path, " does not exist");
+  std::string text = read_text(path);
+
+  static const std::regex uri(R"(redis://[\w.:@\[\]-]+(/\d+)?)");
+  std::vector<std::string> seen;
+  std::string replaced;
+  auto rest = text.cbegin();
+  for (std::sregex_iterator match(text.begin(), text.end(), uri), end; match != end; ++match) {
+    const auto known = std::find(seen.begin(), seen.end(), match->str());
+    const auto index = static_cast<std::size_t>(known - seen.begin());
+    if (known == seen.end()) seen.push_back(match->str());
+    REQUIRE_MESSAGE(index < fleet.size(), "the document names more nodes than the fleet has");
+    replaced.append(rest, (*match)[0].first).append(fleet.uri(index));
+    rest = (*match)[0].second;
+  }
+  replaced.append(rest, text.cend());
+  std::istringstream in(replaced);
+  return read_blocks(in);
+}
+
+struct Outcome {
+  int status = 0;
+  std::string output;
+};
+
+/// Runs a bash script, its output going to a file beside it.
+Outcome run_script(const Workshop& workshop, const std::string& text) {
+  const fs::path script = workshop.path() / ".script";
+  const fs::path log = workshop.path() / ".log";
+  write_text(script, "set -Eeuo pipefail\ncd '" + workshop.path().string() + "'\n" + text);
+  const std::string command =
+      "bash '" + script.string() + "' </dev/null >'" + log.string() + "' 2>&1";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, read_text(log)};
+}
+
+void check_program(const Workshop& workshop, const Block& block) {
+  std::string text = joined(block.lines);
+  const bool is_program = text.find("int main") != text.npos;
+  if (!is_program && text.find("#include") == text.npos) {
+    text =
+        "#include <redlock/redlock.hpp>\n#include <iostream>\n"
+        "void block([[maybe_unused]] redlock::Client& client) {\n" +
+        text + "}\n";
+  }
+  write_text(workshop.path() / "block.cpp", text);
+  const std::string compile = "${CXX:-c++} -std=c++20 -Wall -Wextra block.cpp " +
+                              std::string(is_program ? "" : "-c ") +
+                              "-o block $(pkg-config --cflags --libs redlock)\n";
+  const Outcome outcome =
+      run_script(workshop, compile + (is_program ? "timeout 60 ./block\n" : ""));
+  CHECK_MESSAGE(outcome.status == 0, "the C++ block at line ", block.line, " failed:\n",
+                outcome.output);
+}
+
+/// All commands of the document in one shell, so that what one block exports the next one has.
+void check_commands(const Workshop& workshop, const std::vector<Block>& blocks) {
+  std::string script;
+  for (const Block& block : blocks) {
+    script += "echo " + std::to_string(block.line) + " >.block\n{\n" + joined(commands(block)) +
+              "} >.output-" + std::to_string(block.line) + " 2>&1\n";
+  }
+  const Outcome outcome = run_script(workshop, script + "echo end >.block\n");
+  std::string last;
+  std::istringstream(read_text(workshop.path() / ".block")) >> last;
+  CHECK_MESSAGE((outcome.status == 0 && last == "end"), "the commands at line ", last,
+                " failed with status ", outcome.status, ":\n", outcome.output,
+                read_text(workshop.path() / (".output-" + last)));
+  if (last != "end") return;
+  for (const Block& block : blocks) {
+    const std::string output =
+        read_text(workshop.path() / (".output-" + std::to_string(block.line)));
+    const std::string missing = missing_output(expected_output(block), output);
+    CHECK_MESSAGE(missing.empty(), "the commands at line ", block.line, " did not print\n", missing,
+                  "\nbut\n", output);
+  }
+}
+
+void set_environment(const Workshop& workshop, const cluster::Fleet& fleet) {
+  std::string nodes;
+  for (const std::string& uri : fleet.uris()) nodes += (nodes.empty() ? "" : ",") + uri;
+  setenv("REDLOCK_NODES", nodes.c_str(), 1);
+  setenv("PKG_CONFIG_PATH", REDLOCK_PKG_CONFIG_DIR, 1);
+  setenv("PATH", (REDLOCK_BIN_DIR + std::string(":") + std::getenv("PATH")).c_str(), 1);
+  // Where the command keeps its local fleet.
+  setenv("XDG_RUNTIME_DIR", workshop.path().c_str(), 1);
+  fs::create_symlink(source_dir / "dev", workshop.path() / "dev");
+  fs::create_directories(source_dir / "build");
+  fs::create_symlink(source_dir / "build", workshop.path() / "build");
+}
+
+TEST_CASE("what the document shows works") {
+  const cluster::Fleet fleet;
+  const Workshop workshop;
+  set_environment(workshop, fleet);
+
+  std::vector<Block> programs;
+  std::vector<Block> scripts;
+  for (const Block& block : blocks_for(fleet)) {
+    const bool is_cpp = block.language == "cpp";
+    if (!is_cpp && block.language != "sh" && block.language != "console") continue;
+    if (!block.run) {
+      MESSAGE("not run: line ", block.line, ": ", block.reason);
+      continue;
+    }
+    (is_cpp ? programs : scripts).push_back(block);
+  }
+  CHECK_MESSAGE(!programs.empty(), "the document has no C++ block to run");
+  CHECK_MESSAGE(!scripts.empty(), "the document has no sh or console block to run");
+  for (const Block& block : programs) check_program(workshop, block);
+  check_commands(workshop, scripts);
+}
+
+TEST_CASE("a document's blocks are read with their languages, places and marks") {
+  std::istringstream in(
+      "# Title\n```sh\n./dev demo\n./dev test -j1\n```\n\n<!-- not run: takes a network -->\n"
+      "```sh\ngit clone x\n```\n```console\n$ redlock list \\\n    --all\nname  owner\n$ "
+      "true\n```\n");
+  const auto blocks = read_blocks(in);
+  REQUIRE(blocks.size() == 3);
+  CHECK(blocks[0].language == "sh");
+  CHECK(blocks[0].line == 3);
+  CHECK(blocks[0].run);
+  CHECK(commands(blocks[0]) == std::vector<std::string>{"./dev demo"});
+  CHECK_FALSE(blocks[1].run);
+  CHECK(blocks[1].reason == "takes a network");
+  CHECK(blocks[2].run);
+  CHECK(commands(blocks[2]) == std::vector<std::string>{"redlock list \\", "    --all", "true"});
+  CHECK(expected_output(blocks[2]) == std::vector<std::string>{"name  owner"});
+}
+
+TEST_CASE("expected output is compared line by line, in order, with wildcards") {
+  const std::string output = "granted token 17 (5 of 5)\nother\nreleased\n";
+  CHECK(missing_output({"granted token … (5 of 5)", "released"}, output).empty());
+  CHECK(missing_output({"released", "granted…"}, output) == "granted…");
+  CHECK(missing_output({"granted token (5 of 5)"}, output) == "granted token (5 of 5)");
+}
+
+}  // namespace
+}  // namespace redlock::repository

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// What the documents point to is there: files behind links, steps of ./dev, presets.
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <functional>
+#include <regex>
+#include <set>
+
+#include "repository/tree.hpp"
+
+namespace redlock::repository {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Calls `use` with the first group of every match in every document, and where it stands.
+void for_each_match(
+    const std::regex& pattern,
+    const std::function<void(const File&, std::size_t line_index, const std::string&)>& use) {
+  for (const File& file : files()) {
+    if (!file.path.ends_with(".md")) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string& line = file.lines[i];
+      for (std::sregex_iterator match(line.begin(), line.end(), pattern), end; match != end;
+           ++match) {
+        use(file, i, (*match)[1]);
+      }
+    }
+  }
+}
+
+TEST_CASE("every link in a document leads to a file of the repository") {
+  std::vector<std::string> broken;
+  for_each_match(std::regex(R"(\]\(([^)#: ]+)(#[^)]*)?\))"),
+                 [&](const File& file, std::size_t i, const std::string& target) {
+                   const fs::path root = REDLOCK_SOURCE_DIR;
+                   if (!fs::exists(root / fs::path(file.path).parent_path() / target)) {
+                     broken.push_back(at(file, i));
+                   }
+                 });
+  CHECK_MESSAGE(broken.empty(), join(broken));
+}
+
+TEST_CASE("every ./dev step that a document names exists") {
+  const auto dev = std::find_if(files().begin(), files().end(),
+                                [](const File& file) { return file.path == "dev"; });
+  REQUIRE(dev != files().end());
+  std::set<std::string> steps;
+  for (const std::string& line : dev->lines) {
+    std::smatch match;
+    if (std::regex_match(line, match, std::regex(R"(cmd_(\w+)\(\) \{)"))) steps.insert(match[1]);
+  }
+  std::vector<std::string> unknown;
+  for_each_match(std::regex(R"(\./dev (\w+))"),
+                 [&](const File& file, std::size_t i, const std::string& step) {
+                   if (!steps.contains(step)) unknown.push_back(at(file, i));
+                 });
+  CHECK_MESSAGE(unknown.empty(), join(unknown));
+}
+
+}  // namespace
+}  // namespace redlock::repository

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// Includes point only down the ladder api -> io -> engine -> include, C libraries are known to io
+// alone, and the fleet stands apart. One row of the table below for each part of the tree.
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <optional>
+#include <regex>
+
+#include "repository/tree.hpp"
+
+namespace redlock::repository {
+namespace {
+
+/// What the files under `folder` may include beyond the standard and the system's own headers, by
+/// the beginning of the name.
+struct Rule {
+  std::string folder;
+  std::vector<std::string> allowed;
+  bool only_std = false;  // not even the system's
+};
+
+// The first row that matches a file is its rule.
+const std::vector<Rule> ladder = {
+    {"include/redlock/", {"redlock/", "tl/expected.hpp"}, true},
+    {"src/engine/", {"engine/", "redlock/", "tl/expected.hpp"}, true},
+    {"src/io/", {"io/", "engine/", "redlock/", "tl/", "uv.h", "hiredis/", "redlock_scripts.hpp"}},
+    {"src/api/", {"api/", "io/", "engine/", "redlock/", "tl/"}},
+    {"src/cli/", {"cli/", "cluster/", "redlock/", "tl/", "CLI/", "nlohmann/", "fmt/"}},
+    {"cluster/", {"cluster/", "fmt/"}},
+    {"examples/", {"redlock/", "cluster/", "fmt/"}},
+    {"bench/", {"redlock/", "cluster/", "fmt/", "benchmark/", "bench/", "hiredis/"}},
+    {"tests/consumer/", {"redlock/"}},
+    {"tests/engine/", {"engine/", "redlock/", "tl/", "doctest/", "fmt/"}},
+    {"tests/simulation/", {"engine/", "simulation/", "redlock/", "tl/", "doctest/", "fmt/"}},
+    {"tests/support/", {"support/", "cluster/", "redlock/", "fmt/", "tl/"}},
+    {"tests/integration/io_",
+     {"io/", "engine/", "redlock/", "support/", "cluster/", "tl/", "doctest/", "fmt/", "uv.h"}},
+    {"tests/integration/",
+     {"redlock/", "support/", "cluster/", "tl/", "doctest/", "fmt/", "nlohmann/"}},
+    {"tests/repository/", {"repository/", "cluster/", "doctest/", "fmt/"}},
+    {"tests/doctest_main.cpp", {"doctest/"}},
+};
+
+/// A header that some part of the tree may include and others, therefore, may not.
+bool is_restricted(const std::string& name) {
+  return std::any_of(ladder.begin(), ladder.end(),
+                     [&](const Rule& rule) { return starts_with_any(name, rule.allowed); });
+}
+
+bool is_std_header(const std::string& name) {
+  static const std::regex plain_word("[a-z_0-9]+");
+  return std::regex_match(name, plain_word);
+}
+
+/// The engine decides; it neither waits nor looks at the world.
+bool is_impure(const std::string& name) {
+  static const std::vector<std::string> impure = {
+      "thread",    "mutex",  "condition_variable", "future", "fstream", "iostream",
+      "random",    "atomic", "semaphore",          "ctime",  "cstdio",  "filesystem",
+      "stop_token"};
+  return std::find(impure.begin(), impure.end(), name) != impure.end();
+}
+
+struct Include {
+  std::string name;
+  bool quoted = false;
+};
+
+std::optional<Include> parse_include(const std::string& line) {
+  static const std::regex form(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"].*)");
+  std::smatch match;
+  if (!std::regex_match(line, match, form)) return std::nullopt;
+  return Include{match[2], match[1] == "\""};
+}
+
+/// The fleet and the programs name a header of their own folder without the folder.
+bool is_neighbour(const File& file, const std::string& name) {
+  const std::string path = file.path.substr(0, file.path.rfind('/') + 1) + name;
+  return std::any_of(files().begin(), files().end(),
+                     [&](const File& other) { return other.path == path; });
+}
+
+bool may_include(const Rule& rule, const File& file, const Include& include) {
+  if (starts_with_any(include.name, rule.allowed)) return true;
+  if (include.quoted) return is_neighbour(file, include.name);
+  if (is_restricted(include.name)) return false;
+  if (rule.folder == "src/engine/" && is_impure(include.name)) return false;
+  return !rule.only_std || is_std_header(include.name);
+}
+
+const Rule* rule_of(const File& file) {
+  for (const Rule& rule : ladder) {
+    if (file.path.starts_with(rule.folder)) return &rule;
+  }
+  return nullptr;
+}
+
+TEST_CASE("every C++ file belongs to a part of the tree that the include ladder knows") {
+  std::vector<std::string> strangers;
+  for (const File& file : cpp_files()) {
+    if (rule_of(file) == nullptr) strangers.push_back(file.path);
+  }
+  CHECK_MESSAGE(strangers.empty(), join(strangers));
+}
+
+TEST_CASE("includes point only down the ladder") {
+  std::vector<std::string> wrong;
+  for (const File& file : cpp_files()) {
+    const Rule* const rule = rule_of(file);
+    if (rule == nullptr) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const auto include = parse_include(file.lines[i]);
+      if (include && !may_include(*rule, file, *include)) wrong.push_back(at(file, i));
+    }
+  }
+  CHECK_MESSAGE(wrong.empty(), join(wrong));
+}
+
+}  // namespace
+}  // namespace redlock::repository

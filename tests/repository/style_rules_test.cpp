@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// Rules of the house that a program can check, each over the whole tree.
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <functional>
+#include <regex>
+
+#include "repository/tree.hpp"
+
+namespace redlock::repository {
+namespace {
+
+bool is_source(const File& file) {
+  static const std::vector<std::string> endings = {".hpp",   ".cpp", ".lua", ".sh",
+                                                   ".cmake", ".yml", "dev",  ".ci/run"};
+  return file.path.ends_with("CMakeLists.txt") ||
+         std::any_of(endings.begin(), endings.end(),
+                     [&](const std::string& ending) { return file.path.ends_with(ending); });
+}
+
+/// The lines, of all files that `which` selects, in which the pattern is found.
+std::vector<std::string> search(const std::regex& pattern,
+                                const std::function<bool(const File&)>& which) {
+  std::vector<std::string> found;
+  for (const File& file : files()) {
+    if (!which(file)) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      if (std::regex_search(file.lines[i], pattern)) found.push_back(at(file, i));
+    }
+  }
+  return found;
+}
+
+std::size_t columns(const std::string& line) {
+  return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;  // not inside a UTF-8 sequence
+  }));
+}
+
+TEST_CASE("every source file names its licence once, at its top") {
+  const std::string tag = std::string("SPDX-License") + "-Identifier: MIT";
+  std::vector<std::string> wrong;
+  for (const File& file : files()) {
+    if (!is_source(file)) continue;
+    const auto has_tag = [&](const std::string& line) { return line.find(tag) != line.npos; };
+    const auto top = file.lines.begin() + std::min<std::ptrdiff_t>(2, std::ssize(file.lines));
+    if (std::count_if(file.lines.begin(), file.lines.end(), has_tag) != 1 ||
+        std::none_of(file.lines.begin(), top, has_tag)) {
+      wrong.push_back(file.path);
+    }
+  }
+  CHECK_MESSAGE(wrong.empty(), join(wrong));
+}
+
+TEST_CASE("no source file has 400 lines, and no line more than 100 columns") {
+  std::vector<std::string> wrong;
+  for (const File& file : files()) {
+    if (!is_source(file)) continue;
+    if (file.lines.size() >= 400) wrong.push_back(file.path + " is too long");
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      if (columns(file.lines[i]) > 100) wrong.push_back(at(file, i));
+    }
+  }
+  CHECK_MESSAGE(wrong.empty(), join(wrong));
+}
+
+TEST_CASE("every header is included once") {
+  std::vector<std::string> wrong;
+  for (const File& file : cpp_files()) {
+    if (file.path.ends_with(".hpp") &&
+        std::count(file.lines.begin(), file.lines.end(), "#pragma once") != 1) {
+      wrong.push_back(file.path);
+    }
+  }
+  CHECK_MESSAGE(wrong.empty(), join(wrong));
+}
+
+TEST_CASE("the engine reads no clock") {
+  const auto found = search(std::regex(R"(\bnow\(\)|(steady|system|Boot)_?[cC]lock::now)"),
+                            [](const File& file) { return file.path.starts_with("src/engine/"); });
+  CHECK_MESSAGE(found.empty(), join(found));
+}
+
+TEST_CASE("nothing is left for later in the code") {
+  const auto found = search(std::regex("\\b(TO"
+                                       "DO|FIX"
+                                       "ME|XX"
+                                       "X|HA"
+                                       "CK)\\b"),
+                            is_source);
+  CHECK_MESSAGE(found.empty(), join(found));
+}
+
+TEST_CASE("no file names a path of somebody's machine") {
+  const auto found = search(std::regex(R"((^|[^\w.*}])/(home|work|root|Users)/)"),
+                            [](const File&) { return true; });
+  CHECK_MESSAGE(found.empty(), join(found));
+}
+
+}  // namespace
+}  // namespace redlock::repository
