@@ -19,11 +19,11 @@ namespace redlock {
 /// The requests of the primitive below.
 struct AcquireRequest {
   std::string name;
-  AcquireOptions options;
+  AcquireOptions options{};
 };
 struct AttachRequest {
   Grant grant;
-  AcquireOptions options;
+  AcquireOptions options{};
 };
 struct ReleaseRequest {
   Grant grant;
@@ -42,7 +42,9 @@ class REDLOCK_EXPORT Client {
   Client& operator=(Client&&) noexcept;
   /// Ends every operation under way with `closed` (each callback is called), releases what its
   /// leases hold, waits at most one node timeout for the releases to be confirmed, and stops the
-  /// loop. Leases and locks that outlive the client answer `closed`.
+  /// loop. Leases and locks that outlive the client answer `closed`. On the client's own loop
+  /// thread (in a callback) it returns at once and all that happens behind it. In the child of a
+  /// fork it does nothing.
   ~Client();
 
   /// The same as RedLock(*this, name).

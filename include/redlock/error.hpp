@@ -30,7 +30,8 @@ enum class Errc {
   cancelled,
   /// An argument or option cannot work; the message says which and what to do. Nothing was sent.
   invalid_argument,
-  /// The client was destroyed, or this is the child of a fork. Nothing more will be sent.
+  /// The client was destroyed (or could not start), or this is the child of a fork. Nothing more
+  /// will be sent.
   closed,
   /// This thread holds the lock already through this object, so waiting for it would never end.
   would_deadlock,
@@ -76,8 +77,8 @@ struct Error {
   std::string message;
   std::vector<NodeVote> votes;
 
-  /// True if every node that was unavailable is so for a reason that waiting cannot mend (wrong
-  /// password, missing permission, unfit node) and that alone keeps a quorum from voting.
+  /// True if so many nodes are unavailable for a reason that waiting cannot mend (wrong password,
+  /// missing permission, unfit node) that this alone keeps a quorum from voting.
   [[nodiscard]] REDLOCK_EXPORT bool is_configuration() const;
 };
 

@@ -62,23 +62,27 @@ class REDLOCK_EXPORT Lease {
   /// by the time it is used (a pause comes between any two instructions): only the resource,
   /// comparing tokens, can exclude a late holder.
   [[nodiscard]] bool valid() const noexcept;
-  /// What is left of the validity, read at the call; zero if the lease is over or lost.
+  /// What is left of the validity, read at the call; zero if the lease is over or was taken. After
+  /// lost() was requested it is the time that is left to stop what the lock protects.
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
   /// The end of the validity as last confirmed by a quorum.
   [[nodiscard]] BootClock::time_point valid_until() const noexcept;
 
   /// Requested while the lock is still ours but can no longer be trusted to stay so: a tenth of
-  /// the lease before valid_until, whatever the network does. Not requested by a release.
+  /// the lease before valid_until, whatever the network does. Not requested by a release. Functions
+  /// tied to it (std::stop_callback) run on the client's loop thread and must return soon.
   [[nodiscard]] std::stop_token lost() const noexcept;
   /// Why lost() was requested; nothing before that.
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
 
   /// Gives the lock back and waits until a quorum of nodes confirmed (at most the node timeout).
   /// Every node is told, and told again for up to one lease if it cannot be reached now. The
-  /// lease is empty afterwards in every case.
+  /// lease is empty afterwards in every case (on the loop thread, where it cannot wait, it answers
+  /// would_deadlock and gives the lock back all the same).
   Result<Released> release();
   void release(Callback<Released> callback);
   [[nodiscard]] std::future<Result<Released>> release_future();
+  /// Starts when it is awaited; until then this lease must stay where it is.
   Operation<Released> co_release();
 
   /// Confirms the lock on a quorum of nodes and makes it last `lease` from now (never shorter than

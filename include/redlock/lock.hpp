@@ -5,9 +5,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <future>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include <redlock/error.hpp>
@@ -44,29 +44,43 @@ class REDLOCK_EXPORT RedLock {
   /// Takes up a grant made elsewhere (see Lease::detach): a quorum must confirm that it is still
   /// this owner's, and it then lasts `options.lease` from now. Never releases when it fails.
   Result<Lease> attach(const Grant& grant, const AcquireOptions& options = {});
+  /// Of the options it heeds lease, renewal, max_hold and stop; it asks once and does not wait.
   void attach(const Grant& grant, const AcquireOptions& options, Callback<Lease> callback);
+  [[nodiscard]] std::future<Result<Lease>> attach_future(const Grant& grant,
+                                                         const AcquireOptions& options = {});
+  Operation<Lease> co_attach(const Grant& grant, const AcquireOptions& options = {});
 
   /// Gives back a grant made elsewhere.
   Result<Released> release(const Grant& grant);
   void release(const Grant& grant, Callback<Released> callback);
+  [[nodiscard]] std::future<Result<Released>> release_future(const Grant& grant);
+  Operation<Released> co_release(const Grant& grant);
 
   /// Waits for ever, holds until unlock(), renewing. Throws std::system_error with a redlock::Errc,
   /// for example would_deadlock if this thread holds it already through this object.
   void lock();
+  /// The same with a lease of this length, which is not renewed.
   void lock(std::chrono::milliseconds lease);
   /// One attempt. False if it was not granted, for whatever reason; throws only would_deadlock,
   /// invalid_argument and closed.
   bool try_lock();
+  /// Keeps trying for so long; see try_lock.
   template <typename Rep, typename Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+    using Wide = std::chrono::duration<double, std::milli>;
+    if (std::chrono::duration_cast<Wide>(wait) >= std::chrono::duration_cast<Wide>(forever)) {
+      return try_lock_within(forever);
+    }
     return try_lock_within(std::chrono::ceil<std::chrono::milliseconds>(wait));
   }
   template <typename Clock, typename Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
-    return try_lock_for(when - Clock::now());
+    const auto now = Clock::now();
+    return when <= now ? try_lock() : try_lock_for(when - now);
   }
-  /// Gives back what this thread took with lock() or try_lock(). Waits for a quorum of releases;
-  /// a failure, or unlocking what this thread does not hold, is told to the observer.
+  /// Gives back what this thread took with lock() or try_lock(). Waits for a quorum of releases,
+  /// but not on the client's loop thread. A release that did not find the lock or is not confirmed,
+  /// and unlocking what this thread does not hold, is told to the observer.
   void unlock() noexcept;
 
   /// The token of what this thread holds through this object, 0 if nothing.

@@ -6,7 +6,6 @@
 #include <coroutine>
 #include <functional>
 #include <future>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -22,7 +21,9 @@ using Callback = std::function<void(Result<T>)>;
 
 /// An operation that starts when it is awaited: `Result<Lease> lease = co_await lock.co_acquire();`
 /// The coroutine is resumed on the client's loop thread: move on to your own executor before work
-/// that takes time. Await it at most once; destroying one that was never awaited does nothing.
+/// that takes time (an error known at once resumes it right here). Await it at most once;
+/// destroying one that was never awaited does nothing; a coroutine that awaits must not be
+/// destroyed.
 template <typename T>
 class [[nodiscard]] Operation {
  public:

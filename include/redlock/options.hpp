@@ -28,7 +28,7 @@ struct ClientOptions {
   /// The independent Redis masters, all of them, in any order:
   /// `redis://[user:pass@]host[:port][/db]` or `unix:///path?db=N`. A quorum is a majority of this
   /// list, reachable or not, so every program must be given the same list.
-  std::vector<std::string> nodes;
+  std::vector<std::string> nodes{};
 
   /// How long a node keeps a grant that nobody renews.
   std::chrono::milliseconds lease{30'000};
@@ -57,7 +57,7 @@ struct ClientOptions {
   std::string client_name = "redlock";
 
   /// Hears what happens (see observer.hpp). May be null.
-  std::shared_ptr<Observer> observer;
+  std::shared_ptr<Observer> observer{};
 };
 
 /// Whether the watchdog renews a lease until it is released.
@@ -70,18 +70,18 @@ enum class Renewal {
 /// One acquisition. The defaults try once and hold, renewed, until released.
 struct AcquireOptions {
   /// The length of the lease; none means the client's default.
-  std::optional<std::chrono::milliseconds> lease;
+  std::optional<std::chrono::milliseconds> lease{};
   Renewal renewal = Renewal::when_no_lease_given;
   /// How long to keep trying while others hold the lock. Zero: one attempt. `forever`: no end.
   std::chrono::milliseconds wait{0};
   /// The call ends by this moment, whatever else it is told.
-  std::optional<BootClock::time_point> deadline;
+  std::optional<BootClock::time_point> deadline{};
   /// In place of the client's min_validity.
-  std::optional<std::chrono::milliseconds> min_validity;
+  std::optional<std::chrono::milliseconds> min_validity{};
   /// The watchdog stops renewing this long after the grant: a bound on a holder that hangs.
-  std::optional<std::chrono::milliseconds> max_hold;
+  std::optional<std::chrono::milliseconds> max_hold{};
   /// Requesting it ends the call with `cancelled`.
-  std::stop_token stop;
+  std::stop_token stop{};
 };
 
 }  // namespace redlock

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// How each kind of question reaches the engine and how its answer becomes the caller's.
+#include "api/call.hpp"
+
+#include <type_traits>
+#include <variant>
+
+#include "api/client_impl.hpp"
+
+namespace redlock::api {
+
+namespace {
+
+const std::string& name_of(const AskAcquire& ask) {
+  return *ask.request.name;
+}
+const std::string& name_of(const AskAttach& ask) {
+  return *ask.request.name;
+}
+const std::string& name_of(const AskExtend& ask) {
+  return *ask.lease->name;
+}
+const std::string& name_of(const AskRelease& ask) {
+  return *ask.lease->name;
+}
+const std::string& name_of(const AskReleaseGrant& ask) {
+  return *ask.name;
+}
+
+template <typename Ask>
+constexpr bool grants = std::is_same_v<typename Ask::Answer, Lease>;
+
+class Cancellation final : public io::Task {
+ public:
+  Cancellation(Client::Impl& client, engine::RequestId id) : client_(client), id_(id) {}
+  void run() override {
+    client_.cancel(id_);
+    delete this;
+  }
+
+ private:
+  Client::Impl& client_;
+  engine::RequestId id_;
+};
+
+/// What is granted while the client is closing is not handed out any more.
+template <typename Ask>
+Result<Lease> take_grant(Client::Impl& client, const Ask& ask,
+                         const engine::AcquireSucceeded& granted) {
+  Lease lease = client.make_lease(ask.request.name, granted);
+  if (!client.closing()) return lease;
+  // A grant that was taken up from elsewhere is left as it was.
+  if constexpr (std::is_same_v<Ask, AskAttach>) static_cast<void>(lease.detach());
+  return tl::make_unexpected(client.closed_error());
+}
+
+}  // namespace
+
+void AskAcquire::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+  engine.acquire(now, id, request);
+}
+void AskAttach::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+  engine.attach(now, id, request);
+}
+void AskExtend::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+  engine.extend(now, id, lease->grant, length);
+}
+void AskRelease::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+  lease->client->forget(lease->grant);
+  engine.release(now, id, lease->grant);
+}
+void AskReleaseGrant::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+  engine.release(now, id, name, owner, longest_lease);
+}
+
+void Call::run() {
+  client_.begin(*this);
+}
+
+void Canceller::operator()() const noexcept {
+  auto* task = new Cancellation(*client, id);
+  if (!client->post(*task)) delete task;
+}
+
+template <typename Ask>
+void CallFor<Ask>::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+  ask_.start(engine, now, id);
+  if constexpr (grants<Ask>) {
+    if (ask_.stop.stop_possible()) stop_.emplace(ask_.stop, Canceller{&client(), id});
+  }
+}
+
+template <typename Ask>
+const std::string& CallFor<Ask>::name() const {
+  return name_of(ask_);
+}
+
+template <typename Ask>
+void CallFor<Ask>::succeed(decltype(engine::Finish::result)&& result) noexcept {
+  stop_.reset();
+  if constexpr (grants<Ask>) {
+    complete(take_grant(client(), ask_, std::get<engine::AcquireSucceeded>(result)));
+  } else if constexpr (std::is_same_v<Ask, AskExtend>) {
+    complete(std::get<engine::ExtendSucceeded>(result).valid_until);
+  } else {
+    complete(std::get<engine::ReleaseDone>(result).outcome);
+  }
+}
+
+template <typename Ask>
+void CallFor<Ask>::fail(Error&& error) noexcept {
+  stop_.reset();
+  complete(tl::make_unexpected(std::move(error)));
+}
+
+template <typename Ask>
+void CallFor<Ask>::close(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+  // Others end by themselves within the node timeout, for which the closing client waits.
+  if constexpr (grants<Ask>) engine.cancel(now, id, Errc::closed);
+}
+
+template class CallFor<AskAcquire>;
+template class CallFor<AskAttach>;
+template class CallFor<AskExtend>;
+template class CallFor<AskRelease>;
+template class CallFor<AskReleaseGrant>;
+
+}  // namespace redlock::api

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// The client while it runs; closing.cpp has how it ends.
+#include "api/client_impl.hpp"
+
+#include <cassert>
+#include <variant>
+
+#include "api/fork.hpp"
+#include "api/options_check.hpp"
+#include "api/sentence.hpp"
+
+namespace redlock {
+
+namespace {
+
+io::CoreConfig core_config(const ClientOptions& options, std::vector<io::NodeAddress> nodes) {
+  io::CoreConfig config;
+  config.engine.nodes = static_cast<std::uint32_t>(nodes.size());
+  config.engine.drift_factor = options.drift_factor;
+  config.engine.node_timeout = options.node_timeout;
+  config.engine.retry_min = options.retry_min;
+  config.engine.retry_max = options.retry_max;
+  config.engine.retry_cap = options.retry_cap;
+  config.engine.clock_floor = options.fence_floor == FenceFloor::clock;
+  config.nodes = std::move(nodes);
+  config.max_lease = options.max_lease;
+  config.resolve_timeout = options.resolve_timeout;
+  config.connect_timeout = options.connect_timeout;
+  config.client_name = options.client_name;
+  return config;
+}
+
+class ReleaseReport final : public io::Task {
+ public:
+  ReleaseReport(std::shared_ptr<Observer> observer, engine::Name name, Error error)
+      : observer_(std::move(observer)), name_(std::move(name)), error_(std::move(error)) {}
+  void run() override {
+    tell();
+    delete this;
+  }
+  void tell() noexcept { observer_->on_release_failed(*name_, error_); }
+
+ private:
+  std::shared_ptr<Observer> observer_;
+  engine::Name name_;
+  Error error_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options) {
+  auto nodes = api::check_client_options(options);
+  if (!nodes) return tl::make_unexpected(std::move(nodes.error()));
+  io::CoreConfig config = core_config(options, *nodes);
+  auto impl = std::make_shared<Impl>(std::move(options), std::move(*nodes));
+  auto core = io::Core::start(std::move(config), *impl);
+  if (!core) {
+    return tl::make_unexpected(
+        Error{Errc::closed, "the client could not start: " + core.error(), {}});
+  }
+  impl->core_ = std::move(*core);
+  return impl;
+}
+
+Client::Impl::Impl(ClientOptions options, std::vector<io::NodeAddress> nodes)
+    : options_(std::move(options)),
+      nodes_(std::move(nodes)),
+      generation_(api::process_generation()) {}
+
+Client::Impl::~Impl() {
+  assert(core_ == nullptr);
+}
+
+bool Client::Impl::post(io::Task& task) noexcept {
+  if (forked() || !gate_.enter()) return false;
+  const bool accepted = core_->post(task);
+  gate_.leave();
+  return accepted;
+}
+
+Error Client::Impl::closed_error() const {
+  return {Errc::closed,
+          forked() ? "this process is the child of a fork: locks and connections belong to its "
+                     "parent; create a new Client here"
+                   : "the client was destroyed",
+          {}};
+}
+
+bool Client::Impl::on_loop_thread() noexcept {
+  if (forked() || !gate_.enter()) return false;
+  const bool here = core_->on_loop_thread();
+  gate_.leave();
+  return here;
+}
+
+bool Client::Impl::forked() const noexcept {
+  return generation_ != api::process_generation();
+}
+
+void Client::Impl::report_release_failed(engine::Name name, Error error) noexcept {
+  if (!options_.observer || forked()) return;
+  auto* report = new ReleaseReport(options_.observer, std::move(name), std::move(error));
+  if (post(*report)) return;
+  // The loop has ended, so nobody else is speaking to the observer.
+  report->run();
+}
+
+void Client::Impl::begin(api::Call& call) {
+  if (closing_) return call.fail(closed_error());
+  const engine::RequestId id = ++last_request_;
+  calls_.emplace(id, &call);
+  call.start(core_->engine(), BootClock::now(), id);
+}
+
+void Client::Impl::cancel(engine::RequestId id) {
+  if (!calls_.contains(id)) return;
+  core_->engine().cancel(BootClock::now(), id, Errc::cancelled);
+}
+
+Lease Client::Impl::make_lease(const engine::Name& name, const engine::AcquireSucceeded& granted) {
+  auto state = std::make_shared<Lease::State>(shared_from_this(), name, granted);
+  leases_.emplace(granted.grant, state);
+  return Lease(std::move(state));
+}
+
+std::shared_ptr<Lease::State> Client::Impl::find_lease(engine::GrantId grant) {
+  const auto found = leases_.find(grant);
+  return found == leases_.end() ? nullptr : found->second;
+}
+
+void Client::Impl::on_output(engine::Output&& output) noexcept {
+  std::visit([this](auto&& what) { on(std::move(what)); }, std::move(output));
+}
+
+/// Performed by the core.
+void Client::Impl::on(engine::Send&&) {}
+
+void Client::Impl::on(engine::Finish&& output) {
+  const auto found = calls_.find(output.request);
+  if (found == calls_.end()) return;
+  api::Call& call = *found->second;
+  calls_.erase(found);
+  if (const auto* failed = std::get_if<engine::Failed>(&output.result)) {
+    call.fail(api::describe(call.name(), *failed, nodes_));
+  } else {
+    call.succeed(std::move(output.result));
+  }
+}
+
+void Client::Impl::on(engine::ValidityChanged&& output) {
+  if (const auto lease = find_lease(output.grant)) lease->confirm(output.valid_until);
+}
+
+void Client::Impl::on(engine::LeaseLost&& output) {
+  const auto lease = find_lease(output.grant);
+  if (!lease) return;
+  lease->lose(output.reason);
+  if (options_.observer) {
+    options_.observer->on_lost(*lease->name, lease->token, output.reason);
+  }
+}
+
+void Client::Impl::on(engine::AttemptDecided&& output) {
+  if (!options_.observer) return;
+  options_.observer->on_attempt(*output.name, output.failure ? &*output.failure : nullptr,
+                                api::name_ballots(output.ballots, nodes_), output.elapsed);
+}
+
+void Client::Impl::on(engine::RenewalDecided&& output) {
+  if (!options_.observer) return;
+  if (const auto lease = find_lease(output.grant)) {
+    options_.observer->on_renewal(*lease->name, output.ok, output.valid_until - BootClock::now());
+  }
+}
+
+void Client::Impl::on_node_up(engine::NodeIndex node, std::string_view warning) noexcept {
+  if (!options_.observer) return;
+  options_.observer->on_node_up(nodes_[node].label, api::cleaned(warning, nodes_[node]));
+}
+
+void Client::Impl::on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept {
+  if (!options_.observer) return;
+  options_.observer->on_node_down(nodes_[node].label, why.cause,
+                                  api::cleaned(why.detail, nodes_[node]));
+}
+
+}  // namespace redlock

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// The client behind Client: it hands calls to the engine on the loop thread, finds the call or the
+// lease that each output of the engine belongs to, and ends everything in good order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <redlock/client.hpp>
+
+#include "api/call.hpp"
+#include "api/gate.hpp"
+#include "api/lease_state.hpp"
+#include "engine/engine.hpp"
+#include "io/core.hpp"
+
+namespace redlock {
+
+class Client::Impl final : public io::CoreSink, public std::enable_shared_from_this<Impl> {
+ public:
+  static Result<std::shared_ptr<Impl>> create(ClientOptions options);
+  Impl(ClientOptions options, std::vector<io::NodeAddress> nodes);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  // Any thread.
+
+  [[nodiscard]] const ClientOptions& options() const { return options_; }
+  /// In the order of ClientOptions::nodes, which is that of every vote and ballot.
+  [[nodiscard]] const std::vector<io::NodeAddress>& nodes() const { return nodes_; }
+
+  /// False, and the task will not run, if the client is closed or this is the child of a fork.
+  [[nodiscard]] bool post(io::Task& task) noexcept;
+  /// Why post() answered false.
+  [[nodiscard]] Error closed_error() const;
+  /// True on the loop thread, where nothing may wait for the loop.
+  [[nodiscard]] bool on_loop_thread() noexcept;
+  /// Whether this is the copy of a client in the child of a fork.
+  [[nodiscard]] bool forked() const noexcept;
+
+  /// Does it and waits for the answer. An `ask` that is an error already is answered with that.
+  template <typename Ask>
+  Result<typename Ask::Answer> perform(Result<Ask> ask);
+  /// Does it and calls back.
+  template <typename Ask>
+  void submit(Result<Ask> ask, Callback<typename Ask::Answer> callback);
+
+  /// Tells the observer of a release whose result nobody is given.
+  void report_release_failed(engine::Name name, Error error) noexcept;
+
+  /// Ends everything, as ~Client promises. Called once, from any thread.
+  void shut_down() noexcept;
+
+  // Loop thread only.
+
+  [[nodiscard]] io::Core& core() { return *core_; }
+  /// Whether shut_down() has begun: nothing new may be started.
+  [[nodiscard]] bool closing() const { return closing_; }
+  void begin(api::Call& call);
+  void cancel(engine::RequestId id);
+  /// A lease for what the engine granted.
+  [[nodiscard]] Lease make_lease(const engine::Name& name, const engine::AcquireSucceeded& granted);
+  /// The lease is over for its holder: nothing that the engine says of it is of interest any more.
+  /// False if that was so already.
+  bool forget(engine::GrantId grant) { return leases_.erase(grant) != 0; }
+
+  void on_output(engine::Output&& output) noexcept override;
+  void on_node_up(engine::NodeIndex node, std::string_view warning) noexcept override;
+  void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept override;
+
+ private:
+  void on(engine::Send&& output);
+  void on(engine::Finish&& output);
+  void on(engine::ValidityChanged&& output);
+  void on(engine::LeaseLost&& output);
+  void on(engine::AttemptDecided&& output);
+  void on(engine::RenewalDecided&& output);
+  [[nodiscard]] std::shared_ptr<Lease::State> find_lease(engine::GrantId grant);
+
+  // The steps of shut_down().
+  void finish_everything();
+  void begin_closing();
+  [[nodiscard]] bool nothing_left();
+  void fail_leftovers();
+  template <typename Step>
+  void run_on_loop(Step step);
+
+  const ClientOptions options_;
+  const std::vector<io::NodeAddress> nodes_;
+  const std::uint64_t generation_;
+  api::Gate gate_;
+  std::unique_ptr<io::Core> core_;
+
+  // Loop thread only.
+  bool closing_ = false;
+  engine::RequestId last_request_ = 0;
+  std::unordered_map<engine::RequestId, api::Call*> calls_;
+  std::unordered_map<engine::GrantId, std::shared_ptr<Lease::State>> leases_;
+};
+
+template <typename Ask>
+Result<typename Ask::Answer> Client::Impl::perform(Result<Ask> ask) {
+  if (!ask) return tl::make_unexpected(std::move(ask.error()));
+  if (on_loop_thread()) {
+    return tl::make_unexpected(
+        Error{Errc::would_deadlock,
+              "a blocking call from the client's own loop thread would never end: use the callback "
+              "or coroutine form here, or call from another thread",
+              {}});
+  }
+  api::BlockingCall<Ask> call(*this, std::move(*ask));
+  if (!post(call)) return tl::make_unexpected(closed_error());
+  return call.wait();
+}
+
+template <typename Ask>
+void Client::Impl::submit(Result<Ask> ask, Callback<typename Ask::Answer> callback) {
+  if (!ask) return callback(tl::make_unexpected(std::move(ask.error())));
+  auto call = std::make_unique<api::CallbackCall<Ask>>(*this, std::move(*ask), std::move(callback));
+  if (post(*call)) {
+    // It deletes itself when it ends, which may have happened already.
+    static_cast<void>(call.release());
+  } else {
+    call->take_callback()(tl::make_unexpected(closed_error()));
+  }
+}
+
+}  // namespace redlock

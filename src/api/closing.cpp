@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// How a client ends: acquisitions are cancelled, leases released, releases awaited for one node
+// timeout; then nobody is let in any more, what is left fails, and the loop stops. Two facts make
+// it safe: a task that was accepted is run, and after the gate is closed none is accepted.
+#include <algorithm>
+#include <semaphore>
+#include <thread>
+
+#include "api/client_impl.hpp"
+#include "api/fork.hpp"
+
+namespace redlock {
+
+namespace {
+
+/// A step that another thread waits for.
+template <typename Step>
+class Errand final : public io::Task {
+ public:
+  explicit Errand(Step& step) : step_(step) {}
+  void run() override {
+    step_();
+    done_.release();
+  }
+  void wait() { done_.acquire(); }
+
+ private:
+  Step& step_;
+  std::binary_semaphore done_{0};
+};
+
+}  // namespace
+
+void Client::Impl::shut_down() noexcept {
+  if (forked()) {
+    // Everything here may be half-written, and the thread that the core would join is not there.
+    api::keep_forever(shared_from_this());
+  } else if (on_loop_thread()) {
+    // Nothing can be waited for here, so somebody else does it.
+    std::thread([self = shared_from_this()] { self->finish_everything(); }).detach();
+  } else {
+    finish_everything();
+  }
+}
+
+void Client::Impl::finish_everything() {
+  run_on_loop([this] { begin_closing(); });
+
+  const auto deadline = BootClock::now() + options_.node_timeout;
+  bool done = false;
+  std::chrono::microseconds pause{50};
+  while (true) {
+    run_on_loop([this, &done] { done = nothing_left(); });
+    if (done || BootClock::now() >= deadline) break;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::microseconds(5'000));
+  }
+
+  gate_.close();
+  run_on_loop([this] { fail_leftovers(); });
+  core_.reset();
+}
+
+/// Past the gate: only the thread that closes the client comes here.
+template <typename Step>
+void Client::Impl::run_on_loop(Step step) {
+  Errand<Step> errand(step);
+  if (core_->post(errand)) errand.wait();
+}
+
+void Client::Impl::begin_closing() {
+  closing_ = true;
+  const auto now = BootClock::now();
+  for (const auto& [id, call] : calls_) call->close(core_->engine(), now, id);
+  for (const auto& [grant, lease] : leases_) core_->engine().release(now, 0, grant);
+  leases_.clear();
+}
+
+bool Client::Impl::nothing_left() {
+  return calls_.empty() && leases_.empty() && core_->engine().releases_under_way() == 0;
+}
+
+void Client::Impl::fail_leftovers() {
+  // A callback may come back to this client, so it must not find the table half-walked.
+  for (const auto& [id, call] : std::exchange(calls_, {})) call->fail(closed_error());
+  leases_.clear();
+}
+
+}  // namespace redlock

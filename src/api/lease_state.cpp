@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "api/lease_state.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/client_impl.hpp"
+
+namespace redlock {
+
+Lease::State::State(std::shared_ptr<Client::Impl> of, engine::Name locked,
+                    const engine::AcquireSucceeded& granted)
+    : client(std::move(of)),
+      grant(granted.grant),
+      name(std::move(locked)),
+      token(granted.token),
+      owner(engine::to_hex(granted.owner)),
+      valid_until_(granted.valid_until.time_since_epoch().count()) {}
+
+void Lease::State::part(std::shared_ptr<State> state, Parting how) noexcept {
+  // Held here, because the state may be gone as soon as it is posted.
+  const std::shared_ptr<Client::Impl> client = state->client;
+  State& self = *state;
+  self.parting_ = how;
+  self.self_ = std::move(state);
+  if (!client->post(self)) self.self_.reset();
+}
+
+void Lease::State::run() {
+  const std::shared_ptr<State> self = std::move(self_);
+  if (!client->forget(grant)) return;
+  engine::Engine& engine = client->core().engine();
+  if (parting_ == Parting::release) {
+    engine.release(BootClock::now(), 0, grant);
+  } else {
+    engine.detach(grant);
+  }
+}
+
+BootClock::time_point Lease::State::valid_until() const noexcept {
+  return BootClock::time_point(BootClock::duration(valid_until_.load(std::memory_order_acquire)));
+}
+
+std::chrono::nanoseconds Lease::State::remaining() const noexcept {
+  if (client->forked() || loss_reason() == LossReason::taken) return {};
+  return std::max(valid_until() - BootClock::now(), std::chrono::nanoseconds::zero());
+}
+
+std::optional<LossReason> Lease::State::loss_reason() const noexcept {
+  const std::uint8_t loss = loss_.load(std::memory_order_acquire);
+  if (loss == 0) return std::nullopt;
+  return static_cast<LossReason>(loss - 1);
+}
+
+void Lease::State::confirm(BootClock::time_point valid_until) noexcept {
+  valid_until_.store(valid_until.time_since_epoch().count(), std::memory_order_release);
+}
+
+void Lease::State::lose(LossReason reason) noexcept {
+  loss_.store(static_cast<std::uint8_t>(static_cast<int>(reason) + 1), std::memory_order_release);
+  lost.request_stop();
+}
+
+}  // namespace redlock

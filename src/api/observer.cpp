@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The observer that hears nothing, and names of what it is told.
+#include <redlock/lease.hpp>
+#include <redlock/observer.hpp>
+
+namespace redlock {
+
+Observer::~Observer() = default;
+void Observer::on_node_up(std::string_view, std::string_view) {}
+void Observer::on_node_down(std::string_view, Cause, std::string_view) {}
+void Observer::on_attempt(std::string_view, const Errc*, const std::vector<NodeVote>&,
+                          std::chrono::nanoseconds) {}
+void Observer::on_renewal(std::string_view, bool, std::chrono::nanoseconds) {}
+void Observer::on_lost(std::string_view, std::uint64_t, LossReason) {}
+void Observer::on_release_failed(std::string_view, const Error&) {}
+
+const char* to_string(LossReason reason) noexcept {
+  switch (reason) {
+    case LossReason::expired:
+      return "expired";
+    case LossReason::taken:
+      return "taken";
+    case LossReason::nodes_unavailable:
+      return "nodes_unavailable";
+  }
+  return "unknown";
+}
+
+const char* to_string(Released released) noexcept {
+  switch (released) {
+    case Released::released:
+      return "released";
+    case Released::already_gone:
+      return "already_gone";
+    case Released::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+}  // namespace redlock

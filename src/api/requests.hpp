@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// From what a user asks for to what the engine is asked: checks and defaults, in one place for
+// Client::submit and RedLock.
+#pragma once
+
+#include <redlock/client.hpp>
+
+#include "api/call.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::api {
+
+[[nodiscard]] Result<AskAcquire> ask_acquire(engine::Name name, const AcquireOptions& options,
+                                             const ClientOptions& client);
+
+[[nodiscard]] Result<AskAttach> ask_attach(engine::Name name, const Grant& grant,
+                                           const AcquireOptions& options,
+                                           const ClientOptions& client);
+
+[[nodiscard]] Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant,
+                                                  const ClientOptions& client);
+
+}  // namespace redlock::api

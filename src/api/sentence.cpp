@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// The sentences of errors. Whatever comes from outside (names, a node's words) is escaped and cut.
+#include "api/sentence.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+namespace redlock::api {
+
+namespace {
+
+constexpr std::size_t longest_quote = 64;
+constexpr std::size_t longest_detail = 200;
+/// Once a message is this long, further nodes are only counted.
+constexpr std::size_t long_message = 800;
+
+std::string escaped(std::string_view text, std::size_t most) {
+  static constexpr std::array digits = {'0', '1', '2', '3', '4', '5', '6', '7',
+                                        '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+  std::string out;
+  for (const char c : text) {
+    if (out.size() >= most) return out + "...";
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      out += c;
+    } else {
+      out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return out;
+}
+
+struct Tally {
+  std::size_t nodes = 0;
+  std::size_t granted = 0;
+  std::size_t refused = 0;
+
+  explicit Tally(const std::vector<engine::Ballot>& ballots) : nodes(ballots.size()) {
+    for (const auto& ballot : ballots) {
+      granted += ballot.vote == Vote::granted ? 1 : 0;
+      refused += ballot.vote == Vote::refused ? 1 : 0;
+    }
+  }
+  [[nodiscard]] std::size_t quorum() const { return nodes / 2 + 1; }
+};
+
+std::string count_of(std::size_t count, std::size_t nodes) {
+  return std::to_string(count) + " of " + std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
+}
+
+std::string who_refused(const Tally& tally) {
+  std::string text;
+  if (tally.granted > 0) text = count_of(tally.granted, tally.nodes) + " granted it, ";
+  return text + count_of(tally.refused, tally.nodes) + " refused (" +
+         std::to_string(tally.quorum()) + " must grant it)";
+}
+
+std::string who_voted(const Tally& tally) {
+  return count_of(tally.granted + tally.refused, tally.nodes) + " voted (" +
+         std::to_string(tally.quorum()) + " must)";
+}
+
+const char* in_words(Cause cause) {
+  switch (cause) {
+    case Cause::timed_out:
+      return "no answer in time";
+    case Cause::connection_failed:
+      return "could not connect";
+    case Cause::connection_lost:
+      return "the connection broke";
+    case Cause::authentication:
+      return "user or password are wrong or missing";
+    case Cause::permission:
+      return "the user may not do this";
+    default:
+      return to_string(cause);
+  }
+}
+
+/// "; NODE: why" for each node that has something to say.
+void append_nodes(std::string& message, const std::vector<NodeVote>& votes) {
+  std::size_t untold = 0;
+  for (const NodeVote& node : votes) {
+    if (node.vote != Vote::unavailable && node.detail.empty()) continue;
+    if (message.size() > long_message) {
+      ++untold;
+      continue;
+    }
+    message += "; " + escaped(node.node, longest_detail) + ": " +
+               (node.detail.empty() ? in_words(node.cause) : node.detail);
+  }
+  if (untold > 0) message += "; and " + std::to_string(untold) + " more";
+}
+
+std::string contended(const std::string& name, const Tally& tally) {
+  const char* what = tally.granted > 0 ? " is held or being taken by somebody else: "
+                                       : " is held by somebody else: ";
+  return name + what + who_refused(tally);
+}
+
+std::string timed_out(const std::string& name, const Tally& tally) {
+  const std::string text = name + " was not granted in the time given";
+  if (tally.nodes == 0) return text;
+  return text + ": " +
+         (tally.granted + tally.refused < tally.quorum() ? who_voted(tally) : who_refused(tally));
+}
+
+std::string first_part(Errc code, const std::string& name, const Tally& tally) {
+  switch (code) {
+    case Errc::contended:
+      return contended(name, tally);
+    case Errc::no_quorum:
+      return "no quorum for " + name + ": " + who_voted(tally);
+    case Errc::too_late:
+      return name + " was granted too late to be of use, and was given back";
+    case Errc::timed_out:
+      return timed_out(name, tally);
+    case Errc::lost:
+      return name + " is no longer ours";
+    case Errc::cancelled:
+      return "the call for " + name + " was cancelled; nothing of it is held";
+    case Errc::closed:
+      return "the client was destroyed while " + name + " was being worked on";
+    case Errc::invalid_argument:
+    case Errc::would_deadlock:
+      break;
+  }
+  return name + ": " + make_error_code(code).message();
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) {
+  return "'" + escaped(text, longest_quote) + "'";
+}
+
+std::string cleaned(std::string_view text, const io::NodeAddress& node) {
+  std::string words(text);
+  if (!node.password.empty()) {
+    for (auto at = words.find(node.password); at != std::string::npos;
+         at = words.find(node.password, at + 3)) {
+      words.replace(at, node.password.size(), "***");
+    }
+  }
+  return escaped(words, longest_detail);
+}
+
+std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
+                                   const std::vector<io::NodeAddress>& nodes) {
+  std::vector<NodeVote> votes;
+  votes.reserve(ballots.size());
+  for (std::size_t i = 0; i < ballots.size(); ++i) {
+    const engine::Ballot& ballot = ballots[i];
+    votes.push_back({nodes[i].label, ballot.vote, ballot.cause, cleaned(ballot.detail, nodes[i])});
+  }
+  return votes;
+}
+
+Error describe(std::string_view name, const engine::Failed& failed,
+               const std::vector<io::NodeAddress>& nodes) {
+  Error error{failed.code, {}, name_ballots(failed.ballots, nodes)};
+  error.message = first_part(failed.code, quoted(name), Tally(failed.ballots));
+  if (!failed.detail.empty()) error.message += ": " + escaped(failed.detail, longest_detail);
+  append_nodes(error.message, error.votes);
+  return error;
+}
+
+}  // namespace redlock::api
