@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+// Holding: renewal at a third of the lease, extending by hand, validity from mixed rounds, and
+// nodes that are healed.
+#include <doctest/doctest.h>
+
+#include "engine/rig.hpp"
+
+using namespace redlock;
+using namespace redlock::engine;
+using namespace redlock::engine::test;
+
+namespace {
+
+AcquireRequest renewed(std::chrono::milliseconds lease = 30s) {
+  auto what = Rig::request(lease);
+  what.renew = true;
+  return what;
+}
+
+void hold_all(Rig& rig, std::initializer_list<NodeIndex> nodes) {
+  rig.answer(nodes, Held{7});
+}
+
+}  // namespace
+
+TEST_CASE("the watchdog renews on every node at a third of the lease, with the same token") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(renewed());
+  rig.advance(10s - 1ns);
+  CHECK_FALSE(rig.asked(0));
+  rig.advance(1ns);
+  for (NodeIndex node = 0; node < 3; ++node) {
+    CHECK(rig.oldest<HoldCommand>(node).token == 7);
+    CHECK(rig.oldest<HoldCommand>(node).lease == 30s);
+  }
+  hold_all(rig, {0, 1});
+  CHECK(rig.valid_until[lease.grant] == rig.start + 10s + 30s - 302ms);
+  REQUIRE(rig.renewals.size() == 1);
+  CHECK(rig.renewals[0].ok);
+}
+
+TEST_CASE("a lease that is not to be renewed is lost a tenth of it before its end") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  rig.advance(29'698ms - 3s - 1ns);
+  CHECK(rig.lost.empty());
+  rig.advance(1ns);
+  CHECK(rig.lost.at(lease.grant) == LossReason::expired);
+  CHECK_FALSE(rig.asked(0));
+}
+
+TEST_CASE("mixed rounds: validity is the quorum-th latest, 40 s and not 50") {
+  // Nodes 3 and 4 never answered. Node 0 confirms at 10 s, nodes 1 and 2 at 20 s: from 40 s on,
+  // somebody else can have 0, 3 and 4.
+  Rig rig(5);
+  const auto id = rig.acquire(renewed());
+  rig.answer({0, 1, 2}, Granted{7});
+  rig.answer({3, 4}, broken);
+  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  rig.advance(10s);
+  rig.answer(0, Held{7});
+  for (NodeIndex node = 1; node < 5; ++node) rig.answer(node, broken);
+  CHECK(rig.valid_until.empty());  // no quorum confirmed anything new
+  while (rig.since_start() < 20s) {
+    rig.advance(500ms);
+    for (NodeIndex node = 0; node < 5; ++node) {
+      const bool last = rig.since_start() == 20s && (node == 1 || node == 2);
+      while (rig.asked(node)) rig.answer(node, last ? Reply{Held{7}} : Reply{broken});
+    }
+  }
+  CHECK(rig.valid_until[grant] == rig.start + 40s - 302ms);
+}
+
+TEST_CASE("a renewal that no quorum confirmed is tried again soon") {
+  Rig rig(3);
+  rig.lease_on_all(renewed());
+  rig.advance(10s);
+  for (NodeIndex node = 0; node < 3; ++node) rig.answer(node, down);
+  REQUIRE(rig.renewals.size() == 1);
+  CHECK_FALSE(rig.renewals[0].ok);
+  rig.advance(2500ms);
+  CHECK(rig.oldest_is<HoldCommand>(0));
+}
+
+TEST_CASE("hung nodes: the renewal times out, the lease is lost in time, nothing revives it") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(renewed());
+  rig.advance(29'698ms - 3s);
+  CHECK(rig.lost.at(lease.grant) == LossReason::nodes_unavailable);
+  while (rig.asked(0)) rig.answer({0, 1, 2}, Held{7});
+  CHECK(rig.valid_until.empty());
+  rig.advance(60s);
+  CHECK_FALSE(rig.asked(0));
+}
+
+TEST_CASE("a paused holder finds its lease lost before any answer can revive it") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(renewed());
+  rig.advance(10s);
+  rig.pause(30s);
+  rig.answer(0, Held{7});
+  CHECK(rig.lost.contains(lease.grant));
+  rig.answer({1, 2}, Held{7});
+  CHECK(rig.valid_until.empty());
+}
+
+TEST_CASE("max_hold ends the renewal, and the lease ends by itself") {
+  Rig rig(3);
+  auto what = renewed();
+  what.max_hold = 5s;
+  const auto lease = rig.lease_on_all(what);
+  rig.advance(29s);
+  CHECK_FALSE(rig.asked(0));
+  CHECK(rig.lost.at(lease.grant) == LossReason::expired);
+}
+
+TEST_CASE("nothing is renewed after release began, and late answers are ignored") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(renewed());
+  rig.advance(10s);
+  const Send held = rig.take(0);
+  const auto id = rig.release(lease.grant);
+  rig.answer(held, Free{});
+  rig.answer(1, Held{7});
+  rig.answer(1, ReleasedHere{});
+  rig.answer(0, ReleasedHere{});
+  CHECK(rig.result<ReleaseDone>(id).outcome == Released::released);
+  rig.advance(60s);
+  CHECK_FALSE(rig.asked(0));
+  CHECK(rig.lost.empty());
+}
+
+TEST_CASE("extend confirms on a quorum and lengthens the validity") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  rig.advance(5s);
+  const auto id = rig.extend(lease.grant, 60s);
+  CHECK(rig.oldest<HoldCommand>(0).lease == 60s);
+  hold_all(rig, {2, 0});
+  CHECK(rig.result<ExtendSucceeded>(id).valid_until == rig.start + 5s + 60s - 602ms);
+}
+
+TEST_CASE("a shorter extend does not shorten the lease") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  const auto id = rig.extend(lease.grant, 1s);
+  hold_all(rig, {0, 1, 2});
+  CHECK(rig.result<ExtendSucceeded>(id).valid_until == lease.valid_until);
+}
+
+TEST_CASE("a late answer to a short extend confirms the short lease, not the long one") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  rig.advance(20s);
+  const auto id = rig.extend(lease.grant, 10s);
+  const Send late = rig.take(0);
+  rig.advance(250ms);
+  CHECK(rig.failure(id) == Errc::no_quorum);
+  rig.answer(late, Held{7});
+  hold_all(rig, {1});
+  CHECK(rig.valid_until[lease.grant] == rig.start + 30s - 102ms);
+}
+
+TEST_CASE("an extend that too few nodes confirm fails and leaves the validity as it was") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  const auto id = rig.extend(lease.grant, 60s);
+  rig.answer(0, Held{7});
+  rig.answer({1, 2}, down);
+  CHECK(rig.failure(id) == Errc::no_quorum);
+  CHECK(rig.valid_until.empty());
+  CHECK(rig.lost.empty());
+  CHECK(rig.releases(0) == 0);  // a failed hold never releases
+}
+
+TEST_CASE("a lease that a quorum denies is lost at once, and so is its extend") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  const auto id = rig.extend(lease.grant, 60s);
+  rig.answer(0, Taken{});
+  CHECK(rig.lost.empty());
+  rig.answer(1, Free{});
+  CHECK(rig.lost.at(lease.grant) == LossReason::taken);
+  CHECK(rig.failure(id) == Errc::lost);
+  const auto again = rig.extend(lease.grant, 60s);
+  CHECK(rig.failure(again) == Errc::lost);
+}
+
+TEST_CASE("a lease whose confirmed nodes fall below a quorum is over, though others are unknown") {
+  // Node 2 may have granted or not. Node 1 is free now: somebody else could have 1 and 2.
+  Rig rig(3);
+  const auto id = rig.acquire(renewed());
+  rig.answer({0, 1}, Granted{7});
+  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  rig.advance(10s);
+  rig.answer(1, Free{});
+  CHECK(rig.lost.at(grant) == LossReason::taken);
+}
+
+TEST_CASE("a node that forgot is healed beside a quorum that held, with the lease's token") {
+  Rig rig(3);
+  rig.lease_on_all(renewed());
+  rig.advance(10s);
+  rig.answer(2, Free{});
+  CHECK_FALSE(rig.asked(2));
+  hold_all(rig, {0, 1});
+  REQUIRE(rig.oldest_is<AcquireCommand>(2));
+  CHECK(rig.oldest<AcquireCommand>(2).floor == 7);
+}
+
+TEST_CASE("healing counts from the next round on") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(renewed());
+  rig.advance(10s);
+  rig.answer(2, Free{});
+  hold_all(rig, {0, 1});
+  rig.answer(2, Granted{8});
+  // Nodes 0 and 1 alone keep the lease: when one of them forgets, it is over.
+  rig.advance(10s);
+  const Send second = rig.take(2);
+  rig.answer(0, Free{});
+  CHECK(rig.lost.contains(lease.grant));
+  CHECK(rig.ended(rig.extend(lease.grant, 30s)));
+  rig.answer(second, Held{8});
+
+  Rig healed(3);
+  const auto kept = healed.lease_on_all(renewed());
+  healed.advance(10s);
+  healed.answer(2, Free{});
+  healed.answer({0, 1}, Held{7});
+  healed.answer(2, Granted{8});
+  healed.advance(10s);
+  healed.answer(2, Held{8});
+  healed.answer(0, Free{});
+  CHECK_FALSE(healed.lost.contains(kept.grant));
+}
+
+TEST_CASE("a node where another owner was seen is never healed") {
+  Rig rig(5);
+  const auto id = rig.acquire(renewed());
+  rig.answer({0, 1, 2}, Granted{7});
+  rig.answer(3, Refused{9s});
+  rig.answer(4, Granted{7});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(id));
+  rig.advance(10s);
+  hold_all(rig, {0, 1, 2, 4});
+  rig.answer(3, Free{});
+  CHECK_FALSE(rig.asked(3));
+}
+
+TEST_CASE("nothing is healed without a quorum that held in the same round") {
+  Rig rig(5);
+  rig.lease_on_all(renewed());
+  rig.advance(10s);
+  rig.answer({0, 1}, Held{7});
+  rig.answer({2, 3}, broken);
+  rig.answer(4, Free{});
+  CHECK_FALSE(rig.asked(4));
+}
+
+TEST_CASE("a straggler that grants after the caller was answered counts as ours") {
+  Rig rig(3);
+  const auto id = rig.acquire(renewed());
+  rig.answer({0, 1}, Granted{7});
+  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  rig.answer(2, Granted{9});
+  rig.advance(10s);
+  rig.answer(0, Free{});  // two of three are still confirmed
+  CHECK_FALSE(rig.lost.contains(grant));
+  rig.release(grant);
+  CHECK(rig.releases(2) == 1);
+}
+
+TEST_CASE("a grant made elsewhere is taken up when a quorum confirms it") {
+  Rig rig(3);
+  const auto id = rig.attach({{5, 6}}, 7, 30s);
+  CHECK(rig.oldest<HoldCommand>(0).owner == OwnerId{{5, 6}});
+  hold_all(rig, {0, 1});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(id));
+  CHECK(rig.result<AcquireSucceeded>(id).valid_until == rig.start + 30s - 302ms);
+  rig.release(rig.result<AcquireSucceeded>(id).grant);
+  CHECK(rig.releases(2) == 1);
+}
+
+TEST_CASE("a grant that is not ours is not taken up, and nothing is released") {
+  for (const bool silent : {false, true}) {
+    Rig rig(3);
+    const auto id = rig.attach({{5, 6}}, 7, 30s);
+    rig.answer(0, Held{7});
+    if (silent) {
+      rig.advance(250ms);
+      CHECK(rig.failure(id) == Errc::no_quorum);
+    } else {
+      rig.answer({1, 2}, Taken{});
+      CHECK(rig.failure(id) == Errc::lost);
+    }
+    CHECK(rig.releases(0) == 0);
+    CHECK(rig.lost.empty());
+    rig.advance(60s);
+    CHECK(rig.releases(0) == 0);
+  }
+}

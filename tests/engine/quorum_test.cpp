@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Quorum arithmetic, the smallest unit and the one that everything rests on.
+#include "engine/quorum.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace redlock::engine;
+
+TEST_CASE("a quorum is more than half of the configured nodes, and two quorums share a node") {
+  for (std::uint32_t nodes = 1; nodes <= NodeSet::max_nodes; ++nodes) {
+    CHECK(2 * quorum_of(nodes) > nodes);
+    CHECK(2 * (quorum_of(nodes) - 1) <= nodes);
+  }
+  CHECK(quorum_of(1) == 1);
+  CHECK(quorum_of(2) == 2);
+  CHECK(quorum_of(4) == 3);
+  CHECK(quorum_of(5) == 3);
+}
+
+TEST_CASE("a vote is out of reach exactly when the pending ones cannot make a quorum") {
+  CHECK_FALSE(Tally{.nodes = 5, .yes = 2, .no = 2}.out_of_reach());
+  CHECK(Tally{.nodes = 5, .yes = 2, .no = 2, .unavailable = 1}.out_of_reach());
+  CHECK(Tally{.nodes = 4, .no = 2}.out_of_reach());
+  CHECK_FALSE(Tally{.nodes = 4, .no = 1}.out_of_reach());
+}
+
+TEST_CASE("an unavailable node did not vote") {
+  CHECK_FALSE(Tally{.nodes = 5, .no = 2, .unavailable = 3}.quorum_voted());
+  CHECK(Tally{.nodes = 5, .no = 2, .unavailable = 3}.quorum_unavailable());
+  CHECK(Tally{.nodes = 5, .no = 3, .unavailable = 2}.quorum_voted());
+  CHECK_FALSE(Tally{.nodes = 5, .no = 3, .unavailable = 2}.quorum_unavailable());
+}
+
+TEST_CASE("a node set holds the first and the last of 64 nodes") {
+  NodeSet set;
+  set.insert(0);
+  set.insert(63);
+  CHECK(set.size() == 2);
+  set.erase(0);
+  CHECK_FALSE(set.contains(0));
+  CHECK(set.contains(63));
+}

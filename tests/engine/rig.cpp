@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#include "engine/rig.hpp"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+
+namespace redlock::engine::test {
+namespace {
+
+Config with_nodes(Config config, std::uint32_t nodes) {
+  config.nodes = nodes;
+  return config;
+}
+
+}  // namespace
+
+Rig::Rig(std::uint32_t nodes, Config config)
+    : engine(with_nodes(config, nodes), random), sent_(nodes) {}
+
+void Rig::advance(Duration by) {
+  const Instant end = now + by;
+  while (engine.deadline() <= end) {
+    now = std::max(now, engine.deadline());
+    engine.on_deadline(now);
+    collect();
+  }
+  now = end;
+}
+
+AcquireRequest Rig::request(std::chrono::milliseconds lease) {
+  AcquireRequest what;
+  what.name = std::make_shared<const std::string>("seat A05");
+  what.lease = lease;
+  return what;
+}
+
+RequestId Rig::acquire(AcquireRequest what) {
+  if (!what.name) what.name = std::make_shared<const std::string>("seat A05");
+  if (what.lease == 0ms) what.lease = 30s;
+  const RequestId id = next_request();
+  engine.acquire(now, id, std::move(what));
+  collect();
+  return id;
+}
+
+RequestId Rig::attach(OwnerId owner, Token token, std::chrono::milliseconds lease) {
+  AttachRequest what;
+  what.name = std::make_shared<const std::string>("seat A05");
+  what.owner = owner;
+  what.token = token;
+  what.lease = lease;
+  const RequestId id = next_request();
+  engine.attach(now, id, std::move(what));
+  collect();
+  return id;
+}
+
+RequestId Rig::extend(GrantId grant, std::chrono::milliseconds lease) {
+  const RequestId id = next_request();
+  engine.extend(now, id, grant, lease);
+  collect();
+  return id;
+}
+
+RequestId Rig::release(GrantId grant) {
+  const RequestId id = next_request();
+  engine.release(now, id, grant);
+  collect();
+  return id;
+}
+
+RequestId Rig::release_elsewhere(OwnerId owner) {
+  const RequestId id = next_request();
+  engine.release(now, id, std::make_shared<const std::string>("seat A05"), owner, 30s);
+  collect();
+  return id;
+}
+
+void Rig::cancel(RequestId request, Errc why) {
+  engine.cancel(now, request, why);
+  collect();
+}
+
+void Rig::node_up(NodeIndex node) {
+  engine.on_node_up(now, node);
+  collect();
+}
+
+Send Rig::take(NodeIndex node) {
+  REQUIRE(asked(node));
+  Send send = std::move(sent_[node].front());
+  sent_[node].pop_front();
+  return send;
+}
+
+void Rig::answer(NodeIndex node, const Reply& reply) {
+  answer(take(node), reply);
+}
+
+void Rig::answer(std::initializer_list<NodeIndex> nodes, const Reply& reply) {
+  for (const NodeIndex node : nodes) answer(node, reply);
+}
+
+void Rig::answer(const Send& send, const Reply& reply) {
+  engine.on_reply(now, send.node, send.tag, reply);
+  collect();
+}
+
+std::size_t Rig::releases(NodeIndex node) const {
+  return static_cast<std::size_t>(std::ranges::count_if(sent_[node], [](const Send& send) {
+    return std::holds_alternative<ReleaseCommand>(send.command);
+  }));
+}
+
+std::optional<Errc> Rig::failure(RequestId request) const {
+  if (!ended_with<Failed>(request)) return std::nullopt;
+  return result<Failed>(request).code;
+}
+
+AcquireSucceeded Rig::lease_on_all(AcquireRequest what, Token token) {
+  const RequestId id = acquire(std::move(what));
+  for (NodeIndex node = 0; node < sent_.size(); ++node) answer(node, Granted{token});
+  return result<AcquireSucceeded>(id);
+}
+
+void Rig::collect() {
+  std::vector<Output> outputs;
+  engine.take_outputs(outputs);
+  for (Output& output : outputs) {
+    if (auto* send = std::get_if<Send>(&output)) {
+      sent_.at(send->node).push_back(std::move(*send));
+    } else if (auto* finish = std::get_if<Finish>(&output)) {
+      REQUIRE_MESSAGE(!results_.contains(finish->request), "a request ended twice");
+      results_.emplace(finish->request, std::move(finish->result));
+    } else if (const auto* loss = std::get_if<LeaseLost>(&output)) {
+      REQUIRE_MESSAGE(!lost.contains(loss->grant), "a lease was lost twice");
+      lost.emplace(loss->grant, loss->reason);
+    } else if (const auto* validity = std::get_if<ValidityChanged>(&output)) {
+      valid_until[validity->grant] = validity->valid_until;
+    } else if (const auto* renewal = std::get_if<RenewalDecided>(&output)) {
+      renewals.push_back(*renewal);
+    } else if (auto* attempt = std::get_if<AttemptDecided>(&output)) {
+      attempts.push_back(std::move(*attempt));
+    }
+  }
+}
+
+}  // namespace redlock::engine::test
