@@ -12,37 +12,14 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
-#include <variant>
 #include <vector>
 
 #include "engine/engine.hpp"
 #include "io/node_address.hpp"
+#include "io/task.hpp"
+#include "io/value.hpp"
 
 namespace redlock::io {
-
-/// Work for the loop thread, linked into the mailbox itself: posting allocates nothing, so a
-/// blocking caller can keep its task on its own stack. run() is called once, on the loop thread;
-/// the task may destroy itself there.
-class Task {
- public:
-  virtual void run() = 0;
-
- protected:
-  ~Task() = default;
-
- private:
-  friend class Mailbox;
-  Task* next_ = nullptr;
-};
-
-/// A RESP value, as far as questions to a node need it.
-struct Value {
-  struct Nil {};
-  struct ErrorText {
-    std::string text;
-  };
-  std::variant<Nil, std::int64_t, std::string, ErrorText, std::vector<Value>> data;
-};
 
 /// The answer to a question: the value (which may be an error reply), or why there is none.
 using Answer = tl::expected<Value, engine::Unavailable>;

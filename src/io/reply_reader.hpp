@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Turns the bytes of a connection into replies. hiredis parses; we build the result ourselves,
+// because hiredis 0.14 allocates, and on failure walks, as many elements as a server merely
+// announces, and because a reply must not grow beyond what its question can be worth.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/reply_view.hpp"
+
+struct redisReader;
+
+namespace redlock::io {
+
+class ReplyReader {
+ public:
+  ReplyReader();
+  ReplyReader(const ReplyReader&) = delete;
+  ReplyReader& operator=(const ReplyReader&) = delete;
+
+  enum class Outcome { incomplete, complete, broken };
+
+  /// Takes bytes in. What is wrong with them is said by next().
+  void feed(std::span<const char> bytes);
+
+  /// Decodes the next reply, which may take up `limit` bytes (text and 32 for each part). Once it
+  /// says broken it always will: the connection must be dropped.
+  [[nodiscard]] Outcome next(std::size_t limit);
+
+  /// After `complete`, until the next call.
+  [[nodiscard]] ReplyView reply() const { return {parts_.data(), texts_.data()}; }
+  /// After `broken`: a sentence.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+ private:
+  struct Builder;  // what hiredis calls
+  struct Free {
+    void operator()(redisReader* reader) const;
+  };
+
+  [[nodiscard]] bool add(const ReplyPart& part);
+  [[nodiscard]] bool add(ReplyPart::Kind kind, const char* text, std::size_t length);
+
+  std::unique_ptr<redisReader, Free> reader_;
+  std::vector<ReplyPart> parts_;
+  std::string texts_;
+  std::size_t limit_ = 0;
+  bool finished_ = true;  // what parts_ has is a whole reply, handed out before
+  std::string problem_;
+};
+
+}  // namespace redlock::io

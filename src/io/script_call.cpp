@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// Keys and arguments are assembled in place, in the order that the comments at the head of the
+// scripts give. Token 2^53 and beyond, and negative numbers, are no answers of ours.
+#include "io/script_call.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include "engine/stripe.hpp"
+#include "io/command_writer.hpp"
+#include "io/error_reply.hpp"
+#include "io/key_layout.hpp"
+
+namespace redlock::io {
+namespace {
+
+// The part that all calls share: EVALSHA digest keys, or EVAL source keys.
+CommandWriter begin(std::string& out, const ScriptSet& scripts, engine::Form form, Script script,
+                    std::size_t keys, std::size_t arguments) {
+  CommandWriter writer(out, 3 + keys + arguments);
+  if (form == engine::Form::digest) {
+    writer.bulk("EVALSHA").bulk(scripts.digest(script));
+  } else {
+    writer.bulk("EVAL").bulk(scripts.source(script));
+  }
+  return writer.number(keys);
+}
+
+void lock_key(CommandWriter& writer, const engine::Name& name) {
+  writer.bulk({KeyLayout::lock_prefix, *name, KeyLayout::lock_suffix});
+}
+
+void keys(CommandWriter& writer, const engine::Name& name) {
+  lock_key(writer, name);
+  writer.bulk(KeyLayout::fence(*name));
+}
+
+std::uint64_t count_of(std::chrono::milliseconds lease) {
+  assert(lease.count() > 0);
+  return static_cast<std::uint64_t>(lease.count());
+}
+
+void write(std::string& out, const ScriptSet& scripts, engine::Form form,
+           const engine::AcquireCommand& command) {
+  CommandWriter writer = begin(out, scripts, form, Script::acquire, 2, 3);
+  keys(writer, command.name);
+  writer.bulk(to_hex(command.owner)).number(count_of(command.lease));
+  writer.number(std::max<engine::Token>(command.floor, 1));
+}
+
+void write(std::string& out, const ScriptSet& scripts, engine::Form form,
+           const engine::HoldCommand& command) {
+  write_holds(out, scripts, form, {&command, 1});
+}
+
+void write(std::string& out, const ScriptSet& scripts, engine::Form form,
+           const engine::ReleaseCommand& command) {
+  CommandWriter writer = begin(out, scripts, form, Script::release, 1, 1);
+  lock_key(writer, command.name);
+  writer.bulk(to_hex(command.owner));
+}
+
+std::optional<engine::Token> token_at(const ReplyView& answer, std::size_t index) {
+  std::int64_t value = 0;
+  if (!answer.integer_at(index, value)) return {};
+  if (value < 0 || static_cast<engine::Token>(value) >= engine::token_limit) return {};
+  return static_cast<engine::Token>(value);
+}
+
+std::optional<engine::Reply> read_acquire(const ReplyView& answer, std::int64_t code) {
+  if (code == 1) {
+    const auto token = token_at(answer, 1);
+    if (!token || *token == 0) return {};
+    return engine::Granted{*token};
+  }
+  if (code == 2) return engine::Refused{.free_in = {}, .foreign_type = true};
+  std::int64_t left = 0;
+  if (code != 0 || !answer.integer_at(1, left) || left < -1) return {};
+  if (left == -1) return engine::Refused{};
+  return engine::Refused{.free_in = std::chrono::milliseconds(left)};
+}
+
+std::optional<engine::Reply> read_hold(const ReplyView& answer) {
+  std::int64_t code = 0;
+  if (!answer.integer_at(0, code)) return {};
+  if (code == 1) {
+    const auto fence = token_at(answer, 1);
+    if (!fence) return {};
+    return engine::Held{*fence};
+  }
+  if (code == 0) return engine::Free{};
+  if (code == -1) return engine::Taken{};
+  if (code == -2) return engine::Taken{.foreign_type = true};
+  return {};
+}
+
+}  // namespace
+
+Script script_of(const engine::Command& command) {
+  if (std::holds_alternative<engine::AcquireCommand>(command)) return Script::acquire;
+  return std::holds_alternative<engine::HoldCommand>(command) ? Script::hold : Script::release;
+}
+
+void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
+                const engine::Command& command) {
+  std::visit([&](const auto& what) { write(out, scripts, form, what); }, command);
+}
+
+void write_holds(std::string& out, const ScriptSet& scripts, engine::Form form,
+                 std::span<const engine::HoldCommand> commands) {
+  CommandWriter writer =
+      begin(out, scripts, form, Script::hold, 2 * commands.size(), 4 * commands.size());
+  for (const engine::HoldCommand& command : commands) keys(writer, command.name);
+  for (const engine::HoldCommand& command : commands) {
+    writer.bulk(to_hex(command.owner)).number(command.count);
+    writer.number(command.token).number(count_of(command.lease));
+  }
+}
+
+std::optional<engine::Reply> read_answer(Script script, const ReplyView& answer,
+                                         std::string_view secret) {
+  if (answer.is(ReplyView::Kind::error)) {
+    if (is_no_script(answer.text())) return engine::NoScript{};
+    engine::Unavailable why = to_unavailable(answer.text());
+    why.detail = printable(why.detail, secret);
+    return why;
+  }
+  if (script == Script::hold) {
+    return answer.size() == 1 ? read_hold(answer.first()) : std::nullopt;
+  }
+  std::int64_t code = 0;
+  if (!answer.integer_at(0, code)) return {};
+  if (script == Script::acquire) return read_acquire(answer, code);
+  if (code == 1) return engine::ReleasedHere{};
+  if (code == 0) return engine::NotHeld{};
+  return {};
+}
+
+}  // namespace redlock::io

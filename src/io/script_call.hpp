@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// The engine's commands as script calls, and the scripts' answers as the engine's replies.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "engine/messages.hpp"
+#include "io/reply_view.hpp"
+#include "io/script_set.hpp"
+
+namespace redlock::io {
+
+[[nodiscard]] Script script_of(const engine::Command& command);
+
+/// Writes the call. In Form::source the text goes along, and the node remembers it.
+void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
+                const engine::Command& command);
+/// Several holds in one call; its reply has one element for each.
+void write_holds(std::string& out, const ScriptSet& scripts, engine::Form form,
+                 std::span<const engine::HoldCommand> commands);
+
+/// What the node answered to one command (for hold: one call with one lock). None: that is nothing
+/// that this script can answer. An error's text goes through printable() with this secret.
+[[nodiscard]] std::optional<engine::Reply> read_answer(Script script, const ReplyView& answer,
+                                                       std::string_view secret);
+
+}  // namespace redlock::io
