@@ -93,7 +93,7 @@ bool Node::await_ready(std::chrono::steady_clock::time_point deadline) {
 // Another server may sit on the port while ours is still on its way to finding that out.
 bool Node::answers() const {
   try {
-    auto client = connect(milliseconds(1000));
+    auto client = connect(milliseconds(200));
     if (client.command({"PING"}) != "PONG") return false;
     const auto info = client.command({"INFO", "server"});
     return info.find(fmt::format("process_id:{}\r", id_.pid)) != std::string::npos;

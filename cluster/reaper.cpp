@@ -26,7 +26,7 @@ trap '' HUP INT TERM QUIT
 cd /
 if read -r word; then exit 0; fi
 setsid sh -c '
-  kill -KILL -- "-$1"
+  kill -s KILL -- "-$1"
   [ -n "$2" ] || exit 0
   for attempt in 1 2 3 4 5; do rm -rf -- "$2" && exit 0; sleep 0.1; done
 ' redlock-fleet-reaper "$$" "$1"

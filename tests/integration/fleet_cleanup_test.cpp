@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+//
+// A fleet leaves no process and no directory behind, however its program ends: normally, by an
+// exception, or by a SIGKILL at any moment. The programs that are killed here are forked children.
+#include <array>
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <functional>
+#include <poll.h>
+#include <signal.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "cluster/fleet.hpp"
+#include "support/processes.hpp"
+#include "support/temporary_directory.hpp"
+
+using redlock::cluster::Fleet;
+using redlock::cluster::FleetError;
+using redlock::cluster::FleetOptions;
+using redlock::cluster::Persistence;
+using redlock::cluster::UniqueFd;
+using redlock::testing::eventually;
+using redlock::testing::processes_in;
+using redlock::testing::ProcessWatch;
+using redlock::testing::ScopedVariable;
+using redlock::testing::TemporaryDirectory;
+
+namespace {
+
+// What a fleet leaves in the system while it lives, in words that fit on one line: its directory
+// and its processes, the reaper (the leader of their group) included.
+std::string describe(const Fleet& fleet) {
+  std::vector<pid_t> pids{::getpgid(fleet.pid(0))};
+  for (std::size_t i = 0; i < fleet.size(); ++i) pids.push_back(fleet.pid(i));
+  return fmt::format("{} {}", fleet.directory(0).parent_path().string(), fmt::join(pids, " "));
+}
+
+class Traces {
+ public:
+  explicit Traces(const std::string& description) {
+    std::istringstream words(description);
+    std::string directory;
+    words >> directory;
+    directory_ = directory;
+    for (pid_t pid = 0; words >> pid;) processes_.emplace_back(pid);
+    REQUIRE(std::filesystem::exists(directory_));
+    REQUIRE(processes_.size() > 1);
+    for (const auto& process : processes_) REQUIRE(process.is_running());
+  }
+
+  [[nodiscard]] bool are_gone() const {
+    for (const auto& process : processes_) {
+      if (process.is_running()) return false;
+    }
+    return !std::filesystem::exists(directory_);
+  }
+
+  // For an end that happens behind our back.
+  [[nodiscard]] bool go_away() const {
+    for (const auto& process : processes_) {
+      if (!process.await_end()) return false;
+    }
+    return eventually([&] { return !std::filesystem::exists(directory_); });
+  }
+
+ private:
+  std::filesystem::path directory_;
+  std::vector<ProcessWatch> processes_;
+};
+
+// A forked child that runs `body` until it is killed, and can say something to the test meanwhile.
+class Program {
+ public:
+  using Say = std::function<void(const std::string&)>;
+
+  explicit Program(const std::function<void(const Say&)>& body) {
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+    hear_ = UniqueFd(ends[0]);
+    UniqueFd tell(ends[1]);
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    try {
+      body([&](const std::string& line) {
+        (void)!::write(tell.get(), (line + '\n').data(), line.size() + 1);
+      });
+      for (;;) ::pause();
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "the program failed: {}\n", error.what());
+    }
+    ::_exit(1);
+  }
+  ~Program() { kill(); }
+
+  [[nodiscard]] std::string heard() const {
+    std::string line;
+    for (char c = 0; ::read(hear_.get(), &c, 1) == 1 && c != '\n';) line += c;
+    return line;
+  }
+
+  void kill() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    pid_ = -1;
+  }
+
+ private:
+  UniqueFd hear_;
+  pid_t pid_ = -1;
+};
+
+std::size_t entries_in(const std::filesystem::path& directory) {
+  const std::filesystem::directory_iterator entries(directory);
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+}  // namespace
+
+TEST_CASE("nothing is left when a fleet goes out of scope, whatever state its nodes are in") {
+  std::optional<Traces> traces;
+  {
+    Fleet fleet({.persistence = Persistence::always});
+    traces.emplace(describe(fleet));
+    fleet.pause(1);
+    fleet.kill(2);
+    fleet.terminate(3);
+    fleet.restart(4);
+  }
+  CHECK(traces->are_gone());
+}
+
+TEST_CASE("nothing is left when an exception leaves the scope of a fleet") {
+  std::optional<Traces> traces;
+  const auto fail = [&] {
+    const Fleet fleet({.nodes = 3});
+    traces.emplace(describe(fleet));
+    throw std::runtime_error("as tests do");
+  };
+  CHECK_THROWS_WITH(fail(), "as tests do");
+  CHECK(traces->are_gone());
+}
+
+TEST_CASE("nothing is left when a fleet fails to start") {
+  const TemporaryDirectory place;
+  const ScopedVariable here("TMPDIR", place.path().string());
+  const FleetOptions options{.nodes = 3, .node_settings = {{2, {"no-such-setting 1"}}}};
+  CHECK_THROWS_AS(Fleet{options}, FleetError);
+  CHECK(entries_in(place.path()) == 0);
+}
+
+TEST_CASE("nothing is left when the program is killed, not even nodes that are paused") {
+  Program program([](const Program::Say& say) {
+    Fleet fleet({.persistence = Persistence::always});
+    fleet.pause(1);
+    fleet.pause(3);
+    fleet.kill(2);
+    fleet.restart(2);
+    say(describe(fleet));
+    for (;;) ::pause();
+  });
+  const Traces traces(program.heard());
+  program.kill();
+  CHECK(traces.go_away());
+}
+
+TEST_CASE("nothing is left when the program is killed while its fleet is starting") {
+  const TemporaryDirectory place;
+  // A server that says who it is and never begins to serve.
+  const auto server = place.script("server", fmt::format(R"sh(
+echo $$ >{0}/pid.$$.new
+mv {0}/pid.$$.new {0}/pid.$$
+exec sleep 1000
+)sh",
+                                                         place.path().string()));
+  const auto fleets = place.path() / "fleets";
+  std::filesystem::create_directory(fleets);
+  const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
+  const ScopedVariable here("TMPDIR", fleets.string());
+
+  Program program([](const Program::Say&) { const Fleet fleet({.nodes = 2}); });
+  std::vector<ProcessWatch> servers;
+  REQUIRE(eventually([&] {
+    servers.clear();
+    for (const auto& entry : std::filesystem::directory_iterator(place.path())) {
+      const auto name = entry.path().filename().string();
+      if (name.substr(0, 4) != "pid." || name.ends_with(".new")) continue;
+      servers.emplace_back(std::stoi(name.substr(4)));
+    }
+    return servers.size() == 2;
+  }));
+  CHECK(entries_in(fleets) == 1);
+  for (const auto& watch : servers) CHECK(watch.is_running());
+
+  program.kill();
+  for (const auto& watch : servers) CHECK(watch.await_end());
+  CHECK(eventually([&] { return entries_in(fleets) == 0; }));
+}
+
+TEST_CASE("many programs killed at any moment leave nothing") {
+  const TemporaryDirectory place;
+  const ScopedVariable here("TMPDIR", place.path().string());
+  for (int round = 0; round < 20; ++round) {
+    Program program([](const Program::Say&) {
+      const Fleet fleet({.nodes = 2});
+      for (;;) ::pause();
+    });
+    // The moment is a little later each time: from before the first process to a running fleet.
+    ::usleep(static_cast<useconds_t>(round * 1500));
+  }
+  CHECK(eventually([&] { return entries_in(place.path()) == 0; }));
+  CHECK(eventually([&] { return processes_in(place.path()) == 0; }));
+}
+
+TEST_CASE("a forked child of the program that ends does not end the fleet") {
+  Fleet fleet({.nodes = 2});
+  const Traces traces(describe(fleet));
+  const auto child = ::fork();
+  if (child == 0) {
+    { const Fleet inherited(std::move(fleet)); }
+    ::_exit(0);
+  }
+  REQUIRE(child > 0);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(fleet.run(0, {"PING"}) == "PONG");
+  CHECK(fleet.run(1, {"PING"}) == "PONG");
+}
+
+TEST_CASE("no process of a fleet keeps a descriptor of the program open") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);  // inherited by whoever is not careful
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  const Fleet fleet({.nodes = 2});
+  writer.reset();
+  pollfd end{reader.get(), POLLIN, 0};
+  CHECK(::poll(&end, 1, 0) == 1);
+  CHECK((end.revents & POLLHUP) != 0);
+}
+
+TEST_CASE("no server is given the variables that may name nodes and their passwords") {
+  const TemporaryDirectory place;
+  const auto server = place.script("server", fmt::format(R"sh(
+env >{}/environment
+exec redis-server "$@"
+)sh",
+                                                         place.path().string()));
+  const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
+  const ScopedVariable secret("REDLOCK_NODES", "redis://:secret@127.0.0.1:1");
+  const Fleet fleet({.nodes = 1});
+  std::ifstream file(place.path() / "environment");
+  const std::string environment{std::istreambuf_iterator<char>(file), {}};
+  CHECK(environment.find("PATH=") != std::string::npos);
+  CHECK(environment.find("REDLOCK_") == std::string::npos);
+}

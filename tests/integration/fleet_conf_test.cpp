@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+//
+// cluster/redis.conf and cluster/users.acl are what operators copy. A real server must understand
+// them and do what their comments say.
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <fstream>
+#include <sstream>
+
+#include "cluster/fleet.hpp"
+
+using redlock::cluster::Fleet;
+using redlock::cluster::NodeClient;
+using redlock::cluster::Persistence;
+
+namespace {
+
+std::string text_of(const std::string& file) {
+  std::ifstream text(std::string(REDLOCK_SOURCE_DIR) + "/" + file);
+  REQUIRE(text);
+  return {std::istreambuf_iterator<char>(text), {}};
+}
+
+std::vector<std::string> users_of(const std::string& file) {
+  std::istringstream text(text_of("cluster/" + file));
+  std::vector<std::string> users;
+  for (std::string line; std::getline(text, line);) {
+    if (line.substr(0, 5) == "user ") users.push_back(line);
+  }
+  return users;
+}
+
+}  // namespace
+
+TEST_CASE("a node with the project's redis.conf is durable, never evicts, and is small") {
+  const Fleet fleet({.nodes = 1, .persistence = Persistence::always});
+  const auto setting = [&](const std::string& name) {
+    const auto reply = fleet.run(0, {"CONFIG", "GET", name});
+    return reply.substr(reply.find('\n') + 1);
+  };
+  CHECK(setting("appendonly") == "yes");
+  CHECK(setting("appendfsync") == "always");
+  CHECK(setting("no-appendfsync-on-rewrite") == "no");
+  CHECK(setting("save") == "");
+  CHECK(setting("maxmemory-policy") == "noeviction");
+  CHECK(setting("maxmemory") == "134217728");
+  CHECK(setting("protected-mode") == "yes");
+  CHECK(setting("bind") == "127.0.0.1 -::1");
+  CHECK(setting("cluster-enabled") == "no");
+}
+
+TEST_CASE("the user of users.acl may do what locking, judging and showing a node takes") {
+  Fleet fleet({.nodes = 1, .settings = users_of("users.acl")});
+  NodeClient client(fleet.port(0));
+  const auto allowed = [&](std::vector<std::string> command) {
+    const auto reply = client.command(command);
+    INFO(fmt::format("{}: {}", fmt::join(command, " "), reply));
+    CHECK(reply.find("(error)") == std::string::npos);
+    return reply;
+  };
+  allowed({"AUTH", "redlock", "change-me"});
+  allowed({"SELECT", "0"});
+  allowed({"CLIENT", "SETNAME", "redlock"});
+  allowed({"CLIENT", "ID"});
+  allowed({"CLIENT", "KILL", "ID", "123456"});
+  allowed({"PING"});
+  allowed({"TIME"});
+  allowed({"INFO"});
+  allowed({"CONFIG", "GET", "appendonly"});
+  allowed({"HSETNX", "redlock:node", "id", "0123"});
+  allowed({"HGETALL", "redlock:node"});
+  allowed({"SCAN", "0", "MATCH", "redlock:*"});
+  allowed({"TYPE", "redlock:lock:{a}"});
+  allowed({"PTTL", "redlock:lock:{a}"});
+  allowed({"GET", "redlock:fence:1"});
+
+  const std::string lock = "redlock:lock:{a}";
+  const std::string fence = "redlock:fence:1";
+  const auto load = [&](const std::string& name) {
+    return allowed({"SCRIPT", "LOAD", text_of("src/io/scripts/" + name + ".lua")});
+  };
+  CHECK(allowed({"EVALSHA", load("acquire"), "2", lock, fence, "me", "30000", "7"}) == "1\n7");
+  CHECK(allowed({"EVALSHA", load("acquire"), "2", lock, fence, "other", "30000", "7"})[0] == '0');
+  CHECK(allowed({"EVALSHA", load("hold"), "2", lock, fence, "me", "2", "9", "60000"}) == "1\n9");
+  CHECK(allowed({"EVALSHA", load("release"), "1", lock, "me"}) == "1");
+  CHECK(allowed({"EVAL", text_of("src/io/scripts/release.lua"), "1", lock, "me"}) == "0");
+}
+
+TEST_CASE("the user of users.acl may do nothing else") {
+  Fleet fleet({.nodes = 1, .settings = users_of("users.acl")});
+  NodeClient client(fleet.port(0));
+  REQUIRE(client.command({"AUTH", "redlock", "change-me"}) == "OK");
+  const std::vector<std::vector<std::string>> forbidden{
+      {"GET", "else"},
+      {"SET", "else", "1"},
+      {"EVAL", "return redis.call('get', 'else')", "0"},
+      {"EVAL", "return redis.call('flushall')", "0"},
+      {"FLUSHALL"},
+      {"FLUSHDB"},
+      {"KEYS", "*"},
+      {"CONFIG", "SET", "appendonly", "no"},
+      {"CLIENT", "LIST"},
+      {"SCRIPT", "FLUSH"},
+      {"SHUTDOWN", "NOSAVE"},
+      {"REPLICAOF", "127.0.0.1", "1"},
+      {"ACL", "LIST"},
+      {"PUBLISH", "redlock:x", "y"},
+      {"MONITOR"},
+  };
+  for (const auto& command : forbidden) {
+    const auto reply = client.command(command);
+    INFO(fmt::format("{}: {}", fmt::join(command, " "), reply));
+    CHECK(reply.find("(error)") == 0);
+    CHECK((reply.find("NOPERM") != std::string::npos ||
+           reply.find("The user executing the script can't") != std::string::npos));
+  }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+//
+// The fleet that outlives its program, as `redlock fleet` uses it: one program starts it, others
+// find it in its directory, and the last one ends it.
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <functional>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cluster/fleet.hpp"
+#include "support/processes.hpp"
+#include "support/sockets.hpp"
+#include "support/temporary_directory.hpp"
+
+using redlock::cluster::Data;
+using redlock::cluster::Fleet;
+using redlock::cluster::FleetError;
+using redlock::cluster::NodeState;
+using redlock::cluster::Persistence;
+using redlock::testing::eventually;
+using redlock::testing::ProcessWatch;
+using redlock::testing::ScopedVariable;
+using redlock::testing::TemporaryDirectory;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The fleet of a test must not outlive the test.
+struct Place {
+  ~Place() { Fleet::down(fleet()); }
+  [[nodiscard]] fs::path fleet() const { return directory.path() / "fleet"; }
+  TemporaryDirectory directory;
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const FleetError& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+// Runs `body` in a process of its own, as another command would. True: it ended normally.
+bool in_another_program(const std::function<void()>& body) {
+  const auto child = ::fork();
+  if (child == 0) {
+    try {
+      body();
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "the other program failed: {}\n", error.what());
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status == 0;
+}
+
+}  // namespace
+
+TEST_CASE("a detached fleet outlives the program that started it, and others find it") {
+  const Place place;
+  REQUIRE(in_another_program([&] {
+    Fleet fleet = Fleet::start_detached(place.fleet(), {.nodes = 3});
+    fleet.run(2, {"SET", "key", "value"});
+  }));
+  const auto fleet = Fleet::open(place.fleet());
+  REQUIRE(fleet.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(fleet.state(i) == NodeState::running);
+  CHECK(fleet.run(2, {"GET", "key"}) == "value");
+}
+
+TEST_CASE("each later program can kill, pause, resume and restart") {
+  const Place place;
+  const auto up = Fleet::start_detached(place.fleet(), {.nodes = 3});
+  REQUIRE(in_another_program([&] {
+    auto fleet = Fleet::open(place.fleet());
+    fleet.kill(0);
+    fleet.pause(1);
+  }));
+  CHECK(Fleet::open(place.fleet()).state(0) == NodeState::ended);
+  CHECK(Fleet::open(place.fleet()).state(1) == NodeState::paused);
+
+  REQUIRE(in_another_program([&] {
+    auto fleet = Fleet::open(place.fleet());
+    fleet.restart(0);
+    fleet.resume(1);
+  }));
+  const auto fleet = Fleet::open(place.fleet());
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(fleet.state(i) == NodeState::running);
+    CHECK(fleet.port(i) == up.port(i));
+    CHECK(fleet.run(i, {"PING"}) == "PONG");
+  }
+}
+
+TEST_CASE("restarting keeps the data, unless it is to be empty") {
+  const Place place;
+  Fleet::start_detached(place.fleet(), {.nodes = 1, .persistence = Persistence::always})
+      .run(0, {"SET", "key", "value"});
+  Fleet::open(place.fleet()).restart(0);
+  CHECK(Fleet::open(place.fleet()).run(0, {"GET", "key"}) == "value");
+  Fleet::open(place.fleet()).restart(0, Data::empty);
+  CHECK(Fleet::open(place.fleet()).run(0, {"GET", "key"}) == "(nil)");
+}
+
+TEST_CASE("down ends every node, paused ones too, and deletes the directory; again does nothing") {
+  const Place place;
+  std::vector<ProcessWatch> processes;
+  {
+    auto fleet = Fleet::start_detached(place.fleet(), {.nodes = 3});
+    for (std::size_t i = 0; i < 3; ++i) processes.emplace_back(fleet.pid(i));
+    fleet.pause(1);
+    fleet.kill(2);
+  }
+  CHECK(processes[0].is_running());
+  CHECK(Fleet::down(place.fleet()));
+  for (const auto& process : processes) CHECK_FALSE(process.is_running());
+  CHECK_FALSE(fs::exists(place.fleet()));
+  CHECK_FALSE(Fleet::down(place.fleet()));
+}
+
+TEST_CASE("down leaves files alone that are not the fleet's") {
+  const Place place;
+  Fleet::start_detached(place.fleet(), {.nodes = 1});
+  std::ofstream(place.fleet() / "notes.txt") << "mine";
+  CHECK(Fleet::down(place.fleet()));
+  CHECK(fs::exists(place.fleet() / "notes.txt"));
+  CHECK_FALSE(fs::exists(place.fleet() / "node-0"));
+}
+
+TEST_CASE("a second start in the same directory is refused while a node runs, paused or not") {
+  const Place place;
+  auto fleet = Fleet::start_detached(place.fleet(), {.nodes = 2});
+  fleet.kill(0);
+  fleet.pause(1);
+  const auto message = message_of([&] { Fleet::start_detached(place.fleet()); });
+  CHECK(contains(message, "a fleet already runs in"));
+  CHECK(contains(message, "redlock fleet down --dir"));
+  CHECK(fleet.state(1) == NodeState::paused);
+}
+
+TEST_CASE("when no node runs any more, a new fleet takes the directory over, with no old data") {
+  const Place place;
+  {
+    auto fleet =
+        Fleet::start_detached(place.fleet(), {.nodes = 2, .persistence = Persistence::always});
+    fleet.run(0, {"SET", "key", "value"});
+    fleet.kill(0);
+    fleet.kill(1);
+  }
+  const auto fleet = Fleet::start_detached(place.fleet(), {.nodes = 3});
+  CHECK(fleet.size() == 3);
+  CHECK(fleet.run(0, {"GET", "key"}) == "(nil)");
+}
+
+TEST_CASE("a directory with other files is refused and left as it is") {
+  const TemporaryDirectory place;
+  std::ofstream(place.path() / "notes.txt") << "mine";
+  CHECK(contains(message_of([&] { Fleet::start_detached(place.path()); }),
+                 "holds files that are not of a fleet"));
+  CHECK(fs::exists(place.path() / "notes.txt"));
+}
+
+TEST_CASE("a detached fleet that fails to start leaves nothing") {
+  const Place place;
+  CHECK_THROWS_AS(Fleet::start_detached(place.fleet(), {.nodes = 2, .settings = {"no-such 1"}}),
+                  FleetError);
+  CHECK_FALSE(fs::exists(place.fleet()));
+}
+
+TEST_CASE("opening a directory without a fleet says how to start one") {
+  const TemporaryDirectory place;
+  CHECK(message_of([&] { Fleet::open(place.path()); }) ==
+        fmt::format("no fleet is recorded in {0}; start one with `redlock fleet up --dir {0}`",
+                    place.path().string()));
+  std::ofstream(place.path() / "fleet") << "something else\n";
+  CHECK(contains(message_of([&] { Fleet::open(place.path()); }), "is not the record of a fleet"));
+}
+
+TEST_CASE("a process that only has the pid of a former node is nobody's node") {
+  const Place place;
+  auto fleet = Fleet::start_detached(place.fleet(), {.nodes = 1});
+  fleet.kill(0);
+  const auto bystander = ::fork();
+  if (bystander == 0) {
+    for (;;) ::pause();
+  }
+  // The record as it would look if the kernel had given the node's pid to the bystander.
+  std::ifstream in(place.fleet() / "fleet");
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  const auto pid = fmt::format(" {} ", fleet.pid(0));
+  text.replace(text.find(pid), pid.size(), fmt::format(" {} ", bystander));
+  std::ofstream(place.fleet() / "fleet") << text;
+
+  CHECK(Fleet::open(place.fleet()).state(0) == NodeState::ended);
+  CHECK(Fleet::down(place.fleet()));
+  CHECK(ProcessWatch(bystander).is_running());
+  ::kill(bystander, SIGKILL);
+  ::waitpid(bystander, nullptr, 0);
+}
+
+TEST_CASE("a record of before the machine was restarted names no running node") {
+  const Place place;
+  Fleet::start_detached(place.fleet(), {.nodes = 1}).kill(0);
+  std::ifstream in(place.fleet() / "fleet");
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  const auto fleet = Fleet::open(place.fleet());
+  const auto boot = text.find("boot ");
+  REQUIRE(boot != std::string::npos);
+  text.replace(boot + 5, 8, "01234567");
+  // A process that does exist, with its right start time: this one.
+  std::ifstream stat("/proc/self/stat");
+  const std::string fields{std::istreambuf_iterator<char>(stat), {}};
+  std::istringstream rest(fields.substr(fields.rfind(')') + 1));
+  std::string started;
+  for (int field = 3; field <= 22; ++field) rest >> started;
+  text.replace(text.find("node "), std::string::npos,
+               fmt::format("node {} {} {}\n", fleet.port(0), ::getpid(), started));
+  std::ofstream(place.fleet() / "fleet") << text;
+  CHECK(Fleet::open(place.fleet()).state(0) == NodeState::ended);
+}
+
+TEST_CASE("the password of a detached fleet is kept where only its owner can read") {
+  const Place place;
+  Fleet::start_detached(place.fleet(), {.nodes = 1, .password = "top secret"});
+  CHECK(Fleet::open(place.fleet()).run(0, {"PING"}) == "PONG");
+  for (const auto* file : {"fleet", "node-0"}) {
+    struct stat status {};
+    REQUIRE(::stat((place.fleet() / file).c_str(), &status) == 0);
+    CHECK((status.st_mode & 077) == 0);
+  }
+}
+
+TEST_CASE("a restart that is killed half-way leaves no second server") {
+  const Place place;
+  Fleet::start_detached(place.fleet(), {.nodes = 1}).kill(0);
+  const auto server =
+      place.directory.script("server", fmt::format(R"sh(
+echo $$ >{0}/pid.new; mv {0}/pid.new {0}/pid
+exec sleep 1000
+)sh",
+                                                   place.directory.path().string()));
+  const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
+  const auto restarting = ::fork();
+  if (restarting == 0) {
+    Fleet::open(place.fleet()).restart(0);
+    ::_exit(0);
+  }
+  REQUIRE(eventually([&] { return fs::exists(place.directory.path() / "pid"); }));
+  pid_t pid = 0;
+  std::ifstream(place.directory.path() / "pid") >> pid;
+  const ProcessWatch watch(pid);
+  CHECK(watch.is_running());
+  ::kill(restarting, SIGKILL);
+  ::waitpid(restarting, nullptr, 0);
+  CHECK(watch.await_end());
+  CHECK(fs::exists(place.fleet() / "fleet"));
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+//
+// Each direction is a queue of chunks with the moment from which they may go on. The end of a
+// source stands behind its last byte: only when that has been delivered does the other side hear of
+// it.
+#include "support/proxy.hpp"
+
+#include <algorithm>
+#include <fmt/core.h>
+
+namespace redlock::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+Proxy::Proxy(std::uint16_t node_port)
+    : node_port_(node_port),
+      listener_(listen_on_loopback()),
+      port_(port_of(listener_)),
+      thread_([this](std::vector<pollfd>& polled) { return prepare(polled); },
+              [this](const std::vector<pollfd>& polled) { perform(polled); }) {}
+
+std::string Proxy::uri() const {
+  return fmt::format("redis://127.0.0.1:{}", port_);
+}
+
+void Proxy::pass() {
+  thread_.change([&] {
+    requests_held_ = false;
+    replies_held_ = false;
+    delay_ = std::chrono::milliseconds(0);
+  });
+}
+
+void Proxy::hold() {
+  thread_.change([&] { requests_held_ = replies_held_ = true; });
+}
+
+void Proxy::hold_requests() {
+  thread_.change([&] { requests_held_ = true; });
+}
+
+void Proxy::hold_replies() {
+  thread_.change([&] { replies_held_ = true; });
+}
+
+void Proxy::delay(std::chrono::milliseconds time) {
+  thread_.change([&] { delay_ = time; });
+}
+
+void Proxy::reset_all() {
+  thread_.change([&] {
+    for (auto& connection : connections_) connection.doomed = true;
+  });
+  thread_.await([&] {
+    return std::none_of(connections_.begin(), connections_.end(),
+                        [](const Connection& connection) { return connection.doomed; });
+  });
+}
+
+std::size_t Proxy::accepted() const {
+  return thread_.read([&] { return accepted_; });
+}
+
+std::size_t Proxy::request_bytes() const {
+  return thread_.read([&] { return request_bytes_; });
+}
+
+bool Proxy::await_accepted(std::size_t count) {
+  return thread_.await([&] { return accepted_ >= count; });
+}
+
+bool Proxy::await_request_bytes(std::size_t count) {
+  return thread_.await([&] { return request_bytes_ >= count; });
+}
+
+std::optional<PollThread::TimePoint> Proxy::prepare(std::vector<pollfd>& polled) const {
+  std::optional<PollThread::TimePoint> next;
+  const auto now = Clock::now();
+  polled.push_back({listener_.get(), POLLIN, 0});
+  const auto add = [&](const UniqueFd& socket, const Stream& from, const Stream& to, bool held) {
+    int events = from.end == Received::End::open ? POLLIN : 0;
+    if (!to.under_way.empty() && !held) {
+      const auto due = to.under_way.front().due;
+      if (due <= now) {
+        events |= POLLOUT;
+      } else {
+        next = std::min(next.value_or(due), due);
+      }
+    }
+    // A socket with nothing to wait for is left out: poll would report its end again and again.
+    polled.push_back({events != 0 ? socket.get() : -1, static_cast<short>(events), 0});
+  };
+  for (const auto& connection : connections_) {
+    add(connection.client, connection.requests, connection.replies, replies_held_);
+    add(connection.node, connection.replies, connection.requests, requests_held_);
+  }
+  return next;
+}
+
+void Proxy::perform(const std::vector<pollfd>& polled) {
+  auto entry = polled.begin() + 1;
+  for (auto connection = connections_.begin(); connection != connections_.end(); entry += 2) {
+    const bool alive = serve(*connection, entry[0], entry[1]);
+    connection = alive ? std::next(connection) : connections_.erase(connection);
+  }
+  if (polled.front().revents != 0) accept_all();
+}
+
+void Proxy::accept_all() {
+  while (auto client = accept_from(listener_)) {
+    ++accepted_;
+    auto node = connect_to_loopback(node_port_);
+    if (node) {
+      connections_.push_back({.client = std::move(client), .node = std::move(node)});
+    } else {
+      reset(client);
+    }
+  }
+}
+
+// False: the connection is over, and both its sides are closed.
+bool Proxy::serve(Connection& connection, const pollfd& client, const pollfd& node) {
+  if (client.revents != 0) request_bytes_ += take(connection.client, connection.requests);
+  if (node.revents != 0) take(connection.node, connection.replies);
+
+  bool broken = connection.doomed;
+  bool closed = false;
+  const auto forward = [&](Stream& stream, const UniqueFd& target, bool held) {
+    const auto now = Clock::now();
+    auto& chunks = stream.under_way;
+    while (!held && !chunks.empty() && chunks.front().due <= now) {
+      // A target that is gone takes nothing more; its own end is dealt with in its own stream.
+      if (!send_some(target, chunks.front().bytes)) chunks.front().bytes.clear();
+      if (!chunks.front().bytes.empty()) return;
+      chunks.pop_front();
+    }
+    if (held || !chunks.empty()) return;
+    broken = broken || stream.end == Received::End::broken;
+    closed = closed || stream.end == Received::End::closed;
+  };
+  forward(connection.requests, connection.node, requests_held_);
+  forward(connection.replies, connection.client, replies_held_);
+
+  if (broken) {
+    reset(connection.client);
+    reset(connection.node);
+  }
+  return !broken && !closed;
+}
+
+std::size_t Proxy::take(const UniqueFd& source, Stream& stream) const {
+  if (stream.end != Received::End::open) return 0;
+  auto received = receive(source);
+  stream.end = received.end;
+  const auto count = received.bytes.size();
+  if (count > 0) stream.under_way.push_back({std::move(received.bytes), Clock::now() + delay_});
+  return count;
+}
+
+}  // namespace redlock::testing

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+//
+// The network between a client and a real node, as a test wants it: passing, slow, swallowing
+// requests, swallowing replies, or resetting every connection. What is held is not lost: it goes on
+// as soon as the proxy passes again, also when the client has given up meanwhile, because a network
+// may deliver late what was sent long ago.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "support/poll_thread.hpp"
+#include "support/sockets.hpp"
+
+namespace redlock::testing {
+
+class Proxy {
+ public:
+  /// Stands in front of the node at 127.0.0.1:`node_port`, and passes.
+  explicit Proxy(std::uint16_t node_port);
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] std::string uri() const;
+
+  /// Everything goes through at once, what was held first.
+  void pass();
+
+  /// Connections are accepted and bytes taken, but nothing goes on: in both directions, only
+  /// towards the node, or only back from it.
+  void hold();
+  void hold_requests();
+  void hold_replies();
+
+  /// What arrives from now on is passed on this much later, in each direction.
+  void delay(std::chrono::milliseconds time);
+
+  /// Resets every connection on both sides and forgets what was held. Returns when it is done.
+  void reset_all();
+
+  /// Connections accepted so far, and the bytes that clients have sent through all of them.
+  [[nodiscard]] std::size_t accepted() const;
+  [[nodiscard]] std::size_t request_bytes() const;
+
+  /// Wait until it has happened; false when it has not after half a minute.
+  bool await_accepted(std::size_t count);
+  bool await_request_bytes(std::size_t count);
+
+ private:
+  struct Chunk {
+    std::string bytes;
+    PollThread::TimePoint due;
+  };
+  // One direction of one connection: from where, what is under way, and whether the source has
+  // ended.
+  struct Stream {
+    std::deque<Chunk> under_way = {};
+    Received::End end = Received::End::open;
+  };
+  struct Connection {
+    UniqueFd client;
+    UniqueFd node;
+    Stream requests = {};
+    Stream replies = {};
+    bool doomed = false;
+  };
+
+  std::optional<PollThread::TimePoint> prepare(std::vector<pollfd>& polled) const;
+  void perform(const std::vector<pollfd>& polled);
+  bool serve(Connection& connection, const pollfd& client, const pollfd& node);
+  std::size_t take(const UniqueFd& source, Stream& stream) const;
+  void accept_all();
+
+  std::uint16_t node_port_;
+  UniqueFd listener_;
+  std::uint16_t port_;
+  bool requests_held_ = false;
+  bool replies_held_ = false;
+  std::chrono::milliseconds delay_{0};
+  std::list<Connection> connections_;
+  std::size_t accepted_ = 0;
+  std::size_t request_bytes_ = 0;
+  PollThread thread_;  // last: it starts when all else exists and ends before anything is gone
+};
+
+}  // namespace redlock::testing

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+//
+// Commands are taken apart here with no help from the library under test. Bytes that are no command
+// are never answered.
+#include "support/stub_server.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/core.h>
+#include <optional>
+
+namespace redlock::testing {
+namespace {
+
+// Reads "<mark><number>\r\n" at `at`, and moves behind it.
+std::optional<std::size_t> read_count(const std::string& input, char mark, std::size_t& at) {
+  const auto end = input.find("\r\n", at);
+  if (end == std::string::npos || input[at] != mark) return std::nullopt;
+  std::size_t count = 0;
+  const auto result = std::from_chars(input.data() + at + 1, input.data() + end, count);
+  if (result.ec != std::errc{} || result.ptr != input.data() + end) return std::nullopt;
+  at = end + 2;
+  return count;
+}
+
+// Takes one whole command off the front of `input`; nothing if it is not all there.
+std::optional<Command> take_command(std::string& input) {
+  std::size_t at = 0;
+  const auto count = input.empty() ? std::nullopt : read_count(input, '*', at);
+  if (!count) return std::nullopt;
+  Command command;
+  for (std::size_t i = 0; i < *count; ++i) {
+    if (at >= input.size()) return std::nullopt;
+    const auto size = read_count(input, '$', at);
+    if (!size || input.size() < at + *size + 2) return std::nullopt;
+    command.push_back(input.substr(at, *size));
+    at += *size + 2;
+  }
+  input.erase(0, at);
+  return command;
+}
+
+}  // namespace
+
+StubServer::StubServer(StubScript script) : StubServer(std::move(script), Greeting::none) {}
+
+StubServer::StubServer(StubScript script, Greeting greeting)
+    : greeting_(greeting),
+      listener_(listen_on_loopback()),
+      port_(port_of(listener_)),
+      script_(std::move(script)),
+      thread_(
+          [this](std::vector<pollfd>& polled) -> std::optional<PollThread::TimePoint> {
+            prepare(polled);
+            return std::nullopt;
+          },
+          [this](const std::vector<pollfd>& polled) { perform(polled); }) {}
+
+StubServer StubServer::resetting() {
+  return {[](const Command&) { return StubReply::silence(); }, Greeting::reset};
+}
+
+StubServer StubServer::silent() {
+  return {[](const Command&) { return StubReply::silence(); }, Greeting::none};
+}
+
+std::string StubServer::uri() const {
+  return fmt::format("redis://127.0.0.1:{}", port_);
+}
+
+void StubServer::set_script(StubScript script) {
+  thread_.change([&] { script_ = std::move(script); });
+}
+
+void StubServer::reset_all() {
+  thread_.change([&] {
+    for (auto& connection : connections_) connection.doomed = true;
+  });
+  thread_.await([&] {
+    return std::none_of(connections_.begin(), connections_.end(),
+                        [](const Connection& connection) { return connection.doomed; });
+  });
+}
+
+std::size_t StubServer::accepted() const {
+  return thread_.read([&] { return accepted_; });
+}
+
+std::vector<Command> StubServer::commands() const {
+  return thread_.read([&] { return commands_; });
+}
+
+bool StubServer::await_accepted(std::size_t count) {
+  return thread_.await([&] { return accepted_ >= count; });
+}
+
+bool StubServer::await_command(std::string_view name) {
+  return thread_.await([&] {
+    return std::any_of(commands_.begin(), commands_.end(),
+                       [&](const Command& command) { return is(command, name); });
+  });
+}
+
+void StubServer::prepare(std::vector<pollfd>& polled) const {
+  polled.push_back({listener_.get(), POLLIN, 0});
+  for (const auto& connection : connections_) {
+    const int events = connection.output.empty() ? POLLIN : POLLIN | POLLOUT;
+    polled.push_back({connection.socket.get(), static_cast<short>(events), 0});
+  }
+}
+
+void StubServer::perform(const std::vector<pollfd>& polled) {
+  auto entry = polled.begin() + 1;
+  for (auto connection = connections_.begin(); connection != connections_.end(); ++entry) {
+    if (connection->doomed) reset(connection->socket);
+    const bool alive = !connection->doomed && (entry->revents == 0 || serve(*connection));
+    connection = alive ? std::next(connection) : connections_.erase(connection);
+  }
+  if (polled.front().revents != 0) accept_all();
+}
+
+void StubServer::accept_all() {
+  while (auto socket = accept_from(listener_)) {
+    ++accepted_;
+    if (greeting_ == Greeting::reset) {
+      reset(socket);
+    } else {
+      connections_.push_back({.socket = std::move(socket)});
+    }
+  }
+}
+
+// False: the connection is over.
+bool StubServer::serve(Connection& connection) {
+  auto received = receive(connection.socket);
+  connection.input += received.bytes;
+  answer_commands(connection);
+  if (!send_some(connection.socket, connection.output)) return false;
+  if (connection.output.empty() && connection.then != StubReply::Then::keep_open) {
+    if (connection.then == StubReply::Then::reset) reset(connection.socket);
+    return false;
+  }
+  return received.end == Received::End::open;
+}
+
+void StubServer::answer_commands(Connection& connection) {
+  while (connection.then == StubReply::Then::keep_open) {
+    auto command = take_command(connection.input);
+    if (!command) return;
+    auto reply = script_(*command);
+    connection.output += reply.bytes;
+    connection.then = reply.then;
+    commands_.push_back(std::move(*command));
+  }
+}
+
+}  // namespace redlock::testing

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// A TCP server that answers exactly what a test tells it to: a Redis that refuses, one that is
+// loading, rubbish, half a reply, silence, a reset. It runs on a thread of its own inside the test.
+//
+//   StubServer node([](const Command& command) {
+//     return is(command, "EVALSHA") ? error("OOM command not allowed") : like_redis(command);
+//   });
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "support/poll_thread.hpp"
+#include "support/sockets.hpp"
+#include "support/stub_replies.hpp"
+
+namespace redlock::testing {
+
+/// The bytes to send, unchecked, and what to do with the connection afterwards.
+struct StubReply {
+  enum class Then { keep_open, close, reset };
+
+  // Implicit, so that a script can simply return a text.
+  StubReply(std::string reply) : bytes(std::move(reply)) {}  // NOLINT(google-explicit-constructor)
+  StubReply(const char* reply) : bytes(reply) {}             // NOLINT(google-explicit-constructor)
+  StubReply(std::string reply, Then what) : bytes(std::move(reply)), then(what) {}
+
+  /// No answer, ever; the connection stays open.
+  static StubReply silence() { return {""}; }
+
+  std::string bytes;
+  Then then = Then::keep_open;
+};
+
+/// Called on the server's thread for every command, in the order of their arrival. It must not call
+/// the server.
+using StubScript = std::function<StubReply(const Command&)>;
+
+class StubServer {
+ public:
+  /// Accepts connections and answers every command as the script says.
+  explicit StubServer(StubScript script);
+
+  /// Accepts every connection and resets it at once.
+  static StubServer resetting();
+
+  /// Accepts every connection and never says a word.
+  static StubServer silent();
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] std::string uri() const;
+
+  /// From the next command on, another script.
+  void set_script(StubScript script);
+
+  /// Resets every connection that is open now.
+  void reset_all();
+
+  /// How many connections were accepted so far, and the commands heard on all of them.
+  [[nodiscard]] std::size_t accepted() const;
+  [[nodiscard]] std::vector<Command> commands() const;
+
+  /// Wait until it has happened; false when it has not after half a minute.
+  bool await_accepted(std::size_t count);
+  bool await_command(std::string_view name);
+
+ private:
+  enum class Greeting { none, reset };
+  struct Connection {
+    UniqueFd socket;
+    std::string input = {};
+    std::string output = {};
+    StubReply::Then then = StubReply::Then::keep_open;  // once the output has gone out
+    bool doomed = false;                                // to be reset now
+  };
+
+  StubServer(StubScript script, Greeting greeting);
+
+  void prepare(std::vector<pollfd>& polled) const;
+  void perform(const std::vector<pollfd>& polled);
+  bool serve(Connection& connection);
+  void answer_commands(Connection& connection);
+  void accept_all();
+
+  Greeting greeting_;
+  UniqueFd listener_;
+  std::uint16_t port_;
+  StubScript script_;
+  std::list<Connection> connections_;
+  std::size_t accepted_ = 0;
+  std::vector<Command> commands_;
+  PollThread thread_;  // last: it starts when all else exists and ends before anything is gone
+};
+
+}  // namespace redlock::testing
