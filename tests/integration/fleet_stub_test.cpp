@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+//
+// The stub server and the proxy must do what they are told, or the tests that lean on them show
+// nothing. They are asked here by NodeClient, which knows nothing of either.
+#include <doctest/doctest.h>
+#include <utility>
+
+#include "cluster/fleet.hpp"
+#include "support/processes.hpp"
+#include "support/proxy.hpp"
+#include "support/stub_server.hpp"
+
+using namespace redlock::testing;
+using redlock::cluster::Fleet;
+using redlock::cluster::FleetError;
+using redlock::cluster::NodeClient;
+using std::chrono::milliseconds;
+
+namespace {
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const FleetError& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr milliseconds kShort{30};  // for replies that never come
+
+// A client of a proxy that need not wait for its replies.
+class Caller {
+ public:
+  explicit Caller(Proxy& proxy) : proxy_(proxy), socket_(connect_to_loopback(proxy.port())) {}
+
+  // Returns when the proxy has got the command, whatever it does with it.
+  void send(const Command& command) {
+    std::vector<std::string> words;
+    for (const auto& word : command) words.push_back(bulk(word));
+    auto bytes = array(words);
+    const auto until = proxy_.request_bytes() + bytes.size();
+    REQUIRE(send_some(socket_, bytes));
+    REQUIRE(proxy_.await_request_bytes(until));
+  }
+
+  bool hears(const std::string& reply) {
+    const bool heard = eventually([&] {
+      received_ += receive(socket_).bytes;
+      return received_.size() >= reply.size();
+    });
+    return heard && std::exchange(received_, "") == reply;
+  }
+
+  bool has_heard_nothing() { return (received_ += receive(socket_).bytes).empty(); }
+
+  bool is_cut_off() {
+    return eventually([&] { return receive(socket_).end == Received::End::broken; });
+  }
+
+  void give_up() { reset(socket_); }
+
+ private:
+  Proxy& proxy_;
+  UniqueFd socket_;
+  std::string received_;
+};
+
+}  // namespace
+
+TEST_CASE("a stub answers each command as its script says") {
+  StubServer server([](const Command& command) -> StubReply {
+    if (is(command, "EVALSHA")) return error("OOM command not allowed");
+    if (is(command, "get")) return bulk(command.at(1));
+    return like_redis(command);
+  });
+  NodeClient client(server.port());
+  CHECK(client.command({"PING"}) == "PONG");
+  CHECK(client.command({"CLIENT", "ID"}) == "7");
+  CHECK(client.command({"GET", std::string("a\r\nb\0c", 6)}) == std::string("a\r\nb\0c", 6));
+  CHECK(client.command({"EVALSHA", "0000", "0"}) == "(error) OOM command not allowed");
+  CHECK(client.command({"CONFIG", "GET", "appendonly"}) == "appendonly\nyes");
+  CHECK(contains(client.command({"NONSENSE"}), "(error) ERR unknown command"));
+  CHECK(server.commands().size() == 6);
+  CHECK(server.await_command("EVALSHA"));
+
+  server.set_script([](const Command&) { return error("LOADING not yet"); });
+  CHECK(client.command({"PING"}) == "(error) LOADING not yet");
+}
+
+TEST_CASE("a stub can answer pipelined commands in order, however they are cut") {
+  StubServer server([](const Command& command) { return bulk(command.at(0)); });
+  auto socket = connect_to_loopback(server.port());
+  std::string replies;
+  for (const char c : array({bulk("a"), bulk("1")}) + array({bulk("b")})) {
+    std::string byte(1, c);
+    REQUIRE(send_some(socket, byte));
+  }
+  const auto expected = bulk("a") + bulk("b");
+  REQUIRE(eventually([&] {
+    replies += receive(socket).bytes;
+    return replies.size() >= expected.size();
+  }));
+  CHECK(replies == expected);
+}
+
+TEST_CASE("a stub can reset each connection at once") {
+  auto server = StubServer::resetting();
+  const auto message = message_of([&] { NodeClient(server.port()).command({"PING"}); });
+  CHECK((contains(message, "reset by peer") || contains(message, "Broken pipe")));
+  CHECK(server.await_accepted(1));
+}
+
+TEST_CASE("a stub can accept and never say a word") {
+  auto server = StubServer::silent();
+  NodeClient client(server.port(), kShort);
+  CHECK(contains(message_of([&] { client.command({"PING"}); }), "did not answer within"));
+  CHECK(server.await_command("PING"));
+}
+
+TEST_CASE("a stub can stop in the middle of a reply, and end a connection either way") {
+  StubServer server([](const Command& command) -> StubReply {
+    if (is(command, "HALF")) return "$100\r\nonly this";
+    if (is(command, "CLOSE")) return {"$100\r\nonly this", StubReply::Then::close};
+    return {"", StubReply::Then::reset};
+  });
+  CHECK(contains(message_of([&] { NodeClient(server.port(), kShort).command({"HALF"}); }),
+                 "did not answer within"));
+  CHECK(contains(message_of([&] { NodeClient(server.port()).command({"CLOSE"}); }), "reset"));
+  CHECK(contains(message_of([&] { NodeClient(server.port()).command({"RESET"}); }), "reset"));
+}
+
+TEST_CASE("a stub sends rubbish unchanged") {
+  StubServer server([](const Command&) { return "HTTP/1.1 400 Bad Request\r\n\r\n"; });
+  CHECK(contains(message_of([&] { NodeClient(server.port()).command({"PING"}); }),
+                 "does not speak RESP"));
+}
+
+TEST_CASE("a stub can reset the connections that are open") {
+  StubServer server(like_redis);
+  NodeClient client(server.port());
+  CHECK(client.command({"PING"}) == "PONG");
+  server.reset_all();
+  CHECK(message_of([&] { client.command({"PING"}); }) != "(no error)");
+  CHECK(NodeClient(server.port()).command({"PING"}) == "PONG");
+  CHECK(server.accepted() == 2);
+}
+
+TEST_CASE("a proxy that passes is not noticed") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  NodeClient client(proxy.port());
+  const std::string large(3'000'000, 'x');
+  CHECK(client.command({"SET", "key", large}) == "OK");
+  CHECK(client.command({"GET", "key"}) == large);
+  CHECK(proxy.accepted() == 1);
+  CHECK(proxy.await_request_bytes(large.size()));
+}
+
+TEST_CASE("a proxy that holds forwards nothing, and forwards all of it later") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  Caller before(proxy);
+  before.send({"PING"});
+  CHECK(before.hears(simple("PONG")));
+  proxy.hold();
+  before.send({"INCR", "count"});
+  Caller during(proxy);
+  during.send({"INCR", "other"});
+  CHECK(fleet.run(0, {"EXISTS", "count", "other"}) == "0");
+  proxy.pass();
+  CHECK(before.hears(integer(1)));
+  CHECK(during.hears(integer(1)));
+}
+
+TEST_CASE("a proxy that holds replies lets requests through") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  proxy.hold_replies();
+  Caller caller(proxy);
+  caller.send({"INCR", "count"});
+  CHECK(eventually([&] { return fleet.run(0, {"GET", "count"}) == "1"; }));
+  CHECK(caller.has_heard_nothing());
+  proxy.pass();
+  CHECK(caller.hears(integer(1)));
+}
+
+TEST_CASE("what a client sent before it gave up reaches the node when the proxy passes again") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  proxy.hold_requests();
+  {
+    Caller caller(proxy);
+    caller.send({"SET", "key", "late"});
+    caller.give_up();
+  }
+  CHECK(fleet.run(0, {"GET", "key"}) == "(nil)");
+  proxy.pass();
+  CHECK(eventually([&] { return fleet.run(0, {"GET", "key"}) == "late"; }));
+}
+
+TEST_CASE("a proxy that delays passes on everything, later and in order") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  proxy.delay(milliseconds(20));
+  NodeClient client(proxy.port());
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 1; i <= 3; ++i) CHECK(client.command({"INCR", "count"}) == std::to_string(i));
+  // Three commands there and back: never earlier than that, whatever the machine is busy with.
+  CHECK(std::chrono::steady_clock::now() - start >= 6 * milliseconds(20));
+}
+
+TEST_CASE("a proxy can reset all connections, on both sides, and forgets what it held") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  Caller caller(proxy);
+  caller.send({"CLIENT", "SETNAME", "through-proxy"});
+  CHECK(caller.hears(simple("OK")));
+  proxy.hold_requests();
+  caller.send({"SET", "key", "held"});
+  proxy.reset_all();
+  proxy.pass();
+  CHECK(caller.is_cut_off());
+  CHECK(eventually([&] { return !contains(fleet.run(0, {"CLIENT", "LIST"}), "through-proxy"); }));
+  CHECK(fleet.run(0, {"GET", "key"}) == "(nil)");
+  CHECK(NodeClient(proxy.port()).command({"PING"}) == "PONG");
+}
+
+TEST_CASE("a proxy in front of a dead node resets") {
+  Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  fleet.kill(0);
+  CHECK(message_of([&] { NodeClient(proxy.port()).command({"PING"}); }) != "(no error)");
+}
+
+TEST_CASE("a node that dies ends the connections that go through a proxy") {
+  Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  NodeClient client(proxy.port());
+  CHECK(client.command({"PING"}) == "PONG");
+  fleet.kill(0);
+  CHECK(contains(message_of([&] { client.command({"PING"}); }), "cannot be"));
+}
