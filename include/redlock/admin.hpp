@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// Looking at a set of nodes and preparing it: who holds a lock according to each node, which locks
+// there are, whether the nodes are fit to vote. For operators and tools (the redlock command is
+// built on it); a program that only takes locks does not need it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <redlock/client.hpp>
+#include <redlock/error.hpp>
+#include <redlock/export.hpp>
+
+namespace redlock {
+
+/// Why a node could not be asked. `cause` is none for one that answered.
+struct NodeTrouble {
+  Cause cause = Cause::none;
+  std::string detail;
+};
+
+/// One lock as one node sees it.
+struct NodeLock {
+  std::string node;  ///< as it was configured, without its password
+  NodeTrouble trouble;
+  /// Empty if the node did not answer, or the lock is free there. More than one only if somebody
+  /// else wrote the key.
+  struct Holder {
+    std::string owner;
+    std::uint64_t count = 0;  ///< how often the owner took it; 1 without re-entry
+  };
+  std::vector<Holder> holders;
+  /// Until the node frees the lock. None if it is free, or if it never expires by itself, which
+  /// this library never writes.
+  std::optional<std::chrono::milliseconds> remaining;
+  /// A key of another type stands in the lock's place; it counts as held by somebody else.
+  bool foreign_type = false;
+  /// The counter that this name's tokens come from on this node (other names may share it). None
+  /// if the name was never locked here.
+  std::optional<std::uint64_t> fence;
+
+  [[nodiscard]] bool answered() const noexcept { return trouble.cause == Cause::none; }
+  [[nodiscard]] bool free() const noexcept {
+    return answered() && holders.empty() && !foreign_type;
+  }
+};
+
+enum class Verdict {
+  held,         ///< one owner has it on a quorum of nodes
+  free,         ///< it is free on a quorum of nodes
+  no_majority,  ///< neither, however the nodes that did not answer see it: an attempt under way, or
+                ///< the rest of one
+  unknown,      ///< too few nodes answered to tell
+};
+[[nodiscard]] REDLOCK_EXPORT const char* to_string(Verdict verdict) noexcept;
+
+/// One lock as the nodes see it, each at a slightly different moment: true when it was read, and
+/// perhaps no longer when it is printed. Never decide by it whether to enter a critical section.
+struct LockReport {
+  std::string name;
+  Verdict verdict = Verdict::unknown;
+  std::string owner;                 ///< on the most nodes; empty if on none
+  std::uint32_t nodes_of_owner = 0;  ///< how many nodes say so
+  std::uint32_t quorum = 0;
+  std::vector<NodeLock> nodes;
+};
+
+struct ListedLock {
+  std::string name;
+  std::string owner;                 ///< on the most nodes; empty for a key of a foreign type
+  std::uint32_t nodes_of_owner = 0;  ///< the lock is held if this is a quorum
+  /// The shortest that one of these nodes reports; none if it expires on none of them.
+  std::optional<std::chrono::milliseconds> remaining;
+};
+
+struct LockList {
+  std::vector<ListedLock> locks;  ///< by name
+  bool truncated = false;         ///< there are more than the limit
+  std::uint32_t quorum = 0;
+  /// Of every node, in the order of the configuration.
+  struct Node {
+    std::string node;
+    NodeTrouble trouble;
+  };
+  std::vector<Node> nodes;
+};
+
+/// What a node's data says about itself (the hash redlock:node).
+struct Marker {
+  std::string id;
+  std::string layout;
+  std::string nodes;         ///< as written; of how many nodes its set consists
+  std::string max_lease_ms;  ///< as written
+
+  friend bool operator==(const Marker&, const Marker&) = default;
+};
+
+enum class Severity {
+  error,    ///< the set is not safe, or it is not known to be
+  warning,  ///< it is safe; something will cost time or availability
+  hint,     ///< it could be better
+};
+[[nodiscard]] REDLOCK_EXPORT const char* to_string(Severity severity) noexcept;
+
+/// One sentence that says what is wrong, and one that says what to do.
+struct Problem {
+  Severity severity = Severity::error;
+  std::string what;
+};
+
+/// One node, examined. Optional members are those that it did not tell.
+struct NodeHealth {
+  std::string node;
+  NodeTrouble trouble;
+  std::optional<std::chrono::nanoseconds> round_trip;  ///< of one PING
+  std::optional<std::string> version;
+  std::optional<std::string> run_id;
+  std::optional<std::string> role;  ///< "master", "slave"
+  bool promoted = false;            ///< it was a replica once, since its start
+  bool cluster = false;             ///< cluster-enabled
+  std::optional<bool> append_only;
+  std::optional<std::string> append_fsync;  ///< "always", "everysec", "no"
+  std::optional<std::string> append_error;  ///< why the append-only file cannot be written
+  std::optional<std::string> eviction;      ///< maxmemory-policy
+  std::optional<std::uint64_t> max_memory;  ///< bytes; 0: no limit
+  std::optional<std::chrono::seconds> uptime;
+  /// The node's clock less this machine's, known to half the round trip.
+  std::optional<std::chrono::microseconds> clock_offset;
+  std::optional<Marker> marker;
+  std::vector<Problem> problems;
+
+  [[nodiscard]] bool reachable() const noexcept { return trouble.cause == Cause::none; }
+};
+
+struct Examination {
+  std::vector<NodeHealth> nodes;
+  std::vector<Problem> problems;  ///< of the set as a whole
+  std::uint32_t quorum = 0;
+
+  /// Every node was examined, and nothing of severity error was found.
+  [[nodiscard]] REDLOCK_EXPORT bool safe() const noexcept;
+};
+
+enum class Adoption {
+  written,        ///< it had no marker and has one now
+  already_there,  ///< it has one that agrees; nothing was changed
+  disagrees,      ///< it has one of another set; nothing was changed
+  failed,         ///< it did not answer, or refused
+};
+[[nodiscard]] REDLOCK_EXPORT const char* to_string(Adoption adoption) noexcept;
+
+struct NodeAdoption {
+  std::string node;
+  Adoption adoption = Adoption::failed;
+  Cause cause = Cause::none;  ///< why it failed
+  std::string detail;         ///< in words, empty if there is nothing to add
+};
+
+/// Asks all nodes of a client in parallel. Every call blocks, at most one node timeout for each
+/// question put, and must not be made from the client's loop thread (it answers would_deadlock). A
+/// node that does not answer is part of the report, not an error. Thread-safe.
+class REDLOCK_EXPORT Admin {
+ public:
+  /// The client must live as long as this object.
+  explicit Admin(const Client& client);
+
+  /// Who holds this lock. Fails with invalid_argument for a bad name.
+  [[nodiscard]] Result<LockReport> inspect(std::string_view name) const;
+
+  /// The locks that exist on any node and whose names match `pattern` (`*`, `?`, `[a-c]`, as in
+  /// Redis), at most `limit`. It walks over all keys of every node (SCAN).
+  [[nodiscard]] Result<LockList> list(std::string_view pattern = "*",
+                                      std::size_t limit = 1000) const;
+
+  /// Whether each node and the set are fit to hold locks. Waits for connections as long as the
+  /// client's connect_timeout allows.
+  [[nodiscard]] Result<Examination> examine() const;
+
+  /// Writes the marker (redlock:node) on every node that has none: the operator's word that the set
+  /// is new, or that every lease that a wiped node may have forgotten is over. A node that has one
+  /// is never changed.
+  [[nodiscard]] Result<std::vector<NodeAdoption>> adopt() const;
+
+ private:
+  const Client* client_;
+};
+
+}  // namespace redlock

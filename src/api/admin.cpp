@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+
+#include <redlock/admin.hpp>
+
+namespace redlock {
+
+Admin::Admin(const Client& client) : client_(&client) {}
+
+bool Examination::safe() const noexcept {
+  const auto is_error = [](const Problem& problem) { return problem.severity == Severity::error; };
+  return std::none_of(problems.begin(), problems.end(), is_error) &&
+         std::all_of(nodes.begin(), nodes.end(), [&](const NodeHealth& node) {
+           return node.reachable() &&
+                  std::none_of(node.problems.begin(), node.problems.end(), is_error);
+         });
+}
+
+const char* to_string(Verdict verdict) noexcept {
+  switch (verdict) {
+    case Verdict::held:
+      return "held";
+    case Verdict::free:
+      return "free";
+    case Verdict::no_majority:
+      return "no_majority";
+    case Verdict::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+const char* to_string(Severity severity) noexcept {
+  switch (severity) {
+    case Severity::error:
+      return "error";
+    case Severity::warning:
+      return "warning";
+    case Severity::hint:
+      return "hint";
+  }
+  return "unknown";
+}
+
+const char* to_string(Adoption adoption) noexcept {
+  switch (adoption) {
+    case Adoption::written:
+      return "written";
+    case Adoption::already_there:
+      return "already_there";
+    case Adoption::disagrees:
+      return "disagrees";
+    case Adoption::failed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+}  // namespace redlock

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+#include "api/admin_ask.hpp"
+
+#include <charconv>
+#include <semaphore>
+#include <utility>
+
+#include "api/client_impl.hpp"
+#include "api/sentence.hpp"
+#include "io/error_reply.hpp"
+
+namespace redlock::api {
+namespace {
+
+/// One round of questions. It lives on the asking thread's stack: every question is answered, at
+/// the latest when the client's core ends, and only then does that thread go on.
+class Round final : public io::Task {
+ public:
+  Round(Client::Impl& client, std::vector<std::vector<Command>> commands,
+        std::chrono::milliseconds timeout)
+      : client_(client),
+        commands_(std::move(commands)),
+        timeout_(timeout),
+        results_(commands_.size()) {
+    for (std::size_t node = 0; node < commands_.size(); ++node) {
+      outstanding_ += commands_[node].size();
+      results_[node].answers.resize(commands_[node].size(), io::Answer(io::Value{}));
+    }
+  }
+
+  void run() override {
+    const auto now = BootClock::now();
+    // One more than the questions, so that it cannot end while they are still being put.
+    ++outstanding_;
+    for (std::size_t node = 0; node < commands_.size(); ++node) {
+      results_[node].asked = now;
+      for (std::size_t i = 0; i < commands_[node].size(); ++i) {
+        client_.core().ask(static_cast<engine::NodeIndex>(node), commands_[node][i], timeout_,
+                           [this, node, i](io::Answer answer) {
+                             results_[node].answers[i] = std::move(answer);
+                             results_[node].answered = BootClock::now();
+                             finish_one();
+                           });
+      }
+    }
+    finish_one();
+  }
+
+  std::vector<NodeAnswers> wait() {
+    done_.acquire();
+    return std::move(results_);
+  }
+
+ private:
+  void finish_one() {
+    if (--outstanding_ == 0) done_.release();
+  }
+
+  Client::Impl& client_;
+  std::vector<std::vector<Command>> commands_;
+  std::chrono::milliseconds timeout_;
+  std::vector<NodeAnswers> results_;
+  std::size_t outstanding_ = 0;
+  std::binary_semaphore done_{0};
+};
+
+}  // namespace
+
+Result<std::vector<NodeAnswers>> ask_nodes(Client::Impl& client,
+                                           std::vector<std::vector<Command>> commands,
+                                           std::chrono::milliseconds timeout) {
+  if (client.on_loop_thread()) {
+    return tl::make_unexpected(
+        Error{Errc::would_deadlock,
+              "a question to the nodes from the client's own loop thread would never be answered; "
+              "ask from another thread",
+              {}});
+  }
+  Round round(client, std::move(commands), timeout);
+  if (!client.post(round)) return tl::make_unexpected(client.closed_error());
+  return round.wait();
+}
+
+Result<std::vector<NodeAnswers>> ask_all(Client::Impl& client,
+                                         const std::vector<Command>& commands) {
+  return ask_nodes(client, std::vector(client.nodes().size(), commands),
+                   client.options().node_timeout);
+}
+
+NodeTrouble trouble_of(const io::Answer& answer, const io::NodeAddress& node) {
+  if (!answer) return {answer.error().cause, cleaned(answer.error().detail, node)};
+  if (const auto* error = std::get_if<io::Value::ErrorText>(&answer->data)) {
+    return {io::to_unavailable(error->text).cause, cleaned(error->text, node)};
+  }
+  return {};
+}
+
+std::optional<std::string> text_of(const io::Answer& answer) {
+  if (!answer) return std::nullopt;
+  if (const auto* text = std::get_if<std::string>(&answer->data)) return *text;
+  if (const auto* number = std::get_if<std::int64_t>(&answer->data)) return std::to_string(*number);
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> number_of(const io::Answer& answer) {
+  const auto text = text_of(answer);
+  if (!text) return std::nullopt;
+  std::int64_t number = 0;
+  const char* end = text->data() + text->size();
+  const auto [rest, problem] = std::from_chars(text->data(), end, number);
+  if (problem != std::errc() || rest != end) return std::nullopt;
+  return number;
+}
+
+std::vector<std::string> texts_of(const io::Answer& answer) {
+  std::vector<std::string> texts;
+  if (!answer) return texts;
+  const auto* items = std::get_if<std::vector<io::Value>>(&answer->data);
+  if (items == nullptr) return texts;
+  for (const auto& item : *items) texts.push_back(text_of(item).value_or(""));
+  return texts;
+}
+
+std::map<std::string, std::string> fields_of(const io::Answer& answer) {
+  const auto texts = texts_of(answer);
+  std::map<std::string, std::string> fields;
+  for (std::size_t i = 0; i + 1 < texts.size(); i += 2) fields[texts[i]] = texts[i + 1];
+  return fields;
+}
+
+}  // namespace redlock::api

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// Puts questions to all nodes of a client at once and waits for the answers: what every member of
+// Admin is made of.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <redlock/admin.hpp>
+#include <redlock/client.hpp>
+
+#include "io/core.hpp"
+#include "io/node_address.hpp"
+
+namespace redlock::api {
+
+using Command = std::vector<std::string>;
+
+/// What one node answered to the commands put to it, in their order.
+struct NodeAnswers {
+  std::vector<io::Answer> answers;
+  BootClock::time_point asked{};
+  BootClock::time_point answered{};  ///< the last of them
+};
+
+/// Commands for each node, by its place in the client's list. A node without commands is left
+/// alone. All are sent in one turn of the loop; the call returns when all are answered, after the
+/// timeout at the latest. Fails only if the client is closed or this is its loop thread.
+[[nodiscard]] Result<std::vector<NodeAnswers>> ask_nodes(Client::Impl& client,
+                                                         std::vector<std::vector<Command>> commands,
+                                                         std::chrono::milliseconds timeout);
+
+/// The same commands for every node, with the node timeout.
+[[nodiscard]] Result<std::vector<NodeAnswers>> ask_all(Client::Impl& client,
+                                                       const std::vector<Command>& commands);
+
+/// Why this is not an answer: not answered at all, or an error reply. Cause::none if it is one.
+[[nodiscard]] NodeTrouble trouble_of(const io::Answer& answer, const io::NodeAddress& node);
+
+/// The answer as text (strings, numbers) or list, nothing if it is something else.
+[[nodiscard]] std::optional<std::string> text_of(const io::Answer& answer);
+[[nodiscard]] std::optional<std::int64_t> number_of(const io::Answer& answer);
+/// A flat array of strings; empty if it is something else.
+[[nodiscard]] std::vector<std::string> texts_of(const io::Answer& answer);
+/// A flat array of field, value, field, value.
+[[nodiscard]] std::map<std::string, std::string> fields_of(const io::Answer& answer);
+
+/// A majority of so many nodes.
+[[nodiscard]] constexpr std::uint32_t quorum_of(std::size_t nodes) {
+  return static_cast<std::uint32_t>(nodes / 2 + 1);
+}
+
+}  // namespace redlock::api

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+#include "api/admin_problems.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "api/admin_ask.hpp"
+#include "io/key_layout.hpp"
+
+namespace redlock::api {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+std::string in_ms(std::chrono::nanoseconds duration) {
+  return std::to_string(std::chrono::round<milliseconds>(duration).count()) + " ms";
+}
+
+/// Collects problems; its members are the rules for one node.
+class NodeRules {
+ public:
+  NodeRules(const NodeHealth& node, const Expectation& expected)
+      : node_(node), expected_(expected) {}
+
+  std::vector<Problem> run() {
+    if (!node_.reachable()) {
+      unreachable();
+      return std::move(problems_);
+    }
+    kind_of_server();
+    marker();
+    persistence();
+    eviction();
+    unread();
+    return std::move(problems_);
+  }
+
+ private:
+  void error(std::string what) { problems_.push_back({Severity::error, std::move(what)}); }
+  void warn(std::string what) { problems_.push_back({Severity::warning, std::move(what)}); }
+
+  void unreachable() {
+    const auto& why = node_.trouble.detail;
+    switch (node_.trouble.cause) {
+      case Cause::authentication:
+        return error("it refuses the user or password (" + why +
+                     "); correct them in the node's URI");
+      case Cause::permission:
+        return error("the user may not do what is needed (" + why +
+                     "); give it the rights that cluster/users.acl lists");
+      case Cause::incompatible:
+      case Cause::moved:
+        return error("it is not fit to be a lock node: " + why);
+      case Cause::loading:
+        return error("it is still reading its data; wait until it has, and look again");
+      default:
+        return error("it cannot be examined (" +
+                     (why.empty() ? std::string(to_string(node_.trouble.cause)) : why) +
+                     "); start it, or correct its address, and look again");
+    }
+  }
+
+  void kind_of_server() {
+    if (node_.version && !recent_enough(*node_.version)) {
+      error("Redis " + *node_.version + " is too old; run 6.2 or newer");
+    }
+    if (node_.role && *node_.role != "master") {
+      error("it is a replica (role " + *node_.role +
+            "), which follows another node instead of voting for itself; use independent masters");
+    }
+    if (node_.promoted) {
+      warn(
+          "it was a replica and has been promoted, so it may lack the newest locks of its former "
+          "master; replace it with a node of its own, or restart it once all leases are over");
+    }
+    if (node_.cluster) {
+      error(
+          "it belongs to a Redis Cluster, which moves keys between nodes; set cluster-enabled "
+          "no, or use another node");
+    }
+  }
+
+  static bool recent_enough(const std::string& version) {
+    int major = 0;
+    int minor = 0;
+    const char* end = version.data() + version.size();
+    const auto [dot, problem] = std::from_chars(version.data(), end, major);
+    if (problem != std::errc() || dot == end) return true;  // not a number that we know to judge
+    std::from_chars(dot + 1, end, minor);
+    return major > 6 || (major == 6 && minor >= 2);
+  }
+
+  void marker() {
+    if (!node_.marker) {
+      if (role_is_master()) {
+        error(
+            "it has no marker: it is new, or has lost its data and with it perhaps a lock that is "
+            "held; run `redlock adopt` if it is new, or when the longest lease is over");
+      }
+      return;
+    }
+    const auto how = disagreement(*node_.marker, expected_);
+    if (!how.empty()) error(how);
+  }
+
+  [[nodiscard]] bool role_is_master() const { return !node_.role || *node_.role == "master"; }
+
+  void persistence() {
+    if (node_.append_error) {
+      error("it cannot write its append-only file (" + *node_.append_error +
+            ") and refuses locks; make room on its disk or repair it");
+    }
+    if (!node_.append_only) return;
+    if (!*node_.append_only) {
+      error(
+          "appendonly is no: after a restart it has forgotten which locks are held and grants "
+          "them again; set appendonly yes and appendfsync always");
+    } else if (node_.append_fsync && *node_.append_fsync != "always") {
+      warn("appendfsync is " + *node_.append_fsync +
+           ": after a power cut it may have forgotten the newest locks; set appendfsync always");
+    }
+  }
+
+  void eviction() {
+    if (!node_.eviction || *node_.eviction == "noeviction") return;
+    const bool limited = node_.max_memory && *node_.max_memory > 0;
+    std::string what = "maxmemory-policy is " + *node_.eviction +
+                       ": when memory is full it throws away locks that are held";
+    if (limited) return error(what + "; set it to noeviction");
+    warn(what + " (maxmemory sets no limit yet); set it to noeviction");
+  }
+
+  void unread() {
+    std::string what;
+    const auto note = [&what](bool missing, const char* name) {
+      if (missing) what += (what.empty() ? "" : ", ") + std::string(name);
+    };
+    note(!node_.role, "role");
+    note(!node_.append_only, "appendonly");
+    note(node_.append_only.value_or(false) && !node_.append_fsync, "appendfsync");
+    note(!node_.eviction, "maxmemory-policy");
+    if (what.empty()) return;
+    warn("the user may not read " + what +
+         ", so these were not examined; allow it INFO and CONFIG GET, or check them yourself");
+  }
+
+  const NodeHealth& node_;
+  const Expectation& expected_;
+  std::vector<Problem> problems_;
+};
+
+void check_size(std::vector<Problem>& problems, std::size_t nodes) {
+  if (nodes < 3) {
+    problems.push_back({Severity::hint, "with " + std::to_string(nodes) + " node" +
+                                            (nodes == 1 ? "" : "s") +
+                                            " no node may fail; three tolerate one, five two"});
+  } else if (nodes % 2 == 0) {
+    problems.push_back({Severity::hint, std::to_string(nodes) +
+                                            " nodes tolerate no more failures than " +
+                                            std::to_string(nodes - 1) + "; use an odd number"});
+  }
+}
+
+void check_quorum(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
+  const auto reachable =
+      std::count_if(nodes.begin(), nodes.end(), [](const auto& node) { return node.reachable(); });
+  const auto quorum = quorum_of(nodes.size());
+  if (reachable >= static_cast<std::ptrdiff_t>(quorum)) return;
+  problems.push_back({Severity::error, "only " + std::to_string(reachable) + " of " +
+                                           std::to_string(nodes.size()) + " nodes can vote and " +
+                                           std::to_string(quorum) + " must: no lock can be taken"});
+}
+
+void check_identity(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
+  std::map<std::string, std::string> seen;
+  for (const auto& node : nodes) {
+    if (!node.run_id) continue;
+    const auto [at, is_new] = seen.emplace(*node.run_id, node.node);
+    if (is_new) continue;
+    problems.push_back({Severity::error,
+                        at->second + " and " + node.node + " are one and the same server (run id " +
+                            *node.run_id + "), which would vote twice; name every node once"});
+  }
+}
+
+void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
+  std::map<std::string, std::string> seen;
+  const Marker* first = nullptr;
+  for (const auto& node : nodes) {
+    if (!node.marker) continue;
+    const auto& marker = *node.marker;
+    if (const auto [at, is_new] = seen.emplace(marker.id, node.node); !is_new) {
+      problems.push_back({Severity::warning, at->second + " and " + node.node +
+                                                 " have the same marker: one has the data of the "
+                                                 "other; do not copy data between lock nodes"});
+    }
+    if (first == nullptr) first = &marker;
+    if (marker.layout == first->layout && marker.nodes == first->nodes &&
+        marker.max_lease_ms == first->max_lease_ms) {
+      continue;
+    }
+    problems.push_back({Severity::error,
+                        "the markers disagree on the set (layout, nodes or max_lease_ms): these "
+                        "nodes belong to different sets; check the list of nodes"});
+    return;
+  }
+}
+
+void check_clocks(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
+                  const Expectation& expected) {
+  const NodeHealth* slow = nullptr;
+  const NodeHealth* fast = nullptr;
+  for (const auto& node : nodes) {
+    if (!node.clock_offset) continue;
+    if (slow == nullptr || *node.clock_offset < *slow->clock_offset) slow = &node;
+    if (fast == nullptr || *node.clock_offset > *fast->clock_offset) fast = &node;
+  }
+  if (slow == nullptr) return;
+  const auto apart = *fast->clock_offset - *slow->clock_offset;
+  const auto unsure =
+      (fast->round_trip.value_or(microseconds(0)) + slow->round_trip.value_or(microseconds(0))) / 2;
+  if (apart - unsure <= expected.drift_allowance) return;
+  problems.push_back({Severity::warning, "the clocks of " + slow->node + " and " + fast->node +
+                                             " are " + in_ms(apart) +
+                                             " apart, more than the drift allowance of " +
+                                             in_ms(expected.drift_allowance) +
+                                             "; run a time service (chrony, ntpd) on every node"});
+}
+
+}  // namespace
+
+std::string disagreement(const Marker& marker, const Expectation& expected) {
+  const auto differs = [](const char* what, const std::string& theirs, const std::string& ours) {
+    return std::string("its marker says ") + what + " " + theirs + ", this client " + ours;
+  };
+  const std::string advice =
+      "; give every client the same nodes and max_lease, or delete redlock:node on a node that "
+      "moves to another set";
+  const auto layout = std::string(io::KeyLayout::id);
+  const auto nodes = std::to_string(expected.nodes);
+  const auto max_lease = std::to_string(expected.max_lease.count());
+  if (marker.layout != layout) return differs("layout", marker.layout, layout) + advice;
+  if (marker.nodes != nodes) return differs("nodes", marker.nodes, nodes) + advice;
+  if (marker.max_lease_ms != max_lease) {
+    return differs("max_lease_ms", marker.max_lease_ms, max_lease) + advice;
+  }
+  return {};
+}
+
+std::vector<Problem> problems_of_node(const NodeHealth& node, const Expectation& expected) {
+  return NodeRules(node, expected).run();
+}
+
+std::vector<Problem> problems_of_set(const std::vector<NodeHealth>& nodes,
+                                     const Expectation& expected) {
+  std::vector<Problem> problems;
+  check_size(problems, nodes.size());
+  check_quorum(problems, nodes);
+  check_identity(problems, nodes);
+  check_markers(problems, nodes);
+  check_clocks(problems, nodes, expected);
+  return problems;
+}
+
+}  // namespace redlock::api

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// redlock acquire: the first of three steps (acquire, hold, release) for scripts. The owner stands
+// for the lock between them, so that nothing has to keep running.
+#include <fmt/core.h>
+#include <memory>
+
+#include <redlock/redlock.hpp>
+
+#include "cli/exit_code.hpp"
+#include "cli/grant_output.hpp"
+#include "cli/invocation.hpp"
+#include "cli/lock_wait.hpp"
+#include "cli/nodes.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+
+namespace redlock::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto* footer = R"help(
+Prints owner=... token=... valid_ms=... on one line, which a shell can evaluate. Nothing renews the
+lease: it ends by itself --lease after now, unless `redlock hold` makes it last longer. valid_ms is
+how long it can be trusted, counted from before the nodes were asked; the token is the fencing
+token, for the resource that you write to (see redlock exec --help). Prefer `redlock exec` where a
+single command is to be protected: it renews, and ends the command when the lock is lost.
+
+Examples:
+  eval "$(redlock acquire deploy --lease 1m)" || exit
+  ./deploy.sh --token "$token"
+  redlock release deploy --owner "$owner"
+
+  redlock acquire deploy --wait 10s -o json)help";
+
+class Acquire {
+ public:
+  Acquire(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+    add_name_option(app, name_);
+    add_duration_option(app, "--lease", lease_, Zero::refused, Forever::refused,
+                        "How long the nodes keep the lock; default 30s");
+    add_duration_option(app, "--wait", wait_, Zero::allowed, Forever::allowed,
+                        "How long to wait for it: a duration, forever, or 0 (default): one "
+                        "attempt");
+    add_format_option(app, format_);
+  }
+
+  int run() {
+    const Signals signals;
+    auto options = nodes_.client_options();
+    const auto watch = std::make_shared<AttemptWatch>();
+    options.observer = watch;
+    const auto length = lease_.value_or(default_lease(options));
+    const auto client = make_client(std::move(options));
+    auto lease = wait_for_lock(
+        client, *watch, signals, name_,
+        {.lease = length, .renewal = Renewal::never, .wait = wait_.value_or(milliseconds(0))});
+    // If nobody takes the line the lease is released by its destructor: without its owner the lock
+    // would be of no use to anybody.
+    print_grant(lease, format_);
+    lease.detach();
+    return exit_ok;
+  }
+
+ private:
+  NodeOptions nodes_;
+  std::string name_;
+  std::optional<milliseconds> lease_;
+  std::optional<milliseconds> wait_;
+  Format format_ = Format::table;
+};
+
+}  // namespace
+
+void add_acquire(CLI::App& app, Invocation& invocation) {
+  add_command<Acquire>(app, invocation,
+                       {"acquire", "Take a lock and leave it taken, for scripts",
+                        "redlock acquire NAME [OPTIONS]", footer});
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// Between fork and exec there are other threads' locks in the air: the children below call nothing
+// but system calls, on memory that was prepared before.
+#include "cli/child.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <fmt/core.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "cli/exit_code.hpp"
+#include "cli/secrets.hpp"
+
+namespace redlock::cli {
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  // exec promises not to change them; its signature is older than const.
+  for (const auto& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+[[noreturn]] void run_command(char* const* arguments, char* const* environment, pid_t parent,
+                              int start, int failed, const Signals& signals) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(exit_internal);  // it died before we asked
+  ::setpgid(0, 0);
+  char go = 0;
+  if (::read(start, &go, 1) != 1) ::_exit(exit_internal);
+  signals.restore_inherited();
+  ::execvpe(arguments[0], arguments, environment);
+  const int why = errno;
+  [[maybe_unused]] const auto written = ::write(failed, &why, sizeof why);
+  ::_exit(exit_not_found);
+}
+
+// Nothing but SIGKILL and SIGSTOP reaches it: the signals that the group gets are for the command.
+[[noreturn]] void run_guard(pid_t group, int life) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  ::setpgid(0, group);
+  ::prctl(PR_SET_NAME, "redlock-guard");
+  // It must hold nothing open that somebody waits to be closed, the command's stdout above all.
+  if (life > 0) ::close_range(0, static_cast<unsigned>(life) - 1, 0);
+  ::close_range(static_cast<unsigned>(life) + 1, UINT_MAX, 0);
+  char nothing = 0;
+  while (::read(life, &nothing, 1) < 0 && errno == EINTR) {
+  }
+  // By 0, its own group: being a member, it cannot hit another one that has got the same number.
+  ::kill(0, SIGKILL);
+  ::_exit(0);
+}
+
+pid_t forked(pid_t pid) {
+  if (pid >= 0) return pid;
+  throw Exit(exit_internal,
+             fmt::format("cannot start a process: {}", std::generic_category().message(errno)));
+}
+
+}  // namespace
+
+Child::Child(const ChildPlan& plan, const Signals& signals, Terminal& terminal)
+    : life_(Pipe::make()), start_(Pipe::make()), failed_(Pipe::make()) {
+  const auto arguments = pointers(plan.arguments);
+  const auto environment = pointers(plan.environment);
+  const auto parent = ::getpid();
+  pid_ = forked(::fork());
+  if (pid_ == 0) {
+    start_.write.close();
+    run_command(arguments.data(), environment.data(), parent, start_.read.get(),
+                failed_.write.get(), signals);
+  }
+  ::setpgid(pid_, pid_);  // whoever of the two comes first
+  start_guard();
+  if (terminal.is_interactive()) terminal.give_to(pid_);
+  const char go = 1;
+  [[maybe_unused]] const auto written = ::write(start_.write.get(), &go, 1);
+  try {
+    await_exec(plan.arguments.front());
+  } catch (...) {
+    terminal.take_back();
+    throw;
+  }
+}
+
+void Child::start_guard() {
+  guard_ = forked(::fork());
+  if (guard_ == 0) run_guard(pid_, life_.read.get());
+  ::setpgid(guard_, pid_);
+  life_.read.close();
+}
+
+void Child::await_exec(const std::string& program) {
+  failed_.write.close();
+  int why = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(failed_.read.get(), &why, sizeof why);
+  } while (got < 0 && errno == EINTR);
+  if (got != sizeof why) return;
+  ::waitpid(pid_, &status_, 0);
+  ended_ = true;
+  throw Exit(why == ENOENT ? exit_not_found : exit_cannot_run,
+             fmt::format("cannot run '{}': {}", program, std::generic_category().message(why)));
+}
+
+Child::~Child() {
+  if (!ended_) {
+    signal(SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  ::kill(guard_, SIGKILL);
+  ::waitpid(guard_, nullptr, 0);
+}
+
+void Child::signal(int number) const noexcept {
+  // The guard, not yet reaped, keeps the group's number from being used again.
+  ::kill(-pid_, number);
+}
+
+Child::State Child::poll() {
+  if (ended_) return State::ended;
+  int status = 0;
+  if (::waitpid(pid_, &status, WNOHANG | WUNTRACED) != pid_) return State::running;
+  status_ = status;
+  if (WIFSTOPPED(status)) return State::stopped;
+  ended_ = true;
+  return State::ended;
+}
+
+int Child::exit_status() const {
+  return WIFSIGNALED(status_) ? exit_by_signal + WTERMSIG(status_) : WEXITSTATUS(status_);
+}
+
+bool Child::killed() const {
+  return WIFSIGNALED(status_);
+}
+
+int Child::stop_signal() const {
+  return WSTOPSIG(status_);
+}
+
+std::vector<std::string> child_environment(const std::string& name, std::uint64_t token,
+                                           const std::string& nodes_variable) {
+  std::vector<std::string> result;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string_view variable(*at);
+    if (variable.starts_with("REDLOCK_NAME=") || variable.starts_with("REDLOCK_TOKEN=")) continue;
+    if (variable.starts_with("REDLOCK_NODES=") && has_password(nodes_variable)) continue;
+    result.emplace_back(variable);
+  }
+  result.push_back("REDLOCK_NAME=" + name);
+  result.push_back(fmt::format("REDLOCK_TOKEN={}", token));
+  return result;
+}
+
+}  // namespace redlock::cli

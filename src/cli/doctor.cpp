@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// redlock doctor: whether the nodes are fit to hold locks, and what to do where they are not.
+#include <fmt/core.h>
+#include <memory>
+
+#include <redlock/admin.hpp>
+
+#include "cli/exit_code.hpp"
+#include "cli/invocation.hpp"
+#include "cli/nodes.hpp"
+#include "cli/output.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr auto* footer = R"help(
+Looks at every node: whether it is reachable, its round trip, version, run id, role, persistence,
+eviction policy, uptime, its clock against this machine's, and its marker (see redlock adopt
+--help); then at the set as a whole. Says of each problem what is wrong and what to do:
+  error    the set is not safe, or it is not known to be
+  warning  it is safe; something will cost time or availability
+  hint     it could be better
+Exits 0 if every node was examined and there is no error, otherwise 1. Changes nothing.
+
+Examples:
+  redlock doctor
+  redlock doctor --nodes-file nodes.txt -o json | jq .safe)help";
+
+template <typename Value>
+std::string shown(const std::optional<Value>& value) {
+  return value ? fmt::format("{}", *value) : "?";
+}
+
+std::string persistence_of(const NodeHealth& node) {
+  if (!node.append_only) return "?";
+  if (!*node.append_only) return "none";
+  return "aof " + shown(node.append_fsync);
+}
+
+std::string uptime_of(const NodeHealth& node) {
+  if (!node.uptime) return "?";
+  const auto seconds = node.uptime->count();
+  if (seconds < 120) return fmt::format("{}s", seconds);
+  if (seconds < 2 * 3600) return fmt::format("{}m", seconds / 60);
+  if (seconds < 2 * 86400) return fmt::format("{}h", seconds / 3600);
+  return fmt::format("{}d", seconds / 86400);
+}
+
+std::string in_ms(const std::optional<std::chrono::nanoseconds>& duration) {
+  if (!duration) return "?";
+  return fmt::format("{:.1f} ms", static_cast<double>(duration->count()) / 1e6);
+}
+
+std::vector<std::string> row_of(const NodeHealth& node) {
+  if (!node.reachable()) return {node.node, to_string(node.trouble.cause)};
+  return {node.node,
+          "up",
+          in_ms(node.round_trip),
+          shown(node.version),
+          node.run_id ? node.run_id->substr(0, 8) : "?",
+          shown(node.role),
+          persistence_of(node),
+          shown(node.eviction),
+          uptime_of(node),
+          in_ms(node.clock_offset),
+          node.marker ? node.marker->id.substr(0, 8) : "missing"};
+}
+
+std::string line_of(const Problem& problem, const std::string& where) {
+  return fmt::format("{:8} {}: {}\n", to_string(problem.severity), where, problem.what);
+}
+
+std::string as_table(const Examination& examination) {
+  std::vector<std::vector<std::string>> rows{{"NODE", "STATE", "ROUND TRIP", "VERSION", "RUN ID",
+                                              "ROLE", "PERSISTENCE", "EVICTION", "UPTIME", "CLOCK",
+                                              "MARKER"}};
+  std::string problems;
+  for (const auto& node : examination.nodes) {
+    rows.push_back(row_of(node));
+    for (const auto& problem : node.problems) problems += line_of(problem, node.node);
+  }
+  for (const auto& problem : examination.problems) problems += line_of(problem, "the set");
+  if (!problems.empty()) problems = "\n" + problems;
+  const auto verdict =
+      examination.safe() ? "\nThe set is safe.\n" : "\nThe set is NOT safe, or not known to be.\n";
+  return table(rows) + problems + verdict;
+}
+
+template <typename Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+template <typename Duration>
+Json count_or_null(const std::optional<Duration>& duration) {
+  return duration ? Json(duration->count()) : Json(nullptr);
+}
+
+Json as_json(const std::vector<Problem>& problems) {
+  Json list = Json::array();
+  for (const auto& problem : problems) {
+    list.push_back({{"severity", to_string(problem.severity)}, {"what", problem.what}});
+  }
+  return list;
+}
+
+Json as_json(const std::optional<Marker>& marker) {
+  if (!marker) return nullptr;
+  return {{"id", marker->id},
+          {"layout", marker->layout},
+          {"nodes", marker->nodes},
+          {"max_lease_ms", marker->max_lease_ms}};
+}
+
+Json as_json(const NodeHealth& node) {
+  const auto trip =
+      node.round_trip
+          ? std::optional(std::chrono::duration_cast<std::chrono::microseconds>(*node.round_trip))
+          : std::nullopt;
+  return {{"node", node.node},
+          {"reachable", node.reachable()},
+          {"cause", node.reachable() ? Json(nullptr) : Json(to_string(node.trouble.cause))},
+          {"detail", node.trouble.detail},
+          {"round_trip_us", count_or_null(trip)},
+          {"version", or_null(node.version)},
+          {"run_id", or_null(node.run_id)},
+          {"role", or_null(node.role)},
+          {"promoted", node.promoted},
+          {"cluster", node.cluster},
+          {"append_only", or_null(node.append_only)},
+          {"append_fsync", or_null(node.append_fsync)},
+          {"append_error", or_null(node.append_error)},
+          {"eviction", or_null(node.eviction)},
+          {"max_memory", or_null(node.max_memory)},
+          {"uptime_s", count_or_null(node.uptime)},
+          {"clock_offset_us", count_or_null(node.clock_offset)},
+          {"marker", as_json(node.marker)},
+          {"problems", as_json(node.problems)}};
+}
+
+Json as_json(const Examination& examination) {
+  Json nodes = Json::array();
+  for (const auto& node : examination.nodes) nodes.push_back(as_json(node));
+  return {{"safe", examination.safe()},
+          {"quorum", examination.quorum},
+          {"problems", as_json(examination.problems)},
+          {"nodes", nodes}};
+}
+
+class Doctor {
+ public:
+  Doctor(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+    add_format_option(app, format_);
+  }
+
+  int run() {
+    const auto client = nodes_.connect();
+    const auto examination = Admin(client).examine();
+    if (!examination) throw failure(examination.error());
+    print(format_ == Format::json ? to_text(as_json(*examination)) : as_table(*examination));
+    return examination->safe() ? exit_ok : exit_unsafe;
+  }
+
+ private:
+  NodeOptions nodes_;
+  Format format_ = Format::table;
+};
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Invocation& invocation) {
+  add_command<Doctor>(app, invocation,
+                      {"doctor", "Examine the nodes: are they fit to hold locks?",
+                       "redlock doctor [OPTIONS]", footer});
+}
+
+}  // namespace redlock::cli

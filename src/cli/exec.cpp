@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// redlock exec: holds the lock while a command runs.
+#include <fmt/core.h>
+#include <memory>
+
+#include <redlock/redlock.hpp>
+
+#include "cli/child.hpp"
+#include "cli/duration.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/invocation.hpp"
+#include "cli/lock_wait.hpp"
+#include "cli/nodes.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "cli/supervisor.hpp"
+
+namespace redlock::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto* footer = R"help(
+CMD gets the lock's fencing token in REDLOCK_TOKEN and its name in REDLOCK_NAME. stdin, stdout,
+stderr and the terminal are its own; signals that redlock gets (INT TERM HUP QUIT USR1 USR2 WINCH
+CONT) go on to its process group. The lease is renewed while CMD runs. When CMD ends, the lock is
+given back, and what CMD left running in the background runs on without it.
+
+If the lease can no longer be trusted, because too few nodes confirm it, CMD's process group gets
+--signal while --grace is left of it and SIGKILL when it is over, whatever the nodes do; redlock
+then exits 124. If redlock itself is killed, even by SIGKILL, the group is killed at once (all but
+processes that moved to a group of their own). But nobody can watch over CMD while redlock is
+stopped (SIGSTOP, a frozen virtual machine), and between CMD's last look and its write there may be
+a pause of any length. That is what the token is for: hand it to the resource that you write to, and
+let it refuse a smaller token than it has seen.
+
+Ctrl-Z stops CMD and redlock; if the lease ended before they are continued, CMD is killed instead.
+
+The environment of CMD has no REDLOCK_NODES if that contains a password.
+
+Exit status: that of CMD, 128+N if signal N ended it; 126 CMD cannot be run, 127 CMD not found;
+124 lease lost; 75 contended or timed out (or -E); 69 no quorum; 78 configuration; 64 usage;
+125 internal. A signal N that ends the wait for the lock: 128+N.
+
+Examples:
+  redlock exec nightly -- ./backup.sh --all       waits for ever, as flock does
+  redlock exec nightly --wait 0 -- ./backup.sh    only if it is free now; otherwise exits 75
+  redlock exec nightly --wait 5m -E 0 -- ./backup.sh     no failure if somebody else is at it
+  redlock exec deploy --lease 10s --signal INT --grace 4s -- ./deploy.sh
+  redlock exec book-A05 -- sh -c 'psql -c "CALL book($REDLOCK_TOKEN)"')help";
+
+class Exec {
+ public:
+  Exec(CLI::App& app, const Invocation& invocation)
+      : nodes_(app, invocation), invocation_(invocation) {
+    add_name_option(app, name_);
+    add_duration_option(app, "--lease", lease_, Zero::refused, Forever::refused,
+                        "How long nodes keep the lock if redlock vanishes; default 30s");
+    add_duration_option(app, "--wait", wait_, Zero::allowed, Forever::allowed,
+                        "How long to wait for the lock: a duration, forever (default), or 0: one "
+                        "attempt");
+    add_duration_option(app, "--grace", grace_, Zero::allowed, Forever::refused,
+                        "What is left of the lease when CMD is told to end; less than half of it, "
+                        "default a sixth");
+    app.add_option_function<std::string>(
+           "--signal", [this](const std::string& text) { set_signal(text); },
+           "How CMD is told to end when the lock is lost; default TERM")
+        ->option_text("SIG");
+    app.add_option("-E,--conflict-exit-code", conflict_code_, "Exit with this code in place of 75")
+        ->check(CLI::Range(0, 255))
+        ->option_text("CODE");
+  }
+
+  int run() {
+    check();
+    auto options = nodes_.client_options();
+    const auto lease = lease_.value_or(default_lease(options));
+    farewell_.grace = grace_.value_or(lease / 6);
+    if (farewell_.grace * 2 >= lease) {
+      throw Exit(exit_usage,
+                 fmt::format("--grace {} is half the lease ({}) or more; make it shorter, or the "
+                             "lease longer",
+                             format_duration(farewell_.grace), format_duration(lease)));
+    }
+    try {
+      return hold_and_run(std::move(options), lease);
+    } catch (const Exit& exit) {
+      if (exit.code() != exit_contended || !conflict_code_) throw;
+      throw Exit(*conflict_code_, exit.what());
+    }
+  }
+
+ private:
+  void set_signal(const std::string& text) {
+    const auto number = parse_signal(text);
+    if (!number) {
+      throw CLI::ValidationError("--signal", fmt::format("there is no signal {}; say TERM, INT, "
+                                                         "HUP or a number",
+                                                         text));
+    }
+    farewell_.signal = *number;
+  }
+
+  void check() const {
+    if (invocation_.command && !invocation_.command->empty()) return;
+    throw Exit(exit_usage, fmt::format("which command? Put it behind --, for example: redlock exec "
+                                       "{} -- ./job.sh",
+                                       printable(name_)));
+  }
+
+  int hold_and_run(ClientOptions options, milliseconds length) {
+    Signals signals;
+    const auto watch = std::make_shared<AttemptWatch>();
+    options.observer = watch;
+    const auto client = make_client(std::move(options));
+    auto lease = wait_for_lock(
+        client, *watch, signals, name_,
+        {.lease = length, .renewal = Renewal::always, .wait = wait_.value_or(forever)});
+    const int status = run_command(lease, signals);
+    give_back(lease, status);
+    return status;
+  }
+
+  int run_command(const Lease& lease, Signals& signals) {
+    Terminal terminal;
+    Child child(
+        {*invocation_.command, child_environment(name_, lease.token(), invocation_.nodes_variable)},
+        signals, terminal);
+    return Supervisor(child, lease, signals, terminal, farewell_).run();
+  }
+
+  // Waits for a quorum of nodes; what is owed to those that hang ends with the lease.
+  void give_back(Lease& lease, int status) const {
+    const auto released = lease.release();
+    if (status == exit_lost) return;
+    if (!released) {
+      say("could not give back the lock: " + released.error().message);
+    } else if (*released != Released::released) {
+      say(fmt::format("giving back {}: {}", name_, to_string(*released)));
+    }
+  }
+
+  NodeOptions nodes_;
+  const Invocation& invocation_;
+  std::string name_;
+  std::optional<milliseconds> lease_;
+  std::optional<milliseconds> wait_;
+  std::optional<milliseconds> grace_;
+  std::optional<int> conflict_code_;
+  Farewell farewell_;
+};
+
+}  // namespace
+
+void add_exec(CLI::App& app, Invocation& invocation) {
+  add_command<Exec>(app, invocation,
+                    {"exec", "Hold a lock while a command runs",
+                     "redlock exec NAME [OPTIONS] -- CMD [ARG...]", footer});
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// What the command's exit status means, and the exception that ends it with one.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include <redlock/error.hpp>
+
+namespace redlock::cli {
+
+// Those above 63 are of sysexits.h; 124 to 127 are as of timeout(1) and the shells.
+inline constexpr int exit_ok = 0;
+inline constexpr int exit_unsafe = 1;  ///< doctor and adopt: the set is not as it should be
+inline constexpr int exit_usage = 64;
+inline constexpr int exit_no_quorum = 69;
+inline constexpr int exit_contended = 75;
+inline constexpr int exit_configuration = 78;
+inline constexpr int exit_lost = 124;
+inline constexpr int exit_internal = 125;
+inline constexpr int exit_cannot_run = 126;
+inline constexpr int exit_not_found = 127;
+inline constexpr int exit_by_signal = 128;  ///< plus the number of the signal
+
+/// Ends the command: the sentence goes to stderr behind "redlock: ", the code to the shell.
+class Exit : public std::runtime_error {
+ public:
+  Exit(int code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  [[nodiscard]] int code() const noexcept { return code_; }
+
+ private:
+  int code_;
+};
+
+/// The exit status that stands for this error.
+[[nodiscard]] int exit_code_for(const Error& error);
+
+/// The error as an Exit: its sentence, and what each node that did not vote has to say.
+[[nodiscard]] Exit failure(const Error& error);
+
+/// "NODE: why", for each node that was unavailable; empty if there is none.
+[[nodiscard]] std::string unavailable_nodes(const std::vector<NodeVote>& votes);
+
+}  // namespace redlock::cli

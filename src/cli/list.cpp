@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// redlock list: the locks that exist.
+#include <algorithm>
+#include <fmt/core.h>
+#include <memory>
+
+#include <redlock/admin.hpp>
+
+#include "cli/exit_code.hpp"
+#include "cli/invocation.hpp"
+#include "cli/nodes.hpp"
+#include "cli/output.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr auto* footer = R"help(
+A lock is held if one owner has it on a quorum of nodes; one on fewer nodes is an attempt under way,
+or the rest of one that failed, and ends with its lease. Every node walks over all its keys (SCAN):
+on a node that keeps much else this takes a while. Exits 69 if too few nodes answered.
+
+Examples:
+  redlock list
+  redlock list 'seat-*' --limit 20
+  redlock list -o json | jq -r '.locks[].name')help";
+
+std::string as_table(const LockList& list) {
+  std::vector<std::vector<std::string>> rows{{"NAME", "OWNER", "NODES", "REMAINING"}};
+  for (const auto& lock : list.locks) {
+    rows.push_back({printable(lock.name),
+                    lock.owner.empty() ? "a key of another type" : printable(lock.owner),
+                    fmt::format("{}/{}", lock.nodes_of_owner, list.nodes.size()),
+                    lock.remaining ? fmt::format("{} ms", lock.remaining->count()) : "never ends"});
+  }
+  return table(rows);
+}
+
+Json as_json(const LockList& list) {
+  Json locks = Json::array();
+  for (const auto& lock : list.locks) {
+    locks.push_back({{"name", lock.name},
+                     {"owner", lock.owner.empty() ? Json(nullptr) : Json(lock.owner)},
+                     {"held", lock.nodes_of_owner >= list.quorum},
+                     {"nodes_of_owner", lock.nodes_of_owner},
+                     {"remaining_ms", milliseconds_or_null(lock.remaining)}});
+  }
+  Json nodes = Json::array();
+  for (const auto& node : list.nodes) {
+    const bool answered = node.trouble.cause == Cause::none;
+    nodes.push_back({{"node", node.node},
+                     {"answered", answered},
+                     {"cause", answered ? Json(nullptr) : Json(to_string(node.trouble.cause))},
+                     {"detail", node.trouble.detail}});
+  }
+  return {
+      {"locks", locks}, {"truncated", list.truncated}, {"quorum", list.quorum}, {"nodes", nodes}};
+}
+
+class List {
+ public:
+  List(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+    app.add_option("PATTERN", pattern_, "Only names like this: * ? [a-c] as in Redis; default *");
+    app.add_option("--limit", limit_, "At most so many; default 1000")
+        ->check(CLI::Range(1, 1'000'000))
+        ->option_text("N");
+    add_format_option(app, format_);
+  }
+
+  int run() {
+    const auto client = nodes_.connect();
+    const auto list = Admin(client).list(pattern_, limit_);
+    if (!list) throw failure(list.error());
+    print(format_ == Format::json ? to_text(as_json(*list)) : as_table(*list));
+    if (list->truncated) say(fmt::format("there are more than {}; see --limit", limit_));
+    return tell_of_silent_nodes(*list);
+  }
+
+ private:
+  static int tell_of_silent_nodes(const LockList& list) {
+    Error error{Errc::no_quorum, {}, {}};
+    std::uint32_t answered = 0;
+    for (const auto& node : list.nodes) {
+      const bool silent = node.trouble.cause != Cause::none;
+      answered += silent ? 0 : 1;
+      error.votes.push_back({node.node, silent ? Vote::unavailable : Vote::refused,
+                             node.trouble.cause, node.trouble.detail});
+    }
+    if (answered < list.nodes.size()) say("did not answer: " + unavailable_nodes(error.votes));
+    return answered >= list.quorum ? exit_ok : exit_code_for(error);
+  }
+
+  NodeOptions nodes_;
+  std::string pattern_ = "*";
+  std::size_t limit_ = 1000;
+  Format format_ = Format::table;
+};
+
+}  // namespace
+
+void add_list(CLI::App& app, Invocation& invocation) {
+  add_command<List>(
+      app, invocation,
+      {"list", "List the locks that exist", "redlock list [PATTERN] [OPTIONS]", footer});
+}
+
+}  // namespace redlock::cli

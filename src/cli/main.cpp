@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// The redlock command: reads its arguments, hides the passwords in them, and runs one subcommand.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+
+#include "cli/exit_code.hpp"
+#include "cli/invocation.hpp"
+#include "cli/output.hpp"
+#include "cli/secrets.hpp"
+
+namespace {
+
+using namespace redlock::cli;
+
+constexpr auto* footer = R"help(
+Try it on this machine, with redis-server installed:
+  redlock fleet up                        starts five nodes, prints an export line: run it
+  redlock exec backup -- ./backup.sh      runs ./backup.sh while nobody else holds "backup"
+  redlock status backup                   who holds it, according to each node
+  redlock fleet down
+
+Exit status:
+  64 usage   69 no quorum of nodes   75 contended or timed out   78 configuration (the nodes refuse
+  password, user or set)   124 lease lost   125 internal   exec: otherwise that of the command
+
+`redlock SUBCOMMAND --help` says more, with examples.)help";
+
+// CLI11 would read the options of the user's command as ours. Only exec has one; elsewhere `--` has
+// its usual meaning, and a name may begin with a dash behind it.
+void split_off_command(std::vector<std::string>& arguments, Invocation& invocation) {
+  if (arguments.size() < 2 || arguments[1] != "exec") return;
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  if (dashes == arguments.end()) return;
+  invocation.command.emplace(dashes + 1, arguments.end());
+  arguments.erase(dashes, arguments.end());
+}
+
+void parse(CLI::App& app, std::vector<std::string> arguments) {
+  arguments.erase(arguments.begin());
+  // CLI11 takes them from the back.
+  std::reverse(arguments.begin(), arguments.end());
+  try {
+    app.parse(arguments);
+  } catch (const CLI::Success& wanted) {
+    // --help and --version are answers, on stdout.
+    app.exit(wanted);
+    throw Exit(exit_ok, "");
+  } catch (const CLI::ParseError& error) {
+    throw Exit(exit_usage, std::string(error.what()) + " (see redlock --help)");
+  }
+}
+
+int run(int argc, char** argv) {
+  Invocation invocation;
+  auto arguments = take_arguments(argc, argv);
+  invocation.nodes_variable = take_variable("REDLOCK_NODES");
+  split_off_command(arguments, invocation);
+
+  CLI::App app("One mutex for many machines, granted by a majority of independent Redis nodes.",
+               "redlock");
+  app.set_version_flag("--version", "redlock " REDLOCK_VERSION);
+  app.require_subcommand(1);
+  app.footer(text_of(footer));
+  for (const auto add : {add_exec, add_acquire, add_hold, add_release, add_status, add_list,
+                         add_doctor, add_adopt, add_fleet}) {
+    add(app, invocation);
+  }
+  parse(app, std::move(arguments));
+  return invocation.run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Exit& exit) {
+    if (*exit.what() != '\0') say(exit.what());
+    return exit.code();
+  } catch (const std::exception& error) {
+    say(error.what());
+    return exit_internal;
+  }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Which nodes the command talks to, and the client that it talks through.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include <redlock/client.hpp>
+#include <redlock/options.hpp>
+
+#include "cli/invocation.hpp"
+
+namespace redlock::cli {
+
+/// The options that every subcommand with nodes has, and what they make.
+class NodeOptions {
+ public:
+  /// Adds --nodes, --nodes-file, --node-timeout and --max-lease.
+  explicit NodeOptions(CLI::App& app, const Invocation& invocation);
+  NodeOptions(const NodeOptions&) = delete;
+
+  /// The client's options, after parsing. Throws Exit if there are no nodes.
+  [[nodiscard]] ClientOptions client_options() const;
+  /// A client with these options. Throws Exit with the library's sentence.
+  [[nodiscard]] Client connect() const;
+
+ private:
+  [[nodiscard]] std::vector<std::string> nodes() const;
+
+  const Invocation& invocation_;
+  std::string list_;
+  std::string file_;
+  ClientOptions defaults_;
+};
+
+/// A client with these options. Throws Exit with the library's sentence.
+[[nodiscard]] Client make_client(ClientOptions options);
+
+/// The default length of a lease, cut to what a small --max-lease permits.
+[[nodiscard]] std::chrono::milliseconds default_lease(const ClientOptions& options);
+
+}  // namespace redlock::cli

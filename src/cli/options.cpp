@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#include "cli/options.hpp"
+
+namespace redlock::cli {
+
+void add_name_option(CLI::App& app, std::string& name) {
+  app.add_option("NAME", name, "The lock: 1 to 512 bytes, any but NUL, { and }")->required();
+}
+
+void add_owner_option(CLI::App& app, std::string& owner) {
+  app.add_option("--owner", owner, "The owner that `redlock acquire` printed")
+      ->required()
+      ->option_text("OWNER");
+}
+
+void add_duration_option(CLI::App& app, const std::string& option,
+                         std::optional<std::chrono::milliseconds>& value, Zero zero,
+                         Forever endless, const std::string& description) {
+  app.add_option_function<std::string>(
+         option,
+         [&value, option, zero, endless](const std::string& text) {
+           value = parse_duration(option, text, zero, endless);
+         },
+         description)
+      ->option_text("DUR");
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Options that several subcommands share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "cli/duration.hpp"
+
+namespace redlock::cli {
+
+/// The argument NAME, required.
+void add_name_option(CLI::App& app, std::string& name);
+
+/// --owner, required.
+void add_owner_option(CLI::App& app, std::string& owner);
+
+/// An option that takes a duration; the value stays empty if it is not given.
+void add_duration_option(CLI::App& app, const std::string& option,
+                         std::optional<std::chrono::milliseconds>& value, Zero zero,
+                         Forever endless, const std::string& description);
+
+}  // namespace redlock::cli

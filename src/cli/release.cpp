@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// redlock release: gives back a lock taken by `redlock acquire`.
+#include <fmt/core.h>
+#include <memory>
+
+#include <redlock/redlock.hpp>
+
+#include "cli/exit_code.hpp"
+#include "cli/grant_output.hpp"
+#include "cli/invocation.hpp"
+#include "cli/nodes.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr auto* footer = R"help(
+Every node is told. Prints what a quorum of nodes found:
+  released      they had it for this owner and deleted it                             (exit 0)
+  already_gone  too few still had it: it had expired, or somebody else has it now     (exit 75)
+  unknown       too few answered; what is left ends with the lease at the latest      (exit 69)
+
+Example:
+  redlock release deploy --owner "$owner")help";
+
+class Release {
+ public:
+  Release(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+    add_name_option(app, grant_.name);
+    add_owner_option(app, grant_.owner);
+    add_format_option(app, format_);
+  }
+
+  int run() {
+    const auto client = nodes_.connect();
+    const auto released = client.lock(grant_.name).release(grant_);
+    if (!released) throw failure(released.error());
+    const std::string result = to_string(*released);
+    print(format_ == Format::json ? to_text({{"name", grant_.name}, {"result", result}})
+                                  : result + "\n");
+    switch (*released) {
+      case Released::released:
+        return exit_ok;
+      case Released::already_gone:
+        return exit_contended;
+      case Released::unknown:
+        break;
+    }
+    return exit_no_quorum;
+  }
+
+ private:
+  NodeOptions nodes_;
+  Grant grant_;
+  Format format_ = Format::table;
+};
+
+}  // namespace
+
+void add_release(CLI::App& app, Invocation& invocation) {
+  add_command<Release>(app, invocation,
+                       {"release", "Give back a lock taken by acquire",
+                        "redlock release NAME --owner OWNER [OPTIONS]", footer});
+}
+
+}  // namespace redlock::cli

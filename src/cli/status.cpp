@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// redlock status: one lock, as each node sees it.
+#include <fmt/core.h>
+#include <memory>
+
+#include <redlock/admin.hpp>
+
+#include "cli/exit_code.hpp"
+#include "cli/invocation.hpp"
+#include "cli/nodes.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr auto* footer = R"help(
+Prints for each node who holds the lock, how often (count), what is left of the lease and where the
+fence (the counter that tokens come from) stands, and what a quorum of nodes makes of it:
+  held         one owner has it on a quorum
+  free         a quorum has it free
+  no_majority  neither: an attempt under way, or the rest of one that failed
+  unknown      too few nodes answered to tell
+It only looks, and what it saw may be over when it is printed. Exits 0 whatever it saw, 69 if it is
+unknown, 78 if that is because the nodes refuse us.
+
+Examples:
+  redlock status deploy
+  redlock status deploy -o json | jq -r .verdict)help";
+
+std::string holder_of(const NodeLock& node) {
+  if (!node.answered()) return "?";
+  if (node.foreign_type) return "a key of another type";
+  std::string text;
+  for (const auto& holder : node.holders)
+    text += (text.empty() ? "" : ",") + printable(holder.owner);
+  return text.empty() ? "-" : text;
+}
+
+std::string count_of(const NodeLock& node) {
+  return node.holders.empty() ? "-" : std::to_string(node.holders.front().count);
+}
+
+std::string remaining_of(const NodeLock& node) {
+  if (node.remaining) return fmt::format("{} ms", node.remaining->count());
+  return node.holders.empty() ? "-" : "never ends";
+}
+
+std::string trouble_of(const NodeLock& node) {
+  if (node.answered()) return "";
+  return node.trouble.detail.empty() ? to_string(node.trouble.cause) : node.trouble.detail;
+}
+
+std::string verdict_line(const LockReport& report) {
+  const auto name = printable(report.name);
+  const auto nodes = report.nodes.size();
+  switch (report.verdict) {
+    case Verdict::held:
+      return fmt::format("{} is held by {} on {} of {} nodes\n", name, printable(report.owner),
+                         report.nodes_of_owner, nodes);
+    case Verdict::free:
+      return fmt::format("{} is free on a quorum of {} nodes\n", name, nodes);
+    case Verdict::no_majority:
+      return fmt::format(
+          "{} is held by nobody on a quorum ({} of {} nodes), and not free on one "
+          "either\n",
+          name, report.quorum, nodes);
+    case Verdict::unknown:
+      break;
+  }
+  return fmt::format("{}: too few of {} nodes answered to tell ({} must agree)\n", name, nodes,
+                     report.quorum);
+}
+
+std::string as_table(const LockReport& report) {
+  std::vector<std::vector<std::string>> rows{{"NODE", "HOLDER", "COUNT", "REMAINING", "FENCE", ""}};
+  for (const auto& node : report.nodes) {
+    rows.push_back({node.node, holder_of(node), count_of(node), remaining_of(node),
+                    node.fence ? std::to_string(*node.fence) : "-", trouble_of(node)});
+  }
+  return verdict_line(report) + table(rows);
+}
+
+Json as_json(const NodeLock& node) {
+  Json holders = Json::array();
+  for (const auto& holder : node.holders) {
+    holders.push_back({{"owner", holder.owner}, {"count", holder.count}});
+  }
+  return {{"node", node.node},
+          {"answered", node.answered()},
+          {"cause", node.answered() ? Json(nullptr) : Json(to_string(node.trouble.cause))},
+          {"detail", node.trouble.detail},
+          {"holders", holders},
+          {"foreign_type", node.foreign_type},
+          {"remaining_ms", milliseconds_or_null(node.remaining)},
+          {"fence", node.fence ? Json(*node.fence) : Json(nullptr)}};
+}
+
+Json as_json(const LockReport& report) {
+  Json nodes = Json::array();
+  for (const auto& node : report.nodes) nodes.push_back(as_json(node));
+  return {{"name", report.name},
+          {"verdict", to_string(report.verdict)},
+          {"owner", report.owner.empty() ? Json(nullptr) : Json(report.owner)},
+          {"nodes_of_owner", report.nodes_of_owner},
+          {"quorum", report.quorum},
+          {"nodes", nodes}};
+}
+
+// The votes that an acquisition would have met, for the same distinction.
+int exit_code_of(const LockReport& report) {
+  if (report.verdict != Verdict::unknown) return exit_ok;
+  Error error{Errc::no_quorum, {}, {}};
+  for (const auto& node : report.nodes) {
+    const auto vote = node.answered() ? Vote::refused : Vote::unavailable;
+    error.votes.push_back({node.node, vote, node.trouble.cause, node.trouble.detail});
+  }
+  return exit_code_for(error);
+}
+
+class Status {
+ public:
+  Status(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+    add_name_option(app, name_);
+    add_format_option(app, format_);
+  }
+
+  int run() {
+    const auto client = nodes_.connect();
+    const auto report = Admin(client).inspect(name_);
+    if (!report) throw failure(report.error());
+    print(format_ == Format::json ? to_text(as_json(*report)) : as_table(*report));
+    return exit_code_of(*report);
+  }
+
+ private:
+  NodeOptions nodes_;
+  std::string name_;
+  Format format_ = Format::table;
+};
+
+}  // namespace
+
+void add_status(CLI::App& app, Invocation& invocation) {
+  add_command<Status>(app, invocation,
+                      {"status", "Show who holds a lock, according to each node",
+                       "redlock status NAME [OPTIONS]", footer});
+}
+
+}  // namespace redlock::cli
