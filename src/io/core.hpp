@@ -17,12 +17,10 @@
 #include "engine/engine.hpp"
 #include "io/node_address.hpp"
 #include "io/task.hpp"
+#include "io/unfit_nodes.hpp"
 #include "io/value.hpp"
 
 namespace redlock::io {
-
-/// The answer to a question: the value (which may be an error reply), or why there is none.
-using Answer = tl::expected<Value, engine::Unavailable>;
 
 struct CoreConfig {
   std::vector<NodeAddress> nodes;
@@ -31,6 +29,10 @@ struct CoreConfig {
   std::chrono::milliseconds resolve_timeout{2'000};
   std::chrono::milliseconds connect_timeout{1'000};
   std::string client_name = "redlock";
+  UnfitNodes unfit = UnfitNodes::refuse;
+  /// How often a connection is used at the least, so that one which is dead is noticed and replaced
+  /// before it is needed. Also how often the nodes' clocks are read.
+  std::chrono::milliseconds probe_interval{10'000};
 };
 
 /// Hears, on the loop thread, what the engine put out (all but Send, which the core performs) and
@@ -55,7 +57,8 @@ class Core {
   /// answered. From the loop thread itself it may not be called.
   ~Core();
 
-  /// Any thread. False, and the task is not run, once stop has begun.
+  /// Any thread, but not beside the destructor. False, and the task is not run, once the destructor
+  /// has begun to stop the loop.
   bool post(Task& task);
 
   /// Whether this is the loop thread.

@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <tl/expected.hpp>
 #include <variant>
 #include <vector>
+
+#include "engine/messages.hpp"
 
 namespace redlock::io {
 
@@ -17,5 +20,8 @@ struct Value {
   };
   std::variant<Nil, std::int64_t, std::string, ErrorText, std::vector<Value>> data;
 };
+
+/// The answer to a question: the value (which may be an error reply), or why there is none.
+using Answer = tl::expected<Value, engine::Unavailable>;
 
 }  // namespace redlock::io

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+// Only on_broken() may destroy the connection, so it is always the last thing that a function here
+// does; the functions that call it return false.
+#include "io/connection.hpp"
+
+#include <utility>
+
+#include "io/command_writer.hpp"
+#include "io/error_reply.hpp"
+#include "io/info_text.hpp"
+
+namespace redlock::io {
+namespace {
+
+// What our scripts answer takes a hundred bytes; INFO and an error text a few thousand. Questions
+// may list keys.
+constexpr std::size_t command_reply_limit = std::size_t{1} << 20;
+constexpr std::size_t question_reply_limit = std::size_t{64} << 20;
+// What a node that does not read may make us keep.
+constexpr std::size_t unsent_limit = std::size_t{16} << 20;
+
+}  // namespace
+
+Connection::Connection(Stream::Owned stream, const NodeAddress& address,
+                       const Handshake::Terms& terms, std::optional<LostConnection> lost,
+                       ConnectionListener& listener)
+    : stream_(std::move(stream)),
+      address_(address),
+      listener_(listener),
+      handshake_(std::make_unique<Handshake>(address, terms, std::move(lost))) {
+  stream_->set_listener(*this);
+}
+
+bool Connection::start() {
+  handshake_->start(stream_->output());
+  handshake_sent_ = BootClock::now();
+  const int status = stream_->flush();
+  return status == 0 || broken(Cause::connection_failed, uv_strerror(status));
+}
+
+void Connection::send(const engine::Tag& tag, const engine::Command& command, engine::Form form) {
+  await({.kind = Awaited::Kind::command,
+         .script = script_of(command),
+         .begins_at = stream_->appended(),
+         .tag = tag,
+         .question = nullptr});
+  write_call(stream_->output(), scripts_, form, command);
+}
+
+void Connection::send(std::shared_ptr<Question> question) {
+  if (question->answered()) return;  // its time was over before there was a connection
+  const std::uint64_t begins_at = stream_->appended();
+  CommandWriter writer(stream_->output(), question->command().size());
+  for (const std::string& argument : question->command()) writer.bulk(argument);
+  await({.kind = Awaited::Kind::question, .begins_at = begins_at, .question = std::move(question)});
+}
+
+void Connection::send_probe() {
+  await({.kind = Awaited::Kind::probe,
+         .begins_at = stream_->appended(),
+         .question = nullptr,
+         .sent = BootClock::now()});
+  CommandWriter::write(stream_->output(), {"TIME"});
+}
+
+void Connection::await(Awaited awaited) {
+  if (awaited_.empty()) first_awaited_ = loop_now();
+  awaited_.push_back(std::move(awaited));
+}
+
+void Connection::flush() {
+  const int status = stream_->flush();
+  if (status != 0) {
+    broken(Cause::connection_lost, uv_strerror(status));
+  } else if (stream_->unsent() > unsent_limit) {
+    broken(Cause::timed_out, "it does not read what is sent to it; the connection was given up");
+  }
+}
+
+std::chrono::milliseconds Connection::silent_since() const {
+  return std::max(last_heard_, first_awaited_);
+}
+
+engine::Delivery Connection::delivery(const Awaited& awaited) const {
+  return awaited.begins_at < stream_->handed_over() ? engine::Delivery::unknown
+                                                    : engine::Delivery::not_sent;
+}
+
+void Connection::on_bytes(std::span<const char> bytes) {
+  last_heard_ = loop_now();
+  reader_.feed(bytes);
+  for (;;) {
+    switch (reader_.next(reply_limit())) {
+      case ReplyReader::Outcome::incomplete:
+        return;
+      case ReplyReader::Outcome::broken:
+        broken(Cause::protocol_error, reader_.problem());
+        return;
+      case ReplyReader::Outcome::complete:
+        if (!take_reply(reader_.reply())) return;
+    }
+  }
+}
+
+bool Connection::take_reply(const ReplyView& reply) {
+  if (handshake_) return take_handshake_reply(reply);
+  if (awaited_.empty()) {
+    // A server that is shut down, or has had enough of us, may say so before it closes.
+    const bool error = reply.is(ReplyView::Kind::error);
+    const std::string said = error ? ": " + printable(reply.text(), address_.password) : "";
+    return broken(Cause::protocol_error, "it sent a reply that nobody asked for" + said);
+  }
+  // Stays in the queue while it is looked at: if it is broken it is answered with the others.
+  const Awaited& awaited = awaited_.front();
+  switch (awaited.kind) {
+    case Awaited::Kind::command:
+      if (!take_command_reply(awaited, reply)) return false;
+      break;
+    case Awaited::Kind::question: {
+      const auto question = awaited.question;
+      awaited_.pop_front();
+      if (!question->answered()) question->answer(reply.to_value());
+      return true;
+    }
+    case Awaited::Kind::probe:
+      take_time(awaited, reply);
+      break;
+  }
+  awaited_.pop_front();
+  return true;
+}
+
+bool Connection::take_handshake_reply(const ReplyView& reply) {
+  std::string& output = stream_->output();
+  switch (handshake_->on_reply(reply, output)) {
+    case Handshake::Progress::failed: {
+      const engine::Unavailable& why = handshake_->failure();
+      return broken(why.cause, why.detail);
+    }
+    case Handshake::Progress::going_on: {
+      if (output.empty()) return true;
+      handshake_sent_ = BootClock::now();
+      const int status = stream_->flush();
+      return status == 0 || broken(Cause::connection_failed, uv_strerror(status));
+    }
+    case Handshake::Progress::complete:
+      break;
+  }
+  const auto handshake = std::move(handshake_);
+  NodeFacts& facts = handshake->facts();
+  scripts_ = facts.scripts;
+  run_id_ = facts.run_id;
+  client_id_ = facts.client_id;
+  if (const auto refusal = listener_.on_ready(facts)) return broken(Cause::incompatible, *refusal);
+  if (facts.unix_us != 0) {
+    const auto half = (BootClock::now() - handshake_sent_) / 2;
+    listener_.on_clock(facts.unix_us + half / std::chrono::microseconds(1));
+  }
+  return true;
+}
+
+bool Connection::take_command_reply(const Awaited& awaited, const ReplyView& reply) {
+  const auto answer = read_answer(awaited.script, reply, address_.password);
+  if (!answer) return broken(Cause::protocol_error, "its answer is none that the script can give");
+  listener_.on_reply(awaited.tag, *answer);
+  return true;
+}
+
+void Connection::take_time(const Awaited& awaited, const ReplyView& reply) {
+  if (reply.size() != 2) return;  // an error, from a busy node say, shows as well that it is alive
+  const ReplyView seconds = reply.first();
+  const std::int64_t unix_us = unix_microseconds(seconds.text(), seconds.next().text());
+  const auto half = (BootClock::now() - awaited.sent) / 2;
+  if (unix_us != 0) listener_.on_clock(unix_us + half / std::chrono::microseconds(1));
+}
+
+void Connection::on_stream_failed(int uv_status) {
+  const Cause cause = ready() ? Cause::connection_lost : Cause::connection_failed;
+  broken(cause, uv_status == UV_EOF ? "the node closed the connection" : uv_strerror(uv_status));
+}
+
+std::size_t Connection::reply_limit() const {
+  const bool question = !awaited_.empty() && awaited_.front().kind == Awaited::Kind::question;
+  return question ? question_reply_limit : command_reply_limit;
+}
+
+std::chrono::milliseconds Connection::loop_now() const {
+  return std::chrono::milliseconds(uv_now(stream_->loop()));
+}
+
+bool Connection::broken(Cause cause, std::string detail) {
+  listener_.on_broken({cause, engine::Delivery::unknown, std::move(detail)});
+  return false;
+}
+
+}  // namespace redlock::io

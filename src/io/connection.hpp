@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// One connection from its handshake to its end: commands go out in order, and each reply is
+// matched with what it answers. It ends at the first thing that is wrong with it; a new one is then
+// made by the link.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/messages.hpp"
+#include "io/handshake.hpp"
+#include "io/question.hpp"
+#include "io/reply_reader.hpp"
+#include "io/script_call.hpp"
+#include "io/stream.hpp"
+
+namespace redlock::io {
+
+/// What was sent and is not answered.
+struct Awaited {
+  enum class Kind : std::uint8_t { command, question, probe };
+  Kind kind = Kind::probe;
+  Script script{};              ///< of a command
+  std::uint64_t begins_at = 0;  ///< its first byte, counted over the whole connection
+  engine::Tag tag{};            ///< of a command
+  std::shared_ptr<Question> question;
+  engine::Instant sent{};  ///< of a probe
+};
+
+class ConnectionListener {
+ public:
+  /// The handshake is complete. A sentence refuses the node: the connection then ends.
+  virtual std::optional<std::string> on_ready(NodeFacts& facts) = 0;
+  virtual void on_reply(const engine::Tag& tag, const engine::Reply& reply) = 0;
+  /// The node's clock as it stands now, by the middle of the round trip that brought it.
+  virtual void on_clock(std::int64_t unix_us) = 0;
+  /// It cannot go on. To be destroyed; only this call may destroy it.
+  virtual void on_broken(engine::Unavailable why) = 0;
+
+ protected:
+  ~ConnectionListener() = default;
+};
+
+class Connection final : StreamListener {
+ public:
+  /// `address` and `terms` must outlive the connection.
+  Connection(Stream::Owned stream, const NodeAddress& address, const Handshake::Terms& terms,
+             std::optional<LostConnection> lost, ConnectionListener& listener);
+
+  /// Sends the handshake. False: the listener has heard on_broken().
+  bool start();
+
+  // Once ready: these only collect output, for flush().
+
+  void send(const engine::Tag& tag, const engine::Command& command, engine::Form form);
+  void send(std::shared_ptr<Question> question);
+  void send_probe();
+  /// Writes. Tells the listener if that cannot be done.
+  void flush();
+
+  [[nodiscard]] bool ready() const { return !handshake_; }
+  /// How this connection is to be named to the node once it is lost.
+  [[nodiscard]] LostConnection identity() const { return {run_id_, client_id_}; }
+  [[nodiscard]] bool all_answered() const { return awaited_.empty(); }
+  /// Since when the node owes an answer without having said anything, on the loop's clock.
+  [[nodiscard]] std::chrono::milliseconds silent_since() const;
+
+  /// Takes over what is unanswered, oldest first, and whether the node can have seen each.
+  [[nodiscard]] std::deque<Awaited> take_awaited() { return std::move(awaited_); }
+  [[nodiscard]] engine::Delivery delivery(const Awaited& awaited) const;
+
+ private:
+  void on_connected() override {}
+  void on_bytes(std::span<const char> bytes) override;
+  void on_stream_failed(int uv_status) override;
+
+  [[nodiscard]] bool take_reply(const ReplyView& reply);
+  [[nodiscard]] bool take_handshake_reply(const ReplyView& reply);
+  [[nodiscard]] bool take_command_reply(const Awaited& awaited, const ReplyView& reply);
+  void take_time(const Awaited& awaited, const ReplyView& reply);
+  void await(Awaited awaited);
+  [[nodiscard]] std::size_t reply_limit() const;
+  [[nodiscard]] std::chrono::milliseconds loop_now() const;
+  bool broken(Cause cause, std::string detail);
+
+  Stream::Owned stream_;
+  const NodeAddress& address_;
+  ConnectionListener& listener_;
+  std::unique_ptr<Handshake> handshake_;  // none once complete
+  engine::Instant handshake_sent_{};
+  ScriptSet scripts_{ScriptSet::Flags::unknown};
+  std::string run_id_;
+  std::int64_t client_id_ = 0;
+  ReplyReader reader_;
+  std::deque<Awaited> awaited_;
+  std::chrono::milliseconds last_heard_{};
+  std::chrono::milliseconds first_awaited_{};  // when awaited_ was empty last
+};
+
+}  // namespace redlock::io

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT
+// A turn of the loop: whatever happened is put into the engine; then, once, its outputs are
+// performed and each link writes what it has collected. libuv's check handle comes right after
+// the sockets, the prepare handle right before the loop sleeps: with both, nothing waits.
+#include "io/core.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <mutex>
+#include <pthread.h>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <uv.h>
+
+#include "io/boot_timer.hpp"
+#include "io/kernel_random.hpp"
+#include "io/link.hpp"
+#include "io/loop.hpp"
+#include "io/mailbox.hpp"
+#include "io/server_identities.hpp"
+
+namespace redlock::io {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+Link::Config link_config(const CoreConfig& config) {
+  const auto patience = std::chrono::ceil<milliseconds>(4 * config.engine.node_timeout);
+  return {.terms = {.set = {.nodes = config.nodes.size(), .max_lease = config.max_lease},
+                    .client_name = config.client_name,
+                    .unfit = config.unfit},
+          .timeouts = {.resolve = config.resolve_timeout, .connect = config.connect_timeout},
+          .silence = std::max(milliseconds(1'000), patience),
+          .probe_interval = config.probe_interval};
+}
+
+// A name look-up that does not return cannot be stopped, and needs its loop when it does.
+void keep_for_ever(std::unique_ptr<Loop> loop) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<Loop>>;
+  const std::scoped_lock lock(mutex);
+  kept.push_back(std::move(loop));
+}
+
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+class Core::Impl final : LinkListener {
+ public:
+  Impl(CoreConfig config, CoreSink& sink)
+      : config_(std::move(config)),
+        sink_(sink),
+        link_config_(link_config(config_)),
+        engine_(config_.engine, random_),
+        identities_(config_.nodes.size()) {}
+  ~Impl();
+
+  /// None, or what the system did not give.
+  [[nodiscard]] std::optional<std::string> start();
+  bool post(Task& task);
+  [[nodiscard]] bool on_loop_thread() const noexcept { return current == this; }
+  [[nodiscard]] engine::Engine& engine() {
+    engine_touched_ = true;
+    return engine_;
+  }
+  void ask(engine::NodeIndex node, const std::vector<std::string>& command, milliseconds timeout,
+           std::function<void(Answer)> callback);
+
+ private:
+  struct StopTask final : Task {
+    explicit StopTask(Impl& impl) : core(impl) {}
+    void run() override { core.stop(); }
+    Impl& core;
+  };
+
+  template <typename Handle>
+  static Impl& of(Handle* handle) {
+    return *static_cast<Impl*>(handle->data);
+  }
+
+  [[nodiscard]] int open_handles();
+  void close_handles();
+  void run();
+  void stop();
+  void turn();
+  void perform(engine::Output&& output);
+
+  void on_reply(engine::NodeIndex node, const engine::Tag& tag,
+                const engine::Reply& reply) override;
+  std::optional<std::string> find_objection(engine::NodeIndex node,
+                                            const NodeFacts& facts) override;
+  void on_link_up(engine::NodeIndex node, const NodeFacts& facts) override;
+  void on_link_down(engine::NodeIndex node, const engine::Unavailable& why) override;
+  void on_clock(engine::NodeIndex node, std::int64_t unix_us) override;
+  void on_output_waiting(Link& link) override { links_to_flush_.push_back(&link); }
+
+  static thread_local const Impl* current;
+
+  const CoreConfig config_;
+  CoreSink& sink_;
+  const Link::Config link_config_;
+  KernelRandom random_;
+  engine::Engine engine_;
+  ServerIdentities identities_;
+  std::unique_ptr<Loop> loop_ = std::make_unique<Loop>();
+  Mailbox mailbox_;
+  uv_async_t wake_{};
+  uv_check_t after_poll_{};
+  uv_prepare_t before_poll_{};
+  std::unique_ptr<BootTimer> timer_;
+  std::vector<std::unique_ptr<Link>> links_;
+  bool engine_touched_ = false;
+  std::vector<engine::Output> outputs_;
+  std::vector<Link*> links_to_flush_;
+  std::vector<Link*> links_being_flushed_;
+  StopTask stop_{*this};
+  std::thread thread_;
+};
+
+thread_local const Core::Impl* Core::Impl::current = nullptr;
+
+int Core::Impl::open_handles() {
+  wake_.data = after_poll_.data = before_poll_.data = this;
+  const int status =
+      uv_async_init(&loop_->uv, &wake_, [](uv_async_t* handle) { of(handle).mailbox_.run_all(); });
+  if (status != 0) return status;
+  uv_check_init(&loop_->uv, &after_poll_);
+  uv_check_start(&after_poll_, [](uv_check_t* handle) { of(handle).turn(); });
+  uv_prepare_init(&loop_->uv, &before_poll_);
+  uv_prepare_start(&before_poll_, [](uv_prepare_t* handle) { of(handle).turn(); });
+  timer_ = BootTimer::create(*loop_, [this] {
+    const auto now = BootClock::now();
+    if (engine_.deadline() <= now) engine().on_deadline(now);
+    engine_touched_ = true;  // also if it was early: the timer is to be set anew
+  });
+  return timer_ ? 0 : UV_EMFILE;
+}
+
+std::optional<std::string> Core::Impl::start() {
+  int status = uv_loop_init(&loop_->uv);
+  if (status != 0) {
+    loop_.reset();
+    return "cannot make an event loop: " + std::string(uv_strerror(status));
+  }
+  loop_->uv.data = loop_.get();
+  status = open_handles();
+  if (status != 0) return "cannot make an event loop: " + std::string(uv_strerror(status));
+  for (engine::NodeIndex node = 0; node < config_.nodes.size(); ++node) {
+    LinkListener& self = *this;
+    links_.push_back(
+        std::make_unique<Link>(*loop_, node, config_.nodes[node], link_config_, random_, self));
+  }
+  // Signals are for the program's own threads; SIGPIPE of our sockets is for nobody.
+  const AllSignalsBlocked blocked;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return "cannot start a thread: " + std::string(error.what());
+  }
+  return {};
+}
+
+void Core::Impl::run() {
+  current = this;
+  pthread_setname_np(pthread_self(), "redlock");
+  for (const auto& link : links_) link->start();
+  uv_run(&loop_->uv, UV_RUN_DEFAULT);
+}
+
+void Core::Impl::stop() {
+  mailbox_.close();
+  turn();
+  for (const auto& link : links_) link->stop();
+  uv_stop(&loop_->uv);
+}
+
+Core::Impl::~Impl() {
+  if (thread_.joinable()) {
+    post(stop_);
+    thread_.join();
+  }
+  if (!loop_) return;
+  links_.clear();
+  timer_.reset();
+  close_handles();
+  if (uv_loop_close(&loop_->uv) != 0) keep_for_ever(std::move(loop_));
+}
+
+void Core::Impl::close_handles() {
+  for (auto* handle :
+       {reinterpret_cast<uv_handle_t*>(&wake_), reinterpret_cast<uv_handle_t*>(&after_poll_),
+        reinterpret_cast<uv_handle_t*>(&before_poll_)}) {
+    if (handle->loop != nullptr) uv_close(handle, nullptr);
+  }
+  // Not until nothing is alive: a look-up under way may be so for half a minute.
+  for (bool open = true; open;) {
+    uv_run(&loop_->uv, UV_RUN_NOWAIT);
+    open = false;
+    uv_walk(
+        &loop_->uv, [](uv_handle_t*, void* found) { *static_cast<bool*>(found) = true; }, &open);
+  }
+}
+
+bool Core::Impl::post(Task& task) {
+  const Mailbox::Posted posted = mailbox_.push(task);
+  if (posted == Mailbox::Posted::first) uv_async_send(&wake_);
+  return posted != Mailbox::Posted::refused;
+}
+
+void Core::Impl::ask(engine::NodeIndex node, const std::vector<std::string>& command,
+                     milliseconds timeout, std::function<void(Answer)> callback) {
+  links_[node]->ask(std::make_shared<Question>(*loop_, command, timeout, std::move(callback)));
+}
+
+void Core::Impl::turn() {
+  while (engine_touched_ || !links_to_flush_.empty()) {
+    while (std::exchange(engine_touched_, false)) {
+      engine_.take_outputs(outputs_);
+      for (engine::Output& output : outputs_) perform(std::move(output));
+      outputs_.clear();
+      timer_->expire_by(engine_.deadline());
+    }
+    // A link that cannot write answers what it had, and the engine has something to say to that.
+    links_being_flushed_.swap(links_to_flush_);
+    for (Link* link : links_being_flushed_) link->flush();
+    links_being_flushed_.clear();
+  }
+}
+
+void Core::Impl::perform(engine::Output&& output) {
+  if (auto* send = std::get_if<engine::Send>(&output)) {
+    links_[send->node]->submit(send->tag, send->command, send->form);
+  } else {
+    sink_.on_output(std::move(output));
+  }
+}
+
+void Core::Impl::on_reply(engine::NodeIndex node, const engine::Tag& tag,
+                          const engine::Reply& reply) {
+  engine().on_reply(BootClock::now(), node, tag, reply);
+}
+
+std::optional<std::string> Core::Impl::find_objection(engine::NodeIndex node,
+                                                      const NodeFacts& facts) {
+  const auto twin = identities_.find_twin(node, facts.run_id);
+  if (!twin) return {};
+  return "it is the same server as " + config_.nodes[*twin].label +
+         "; list each server once, by one address";
+}
+
+void Core::Impl::on_link_up(engine::NodeIndex node, const NodeFacts& facts) {
+  identities_.set_up(node, true);
+  engine().on_node_up(BootClock::now(), node);
+  sink_.on_node_up(node, facts.warnings);
+}
+
+void Core::Impl::on_link_down(engine::NodeIndex node, const engine::Unavailable& why) {
+  identities_.set_up(node, false);
+  sink_.on_node_down(node, why);
+}
+
+void Core::Impl::on_clock(engine::NodeIndex node, std::int64_t unix_us) {
+  engine().on_node_clock(BootClock::now(), node, unix_us);
+}
+
+tl::expected<std::unique_ptr<Core>, std::string> Core::start(CoreConfig config, CoreSink& sink) {
+  auto impl = std::make_unique<Impl>(std::move(config), sink);
+  if (auto problem = impl->start()) return tl::unexpected(std::move(*problem));
+  return std::unique_ptr<Core>(new Core(std::move(impl)));
+}
+
+Core::Core(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Core::~Core() = default;
+bool Core::post(Task& task) {
+  return impl_->post(task);
+}
+bool Core::on_loop_thread() const noexcept {
+  return impl_->on_loop_thread();
+}
+engine::Engine& Core::engine() {
+  return impl_->engine();
+}
+void Core::ask(engine::NodeIndex node, const std::vector<std::string>& command,
+               milliseconds timeout, std::function<void(Answer)> callback) {
+  impl_->ask(node, command, timeout, std::move(callback));
+}
+
+}  // namespace redlock::io

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The text that INFO answers: lines of key:value.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace redlock::io {
+
+class InfoText {
+ public:
+  explicit InfoText(std::string_view text) : text_(text) {}
+
+  /// The value, empty if there is no such line.
+  [[nodiscard]] std::string_view value(std::string_view key) const;
+
+ private:
+  std::string_view text_;
+};
+
+/// The first two numbers of "7.0.15".
+struct ServerVersion {
+  std::int64_t major = 0;
+  std::int64_t minor = 0;
+
+  [[nodiscard]] static ServerVersion parse(std::string_view text);
+  [[nodiscard]] bool at_least(int wanted_major, int wanted_minor) const {
+    return major != wanted_major ? major > wanted_major : minor >= wanted_minor;
+  }
+};
+
+/// The two texts that TIME answers as microseconds since 1970; 0 if they are no such numbers.
+[[nodiscard]] std::int64_t unix_microseconds(std::string_view seconds, std::string_view rest);
+
+}  // namespace redlock::io

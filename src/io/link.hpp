@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// A node as the core sees it: commands go in, each comes out with exactly one reply, whatever the
+// network does. The link connects, waits, connects again, notices silence, and says when the node
+// is up and why it is not.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/messages.hpp"
+#include "io/backoff.hpp"
+#include "io/connection.hpp"
+#include "io/connector.hpp"
+#include "io/handshake.hpp"
+#include "io/loop.hpp"
+#include "io/node_address.hpp"
+#include "io/question.hpp"
+#include "io/timer.hpp"
+
+namespace redlock::io {
+
+class Link;
+
+/// What a link tells. No call may destroy the link, or submit to it.
+class LinkListener {
+ public:
+  virtual void on_reply(engine::NodeIndex node, const engine::Tag& tag,
+                        const engine::Reply& reply) = 0;
+  /// A connection is about to be used. A sentence refuses it.
+  virtual std::optional<std::string> find_objection(engine::NodeIndex node,
+                                                    const NodeFacts& facts) = 0;
+  virtual void on_link_up(engine::NodeIndex node, const NodeFacts& facts) = 0;
+  /// After every outstanding command was answered. Told once for each reason.
+  virtual void on_link_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
+  virtual void on_clock(engine::NodeIndex node, std::int64_t unix_us) = 0;
+  /// There is output: flush() is to be called at the end of this turn.
+  virtual void on_output_waiting(Link& link) = 0;
+
+ protected:
+  ~LinkListener() = default;
+};
+
+class Link final : ConnectorListener, ConnectionListener {
+ public:
+  struct Config {
+    Handshake::Terms terms;
+    Connector::Timeouts timeouts;
+    std::chrono::milliseconds silence{};  ///< this long without a word, it is given up
+    std::chrono::milliseconds probe_interval{};
+  };
+
+  /// All of them must outlive the link.
+  Link(Loop& loop, engine::NodeIndex node, const NodeAddress& address, const Config& config,
+       engine::RandomSource& random, LinkListener& listener);
+
+  /// Begins to connect.
+  void start();
+  /// Closes; questions are answered, commands are not. Nothing may be submitted any more.
+  void stop();
+
+  /// Answered by on_reply(), at once if the link is waiting to connect again.
+  void submit(const engine::Tag& tag, const engine::Command& command, engine::Form form);
+  void ask(std::shared_ptr<Question> question);
+  void flush();
+
+  [[nodiscard]] const NodeAddress& address() const { return address_; }
+
+ private:
+  enum class State : std::uint8_t { waiting, connecting, up, stopped };
+  struct QueuedCommand {
+    engine::Tag tag;
+    engine::Command command;
+    engine::Form form;
+  };
+  using Queued = std::variant<QueuedCommand, std::shared_ptr<Question>>;
+
+  void on_stream(Stream::Owned stream, std::chrono::milliseconds left) override;
+  void on_no_stream(engine::Unavailable why) override;
+  std::optional<std::string> on_ready(NodeFacts& facts) override;
+  void on_reply(const engine::Tag& tag, const engine::Reply& reply) override;
+  void on_clock(std::int64_t unix_us) override;
+  void on_broken(engine::Unavailable why) override;
+
+  void timer_expired();
+  void watch();
+  void has_output();
+  void drop(engine::Unavailable why);
+  void fail_outstanding(Connection* connection, std::vector<Queued> queued,
+                        const engine::Unavailable& why);
+  void report_down();
+
+  Loop& loop_;
+  const engine::NodeIndex node_;
+  const NodeAddress& address_;
+  const Config& config_;
+  engine::RandomSource& random_;
+  LinkListener& listener_;
+
+  State state_ = State::waiting;
+  Connector connector_;
+  std::unique_ptr<Connection> connection_;
+  std::vector<Queued> queue_;  // while connecting
+  std::optional<LostConnection> lost_;
+  Backoff backoff_;
+  engine::Unavailable failure_;  // why it is not up
+  std::optional<engine::Unavailable> reported_;
+
+  // What the timer means follows from the state: connect, give up the handshake, or watch.
+  Timer timer_;
+  std::chrono::milliseconds up_since_{};  // these on the loop's clock
+  std::chrono::milliseconds probe_at_{};
+  std::chrono::milliseconds watch_at_{};
+  bool suspected_ = false;
+  bool output_waiting_ = false;
+};
+
+}  // namespace redlock::io

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// The libuv loop and what everything on it shares.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <uv.h>
+
+namespace redlock::io {
+
+struct Loop {
+  uv_loop_t uv{};
+  /// Every stream reads into this one: what was read is taken in before the next read.
+  std::array<char, std::size_t{64} * 1024> input{};
+
+  /// The loop that a handle belongs to. `uv.data` must point to it.
+  [[nodiscard]] static Loop& of(const uv_loop_t* uv) { return *static_cast<Loop*>(uv->data); }
+};
+
+}  // namespace redlock::io

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// What the handshake learned about a node.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "io/script_set.hpp"
+
+namespace redlock::io {
+
+struct NodeFacts {
+  std::string run_id;  ///< new with every start of the server; empty if INFO is not permitted
+  std::int64_t client_id = 0;   ///< the node's number for this connection; 0 if not known
+  std::int64_t unix_us = 0;     ///< its TIME, in microseconds; 0 if not known
+  std::optional<bool> durable;  ///< appendonly yes and appendfsync always; none if not readable
+  std::string warnings;         ///< what is unsafe about it, sentences joined by "; "
+  ScriptSet scripts{ScriptSet::Flags::unknown};
+
+  void warn(std::string_view sentence) {
+    if (!warnings.empty()) warnings += "; ";
+    warnings += sentence;
+  }
+};
+
+}  // namespace redlock::io

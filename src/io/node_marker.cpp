@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Values are compared as the decimal text that `adopt` writes.
+#include "io/node_marker.hpp"
+
+#include "io/error_reply.hpp"
+#include "io/key_layout.hpp"
+
+namespace redlock::io {
+
+std::optional<NodeMarker> NodeMarker::read(const ReplyView& fields) {
+  if (fields.size() == 0) return {};
+  NodeMarker marker;
+  ReplyView field = fields.first();
+  for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
+    const ReplyView value = field.next();
+    const std::string_view name = field.text();
+    if (name == "id") marker.id = value.text();
+    if (name == "layout") marker.layout = value.text();
+    if (name == "nodes") marker.nodes = value.text();
+    if (name == "max_lease_ms") marker.max_lease_ms = value.text();
+    field = value.next();
+  }
+  return marker;
+}
+
+std::optional<std::string> NodeMarker::disagreement(const NodeSet& set) const {
+  const auto sentence = [](const std::string& what, const std::string& there,
+                           const std::string& here) {
+    return "its marker says " + what + " " + (there.empty() ? "nothing" : printable(there, {})) +
+           ", this client " + here +
+           "; give all clients the same settings, or run redlock adopt if the node joins another "
+           "set";
+  };
+  if (layout != KeyLayout::id) return sentence("layout", layout, std::string(KeyLayout::id));
+  const std::string count = std::to_string(set.nodes);
+  if (nodes != count) return sentence("nodes", nodes, count);
+  const std::string lease = std::to_string(set.max_lease.count());
+  if (max_lease_ms != lease) return sentence("max_lease_ms", max_lease_ms, lease);
+  return {};
+}
+
+}  // namespace redlock::io

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// The marker: a hash on each node, redlock:node, that says which set of nodes it belongs to. All
+// programs of a set must mean the same set, or two quorums need not share a node.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "io/reply_view.hpp"
+
+namespace redlock::io {
+
+/// What a client takes the set to be.
+struct NodeSet {
+  std::size_t nodes = 0;
+  std::chrono::milliseconds max_lease{};
+};
+
+struct NodeMarker {
+  std::string id;
+  std::string layout;
+  std::string nodes;
+  std::string max_lease_ms;
+
+  /// From the answer to HGETALL; none if the key does not exist.
+  [[nodiscard]] static std::optional<NodeMarker> read(const ReplyView& fields);
+
+  /// How the marker and this client's set differ: a sentence; none if they agree.
+  [[nodiscard]] std::optional<std::string> disagreement(const NodeSet& set) const;
+};
+
+}  // namespace redlock::io
