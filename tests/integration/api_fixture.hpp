@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// What the tests of the public interface share: options for a fleet, a client that must start, and
+// a look at the keys on the nodes that does not go through the library.
+#pragma once
+
+#include <chrono>
+#include <doctest/doctest.h>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <redlock/redlock.hpp>
+
+#include "cluster/fleet.hpp"
+#include "support/processes.hpp"
+
+namespace redlock::testing {
+
+using namespace std::chrono_literals;
+using cluster::Fleet;
+
+/// Long enough for any machine to do what is asked for; nobody waits for it in a test that passes.
+inline constexpr auto patience = 30s;
+
+inline ClientOptions options_for(std::vector<std::string> nodes) {
+  ClientOptions options;
+  options.nodes = std::move(nodes);
+  // A busy machine must not look like a node that is gone.
+  options.node_timeout = 5s;
+  return options;
+}
+
+inline Client start_client(ClientOptions options) {
+  auto client = Client::create(std::move(options));
+  REQUIRE_MESSAGE(client.has_value(), client.error().message);
+  return std::move(*client);
+}
+
+inline Client start_client(const Fleet& fleet) {
+  return start_client(options_for(fleet.uris()));
+}
+
+/// The value, or the test ends with the error's sentence.
+template <typename T>
+T must(Result<T> result) {
+  REQUIRE_MESSAGE(result.has_value(), result.error().message);
+  return std::move(*result);
+}
+
+template <typename T>
+Errc code_of(const Result<T>& result) {
+  REQUIRE_FALSE(result.has_value());
+  return result.error().code;
+}
+
+template <typename T>
+T get_soon(std::future<T>& future) {
+  REQUIRE(future.wait_for(patience) == std::future_status::ready);
+  return future.get();
+}
+
+inline bool is_locked_on(const Fleet& fleet, std::size_t node, const std::string& name) {
+  return fleet.run(node, {"EXISTS", "redlock:lock:{" + name + "}"}) != "0";
+}
+
+inline std::size_t nodes_with_lock(const Fleet& fleet, const std::string& name) {
+  std::size_t count = 0;
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    if (fleet.state(node) == cluster::NodeState::running && is_locked_on(fleet, node, name)) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+/// Stragglers are released behind the caller's back.
+inline bool soon_free_everywhere(const Fleet& fleet, const std::string& name) {
+  return eventually([&] { return nodes_with_lock(fleet, name) == 0; });
+}
+
+}  // namespace redlock::testing

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// Every mistake in options, URIs, names and leases is answered with one clear sentence, before
+// anything is sent. No node runs here.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "integration/api_fixture.hpp"
+
+namespace redlock::testing {
+namespace {
+
+ClientOptions good_options() {
+  return options_for({"redis://127.0.0.1:1", "redis://127.0.0.1:2", "redis://127.0.0.1:3"});
+}
+
+/// What the factory says about good options after this change.
+std::string refusal(const std::function<void(ClientOptions&)>& spoil) {
+  ClientOptions options = good_options();
+  spoil(options);
+  const auto client = Client::create(options);
+  REQUIRE(code_of(client) == Errc::invalid_argument);
+  return client.error().message;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void check_sentence(const std::string& message) {
+  CHECK_MESSAGE(message.size() > 20, message);
+  CHECK_MESSAGE(message.size() < 400, message);
+  CHECK_MESSAGE(message.find('\n') == std::string::npos, message);
+}
+
+TEST_CASE("the defaults with three nodes are accepted, although no node answers") {
+  CHECK(Client::create(good_options()).has_value());
+}
+
+TEST_CASE("a bad option is named in one sentence that says what to do") {
+  struct Case {
+    const char* option;
+    std::function<void(ClientOptions&)> spoil;
+  };
+  const std::vector<Case> cases = {
+      {"nodes is empty", [](auto& o) { o.nodes.clear(); }},
+      {"nodes has 65", [](auto& o) { o.nodes.assign(65, "redis://h"); }},
+      {"lease is 0 ms", [](auto& o) { o.lease = 0ms; }},
+      {"lease is -5 ms", [](auto& o) { o.lease = -5ms; }},
+      {"max_lease (60000 ms)", [](auto& o) { o.lease = 60'001ms; }},
+      {"max_lease is 0 ms", [](auto& o) { o.max_lease = 0ms; }},
+      {"max_lease is", [](auto& o) { o.max_lease = std::chrono::milliseconds::max(); }},
+      {"drift allowance", [](auto& o) { o.lease = 2ms; }},
+      {"drift allowance", [](auto& o) { o.min_validity = o.lease - 300ms; }},
+      {"drift_factor", [](auto& o) { o.drift_factor = -0.1; }},
+      {"drift_factor", [](auto& o) { o.drift_factor = 1.0; }},
+      {"drift_factor", [](auto& o) { o.drift_factor = std::nan(""); }},
+      {"drift_factor", [](auto& o) { o.drift_factor = std::numeric_limits<double>::infinity(); }},
+      {"node_timeout", [](auto& o) { o.node_timeout = 0ms; }},
+      {"resolve_timeout", [](auto& o) { o.resolve_timeout = 0ms; }},
+      {"connect_timeout", [](auto& o) { o.connect_timeout = -1ms; }},
+      {"min_validity", [](auto& o) { o.min_validity = -1ms; }},
+      {"retry_min", [](auto& o) { o.retry_min = 0ms; }},
+      {"retry_min", [](auto& o) { o.retry_min = o.retry_max + 1ms; }},
+      {"retry_cap", [](auto& o) { o.retry_max = o.retry_cap + 1ms; }},
+      {"client_name", [](auto& o) { o.client_name = "two words"; }},
+      {"client_name", [](auto& o) { o.client_name = ""; }},
+      {"client_name", [](auto& o) { o.client_name = "line\nfeed"; }},
+  };
+  for (const Case& wrong : cases) {
+    const std::string message = refusal(wrong.spoil);
+    CHECK_MESSAGE(has(message, wrong.option), message);
+    check_sentence(message);
+  }
+}
+
+TEST_CASE("a node listed twice is found, however it is written") {
+  for (const std::string uri :
+       {"redis://127.0.0.1:1", "redis://user:word@127.0.0.1:1", "redis://127.0.0.1:1/5"}) {
+    const std::string message = refusal([&](auto& o) { o.nodes.push_back(uri); });
+    CHECK_MESSAGE(has(message, "nodes[3]"), message);
+    CHECK_MESSAGE(has(message, "nodes[0]"), message);
+    CHECK_MESSAGE(!has(message, "word"), message);
+    check_sentence(message);
+  }
+  CHECK(has(refusal([](auto& o) {
+              o.nodes = {"redis://Redis.example", "redis://redis.EXAMPLE:6379"};
+            }),
+            "the same server"));
+  CHECK(has(refusal([](auto& o) {
+              o.nodes = {"unix:///tmp/a", "unix:///tmp/a?db=1"};
+            }),
+            "the same server"));
+}
+
+TEST_CASE("a bad URI is named with its place in the list, without its password") {
+  for (const std::string uri :
+       {"", "127.0.0.1:6379", "http://127.0.0.1", "redis://", "redis://:secret@", "redis://h:0",
+        "redis://u:secret@h:66000", "redis://u:secret@h:6379/x", "redis://u:secret@h/1/2",
+        "redis://h:port", "unix://", "unix://relative?db=1", "unix:///tmp/s?db=-1",
+        "redis://u:secret%zz@h"}) {
+    const std::string message = refusal([&](auto& o) { o.nodes[1] = uri; });
+    CHECK_MESSAGE(has(message, "nodes[1]"), uri, " gives ", message);
+    CHECK_MESSAGE(!has(message, "secret"), message);
+    check_sentence(message);
+  }
+}
+
+TEST_CASE("a bad name is refused by every call that uses it, and cannot forge a log line") {
+  const Client client = start_client(good_options());
+  const std::string nul("a\0b", 3);
+  for (const std::string& name : {std::string(), std::string(513, 'x'), std::string("a{b"),
+                                  std::string("a}b"), nul, std::string("\n\x1b[31m{")}) {
+    RedLock lock = client.lock(name);
+    const Grant grant{name, std::string(32, '0'), 1};
+    const auto acquired = lock.acquire();
+    CHECK(code_of(acquired) == Errc::invalid_argument);
+    CHECK(code_of(lock.attach(grant)) == Errc::invalid_argument);
+    CHECK(code_of(lock.release(grant)) == Errc::invalid_argument);
+    CHECK_THROWS_AS(lock.lock(), std::system_error);
+    CHECK_THROWS_AS(static_cast<void>(lock.try_lock()), std::system_error);
+    const std::string& message = acquired.error().message;
+    check_sentence(message);
+    CHECK(std::none_of(message.begin(), message.end(), [](char c) { return c >= 0 && c < ' '; }));
+  }
+}
+
+TEST_CASE("a bad lease or time of one call is refused before anything is sent") {
+  const Client client = start_client(good_options());
+  RedLock lock = client.lock("x");
+  struct Case {
+    const char* option;
+    AcquireOptions options;
+  };
+  const std::vector<Case> cases = {
+      {"lease is 0 ms", {.lease = 0ms}},
+      {"lease is -1 ms", {.lease = -1ms}},
+      {"max_lease", {.lease = 60'001ms}},
+      {"drift allowance", {.lease = 1ms}},
+      {"drift allowance", {.lease = 1s, .min_validity = 988ms}},
+      {"min_validity", {.min_validity = -1ms}},
+      {"wait", {.wait = -1ms}},
+      {"max_hold", {.max_hold = 0ms}},
+  };
+  for (const Case& wrong : cases) {
+    const auto result = lock.acquire(wrong.options);
+    CHECK(code_of(result) == Errc::invalid_argument);
+    CHECK_MESSAGE(has(result.error().message, wrong.option), result.error().message);
+    check_sentence(result.error().message);
+    CHECK(result.error().votes.empty());
+  }
+}
+
+TEST_CASE("an owner that is none is refused, and so is a grant of another name") {
+  const Client client = start_client(good_options());
+  RedLock lock = client.lock("x");
+  for (const std::string& owner : {std::string(), std::string(31, 'a'), std::string(33, 'a'),
+                                   std::string(32, 'g'), std::string(32, 'A')}) {
+    CHECK(code_of(lock.attach({"x", owner, 1})) == Errc::invalid_argument);
+    CHECK(code_of(lock.release(Grant{"x", owner, 1})) == Errc::invalid_argument);
+  }
+  const auto other = lock.attach({"y", std::string(32, 'a'), 1});
+  CHECK(code_of(other) == Errc::invalid_argument);
+  CHECK(has(other.error().message, "'y'"));
+}
+
+TEST_CASE("a call whose end is over already sends nothing") {
+  const Client client = start_client(good_options());
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK(code_of(client.lock("x").acquire({.stop = stop.get_token()})) == Errc::cancelled);
+  CHECK(code_of(client.lock("x").acquire({.deadline = BootClock::now()})) == Errc::timed_out);
+}
+
+TEST_CASE("codes are std::error_codes that compare with the standard's") {
+  CHECK(std::error_code(Errc::would_deadlock) == std::errc::resource_deadlock_would_occur);
+  CHECK(std::error_code(Errc::timed_out) == std::errc::timed_out);
+  CHECK(std::error_code(Errc::cancelled) == std::errc::operation_canceled);
+  CHECK(std::error_code(Errc::invalid_argument) == std::errc::invalid_argument);
+  CHECK(std::error_code(Errc::contended) != std::errc::timed_out);
+  CHECK(std::string(error_category().name()) == "redlock");
+  CHECK(std::string(to_string(Errc::no_quorum)) == "no_quorum");
+}
+
+TEST_CASE("an error is one of configuration if that alone keeps a quorum from voting") {
+  const NodeVote good{"a", Vote::granted, Cause::none, {}};
+  const NodeVote down{"b", Vote::unavailable, Cause::timed_out, {}};
+  const NodeVote locked_out{"c", Vote::unavailable, Cause::authentication, {}};
+  const auto verdict = [](std::vector<NodeVote> votes) {
+    return Error{Errc::no_quorum, {}, std::move(votes)}.is_configuration();
+  };
+  CHECK(verdict({locked_out, locked_out, good}));
+  CHECK(verdict({locked_out, locked_out, down}));
+  CHECK_FALSE(verdict({locked_out, down, good}));
+  CHECK_FALSE(verdict({down, down, down}));
+  CHECK_FALSE(verdict({}));
+}
+
+}  // namespace
+}  // namespace redlock::testing
