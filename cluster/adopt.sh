@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Adopts a new set of nodes where there is redis-cli but no redlock command, as in the compose file:
+# gives each node its marker with the very script that `redlock adopt` runs.
+#
+#   adopt.sh ADOPT.LUA MAX_LEASE_MS HOST:PORT...      all nodes of the set, every one of them
+#
+# A node that has this marker already is left as it is; one with another marker is an error.
+set -eu
+
+script=$1
+max_lease_ms=$2
+shift 2
+nodes=$#
+status=0
+
+for node; do
+  id=$(od -An -v -N16 -tx1 /dev/urandom | tr -d ' \n')
+  if ! reply=$(redis-cli --no-raw -h "${node%:*}" -p "${node##*:}" --eval "$script" \
+    redlock:node , "$id" redlock-1 "$nodes" "$max_lease_ms" 2>&1); then
+    echo "$node: not adopted: $reply" >&2
+    status=1
+    continue
+  fi
+  # A marker that is there comes back as numbered lines, field and value in turn: 1) "id" 2) "...".
+  field() { echo "$reply" | sed -n "/\"$1\"\$/{n;s/^[^\"]*\"\(.*\)\"\$/\1/p;}"; }
+  if [ "$reply" = '"written"' ]; then
+    echo "$node: adopted, one of $nodes, leases of up to $max_lease_ms ms"
+  elif [ "$(field layout) $(field nodes) $(field max_lease_ms)" = \
+    "redlock-1 $nodes $max_lease_ms" ]; then
+    echo "$node: adopted already"
+  else
+    echo "$node: not adopted: it has answered $(echo "$reply" | tr '\n' ' ')" >&2
+    status=1
+  fi
+done
+exit $status

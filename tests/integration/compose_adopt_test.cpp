@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+//
+// cluster/adopt.sh, which the compose file runs beside its nodes, on nodes of a fleet: it needs
+// redis-cli and a shell, no container.
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "cluster/fleet.hpp"
+#include "support/shell.hpp"
+
+using redlock::cluster::Fleet;
+using redlock::testing::quoted;
+using redlock::testing::shell;
+using redlock::testing::ShellResult;
+
+namespace {
+
+ShellResult adopt(const Fleet& fleet, std::size_t nodes, const std::string& max_lease = "60000") {
+  const std::string tree = REDLOCK_SOURCE_DIR;
+  auto command = fmt::format("{} {} {}", quoted(tree + "/cluster/adopt.sh"),
+                             quoted(tree + "/src/io/scripts/adopt.lua"), max_lease);
+  for (std::size_t i = 0; i < nodes; ++i) command += fmt::format(" 127.0.0.1:{}", fleet.port(i));
+  return shell(command);
+}
+
+std::map<std::string, std::string> marker(const Fleet& fleet, std::size_t node) {
+  std::istringstream lines(fleet.run(node, {"HGETALL", "redlock:node"}));
+  std::map<std::string, std::string> fields;
+  for (std::string field, value; std::getline(lines, field) && std::getline(lines, value);) {
+    fields[field] = value;
+  }
+  return fields;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("adopt.sh gives every node a marker of its own") {
+  const Fleet fleet({.nodes = 3});
+  const auto result = adopt(fleet, 3);
+  INFO(result.output);
+  CHECK(result.status == 0);
+  std::set<std::string> ids;
+  for (std::size_t i = 0; i < 3; ++i) {
+    auto fields = marker(fleet, i);
+    CHECK(contains(result.output, fmt::format("127.0.0.1:{}: adopted, one of 3", fleet.port(i))));
+    CHECK(fields.size() == 4);
+    CHECK(fields["layout"] == "redlock-1");
+    CHECK(fields["nodes"] == "3");
+    CHECK(fields["max_lease_ms"] == "60000");
+    CHECK(fields["id"].size() == 32);
+    CHECK(fields["id"].find_first_not_of("0123456789abcdef") == std::string::npos);
+    ids.insert(fields["id"]);
+  }
+  CHECK(ids.size() == 3);
+}
+
+TEST_CASE("adopt.sh leaves a marker that agrees as it is") {
+  const Fleet fleet({.nodes = 2});
+  REQUIRE(adopt(fleet, 2).status == 0);
+  const auto before = marker(fleet, 1);
+  const auto again = adopt(fleet, 2);
+  CHECK(again.status == 0);
+  CHECK(contains(again.output, fmt::format("127.0.0.1:{}: adopted already", fleet.port(1))));
+  CHECK(marker(fleet, 1) == before);
+}
+
+TEST_CASE("adopt.sh refuses a node that belongs to another set, and changes nothing there") {
+  const Fleet fleet({.nodes = 3});
+  REQUIRE(adopt(fleet, 2).status == 0);
+  const auto before = marker(fleet, 0);
+  const auto other_size = adopt(fleet, 3);
+  CHECK(other_size.status == 1);
+  CHECK(contains(other_size.output, "not adopted: it has answered"));
+  CHECK(contains(other_size.output, fmt::format("127.0.0.1:{}: adopted, one", fleet.port(2))));
+  CHECK(adopt(fleet, 2, "90000").status == 1);
+  CHECK(marker(fleet, 0) == before);
+}
+
+TEST_CASE("adopt.sh says which node it could not reach, and adopts the others") {
+  Fleet fleet({.nodes = 2});
+  fleet.kill(0);
+  const auto result = adopt(fleet, 2);
+  CHECK(result.status == 1);
+  CHECK(contains(result.output, fmt::format("127.0.0.1:{}: not adopted", fleet.port(0))));
+  CHECK(marker(fleet, 1)["nodes"] == "2");
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+//
+// docker-compose.yml as Docker's own tool understands it: five nodes, their ports, their
+// configuration, and what the documents say about them. Nothing is started here. Without
+// docker-compose there is nobody to ask: the test then says so, and ctest reports it as skipped.
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fmt/core.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <regex>
+#include <set>
+
+#include "support/shell.hpp"
+
+using nlohmann::json;
+using redlock::testing::quoted;
+using redlock::testing::shell;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kTree = REDLOCK_SOURCE_DIR;
+const std::vector<std::string> kNodes = {"node-1", "node-2", "node-3", "node-4", "node-5"};
+
+std::string text_of(const fs::path& file) {
+  std::ifstream text(kTree / file);
+  REQUIRE(text);
+  return {std::istreambuf_iterator<char>(text), {}};
+}
+
+// The first version prints YAML only, and brings Python's YAML reader with it.
+json ask_compose() {
+  const auto config = fmt::format("docker-compose -f {} --profile demo config",
+                                  quoted((kTree / "docker-compose.yml").string()));
+  auto answer = shell(config + " --format json 2>/dev/null");
+  if (!json::accept(answer.output)) {
+    const auto plain = shell(config);
+    INFO(plain.output);
+    REQUIRE(plain.status == 0);
+    answer = shell(config +
+                   " 2>/dev/null | /usr/bin/python3 -c 'import json, sys, yaml; "
+                   "json.dump(yaml.safe_load(sys.stdin), sys.stdout)'");
+  }
+  INFO(answer.output);
+  REQUIRE(json::accept(answer.output));
+  return json::parse(answer.output);
+}
+
+// The whole file, or nothing where docker-compose is not installed.
+const std::optional<json>& compose_file() {
+  static const auto file = []() -> std::optional<json> {
+    if (shell("command -v docker-compose").status == 0) return ask_compose();
+    fmt::print(
+        "SKIPPED: docker-compose is not installed (on Debian: apt install docker-compose)\n");
+    return std::nullopt;
+  }();
+  return file;
+}
+
+// A published port, "127.0.0.1:7001:6379/tcp" in the first version, an object in the second.
+std::string port_text(const json& port) {
+  if (port.is_string()) return std::regex_replace(port.get<std::string>(), std::regex("/tcp$"), "");
+  const auto number = [](const json& value) {
+    return value.is_string() ? value.get<std::string>() : std::to_string(value.get<int>());
+  };
+  return fmt::format("{}:{}:{}", port.value("host_ip", ""), number(port.at("published")),
+                     number(port.at("target")));
+}
+
+// A mount, "source:target:ro" in the first version, an object in the second.
+std::string volume_text(const json& volume) {
+  if (volume.is_string()) {
+    return std::regex_replace(volume.get<std::string>(), std::regex(":rw$"), "");
+  }
+  return fmt::format("{}:{}{}", volume.at("source").get<std::string>(),
+                     volume.at("target").get<std::string>(),
+                     volume.value("read_only", false) ? ":ro" : "");
+}
+
+std::string command_text(const json& command) {
+  if (command.is_string()) return command.get<std::string>();
+  std::string text;
+  for (const auto& word : command) text += (text.empty() ? "" : " ") + word.get<std::string>();
+  return text;
+}
+
+std::set<std::string> published_ports() {
+  std::set<std::string> ports;
+  for (const auto& node : kNodes) {
+    const auto text = port_text(compose_file()->at("services").at(node).at("ports").at(0));
+    std::smatch match;
+    REQUIRE(std::regex_match(text, match, std::regex(R"(127\.0\.0\.1:(\d+):6379)")));
+    ports.insert(match[1]);
+  }
+  return ports;
+}
+
+}  // namespace
+
+TEST_CASE("there are five nodes, the service that adopts them, and the demo, and nothing else") {
+  if (!compose_file()) return;
+  std::set<std::string> names;
+  for (const auto& [name, service] : compose_file()->at("services").items()) names.insert(name);
+  std::set<std::string> expected(kNodes.begin(), kNodes.end());
+  expected.insert({"adopt", "demo"});
+  CHECK(names == expected);
+  CHECK(compose_file()->at("services").at("demo").at("profiles") == json{"demo"});
+}
+
+TEST_CASE("the nodes' ports are published on the loopback address only, 7001 to 7005") {
+  if (!compose_file()) return;
+  CHECK(published_ports() == std::set<std::string>{"7001", "7002", "7003", "7004", "7005"});
+}
+
+TEST_CASE("each node has its own volume and the project's redis.conf") {
+  if (!compose_file()) return;
+  const auto conf = (kTree / "cluster/redis.conf").string();
+  for (const auto& name : kNodes) {
+    INFO(name);
+    const auto& node = compose_file()->at("services").at(name);
+    std::set<std::string> volumes;
+    for (const auto& volume : node.at("volumes")) volumes.insert(volume_text(volume));
+    CHECK(volumes ==
+          std::set<std::string>{name + ":/data", conf + ":/usr/local/etc/redis/redis.conf:ro"});
+    CHECK(command_text(node.at("command")) ==
+          "redis-server /usr/local/etc/redis/redis.conf --bind 0.0.0.0 --protected-mode no --dir "
+          "/data");
+    CHECK(compose_file()->at("volumes").contains(name));
+    CHECK(command_text(node.at("healthcheck").at("test")).find("redis-cli ping") !=
+          std::string::npos);
+  }
+  CHECK(compose_file()->at("volumes").size() == 5);
+}
+
+TEST_CASE("all services that run Redis run the same image") {
+  if (!compose_file()) return;
+  std::set<std::string> images;
+  for (const auto& [name, service] : compose_file()->at("services").items()) {
+    if (service.contains("image")) images.insert(service.at("image").get<std::string>());
+  }
+  CHECK(images == std::set<std::string>{"redis:7-bookworm"});
+}
+
+TEST_CASE("the nodes are adopted once they are healthy, by the script of `redlock adopt`") {
+  if (!compose_file()) return;
+  const auto& adopt = compose_file()->at("services").at("adopt");
+  std::string command = "sh /redlock/adopt.sh /redlock/adopt.lua 60000";
+  for (const auto& name : kNodes) {
+    command += fmt::format(" {}:6379", name);
+    CHECK(adopt.at("depends_on").at(name).at("condition") == "service_healthy");
+  }
+  CHECK(command_text(adopt.at("command")) == command);
+  std::set<std::string> volumes;
+  for (const auto& volume : adopt.at("volumes")) volumes.insert(volume_text(volume));
+  CHECK(volumes == std::set<std::string>{
+                       (kTree / "cluster/adopt.sh").string() + ":/redlock/adopt.sh:ro",
+                       (kTree / "src/io/scripts/adopt.lua").string() + ":/redlock/adopt.lua:ro"});
+}
+
+TEST_CASE("every file that the compose file names exists") {
+  if (!compose_file()) return;
+  for (const auto& [name, service] : compose_file()->at("services").items()) {
+    for (const auto& volume : service.value("volumes", json::array())) {
+      const auto text = volume_text(volume);
+      if (text.front() == '/') CHECK(fs::exists(text.substr(0, text.find(':'))));
+    }
+  }
+  const auto& build = compose_file()->at("services").at("demo").at("build");
+  CHECK(fs::equivalent(build.at("context").get<std::string>(), kTree));
+  CHECK(fs::exists(kTree / build.at("dockerfile").get<std::string>()));
+}
+
+TEST_CASE("the README and the compose file's own head name exactly these ports") {
+  if (!compose_file()) return;
+  const auto ports_in = [](const std::string& text, const std::string& pattern) {
+    std::set<std::string> ports;
+    const std::regex port(pattern);
+    for (std::sregex_iterator match(text.begin(), text.end(), port), end; match != end; ++match) {
+      ports.insert((*match)[1]);
+    }
+    return ports;
+  };
+  CHECK(ports_in(text_of("README.md"), R"(redis://127\.0\.0\.1:(\d+))") == published_ports());
+  CHECK(ports_in(text_of("docker-compose.yml"), R"(\$n:(\d+))") == published_ports());
+}
