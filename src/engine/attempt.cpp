@@ -5,6 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include "engine/planted_bug.hpp"
+
 namespace redlock::engine {
 
 Attempt::Attempt(const Terms& terms, Plan plan, Instant now, Outbox& out)
@@ -48,7 +50,9 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
       free_in_ = std::min<Duration>(free_in_.value_or(Duration::max()), *refused->free_in);
     }
   } else if (std::holds_alternative<NoScript>(reply)) {
-    if (phase_ != Phase::failing) return ask(node, Form::source, out);
+    if (phase_ != Phase::failing || planted(Bug::acquire_resent_behind_release)) {
+      return ask(node, Form::source, out);
+    }
     // Its release is written already: an acquire behind it would stay for a whole lease.
     nodes_.withdraw(node, false);
     lose_vote(node, Vote::unavailable, Cause::server_error, "the script was not loaded");
@@ -63,22 +67,26 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
 
 void Attempt::on_granted(Instant now, NodeIndex node, Token token, Outbox& out) {
   ballots_[node] = {Vote::granted, Cause::none, {}};
-  nodes_.confirm(node, terms_.trusted_until(started_, plan_.lease));
+  const Instant counted_from = planted(Bug::validity_from_completion) ? now : started_;
+  nodes_.confirm(node, terms_.trusted_until(counted_from, plan_.lease));
   NodeGrant& grant = nodes_[node];
   grant.granted = token;
   if (phase_ != Phase::settling) return;
   // A straggler helps to settle if its own grant is not above the token.
   grant.settled = token == token_;
-  if (token < token_) send_settle(now, node, Form::digest, out);
+  const bool may_settle = token < token_ || planted(Bug::every_held_settles);
+  if (may_settle && !grant.settled) send_settle(now, node, Form::digest, out);
 }
 
 void Attempt::begin_settling(Instant now, Outbox& out) {
   phase_ = Phase::settling;
   token_ = nodes_.largest_grant();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    nodes_[node].settled = nodes_[node].granted == token_;
+    const Token granted = nodes_[node].granted;
+    nodes_[node].settled =
+        granted == token_ || (granted != 0 && planted(Bug::max_without_settling));
   }
-  if (nodes_.settled() >= terms_.quorum()) return;
+  if (nodes_.settled() >= quorum()) return;
   deadline_ = std::min(now + terms_.node_timeout(),
                        terms_.trusted_until(started_, plan_.lease) - plan_.min_validity);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
@@ -102,6 +110,7 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
     // was not above the token; otherwise two attempts could settle the same one.
     NodeGrant& grant = nodes_[node];
     grant.settled = grant.granted != 0 && grant.granted <= token_ && held->fence >= token_;
+    if (planted(Bug::every_held_settles)) grant.settled = true;
   } else if (std::holds_alternative<Free>(reply)) {
     nodes_.withdraw(node, false);
     lose_vote(node, Vote::unavailable, Cause::timed_out, "its grant ended before it was settled");
@@ -139,8 +148,8 @@ void Attempt::decide(Instant now, Outbox& out) {
 void Attempt::decide_settling(Instant now) {
   if (phase_ != Phase::settling) return;
   const std::uint32_t settled = nodes_.settled();
-  if (settled >= terms_.quorum()) return win_or_be_late(now);
-  if (settled + settle_pending_.size() + tally().pending() < terms_.quorum()) {
+  if (settled >= quorum()) return win_or_be_late(now);
+  if (settled + settle_pending_.size() + tally().pending() < quorum()) {
     phase_ = Phase::failing;
   }
 }
@@ -155,6 +164,7 @@ void Attempt::decide_failing() {
 }
 
 void Attempt::win_or_be_late(Instant now) {
+  if (planted(Bug::validity_checked_against_old_time)) now = started_;
   const Instant valid_until = nodes_.valid_until();
   const bool in_time = valid_until != Instant::min() && now < valid_until - plan_.min_validity;
   if (!in_time) return fail(Errc::too_late);
@@ -167,12 +177,21 @@ void Attempt::fail(Errc why) {
 }
 
 void Attempt::lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail) {
+  if (planted(Bug::unavailable_counts_as_refused)) vote = Vote::refused;
   ballots_[node] = {vote, cause, std::move(detail)};
+}
+
+std::uint32_t Attempt::quorum() const {
+  return planted(Bug::quorum_of_connected) ? tally().quorum() : terms_.quorum();
 }
 
 Tally Attempt::tally() const {
   Tally tally{.nodes = terms_.nodes()};
   for (const Ballot& ballot : ballots_) {
+    if (ballot.cause == Cause::connection_failed && planted(Bug::quorum_of_connected)) {
+      --tally.nodes;
+      continue;
+    }
     if (ballot.vote == Vote::granted) ++tally.yes;
     if (ballot.vote == Vote::refused) ++tally.no;
     if (ballot.vote == Vote::unavailable) ++tally.unavailable;

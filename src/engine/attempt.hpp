@@ -69,6 +69,7 @@ class Attempt {
   void decide_failing();
   void win_or_be_late(Instant now);
   void fail(Errc why);
+  [[nodiscard]] std::uint32_t quorum() const;
   void lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail);
 
   const Terms& terms_;

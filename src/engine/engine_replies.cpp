@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/engine_impl.hpp"
+#include "engine/planted_bug.hpp"
 #include "engine/stripe.hpp"
 
 namespace redlock::engine {
@@ -46,7 +47,9 @@ void Engine::Impl::finish_releasing_if_certain(GrantId grant) {
 void Engine::Impl::after_attempt_input(Instant now, GrantId grant, bool was_lost) {
   const auto found = attempts_.find(grant);
   Attempt& attempt = found->second.machine;
-  if (!was_lost && attempt.lost_the_vote()) {
+  bool clean_up = !planted(Bug::loss_without_release);
+  if (planted(Bug::late_win_not_released)) clean_up = attempt.failure() != Errc::too_late;
+  if (!was_lost && attempt.lost_the_vote() && clean_up) {
     // At once, not when the kind of failure is known: others are waiting for these nodes.
     const Attempt::Plan& plan = attempt.plan();
     ledger_.release(now, {grant, plan.name, plan.owner, plan.lease}, attempt.nodes().may_hold(),

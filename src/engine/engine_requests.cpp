@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/engine_impl.hpp"
+#include "engine/planted_bug.hpp"
 #include "engine/stripe.hpp"
 
 namespace redlock::engine {
@@ -37,6 +38,7 @@ void Engine::Impl::begin_attempt(Instant now, Timed<Acquisition>& acquisition) {
       .min_validity = what.min_validity,
       .floor = floors_.floor(now, stripe_of(*what.name)),
   };
+  if (planted(Bug::owner_reused)) plan.owner = {{plan.request, ~plan.request}};
   acquisition.machine.attempt_began(grant);
   queue(acquisition, acquisition.machine.request(), Timer::Of::acquisition);
   const auto [place, inserted] =

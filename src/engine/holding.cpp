@@ -5,6 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include "engine/planted_bug.hpp"
+
 namespace redlock::engine {
 
 Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
@@ -13,9 +15,8 @@ Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
       nodes_(std::move(nodes)),
       longest_lease_(plan_.lease) {
   valid_until_ = nodes_.valid_until();
-  assert(now < valid_until_);
-  const Duration validity = valid_until_ - now;
-  lost_at_ = valid_until_ - std::min<Duration>(plan_.lease / 10, validity / 2);
+  assert(now < valid_until_ || planted(Bug::validity_checked_against_old_time));
+  set_lost_at(now);
   if (plan_.renew) next_renewal_ = now + plan_.lease / 3;
 }
 
@@ -75,11 +76,13 @@ void Holding::send_heal(Instant now, NodeIndex node, Form form, Outbox& out) {
 /// Only beside a quorum that held through in this very round, and never where another owner's
 /// grant was seen: that owner may count the node.
 void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
-  if (lost_ || !round.tally().won()) return;
+  if (lost_) return;
+  if (!round.tally().won() && !planted(Bug::heals_without_quorum)) return;
   const NodeSet free = round.take_free();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const bool gone = nodes_[node].possession == Possession::not_ours;
-    if (free.contains(node) && gone && !nodes_[node].foreign) {
+    const bool foreign = nodes_[node].foreign && !planted(Bug::heals_where_foreign);
+    if (free.contains(node) && gone && !foreign) {
       send_heal(now, node, Form::digest, out);
     }
   }
@@ -88,7 +91,7 @@ void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
 void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                        Outbox& out) {
   lose_if_over(now, out);
-  if (lost_) return;
+  if (lost_ && !planted(Bug::lost_lease_revived)) return;
   switch (tag.kind) {
     case Tag::Kind::acquire:
     case Tag::Kind::settle:
@@ -96,6 +99,9 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
       break;
     case Tag::Kind::heal:
       on_heal_reply(now, node, reply, out);
+      if (std::holds_alternative<Granted>(reply) && planted(Bug::healing_counts_at_once)) {
+        nodes_.confirm(node, terms_->trusted_until(tag.sent, tag.lease));
+      }
       break;
     case Tag::Kind::hold:
       on_hold_reply(now, node, tag, reply, out);
@@ -177,10 +183,16 @@ void Holding::update_validity(Instant now, Outbox& out) {
   }
   if (valid_until == valid_until_) return;
   valid_until_ = valid_until;
-  const Duration validity = std::max(valid_until_ - now, Duration::zero());
-  lost_at_ = valid_until_ - std::min<Duration>(plan_.lease / 10, validity / 2);
+  set_lost_at(now);
   if (attaching_ == 0) out.put(ValidityChanged{plan_.grant, valid_until_});
   lose_if_over(now, out);
+}
+
+/// A margin before the validity ends.
+void Holding::set_lost_at(Instant now) {
+  const Duration validity = std::max(valid_until_ - now, Duration::zero());
+  lost_at_ = valid_until_ - std::min<Duration>(plan_.lease / 10, validity / 2);
+  if (planted(Bug::loss_reported_too_late)) lost_at_ = valid_until_ + plan_.lease / 10;
 }
 
 void Holding::conclude_rounds(Instant now, Outbox& out) {
@@ -203,6 +215,10 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
   if (!ok) {
     attach_failed_ = attached;
     out.put(Finish{round.request(), Failed{Errc::no_quorum, {}, round.ballots()}});
+    for (NodeIndex node = 0; planted(Bug::failed_extend_releases) && node < nodes_.size(); ++node) {
+      out.send(node, Tag{plan_.grant, now, {}, 0, Tag::Kind::release},
+               ReleaseCommand{plan_.name, plan_.owner});
+    }
   } else if (attached) {
     if (plan_.renew) next_renewal_ = now + plan_.lease / 3;
     out.put(Finish{round.request(),
@@ -245,6 +261,7 @@ void Holding::lose(LossReason reason, Outbox& out) {
   if (lost_) return;
   lost_ = true;
   attach_failed_ = std::exchange(attaching_, 0) != 0;
+  if (planted(Bug::request_forgotten_at_loss)) rounds_.clear();
   end_requests(
       Errc::lost,
       attach_failed_ ? "too few nodes have it for this owner" : "the lease was lost meanwhile",

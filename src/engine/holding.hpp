@@ -66,6 +66,7 @@ class Holding {
   void conclude_rounds(Instant now, Outbox& out);
   void conclude(Instant now, HoldRound& round, Outbox& out);
   void update_validity(Instant now, Outbox& out);
+  void set_lost_at(Instant now);
   void lose_if_over(Instant now, Outbox& out);
   void lose(LossReason reason, Outbox& out);
   [[nodiscard]] HoldRound* find_round(std::uint32_t number);

@@ -5,6 +5,8 @@
 #include <array>
 #include <functional>
 
+#include "engine/planted_bug.hpp"
+
 namespace redlock::engine {
 
 void NodeGrants::confirm(NodeIndex node, Instant until) {
@@ -17,6 +19,7 @@ void NodeGrants::confirm(NodeIndex node, Instant until) {
 
 void NodeGrants::withdraw(NodeIndex node, bool foreign) {
   NodeGrant& grant = nodes_[node];
+  if (grant.possession == Possession::ours && planted(Bug::denial_not_withdrawn)) return;
   grant.possession = Possession::not_ours;
   grant.until = Instant::min();
   grant.granted = 0;
@@ -30,8 +33,12 @@ Instant NodeGrants::valid_until() const {
   for (const NodeGrant& node : nodes_) {
     if (node.possession == Possession::ours) until[count++] = node.until;
   }
-  const std::uint32_t quorum = quorum_of(size());
+  const std::uint32_t quorum =
+      quorum_of(planted(Bug::quorum_of_connected) ? may_hold().size() : size());
   if (count < quorum) return Instant::min();
+  if (planted(Bug::latest_confirmation_counts)) {
+    return *std::max_element(until.data(), until.data() + count);
+  }
   auto* const nth = until.data() + (quorum - 1);
   std::nth_element(until.data(), nth, until.data() + count, std::greater<>());
   return *nth;
@@ -57,7 +64,9 @@ std::uint32_t NodeGrants::can_be_ours() const {
 NodeSet NodeGrants::may_hold() const {
   NodeSet set;
   for (NodeIndex node = 0; node < size(); ++node) {
-    if (nodes_[node].possession != Possession::not_ours) set.insert(node);
+    const Possession possession = nodes_[node].possession;
+    if (possession != Possession::ours && planted(Bug::releases_only_what_was_granted)) continue;
+    if (possession != Possession::not_ours) set.insert(node);
   }
   return set;
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/planted_bug.hpp"
+
 namespace redlock::engine {
 namespace {
 
@@ -67,6 +69,7 @@ void ReleaseLedger::on_acquire_reply(NodeIndex node, GrantId grant, const Reply&
 }
 
 void ReleaseLedger::on_node_up(Instant now, NodeIndex node, Outbox& out) {
+  if (planted(Bug::debts_not_repeated)) return;
   for (auto& [grant, debt] : owed_[node]) {
     if (!debt.sent && now < debt.until) send(now, node, grant, debt, Form::digest, out);
   }

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "engine/engine.hpp"
+#include "engine/planted_bug.hpp"
 #include "engine/quorum.hpp"
 #include "engine/types.hpp"
 
@@ -25,6 +26,7 @@ class Terms {
 
   /// What is set aside for clocks that run at different speeds, client and node together.
   [[nodiscard]] Duration drift_allowance(Duration lease) const {
+    if (planted(Bug::no_drift_allowance)) return Duration::zero();
     const auto drift = static_cast<double>(lease.count()) * config_.drift_factor;
     return Duration(static_cast<Duration::rep>(drift)) + std::chrono::milliseconds(2);
   }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Mutations of the protocol that the simulator must catch, one for every rule that somebody might
+// think superfluous. Only a build with REDLOCK_PLANTED_BUGS (the simulator's own) can have one; in
+// the product planted() is false while compiling, and nothing of this remains.
+#pragma once
+
+#include <cstdint>
+
+namespace redlock::engine {
+
+enum class Bug : std::uint8_t {
+  none,
+  max_without_settling,
+  every_held_settles,
+  owner_reused,
+  validity_from_completion,
+  validity_checked_against_old_time,
+  latest_confirmation_counts,
+  no_drift_allowance,
+  denial_not_withdrawn,
+  quorum_of_connected,
+  unavailable_counts_as_refused,
+  releases_only_what_was_granted,
+  loss_without_release,
+  late_win_not_released,
+  acquire_resent_behind_release,
+  debts_not_repeated,
+  heals_without_quorum,
+  heals_where_foreign,
+  healing_counts_at_once,
+  lost_lease_revived,
+  loss_reported_too_late,
+  failed_extend_releases,
+  request_forgotten_at_loss,
+  // In the scripts, that is, in the simulator's node.
+  hold_without_owner_check,
+  hold_shortens,
+  release_without_owner_check,
+  count_of_bugs,
+};
+
+#ifdef REDLOCK_PLANTED_BUGS
+inline thread_local Bug the_planted_bug = Bug::none;
+inline bool planted(Bug bug) {
+  return the_planted_bug == bug;
+}
+#else
+constexpr bool planted(Bug) {
+  return false;
+}
+#endif
+
+}  // namespace redlock::engine

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/belief.hpp"
+
+#include <algorithm>
+
+namespace redlock::simulation {
+
+using Kind = engine::Tag::Kind;
+
+Instant Belief::trusted_until(Instant sent, std::chrono::milliseconds lease) const {
+  const Duration all = lease;
+  // The engine computes in floating point: a microsecond for its rounding.
+  const Duration drift = Duration(all.count() / 1'000'000 * drift_ppm_);
+  return sent + all - drift - std::chrono::milliseconds(2) + std::chrono::microseconds(1);
+}
+
+void Belief::sent(std::uint32_t node, const engine::Tag& tag) {
+  if (tag.kind == Kind::hold) last_round_ = std::max(last_round_, tag.round);
+  if (tag.kind != Kind::heal) return;
+  nodes_[node].ours = false;
+  nodes_[node].healing = true;
+  nodes_[node].healed_in = last_round_;
+}
+
+void Belief::confirm(Node& node, const engine::Tag& tag) {
+  const Instant until = trusted_until(tag.sent, tag.lease);
+  node.until = node.ours ? std::max(node.until, until) : until;
+  node.ours = true;
+  node.healing = false;
+}
+
+void Belief::deny(Node& node, bool foreign) {
+  node.ours = false;
+  node.healing = false;
+  node.foreign = node.foreign || foreign;
+}
+
+void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine::Reply& reply) {
+  if (tag.kind == Kind::release) return;
+  Node& node = nodes_[index];
+  const bool before_healing = node.healing && tag.kind == Kind::hold && tag.round <= node.healed_in;
+  if (std::holds_alternative<engine::Granted>(reply)) {
+    if (tag.kind != Kind::acquire) return;  // healing counts from the next round on
+    ++granted_;
+    confirm(node, tag);
+  } else if (std::holds_alternative<engine::Held>(reply)) {
+    if (tag.kind == Kind::hold && ++held_in_round_[tag.round] >= quorum()) quorum_held_ = true;
+    if (!before_healing) confirm(node, tag);
+  } else if (std::holds_alternative<engine::Free>(reply)) {
+    if (!before_healing) deny(node, false);
+  } else if (std::holds_alternative<engine::Taken>(reply) ||
+             std::holds_alternative<engine::Refused>(reply)) {
+    ++refused_;
+    deny(node, true);
+  }
+}
+
+std::uint32_t Belief::confirmed() const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(nodes_, &Node::ours));
+}
+
+Instant Belief::valid_until() const {
+  std::vector<Instant> until;
+  for (const Node& node : nodes_) {
+    if (node.ours) until.push_back(node.until);
+  }
+  if (until.size() < quorum()) return Instant::min();
+  std::ranges::sort(until, std::greater<>());
+  return until[quorum() - 1];
+}
+
+}  // namespace redlock::simulation

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// What a client may at most believe about one grant, from the answers that it was given: the rule
+// of the design page, written a second time and independently of the engine.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "engine/messages.hpp"
+
+namespace redlock::simulation {
+
+using engine::Duration;
+using engine::Instant;
+
+class Belief {
+ public:
+  Belief(std::uint32_t nodes, std::int64_t drift_ppm) : nodes_(nodes), drift_ppm_(drift_ppm) {}
+
+  void sent(std::uint32_t node, const engine::Tag& tag);
+  void answered(std::uint32_t node, const engine::Tag& tag, const engine::Reply& reply);
+
+  /// The latest end of validity that a quorum of confirmations allows; Instant::min() if too few
+  /// nodes confirmed.
+  [[nodiscard]] Instant valid_until() const;
+  [[nodiscard]] std::uint32_t confirmed() const;
+  /// Whether a quorum held through in one round, so that another node may be healed beside it.
+  [[nodiscard]] bool quorum_held_in_a_round() const { return quorum_held_; }
+  [[nodiscard]] bool saw_another_owner(std::uint32_t node) const { return nodes_[node].foreign; }
+  [[nodiscard]] std::uint32_t granted() const { return granted_; }
+  [[nodiscard]] std::uint32_t refused() const { return refused_; }
+  /// A lease sent then is trusted until then.
+  [[nodiscard]] Instant trusted_until(Instant sent, std::chrono::milliseconds lease) const;
+
+ private:
+  struct Node {
+    bool ours = false;
+    bool foreign = false;
+    bool healing = false;
+    std::uint32_t healed_in = 0;
+    Instant until = Instant::min();
+  };
+  void confirm(Node& node, const engine::Tag& tag);
+  void deny(Node& node, bool foreign);
+  [[nodiscard]] std::size_t quorum() const { return nodes_.size() / 2 + 1; }
+
+  std::vector<Node> nodes_;
+  std::map<std::uint32_t, std::uint32_t> held_in_round_;
+  std::int64_t drift_ppm_;
+  std::uint32_t last_round_ = 0;
+  std::uint32_t granted_ = 0;
+  std::uint32_t refused_ = 0;
+  bool quorum_held_ = false;
+};
+
+}  // namespace redlock::simulation

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// The world's agenda. Time jumps from one entry to the next; entries of one moment keep the order
+// in which they were made.
+#pragma once
+
+#include <cstdint>
+#include <queue>
+#include <vector>
+
+#include "engine/types.hpp"
+
+namespace redlock::simulation {
+
+struct Event {
+  enum class What : std::uint8_t {
+    at_node,          ///< a packet of wire a reaches its node
+    at_client,        ///< a packet of wire a reaches its client
+    timer,            ///< the engine of client a wants to be called
+    connect,          ///< client a tries to connect to node b
+    connect_timeout,  ///< of wire a
+    silence,          ///< wire a may have been silent for too long
+    resume,           ///< paused client a goes on
+    revive,           ///< crashed client a starts again
+    user,             ///< user a does the next thing; c: which one
+    fault,            ///< something goes wrong
+    repair,           ///< fault number a is over
+    validity_ends,    ///< of grant c of client life a, in slot b
+    tidy,             ///< look at what is left on the nodes
+  };
+  engine::Instant when{};
+  std::uint64_t order = 0;
+  What what{};
+  std::uint32_t a = 0;
+  std::uint32_t b = 0;
+  std::uint64_t c = 0;
+  engine::Instant until{};  // of validity_ends
+
+  friend bool operator<(const Event& x, const Event& y) {
+    return x.when != y.when ? x.when > y.when : x.order > y.order;
+  }
+};
+
+class Agenda {
+ public:
+  void add(Event event) {
+    if (event.when == engine::never) return;
+    event.order = ++last_;
+    events_.push(event);
+  }
+  [[nodiscard]] bool empty() const { return events_.empty(); }
+  [[nodiscard]] engine::Instant next() const { return events_.top().when; }
+  Event pop() {
+    const Event event = events_.top();
+    events_.pop();
+    return event;
+  }
+
+ private:
+  std::priority_queue<Event> events_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace redlock::simulation

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/invariants.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "simulation/words.hpp"
+
+namespace redlock::simulation {
+
+using Kind = engine::Tag::Kind;
+
+namespace {
+
+constexpr Duration rounding = std::chrono::microseconds(1);
+
+std::int64_t us(Duration duration) {
+  return duration.count() / 1'000;
+}
+
+/// The words are only found when they are needed.
+template <typename What>
+void require(bool kept, const char* rule, What&& what) {
+  if (!kept) [[unlikely]]
+    throw Violation{rule, what()};
+}
+
+}  // namespace
+
+ClientId Invariants::client_starts(const DriftingClock& clock) {
+  clients_.push_back({});
+  clients_.back().clock = &clock;
+  return static_cast<ClientId>(clients_.size() - 1);
+}
+
+void Invariants::client_crashes(ClientId client) {
+  clients_[client].alive = false;
+  clients_[client].requests.clear();
+  clients_[client].by_name.clear();
+  clients_[client].attempts.clear();
+  clients_[client].live.clear();
+}
+
+void Invariants::client_resumes(ClientId client, Instant world) {
+  clients_[client].resumed = world;
+}
+
+Instant Invariants::local(Instant world, ClientId client) const {
+  return clients_[client].clock->read(world);
+}
+
+Invariants::Grant* Invariants::find(ClientId client, engine::GrantId grant) {
+  const auto found = clients_[client].grants.find(grant);
+  return found == clients_[client].grants.end() ? nullptr : &found->second;
+}
+
+void Invariants::requested(ClientId client, const Request& request) {
+  clients_[client].requests.emplace(request.id, request);
+  if (request.name) clients_[client].by_name[request.name.get()] = request.id;
+  if (request.acquires) ++counts_.requests;
+}
+
+void Invariants::must_end_now(ClientId client, engine::RequestId request, Instant due) {
+  const auto found = clients_[client].requests.find(request);
+  if (found != clients_[client].requests.end()) found->second.due = due;
+}
+
+void Invariants::end_claim(Grant& grant) {
+  std::erase(names_[*grant.name].claims, &grant);
+  std::erase(clients_[grant.client].live, &grant);
+}
+
+void Invariants::released(Instant world, ClientId client, engine::GrantId id) {
+  Grant* grant = find(client, id);
+  if (grant == nullptr) return;
+  grant->state = State::over;
+  grant->over_at = world;
+  end_claim(*grant);
+}
+
+void Invariants::detached(ClientId client, engine::GrantId id) {
+  Grant* grant = find(client, id);
+  if (grant == nullptr) return;
+  grant->state = State::detached;
+  end_claim(*grant);
+}
+
+void Invariants::attempt_over(Instant world, Client& client, engine::RequestId request) {
+  const auto found = client.attempts.find(request);
+  if (found == client.attempts.end()) return;
+  Grant& grant = *found->second;
+  client.attempts.erase(found);
+  if (grant.state != State::attempting) return;
+  grant.state = State::over;
+  grant.over_at = world;
+}
+
+// --- messages
+
+Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send) {
+  Client& client = clients_[id];
+  const bool acquires = send.tag.kind == Kind::acquire;
+  const auto [name, owner] = std::visit(
+      [](const auto& command) { return std::pair(command.name, command.owner); }, send.command);
+  Grant grant{.client = id,
+              .id = send.tag.grant,
+              .name = name,
+              .owner = owner,
+              .lease = send.tag.lease,
+              .started = send.tag.sent,
+              .returned_before = names_[*name].largest_returned,
+              .taken_up = !acquires,
+              .belief = Belief(static_cast<std::uint32_t>(nodes_.size()), drift_ppm_)};
+  Grant& kept = client.grants.emplace(grant.id, std::move(grant)).first->second;
+  if (acquires) {
+    ++counts_.attempts;
+    require(owners_.emplace(owner.bits, &kept).second, "an owner is used for one attempt",
+            [&] { return fmt::format("grant {} of client {}", kept.id, id); });
+  }
+  if (const auto request = client.by_name.find(name.get()); request != client.by_name.end()) {
+    client.attempts[request->second] = &kept;
+  }
+  return kept;
+}
+
+void Invariants::sent(Instant world, ClientId client, const engine::Send& send) {
+  Grant* grant = find(client, send.tag.grant);
+  if (grant == nullptr) {
+    if (send.tag.kind == Kind::release) return;  // of somebody else's grant
+    const auto& name =
+        std::visit([](const auto& c) -> const engine::Name& { return c.name; }, send.command);
+    const auto& by_name = clients_[client].by_name;
+    if (const auto request = by_name.find(name.get()); request != by_name.end()) {
+      attempt_over(world, clients_[client], request->second);
+    }
+    grant = &begin_grant(client, send);
+  }
+  check_send(world, *grant, send);
+  grant->lease = std::max(grant->lease, send.tag.lease);
+  const auto& owner =
+      std::visit([](const auto& c) -> const engine::OwnerId& { return c.owner; }, send.command);
+  if (const auto first = owners_.find(owner.bits); first != owners_.end()) {
+    first->second->lease = std::max(first->second->lease, send.tag.lease);
+  }
+  grant->belief.sent(send.node, send.tag);
+}
+
+void Invariants::check_send(Instant world, Grant& grant, const engine::Send& send) {
+  const auto what = [&] { return fmt::format("client {}: {}", grant.client, in_words(send)); };
+  require(send.tag.sent <= local(world, grant.client), "no message is sent in the future", what);
+  if (send.tag.kind == Kind::acquire) {
+    require(send.tag.sent == grant.started, "time counts from the first send", what);
+  }
+  if (send.tag.kind == Kind::heal) {
+    require(grant.state == State::live, "nothing is healed after loss or release", what);
+    require(grant.belief.quorum_held_in_a_round(), "healing only beside a quorum that held", what);
+    require(!grant.belief.saw_another_owner(send.node), "no healing where another owner was seen",
+            what);
+  }
+  if (send.tag.kind == Kind::release) {
+    const bool failed_attempt = grant.state == State::attempting && !grant.taken_up;
+    require(failed_attempt || grant.state == State::over, "nothing is released that is wanted",
+            what);
+    if (failed_attempt) {
+      grant.state = State::over;
+      grant.over_at = world;
+    }
+  }
+}
+
+void Invariants::executed(Instant world, std::uint32_t node, const engine::Command& command) {
+  const auto check = [&](const engine::Name& name, const engine::OwnerId& owner) {
+    const SimNode& at = nodes_[node];
+    const std::int64_t now_ms = at.now_ms(world);
+    const auto known = owners_.find(owner.bits);
+    if (known == owners_.end() || !at.model.holds(*name, owner, now_ms)) return;
+    const auto ends = at.model.find(*name, now_ms)->ends_ms;
+    if (!judged_.clocks) return;
+    require(ends && *ends <= now_ms + known->second->lease.count() + 1,
+            "a key lasts one lease from the last message at most",
+            [&] { return fmt::format("node {}", node); });
+  };
+  std::visit([&](const auto& what) { check(what.name, what.owner); }, command);
+}
+
+void Invariants::answered(ClientId client, std::uint32_t node, const engine::Tag& tag,
+                          const engine::Reply& reply) {
+  if (Grant* grant = find(client, tag.grant)) grant->belief.answered(node, tag, reply);
+}
+
+// --- outputs
+
+void Invariants::told(Instant world, ClientId client, const engine::Output& output) {
+  if (const auto* finish = std::get_if<engine::Finish>(&output)) {
+    told_finish(world, client, *finish);
+  } else if (const auto* decision = std::get_if<engine::AttemptDecided>(&output)) {
+    told_decision(world, client, *decision);
+  } else if (const auto* changed = std::get_if<engine::ValidityChanged>(&output)) {
+    told_validity(world, client, changed->grant, changed->valid_until);
+  } else if (const auto* lost = std::get_if<engine::LeaseLost>(&output)) {
+    told_lost(world, client, *lost);
+  } else if (const auto* renewal = std::get_if<engine::RenewalDecided>(&output)) {
+    const Grant* grant = find(client, renewal->grant);
+    require(grant != nullptr && grant->state == State::live,
+            "what is lost or released is not renewed",
+            [&] { return fmt::format("grant {} of client {}", renewal->grant, client); });
+  }
+}
+
+void Invariants::told_finish(Instant world, ClientId id, const engine::Finish& finish) {
+  Client& client = clients_[id];
+  const auto found = client.requests.find(finish.request);
+  require(found != client.requests.end(), "every request ends exactly once",
+          [&] { return fmt::format("request {} of client {} ends again", finish.request, id); });
+  const Request request = found->second;
+  client.requests.erase(found);
+  const Instant now = local(world, id);
+  require(now - rounding <= request.due || client.resumed == world,
+          "every request ends by its deadline", [&] {
+            return fmt::format("request {} of client {}, {} us late", request.id, id,
+                               us(now - request.due));
+          });
+  if (const auto* success = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
+    told_success(world, id, request, *success);
+  }
+  attempt_over(world, client, request.id);
+  if (request.name) client.by_name.erase(request.name.get());
+}
+
+void Invariants::told_success(Instant world, ClientId client, const Request& request,
+                              const engine::AcquireSucceeded& success) {
+  Grant* grant = find(client, success.grant);
+  const auto what = [&] {
+    return fmt::format("client {} was given grant {}", client, success.grant);
+  };
+  require(grant != nullptr && grant->state == State::attempting, "a lease follows an attempt",
+          what);
+  const Instant now = local(world, client);
+  require(success.valid_until - now > request.min_validity,
+          "no success with too little validity left", what);
+  require(success.valid_until <= grant->belief.valid_until(), "validity is what a quorum confirmed",
+          what);
+  if (!grant->taken_up) {
+    const Instant bound = grant->belief.trusted_until(grant->started, request.lease);
+    require(success.valid_until <= bound, "validity counts from the first send", what);
+    ++counts_.granted;
+  }
+  grant->token = success.token;
+  grant->valid_until = success.valid_until;
+  grant->state = State::live;
+  clients_[client].live.push_back(grant);
+  check_token(*grant);
+  check_claim(world, *grant);
+  check_possession(world, *grant);
+  names_[*grant->name].claims.push_back(grant);
+}
+
+void Invariants::check_token(const Grant& grant) {
+  if (grant.taken_up || !judged_.tokens) return;
+  NameState& name = names_[*grant.name];
+  const auto what = [&] {
+    return fmt::format("client {}, {}, token {}", grant.client, *grant.name, grant.token);
+  };
+  require(name.tokens.emplace(grant.token, grant.client).second, "tokens of a name are unique",
+          what);
+  require(grant.token > grant.returned_before,
+          "a token is larger than every one returned before its attempt", what);
+  name.largest_returned = std::max(name.largest_returned, grant.token);
+}
+
+/// Called whenever a lease begins or is lengthened: overlaps can begin at no other time.
+void Invariants::check_claim(Instant world, const Grant& grant) {
+  auto& claims = names_[*grant.name].claims;
+  std::erase_if(claims, [&](const Grant* other) {
+    return other->state == State::lost && local(world, other->client) >= other->valid_until;
+  });
+  if (!judged_.exclusion) return;
+  for (const Grant* other : claims) {
+    if (other->owner == grant.owner) continue;
+    require(local(world, other->client) >= other->valid_until,
+            "validity intervals of a name never overlap", [&] {
+              return fmt::format("client {} grant {} is valid beside client {} grant {}",
+                                 grant.client, grant.id, other->client, other->id);
+            });
+  }
+}
+
+void Invariants::check_possession(Instant world, const Grant& grant) const {
+  if (!judged_.possession) return;
+  const auto holding = std::ranges::count_if(nodes_, [&](const SimNode& node) {
+    return node.model.holds(*grant.name, grant.owner, node.now_ms(world));
+  });
+  require(static_cast<std::size_t>(holding) > nodes_.size() / 2,
+          "while a lease is valid a quorum of nodes has it", [&] {
+            return fmt::format("grant {} of client {} is on {} nodes", grant.id, grant.client,
+                               holding);
+          });
+}
+
+void Invariants::told_decision(Instant world, ClientId id, const engine::AttemptDecided& decision) {
+  Client& client = clients_[id];
+  const auto request = client.by_name.find(decision.name.get());
+  if (request == client.by_name.end()) return;
+  const auto attempt = client.attempts.find(request->second);
+  if (attempt == client.attempts.end()) return;
+  const Grant& grant = *attempt->second;
+  const auto count = [&](Vote vote) {
+    return static_cast<std::uint32_t>(
+        std::ranges::count(decision.ballots, vote, &engine::Ballot::vote));
+  };
+  const auto what = [&] {
+    return fmt::format("client {}: {}", id, in_words(engine::Output(decision)));
+  };
+  require(count(Vote::granted) <= grant.belief.granted() &&
+              count(Vote::refused) <= grant.belief.refused(),
+          "votes are what nodes answered", what);
+  const std::size_t voted = count(Vote::granted) + count(Vote::refused);
+  if (decision.failure == Errc::contended) {
+    require(voted > nodes_.size() / 2, "contended means that a quorum voted", what);
+  }
+  if (decision.failure) attempt_over(world, client, request->second);
+}
+
+void Invariants::told_validity(Instant world, ClientId client, engine::GrantId id,
+                               Instant valid_until) {
+  Grant* grant = find(client, id);
+  const auto what = [&] { return fmt::format("grant {} of client {}", id, client); };
+  require(grant != nullptr && grant->state == State::live,
+          "what is lost or released is not confirmed again", what);
+  require(valid_until <= grant->belief.valid_until(), "validity is what a quorum confirmed", what);
+  if (valid_until > grant->valid_until) {
+    require(local(world, client) < grant->valid_until, "an ended validity is never extended", what);
+  } else {
+    grant->shrunk = true;
+  }
+  grant->valid_until = valid_until;
+  if (local(world, client) < valid_until) check_claim(world, *grant);
+}
+
+void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLost& loss) {
+  Grant* grant = find(client, loss.grant);
+  const auto what = [&] { return fmt::format("grant {} of client {}", loss.grant, client); };
+  require(grant != nullptr && grant->state == State::live, "a lease is lost once", what);
+  const bool in_time = local(world, client) < grant->valid_until || grant->shrunk ||
+                       clients_[client].resumed == world;
+  require(in_time, "a loss is reported before the validity ends", what);
+  ++counts_.lost;
+  grant->state = State::lost;
+  std::erase(clients_[client].live, grant);
+  // Who finds the lock gone knows that its validity was an illusion, and is told so.
+  if (loss.reason == LossReason::taken) {
+    grant->valid_until = Instant::min();
+    end_claim(*grant);
+  }
+}
+
+void Invariants::turn_ends(Instant world, ClientId id) {
+  Client& client = clients_[id];
+  for (Grant* grant : client.live) {
+    check_live(world, client, *grant);
+    grant->shrunk = false;
+  }
+  const Instant now = local(world, id);
+  for (const auto& [request, what] : client.requests) {
+    require(now - rounding <= what.due || client.resumed == world,
+            "every request ends by its deadline",
+            [&] { return fmt::format("request {} of client {} has not ended", request, id); });
+  }
+}
+
+void Invariants::check_live(Instant world, const Client& client, const Grant& grant) const {
+  const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
+  require(local(world, grant.client) < grant.valid_until + rounding || client.resumed == world,
+          "a loss is reported before the validity ends", what);
+  require(grant.belief.confirmed() > nodes_.size() / 2,
+          "with fewer than a quorum a lease is lost at once", what);
+}
+
+void Invariants::validity_ends(Instant world, ClientId client, engine::GrantId id,
+                               Instant valid_until) {
+  const Grant* grant = find(client, id);
+  if (grant == nullptr || grant->valid_until != valid_until) return;
+  if (grant->state != State::live && grant->state != State::lost) return;
+  check_possession(world, *grant);
+}
+
+// --- the protected resource
+
+std::optional<std::uint64_t> Invariants::read_register(const std::string& name,
+                                                       engine::Token token) {
+  NameState& state = names_[name];
+  if (token < state.register_token) {
+    ++counts_.stale_writes;
+    return std::nullopt;
+  }
+  state.register_token = token;
+  return state.register_value;
+}
+
+void Invariants::write_register(const std::string& name, engine::Token token, std::uint64_t value) {
+  NameState& state = names_[name];
+  if (token < state.register_token) {
+    ++counts_.stale_writes;
+    return;
+  }
+  state.register_token = token;
+  state.register_value = value;
+  ++state.updates;
+  require(!judged_.tokens || state.register_value == state.updates,
+          "a fenced register loses no update",
+          [&] { return fmt::format("{}: {} updates, value {}", name, state.updates, value); });
+}
+
+void Invariants::must_be_done() const {
+  for (const Client& client : clients_) {
+    require(client.requests.empty(), "every request ends exactly once",
+            [&]() -> std::string { return "a request never ended"; });
+  }
+}
+
+}  // namespace redlock::simulation

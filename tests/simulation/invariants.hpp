@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// Everything that must never happen, checked while it could. The world reports what it does; a
+// broken promise is thrown as a Violation. Nothing here looks into the engine.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "simulation/belief.hpp"
+#include "simulation/sim_node.hpp"
+
+namespace redlock::simulation {
+
+/// One life of one client; a client that comes back after a crash is another one.
+using ClientId = std::uint32_t;
+
+struct Violation {
+  std::string rule;  ///< the promise that was broken, one of a fixed set
+  std::string what;
+};
+
+/// Which promises are judged; the others cannot be kept in this world.
+struct Judged {
+  bool tokens = true;
+  bool exclusion = true;
+  bool possession = true;
+  bool clocks = true;
+};
+
+class Invariants {
+ public:
+  /// The nodes must outlive this object.
+  Invariants(Judged judged, const std::vector<SimNode>& nodes, std::int64_t drift_ppm)
+      : judged_(judged), nodes_(nodes), drift_ppm_(drift_ppm) {}
+
+  /// A client comes to life; the clock must outlive this object.
+  ClientId client_starts(const DriftingClock& clock);
+  void client_crashes(ClientId client);
+  void client_resumes(ClientId client, Instant world);
+
+  // What users do.
+  struct Request {
+    engine::RequestId id = 0;
+    engine::Name name;  ///< an object of its own for each request, by which messages are known
+    Instant due{};      ///< by the client's clock
+    Duration min_validity{};
+    bool acquires = false;
+    std::chrono::milliseconds lease{};
+  };
+  void requested(ClientId client, const Request& request);
+  void must_end_now(ClientId client, engine::RequestId request, Instant due);
+  void released(Instant world, ClientId client, engine::GrantId grant);
+  void detached(ClientId client, engine::GrantId grant);
+
+  // What passes between clients and nodes.
+  void sent(Instant world, ClientId client, const engine::Send& send);
+  void executed(Instant world, std::uint32_t node, const engine::Command& command);
+  void answered(ClientId client, std::uint32_t node, const engine::Tag& tag,
+                const engine::Reply& reply);
+
+  /// Any output but Send.
+  void told(Instant world, ClientId client, const engine::Output& output);
+  /// The client has done what its outputs asked for.
+  void turn_ends(Instant world, ClientId client);
+  /// The last moment before a lease's validity ends: a quorum must still have it.
+  void validity_ends(Instant world, ClientId client, engine::GrantId grant, Instant valid_until);
+
+  /// The resource that the locks of a name protect: reads and writes carry the token, and a smaller
+  /// one than was seen is turned away. Read, then write one more; no update may be lost.
+  [[nodiscard]] std::optional<std::uint64_t> read_register(const std::string& name,
+                                                           engine::Token token);
+  void write_register(const std::string& name, engine::Token token, std::uint64_t value);
+
+  /// A node that has long been well and within reach of a client must have nothing of its attempts
+  /// that are over. `well_since(client)`: none if it is not well.
+  using WellSince = std::optional<Instant>;
+  template <typename F>
+  void must_be_tidy(Instant world, std::uint32_t node, Duration grace, F&& well_since) const;
+  /// Every request has ended.
+  void must_be_done() const;
+
+  struct Counts {
+    std::uint64_t requests = 0;
+    std::uint64_t attempts = 0;
+    std::uint64_t granted = 0;
+    std::uint64_t settled = 0;
+    std::uint64_t lost = 0;
+    std::uint64_t stale_writes = 0;
+  };
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  enum class State : std::uint8_t { attempting, over, live, lost, detached };
+  struct Grant {
+    ClientId client = 0;
+    engine::GrantId id = 0;
+    engine::Name name;
+    engine::OwnerId owner;
+    std::chrono::milliseconds lease{};  // the longest that was asked for
+    Instant started{};                  // by the client's clock
+    engine::Token returned_before = 0;
+    engine::Token token = 0;
+    State state = State::attempting;
+    Instant valid_until = Instant::min();
+    Instant over_at{};
+    bool taken_up = false;  // by attach, not acquired
+    bool shrunk = false;    // in this turn, by a node that took its vote back
+    Belief belief;
+  };
+  struct Client {
+    const DriftingClock* clock = nullptr;
+    bool alive = true;
+    Instant resumed{};
+    std::map<engine::RequestId, Request> requests;
+    std::unordered_map<const std::string*, engine::RequestId> by_name;
+    std::unordered_map<engine::RequestId, Grant*> attempts;
+    std::unordered_map<engine::GrantId, Grant> grants;
+    std::vector<Grant*> live;
+  };
+  struct NameState {
+    engine::Token largest_returned = 0;
+    std::map<engine::Token, ClientId> tokens;
+    std::vector<Grant*> claims;  // live, or lost and not yet at the end of their validity
+    engine::Token register_token = 0;
+    std::uint64_t register_value = 0;
+    std::uint64_t updates = 0;
+  };
+
+  [[nodiscard]] Instant local(Instant world, ClientId client) const;
+  Grant* find(ClientId client, engine::GrantId grant);
+  Grant& begin_grant(ClientId client, const engine::Send& send);
+  void attempt_over(Instant world, Client& client, engine::RequestId request);
+  void end_claim(Grant& grant);
+
+  void told_finish(Instant world, ClientId client, const engine::Finish& finish);
+  void told_success(Instant world, ClientId client, const Request& request,
+                    const engine::AcquireSucceeded& success);
+  void told_decision(Instant world, ClientId client, const engine::AttemptDecided& decision);
+  void told_validity(Instant world, ClientId client, engine::GrantId grant, Instant valid_until);
+  void told_lost(Instant world, ClientId client, const engine::LeaseLost& loss);
+  void check_send(Instant world, Grant& grant, const engine::Send& send);
+  void check_token(const Grant& grant);
+  void check_claim(Instant world, const Grant& grant);
+  void check_live(Instant world, const Client& client, const Grant& grant) const;
+  void check_possession(Instant world, const Grant& grant) const;
+
+  Judged judged_;
+  const std::vector<SimNode>& nodes_;
+  std::int64_t drift_ppm_;
+  std::deque<Client> clients_;
+  std::map<std::string, NameState> names_;
+  std::map<std::array<std::uint64_t, 2>, Grant*> owners_;
+  Counts counts_;
+};
+
+template <typename F>
+void Invariants::must_be_tidy(Instant world, std::uint32_t node, Duration grace,
+                              F&& well_since) const {
+  const SimNode& at = nodes_[node];
+  for (const auto& [name, lock] : at.model.locks()) {
+    if (lock.foreign_type || !at.model.holds(name, lock.owner, at.now_ms(world))) continue;
+    const auto owner = owners_.find(lock.owner.bits);
+    if (owner == owners_.end()) continue;
+    const Grant& grant = *owner->second;
+    if (grant.state != State::over || !clients_[grant.client].alive) continue;
+    const WellSince well = well_since(grant.client);
+    // What is owed to a node is remembered for one lease.
+    if (!well || *well > grant.over_at + grant.lease / 2) continue;
+    if (world - std::max(*well, grant.over_at) < grace) continue;
+    throw Violation{"what is over leaves nothing behind",
+                    "node " + std::to_string(node) + " still has grant " +
+                        std::to_string(grant.id) + " of client " + std::to_string(grant.client)};
+  }
+}
+
+}  // namespace redlock::simulation

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// The order of things follows the scripts line by line: what fails before anything is written, and
+// what is written although something later fails.
+#include "simulation/node_model.hpp"
+
+#include <algorithm>
+
+#include "engine/planted_bug.hpp"
+#include "engine/stripe.hpp"
+
+namespace redlock::simulation {
+
+using engine::Bug;
+using engine::Delivery;
+using engine::planted;
+using engine::Token;
+using engine::Unavailable;
+
+namespace {
+
+Unavailable refused(Cause cause, const char* detail) {
+  return {cause, Delivery::refused, detail};
+}
+
+}  // namespace
+
+void NodeModel::forget_everything() {
+  locks_.clear();
+  fences_.clear();
+}
+
+Token NodeModel::fence(std::uint32_t stripe) const {
+  const auto found = fences_.find(stripe);
+  if (found == fences_.end()) return 0;
+  const Token* token = std::get_if<Token>(&found->second);
+  return token != nullptr ? *token : 0;
+}
+
+const NodeModel::Lock* NodeModel::find(const std::string& name, std::int64_t now_ms) const {
+  const auto found = locks_.find(name);
+  if (found == locks_.end()) return nullptr;
+  // Redis: a key is gone when the clock has passed its time, not when it has reached it.
+  const auto& ends = found->second.ends_ms;
+  return ends && now_ms > *ends ? nullptr : &found->second;
+}
+
+bool NodeModel::holds(const std::string& name, const engine::OwnerId& owner,
+                      std::int64_t now_ms) const {
+  const Lock* lock = find(name, now_ms);
+  return lock != nullptr && !lock->foreign_type && lock->owner == owner;
+}
+
+bool& NodeModel::loaded(const engine::Command& command) {
+  if (std::holds_alternative<engine::AcquireCommand>(command)) return scripts_.acquire;
+  return std::holds_alternative<engine::HoldCommand>(command) ? scripts_.hold : scripts_.release;
+}
+
+/// What the dispatcher says before a script runs. hold and release declare that they write.
+std::optional<Unavailable> NodeModel::refusal(const engine::Command& command) const {
+  const bool declared = !std::holds_alternative<engine::AcquireCommand>(command);
+  switch (ailment_) {
+    case Ailment::loading:
+      return refused(Cause::loading, "LOADING");
+    case Ailment::busy:
+      return refused(Cause::busy, "BUSY");
+    case Ailment::quarantined:
+      return refused(Cause::quarantined, "quarantined");
+    case Ailment::misconf:
+      if (declared) return refused(Cause::write_error, "MISCONF");
+      break;
+    case Ailment::read_only:
+      if (declared) return refused(Cause::read_only, "READONLY");
+      break;
+    case Ailment::none:
+    case Ailment::full:
+      break;
+  }
+  return std::nullopt;
+}
+
+engine::Reply NodeModel::execute(const engine::Command& command, engine::Form form,
+                                 std::int64_t now_ms) {
+  if (ailment_ == Ailment::loading || ailment_ == Ailment::busy) return *refusal(command);
+  bool& known = loaded(command);
+  if (form == engine::Form::digest && !known) return engine::NoScript{};
+  known = true;
+  if (auto why = refusal(command)) return *why;
+  if (const auto* what = std::get_if<engine::AcquireCommand>(&command)) {
+    return acquire(*what, now_ms);
+  }
+  if (const auto* what = std::get_if<engine::HoldCommand>(&command)) return hold(*what, now_ms);
+  return release(std::get<engine::ReleaseCommand>(command), now_ms);
+}
+
+engine::Reply NodeModel::acquire(const engine::AcquireCommand& command, std::int64_t now_ms) {
+  const Lock* lock = find(*command.name, now_ms);
+  if (lock == nullptr) return grant(command, now_ms);
+  if (lock->foreign_type) return engine::Refused{std::nullopt, true};
+  if (lock->owner != command.owner) {
+    if (!lock->ends_ms) return engine::Refused{};
+    return engine::Refused{std::chrono::milliseconds(*lock->ends_ms - now_ms)};
+  }
+  const auto fence = fences_.find(engine::stripe_of(*command.name));
+  const Token* token = fence == fences_.end() ? nullptr : std::get_if<Token>(&fence->second);
+  if (fence != fences_.end() && std::holds_alternative<WrongType>(fence->second)) {
+    return refused(Cause::server_error, "WRONGTYPE");
+  }
+  if (token == nullptr || *token >= engine::token_limit) {
+    return refused(Cause::server_error, "the fence of this lock is missing or damaged");
+  }
+  return engine::Granted{*token};
+}
+
+engine::Reply NodeModel::grant(const engine::AcquireCommand& command, std::int64_t now_ms) {
+  if (command.floor >= engine::token_limit) {
+    return refused(Cause::server_error, "the floor is beyond 2^53");
+  }
+  // INCR is the first command that writes.
+  if (ailment_ == Ailment::misconf) return refused(Cause::write_error, "MISCONF");
+  if (ailment_ == Ailment::read_only) return refused(Cause::read_only, "READONLY");
+  if (ailment_ == Ailment::full) return refused(Cause::out_of_memory, "OOM");
+  Token token = 0;
+  const std::uint32_t stripe = engine::stripe_of(*command.name);
+  if (auto why = raise(stripe, std::max<Token>(command.floor, 1), token)) return *why;
+  locks_[*command.name] = {command.owner, 1, now_ms + command.lease.count(), false};
+  return engine::Granted{token};
+}
+
+std::optional<Unavailable> NodeModel::raise(std::uint32_t stripe, Token floor, Token& token) {
+  Fence& fence = fences_.try_emplace(stripe, Token{0}).first->second;
+  if (std::holds_alternative<WrongType>(fence)) return refused(Cause::server_error, "WRONGTYPE");
+  // The link cannot tell that this error comes before the first write.
+  if (std::holds_alternative<Damaged>(fence)) {
+    return Unavailable{Cause::server_error, Delivery::unknown, "not an integer"};
+  }
+  token = std::get<Token>(fence) + 1;
+  if (token >= engine::token_limit) {
+    return refused(Cause::server_error, "the fence has reached 2^53");
+  }
+  token = std::max(token, floor);
+  fence = token;
+  return std::nullopt;
+}
+
+/// What the fence is after it was raised to the token, if it could be; 0 otherwise.
+Token NodeModel::raised_to(std::uint32_t stripe, Token token) {
+  Fence& fence = fences_.try_emplace(stripe, Token{0}).first->second;
+  Token* reached = std::get_if<Token>(&fence);
+  if (reached == nullptr || *reached >= engine::token_limit) return 0;
+  *reached = std::max(*reached, token);
+  return *reached;
+}
+
+engine::Reply NodeModel::hold(const engine::HoldCommand& command, std::int64_t now_ms) {
+  const std::uint32_t stripe = engine::stripe_of(*command.name);
+  if (planted(Bug::hold_without_owner_check)) {
+    return engine::Held{raised_to(stripe, command.token)};
+  }
+  if (find(*command.name, now_ms) == nullptr) return engine::Free{};
+  Lock& lock = locks_.at(*command.name);
+  if (lock.foreign_type) return engine::Taken{.foreign_type = true};
+  if (lock.owner != command.owner) return engine::Taken{};
+  const std::int64_t ends = now_ms + command.lease.count();
+  if (!lock.ends_ms || *lock.ends_ms < ends || planted(Bug::hold_shortens)) lock.ends_ms = ends;
+  lock.count = command.count;
+  return engine::Held{raised_to(stripe, command.token)};
+}
+
+engine::Reply NodeModel::release(const engine::ReleaseCommand& command, std::int64_t now_ms) {
+  const bool ours = holds(*command.name, command.owner, now_ms);
+  const bool anybodys = find(*command.name, now_ms) != nullptr;
+  if (ours || (anybodys && planted(Bug::release_without_owner_check))) {
+    locks_.erase(*command.name);
+    return engine::ReleasedHere{};
+  }
+  return engine::NotHeld{};
+}
+
+}  // namespace redlock::simulation

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// One Redis node as far as the three scripts can tell: locks with an owner and an expiry by the
+// node's wall clock, fences, and the states in which a node refuses to work. It is compared with a
+// real redis-server in honest_model_test.cpp; what this file says, Redis 7 does.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "engine/messages.hpp"
+
+namespace redlock::simulation {
+
+class NodeModel {
+ public:
+  /// What can be wrong with a node that answers.
+  enum class Ailment : std::uint8_t {
+    none,
+    loading,      ///< refuses everything
+    busy,         ///< refuses everything
+    misconf,      ///< refuses what writes, because it cannot persist
+    read_only,    ///< refuses what writes: a replica
+    full,         ///< at maxmemory: refuses a new lock, not hold and release
+    quarantined,  ///< refuses everything: it forgot, and old leases are not over
+  };
+
+  struct Lock {
+    engine::OwnerId owner;
+    std::uint32_t count = 1;
+    std::optional<std::int64_t> ends_ms;  ///< none: it never expires
+    bool foreign_type = false;            ///< not a lock of ours but a key of another type
+  };
+  /// A counter; or text that is none; or a key of another type.
+  struct Damaged {};
+  struct WrongType {};
+  using Fence = std::variant<engine::Token, Damaged, WrongType>;
+
+  /// Runs one script. Time stands still in it.
+  engine::Reply execute(const engine::Command& command, engine::Form form, std::int64_t now_ms);
+
+  void set_ailment(Ailment ailment) { ailment_ = ailment; }
+  [[nodiscard]] Ailment ailment() const { return ailment_; }
+
+  /// SCRIPT FLUSH, or a restart: calls by digest are answered NOSCRIPT.
+  void forget_scripts() { scripts_ = {}; }
+  /// SCRIPT LOAD of all, as every new connection does.
+  void load_scripts() { scripts_ = {true, true, true}; }
+  /// FLUSHALL, or a restart without the data. There is no way back from it.
+  void forget_everything();
+
+  /// Puts a key of another type where the lock would be.
+  void put_foreign(const std::string& name) { locks_[name] = {{}, 0, std::nullopt, true}; }
+  void set_fence(std::uint32_t stripe, Fence fence) { fences_[stripe] = fence; }
+  [[nodiscard]] engine::Token fence(std::uint32_t stripe) const;
+
+  /// The lock of that name, unless it is free or has expired by then.
+  [[nodiscard]] const Lock* find(const std::string& name, std::int64_t now_ms) const;
+  [[nodiscard]] bool holds(const std::string& name, const engine::OwnerId& owner,
+                           std::int64_t now_ms) const;
+  /// All that are there, some of them perhaps expired.
+  [[nodiscard]] const std::map<std::string, Lock>& locks() const { return locks_; }
+
+ private:
+  struct Scripts {
+    bool acquire = false;
+    bool hold = false;
+    bool release = false;
+  };
+
+  engine::Reply acquire(const engine::AcquireCommand& command, std::int64_t now_ms);
+  engine::Reply hold(const engine::HoldCommand& command, std::int64_t now_ms);
+  engine::Reply release(const engine::ReleaseCommand& command, std::int64_t now_ms);
+  engine::Reply grant(const engine::AcquireCommand& command, std::int64_t now_ms);
+  std::optional<engine::Unavailable> raise(std::uint32_t stripe, engine::Token floor,
+                                           engine::Token& token);
+  engine::Token raised_to(std::uint32_t stripe, engine::Token token);
+  [[nodiscard]] std::optional<engine::Unavailable> refusal(const engine::Command& command) const;
+  [[nodiscard]] bool& loaded(const engine::Command& command);
+
+  std::map<std::string, Lock> locks_;
+  std::map<std::uint32_t, Fence> fences_;
+  Scripts scripts_;
+  Ailment ailment_ = Ailment::none;
+};
+
+}  // namespace redlock::simulation

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/plan.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "engine/stripe.hpp"
+#include "simulation/random.hpp"
+
+namespace redlock::simulation {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// Two names whose tokens come from one counter.
+const std::vector<std::string>& neighbours() {
+  static const std::vector<std::string> names = [] {
+    const std::string first = "seat";
+    for (int i = 0;; ++i) {
+      std::string other = "other-" + std::to_string(i);
+      if (engine::stripe_of(other) == engine::stripe_of(first)) return std::vector{first, other};
+    }
+  }();
+  return names;
+}
+
+void choose_faults(Plan& plan, Random& random) {
+  static constexpr Duration gaps[] = {milliseconds(3),   milliseconds(20),  milliseconds(20),
+                                      milliseconds(100), milliseconds(100), milliseconds(500)};
+  plan.between_faults = random.chance(30) ? Duration::zero() : random.pick(gaps);
+  // Some at a time: a world with everything at once finds less than many with a few each.
+  const std::uint32_t per_mille = random.pick({150U, 300U, 600U, 1000U});
+  for (std::size_t fault = 0; fault < fault_count; ++fault) {
+    plan.faults[fault] = random.chance(per_mille);
+  }
+  const auto only_in = [&](WorldKind kind, std::initializer_list<Fault> faults) {
+    bool any = false;
+    for (const Fault fault : faults) {
+      auto bit = plan.faults[static_cast<std::size_t>(fault)];
+      bit = plan.kind == kind && (bit || !any);
+      any = any || bit;
+    }
+  };
+  only_in(WorldKind::forgetful, {Fault::node_flushed, Fault::node_wiped});
+  only_in(WorldKind::wild_clocks, {Fault::node_clock_wild, Fault::client_clock_wild});
+  only_in(WorldKind::forced, {Fault::released_by_force});
+}
+
+void choose_times(Plan& plan, Random& random) {
+  static constexpr milliseconds timeouts[] = {milliseconds(20), milliseconds(50), milliseconds(100),
+                                              milliseconds(250)};
+  const milliseconds timeout = random.pick(timeouts);
+  plan.engine.node_timeout = timeout;
+  plan.engine.retry_min = timeout / 5;
+  plan.engine.retry_max = timeout * 3 / 5;
+  plan.engine.retry_cap = timeout * 2;
+  const std::uint32_t lease_count = 1 + random.below(3);
+  for (std::uint32_t i = 0; i < lease_count; ++i) {
+    plan.leases.push_back(timeout * random.pick({1, 2, 3, 5, 8, 15, 40, 120}));
+  }
+  plan.delay_min = microseconds(20 + random.below(500));
+  plan.delay_jitter = random.up_to(timeout);
+  plan.slow_per_mille = random.pick({0U, 0U, 5U, 30U, 150U});
+  plan.think = random.pick({Duration(timeout) / 20, Duration(timeout) / 2, Duration(timeout) * 3});
+  plan.length = std::min<Duration>(timeout * (150 + static_cast<int>(random.below(300))),
+                                   std::chrono::seconds(25));
+}
+
+}  // namespace
+
+const char* in_words(WorldKind kind) {
+  static constexpr const char* words[] = {"orderly", "forgetful nodes", "wild clocks",
+                                          "forced releases"};
+  return words[static_cast<std::size_t>(kind)];
+}
+
+milliseconds Plan::max_lease() const {
+  return *std::ranges::max_element(leases);
+}
+
+Plan plan_of(std::uint64_t seed) {
+  Random random(seed);
+  Plan plan;
+  plan.seed = seed;
+  static constexpr WorldKind kinds[] = {
+      WorldKind::orderly, WorldKind::orderly,   WorldKind::orderly,     WorldKind::orderly,
+      WorldKind::orderly, WorldKind::forgetful, WorldKind::wild_clocks, WorldKind::forced};
+  plan.kind = random.pick(kinds);
+  plan.engine.nodes = random.pick({3U, 3U, 3U, 3U, 5U, 5U, 5U, 4U, 2U, 1U, 7U});
+  plan.engine.clock_floor = random.chance(300);
+  plan.clients = 2 + random.below(3);
+  plan.users_per_client = 1 + random.below(2);
+  plan.names = neighbours();
+  if (random.chance(700)) plan.names.resize(1);
+  plan.contention_per_mille = random.pick({100U, 500U, 900U});
+  plan.renew_per_mille = random.pick({0U, 300U, 800U});
+  choose_times(plan, random);
+  choose_faults(plan, random);
+  return plan;
+}
+
+std::string Plan::in_words() const {
+  std::string text = fmt::format(
+      "seed {}: {}; {} nodes, {} clients with {} users, {} names, node timeout {} ms, leases", seed,
+      simulation::in_words(kind), engine.nodes, clients, users_per_client, names.size(),
+      engine.node_timeout.count() / 1'000'000);
+  for (const milliseconds lease : leases) text += fmt::format(" {}", lease.count());
+  text += fmt::format(" ms, floor {}, jitter {} us, slow {} in 1000, a fault every {} ms:",
+                      engine.clock_floor ? "by clocks" : "none", delay_jitter.count() / 1000,
+                      slow_per_mille, between_faults.count() / 1'000'000);
+  for (std::size_t fault = 0; fault < fault_count; ++fault) {
+    if (faults[fault]) text += fmt::format(" {},", simulation::in_words(static_cast<Fault>(fault)));
+  }
+  return text;
+}
+
+}  // namespace redlock::simulation

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// A node with its wall clock, as the judges of a run see it.
+#pragma once
+
+#include "simulation/drifting_clock.hpp"
+#include "simulation/node_model.hpp"
+
+namespace redlock::simulation {
+
+struct SimNode {
+  NodeModel model;
+  DriftingClock wall;  ///< from 1970
+
+  [[nodiscard]] std::int64_t now_us(Instant world) const {
+    return wall.read(world).time_since_epoch().count() / 1'000;
+  }
+  [[nodiscard]] std::int64_t now_ms(Instant world) const { return now_us(world) / 1'000; }
+};
+
+}  // namespace redlock::simulation

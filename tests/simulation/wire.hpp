@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// One TCP connection between a client and a node, with what is on its way in both directions. Order
+// is kept; everything else (delay, silence, a far end that is long gone) can happen.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "engine/engine.hpp"
+
+namespace redlock::simulation {
+
+struct Wire {
+  struct Request {
+    std::vector<std::uint32_t> kill;  ///< handshake: the connections that this one replaces
+    engine::Send send;
+    bool handshake = false;
+  };
+  struct Answer {
+    enum class Kind : std::uint8_t { reply, welcome, turned_away, reset };
+    Kind kind = Kind::reply;
+    engine::Tag tag;
+    engine::Reply reply;
+    std::int64_t clock_us = 0;
+  };
+
+  std::uint32_t client = 0;
+  std::uint32_t node = 0;
+  bool client_open = true;
+  bool node_open = true;
+  bool dead = false;  ///< half open: nothing passes any more
+  bool silence_watched = false;
+  engine::Instant busy_since{};  ///< the last sign of life while something was outstanding
+  std::deque<engine::Tag> outstanding;
+  std::deque<Request> to_node;
+  std::deque<Answer> to_client;
+  engine::Instant last_at_node{};
+  engine::Instant last_at_client{};
+  std::uint32_t waiting_to_node = 0;  ///< packets that arrived at a cut
+  std::uint32_t waiting_to_client = 0;
+};
+
+}  // namespace redlock::simulation

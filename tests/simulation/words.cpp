@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/words.hpp"
+
+#include <fmt/format.h>
+
+namespace redlock::simulation {
+namespace {
+
+std::int64_t ms(engine::Instant instant) {
+  return instant.time_since_epoch().count() / 1'000'000;
+}
+
+std::string ballots_in_words(const std::vector<engine::Ballot>& ballots) {
+  std::string text;
+  for (const engine::Ballot& ballot : ballots) {
+    if (!text.empty()) text += ", ";
+    switch (ballot.vote) {
+      case Vote::pending:
+        text += "pending";
+        break;
+      case Vote::granted:
+        text += "granted";
+        break;
+      case Vote::refused:
+        text += "refused";
+        break;
+      case Vote::unavailable:
+        text += in_words(ballot.cause);
+        break;
+    }
+  }
+  return text;
+}
+
+struct ReplyWords {
+  std::string operator()(const engine::Granted& r) const {
+    return fmt::format("granted {}", r.token);
+  }
+  std::string operator()(const engine::Refused& r) const {
+    if (r.foreign_type) return "refused, a foreign key";
+    return r.free_in ? fmt::format("refused, free in {} ms", r.free_in->count()) : "refused";
+  }
+  std::string operator()(const engine::Held& r) const { return fmt::format("held {}", r.fence); }
+  std::string operator()(const engine::Free&) const { return "free"; }
+  std::string operator()(const engine::Taken& r) const {
+    return r.foreign_type ? "taken, a foreign key" : "taken";
+  }
+  std::string operator()(const engine::ReleasedHere&) const { return "released"; }
+  std::string operator()(const engine::NotHeld&) const { return "not held"; }
+  std::string operator()(const engine::NoScript&) const { return "no script"; }
+  std::string operator()(const engine::Unavailable& r) const {
+    static constexpr const char* deliveries[] = {"not sent", "perhaps executed", "refused"};
+    return fmt::format("unavailable: {} ({})", in_words(r.cause),
+                       deliveries[static_cast<int>(r.delivery)]);
+  }
+};
+
+struct ResultWords {
+  std::string operator()(const engine::AcquireSucceeded& r) const {
+    return fmt::format("acquired, grant {} token {} valid until {} ms of its clock", r.grant,
+                       r.token, ms(r.valid_until));
+  }
+  std::string operator()(const engine::ReleaseDone& r) const { return in_words(r.outcome); }
+  std::string operator()(const engine::ExtendSucceeded& r) const {
+    return fmt::format("extended until {} ms of its clock", ms(r.valid_until));
+  }
+  std::string operator()(const engine::Failed& r) const {
+    return fmt::format("{} [{}] {}", in_words(r.code), ballots_in_words(r.ballots), r.detail);
+  }
+};
+
+struct OutputWords {
+  std::string operator()(const engine::Send& o) const { return in_words(o); }
+  std::string operator()(const engine::Finish& o) const {
+    return fmt::format("request {} ends: {}", o.request, std::visit(ResultWords{}, o.result));
+  }
+  std::string operator()(const engine::ValidityChanged& o) const {
+    return fmt::format("grant {} now valid until {} ms of its clock", o.grant, ms(o.valid_until));
+  }
+  std::string operator()(const engine::LeaseLost& o) const {
+    return fmt::format("grant {} is lost: {}", o.grant, in_words(o.reason));
+  }
+  std::string operator()(const engine::AttemptDecided& o) const {
+    return fmt::format("attempt for {} decided: {} [{}]", *o.name,
+                       o.failure ? in_words(*o.failure) : "won", ballots_in_words(o.ballots));
+  }
+  std::string operator()(const engine::RenewalDecided& o) const {
+    return fmt::format("grant {}: renewal {}", o.grant, o.ok ? "confirmed" : "failed");
+  }
+};
+
+}  // namespace
+
+std::string in_words(const engine::Send& send) {
+  static constexpr const char* kinds[] = {"acquire", "heal", "settle", "hold", "release"};
+  std::string text = fmt::format("{} to node {} for grant {}",
+                                 kinds[static_cast<int>(send.tag.kind)], send.node, send.tag.grant);
+  if (const auto* acquire = std::get_if<engine::AcquireCommand>(&send.command)) {
+    text += fmt::format(" floor {} lease {} ms", acquire->floor, acquire->lease.count());
+  } else if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
+    text += fmt::format(" token {} lease {} ms round {}", hold->token, hold->lease.count(),
+                        send.tag.round);
+  }
+  if (send.form == engine::Form::source) text += " (with its source)";
+  return text;
+}
+
+std::string in_words(const engine::Reply& reply) {
+  return std::visit(ReplyWords{}, reply);
+}
+
+std::string in_words(const engine::Output& output) {
+  return std::visit(OutputWords{}, output);
+}
+
+const char* in_words(Errc code) {
+  static constexpr const char* words[] = {
+      "",     "contended", "no_quorum",        "too_late", "timed_out",
+      "lost", "cancelled", "invalid_argument", "closed",   "would_deadlock"};
+  return words[static_cast<int>(code)];
+}
+
+const char* in_words(Cause cause) {
+  static constexpr const char* words[] = {"none",
+                                          "timed_out",
+                                          "connection_failed",
+                                          "connection_lost",
+                                          "authentication",
+                                          "permission",
+                                          "incompatible",
+                                          "loading",
+                                          "busy",
+                                          "write_error",
+                                          "out_of_memory",
+                                          "read_only",
+                                          "master_down",
+                                          "too_few_replicas",
+                                          "moved",
+                                          "marker_missing",
+                                          "quarantined",
+                                          "protocol_error",
+                                          "server_error"};
+  return words[static_cast<int>(cause)];
+}
+
+const char* in_words(LossReason reason) {
+  static constexpr const char* words[] = {"expired", "taken", "nodes_unavailable"};
+  return words[static_cast<int>(reason)];
+}
+
+const char* in_words(Released released) {
+  static constexpr const char* words[] = {"released", "already_gone", "unknown"};
+  return words[static_cast<int>(released)];
+}
+
+}  // namespace redlock::simulation

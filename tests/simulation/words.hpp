@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// Messages, results and their parts in words, for traces and scenarios.
+#pragma once
+
+#include <string>
+
+#include "engine/engine.hpp"
+
+namespace redlock::simulation {
+
+[[nodiscard]] std::string in_words(const engine::Send& send);
+[[nodiscard]] std::string in_words(const engine::Reply& reply);
+[[nodiscard]] std::string in_words(const engine::Output& output);
+[[nodiscard]] const char* in_words(Errc code);
+[[nodiscard]] const char* in_words(Cause cause);
+[[nodiscard]] const char* in_words(LossReason reason);
+[[nodiscard]] const char* in_words(Released released);
+
+}  // namespace redlock::simulation

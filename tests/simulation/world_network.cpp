@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+// Connections and what passes over them. The client's side behaves as the io layer does: broken
+// connections answer what was outstanding, silent ones are given up, a new one first kills the old.
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "simulation/words.hpp"
+#include "simulation/world.hpp"
+
+namespace redlock::simulation {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr Duration given_up_after = milliseconds(1'000);
+constexpr Duration connect_within = milliseconds(1'000);
+
+}  // namespace
+
+Duration World::delay(std::uint32_t node) {
+  Duration delay = plan_.delay_min + states_[node].slow;
+  // Little jitter is common, much of it rare.
+  delay += plan_.delay_jitter / (1 + random_.below(64)) / (1 + random_.below(8));
+  if (random_.chance(plan_.slow_per_mille)) {
+    delay += random_.between(Duration::zero(), plan_.engine.node_timeout * 3 / 2);
+  }
+  return delay;
+}
+
+void World::push_to_node(std::uint32_t id, Wire::Request request) {
+  Wire& wire = wires_[id];
+  wire.to_node.push_back(std::move(request));
+  wire.last_at_node = std::max(wire.last_at_node, now_ + delay(wire.node));
+  at(wire.last_at_node, Event::What::at_node, id);
+}
+
+void World::push_to_client(std::uint32_t id, Wire::Answer answer) {
+  Wire& wire = wires_[id];
+  wire.to_client.push_back(std::move(answer));
+  wire.last_at_client = std::max(wire.last_at_client, now_ + delay(wire.node));
+  at(wire.last_at_client, Event::What::at_client, id);
+}
+
+void World::packet_at_node(std::uint32_t id) {
+  Wire& wire = wires_[id];
+  if (wire.to_node.empty() || wire.dead) return;
+  if (clients_[wire.client].links[wire.node].cut_to_node > 0) {
+    ++wire.waiting_to_node;
+  } else if (states_[wire.node].hung > 0) {
+    states_[wire.node].waiting.push_back(id);
+  } else {
+    process_at_node(id);
+  }
+}
+
+void World::process_at_node(std::uint32_t id) {
+  Wire& wire = wires_[id];
+  if (wire.to_node.empty()) return;
+  const Wire::Request request = std::move(wire.to_node.front());
+  wire.to_node.pop_front();
+  if (!wire.node_open) {
+    if (!states_[wire.node].unreachable) {
+      push_to_client(id, {.kind = Wire::Answer::Kind::reset, .tag = {}, .reply = {}});
+    }
+    return;
+  }
+  if (request.handshake) return shake_hands(id, request);
+  SimNode& node = nodes_[wire.node];
+  const engine::Reply reply =
+      node.model.execute(request.send.command, request.send.form, node.now_ms(now_));
+  note(1, id, reply.index(), [&] {
+    return fmt::format("node {} runs of client {}: {} -> {}", wire.node, wire.client,
+                       in_words(request.send), in_words(reply));
+  });
+  invariants_.executed(now_, wire.node, request.send.command);
+  push_to_client(id, {.tag = request.send.tag, .reply = reply});
+}
+
+void World::shake_hands(std::uint32_t id, const Wire::Request& request) {
+  Wire& wire = wires_[id];
+  SimNode& node = nodes_[wire.node];
+  const auto ailment = node.model.ailment();
+  if (ailment == NodeModel::Ailment::busy || ailment == NodeModel::Ailment::loading) {
+    return push_to_client(id, {.kind = Wire::Answer::Kind::turned_away, .tag = {}, .reply = {}});
+  }
+  for (const std::uint32_t old : request.kill) close_at_node(old);
+  node.model.load_scripts();
+  push_to_client(
+      id,
+      {.kind = Wire::Answer::Kind::welcome, .tag = {}, .reply = {}, .clock_us = node.now_us(now_)});
+}
+
+void World::close_at_node(std::uint32_t id) {
+  Wire& wire = wires_[id];
+  if (!std::exchange(wire.node_open, false)) return;
+  if (!states_[wire.node].unreachable) {
+    push_to_client(id, {.kind = Wire::Answer::Kind::reset, .tag = {}, .reply = {}});
+  }
+}
+
+/// What is on its way may still arrive, or only the first part of it.
+void World::close_at_client(std::uint32_t id) {
+  Wire& wire = wires_[id];
+  wire.client_open = false;
+  const auto kept = random_.below(static_cast<std::uint32_t>(wire.to_node.size()) + 1);
+  wire.to_node.resize(kept);
+  wire.to_client.clear();
+}
+
+void World::packet_at_client(const Event& event) {
+  Wire& wire = wires_[event.a];
+  if (wire.to_client.empty() || wire.dead || !wire.client_open) return;
+  Link& link = clients_[wire.client].links[wire.node];
+  if (link.cut_from_node > 0) {
+    ++wire.waiting_to_client;
+    return;
+  }
+  if (defer(wire.client, event)) return;
+  const Wire::Answer answer = std::move(wire.to_client.front());
+  wire.to_client.pop_front();
+  wire.busy_since = now_;
+  switch (answer.kind) {
+    case Wire::Answer::Kind::welcome:
+      return link_up(event.a, answer.clock_us);
+    case Wire::Answer::Kind::turned_away:
+    case Wire::Answer::Kind::reset:
+      return link_broken(event.a);
+    case Wire::Answer::Kind::reply:
+      break;
+  }
+  wire.outstanding.pop_front();
+  const std::uint32_t client = wire.client;
+  this->answer(client, wire.node, answer.tag, answer.reply);
+  turn(client);
+}
+
+void World::connect(std::uint32_t client, std::uint32_t node) {
+  if (!clients_[client].alive || clients_[client].links[node].wire != none) return;
+  if (defer(client, {.when = now_, .what = Event::What::connect, .a = client, .b = node})) return;
+  if (states_[node].down && !states_[node].unreachable) return reconnect_later(client, node);
+  const auto id = static_cast<std::uint32_t>(wires_.size());
+  wires_.emplace_back();
+  wires_[id].client = client;
+  wires_[id].node = node;
+  wires_[id].dead = states_[node].unreachable;
+  Link& link = clients_[client].links[node];
+  link.wire = id;
+  push_to_node(id, {.kill = link.to_kill, .send = {}, .handshake = true});
+  at(now_ + connect_within, Event::What::connect_timeout, id);
+}
+
+void World::connect_timeout(std::uint32_t id) {
+  Wire& wire = wires_[id];
+  if (!wire.client_open || clients_[wire.client].links[wire.node].up) return;
+  close_at_client(id);
+  clients_[wire.client].links[wire.node].wire = none;
+  reconnect_later(wire.client, wire.node);
+}
+
+void World::reconnect_later(std::uint32_t client, std::uint32_t node) {
+  const Duration backoff = random_.between(milliseconds(5), milliseconds(250));
+  at(now_ + backoff, Event::What::connect, client, node);
+}
+
+void World::link_up(std::uint32_t id, std::int64_t clock_us) {
+  const Wire& wire = wires_[id];
+  note(2, id, wire.node,
+       [&] { return fmt::format("client {} is connected with node {}", wire.client, wire.node); });
+  Client& client = clients_[wire.client];
+  Link& link = client.links[wire.node];
+  link.up = true;
+  link.to_kill.clear();
+  disturb(wire.client, wire.node);
+  client.engine->on_node_clock(local(wire.client), wire.node, clock_us);
+  client.engine->on_node_up(local(wire.client), wire.node);
+  turn(wire.client);
+}
+
+void World::link_broken(std::uint32_t id) {
+  const std::uint32_t client = wires_[id].client;
+  const std::uint32_t node = wires_[id].node;
+  note(3, id, node,
+       [&] { return fmt::format("client {} has lost its connection with node {}", client, node); });
+  close_at_client(id);
+  Link& link = clients_[client].links[node];
+  // A connection whose handshake did not end has carried nothing else.
+  if (std::exchange(link.up, false)) link.to_kill.push_back(id);
+  link.wire = none;
+  disturb(client, node);
+  reconnect_later(client, node);
+  const std::deque<engine::Tag> outstanding = std::exchange(wires_[id].outstanding, {});
+  for (const engine::Tag& tag : outstanding) {
+    answer(client, node, tag,
+           engine::Unavailable{Cause::connection_lost, engine::Delivery::unknown, ""});
+  }
+  turn(client);
+}
+
+void World::silence(const Event& event) {
+  Wire& wire = wires_[event.a];
+  if (!wire.client_open) return;
+  wire.silence_watched = false;
+  if (wire.outstanding.empty()) return;
+  if (defer(wire.client, event)) return;
+  const Instant given_up = wire.busy_since + given_up_after;
+  if (now_ >= given_up) return link_broken(event.a);
+  wire.silence_watched = true;
+  at(given_up, Event::What::silence, event.a);
+}
+
+/// A cut is over: what waited at it goes on.
+void World::release_waiting(std::uint32_t client, std::uint32_t node) {
+  const Link& link = clients_[client].links[node];
+  for (std::uint32_t id = 0; id < wires_.size(); ++id) {
+    Wire& wire = wires_[id];
+    if (wire.client != client || wire.node != node) continue;
+    if (link.cut_to_node == 0) {
+      for (; wire.waiting_to_node > 0; --wire.waiting_to_node) {
+        wire.last_at_node = std::max(wire.last_at_node, now_ + microseconds(50));
+        at(wire.last_at_node, Event::What::at_node, id);
+      }
+    }
+    if (link.cut_from_node == 0) {
+      for (; wire.waiting_to_client > 0; --wire.waiting_to_client) {
+        wire.last_at_client = std::max(wire.last_at_client, now_ + microseconds(50));
+        at(wire.last_at_client, Event::What::at_client, id);
+      }
+    }
+  }
+}
+
+}  // namespace redlock::simulation
