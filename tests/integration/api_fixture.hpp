@@ -79,4 +79,12 @@ inline bool soon_free_everywhere(const Fleet& fleet, const std::string& name) {
   return eventually([&] { return nodes_with_lock(fleet, name) == 0; });
 }
 
+/// Until the client has taken and left a lock on every node: connections stand, scripts are known.
+inline void warm_up(const Client& client, const Fleet& fleet) {
+  Lease lease = must(client.lock("warm-up").acquire());
+  REQUIRE(eventually([&] { return nodes_with_lock(fleet, "warm-up") == fleet.size(); }));
+  must(lease.release());
+  REQUIRE(soon_free_everywhere(fleet, "warm-up"));
+}
+
 }  // namespace redlock::testing

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+// Nodes that are killed, stopped or reset, before an attempt and in the middle of one: with two of
+// five gone nothing changes for the caller; with three gone it is told so, and nothing stays
+// behind.
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include "integration/api_fixture.hpp"
+#include "support/proxy.hpp"
+#include "support/stub_server.hpp"
+
+namespace redlock::testing {
+namespace {
+
+enum class Fault { killed, stopped, resetting };
+constexpr std::array all_faults = {Fault::killed, Fault::stopped, Fault::resetting};
+
+const char* to_string(Fault fault) {
+  switch (fault) {
+    case Fault::killed:
+      return "killed";
+    case Fault::stopped:
+      return "stopped";
+    case Fault::resetting:
+      return "resetting";
+  }
+  return "";
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Five nodes, each behind a proxy, so that what happens on the way can be arranged exactly.
+struct Arena {
+  Fleet fleet{{.nodes = 5}};
+  std::vector<std::unique_ptr<Proxy>> proxies;
+  std::vector<std::unique_ptr<StubServer>> stubs;
+
+  Arena() {
+    for (std::size_t node = 0; node < 5; ++node) {
+      proxies.push_back(std::make_unique<Proxy>(fleet.port(node)));
+    }
+  }
+
+  [[nodiscard]] ClientOptions options() const {
+    std::vector<std::string> uris;
+    for (const auto& proxy : proxies) uris.push_back(proxy->uri());
+    return options_for(uris);
+  }
+
+  void strike(std::size_t node, Fault fault) {
+    switch (fault) {
+      case Fault::killed:
+        return fleet.kill(node);
+      case Fault::stopped:
+        return fleet.pause(node);
+      case Fault::resetting:
+        return proxies[node]->reset_all();
+    }
+  }
+};
+
+/// Until every connection stands and every script is known, so that "during" means the acquire.
+void warm_up(const Client& client) {
+  must(must(client.lock("warm-up").acquire()).release());
+}
+
+TEST_CASE("two of five nodes gone before an attempt change nothing") {
+  for (const Fault fault : all_faults) {
+    CAPTURE(to_string(fault));
+    Fleet fleet({.nodes = 5});
+    auto uris = fleet.uris();
+    const StubServer first = StubServer::resetting();
+    const StubServer second = StubServer::resetting();
+    if (fault == Fault::resetting) {
+      uris[1] = first.uri();
+      uris[3] = second.uri();
+    } else {
+      fault == Fault::killed ? fleet.kill(1) : fleet.pause(1);
+      fault == Fault::killed ? fleet.kill(3) : fleet.pause(3);
+    }
+    const Client client = start_client(options_for(uris));
+    for (int turn = 0; turn < 3; ++turn) {
+      Lease lease = must(client.lock("seat").acquire());
+      must(lease.extend(40s));
+      CHECK(must(lease.release()) == Released::released);
+    }
+  }
+}
+
+TEST_CASE("two of five nodes that go in the middle of an attempt change nothing") {
+  for (const Fault fault : all_faults) {
+    CAPTURE(to_string(fault));
+    Arena arena;
+    const Client client = start_client(arena.options());
+    warm_up(client);
+
+    std::vector<std::size_t> heard;
+    for (const auto& proxy : arena.proxies) {
+      heard.push_back(proxy->request_bytes());
+      proxy->hold();
+    }
+    auto acquiring = client.lock("seat").acquire_future();
+    for (std::size_t node = 0; node < 5; ++node) {
+      REQUIRE(arena.proxies[node]->await_request_bytes(heard[node] + 1));
+    }
+    arena.strike(1, fault);
+    arena.strike(3, fault);
+    for (const std::size_t node : {0U, 2U, 4U}) arena.proxies[node]->pass();
+
+    Lease lease = must(get_soon(acquiring));
+    must(lease.extend(40s));
+    CHECK(must(lease.release()) == Released::released);
+  }
+}
+
+TEST_CASE("with three of five nodes killed there is no quorum, and nothing stays on the others") {
+  Fleet fleet({.nodes = 5});
+  const Client client = start_client(fleet);
+  warm_up(client);
+  for (const std::size_t node : {0U, 2U, 4U}) fleet.kill(node);
+
+  const auto result = client.lock("seat").acquire();
+  CHECK(code_of(result) == Errc::no_quorum);
+  const Error& error = result.error();
+  CHECK_FALSE(error.is_configuration());
+  REQUIRE(error.votes.size() == 5);
+  for (std::size_t node = 0; node < 5; ++node) {
+    CHECK(error.votes[node].node == fleet.uri(node));
+    if (node % 2 == 0) CHECK(error.votes[node].vote == Vote::unavailable);
+  }
+  CHECK_MESSAGE(has(error.message, "no quorum for 'seat'"), error.message);
+  CHECK_MESSAGE(has(error.message, fleet.uri(0)), error.message);
+  CHECK(soon_free_everywhere(fleet, "seat"));
+}
+
+TEST_CASE("with three of five nodes stopped there is no quorum, nor a lock when they resume") {
+  Fleet fleet({.nodes = 5});
+  ClientOptions options = options_for(fleet.uris());
+  options.node_timeout = 250ms;
+  const Client client = start_client(options);
+  Client patient = start_client(fleet);
+  warm_up(patient);
+  REQUIRE(eventually([&] {
+    auto lease = client.lock("warm-up").acquire();
+    return lease && lease->release() == Released::released;
+  }));
+  for (const std::size_t node : {0U, 2U, 4U}) fleet.pause(node);
+
+  const auto result = client.lock("seat").acquire();
+  CHECK(code_of(result) == Errc::no_quorum);
+  CHECK(result.error().votes[0].cause == Cause::timed_out);
+  CHECK(soon_free_everywhere(fleet, "seat"));  // on those that answer
+
+  for (const std::size_t node : {0U, 2U, 4U}) fleet.resume(node);
+  CHECK(soon_free_everywhere(fleet, "seat"));
+  // The lock is there for somebody else at once; with what was left it would be refused.
+  Lease lease = must(patient.lock("seat").acquire({.wait = 30s}));
+  CHECK(nodes_with_lock(fleet, "seat") >= 3);
+  CHECK(must(lease.release()) == Released::released);
+}
+
+TEST_CASE("three of five nodes that go in the middle of an attempt leave nothing behind") {
+  Arena arena;
+  const Client client = start_client(arena.options());
+  warm_up(client);
+  std::vector<std::size_t> heard;
+  for (const auto& proxy : arena.proxies) {
+    heard.push_back(proxy->request_bytes());
+    proxy->hold_replies();  // the nodes do grant
+  }
+  auto acquiring = client.lock("seat").acquire_future();
+  REQUIRE(eventually([&] { return nodes_with_lock(arena.fleet, "seat") == 5; }));
+  for (const std::size_t node : {0U, 2U, 4U}) arena.proxies[node]->reset_all();
+  for (const auto& proxy : arena.proxies) proxy->pass();
+
+  CHECK(code_of(get_soon(acquiring)) == Errc::no_quorum);
+  CHECK(soon_free_everywhere(arena.fleet, "seat"));
+}
+
+TEST_CASE("who waits through the loss of three nodes is served when they come back") {
+  Fleet fleet({.nodes = 5});
+  ClientOptions options = options_for(fleet.uris());
+  options.node_timeout = 500ms;
+  const Client client = start_client(options);
+  for (const std::size_t node : {0U, 2U, 4U}) fleet.kill(node);
+  auto acquiring = client.lock("seat").acquire_future({.wait = forever});
+  CHECK(code_of(client.lock("other").acquire()) == Errc::no_quorum);
+  for (const std::size_t node : {0U, 2U, 4U}) fleet.restart(node);
+  CHECK(must(get_soon(acquiring)).valid());
+}
+
+TEST_CASE("even sets need more than half: one of two is not enough, three of four are") {
+  for (const std::size_t size : {2U, 4U}) {
+    Fleet fleet({.nodes = size});
+    ClientOptions options = options_for(fleet.uris());
+    options.node_timeout = 500ms;
+    const Client client = start_client(options);
+    fleet.kill(0);
+    if (size == 2) {
+      CHECK(code_of(client.lock("seat").acquire()) == Errc::no_quorum);
+    } else {
+      must(must(client.lock("seat").acquire({.wait = 30s})).release());
+      fleet.kill(1);
+      CHECK(code_of(client.lock("seat").acquire()) == Errc::no_quorum);
+    }
+    CHECK(soon_free_everywhere(fleet, "seat"));
+  }
+}
+
+TEST_CASE("a wrong password is a configuration error that shows no password, even for ever") {
+  const Fleet fleet({.nodes = 3, .password = "open-sesame"});
+  ClientOptions options = options_for({});
+  for (std::size_t node = 0; node < 3; ++node) {
+    options.nodes.push_back("redis://:swordfish@127.0.0.1:" + std::to_string(fleet.port(node)));
+  }
+  const Client client = start_client(options);
+  const auto result = client.lock("seat").acquire({.wait = forever});
+  CHECK(code_of(result) == Errc::no_quorum);
+  const Error& error = result.error();
+  CHECK(error.is_configuration());
+  CHECK_MESSAGE(!has(error.message, "swordfish"), error.message);
+  for (const NodeVote& vote : error.votes) {
+    // The third one may not have been heard any more.
+    CHECK((vote.cause == Cause::authentication || vote.vote == Vote::pending));
+    CHECK_MESSAGE(!has(vote.node + vote.detail, "swordfish"), vote.node, vote.detail);
+  }
+}
+
+TEST_CASE("a server that repeats the password in its answer does not get it into a message") {
+  std::vector<std::unique_ptr<StubServer>> servers;
+  ClientOptions options = options_for({});
+  for (int node = 0; node < 3; ++node) {
+    servers.push_back(std::make_unique<StubServer>([](const Command& command) -> StubReply {
+      std::string text = "ERR unknown command, with args:";
+      for (const auto& argument : command) text += " '" + argument + "'";
+      return error(text);
+    }));
+    options.nodes.push_back("redis://:swordfish@127.0.0.1:" +
+                            std::to_string(servers.back()->port()));
+  }
+  const Client client = start_client(options);
+  const auto result = client.lock("seat").acquire();
+  CHECK(code_of(result) == Errc::no_quorum);
+  CHECK_MESSAGE(!has(result.error().message, "swordfish"), result.error().message);
+  for (const NodeVote& vote : result.error().votes) CHECK(!has(vote.detail, "swordfish"));
+}
+
+}  // namespace
+}  // namespace redlock::testing

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+// The life of a lease: renewed until released, ending by itself, bounded, lost; and what an
+// observer hears of it.
+#include <mutex>
+
+#include "integration/api_fixture.hpp"
+
+namespace redlock::testing {
+namespace {
+
+/// What was heard, as words.
+class Journal : public Observer {
+ public:
+  void on_node_up(std::string_view node, std::string_view) override {
+    note("up " + std::string(node));
+  }
+  void on_node_down(std::string_view node, Cause cause, std::string_view) override {
+    note("down " + std::string(node) + ' ' + to_string(cause));
+  }
+  void on_renewal(std::string_view name, bool ok, std::chrono::nanoseconds) override {
+    note((ok ? "renewed " : "not renewed ") + std::string(name));
+  }
+  void on_lost(std::string_view name, std::uint64_t token, LossReason reason) override {
+    note("lost " + std::string(name) + ' ' + std::to_string(token) + ' ' + to_string(reason));
+  }
+
+  [[nodiscard]] std::size_t count(const std::string& what) const {
+    const std::scoped_lock lock(mutex_);
+    return static_cast<std::size_t>(std::count(notes_.begin(), notes_.end(), what));
+  }
+  [[nodiscard]] bool hears(const std::string& what, std::size_t times = 1) const {
+    return eventually([&] { return count(what) >= times; });
+  }
+
+ private:
+  void note(std::string what) {
+    const std::scoped_lock lock(mutex_);
+    notes_.push_back(std::move(what));
+  }
+  mutable std::mutex mutex_;
+  std::vector<std::string> notes_;
+};
+
+struct Listening {
+  std::shared_ptr<Journal> journal = std::make_shared<Journal>();
+  Client client;
+
+  explicit Listening(const Fleet& fleet, ClientOptions options = {})
+      : client(start_client([&] {
+          options.nodes = fleet.uris();
+          options.observer = journal;
+          return options;
+        }())) {}
+};
+
+/// Becomes ready when the lease is lost.
+class Loss {
+ public:
+  explicit Loss(const Lease& lease) : callback_(lease.lost(), [this] { lost_.set_value(); }) {}
+  void await() {
+    auto future = lost_.get_future();
+    get_soon(future);
+  }
+
+ private:
+  std::promise<void> lost_;
+  std::stop_callback<std::function<void()>> callback_;
+};
+
+ClientOptions short_lease() {
+  ClientOptions options;
+  options.lease = 1500ms;
+  return options;
+}
+
+TEST_CASE("a lease of default length is renewed again and again until it is released") {
+  const Fleet fleet({.nodes = 3});
+  const Listening listening(fleet, short_lease());
+  Lease lease = must(listening.client.lock("renewed").acquire());
+  const auto first = lease.valid_until();
+  REQUIRE(listening.journal->hears("renewed renewed", 4));  // longer than the lease
+  CHECK(lease.valid());
+  CHECK(lease.valid_until() > first);
+  CHECK_FALSE(lease.lost().stop_requested());
+  CHECK(must(lease.release()) == Released::released);
+}
+
+TEST_CASE("a lease of explicit length ends by itself, and says why") {
+  const Fleet fleet({.nodes = 3});
+  const Listening listening(fleet);
+  const Lease lease = must(listening.client.lock("short").acquire({.lease = 500ms}));
+  CHECK_FALSE(lease.loss_reason().has_value());
+  Loss(lease).await();
+  CHECK(lease.loss_reason() == LossReason::expired);
+  CHECK(listening.journal->hears("lost short " + std::to_string(lease.token()) + " expired"));
+  CHECK(listening.journal->count("renewed short") == 0);
+  CHECK(soon_free_everywhere(fleet, "short"));
+}
+
+TEST_CASE("renewal can be asked for and forbidden") {
+  const Fleet fleet({.nodes = 3});
+  const Listening listening(fleet, short_lease());
+  const Lease always =
+      must(listening.client.lock("always").acquire({.lease = 1s, .renewal = Renewal::always}));
+  const Lease never = must(listening.client.lock("never").acquire({.renewal = Renewal::never}));
+  Loss(never).await();
+  CHECK(listening.journal->hears("renewed always", 4));
+  CHECK(listening.journal->count("renewed never") == 0);
+  CHECK(always.valid());
+}
+
+TEST_CASE("max_hold bounds a holder that never lets go") {
+  const Fleet fleet({.nodes = 3});
+  const Listening listening(fleet, short_lease());
+  const Lease lease = must(listening.client.lock("bounded").acquire({.max_hold = 1s}));
+  Loss(lease).await();
+  CHECK(lease.loss_reason() == LossReason::expired);
+  CHECK(listening.journal->count("renewed bounded") > 0);
+}
+
+TEST_CASE("a holder learns from its own clock that three of five nodes hang") {
+  Fleet fleet({.nodes = 5});
+  const Listening listening(fleet, short_lease());
+  Lease lease = must(listening.client.lock("seat").acquire());
+  Loss loss(lease);
+  for (const std::size_t node : {0U, 1U, 2U}) fleet.pause(node);
+  loss.await();
+  CHECK(lease.loss_reason() == LossReason::nodes_unavailable);
+  CHECK(listening.journal->count("not renewed seat") > 0);
+  CHECK(code_of(lease.extend(5s)) == Errc::lost);
+  for (const std::size_t node : {0U, 1U, 2U}) fleet.resume(node);
+  CHECK(code_of(lease.extend(5s)) == Errc::lost);  // once lost it is not revived
+  static_cast<void>(lease.release());
+  CHECK(soon_free_everywhere(fleet, "seat"));
+}
+
+TEST_CASE("a holder learns that others took the lock away from it on a quorum of nodes") {
+  const Fleet fleet({.nodes = 3});
+  const Listening listening(fleet, short_lease());
+  const Lease lease = must(listening.client.lock("robbed").acquire());
+  Loss loss(lease);
+  for (const std::size_t node : {0U, 1U}) {
+    fleet.run(node, {"DEL", "redlock:lock:{robbed}"});
+    fleet.run(node, {"HSET", "redlock:lock:{robbed}", "somebody", "1"});
+  }
+  loss.await();
+  CHECK(lease.loss_reason() == LossReason::taken);
+  CHECK_FALSE(lease.valid());
+  CHECK(lease.remaining() == 0s);
+}
+
+TEST_CASE("a node that lost a lock in the hands of a quorum is healed by a renewal") {
+  const Fleet fleet({.nodes = 3});
+  const Listening listening(fleet, short_lease());
+  const Lease lease = must(listening.client.lock("healed").acquire());
+  REQUIRE(eventually([&] { return nodes_with_lock(fleet, "healed") == 3; }));
+  fleet.run(1, {"DEL", "redlock:lock:{healed}"});
+  CHECK(eventually([&] { return is_locked_on(fleet, 1, "healed"); }));
+  CHECK(lease.valid());
+}
+
+TEST_CASE("an observer hears of nodes that come and go, without their passwords") {
+  Fleet fleet({.nodes = 3, .password = "open-sesame"});
+  const Listening listening(fleet);
+  const std::string node = "redis://127.0.0.1:" + std::to_string(fleet.port(1));
+  CHECK(listening.journal->hears("up " + node));
+  fleet.kill(1);
+  CHECK(eventually([&] {
+    return listening.journal->count("down " + node + " connection_lost") > 0 ||
+           listening.journal->count("down " + node + " connection_failed") > 0;
+  }));
+  fleet.restart(1);
+  CHECK(listening.journal->hears("up " + node, 2));
+}
+
+TEST_CASE("a lease over nodes that restart empty one at a time is held through") {
+  Fleet fleet({.nodes = 3});
+  const Listening listening(fleet, short_lease());
+  const Lease lease = must(listening.client.lock("held through").acquire());
+  for (std::size_t node = 0; node < 3; ++node) {
+    fleet.restart(node, cluster::Data::empty);
+    REQUIRE(eventually([&] { return is_locked_on(fleet, node, "held through"); }));
+    // It counts once a later round has found it held.
+    const std::size_t renewals = listening.journal->count("renewed held through");
+    REQUIRE(listening.journal->hears("renewed held through", renewals + 2));
+  }
+  CHECK(lease.valid());
+}
+
+}  // namespace
+}  // namespace redlock::testing

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// Ends: clients, leases and locks that go in any order, with work under way, in callbacks and in
+// the children of a fork. Nothing hangs, every callback is called once.
+#include <atomic>
+#include <mutex>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "integration/api_fixture.hpp"
+#include "support/stub_server.hpp"
+
+namespace redlock::testing {
+namespace {
+
+const Fleet& three_nodes() {
+  static const Fleet fleet({.nodes = 3});
+  return fleet;
+}
+
+/// How often each code was the answer.
+struct Answers {
+  std::atomic<int> all{0};
+  std::atomic<int> closed{0};
+  std::atomic<int> good{0};
+
+  template <typename T>
+  Callback<T> count() {
+    return [this](const Result<T>& result) {
+      ++all;
+      if (result) ++good;
+      if (!result && result.error().code == Errc::closed) ++closed;
+    };
+  }
+};
+
+std::optional<Client> optional_client(const ClientOptions& options) {
+  return start_client(options);
+}
+
+TEST_CASE("destroying a client ends those who wait with closed, each once") {
+  std::optional<Client> client = optional_client(options_for(three_nodes().uris()));
+  const Client holder = start_client(three_nodes());
+  const Lease held = must(holder.lock("seat").acquire());
+  Answers answers;
+  for (int i = 0; i < 50; ++i) {
+    client->submit(AcquireRequest{"seat", {.wait = forever}}, answers.count<Lease>());
+  }
+  std::promise<Errc> blocked;
+  std::jthread thread([&, lock = client->lock("seat")]() mutable {
+    blocked.set_value(lock.acquire({.wait = forever}).error().code);
+  });
+  // The blocked thread is in once its request was refused at least once; either way it must end.
+  client.reset();
+  auto end = blocked.get_future();
+  CHECK(get_soon(end) == Errc::closed);
+  CHECK(answers.all == 50);
+  CHECK(answers.closed == 50);
+}
+
+TEST_CASE("destroying a client right after many submissions loses no callback and no lock") {
+  for (int turn = 0; turn < 10; ++turn) {
+    std::optional<Client> client = optional_client(options_for(three_nodes().uris()));
+    Answers answers;
+    for (int i = 0; i < 100; ++i) {
+      client->submit(AcquireRequest{.name = "many " + std::to_string(i)}, answers.count<Lease>());
+    }
+    client.reset();
+    CHECK(answers.all == 100);
+    CHECK(answers.good + answers.closed == 100);
+  }
+  CHECK(eventually([] {
+    return three_nodes().run(0, {"KEYS", "redlock:lock:{many *"}) == "(empty array)";
+  }));
+}
+
+TEST_CASE("what a client's leases hold is released when it goes, and they answer closed") {
+  std::optional<Client> client = optional_client(options_for(three_nodes().uris()));
+  RedLock lock = client->lock("outlived");
+  Lease lease = must(lock.acquire());
+  REQUIRE(eventually([] { return nodes_with_lock(three_nodes(), "outlived") == 3; }));
+  client.reset();
+  CHECK(nodes_with_lock(three_nodes(), "outlived") == 0);  // confirmed before the client was gone
+
+  CHECK(code_of(lease.extend(5s)) == Errc::closed);
+  CHECK(code_of(lease.release()) == Errc::closed);
+  CHECK_FALSE(lease);
+  CHECK(code_of(lock.acquire()) == Errc::closed);
+  auto future = lock.acquire_future();
+  CHECK(code_of(get_soon(future)) == Errc::closed);
+  Answers answers;
+  lock.acquire({}, answers.count<Lease>());
+  CHECK(answers.closed == 1);
+}
+
+TEST_CASE("a client whose nodes hang is gone after one node timeout, with every callback called") {
+  Fleet fleet({.nodes = 3});
+  ClientOptions options = options_for(fleet.uris());
+  std::optional<Client> client = optional_client(options);
+  Lease held = must(client->lock("held").acquire());
+  Lease to_release = must(client->lock("to release").acquire());
+  Lease to_extend = must(client->lock("to extend").acquire());
+  for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
+  Answers answers;
+  client->submit(AcquireRequest{.name = "x"}, answers.count<Lease>());
+  to_release.release(answers.count<Released>());
+  to_extend.extend(20s, answers.count<BootClock::time_point>());
+  client.reset();
+  CHECK(answers.all == 3);
+}
+
+TEST_CASE("a client may be destroyed by one of its own callbacks") {
+  const auto still_there = std::make_shared<Observer>();
+  ClientOptions options = options_for(three_nodes().uris());
+  options.observer = still_there;
+  auto client = std::make_shared<std::optional<Client>>(optional_client(options));
+  options.observer.reset();
+  RedLock lock = (*client)->lock("last");
+  std::promise<void> done;
+  Answers others;
+  lock.acquire({}, [&, client](Result<Lease> lease) {
+    CHECK(lease.has_value());
+    lock.acquire({.wait = forever}, others.count<Lease>());
+    client->reset();
+    lock.acquire({}, others.count<Lease>());
+    done.set_value();
+  });
+  auto end = done.get_future();
+  get_soon(end);
+  CHECK(eventually([&] { return others.all == 2; }));
+  CHECK(others.good == 0);
+  CHECK(soon_free_everywhere(three_nodes(), "last"));
+  // The loop has ended when nobody but us knows the observer any more.
+  client.reset();
+  lock = start_client(three_nodes()).lock("another");
+  CHECK(eventually([&] { return still_there.use_count() == 1; }));
+}
+
+TEST_CASE("a client may be destroyed by a coroutine or callback of another client") {
+  std::optional<Client> first = optional_client(options_for(three_nodes().uris()));
+  const Client second = start_client(three_nodes());
+  std::promise<void> done;
+  second.submit(AcquireRequest{.name = "cross"}, [&](const auto&) {
+    first.reset();
+    done.set_value();
+  });
+  auto end = done.get_future();
+  get_soon(end);
+}
+
+TEST_CASE("leases dropped by other threads while their client goes are no problem") {
+  for (int turn = 0; turn < 20; ++turn) {
+    std::optional<Client> client = optional_client(options_for(three_nodes().uris()));
+    std::vector<Lease> leases;
+    for (int i = 0; i < 8; ++i) {
+      leases.push_back(must(client->lock("dropped " + std::to_string(i)).acquire()));
+    }
+    std::jthread dropping([mine = std::move(leases)]() mutable {
+      for (Lease& lease : mine) {
+        static_cast<void>(lease.extend(5s));
+        lease = Lease();
+      }
+    });
+    client.reset();
+  }
+}
+
+TEST_CASE("assigning a client ends the one that was there") {
+  Client client = start_client(three_nodes());
+  RedLock old = client.lock("old");
+  client = start_client(three_nodes());
+  CHECK(code_of(old.acquire()) == Errc::closed);
+  CHECK(must(client.lock("new").acquire()).valid());
+}
+
+TEST_CASE("a client that never reached a node goes as well") {
+  const StubServer silent = StubServer::silent();
+  const Client client =
+      start_client(options_for({silent.uri(), "redis://127.0.0.1:1", "redis://127.0.0.1:2"}));
+}
+
+/// What a child of fork, made in the middle of everything, finds; the exit code says how far.
+int in_the_child(Client& client, RedLock& lock, Lease& lease, RedLock& held) {
+  if (lease.valid() || lease.remaining() > 0s) return 1;
+  const auto acquired = lock.acquire();
+  if (acquired || acquired.error().code != Errc::closed) return 2;
+  if (acquired.error().message.find("fork") == std::string::npos) return 3;
+  if (lock.acquire_future().get().error().code != Errc::closed) return 4;
+  if (lease.extend(5s).error().code != Errc::closed) return 5;
+  held.unlock();
+  if (held.token() != 0) return 6;
+  try {
+    held.lock();
+    return 7;
+  } catch (const std::system_error& error) {
+    if (error.code() != Errc::closed) return 8;
+  }
+  { const Lease dropped = std::move(lease); }
+  { const RedLock dropped = std::move(held); }
+  { const Client dropped = std::move(client); }
+  return 0;
+}
+
+TEST_CASE("the child of a fork holds nothing, is told so, and harms nothing") {
+  Client client = start_client(three_nodes());
+  RedLock lock = client.lock("forked");
+  RedLock held = client.lock("held by lock()");
+  Lease lease = must(lock.acquire());
+  held.lock();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::alarm(20);
+    ::_exit(in_the_child(client, lock, lease, held));
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+
+  CHECK(lease.valid());
+  must(lease.extend(40s));
+  held.unlock();
+  CHECK(must(lease.release()) == Released::released);
+}
+
+}  // namespace
+}  // namespace redlock::testing

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+// RedLock as the standard's Lockable and TimedLockable: with std::unique_lock, std::scoped_lock,
+// by two threads, and used wrongly.
+#include <atomic>
+#include <concepts>
+#include <latch>
+#include <mutex>
+#include <thread>
+
+#include "integration/api_fixture.hpp"
+
+namespace redlock::testing {
+namespace {
+
+template <typename T>
+concept BasicLockable = requires(T lock) {
+  lock.lock();
+  { lock.unlock() }
+  noexcept;
+};
+template <typename T>
+concept Lockable = BasicLockable<T> && requires(T lock) {
+  { lock.try_lock() } -> std::same_as<bool>;
+};
+template <typename T>
+concept TimedLockable = Lockable<T> && requires(T lock) {
+  { lock.try_lock_for(1s) } -> std::same_as<bool>;
+  { lock.try_lock_until(std::chrono::steady_clock::now()) } -> std::same_as<bool>;
+};
+static_assert(TimedLockable<RedLock>);
+static_assert(std::movable<RedLock> && std::movable<Lease> && std::movable<Client>);
+static_assert(!std::copyable<RedLock> && !std::copyable<Lease> && !std::copyable<Client>);
+static_assert(std::is_nothrow_move_constructible_v<Lease>);
+
+const Fleet& three_nodes() {
+  static const Fleet fleet({.nodes = 3});
+  return fleet;
+}
+
+/// Keeps what unlock() has to say.
+class Ears : public Observer {
+ public:
+  void on_release_failed(std::string_view name, const Error& error) override {
+    const std::scoped_lock lock(mutex_);
+    heard_.push_back(std::string(name) + ' ' + to_string(error.code));
+  }
+  [[nodiscard]] std::vector<std::string> heard() const {
+    const std::scoped_lock lock(mutex_);
+    return heard_;
+  }
+  bool hears(const std::string& what) const {
+    return eventually([&] {
+      const auto all = heard();
+      return std::find(all.begin(), all.end(), what) != all.end();
+    });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> heard_;
+};
+
+TEST_CASE("std::unique_lock locks, tries, times out and unlocks") {
+  const Client client = start_client(three_nodes());
+  RedLock mine = client.lock("unique");
+  RedLock other = client.lock("unique");
+  {
+    const std::unique_lock guard(mine);
+    CHECK(mine.token() > 0);
+    CHECK_FALSE(mine.lost().stop_requested());
+    const std::unique_lock rival(other, std::try_to_lock);
+    CHECK_FALSE(rival.owns_lock());
+    CHECK_FALSE(std::unique_lock(other, 20ms).owns_lock());
+    CHECK_FALSE(std::unique_lock(other, std::chrono::steady_clock::now() - 1h).owns_lock());
+    CHECK(other.token() == 0);
+  }
+  CHECK(mine.token() == 0);
+  CHECK(std::unique_lock(other, std::chrono::hours::max()).owns_lock());
+  CHECK(std::unique_lock(mine, std::chrono::steady_clock::time_point::max()).owns_lock());
+  CHECK(std::unique_lock(other, std::chrono::system_clock::now() + 1h).owns_lock());
+}
+
+TEST_CASE("std::scoped_lock takes several names in any order") {
+  const Client client = start_client(three_nodes());
+  const auto take_both = [&client](const char* first, const char* second) {
+    RedLock a = client.lock(first);
+    RedLock b = client.lock(second);
+    for (int turn = 0; turn < 10; ++turn) {
+      const std::scoped_lock both(a, b);
+      CHECK(a.token() > 0);
+      CHECK(b.token() > 0);
+    }
+  };
+  std::jthread forwards(take_both, "fork", "spoon");
+  std::jthread backwards(take_both, "spoon", "fork");
+}
+
+TEST_CASE("two threads that share one RedLock exclude each other") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("shared by threads");
+  int unprotected = 0;
+  std::atomic<int> inside{0};
+  std::atomic<bool> collision{false};
+  const auto work = [&] {
+    for (int turn = 0; turn < 15; ++turn) {
+      const std::scoped_lock guard(lock);
+      if (inside.fetch_add(1) != 0) collision = true;
+      ++unprotected;
+      inside.fetch_sub(1);
+    }
+  };
+  {
+    std::jthread first(work);
+    std::jthread second(work);
+  }
+  CHECK_FALSE(collision);
+  CHECK(unprotected == 30);
+}
+
+TEST_CASE("a second lock() by the same thread says that it would deadlock") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("again");
+  const std::scoped_lock guard(lock);
+  const std::uint64_t token = lock.token();
+  const auto would_deadlock = [](const std::system_error& error) {
+    return error.code() == Errc::would_deadlock &&
+           error.code() == std::errc::resource_deadlock_would_occur;
+  };
+  for (const auto& attempt : std::vector<std::function<void()>>{
+           [&] { lock.lock(); },
+           [&] { lock.lock(5s); },
+           [&] { static_cast<void>(lock.try_lock()); },
+           [&] { static_cast<void>(lock.try_lock_for(1s)); },
+       }) {
+    try {
+      attempt();
+      FAIL("it came back");
+    } catch (const std::system_error& error) {
+      CHECK(would_deadlock(error));
+    }
+  }
+  CHECK(lock.token() == token);
+}
+
+TEST_CASE("unlock() never throws, and tells the observer what it could not do") {
+  const auto ears = std::make_shared<Ears>();
+  ClientOptions options = options_for(three_nodes().uris());
+  options.observer = ears;
+  const Client client = start_client(options);
+  RedLock lock = client.lock("unlocked");
+
+  lock.unlock();
+  CHECK(ears->hears("unlocked invalid_argument"));
+
+  lock.lock();
+  std::jthread([&] { lock.unlock(); }).join();  // not its own
+  CHECK(lock.token() > 0);
+  for (std::size_t node = 0; node < 3; ++node) {
+    three_nodes().run(node, {"DEL", "redlock:lock:{unlocked}"});
+  }
+  lock.unlock();
+  CHECK(ears->hears("unlocked lost"));
+  CHECK(lock.token() == 0);
+
+  lock.lock();
+  lock.unlock();
+  CHECK(ears->heard().size() == 3);
+}
+
+TEST_CASE("unlock() after the client is gone still does not throw") {
+  const auto ears = std::make_shared<Ears>();
+  ClientOptions options = options_for(three_nodes().uris());
+  options.observer = ears;
+  std::optional<Client> client = start_client(options);
+  RedLock lock = client->lock("orphan");
+  lock.lock();
+  client.reset();
+  CHECK(soon_free_everywhere(three_nodes(), "orphan"));
+  lock.unlock();
+  CHECK(ears->heard() == std::vector<std::string>{"orphan closed"});
+  CHECK_THROWS_AS(lock.lock(), std::system_error);
+  CHECK_THROWS_AS(static_cast<void>(lock.try_lock()), std::system_error);
+}
+
+TEST_CASE("a RedLock gives back what it still holds when it goes") {
+  const Client client = start_client(three_nodes());
+  {
+    RedLock lock = client.lock("dropped");
+    lock.lock();
+    RedLock moved = std::move(lock);
+    CHECK(moved.token() > 0);
+  }
+  CHECK(soon_free_everywhere(three_nodes(), "dropped"));
+}
+
+TEST_CASE("lock(lease) ends by itself, lock() is renewed") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("bounded");
+  std::promise<void> ended;
+  auto end = ended.get_future();
+  lock.lock(500ms);
+  const std::stop_callback on_lost(lock.lost(), [&] { ended.set_value(); });
+  get_soon(end);
+  CHECK(must(client.lock("bounded").acquire({.wait = 30s})).token() > lock.token());
+  lock.unlock();
+}
+
+}  // namespace
+}  // namespace redlock::testing

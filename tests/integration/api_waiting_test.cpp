@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// Waiting for a lock that somebody else holds: until it is given, until the time is over, until the
+// caller changes its mind.
+#include <thread>
+
+#include "integration/api_fixture.hpp"
+#include "support/proxy.hpp"
+
+namespace redlock::testing {
+namespace {
+
+const Fleet& three_nodes() {
+  static const Fleet fleet({.nodes = 3});
+  return fleet;
+}
+
+/// Counts the attempts that were decided, so that a test knows when somebody is waiting.
+class Attempts : public Observer {
+ public:
+  void on_attempt(std::string_view name, const Errc* code, const std::vector<NodeVote>& votes,
+                  std::chrono::nanoseconds elapsed) override {
+    CHECK(name == "seat");
+    CHECK(votes.size() == 3);
+    CHECK(elapsed >= 0ns);
+    (code == nullptr ? granted : failed).fetch_add(1);
+  }
+  std::atomic<int> granted{0};
+  std::atomic<int> failed{0};
+};
+
+struct Pair {
+  Client holder = start_client(three_nodes());
+  std::shared_ptr<Attempts> attempts = std::make_shared<Attempts>();
+  Client waiter = start_client([this] {
+    ClientOptions options = options_for(three_nodes().uris());
+    options.observer = attempts;
+    return options;
+  }());
+  RedLock lock = waiter.lock("seat");
+
+  [[nodiscard]] bool somebody_waits() const {
+    return eventually([&] { return attempts->failed > 0; });
+  }
+};
+
+TEST_CASE("who waits gets the lock when it is released") {
+  Pair pair;
+  Lease held = must(pair.holder.lock("seat").acquire());
+  auto waiting = pair.lock.acquire_future({.wait = forever});
+  REQUIRE(pair.somebody_waits());
+  const std::uint64_t token = held.token();
+  must(held.release());
+  CHECK(must(get_soon(waiting)).token() > token);
+  CHECK(pair.attempts->granted == 1);
+}
+
+TEST_CASE("who waits gets the lock when its holder's lease ends without release") {
+  Pair pair;
+  Lease held = must(pair.holder.lock("seat").acquire({.lease = 1s}));
+  const Grant grant = held.detach();
+  CHECK(must(pair.lock.acquire({.wait = 30s})).token() > grant.token);
+}
+
+TEST_CASE("a waiting time that ends is timed_out, with the votes of the last attempt") {
+  Pair pair;
+  const Lease held = must(pair.holder.lock("seat").acquire());
+  const auto result = pair.lock.acquire({.wait = 100ms});
+  CHECK(code_of(result) == Errc::timed_out);
+  CHECK(result.error().votes.size() == 3);
+  CHECK_MESSAGE(result.error().message.find("refused") != std::string::npos,
+                result.error().message);
+  CHECK(held.valid());
+}
+
+TEST_CASE("a deadline ends the call whatever the waiting time is") {
+  Pair pair;
+  const Lease held = must(pair.holder.lock("seat").acquire());
+  const auto deadline = BootClock::now() + 100ms;
+  CHECK(code_of(pair.lock.acquire({.wait = forever, .deadline = deadline})) == Errc::timed_out);
+}
+
+TEST_CASE("a stop request ends a blocking call that waits") {
+  Pair pair;
+  const Lease held = must(pair.holder.lock("seat").acquire());
+  std::stop_source stop;
+  std::promise<Errc> ended;
+  std::jthread blocked([&] {
+    ended.set_value(pair.lock.acquire({.wait = forever, .stop = stop.get_token()}).error().code);
+  });
+  REQUIRE(pair.somebody_waits());
+  stop.request_stop();
+  auto end = ended.get_future();
+  CHECK(get_soon(end) == Errc::cancelled);
+  CHECK(held.valid());
+}
+
+TEST_CASE("a stop request ends every form, and one after the end does nothing") {
+  Pair pair;
+  std::stop_source stop;
+  {
+    const Lease held = must(pair.holder.lock("seat").acquire());
+    auto waiting = pair.lock.acquire_future({.wait = forever, .stop = stop.get_token()});
+    REQUIRE(pair.somebody_waits());
+    stop.request_stop();
+    CHECK(code_of(get_soon(waiting)) == Errc::cancelled);
+  }
+  std::stop_source late;
+  const Lease lease = must(pair.lock.acquire({.wait = 30s, .stop = late.get_token()}));
+  late.request_stop();
+  CHECK(must(pair.holder.lock("another").acquire()).valid());
+  CHECK(lease.valid());
+}
+
+TEST_CASE("a stop request from the loop thread itself ends the call") {
+  Pair pair;
+  const Lease held = must(pair.holder.lock("seat").acquire());
+  std::stop_source stop;
+  auto waiting = pair.lock.acquire_future({.wait = forever, .stop = stop.get_token()});
+  pair.waiter.lock("seat").acquire({}, [&](const auto&) { stop.request_stop(); });
+  CHECK(code_of(get_soon(waiting)) == Errc::cancelled);
+}
+
+TEST_CASE("an attempt that is cancelled in the middle is released on every node") {
+  const Fleet& fleet = three_nodes();
+  std::vector<std::unique_ptr<Proxy>> proxies;
+  ClientOptions options = options_for({});
+  for (std::size_t node = 0; node < 3; ++node) {
+    proxies.push_back(std::make_unique<Proxy>(fleet.port(node)));
+    options.nodes.push_back(proxies.back()->uri());
+  }
+  const Client client = start_client(options);
+  must(must(client.lock("warm-up").acquire()).release());
+
+  for (const auto& proxy : proxies) proxy->hold_replies();
+  std::stop_source stop;
+  auto acquiring = client.lock("given up").acquire_future({.stop = stop.get_token()});
+  REQUIRE(eventually([&] { return nodes_with_lock(fleet, "given up") == 3; }));
+  stop.request_stop();
+  CHECK(code_of(get_soon(acquiring)) == Errc::cancelled);
+  CHECK(soon_free_everywhere(fleet, "given up"));  // although no answer has arrived yet
+  for (const auto& proxy : proxies) proxy->pass();
+}
+
+TEST_CASE("a grant that comes too late for the validity asked for is given back") {
+  const Fleet& fleet = three_nodes();
+  std::vector<std::unique_ptr<Proxy>> proxies;
+  ClientOptions options = options_for({});
+  for (std::size_t node = 0; node < 3; ++node) {
+    proxies.push_back(std::make_unique<Proxy>(fleet.port(node)));
+    options.nodes.push_back(proxies.back()->uri());
+  }
+  const Client client = start_client(options);
+  must(must(client.lock("warm-up").acquire()).release());
+  for (const auto& proxy : proxies) proxy->delay(60ms);
+  // 120 ms of 1 s are gone when the answers come; 988 ms less that are less than 900 ms. Whether
+  // the attempt waits for answers that are of no use any more is its own affair.
+  const Errc code = code_of(client.lock("late").acquire({.lease = 1s, .min_validity = 900ms}));
+  CHECK((code == Errc::too_late || code == Errc::no_quorum));
+  CHECK(soon_free_everywhere(fleet, "late"));
+}
+
+}  // namespace
+}  // namespace redlock::testing
