@@ -129,7 +129,7 @@ TEST_CASE("an attempt that is cancelled in the middle is released on every node"
     options.nodes.push_back(proxies.back()->uri());
   }
   const Client client = start_client(options);
-  must(must(client.lock("warm-up").acquire()).release());
+  warm_up(client, fleet);
 
   for (const auto& proxy : proxies) proxy->hold_replies();
   std::stop_source stop;
@@ -150,7 +150,7 @@ TEST_CASE("a grant that comes too late for the validity asked for is given back"
     options.nodes.push_back(proxies.back()->uri());
   }
   const Client client = start_client(options);
-  must(must(client.lock("warm-up").acquire()).release());
+  warm_up(client, fleet);
   for (const auto& proxy : proxies) proxy->delay(60ms);
   // 120 ms of 1 s are gone when the answers come; 988 ms less that are less than 900 ms. Whether
   // the attempt waits for answers that are of no use any more is its own affair.
