@@ -10,15 +10,23 @@
 #include "io/error_reply.hpp"
 
 namespace redlock::api {
-namespace {
+
+/// A core that only asks, and hears nothing of what becomes of its nodes: the answers say it.
+struct Panel::Own final : io::CoreSink {
+  std::unique_ptr<io::Core> core;
+
+  void on_output(engine::Output&& /*output*/) override {}
+  void on_node_up(engine::NodeIndex /*node*/, std::string_view /*warning*/) override {}
+  void on_node_down(engine::NodeIndex /*node*/, const engine::Unavailable& /*why*/) override {}
+};
 
 /// One round of questions. It lives on the asking thread's stack: every question is answered, at
 /// the latest when the client's core ends, and only then does that thread go on.
-class Round final : public io::Task {
+class Panel::Round final : public io::Task {
  public:
-  Round(Client::Impl& client, std::vector<std::vector<Command>> commands,
+  Round(const Panel& panel, std::vector<std::vector<Command>> commands,
         std::chrono::milliseconds timeout)
-      : client_(client),
+      : panel_(panel),
         commands_(std::move(commands)),
         timeout_(timeout),
         results_(commands_.size()) {
@@ -35,12 +43,12 @@ class Round final : public io::Task {
     for (std::size_t node = 0; node < commands_.size(); ++node) {
       results_[node].asked = now;
       for (std::size_t i = 0; i < commands_[node].size(); ++i) {
-        client_.core().ask(static_cast<engine::NodeIndex>(node), commands_[node][i], timeout_,
-                           [this, node, i](io::Answer answer) {
-                             results_[node].answers[i] = std::move(answer);
-                             results_[node].answered = BootClock::now();
-                             finish_one();
-                           });
+        panel_.core().ask(static_cast<engine::NodeIndex>(node), commands_[node][i], timeout_,
+                          [this, node, i](io::Answer answer) {
+                            results_[node].answers[i] = std::move(answer);
+                            results_[node].answered = BootClock::now();
+                            finish_one();
+                          });
       }
     }
     finish_one();
@@ -56,7 +64,7 @@ class Round final : public io::Task {
     if (--outstanding_ == 0) done_.release();
   }
 
-  Client::Impl& client_;
+  const Panel& panel_;
   std::vector<std::vector<Command>> commands_;
   std::chrono::milliseconds timeout_;
   std::vector<NodeAnswers> results_;
@@ -64,27 +72,67 @@ class Round final : public io::Task {
   std::binary_semaphore done_{0};
 };
 
-}  // namespace
+Panel Panel::of(Client::Impl& client) {
+  return Panel(client);
+}
 
-Result<std::vector<NodeAnswers>> ask_nodes(Client::Impl& client,
-                                           std::vector<std::vector<Command>> commands,
-                                           std::chrono::milliseconds timeout) {
-  if (client.on_loop_thread()) {
+Result<Panel> Panel::inspecting(Client::Impl& client) {
+  io::CoreConfig config;
+  config.nodes = client.nodes();
+  config.engine.nodes = static_cast<std::uint32_t>(config.nodes.size());
+  config.max_lease = client.options().max_lease;
+  config.resolve_timeout = client.options().resolve_timeout;
+  config.connect_timeout = client.options().connect_timeout;
+  config.client_name = client.options().client_name;
+  config.unfit = io::UnfitNodes::report;
+  Panel panel(client);
+  panel.own_ = std::make_shared<Own>();
+  auto core = io::Core::start(std::move(config), *panel.own_);
+  if (!core) {
+    return tl::make_unexpected(
+        Error{Errc::closed, "the nodes cannot be looked at: " + core.error(), {}});
+  }
+  panel.own_->core = std::move(*core);
+  return panel;
+}
+
+const std::vector<io::NodeAddress>& Panel::nodes() const {
+  return client_->nodes();
+}
+
+const ClientOptions& Panel::options() const {
+  return client_->options();
+}
+
+std::chrono::milliseconds Panel::patience() const {
+  const auto& what = options();
+  return what.resolve_timeout + what.connect_timeout + what.node_timeout;
+}
+
+io::Core& Panel::core() const {
+  return own_ ? *own_->core : client_->core();
+}
+
+bool Panel::post(io::Task& task) const {
+  return own_ ? own_->core->post(task) : client_->post(task);
+}
+
+Result<std::vector<NodeAnswers>> Panel::ask(std::vector<std::vector<Command>> commands,
+                                            std::chrono::milliseconds timeout) {
+  if (client_->on_loop_thread()) {
     return tl::make_unexpected(
         Error{Errc::would_deadlock,
               "a question to the nodes from the client's own loop thread would never be answered; "
               "ask from another thread",
               {}});
   }
-  Round round(client, std::move(commands), timeout);
-  if (!client.post(round)) return tl::make_unexpected(client.closed_error());
+  Round round(*this, std::move(commands), timeout);
+  if (!post(round)) return tl::make_unexpected(client_->closed_error());
   return round.wait();
 }
 
-Result<std::vector<NodeAnswers>> ask_all(Client::Impl& client,
-                                         const std::vector<Command>& commands) {
-  return ask_nodes(client, std::vector(client.nodes().size(), commands),
-                   client.options().node_timeout);
+Result<std::vector<NodeAnswers>> Panel::ask_all(const std::vector<Command>& commands) {
+  return ask(std::vector(nodes().size(), commands), options().node_timeout);
 }
 
 NodeTrouble trouble_of(const io::Answer& answer, const io::NodeAddress& node) {

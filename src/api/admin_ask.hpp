@@ -29,16 +29,43 @@ struct NodeAnswers {
   BootClock::time_point answered{};  ///< the last of them
 };
 
-/// Commands for each node, by its place in the client's list. A node without commands is left
-/// alone. All are sent in one turn of the loop; the call returns when all are answered, after the
-/// timeout at the latest. Fails only if the client is closed or this is its loop thread.
-[[nodiscard]] Result<std::vector<NodeAnswers>> ask_nodes(Client::Impl& client,
-                                                         std::vector<std::vector<Command>> commands,
-                                                         std::chrono::milliseconds timeout);
+/// Whom to ask: nodes behind a core.
+class Panel {
+ public:
+  /// The nodes as the client itself has them: one that it refuses as unfit does not answer.
+  static Panel of(Client::Impl& client);
+  /// Connections of its own, for looking at nodes, unfit ones too. Fails only if the system gives
+  /// no thread or descriptor. The client must live as long.
+  static Result<Panel> inspecting(Client::Impl& client);
 
-/// The same commands for every node, with the node timeout.
-[[nodiscard]] Result<std::vector<NodeAnswers>> ask_all(Client::Impl& client,
-                                                       const std::vector<Command>& commands);
+  [[nodiscard]] const std::vector<io::NodeAddress>& nodes() const;
+  [[nodiscard]] const ClientOptions& options() const;
+  [[nodiscard]] std::uint32_t quorum() const {
+    return static_cast<std::uint32_t>(nodes().size() / 2 + 1);
+  }
+
+  /// The node timeout and the time that it may take to connect before.
+  [[nodiscard]] std::chrono::milliseconds patience() const;
+
+  /// Puts commands to each node, by its place in the list. A node without commands is left alone.
+  /// All are sent in one turn of the loop; the call returns when all are answered, after the
+  /// timeout at the latest. Fails only if the client is closed or this is its loop thread.
+  Result<std::vector<NodeAnswers>> ask(std::vector<std::vector<Command>> commands,
+                                       std::chrono::milliseconds timeout);
+  /// The same commands to every node, with the node timeout.
+  Result<std::vector<NodeAnswers>> ask_all(const std::vector<Command>& commands);
+
+ private:
+  class Round;
+  struct Own;
+
+  explicit Panel(Client::Impl& client) : client_(&client) {}
+  [[nodiscard]] io::Core& core() const;
+  [[nodiscard]] bool post(io::Task& task) const;
+
+  Client::Impl* client_;
+  std::shared_ptr<Own> own_;
+};
 
 /// Why this is not an answer: not answered at all, or an error reply. Cause::none if it is one.
 [[nodiscard]] NodeTrouble trouble_of(const io::Answer& answer, const io::NodeAddress& node);
@@ -50,10 +77,5 @@ struct NodeAnswers {
 [[nodiscard]] std::vector<std::string> texts_of(const io::Answer& answer);
 /// A flat array of field, value, field, value.
 [[nodiscard]] std::map<std::string, std::string> fields_of(const io::Answer& answer);
-
-/// A majority of so many nodes.
-[[nodiscard]] constexpr std::uint32_t quorum_of(std::size_t nodes) {
-  return static_cast<std::uint32_t>(nodes / 2 + 1);
-}
 
 }  // namespace redlock::api

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Asks each node everything that decides whether it is fit to vote, and writes the marker on nodes
-// that have none.
-#include <algorithm>
-#include <array>
+// Asks each node everything that decides whether it is fit to vote. In rounds, so that what is
+// measured (the round trip, the clock) waits for nothing else.
 #include <charconv>
 #include <utility>
 
 #include <redlock/admin.hpp>
 
 #include "api/admin_ask.hpp"
+#include "api/admin_marker.hpp"
 #include "api/admin_problems.hpp"
-#include "api/client_impl.hpp"
 #include "api/sentence.hpp"
-#include "io/kernel_random.hpp"
+#include "io/info_text.hpp"
 #include "io/key_layout.hpp"
-#include "redlock_scripts.hpp"
 
 namespace redlock {
 namespace {
@@ -22,235 +19,163 @@ namespace {
 using api::Command;
 using api::NodeAnswers;
 using std::chrono::microseconds;
+using std::chrono::milliseconds;
 
-using Fields = std::map<std::string, std::string>;
+/// The fields of INFO; a field that the node does not tell is none.
+class Info {
+ public:
+  Info(const io::Answer& answer, const io::NodeAddress& node)
+      : text_(api::text_of(answer).value_or("")), info_(text_), node_(node) {}
+  Info(const Info&) = delete;
 
-Fields read_info(const io::Answer& answer) {
-  Fields fields;
-  const auto text = api::text_of(answer).value_or("");
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find('\n', begin), text.size());
-    auto line = text.substr(begin, end - begin);
-    if (line.ends_with('\r')) line.pop_back();
-    if (const auto colon = line.find(':'); colon != std::string::npos) {
-      fields[line.substr(0, colon)] = line.substr(colon + 1);
-    }
-    begin = end + 1;
+  [[nodiscard]] std::optional<std::string> text(std::string_view key) const {
+    const auto value = info_.value(key);
+    return value.empty() ? std::nullopt : std::optional(api::cleaned(value, node_));
   }
-  return fields;
-}
+  [[nodiscard]] std::optional<std::uint64_t> number(std::string_view key) const {
+    const auto value = info_.value(key);
+    std::uint64_t number = 0;
+    const auto [rest, problem] = std::from_chars(value.data(), value.data() + value.size(), number);
+    return problem == std::errc() ? std::optional(number) : std::nullopt;
+  }
 
-std::optional<std::string> find(const Fields& fields, const std::string& name) {
-  const auto found = fields.find(name);
-  return found == fields.end() ? std::nullopt : std::optional(found->second);
-}
+ private:
+  std::string text_;
+  io::InfoText info_;
+  const io::NodeAddress& node_;
+};
 
-std::optional<std::uint64_t> find_number(const Fields& fields, const std::string& name) {
-  const auto text = find(fields, name);
-  if (!text) return std::nullopt;
-  std::uint64_t number = 0;
-  const auto [rest, problem] = std::from_chars(text->data(), text->data() + text->size(), number);
-  return problem == std::errc() ? std::optional(number) : std::nullopt;
-}
-
-void take_info(NodeHealth& health, const Fields& info, const io::NodeAddress& node) {
-  const auto shown = [&](const std::string& name) -> std::optional<std::string> {
-    const auto value = find(info, name);
-    return value ? std::optional(api::cleaned(*value, node)) : std::nullopt;
-  };
-  health.version = shown("redis_version");
-  health.run_id = shown("run_id");
-  health.role = shown("role");
+void take_info(NodeHealth& health, const Info& info) {
+  health.version = info.text("redis_version");
+  health.run_id = info.text("run_id");
+  health.role = info.text("role");
   health.promoted =
-      health.role == "master" && find(info, "second_repl_offset").value_or("-1") != "-1";
-  health.cluster = find(info, "cluster_enabled") == "1";
-  if (const auto seconds = find_number(info, "uptime_in_seconds")) {
+      health.role == "master" && info.text("second_repl_offset").value_or("-1") != "-1";
+  health.cluster = info.text("cluster_enabled") == "1";
+  if (const auto seconds = info.number("uptime_in_seconds")) {
     health.uptime = std::chrono::seconds(*seconds);
   }
-  if (const auto enabled = find(info, "aof_enabled")) health.append_only = *enabled == "1";
-  if (const auto status = shown("aof_last_write_status"); status && *status != "ok") {
+  if (const auto enabled = info.text("aof_enabled")) health.append_only = *enabled == "1";
+  if (const auto status = info.text("aof_last_write_status"); status && *status != "ok") {
     health.append_error = status;
   }
-  health.eviction = shown("maxmemory_policy");
-  health.max_memory = find_number(info, "maxmemory");
-}
-
-std::optional<Marker> read_marker(const io::Answer& answer, const io::NodeAddress& node) {
-  const auto fields = api::fields_of(answer);
-  if (fields.empty()) return std::nullopt;
-  const auto field = [&](const char* name) {
-    return api::cleaned(find(fields, name).value_or("nothing"), node);
-  };
-  return Marker{field("id"), field("layout"), field("nodes"), field("max_lease_ms")};
+  health.eviction = info.text("maxmemory_policy");
+  health.max_memory = info.number("maxmemory");
 }
 
 std::optional<microseconds> read_time(const io::Answer& answer) {
   const auto parts = api::texts_of(answer);
   if (parts.size() != 2) return std::nullopt;
-  std::array<std::int64_t, 2> numbers{};
-  for (std::size_t i = 0; i < 2; ++i) {
-    const auto [rest, problem] =
-        std::from_chars(parts[i].data(), parts[i].data() + parts[i].size(), numbers[i]);
-    if (problem != std::errc()) return std::nullopt;
-  }
-  return microseconds(numbers[0] * 1'000'000 + numbers[1]);
+  const auto time = io::unix_microseconds(parts[0], parts[1]);
+  return time == 0 ? std::nullopt : std::optional(microseconds(time));
 }
 
-api::Expectation expectation(const Client::Impl& client) {
-  const auto& options = client.options();
-  const auto drift = std::chrono::duration<double, std::milli>(
-      static_cast<double>(options.lease.count()) * options.drift_factor);
-  return {
-      client.nodes().size(), options.max_lease,
-      std::chrono::duration_cast<std::chrono::nanoseconds>(drift) + std::chrono::milliseconds(2)};
+api::Expectation expectation(const api::Panel& panel) {
+  const auto& options = panel.options();
+  const std::chrono::duration<double, std::milli> drift(static_cast<double>(options.lease.count()) *
+                                                        options.drift_factor);
+  return {{panel.nodes().size(), options.max_lease},
+          std::chrono::duration_cast<std::chrono::nanoseconds>(drift) + milliseconds(2)};
 }
 
-/// An examination in its rounds; a node that fails the first is not asked again.
+/// One examination. A node that does not answer in one round is not asked in the next.
 class Examiner {
  public:
-  explicit Examiner(Client::Impl& client) : client_(client), result_{} {
-    result_.quorum = api::quorum_of(client.nodes().size());
-    for (const auto& node : client.nodes()) {
+  explicit Examiner(api::Panel& panel) : panel_(panel) {
+    result_.quorum = panel.quorum();
+    for (const auto& node : panel.nodes()) {
       result_.nodes.emplace_back();
       result_.nodes.back().node = node.label;
     }
   }
 
   Result<Examination> run() {
-    const auto& options = client_.options();
-    const auto patience = options.resolve_timeout + options.connect_timeout + options.node_timeout;
-    for (const auto round :
-         {&Examiner::connect, &Examiner::ping, &Examiner::clock, &Examiner::everything_else}) {
-      const auto timeout = round == &Examiner::connect ? patience : options.node_timeout;
-      if (auto done = (this->*round)(timeout); !done) return tl::make_unexpected(done.error());
-    }
-    const auto expected = expectation(client_);
+    const auto timeout = panel_.options().node_timeout;
+    if (auto done = connect(); !done) return tl::make_unexpected(done.error());
+    if (auto done = ping(timeout); !done) return tl::make_unexpected(done.error());
+    if (auto done = clock(timeout); !done) return tl::make_unexpected(done.error());
+    if (auto done = the_rest(timeout); !done) return tl::make_unexpected(done.error());
+    const auto expected = expectation(panel_);
     for (auto& node : result_.nodes) node.problems = api::problems_of_node(node, expected);
     result_.problems = api::problems_of_set(result_.nodes, expected);
     return std::move(result_);
   }
 
  private:
-  Result<std::vector<NodeAnswers>> ask(const std::vector<Command>& commands,
-                                       std::chrono::milliseconds timeout) {
+  // `take` is given each node that answered the first of these commands at all.
+  template <typename Take>
+  Result<void> round(const std::vector<Command>& commands, milliseconds timeout, Take take) {
     std::vector<std::vector<Command>> of_nodes(result_.nodes.size());
     for (std::size_t i = 0; i < of_nodes.size(); ++i) {
       if (result_.nodes[i].reachable()) of_nodes[i] = commands;
     }
-    return api::ask_nodes(client_, std::move(of_nodes), timeout);
-  }
-
-  // What `take` makes of each node that answered the first of these commands.
-  template <typename Take>
-  Result<void> round(const std::vector<Command>& commands, std::chrono::milliseconds timeout,
-                     Take take) {
-    const auto answers = ask(commands, timeout);
+    const auto answers = panel_.ask(of_nodes, timeout);
     if (!answers) return tl::make_unexpected(answers.error());
-    for (std::size_t i = 0; i < result_.nodes.size(); ++i) {
-      const auto& of_node = (*answers)[i];
-      if (of_node.answers.empty()) continue;
-      const auto trouble = api::trouble_of(of_node.answers[0], client_.nodes()[i]);
-      if (!of_node.answers[0]) result_.nodes[i].trouble = trouble;
-      take(result_.nodes[i], of_node, client_.nodes()[i]);
+    for (std::size_t i = 0; i < of_nodes.size(); ++i) {
+      if (of_nodes[i].empty()) continue;
+      auto& health = result_.nodes[i];
+      const auto& answer = (*answers)[i].answers[0];
+      if (!answer) {
+        health.trouble = api::trouble_of(answer, panel_.nodes()[i]);
+      } else {
+        take(health, (*answers)[i], panel_.nodes()[i]);
+      }
     }
     return {};
   }
 
-  Result<void> connect(std::chrono::milliseconds timeout) {
-    return round({{"PING"}}, timeout,
+  Result<void> connect() {
+    return round({{"PING"}}, panel_.patience(),
                  [](NodeHealth& health, const NodeAnswers& answers, const io::NodeAddress& node) {
                    health.trouble = api::trouble_of(answers.answers[0], node);
                  });
   }
 
-  Result<void> ping(std::chrono::milliseconds timeout) {
+  Result<void> ping(milliseconds timeout) {
     return round({{"PING"}}, timeout,
                  [](NodeHealth& health, const NodeAnswers& answers, const io::NodeAddress&) {
-                   if (health.reachable()) health.round_trip = answers.answered - answers.asked;
+                   health.round_trip = answers.answered - answers.asked;
                  });
   }
 
-  Result<void> clock(std::chrono::milliseconds timeout) {
+  Result<void> clock(milliseconds timeout) {
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
     const auto boot = BootClock::now();
     return round({{"TIME"}}, timeout,
-                 [&](NodeHealth& health, const NodeAnswers& answers, const io::NodeAddress&) {
+                 [=](NodeHealth& health, const NodeAnswers& answers, const io::NodeAddress&) {
                    const auto time = read_time(answers.answers[0]);
                    if (!time) return;
                    const auto middle = answers.asked + (answers.answered - answers.asked) / 2;
-                   const auto ours =
-                       std::chrono::duration_cast<microseconds>(wall + (middle - boot));
-                   health.clock_offset = *time - ours;
+                   health.clock_offset =
+                       std::chrono::duration_cast<microseconds>(*time - wall - (middle - boot));
                  });
   }
 
-  Result<void> everything_else(std::chrono::milliseconds timeout) {
-    return round({{"INFO"},
-                  {"CONFIG", "GET", "appendfsync"},
-                  {"HGETALL", std::string(io::KeyLayout::marker)}},
-                 timeout,
+  Result<void> the_rest(milliseconds timeout) {
+    const std::vector<Command> questions{{"INFO"},
+                                         {"CONFIG", "GET", "appendfsync"},
+                                         {"HGETALL", std::string(io::KeyLayout::marker)}};
+    return round(questions, timeout,
                  [](NodeHealth& health, const NodeAnswers& answers, const io::NodeAddress& node) {
-                   take_info(health, read_info(answers.answers[0]), node);
+                   take_info(health, Info(answers.answers[0], node));
                    const auto config = api::fields_of(answers.answers[1]);
-                   if (const auto fsync = find(config, "appendfsync")) {
-                     health.append_fsync = api::cleaned(*fsync, node);
+                   if (const auto fsync = config.find("appendfsync"); fsync != config.end()) {
+                     health.append_fsync = api::cleaned(fsync->second, node);
                    }
-                   health.marker = read_marker(answers.answers[2], node);
+                   health.marker = api::read_marker(answers.answers[2], node);
                  });
   }
 
-  Client::Impl& client_;
+  api::Panel& panel_;
   Examination result_;
 };
-
-std::string random_id() {
-  io::KernelRandom random;
-  engine::OwnerId id{{random.next(), random.next()}};
-  return engine::to_hex(id);
-}
-
-NodeAdoption adoption_of(const io::Answer& answer, const io::NodeAddress& node,
-                         const api::Expectation& expected) {
-  NodeAdoption adoption;
-  adoption.node = node.label;
-  const auto trouble = api::trouble_of(answer, node);
-  if (trouble.cause != Cause::none) {
-    adoption.cause = trouble.cause;
-    adoption.detail = trouble.detail.empty() ? to_string(trouble.cause) : trouble.detail;
-  } else if (api::text_of(answer) == "written") {
-    adoption.adoption = Adoption::written;
-  } else if (const auto marker = read_marker(answer, node)) {
-    adoption.detail = api::disagreement(*marker, expected);
-    adoption.adoption = adoption.detail.empty() ? Adoption::already_there : Adoption::disagrees;
-  } else {
-    adoption.detail = "it answered something that is not a marker";
-  }
-  return adoption;
-}
 
 }  // namespace
 
 Result<Examination> Admin::examine() const {
-  return Examiner(*client_->impl()).run();
-}
-
-Result<std::vector<NodeAdoption>> Admin::adopt() const {
-  auto& client = *client_->impl();
-  const auto expected = expectation(client);
-  std::vector<std::vector<Command>> commands;
-  for (std::size_t i = 0; i < expected.nodes; ++i) {
-    commands.push_back(
-        {{"EVAL", std::string(io::scripts::adopt), "1", std::string(io::KeyLayout::marker),
-          random_id(), std::string(io::KeyLayout::id), std::to_string(expected.nodes),
-          std::to_string(expected.max_lease.count())}});
-  }
-  const auto answers = api::ask_nodes(client, std::move(commands), client.options().node_timeout);
-  if (!answers) return tl::make_unexpected(answers.error());
-  std::vector<NodeAdoption> adoptions;
-  for (std::size_t i = 0; i < expected.nodes; ++i) {
-    adoptions.push_back(adoption_of((*answers)[i].answers[0], client.nodes()[i], expected));
-  }
-  return adoptions;
+  auto panel = api::Panel::inspecting(*client_->impl());
+  if (!panel) return tl::make_unexpected(panel.error());
+  return Examiner(*panel).run();
 }
 
 }  // namespace redlock

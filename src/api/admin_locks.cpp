@@ -99,13 +99,13 @@ void judge(LockReport& report) {
 /// named more locks than anybody wants.
 class Walk {
  public:
-  Walk(Client::Impl& client, std::string pattern, std::size_t limit)
-      : client_(client),
+  Walk(api::Panel& panel, const std::string& pattern, std::size_t limit)
+      : panel_(panel),
         pattern_(io::KeyLayout::lock(pattern)),
         limit_(limit),
-        cursors_(client.nodes().size(), "0"),
-        names_(client.nodes().size()) {
-    for (const auto& node : client.nodes()) nodes_.push_back({node.label, {}});
+        cursors_(panel.nodes().size(), "0"),
+        names_(panel.nodes().size()) {
+    for (const auto& node : panel.nodes()) nodes_.push_back({node.label, {}});
   }
 
   Result<void> run() {
@@ -116,8 +116,7 @@ class Walk {
         commands[i] = {
             {"SCAN", cursors_[i], "MATCH", pattern_, "COUNT", std::to_string(keys_per_scan)}};
       }
-      const auto answers =
-          api::ask_nodes(client_, std::move(commands), client_.options().node_timeout);
+      const auto answers = panel_.ask(std::move(commands), panel_.options().node_timeout);
       if (!answers) return tl::make_unexpected(answers.error());
       more = false;
       for (std::size_t i = 0; i < cursors_.size(); ++i) {
@@ -137,7 +136,7 @@ class Walk {
  private:
   // Whether the node has more to say.
   bool take(std::size_t node, const io::Answer& answer) {
-    nodes_[node].trouble = api::trouble_of(answer, client_.nodes()[node]);
+    nodes_[node].trouble = api::trouble_of(answer, panel_.nodes()[node]);
     const auto* parts = answer ? std::get_if<std::vector<io::Value>>(&answer->data) : nullptr;
     const auto cursor = parts != nullptr && parts->size() == 2
                             ? api::text_of((*parts)[0]).value_or("0")
@@ -160,7 +159,7 @@ class Walk {
     if (api::check_name(name)) names_[node].insert(std::move(name));
   }
 
-  Client::Impl& client_;
+  api::Panel& panel_;
   std::string pattern_;
   std::size_t limit_;
   std::vector<std::string> cursors_;  ///< empty: seen whole
@@ -181,21 +180,21 @@ ListedLock summary(const std::string& name, const std::vector<NodeLock>& nodes) 
 
 /// Asks every node about every name: a scan alone would count a lock too low where it came or went
 /// between the scans.
-Result<void> look_up(Client::Impl& client, const std::set<std::string>& names, LockList& list) {
+Result<void> look_up(api::Panel& panel, const std::set<std::string>& names, LockList& list) {
   std::vector<Command> commands;
   for (const auto& name : names) {
     auto questions = questions_about(name);
     commands.push_back(std::move(questions[0]));
     commands.push_back(std::move(questions[1]));
   }
-  const auto answers = api::ask_all(client, commands);
+  const auto answers = panel.ask_all(commands);
   if (!answers) return tl::make_unexpected(answers.error());
   std::size_t at = 0;
   for (const auto& name : names) {
     std::vector<NodeLock> nodes;
     bool gone = true;
-    for (std::size_t i = 0; i < client.nodes().size(); ++i) {
-      nodes.push_back(read_lock(client.nodes()[i], &(*answers)[i].answers[at]));
+    for (std::size_t i = 0; i < panel.nodes().size(); ++i) {
+      nodes.push_back(read_lock(panel.nodes()[i], &(*answers)[i].answers[at]));
       gone = gone && nodes.back().holders.empty() && !nodes.back().foreign_type;
     }
     at += 2;
@@ -208,30 +207,30 @@ Result<void> look_up(Client::Impl& client, const std::set<std::string>& names, L
 
 Result<LockReport> Admin::inspect(std::string_view name) const {
   if (auto good = api::check_name(name); !good) return tl::make_unexpected(good.error());
-  auto& client = *client_->impl();
+  auto panel = api::Panel::of(*client_->impl());
   LockReport report;
   report.name = std::string(name);
-  report.quorum = api::quorum_of(client.nodes().size());
-  const auto answers = api::ask_all(client, questions_about(report.name));
+  report.quorum = panel.quorum();
+  const auto answers = panel.ask_all(questions_about(report.name));
   if (!answers) return tl::make_unexpected(answers.error());
-  for (std::size_t i = 0; i < client.nodes().size(); ++i) {
-    report.nodes.push_back(read_lock_and_fence(client.nodes()[i], (*answers)[i]));
+  for (std::size_t i = 0; i < panel.nodes().size(); ++i) {
+    report.nodes.push_back(read_lock_and_fence(panel.nodes()[i], (*answers)[i]));
   }
   judge(report);
   return report;
 }
 
 Result<LockList> Admin::list(std::string_view pattern, std::size_t limit) const {
-  auto& client = *client_->impl();
-  Walk walk(client, std::string(pattern), limit);
+  auto panel = api::Panel::of(*client_->impl());
+  Walk walk(panel, std::string(pattern), limit);
   if (auto walked = walk.run(); !walked) return tl::make_unexpected(walked.error());
   LockList list;
-  list.quorum = api::quorum_of(client.nodes().size());
+  list.quorum = panel.quorum();
   list.nodes = walk.nodes();
   auto names = walk.names();
   list.truncated = names.size() > limit;
   while (names.size() > limit) names.erase(std::prev(names.end()));
-  if (auto looked = look_up(client, names, list); !looked) {
+  if (auto looked = look_up(panel, names, list); !looked) {
     return tl::make_unexpected(looked.error());
   }
   return list;

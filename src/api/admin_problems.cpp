@@ -2,12 +2,10 @@
 #include "api/admin_problems.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <map>
 
-#include "api/admin_ask.hpp"
-#include "io/key_layout.hpp"
+#include "api/admin_marker.hpp"
+#include "io/info_text.hpp"
 
 namespace redlock::api {
 namespace {
@@ -51,8 +49,9 @@ class NodeRules {
       case Cause::permission:
         return error("the user may not do what is needed (" + why +
                      "); give it the rights that cluster/users.acl lists");
-      case Cause::incompatible:
       case Cause::moved:
+        return in_a_cluster(" (" + why + ")");
+      case Cause::incompatible:
         return error("it is not fit to be a lock node: " + why);
       case Cause::loading:
         return error("it is still reading its data; wait until it has, and look again");
@@ -76,21 +75,16 @@ class NodeRules {
           "it was a replica and has been promoted, so it may lack the newest locks of its former "
           "master; replace it with a node of its own, or restart it once all leases are over");
     }
-    if (node_.cluster) {
-      error(
-          "it belongs to a Redis Cluster, which moves keys between nodes; set cluster-enabled "
-          "no, or use another node");
-    }
+    if (node_.cluster) in_a_cluster("");
+  }
+
+  void in_a_cluster(const std::string& evidence) {
+    error("it belongs to a Redis Cluster" + evidence +
+          ", which moves keys between nodes; set cluster-enabled no, or use another node");
   }
 
   static bool recent_enough(const std::string& version) {
-    int major = 0;
-    int minor = 0;
-    const char* end = version.data() + version.size();
-    const auto [dot, problem] = std::from_chars(version.data(), end, major);
-    if (problem != std::errc() || dot == end) return true;  // not a number that we know to judge
-    std::from_chars(dot + 1, end, minor);
-    return major > 6 || (major == 6 && minor >= 2);
+    return io::ServerVersion::parse(version).at_least(6, 2);
   }
 
   void marker() {
@@ -102,7 +96,7 @@ class NodeRules {
       }
       return;
     }
-    const auto how = disagreement(*node_.marker, expected_);
+    const auto how = disagreement(*node_.marker, expected_.set);
     if (!how.empty()) error(how);
   }
 
@@ -167,7 +161,7 @@ void check_size(std::vector<Problem>& problems, std::size_t nodes) {
 void check_quorum(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
   const auto reachable =
       std::count_if(nodes.begin(), nodes.end(), [](const auto& node) { return node.reachable(); });
-  const auto quorum = quorum_of(nodes.size());
+  const auto quorum = nodes.size() / 2 + 1;
   if (reachable >= static_cast<std::ptrdiff_t>(quorum)) return;
   problems.push_back({Severity::error, "only " + std::to_string(reachable) + " of " +
                                            std::to_string(nodes.size()) + " nodes can vote and " +
@@ -231,24 +225,6 @@ void check_clocks(std::vector<Problem>& problems, const std::vector<NodeHealth>&
 }
 
 }  // namespace
-
-std::string disagreement(const Marker& marker, const Expectation& expected) {
-  const auto differs = [](const char* what, const std::string& theirs, const std::string& ours) {
-    return std::string("its marker says ") + what + " " + theirs + ", this client " + ours;
-  };
-  const std::string advice =
-      "; give every client the same nodes and max_lease, or delete redlock:node on a node that "
-      "moves to another set";
-  const auto layout = std::string(io::KeyLayout::id);
-  const auto nodes = std::to_string(expected.nodes);
-  const auto max_lease = std::to_string(expected.max_lease.count());
-  if (marker.layout != layout) return differs("layout", marker.layout, layout) + advice;
-  if (marker.nodes != nodes) return differs("nodes", marker.nodes, nodes) + advice;
-  if (marker.max_lease_ms != max_lease) {
-    return differs("max_lease_ms", marker.max_lease_ms, max_lease) + advice;
-  }
-  return {};
-}
 
 std::vector<Problem> problems_of_node(const NodeHealth& node, const Expectation& expected) {
   return NodeRules(node, expected).run();

@@ -4,23 +4,19 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
-#include <string>
 #include <vector>
 
 #include <redlock/admin.hpp>
+
+#include "io/node_marker.hpp"
 
 namespace redlock::api {
 
 /// What a client takes its nodes for.
 struct Expectation {
-  std::size_t nodes = 0;
-  std::chrono::milliseconds max_lease{};
+  io::NodeSet set;
   std::chrono::nanoseconds drift_allowance{};
 };
-
-/// Whether the marker is that of the expected set. If not, a sentence says how it differs.
-[[nodiscard]] std::string disagreement(const Marker& marker, const Expectation& expected);
 
 /// What is wrong with one node.
 [[nodiscard]] std::vector<Problem> problems_of_node(const NodeHealth& node,

@@ -40,7 +40,11 @@ milliseconds parse_duration(std::string_view option, std::string_view text, Zero
   const auto [rest, problem] = std::from_chars(text.data(), end, number);
   const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   const bool is_number = problem == std::errc() && rest != text.data();
-  if (is_number && number == 0 && zero == Zero::allowed && unit.empty()) return milliseconds(0);
+  const bool is_zero = is_number && number == 0;
+  if (is_zero && zero == Zero::allowed && unit.empty()) return milliseconds(0);
+  if (is_zero && zero == Zero::refused) {
+    throw refused(option, "has to be longer than zero; say 30s");
+  }
   if (is_number && unit.empty()) {
     throw refused(option, fmt::format("{} of what? A duration needs its unit: say {}s (or {}ms, "
                                       "{}m, {}h)",
@@ -51,9 +55,6 @@ milliseconds parse_duration(std::string_view option, std::string_view text, Zero
     if (number < 0) throw refused(option, fmt::format("{} is negative; say 30s", text));
     if (number > longest_ms / known.ms) {
       throw refused(option, fmt::format("{} is too long; 1000 days is the most", text));
-    }
-    if (number == 0 && zero == Zero::refused) {
-      throw refused(option, "has to be longer than zero; say 30s");
     }
     return milliseconds(number * known.ms);
   }

@@ -87,8 +87,8 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
 }
 
 std::vector<std::string> NodeOptions::nodes() const {
-  if (!list_.empty()) return split_list(list_);
-  if (!file_.empty()) return read_file(file_);
+  if (list_) return split_list(*list_);
+  if (file_) return read_file(*file_);
   if (!invocation_.nodes_variable.empty()) return split_list(invocation_.nodes_variable);
   throw Exit(exit_usage,
              "which nodes? Give --nodes URI,URI,... or --nodes-file FILE, or set REDLOCK_NODES "

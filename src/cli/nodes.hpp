@@ -3,7 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <memory>
+#include <optional>
 #include <string>
 
 #include <redlock/client.hpp>
@@ -29,8 +29,8 @@ class NodeOptions {
   [[nodiscard]] std::vector<std::string> nodes() const;
 
   const Invocation& invocation_;
-  std::string list_;
-  std::string file_;
+  std::optional<std::string> list_;
+  std::optional<std::string> file_;
   ClientOptions defaults_;
 };
 

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// redlock exec when the lock is lost, and when redlock itself is killed or stopped: the command
+// must not go on without its lock.
+#include <doctest/doctest.h>
+
+#include "cli_process.hpp"
+#include "cluster/fleet.hpp"
+
+namespace redlock::testing {
+namespace {
+
+using cluster::Fleet;
+
+/// A command that prints its process, says when it is told to end, and goes on all the same.
+const Arguments stubborn{"sh", "-c",
+                         "trap 'echo told' TERM; echo pid $$; while :; do sleep 0.05; done"};
+
+Arguments exec(const Arguments& options, const Arguments& cmd) {
+  Arguments all{"exec", "a", "--node-timeout", "200ms"};
+  all.insert(all.end(), options.begin(), options.end());
+  all.emplace_back("--");
+  all.insert(all.end(), cmd.begin(), cmd.end());
+  return all;
+}
+
+pid_t number_after(const std::string& text, const std::string& word) {
+  const auto at = text.find(word + " ");
+  REQUIRE(at != std::string::npos);
+  return static_cast<pid_t>(std::stol(text.substr(at + word.size() + 1)));
+}
+
+void pause_all(Fleet& fleet) {
+  for (std::size_t i = 0; i < fleet.size(); ++i) fleet.pause(i);
+}
+
+TEST_CASE("a command whose lease cannot be renewed is told to end, then killed; exit 124") {
+  Fleet fleet({.nodes = 3});
+  Running running(exec({"--lease", "3s", "--grace", "1s"}, stubborn), nodes_variable(fleet.uris()));
+  REQUIRE(running.await_out("pid"));
+  REQUIRE(running.await_out("\n"));
+  const ProcessWatch child(number_after(running.out(), "pid"));
+  pause_all(fleet);
+  const auto finished = running.wait();
+  CHECK(finished.status == 124);
+  CHECK(contains(finished.out, "told"));
+  CHECK_FALSE(child.is_running());
+  CHECK(contains(finished.err, "can no longer be trusted"));
+  CHECK(contains(finished.err, "SIGTERM"));
+  CHECK(contains(finished.err, "killed the command"));
+}
+
+TEST_CASE(
+    "a command that ends in its time of grace is not killed, and redlock exits 124 all the same") {
+  Fleet fleet({.nodes = 3});
+  Running running(
+      exec({"--lease", "3s", "--grace", "1400ms", "--signal", "USR1"},
+           {"sh", "-c", "trap 'echo tidy; exit 0' USR1; echo ready; while :; do sleep 0.05; done"}),
+      nodes_variable(fleet.uris()));
+  REQUIRE(running.await_out("ready"));
+  pause_all(fleet);
+  const auto finished = running.wait();
+  CHECK(finished.status == 124);
+  CHECK(contains(finished.out, "tidy"));
+  CHECK(contains(finished.err, "SIGUSR1"));
+  CHECK_FALSE(contains(finished.err, "killed the command"));
+}
+
+TEST_CASE("what the command started dies with it when the lease is lost") {
+  Fleet fleet({.nodes = 3});
+  Running running(exec({"--lease", "2s", "--grace", "500ms"},
+                       {"sh", "-c", "sleep 1000 & echo pid $!; trap 'exit 0' TERM; wait"}),
+                  nodes_variable(fleet.uris()));
+  REQUIRE(running.await_out("pid"));
+  REQUIRE(running.await_out("\n"));
+  const ProcessWatch grandchild(number_after(running.out(), "pid"));
+  pause_all(fleet);
+  CHECK(running.wait().status == 124);
+  CHECK(grandchild.await_end());
+}
+
+TEST_CASE("a lock that somebody deleted on a quorum of nodes ends the command") {
+  Fleet fleet({.nodes = 3});
+  Running running(exec({"--lease", "3s", "--grace", "0"}, stubborn), nodes_variable(fleet.uris()));
+  REQUIRE(running.await_out("pid"));
+  for (std::size_t i = 0; i < 3; ++i) {
+    fleet.run(i, {"DEL", "redlock:lock:{a}"});
+    fleet.run(i, {"HSET", "redlock:lock:{a}", std::string(32, 'e'), "1"});
+  }
+  const auto finished = running.wait();
+  CHECK(finished.status == 124);
+  // The other owner's lock is not touched.
+  CHECK(fleet.run(0, {"HGETALL", "redlock:lock:{a}"}) == std::string(32, 'e') + "\n1");
+}
+
+TEST_CASE("the lease is renewed for as long as the command runs") {
+  Fleet fleet({.nodes = 3});
+  Running running(exec({"--lease", "2s"}, {"sh", "-c", "echo ready; sleep 4; echo done"}),
+                  nodes_variable(fleet.uris()));
+  REQUIRE(running.await_out("ready"));
+  CHECK(redlock({"acquire", "a", "--node-timeout", "10s"}, nodes_variable(fleet.uris())).status ==
+        75);
+  const auto finished = running.wait();
+  CHECK(finished.status == 0);
+  CHECK(contains(finished.out, "done"));
+}
+
+TEST_CASE("if redlock is killed, so is the command with all that it started") {
+  Fleet fleet({.nodes = 3});
+  Running running(exec({}, {"sh", "-c", "sleep 1000 & echo pid $$ and $!; wait"}),
+                  nodes_variable(fleet.uris()));
+  REQUIRE(running.await_out("and"));
+  REQUIRE(running.await_out("\n"));
+  const ProcessWatch child(number_after(running.out(), "pid"));
+  const ProcessWatch grandchild(number_after(running.out(), "and"));
+  REQUIRE(child.is_running());
+  REQUIRE(grandchild.is_running());
+  running.signal(SIGKILL);
+  CHECK(child.await_end());
+  CHECK(grandchild.await_end());
+  CHECK(running.wait().status == 128 + SIGKILL);
+}
+
+TEST_CASE("after a pause past the lease the command is killed before anything else happens") {
+  Fleet fleet({.nodes = 3});
+  Running running(exec({"--lease", "1s", "--grace", "0"}, {"sh", "-c", "echo pid $$; read line"}),
+                  nodes_variable(fleet.uris()));
+  REQUIRE(running.await_out("pid"));
+  running.signal(SIGSTOP);
+  // The nodes free the lock: it is somebody else's before the first goes on.
+  const auto other = redlock({"acquire", "a", "--wait", "forever", "--node-timeout", "10s"},
+                             nodes_variable(fleet.uris()));
+  CHECK(other.status == 0);
+  running.signal(SIGCONT);
+  const auto finished = running.wait();
+  CHECK(finished.status == 124);
+  CHECK(contains(finished.err, "killed the command"));
+}
+
+}  // namespace
+}  // namespace redlock::testing

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: MIT
+// redlock exec: the command runs as it would without redlock, and only while the lock is held.
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fstream>
+
+#include "cli_process.hpp"
+#include "cluster/fleet.hpp"
+#include "support/stub_server.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace redlock::testing {
+namespace {
+
+using cluster::Fleet;
+
+struct Nodes {
+  explicit Nodes(std::size_t count) : fleet({.nodes = count}) {}
+
+  /// redlock exec NAME OPTIONS... -- CMD..., ready to be started.
+  static Arguments exec(const std::string& name, const Arguments& options, const Arguments& cmd) {
+    // A busy machine must not look like a node that is gone.
+    Arguments all{"exec", name, "--node-timeout", "10s"};
+    all.insert(all.end(), options.begin(), options.end());
+    all.emplace_back("--");
+    all.insert(all.end(), cmd.begin(), cmd.end());
+    return all;
+  }
+  Finished run(const Arguments& options, const Arguments& cmd, Variables variables = {}) const {
+    variables.merge(nodes_variable(fleet.uris()));
+    return redlock(exec("a", options, cmd), variables);
+  }
+  Finished shell(const std::string& script) const { return run({}, {"sh", "-c", script}); }
+  std::size_t nodes_with_lock(const std::string& name = "a") const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < fleet.size(); ++i) {
+      if (fleet.state(i) != cluster::NodeState::running) continue;
+      if (fleet.run(i, {"EXISTS", "redlock:lock:{" + name + "}"}) != "0") ++count;
+    }
+    return count;
+  }
+
+  Fleet fleet;
+};
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_CASE("the command has the lock, its name and its token while it runs, and not after") {
+  const Nodes nodes(3);
+  Running running(
+      Nodes::exec("a", {}, {"sh", "-c", "echo $REDLOCK_NAME $REDLOCK_TOKEN; read line"}),
+      nodes_variable(nodes.fleet.uris()));
+  REQUIRE(running.await_out("\n"));
+  CHECK(nodes.nodes_with_lock() == 3);
+  CHECK(running.out().starts_with("a "));
+  CHECK(std::stoull(running.out().substr(2)) > 0);
+  running.write("go\n");
+  const auto finished = running.wait();
+  CHECK(finished.status == 0);
+  CHECK(finished.err.empty());
+  CHECK(eventually([&] { return nodes.nodes_with_lock() == 0; }));
+}
+
+TEST_CASE("stdin, stdout and stderr are the command's own") {
+  const Nodes nodes(3);
+  Running running(Nodes::exec("a", {}, {"sh", "-c", "cat; echo problem >&2"}),
+                  nodes_variable(nodes.fleet.uris()));
+  running.write("one\ntwo\n");
+  const auto finished = running.wait();
+  CHECK(finished.status == 0);
+  CHECK(finished.out == "one\ntwo\n");
+  CHECK(finished.err == "problem\n");
+}
+
+TEST_CASE("the exit status is the command's, 128 + N if a signal ended it") {
+  const Nodes nodes(3);
+  CHECK(nodes.shell("exit 0").status == 0);
+  CHECK(nodes.shell("exit 7").status == 7);
+  CHECK(nodes.shell("exit 255").status == 255);
+  CHECK(nodes.shell("kill -TERM $$").status == 128 + SIGTERM);
+  CHECK(nodes.shell("kill -KILL $$").status == 128 + SIGKILL);
+}
+
+TEST_CASE(
+    "a command that is not there exits 127, one that cannot be run 126; the lock is given back") {
+  const Nodes nodes(3);
+  const auto missing = nodes.run({}, {"/nowhere/command"});
+  CHECK(missing.status == 127);
+  CHECK(contains(missing.err, "/nowhere/command"));
+  const auto forbidden = nodes.run({}, {"/etc/passwd"});
+  CHECK(forbidden.status == 126);
+  CHECK(contains(forbidden.err, "/etc/passwd"));
+  CHECK(nodes.run({}, {"no-such-command-in-path"}).status == 127);
+  CHECK(eventually([&] { return nodes.nodes_with_lock() == 0; }));
+}
+
+TEST_CASE("signals that redlock gets go on to the command") {
+  const Nodes nodes(3);
+  for (const auto& [number, name] : std::map<int, std::string>{{SIGINT, "INT"},
+                                                               {SIGTERM, "TERM"},
+                                                               {SIGHUP, "HUP"},
+                                                               {SIGQUIT, "QUIT"},
+                                                               {SIGUSR1, "USR1"},
+                                                               {SIGUSR2, "USR2"},
+                                                               {SIGWINCH, "WINCH"}}) {
+    CAPTURE(name);
+    Running running(Nodes::exec("a", {},
+                                {"sh", "-c",
+                                 "trap 'echo got; exit 5' " + name +
+                                     "; echo ready; while :; do sleep 0.01; done"}),
+                    nodes_variable(nodes.fleet.uris()));
+    REQUIRE(running.await_out("ready\n"));
+    running.signal(number);
+    const auto finished = running.wait();
+    CHECK(finished.out == "ready\ngot\n");
+    CHECK(finished.status == 5);
+  }
+}
+
+TEST_CASE("the command starts with the signals that redlock was started with") {
+  const Nodes nodes(1);
+  // Fields of /proc/self/status as masks; the shell itself blocks and ignores nothing.
+  const auto finished = nodes.run({}, {"grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"});
+  CHECK(finished.status == 0);
+  std::istringstream lines(finished.out);
+  for (std::string name, mask; lines >> name >> mask;) {
+    CAPTURE(name);
+    CHECK(mask == "0000000000000000");
+  }
+}
+
+TEST_CASE("a signal that was ignored when redlock was started stays ignored") {
+  const Nodes nodes(1);
+  std::string script = "trap '' HUP; exec " + command_path();
+  for (const auto& part : Nodes::exec("a", {}, {})) script += " " + part;
+  Running running(
+      {"-c", script + R"( sh -c 'grep SigIgn /proc/self/status; read line; echo "$line"')"},
+      nodes_variable(nodes.fleet.uris()), "/bin/sh");
+  REQUIRE(running.await_out("0000000000000001"));
+  running.signal(SIGHUP);
+  running.write("still here\n");
+  const auto finished = running.wait();
+  CHECK(finished.status == 0);
+  CHECK(contains(finished.out, "still here"));
+}
+
+TEST_CASE("the command has a process group of its own") {
+  const Nodes nodes(1);
+  Running running(Nodes::exec("a", {}, {"sh", "-c", "echo $$; read line"}),
+                  nodes_variable(nodes.fleet.uris()));
+  REQUIRE(running.await_out("\n"));
+  const auto child = static_cast<pid_t>(std::stol(running.out()));
+  CHECK(::getpgid(child) == child);
+  CHECK(::getpgid(running.pid()) != child);
+}
+
+TEST_CASE("while somebody else holds the lock, exec says once what it waits for") {
+  const Nodes nodes(3);
+  const auto variables = nodes_variable(nodes.fleet.uris());
+  Running first(Nodes::exec("a", {}, {"sh", "-c", "echo first; read line"}), variables);
+  REQUIRE(first.await_out("first"));
+  Running second(Nodes::exec("a", {}, {"echo", "second"}), variables);
+  REQUIRE(second.await_err("waiting for a (held by "));
+  CHECK(second.out().empty());
+  first.write("go\n");
+  CHECK(first.wait().status == 0);
+  const auto finished = second.wait();
+  CHECK(finished.status == 0);
+  CHECK(finished.out == "second\n");
+  CHECK(occurrences(finished.err, "waiting") == 1);
+  CHECK(occurrences(finished.err, "\n") == 1);
+}
+
+TEST_CASE("a bounded wait that ends exits 75, or what -E says") {
+  const Nodes nodes(3);
+  const auto variables = nodes_variable(nodes.fleet.uris());
+  Running holder(Nodes::exec("a", {}, {"sh", "-c", "echo held; read line"}), variables);
+  REQUIRE(holder.await_out("held"));
+  const auto at_once = nodes.run({"--wait", "0"}, {"echo", "no"});
+  CHECK(at_once.status == 75);
+  CHECK(at_once.out.empty());
+  CHECK_FALSE(contains(at_once.err, "waiting"));
+  CHECK(nodes.run({"--wait", "200ms"}, {"echo", "no"}).status == 75);
+  CHECK(nodes.run({"--wait", "0", "-E", "3"}, {"echo", "no"}).status == 3);
+  CHECK(nodes.run({"--wait", "200ms", "-E", "0"}, {"echo", "no"}).status == 0);
+}
+
+TEST_CASE("without a quorum a bounded wait exits 69, and -E does not replace it") {
+  Nodes nodes(3);
+  nodes.fleet.kill(0);
+  nodes.fleet.kill(1);
+  const auto finished = redlock(
+      {"exec", "a", "--node-timeout", "500ms", "--wait", "0", "-E", "3", "--", "echo", "no"},
+      nodes_variable(nodes.fleet.uris()));
+  CHECK(finished.status == 69);
+  CHECK(finished.out.empty());
+  CHECK(contains(finished.err, nodes.fleet.uri(0)));
+  const auto waited =
+      redlock({"exec", "a", "--node-timeout", "500ms", "--wait", "300ms", "--", "echo", "no"},
+              nodes_variable(nodes.fleet.uris()));
+  CHECK(waited.status == 69);
+  CHECK(contains(waited.err, "no quorum"));
+}
+
+TEST_CASE("a wait without end goes on while nodes are gone, and ends when they are back") {
+  Nodes nodes(3);
+  nodes.fleet.kill(0);
+  nodes.fleet.kill(1);
+  Running running(Nodes::exec("a", {}, {"echo", "done"}), nodes_variable(nodes.fleet.uris()));
+  REQUIRE(running.await_err("waiting for a (no quorum of nodes: " + nodes.fleet.uri(0)));
+  nodes.fleet.restart(0);
+  const auto finished = running.wait();
+  CHECK(finished.status == 0);
+  CHECK(finished.out == "done\n");
+}
+
+TEST_CASE("a signal while waiting for the lock releases everything and exits 128 + N") {
+  const Nodes nodes(3);
+  const auto variables = nodes_variable(nodes.fleet.uris());
+  Running holder(Nodes::exec("a", {}, {"sh", "-c", "echo held; read line"}), variables);
+  REQUIRE(holder.await_out("held"));
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    Running waiting(Nodes::exec("a", {}, {"echo", "no"}), variables);
+    REQUIRE(waiting.await_err("waiting"));
+    waiting.signal(signal);
+    const auto finished = waiting.wait();
+    CHECK(finished.status == 128 + signal);
+    CHECK(finished.out.empty());
+  }
+  holder.write("go\n");
+  CHECK(holder.wait().status == 0);
+  CHECK(eventually([&] { return nodes.nodes_with_lock() == 0; }));
+}
+
+TEST_CASE("a minority of dead or hung nodes is not noticed, at the end either") {
+  Nodes nodes(5);
+  nodes.fleet.kill(0);
+  nodes.fleet.pause(1);
+  const auto finished = nodes.run({}, {"echo", "done"});
+  CHECK(finished.status == 0);
+  CHECK(finished.out == "done\n");
+  CHECK(finished.err.empty());
+  // What was owed to the hung node had left when the command ended.
+  nodes.fleet.resume(1);
+  CHECK(eventually([&] { return nodes.nodes_with_lock() == 0; }));
+}
+
+TEST_CASE("a password is in no list of processes, no environment of the command and no output") {
+  const Fleet fleet({.nodes = 3, .password = "s3cret-word"});
+  std::string list;
+  for (const auto& uri : fleet.uris()) list += (list.empty() ? "" : ",") + uri;
+  const TemporaryDirectory place;
+  const auto file = (place.path() / "nodes").string();
+  std::ofstream(file) << "# all of them\n"
+                      << fleet.uri(0) << "\n  " << fleet.uri(1) << "  \n\n"
+                      << fleet.uri(2) << "\n";
+  REQUIRE(contains(list, "s3cret-word"));
+  struct Way {
+    Arguments options;
+    Variables variables;
+  };
+  for (const auto& [options, variables] :
+       {Way{{"--nodes", list}, {}}, Way{{"--nodes=" + list}, {}}, Way{{"--nodes-file", file}, {}},
+        Way{{}, {{"REDLOCK_NODES", list}}}}) {
+    CAPTURE(options);
+    Running running(Nodes::exec("a", options, {"sh", "-c", "env; echo ready; read line"}),
+                    variables);
+    REQUIRE(running.await_out("ready"));
+    const auto process = "/proc/" + std::to_string(running.pid());
+    const auto arguments = text_of(process + "/cmdline");
+    CHECK(contains(arguments, "exec"));
+    CHECK_FALSE(contains(arguments, "s3cret-word"));
+    CHECK_FALSE(contains(text_of(process + "/environ"), "s3cret-word"));
+    // The guard beside it, too.
+    std::size_t guards = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      if (text_of((entry.path() / "comm").string()) != "redlock-guard\n") continue;
+      ++guards;
+      CHECK_FALSE(contains(text_of((entry.path() / "cmdline").string()), "s3cret-word"));
+    }
+    CHECK(guards >= 1);
+    running.write("go\n");
+    const auto finished = running.wait();
+    CHECK(finished.status == 0);
+    CHECK_FALSE(contains(finished.out, "s3cret-word"));
+    CHECK_FALSE(contains(finished.out, "REDLOCK_NODES"));
+    CHECK_FALSE(contains(finished.err, "s3cret-word"));
+  }
+}
+
+TEST_CASE("nodes without a password stay in the command's environment") {
+  const Nodes nodes(1);
+  const auto finished = nodes.shell("echo $REDLOCK_NODES");
+  CHECK(finished.out == nodes.fleet.uri(0) + "\n");
+}
+
+TEST_CASE("a wrong password on every node exits 78, even when waiting for ever") {
+  const Fleet fleet({.nodes = 3, .password = "right"});
+  std::vector<std::string> uris;
+  for (std::size_t i = 0; i < 3; ++i) {
+    uris.push_back("redis://:wr0ng-word@127.0.0.1:" + std::to_string(fleet.port(i)));
+  }
+  for (const auto* wait : {"forever", "0", "1h"}) {
+    CAPTURE(wait);
+    const auto finished =
+        redlock(Nodes::exec("a", {"--wait", wait}, {"echo", "no"}), nodes_variable(uris));
+    CAPTURE(finished.err);
+    CHECK(finished.status == 78);
+    CHECK(finished.out.empty());
+    // Two nodes that refuse decide it; the third may not have answered yet.
+    CHECK(contains(finished.err, "WRONGPASS"));
+    CHECK_FALSE(contains(finished.err, "wr0ng-word"));
+  }
+  for (const auto* subcommand : {"acquire", "status"}) {
+    CHECK(redlock({subcommand, "a"}, nodes_variable(uris)).status == 78);
+  }
+  CHECK(redlock({"list"}, nodes_variable(uris)).status == 78);
+  CHECK(redlock({"adopt"}, nodes_variable(uris)).status == 78);
+}
+
+TEST_CASE("a missing password on every node exits 78") {
+  const Fleet fleet({.nodes = 3, .password = "right"});
+  std::vector<std::string> uris;
+  for (std::size_t i = 0; i < 3; ++i) {
+    uris.push_back("redis://127.0.0.1:" + std::to_string(fleet.port(i)));
+  }
+  CHECK(redlock(Nodes::exec("a", {}, {"echo", "no"}), nodes_variable(uris)).status == 78);
+}
+
+TEST_CASE("commands of one name never overlap") {
+  const Nodes nodes(3);
+  const TemporaryDirectory place;
+  const auto counter = (place.path() / "counter").string();
+  std::ofstream(counter) << "0\n";
+  // Read, pause, write: an overlap loses an update.
+  const std::string script = "read n < " + counter + "; sleep 0.01; echo $((n + 1)) > " + counter;
+  std::vector<std::unique_ptr<Running>> racing;
+  for (int i = 0; i < 8; ++i) {
+    racing.push_back(std::make_unique<Running>(Nodes::exec("a", {}, {"sh", "-c", script}),
+                                               nodes_variable(nodes.fleet.uris())));
+  }
+  for (const auto& running : racing) CHECK(running->wait().status == 0);
+  CHECK(text_of(counter) == "8\n");
+}
+
+}  // namespace
+}  // namespace redlock::testing

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// The command's steps for scripts (acquire, hold, release) and its look at locks (status, list), as
+// real processes against real nodes.
+#include <chrono>
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli_process.hpp"
+#include "cluster/fleet.hpp"
+
+namespace redlock::testing {
+namespace {
+
+using cluster::Fleet;
+using nlohmann::json;
+
+/// Commands against one fleet. A busy machine must not look like a node that is gone.
+struct Nodes {
+  explicit Nodes(std::size_t count) : fleet({.nodes = count}) {}
+
+  Finished run(Arguments arguments, const std::string& timeout = "10s") const {
+    arguments.insert(arguments.end(), {"--node-timeout", timeout});
+    return redlock(arguments, nodes_variable(fleet.uris()));
+  }
+  std::string owner_of(const std::string& name) const {
+    return json::parse(run({"status", name, "-o", "json"}).out)["owner"].get<std::string>();
+  }
+  json status(const std::string& name) const {
+    return json::parse(run({"status", name, "-o", "json"}).out);
+  }
+
+  Fleet fleet;
+};
+
+TEST_CASE("what acquire prints is evaluated by a shell, held longer and released") {
+  const Nodes nodes(3);
+  const auto acquired = nodes.run({"acquire", "a", "--lease", "20s"});
+  CHECK(acquired.status == 0);
+  CHECK(acquired.err.empty());
+  const auto owner = field(acquired.out, "owner");
+  const auto token = field(acquired.out, "token");
+  CHECK(owner.size() == 32);
+  CHECK(std::stoll(field(acquired.out, "valid_ms")) <= 20'000);
+  CHECK(nodes.owner_of("a") == owner);
+
+  const auto held = nodes.run({"hold", "a", "--owner", owner, "--token", token, "--lease", "50s"});
+  CHECK(held.status == 0);
+  CHECK(field(held.out, "owner") == owner);
+  CHECK(field(held.out, "token") == token);
+  CHECK(std::stoll(field(held.out, "valid_ms")) > 20'000);
+
+  const auto released = nodes.run({"release", "a", "--owner", owner});
+  CHECK(released.status == 0);
+  CHECK(released.out == "released\n");
+  CHECK(nodes.status("a")["verdict"] == "free");
+}
+
+TEST_CASE("acquire, hold and release speak JSON") {
+  const Nodes nodes(3);
+  const auto grant = json::parse(nodes.run({"acquire", "a", "-o", "json"}).out);
+  CHECK(grant["name"] == "a");
+  CHECK(grant["token"].get<std::uint64_t>() > 0);
+  CHECK(grant["valid_ms"].get<int>() > 0);
+  const auto owner = grant["owner"].get<std::string>();
+  const auto held = json::parse(nodes.run({"hold", "a", "--owner", owner, "-o", "json"}).out);
+  CHECK(held["owner"] == owner);
+  const auto released =
+      json::parse(nodes.run({"release", "a", "--owner", owner, "-o", "json"}).out);
+  CHECK(released == json{{"name", "a"}, {"result", "released"}});
+}
+
+TEST_CASE("a lock that somebody holds exits 75 at once, and 75 when the wait is over") {
+  const Nodes nodes(3);
+  REQUIRE(nodes.run({"acquire", "a"}).status == 0);
+  const auto refused = nodes.run({"acquire", "a"});
+  CHECK(refused.status == 75);
+  CHECK(refused.out.empty());
+  CHECK(contains(refused.err, "held by somebody else"));
+  const auto waited = nodes.run({"acquire", "a", "--wait", "300ms"});
+  CHECK(waited.status == 75);
+  CHECK(contains(waited.err, "waiting up to 300ms for a (held by"));
+}
+
+TEST_CASE("waiting for a lock ends when it is released") {
+  const Nodes nodes(3);
+  const auto first = nodes.run({"acquire", "a"});
+  const auto owner = field(first.out, "owner");
+  Running second({"acquire", "a", "--wait", "forever", "--node-timeout", "10s"},
+                 nodes_variable(nodes.fleet.uris()));
+  REQUIRE(second.await_err("waiting for a (held by " + owner + " on 3 of 3 nodes)"));
+  CHECK(nodes.run({"release", "a", "--owner", owner}).status == 0);
+  const auto finished = second.wait();
+  CHECK(finished.status == 0);
+  CHECK(std::stoull(field(finished.out, "token")) > std::stoull(field(first.out, "token")));
+}
+
+TEST_CASE("holding or releasing what is no longer ours exits 75") {
+  const Nodes nodes(3);
+  const auto owner = field(nodes.run({"acquire", "a"}).out, "owner");
+  REQUIRE(nodes.run({"release", "a", "--owner", owner}).status == 0);
+  CHECK(nodes.run({"hold", "a", "--owner", owner}).status == 75);
+  const auto released = nodes.run({"release", "a", "--owner", owner});
+  CHECK(released.status == 75);
+  CHECK(released.out == "already_gone\n");
+}
+
+TEST_CASE("without a quorum of nodes everything exits 69 and says which nodes are missing") {
+  Nodes nodes(3);
+  const auto owner = field(nodes.run({"acquire", "a"}).out, "owner");
+  nodes.fleet.kill(0);
+  nodes.fleet.kill(1);
+  const auto missing = nodes.fleet.uri(0);
+  const auto acquired = nodes.run({"acquire", "b"}, "1s");
+  CHECK(acquired.status == 69);
+  CHECK(contains(acquired.err, missing));
+  CHECK(nodes.run({"acquire", "b", "--wait", "200ms"}, "1s").status == 69);
+  CHECK(nodes.run({"hold", "a", "--owner", owner}, "1s").status == 69);
+  CHECK(nodes.run({"release", "a", "--owner", owner}, "1s").status == 69);
+  const auto status = nodes.run({"status", "a"}, "1s");
+  CHECK(status.status == 69);
+  CHECK(contains(status.out, missing));
+  const auto list = nodes.run({"list"}, "1s");
+  CHECK(list.status == 69);
+  CHECK(contains(list.err, missing));
+}
+
+TEST_CASE("a signal ends the wait with 128 + N and leaves nothing on the nodes") {
+  const Nodes nodes(3);
+  REQUIRE(nodes.run({"acquire", "a"}).status == 0);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Running waiting({"acquire", "a", "--wait", "forever"}, nodes_variable(nodes.fleet.uris()));
+    REQUIRE(waiting.await_err("waiting for a"));
+    waiting.signal(signal);
+    const auto finished = waiting.wait();
+    CHECK(finished.status == 128 + signal);
+    CHECK(finished.out.empty());
+  }
+  CHECK(nodes.status("a")["nodes"][0]["holders"].size() == 1);
+}
+
+TEST_CASE("a lock whose owner nobody could read is given back") {
+  const Nodes nodes(3);
+  Running first({"acquire", "a"}, nodes_variable(nodes.fleet.uris()));
+  first.close_stdout();
+  const auto finished = first.wait();
+  CHECK(finished.status == 125);
+  CHECK(contains(finished.err, "stdout"));
+  CHECK(eventually([&] { return nodes.status("a")["verdict"] == "free"; }));
+}
+
+TEST_CASE("status says for each node who holds the lock, and what a quorum makes of it") {
+  Nodes nodes(3);
+  const auto owner = field(nodes.run({"acquire", "a", "--lease", "50s"}).out, "owner");
+
+  const auto held = nodes.run({"status", "a"});
+  CHECK(held.status == 0);
+  CHECK(contains(held.out, "a is held by " + owner + " on 3 of 3 nodes"));
+  CHECK(occurrences(held.out, owner) == 4);
+
+  const auto report = nodes.status("a");
+  CHECK(report["verdict"] == "held");
+  CHECK(report["quorum"] == 2);
+  const auto& node = report["nodes"][0];
+  CHECK(node["holders"] == json::array({{{"owner", owner}, {"count", 1}}}));
+  CHECK(node["remaining_ms"].get<int>() > 20'000);
+  CHECK(node["fence"].get<std::uint64_t>() > 0);
+
+  nodes.fleet.run(0, {"DEL", "redlock:lock:{a}"});
+  CHECK(nodes.status("a")["verdict"] == "held");
+  CHECK(nodes.status("a")["nodes_of_owner"] == 2);
+  nodes.fleet.kill(0);
+  const auto degraded = nodes.run({"status", "a"});
+  CHECK(degraded.status == 0);
+  CHECK(contains(degraded.out, "on 2 of 3 nodes"));
+  CHECK(contains(degraded.out, nodes.fleet.uri(0)));
+}
+
+TEST_CASE("status tells a free lock, one without a majority and one that is not known") {
+  Nodes nodes(3);
+  CHECK(nodes.status("a")["verdict"] == "free");
+  CHECK(contains(nodes.run({"status", "a"}).out, "a is free"));
+
+  nodes.fleet.run(0, {"HSET", "redlock:lock:{a}", "x", "1"});
+  nodes.fleet.run(1, {"HSET", "redlock:lock:{a}", "y", "1"});
+  CHECK(nodes.status("a")["verdict"] == "no_majority");
+  CHECK(contains(nodes.run({"status", "a"}).out, "never ends"));
+
+  nodes.fleet.run(2, {"SET", "redlock:lock:{a}", "foreign"});
+  CHECK(nodes.status("a")["nodes"][2]["foreign_type"] == true);
+
+  nodes.fleet.kill(2);
+  nodes.fleet.run(1, {"DEL", "redlock:lock:{a}"});
+  const auto unknown = nodes.run({"status", "a"});
+  CHECK(unknown.status == 69);
+  CHECK(contains(unknown.out, "too few of 3 nodes answered"));
+}
+
+TEST_CASE("list merges what all nodes have") {
+  Nodes nodes(3);
+  const auto owner = field(nodes.run({"acquire", "seat-A05", "--lease", "50s"}).out, "owner");
+  REQUIRE(nodes.run({"acquire", "seat-A06"}).status == 0);
+  REQUIRE(nodes.run({"acquire", "door"}).status == 0);
+  nodes.fleet.run(1, {"HSET", "redlock:lock:{rest}", std::string(32, 'e'), "1"});
+  nodes.fleet.run(1, {"SET", "redlock:lock:{", "not a lock"});
+
+  const auto table = nodes.run({"list"});
+  CHECK(table.status == 0);
+  CHECK(contains(table.out, "NAME"));
+  CHECK(contains(table.out, "seat-A05  " + owner + "  3/3"));
+  CHECK(contains(table.out, "rest"));
+  CHECK(contains(table.out, "1/3"));
+
+  const auto list = json::parse(nodes.run({"list", "-o", "json"}).out);
+  REQUIRE(list["locks"].size() == 4);
+  CHECK(list["locks"][0]["name"] == "door");
+  CHECK(list["locks"][1]["held"] == false);
+  CHECK(list["locks"][2]["owner"] == owner);
+  CHECK(list["locks"][2]["held"] == true);
+  CHECK(list["locks"][2]["remaining_ms"].get<int>() > 20'000);
+  CHECK(list["truncated"] == false);
+
+  const auto seats = json::parse(nodes.run({"list", "seat-*", "-o", "json"}).out);
+  CHECK(seats["locks"].size() == 2);
+
+  const auto limited = nodes.run({"list", "--limit", "2"});
+  CHECK(occurrences(limited.out, "\n") == 3);
+  CHECK(contains(limited.err, "more than 2"));
+}
+
+TEST_CASE("a name cannot steer the terminal") {
+  const Nodes nodes(1);
+  REQUIRE(nodes.run({"acquire", "a\x1b[2J"}).status == 0);
+  const auto list = nodes.run({"list"});
+  CHECK(contains(list.out, "a\\x1b[2J"));
+  CHECK_FALSE(contains(list.out, "\x1b"));
+}
+
+}  // namespace
+}  // namespace redlock::testing

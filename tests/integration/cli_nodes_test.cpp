@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// redlock doctor and adopt: what they find on real nodes, and what they advise.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli_process.hpp"
+#include "cluster/fleet.hpp"
+#include "support/stub_server.hpp"
+
+namespace redlock::testing {
+namespace {
+
+using cluster::Fleet;
+using cluster::Persistence;
+using nlohmann::json;
+
+using Uris = std::vector<std::string>;
+
+Finished ask(const Uris& uris, Arguments arguments) {
+  arguments.insert(arguments.end(), {"--node-timeout", "10s"});
+  return redlock(arguments, nodes_variable(uris));
+}
+Finished ask(const Fleet& fleet, const Arguments& arguments) {
+  return ask(fleet.uris(), arguments);
+}
+json examine(const Uris& uris) {
+  return json::parse(ask(uris, {"doctor", "-o", "json"}).out);
+}
+json examine(const Fleet& fleet) {
+  return examine(fleet.uris());
+}
+
+/// Whether a problem of this severity with these words is in the list.
+bool has_problem(const json& problems, const std::string& severity, const std::string& words) {
+  for (const auto& problem : problems) {
+    if (problem["severity"] == severity && contains(problem["what"].get<std::string>(), words)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::size_t problems_in(const json& examination) {
+  auto count = examination["problems"].size();
+  for (const auto& node : examination["nodes"]) count += node["problems"].size();
+  return count;
+}
+
+TEST_CASE("a new set is not safe until it is adopted; then the doctor finds nothing") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  const auto before = ask(fleet, {"doctor"});
+  CHECK(before.status == 1);
+  CHECK(contains(before.out, "redlock adopt"));
+  CHECK(contains(before.out, "NOT safe"));
+
+  const auto adopted = ask(fleet, {"adopt"});
+  CHECK(adopted.status == 0);
+  CHECK(occurrences(adopted.out, "written") == 3);
+
+  const auto after = ask(fleet, {"doctor"});
+  CHECK(after.status == 0);
+  CHECK(contains(after.out, "The set is safe."));
+  const auto examination = examine(fleet);
+  CHECK(problems_in(examination) == 0);
+  CHECK(examination["safe"] == true);
+  CHECK(examination["quorum"] == 2);
+}
+
+TEST_CASE("the doctor shows what there is to know of a node") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  ask(fleet, {"adopt"});
+  const auto examination = examine(fleet);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& node = examination["nodes"][i];
+    CHECK(node["node"] == fleet.uri(i));
+    CHECK(node["reachable"] == true);
+    CHECK(node["round_trip_us"].get<int>() >= 0);
+    CHECK(node["version"].get<std::string>().size() >= 5);
+    CHECK(node["run_id"].get<std::string>().size() == 40);
+    CHECK(node["role"] == "master");
+    CHECK(node["append_only"] == true);
+    CHECK(node["append_fsync"] == "always");
+    CHECK(node["eviction"] == "noeviction");
+    CHECK(node["uptime_s"].get<int>() >= 0);
+    CHECK(node["clock_offset_us"].is_number());
+    CHECK(node["marker"]["layout"] == "redlock-1");
+    CHECK(node["marker"]["nodes"] == "3");
+    CHECK(node["marker"]["max_lease_ms"] == "60000");
+    CHECK(node["marker"]["id"].get<std::string>().size() == 32);
+  }
+  CHECK(examination["nodes"][0]["marker"]["id"] != examination["nodes"][1]["marker"]["id"]);
+}
+
+TEST_CASE("a node that cannot be reached is an error that says why") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  ask(fleet, {"adopt"});
+  fleet.kill(1);
+  const auto finished = ask(fleet, {"doctor"});
+  CHECK(finished.status == 1);
+  CHECK(contains(finished.out, "connection_failed"));
+  const auto examination = examine(fleet);
+  CHECK(examination["nodes"][1]["reachable"] == false);
+  CHECK(has_problem(examination["nodes"][1]["problems"], "error", "cannot be examined"));
+  CHECK(examination["problems"].empty());
+  fleet.kill(2);
+  CHECK(has_problem(examine(fleet)["problems"], "error", "only 1 of 3 nodes"));
+}
+
+TEST_CASE("what makes a node forget or evict locks is found") {
+  const Fleet fleet({.nodes = 3,
+                     .persistence = Persistence::always,
+                     .node_settings = {{0, {"appendonly no"}},
+                                       {1, {"appendfsync everysec"}},
+                                       {2, {"maxmemory-policy allkeys-lru"}}}});
+  ask(fleet, {"adopt"});
+  const auto examination = examine(fleet);
+  CHECK(has_problem(examination["nodes"][0]["problems"], "error", "appendonly"));
+  CHECK(has_problem(examination["nodes"][1]["problems"], "warning", "everysec"));
+  CHECK(has_problem(examination["nodes"][2]["problems"], "error", "allkeys-lru"));
+  fleet.run(2, {"CONFIG", "SET", "maxmemory", "0"});
+  CHECK(has_problem(examine(fleet)["nodes"][2]["problems"], "warning", "allkeys-lru"));
+}
+
+TEST_CASE("a replica is no lock node, and one that was promoted is suspect") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  ask(fleet, {"adopt"});
+  fleet.run(2, {"REPLICAOF", "127.0.0.1", std::to_string(fleet.port(0))});
+  // Its data, too, is now that of node 0.
+  REQUIRE(eventually([&] {
+    return contains(fleet.run(2, {"INFO", "replication"}), "master_link_status:up");
+  }));
+  auto examination = examine(fleet);
+  CHECK(examination["safe"] == false);
+  CHECK(examination["nodes"][2]["role"] == "slave");
+  CHECK(has_problem(examination["nodes"][2]["problems"], "error", "replica"));
+  CHECK(has_problem(examination["problems"], "warning", "same marker"));
+  fleet.run(2, {"REPLICAOF", "NO", "ONE"});
+  examination = examine(fleet);
+  CHECK(examination["nodes"][2]["promoted"] == true);
+  CHECK(has_problem(examination["nodes"][2]["problems"], "warning", "promoted"));
+}
+
+TEST_CASE("a node of a Redis Cluster is no lock node") {
+  const Fleet fleet({.nodes = 3,
+                     .persistence = Persistence::always,
+                     .node_settings = {{1, {"cluster-enabled yes"}}}});
+  // Without slots it serves no key at all; with all of them it looks like any other node.
+  CHECK(has_problem(examine(fleet)["nodes"][1]["problems"], "error", "Redis Cluster"));
+  Arguments slots{"CLUSTER", "ADDSLOTS"};
+  for (int slot = 0; slot < 16'384; ++slot) slots.push_back(std::to_string(slot));
+  fleet.run(1, slots);
+  REQUIRE(eventually([&] { return fleet.run(1, {"SET", "any", "thing"}) == "OK"; }));
+  const auto node = examine(fleet)["nodes"][1];
+  CHECK(node["cluster"] == true);
+  CHECK(has_problem(node["problems"], "error", "Redis Cluster"));
+}
+
+TEST_CASE("one server under two names is found") {
+  const Fleet fleet({.nodes = 2, .persistence = Persistence::always});
+  const auto finished =
+      ask({fleet.uri(0), fleet.uri(1), "redis://localhost:" + std::to_string(fleet.port(1))},
+          {"doctor"});
+  CHECK(finished.status == 1);
+  CHECK(contains(finished.out, "same server"));
+}
+
+TEST_CASE("markers of different sets are found, and adopt leaves them as they are") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  REQUIRE(ask(Uris{fleet.uri(0)}, {"adopt"}).status == 0);
+  const auto marker = fleet.run(0, {"HGETALL", "redlock:node"});
+
+  const auto adopted = ask(fleet, {"adopt"});
+  CHECK(adopted.status == 1);
+  CHECK(contains(adopted.out, "disagrees"));
+  CHECK(contains(adopted.out, "nodes 1"));
+  CHECK(occurrences(adopted.out, "written") == 2);
+  CHECK(fleet.run(0, {"HGETALL", "redlock:node"}) == marker);
+
+  const auto examination = examine(fleet);
+  CHECK(examination["safe"] == false);
+  CHECK(has_problem(examination["nodes"][0]["problems"], "error", "nodes 1"));
+  CHECK(has_problem(examination["problems"], "error", "markers disagree"));
+
+  const auto longer =
+      ask({fleet.uri(1), fleet.uri(2), fleet.uri(0)}, {"adopt", "--max-lease", "2m", "-o", "json"});
+  CHECK(longer.status == 1);
+  CHECK(json::parse(longer.out)["nodes"][0]["marker"] == "disagrees");
+  CHECK(contains(longer.out, "max_lease_ms 60000"));
+}
+
+TEST_CASE("adopting twice changes nothing, and a node that is gone exits 69") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  REQUIRE(ask(fleet, {"adopt"}).status == 0);
+  const auto marker = fleet.run(0, {"HGETALL", "redlock:node"});
+  const auto again = ask(fleet, {"adopt"});
+  CHECK(again.status == 0);
+  CHECK(occurrences(again.out, "already_there") == 3);
+  CHECK(fleet.run(0, {"HGETALL", "redlock:node"}) == marker);
+
+  fleet.restart(2, cluster::Data::empty);
+  fleet.kill(0);
+  const auto finished = ask(fleet, {"adopt"});
+  CHECK(finished.status == 69);
+  CHECK(contains(finished.out, "failed"));
+  CHECK(contains(finished.out, "written"));
+}
+
+TEST_CASE("an even number of nodes, or too few, gets a hint and stays safe") {
+  const Fleet fleet({.nodes = 4, .persistence = Persistence::always});
+  ask(fleet, {"adopt"});
+  const auto four = examine(fleet);
+  CHECK(has_problem(four["problems"], "hint", "odd number"));
+  CHECK(four["safe"] == true);
+  const Fleet single({.nodes = 1, .persistence = Persistence::always});
+  ask(single, {"adopt"});
+  const auto one = ask(single, {"doctor"});
+  CHECK(one.status == 0);
+  CHECK(contains(one.out, "no node may fail"));
+}
+
+TEST_CASE("clocks that are apart are reported") {
+  const Fleet fleet({.nodes = 2, .persistence = Persistence::always});
+  StubServer ahead([](const Command& command) -> StubReply {
+    if (is(command, "TIME")) return array({bulk("4000000000"), bulk("0")});
+    if (is(command, "HGETALL")) return array({});
+    return like_redis(command);
+  });
+  const auto examination = examine({fleet.uri(0), fleet.uri(1), ahead.uri()});
+  CHECK(has_problem(examination["problems"], "warning", "clocks"));
+  CHECK(examination["nodes"][2]["clock_offset_us"].get<std::int64_t>() > 1'000'000);
+}
+
+TEST_CASE("a node that cannot write, is too old, or tells nothing is reported") {
+  const auto with_info = [](const std::string& extra) {
+    return StubServer([extra](const Command& command) -> StubReply {
+      if (is(command, "HGETALL")) return array({});
+      if (is(command, "INFO")) {
+        return bulk("redis_version:6.0.16\r\nrun_id:" + std::string(40, 'a') +
+                    "\r\nrole:master\r\naof_enabled:1\r\nmaxmemory_policy:noeviction\r\n" + extra);
+      }
+      return like_redis(command);
+    });
+  };
+  const auto old = with_info("aof_last_write_status:err\r\n");
+  StubServer silent([](const Command& command) -> StubReply {
+    if (is(command, "HGETALL")) return array({});
+    if (is(command, "INFO") || is(command, "CONFIG")) {
+      return error("NOPERM this user has no permissions to run this command");
+    }
+    return like_redis(command);
+  });
+  const auto examination = examine({old.uri(), silent.uri()});
+  const auto& first = examination["nodes"][0]["problems"];
+  CHECK(has_problem(first, "error", "append-only file"));
+  CHECK(has_problem(first, "error", "6.0.16 is too old"));
+  CHECK(has_problem(examination["nodes"][1]["problems"], "warning", "may not read role"));
+}
+
+TEST_CASE("a wrong password is told apart, and never shown") {
+  const Fleet fleet({.nodes = 1, .password = "right"});
+  const auto finished =
+      ask(Uris{"redis://:wr0ng-word@127.0.0.1:" + std::to_string(fleet.port(0))}, {"doctor"});
+  CHECK(finished.status == 1);
+  CHECK(contains(finished.out, "refuses the user or password"));
+  CHECK_FALSE(contains(finished.out + finished.err, "wr0ng-word"));
+}
+
+}  // namespace
+}  // namespace redlock::testing

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+// Runs the real redlock command: its arguments, its environment, its stdin, what it prints, its
+// exit status. What a test starts here is killed when the test program ends, however it ends.
+#pragma once
+
+#include <array>
+#include <csignal>
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <map>
+#include <optional>
+#include <poll.h>
+#include <string>
+#include <string_view>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "cluster/unique_fd.hpp"
+#include "support/processes.hpp"
+
+namespace redlock::testing {
+
+using cluster::UniqueFd;
+using Arguments = std::vector<std::string>;
+using Variables = std::map<std::string, std::string>;
+
+inline std::string command_path() {
+  return std::string(REDLOCK_BIN_DIR) + "/redlock";
+}
+
+/// What a command that ended leaves. `status` as a shell has it: the exit code, or 128 + signal.
+struct Finished {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+/// A redlock command under way.
+class Running {
+ public:
+  explicit Running(const Arguments& arguments, const Variables& variables = {},
+                   const std::string& program = command_path()) {
+    std::array<UniqueFd, 3> theirs;
+    for (std::size_t i = 0; i < 3; ++i) {
+      std::array<int, 2> ends{};
+      REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+      ours_[i] = UniqueFd(ends[i == 0 ? 1 : 0]);
+      theirs[i] = UniqueFd(ends[i == 0 ? 0 : 1]);
+    }
+    const auto argv = with_program(program, arguments);
+    const auto environment = environment_of(variables);
+    auto argv_pointers = pointers(argv);
+    auto environment_pointers = pointers(environment);
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (int i = 0; i < 3; ++i) ::dup2(theirs[static_cast<std::size_t>(i)].get(), i);
+      ::execve(program.c_str(), argv_pointers.data(), environment_pointers.data());
+      ::_exit(99);
+    }
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void signal(int number) const { REQUIRE(::kill(pid_, number) == 0); }
+
+  /// Writes to its stdin.
+  void write(std::string_view text) const {
+    REQUIRE(::write(ours_[0].get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
+  void close_stdin() { ours_[0].reset(); }
+  /// From now on nobody reads what it prints.
+  void close_stdout() { ours_[1].reset(); }
+
+  /// Waits until it has printed this; false if it has not within half a minute, or ended before.
+  bool await_out(const std::string& text) { return await(out_, text); }
+  bool await_err(const std::string& text) { return await(err_, text); }
+  [[nodiscard]] const std::string& out() const { return out_; }
+
+  /// Waits for its end, and for the end of everything that holds its stdout or stderr.
+  Finished wait() {
+    ours_[0].reset();
+    while (read_some()) {
+    }
+    int status = 0;
+    REQUIRE(::waitpid(pid_, &status, 0) == pid_);
+    pid_ = -1;
+    const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return {code, out_, err_};
+  }
+
+ private:
+  static Arguments with_program(const std::string& program, const Arguments& arguments) {
+    Arguments all{program};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return all;
+  }
+
+  // Of this program's variables only what any command needs: a test says the rest.
+  static std::vector<std::string> environment_of(const Variables& variables) {
+    Variables all{{"PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}, {"HOME", "/"}};
+    for (const auto* name :
+         {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "REDLOCK_REDIS_SERVER", "TMPDIR"}) {
+      if (const char* value = std::getenv(name); value != nullptr) all[name] = value;
+    }
+    for (const auto& [name, value] : variables) all[name] = value;
+    std::vector<std::string> texts;
+    for (const auto& [name, value] : all) texts.push_back(name + "=" + value);
+    return texts;
+  }
+
+  static std::vector<char*> pointers(const std::vector<std::string>& texts) {
+    std::vector<char*> result;
+    for (const auto& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+    result.push_back(nullptr);
+    return result;
+  }
+
+  bool await(const std::string& where, const std::string& text) {
+    while (where.find(text) == std::string::npos) {
+      if (!read_some()) return false;
+    }
+    return true;
+  }
+
+  // False when both are closed, or nothing came for half a minute.
+  bool read_some() {
+    std::array<pollfd, 2> polled{{{ours_[1].get(), POLLIN, 0}, {ours_[2].get(), POLLIN, 0}}};
+    if (!ours_[1] && !ours_[2]) return false;
+    if (::poll(polled.data(), polled.size(), 30'000) <= 0) return false;
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (polled[i].revents == 0) continue;
+      std::array<char, 4096> buffer{};
+      const auto count = ::read(ours_[i + 1].get(), buffer.data(), buffer.size());
+      if (count > 0) {
+        (i == 0 ? out_ : err_).append(buffer.data(), static_cast<std::size_t>(count));
+      } else {
+        ours_[i + 1].reset();
+      }
+    }
+    return true;
+  }
+
+  pid_t pid_ = -1;
+  std::array<UniqueFd, 3> ours_;  // the other ends of its stdin, stdout and stderr
+  std::string out_;
+  std::string err_;
+};
+
+inline Finished redlock(const Arguments& arguments, const Variables& variables = {}) {
+  return Running(arguments, variables).wait();
+}
+
+/// The nodes, as the command takes them from the environment.
+inline Variables nodes_variable(const std::vector<std::string>& uris) {
+  std::string list;
+  for (const auto& uri : uris) list += (list.empty() ? "" : ",") + uri;
+  return {{"REDLOCK_NODES", list}};
+}
+
+/// "owner=abc" in "owner=abc token=1": abc; empty if there is no such field.
+inline std::string field(const std::string& line, const std::string& name) {
+  const auto at = line.find(name + "=");
+  if (at == std::string::npos) return {};
+  const auto begin = at + name.size() + 1;
+  return line.substr(begin, line.find_first_of(" \n", begin) - begin);
+}
+
+inline bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+inline std::size_t occurrences(const std::string& text, std::string_view part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace redlock::testing

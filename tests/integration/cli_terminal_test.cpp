@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// redlock exec on a terminal, under a shell with job control: the command must have the terminal,
+// its Ctrl-C and its Ctrl-Z as if redlock were not there.
+#include <doctest/doctest.h>
+#include <pty.h>
+#include <termios.h>
+
+#include "cli_process.hpp"
+#include "cluster/fleet.hpp"
+
+namespace redlock::testing {
+namespace {
+
+using cluster::Fleet;
+
+/// A shell script on a terminal of its own. What is typed is not echoed.
+class OnTerminal {
+ public:
+  OnTerminal(const Fleet& fleet, const std::string& script) {
+    const auto nodes = nodes_variable(fleet.uris()).at("REDLOCK_NODES");
+    termios settings{};
+    ::cfmakeraw(&settings);
+    settings.c_lflag = ISIG | ICANON;
+    settings.c_oflag = 0;
+    settings.c_cc[VINTR] = 3;
+    settings.c_cc[VSUSP] = 26;
+    settings.c_cc[VEOF] = 4;
+    int fd = -1;
+    pid_ = ::forkpty(&fd, nullptr, &settings, nullptr);
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::setenv("REDLOCK_NODES", nodes.c_str(), 1);
+      ::setenv("REDLOCK", command_path().c_str(), 1);
+      ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
+      ::_exit(99);
+    }
+    terminal_ = UniqueFd(fd);
+  }
+  OnTerminal(const OnTerminal&) = delete;
+  OnTerminal& operator=(const OnTerminal&) = delete;
+  ~OnTerminal() {
+    ::kill(-pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  void type(std::string_view keys) const {
+    REQUIRE(::write(terminal_.get(), keys.data(), keys.size()) ==
+            static_cast<ssize_t>(keys.size()));
+  }
+
+  /// Waits until this was printed, behind what earlier calls waited for.
+  bool await(const std::string& text) {
+    for (;;) {
+      if (const auto at = shown_.find(text, seen_); at != std::string::npos) {
+        seen_ = at + text.size();
+        return true;
+      }
+      pollfd polled{terminal_.get(), POLLIN, 0};
+      if (::poll(&polled, 1, 30'000) <= 0) return false;
+      std::array<char, 4096> buffer{};
+      const auto count = ::read(terminal_.get(), buffer.data(), buffer.size());
+      if (count <= 0) return false;
+      shown_.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+  }
+  [[nodiscard]] const std::string& shown() const { return shown_; }
+
+ private:
+  pid_t pid_ = -1;
+  UniqueFd terminal_;
+  std::string shown_;
+  std::size_t seen_ = 0;
+};
+
+/// Says "foreground" or "background", then "ready"; answers what is typed until "quit".
+constexpr auto* conversation = R"(set -m
+$REDLOCK exec a --node-timeout 10s --lease LEASE -- sh -c '
+  trap "echo interrupted" INT
+  set -- $(cut -d" " -f5,8 /proc/self/stat)
+  [ $1 = $2 ] && echo foreground || echo background
+  echo ready
+  while :; do
+    read line || continue
+    echo "got $line"
+    [ "$line" = quit ] && exit 4
+  done'
+echo "first status $?"
+)";
+
+std::string script_with_lease(const std::string& lease, const std::string& more) {
+  std::string script = conversation;
+  script.replace(script.find("LEASE"), 5, lease);
+  return script + more;
+}
+
+TEST_CASE("the command has the terminal, and Ctrl-C reaches it and not redlock") {
+  const Fleet fleet({.nodes = 1});
+  OnTerminal session(fleet, script_with_lease("30s", ""));
+  REQUIRE(session.await("foreground"));
+  REQUIRE(session.await("ready"));
+  session.type("hello\n");
+  CHECK(session.await("got hello"));
+  session.type("\x03");
+  CHECK(session.await("interrupted"));
+  session.type("quit\n");
+  CHECK(session.await("first status 4"));
+  CHECK(occurrences(session.shown(), "interrupted") == 1);
+}
+
+TEST_CASE("Ctrl-Z stops the command and redlock, and the shell continues both") {
+  const Fleet fleet({.nodes = 1});
+  OnTerminal session(fleet, script_with_lease("30s", "fg; echo \"second status $?\""));
+  REQUIRE(session.await("ready"));
+  session.type("\x1a");
+  REQUIRE(session.await("first status " + std::to_string(128 + SIGTSTP)));
+  session.type("hello\n");
+  CHECK(session.await("got hello"));
+  session.type("quit\n");
+  CHECK(session.await("second status 4"));
+}
+
+TEST_CASE("a command that was stopped until its lease ended is killed, not continued") {
+  const Fleet fleet({.nodes = 1});
+  // The shell goes on only when somebody else got the lock.
+  OnTerminal session(fleet, script_with_lease("1s", R"(
+$REDLOCK acquire a --wait forever --node-timeout 10s
+fg
+echo "second status $?")"));
+  REQUIRE(session.await("ready"));
+  session.type("\x1a");
+  REQUIRE(session.await("first status " + std::to_string(128 + SIGTSTP)));
+  session.type("hello\n");
+  REQUIRE(session.await("owner="));
+  CHECK(session.await("second status 124"));
+  CHECK_FALSE(contains(session.shown(), "got hello"));
+}
+
+TEST_CASE("in a pipeline the command gets the terminal when it asks for it") {
+  const Fleet fleet({.nodes = 1});
+  OnTerminal session(fleet, R"(set -m
+$REDLOCK exec a --node-timeout 10s -- sh -c '
+  set -- $(cut -d" " -f5,8 /proc/self/stat)
+  [ $1 = $2 ] && echo foreground || echo background
+  read line
+  echo "got $line"' | cat
+echo "status $?")");
+  REQUIRE(session.await("background"));
+  session.type("hello\n");
+  CHECK(session.await("got hello"));
+  CHECK(session.await("status 0"));
+}
+
+TEST_CASE("in a pipeline Ctrl-C is passed on to the command, once") {
+  const Fleet fleet({.nodes = 1});
+  OnTerminal session(fleet, R"(set -m
+$REDLOCK exec a --node-timeout 10s -- sh -c '
+  trap "echo interrupted; exit 3" INT
+  echo ready
+  while :; do sleep 0.01; done' | { trap '' INT; cat; }
+echo "status $?")");
+  REQUIRE(session.await("ready"));
+  session.type("\x03");
+  CHECK(session.await("interrupted"));
+  CHECK(session.await("status 0"));
+  CHECK(occurrences(session.shown(), "interrupted") == 1);
+}
+
+}  // namespace
+}  // namespace redlock::testing

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// What the command says to arguments that cannot work, and how it teaches those that can. No node
+// is needed: nothing here may reach one.
+#include <doctest/doctest.h>
+#include <fstream>
+
+#include "cli_process.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace redlock::testing {
+namespace {
+
+const Variables one_node{{"REDLOCK_NODES", "redis://127.0.0.1:1"}};
+
+void refuses(const Arguments& arguments, const std::string& sentence,
+             const Variables& variables = one_node) {
+  const auto finished = redlock(arguments, variables);
+  CAPTURE(arguments);
+  CAPTURE(finished.err);
+  CHECK(finished.status == 64);
+  CHECK(finished.out.empty());
+  CHECK(finished.err.starts_with("redlock: "));
+  CHECK(contains(finished.err, sentence));
+  // One sentence, on one line.
+  CHECK(occurrences(finished.err, "\n") == 1);
+}
+
+TEST_CASE("every subcommand explains itself with examples") {
+  for (const auto* name :
+       {"exec", "acquire", "hold", "release", "status", "list", "doctor", "adopt", "fleet"}) {
+    CAPTURE(name);
+    const auto finished = redlock({name, "--help"});
+    CHECK(finished.status == 0);
+    CHECK(finished.err.empty());
+    CHECK(contains(finished.out, std::string("Usage: redlock ") + name));
+    CHECK(contains(finished.out, "Example"));
+  }
+  const auto finished = redlock({"--help"});
+  CHECK(finished.status == 0);
+  CHECK(contains(finished.out, "redlock fleet up"));
+  CHECK(contains(finished.out, "69 no quorum"));
+}
+
+TEST_CASE("the help of exec says what the token is for") {
+  const auto finished = redlock({"exec", "--help"});
+  CHECK(contains(finished.out, "redlock exec NAME [OPTIONS] -- CMD"));
+  CHECK(contains(finished.out, "nobody can watch over CMD while redlock is"));
+  CHECK(contains(finished.out, "REDLOCK_TOKEN"));
+}
+
+TEST_CASE("the version is printed") {
+  const auto finished = redlock({"--version"});
+  CHECK(finished.status == 0);
+  CHECK(finished.out.starts_with("redlock "));
+}
+
+TEST_CASE("no help is wider than a terminal of 100 columns") {
+  for (const auto* name :
+       {"exec", "acquire", "hold", "release", "status", "list", "doctor", "adopt", "fleet"}) {
+    std::istringstream lines(redlock({name, "--help"}).out);
+    for (std::string line; std::getline(lines, line);) {
+      // Descriptions of options are one line each, and the terminal wraps them.
+      if (line.starts_with("  -") || line.starts_with("      ")) continue;
+      CAPTURE(line);
+      CHECK(line.size() <= 100);
+    }
+  }
+}
+
+TEST_CASE("a subcommand that does not exist, or none, is a usage error") {
+  refuses({}, "subcommand");
+  refuses({"lock", "a"}, "lock");
+  refuses({"fleet"}, "subcommand");
+}
+
+TEST_CASE("without nodes the command says how to name them") {
+  refuses({"status", "a"}, "--nodes", {});
+  refuses({"exec", "a", "--", "true"}, "redlock fleet up", {});
+}
+
+TEST_CASE("bad nodes are refused with one sentence that never has a password in it") {
+  refuses({"status", "a", "--nodes", "http://127.0.0.1:1"}, "redis://");
+  refuses({"status", "a", "--nodes", ""}, "node");
+  refuses({"status", "a", "--nodes", "redis://127.0.0.1:1,redis://127.0.0.1:1"}, "127.0.0.1:1");
+  for (const auto* uri : {"http://u:secret@h", "u:secret@h:1", "redis://u:secret@h:port",
+                          "redis://u:secret@h:1/db", "redis://:secret@h:99999"}) {
+    CAPTURE(uri);
+    for (const auto& finished :
+         {redlock({"status", "a", "--nodes", uri}), redlock({"status", "a"}, nodes_variable({uri})),
+          redlock({"status", uri, "--nodes", uri, "extra"})}) {
+      CHECK(finished.status == 64);
+      CHECK_FALSE(contains(finished.out + finished.err, "secret"));
+    }
+  }
+}
+
+TEST_CASE("a nodes file that cannot be read or names no node is refused") {
+  const TemporaryDirectory place;
+  refuses({"status", "a", "--nodes-file", "/nowhere/nodes"}, "/nowhere/nodes");
+  const auto file = (place.path() / "nodes").string();
+  std::ofstream(file) << "# nothing\n\n";
+  refuses({"status", "a", "--nodes-file", file}, "one URI on each line");
+  refuses({"status", "a", "--nodes-file", file, "--nodes", "redis://h"}, "--nodes");
+}
+
+TEST_CASE("a duration without a unit is refused with the unit to write") {
+  refuses({"exec", "a", "--lease", "30", "--", "true"}, "say 30s");
+  refuses({"acquire", "a", "--lease", "10"}, "say 10s");
+  refuses({"acquire", "a", "--wait", "5"}, "say 5s");
+  refuses({"status", "a", "--node-timeout", "250"}, "250ms");
+}
+
+TEST_CASE("durations that cannot work are refused") {
+  refuses({"acquire", "a", "--lease", "soon"}, "not a duration");
+  refuses({"acquire", "a", "--lease", "-5s"}, "negative");
+  refuses({"acquire", "a", "--lease", "0"}, "longer than zero");
+  refuses({"acquire", "a", "--lease", "0s"}, "longer than zero");
+  refuses({"acquire", "a", "--lease", "forever"}, "has to end");
+  refuses({"acquire", "a", "--lease", "99999999999h"}, "too long");
+  refuses({"acquire", "a", "--lease", "99999999999999999999s"}, "not a duration");
+  refuses({"acquire", "a", "--lease", "2m"}, "max_lease");
+  refuses({"acquire", "a", "--lease", "2ms"}, "lease");
+  refuses({"acquire", "a", "--lease", ""}, "not a duration");
+}
+
+TEST_CASE("half the lease or more is no grace") {
+  refuses({"exec", "a", "--lease", "10s", "--grace", "5s", "--", "true"}, "--grace");
+  refuses({"exec", "a", "--grace", "15s", "--", "true"}, "half the lease");
+  refuses({"exec", "a", "--grace", "forever", "--", "true"}, "has to end");
+}
+
+TEST_CASE("exec without a command says where to put it") {
+  refuses({"exec", "a"}, "behind --");
+  refuses({"exec", "a", "--"}, "behind --");
+  refuses({"exec", "a", "true"}, "true");
+  refuses({"exec", "--", "true"}, "NAME");
+}
+
+TEST_CASE("other options that cannot work are refused") {
+  refuses({"exec", "a", "--signal", "NOPE", "--", "true"}, "NOPE");
+  refuses({"exec", "a", "-E", "256", "--", "true"}, "256");
+  refuses({"exec", "a", "-E", "many", "--", "true"}, "many");
+  refuses({"status", "a", "-o", "yaml"}, "yaml");
+  refuses({"list", "--limit", "0"}, "limit");
+  refuses({"release", "a"}, "--owner");
+  refuses({"release", "a", "--owner", "me"}, "owner");
+  refuses({"hold", "a", "--owner", "me"}, "owner");
+  refuses({"fleet", "up", "-n", "0"}, "-n");
+  refuses({"fleet", "up", "--persistence", "some"}, "persistence");
+}
+
+TEST_CASE("bad names are refused") {
+  refuses({"acquire", ""}, "name");
+  refuses({"acquire", "a{b"}, "name");
+  refuses({"status", std::string(513, 'a')}, "512");
+  refuses({"release", "a}b", "--owner", std::string(32, '0')}, "name");
+}
+
+}  // namespace
+}  // namespace redlock::testing
