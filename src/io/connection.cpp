@@ -86,7 +86,7 @@ engine::Delivery Connection::delivery(const Awaited& awaited) const {
                                                     : engine::Delivery::not_sent;
 }
 
-void Connection::on_bytes(std::span<const char> bytes) {
+void Connection::on_bytes(std::string_view bytes) {
   last_heard_ = loop_now();
   reader_.feed(bytes);
   for (;;) {

@@ -9,8 +9,8 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/messages.hpp"
@@ -77,7 +77,7 @@ class Connection final : StreamListener {
 
  private:
   void on_connected() override {}
-  void on_bytes(std::span<const char> bytes) override;
+  void on_bytes(std::string_view bytes) override;
   void on_stream_failed(int uv_status) override;
 
   [[nodiscard]] bool take_reply(const ReplyView& reply);

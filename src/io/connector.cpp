@@ -107,7 +107,7 @@ void Connector::on_connected() {
   listener_.on_stream(std::move(stream_), left());
 }
 
-void Connector::on_bytes(std::span<const char> /*bytes*/) {}
+void Connector::on_bytes(std::string_view /*bytes*/) {}
 
 void Connector::on_stream_failed(int uv_status) {
   last_problem_ = uv_strerror(uv_status);

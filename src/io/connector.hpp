@@ -43,7 +43,7 @@ class Connector final : StreamListener {
 
  private:
   void on_connected() override;
-  void on_bytes(std::span<const char> bytes) override;
+  void on_bytes(std::string_view bytes) override;
   void on_stream_failed(int uv_status) override;
 
   bool take_numeric_address();

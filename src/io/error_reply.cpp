@@ -41,7 +41,7 @@ constexpr std::string_view inside_script = "user_script:";
 
 // The error of the command inside the script, if Redis 6.2 wrapped one up; otherwise the text.
 std::string_view unwrap(std::string_view error) {
-  if (error.substr(0, 24) != "ERR Error running script") return error;
+  if (!error.starts_with("ERR Error running script")) return error;
   const std::size_t at = error.rfind(inside_script);
   if (at == std::string_view::npos) return error;
   std::string_view inner = error.substr(at + inside_script.size());
@@ -50,7 +50,7 @@ std::string_view unwrap(std::string_view error) {
 }
 
 bool has_prefix(std::string_view text, std::string_view word) {
-  return text.substr(0, word.size()) == word &&
+  return text.starts_with(word) &&
          (text.size() == word.size() || text[word.size()] == ' ' || text[word.size()] == '\r');
 }
 
@@ -78,7 +78,10 @@ engine::Unavailable to_unavailable(std::string_view error) {
     return {entry.cause, late ? engine::Delivery::unknown : engine::Delivery::refused,
             std::string(inner)};
   }
-  const bool ours = has_prefix(inner, "ERR") && inner.substr(3, 10) == " redlock: ";
+  if (inner.starts_with("ERR The user executing the script can't")) {  // Redis 7.0's NOPERM
+    return {Cause::permission, engine::Delivery::unknown, std::string(inner)};
+  }
+  const bool ours = inner.starts_with("ERR redlock: ");
   return {Cause::server_error, ours ? engine::Delivery::refused : engine::Delivery::unknown,
           std::string(inner)};
 }

@@ -185,7 +185,7 @@ bool Handshake::take_time(const ReplyView& reply) {
 }
 
 bool Handshake::take_marker(const ReplyView& reply) {
-  if (!reply.is(Kind::array)) return garbled();
+  if (!reply.is(Kind::array) || reply.size() % 2 != 0) return garbled();
   const auto marker = NodeMarker::read(reply);
   if (!marker) {
     facts_.warn("it has no marker; run redlock adopt if this node is new");

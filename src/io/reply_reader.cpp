@@ -54,7 +54,7 @@ bool ReplyReader::add(ReplyPart::Kind kind, const char* text, std::size_t length
   return true;
 }
 
-void ReplyReader::feed(std::span<const char> bytes) {
+void ReplyReader::feed(std::string_view bytes) {
   redisReaderFeed(reader_.get(), bytes.data(), bytes.size());
 }
 

@@ -6,8 +6,8 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/reply_view.hpp"
@@ -25,7 +25,7 @@ class ReplyReader {
   enum class Outcome { incomplete, complete, broken };
 
   /// Takes bytes in. What is wrong with them is said by next().
-  void feed(std::span<const char> bytes);
+  void feed(std::string_view bytes);
 
   /// Decodes the next reply, which may take up `limit` bytes (text and 32 for each part). Once it
   /// says broken it always will: the connection must be dropped.

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
+#include <string_view>
 #include <uv.h>
 
 #include "io/loop.hpp"
@@ -18,7 +18,7 @@ namespace redlock::io {
 class StreamListener {
  public:
   virtual void on_connected() = 0;
-  virtual void on_bytes(std::span<const char> bytes) = 0;
+  virtual void on_bytes(std::string_view bytes) = 0;
   /// It cannot go on; `uv_status` says why (UV_EOF: the other side closed). To be closed.
   virtual void on_stream_failed(int uv_status) = 0;
 

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+// The handshake without a network: what it says, and what it makes of each answer. The commands of
+// each round are read back from what it wrote.
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "io_link_fixture.hpp"
+
+using namespace redlock::io;
+using namespace redlock::testing;
+using redlock::Cause;
+using Progress = Handshake::Progress;
+
+namespace {
+
+using Answers = std::function<std::string(const Command&)>;
+
+// Takes apart what the handshake wrote.
+std::vector<Command> commands_in(const std::string& bytes) {
+  ReplyReader reader;  // a command is an array of texts, as a reply could be
+  reader.feed(bytes);
+  std::vector<Command> commands;
+  while (reader.next(1'000'000) == ReplyReader::Outcome::complete) {
+    ReplyView word = reader.reply().first();
+    for (std::size_t i = 0; i < reader.reply().size(); ++i, word = word.next()) {
+      if (i == 0) commands.emplace_back();
+      commands.back().emplace_back(word.text());
+    }
+  }
+  return commands;
+}
+
+struct Meeting {
+  Meeting(const std::string& uri, const Answers& answers,
+          std::optional<LostConnection> lost = std::nullopt, UnfitNodes unfit = UnfitNodes::refuse)
+      : address(*parse_node_uri(uri)),
+        terms{.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
+              .client_name = "redlock-test",
+              .unfit = unfit},
+        handshake(address, terms, std::move(lost)) {
+    std::string out;
+    handshake.start(out);
+    while (!out.empty() && progress == Progress::going_on) {
+      rounds.push_back(commands_in(std::exchange(out, "")));
+      for (const Command& command : rounds.back()) {
+        ReplyReader reader;
+        reader.feed(answers(command));
+        REQUIRE(reader.next(1'000'000) == ReplyReader::Outcome::complete);
+        if (progress == Progress::going_on) progress = handshake.on_reply(reader.reply(), out);
+      }
+    }
+  }
+
+  [[nodiscard]] bool said(std::string_view name) const {
+    return std::any_of(rounds.begin(), rounds.end(), [&](const auto& round) {
+      return std::any_of(round.begin(), round.end(),
+                         [&](const Command& command) { return is(command, name); });
+    });
+  }
+
+  NodeAddress address;
+  Handshake::Terms terms;
+  Handshake handshake;
+  std::vector<std::vector<Command>> rounds;
+  Progress progress = Progress::going_on;
+};
+
+// Healthy but for one command.
+Answers but(const std::string& name, const std::string& answer) {
+  return [=](const Command& command) { return is(command, name) ? answer : healthy(command); };
+}
+
+std::string info(const std::string& lines) {
+  return bulk("# Server\r\n" + lines + "\r\n");
+}
+
+std::string marker(const std::string& layout, const std::string& nodes, const std::string& lease) {
+  return array({bulk("layout"), bulk(layout), bulk("nodes"), bulk(nodes), bulk("max_lease_ms"),
+                bulk(lease), bulk("added-later"), bulk("x")});
+}
+
+redlock::engine::Unavailable refusal(const Answers& answers,
+                                     const std::string& uri = "redis://host") {
+  Meeting meeting(uri, answers);
+  REQUIRE(meeting.progress == Progress::failed);
+  CHECK(meeting.handshake.failure().delivery == redlock::engine::Delivery::not_sent);
+  return meeting.handshake.failure();
+}
+
+std::string warnings(const Answers& answers) {
+  Meeting meeting("redis://host", answers);
+  REQUIRE(meeting.progress == Progress::complete);
+  return meeting.handshake.facts().warnings;
+}
+
+}  // namespace
+
+TEST_CASE("a healthy node is met in two round trips, without a warning") {
+  Meeting meeting("redis://host", healthy);
+  CHECK(meeting.progress == Progress::complete);
+  CHECK(meeting.rounds.size() == 2);
+  const NodeFacts& facts = meeting.handshake.facts();
+  CHECK(facts.warnings.empty());
+  CHECK(facts.client_id == 7);
+  CHECK(facts.run_id.size() == 40);
+  CHECK(facts.unix_us > 1'700'000'000'000'000);
+  CHECK(facts.durable == true);
+  CHECK(facts.scripts.digest(Script::hold) == std::string(40, '0'));
+  CHECK_FALSE(meeting.said("AUTH"));
+  CHECK_FALSE(meeting.said("SELECT"));
+  CHECK_FALSE(meeting.said("CLIENT KILL"));
+}
+
+TEST_CASE("user, password and database are given before anything else") {
+  Meeting meeting("redis://alice:secret@host/3", healthy);
+  CHECK(meeting.rounds[0][0] == Command{"AUTH", "alice", "secret"});
+  CHECK(meeting.rounds[0][1] == Command{"SELECT", "3"});
+  CHECK(meeting.rounds[0][2] == Command{"CLIENT", "SETNAME", "redlock-test"});
+  Meeting without_user("redis://:secret@host", healthy);
+  CHECK(without_user.rounds[0][0] == Command{"AUTH", "secret"});
+}
+
+TEST_CASE("scripts say that they may run at maxmemory only to servers that understand it") {
+  Meeting newer("redis://host", healthy);
+  const auto flagged = [](const Command& load) { return load[2].starts_with("#!lua flags="); };
+  const auto& loads = newer.rounds[1];
+  CHECK_FALSE(flagged(loads[0]));
+  CHECK(flagged(loads[1]));
+  CHECK(flagged(loads[2]));
+  Meeting older("redis://host", but("INFO", info("redis_version:6.2.14\r\nrole:master")));
+  REQUIRE(older.progress == Progress::complete);
+  for (const Command& load : older.rounds[1]) {
+    if (is(load, "SCRIPT LOAD")) CHECK_FALSE(flagged(load));
+  }
+}
+
+TEST_CASE("a lost connection is killed before the scripts are loaded, if it is on this server") {
+  const std::string run_id = Meeting("redis://host", healthy).handshake.facts().run_id;
+  Meeting same("redis://host", healthy, LostConnection{run_id, 42});
+  CHECK(same.rounds[1][0] == Command{"CLIENT", "KILL", "ID", "42"});
+  CHECK(same.progress == Progress::complete);
+  Meeting restarted("redis://host", healthy, LostConnection{"other", 42});
+  CHECK_FALSE(restarted.said("CLIENT KILL"));
+  Meeting unnumbered("redis://host", healthy, LostConnection{run_id, 0});
+  CHECK_FALSE(unnumbered.said("CLIENT KILL"));
+}
+
+TEST_CASE("nodes that no quorum may count on are refused, with the reason") {
+  const std::pair<Answers, std::string> cases[] = {
+      {but("INFO", info("redis_version:6.0.16\r\nrole:master")), "version is 6.0.16"},
+      {but("INFO", info("redis_version:5.0.7\r\nrole:master")), "6.2 or newer is needed"},
+      {but("INFO", info("role:master")), "version is unknown"},
+      {but("INFO", info("redis_version:7.0.15\r\nrole:slave")), "replica"},
+      {but("INFO", info("redis_version:7.0.15\r\nredis_mode:sentinel")), "sentinel"},
+      {but("INFO", info("redis_version:7.0.15\r\ncluster_enabled:1")), "Redis Cluster"},
+      {but("HGETALL", marker("redlock-1", "5", "60000")), "nodes 5, this client 1"},
+      {but("HGETALL", marker("redlock-1", "1", "90000")), "max_lease_ms 90000"},
+      {but("HGETALL", marker("other", "1", "60000")), "layout other"},
+      {but("HGETALL", array({bulk("id"), bulk("x")})), "layout nothing"},
+  };
+  for (const auto& [answers, part] : cases) {
+    const auto why = refusal(answers);
+    CHECK(why.cause == Cause::incompatible);
+    CHECK_MESSAGE(contains(why.detail, part), why.detail);
+    Meeting inspection("redis://host", answers, std::nullopt, UnfitNodes::report);
+    CHECK(inspection.progress == Progress::complete);
+    CHECK_MESSAGE(contains(inspection.handshake.facts().warnings, part), part);
+  }
+}
+
+TEST_CASE("forks of Redis that report a version of 7 are met like it") {
+  for (const char* version : {"redis_version:7.2.4\r\nvalkey_version:8.0.1", "redis_version:7.3.1",
+                              "redis_version:255.255.255", "redis_version:8.2"}) {
+    Meeting meeting("redis://host", but("INFO", info(std::string(version) + "\r\nrole:master")));
+    CHECK(meeting.progress == Progress::complete);
+    CHECK(meeting.rounds[1][1][2].starts_with("#!lua"));
+  }
+}
+
+TEST_CASE("what is unsafe but works is a warning") {
+  CHECK(contains(warnings(but("HGETALL", array({}))), "run redlock adopt"));
+  CHECK(contains(warnings([](const Command& command) -> std::string {
+                   if (is(command, "CONFIG GET") && command[2] == "maxmemory-policy") {
+                     return array({bulk("maxmemory-policy"), bulk("allkeys-lru")});
+                   }
+                   return healthy(command);
+                 }),
+                 "maxmemory-policy is allkeys-lru"));
+}
+
+TEST_CASE("what the user may not run is left out where the lock stays safe") {
+  const std::string denied = error("NOPERM this user has no permissions");
+  CHECK(warnings(but("CONFIG", denied)).empty());
+  CHECK(warnings(but("CLIENT SETNAME", denied)).empty());
+  CHECK(warnings(but("TIME", denied)).empty());
+  CHECK(contains(warnings(but("INFO", denied)), "refuses INFO"));
+  CHECK(contains(warnings(but("CLIENT ID", denied)), "refuses CLIENT ID"));
+  CHECK(warnings(but("CONFIG", error("ERR unknown command 'CONFIG'"))).empty());
+  Meeting no_config("redis://host", but("CONFIG", denied));
+  CHECK_FALSE(no_config.handshake.facts().durable);
+  const std::string run_id = Meeting("redis://host", healthy).handshake.facts().run_id;
+  Meeting no_kill("redis://host", but("CLIENT KILL", denied), LostConnection{run_id, 42});
+  CHECK(no_kill.progress == Progress::complete);
+  CHECK(contains(no_kill.handshake.facts().warnings, "refuses CLIENT KILL"));
+  Meeting gone("redis://host", but("CLIENT KILL", error("ERR No such client")),
+               LostConnection{run_id, 42});
+  CHECK(gone.handshake.facts().warnings.empty());
+}
+
+TEST_CASE("what the lock cannot do without is a refusal") {
+  const std::string denied = error("NOPERM this user has no permissions");
+  CHECK(refusal(but("SCRIPT", denied)).cause == Cause::permission);
+  CHECK(refusal(but("HGETALL", denied)).cause == Cause::permission);
+  CHECK(refusal(but("SELECT", error("ERR DB index is out of range")), "redis://host/99").cause ==
+        Cause::server_error);
+  CHECK(refusal(but("HGETALL", error("WRONGTYPE Operation against a key"))).cause ==
+        Cause::server_error);
+}
+
+TEST_CASE("a node that is loading, busy, protected or full of clients says so") {
+  CHECK(refusal(but("HGETALL", error("LOADING Redis is loading"))).cause == Cause::loading);
+  CHECK(refusal(but("CLIENT", error("BUSY Redis is busy"))).cause == Cause::busy);
+  CHECK(refusal(but("CLIENT", error("DENIED Redis is running in protected mode"))).cause ==
+        Cause::permission);
+  const auto full = refusal(but("CLIENT", error("ERR max number of clients reached")));
+  CHECK(full.cause == Cause::server_error);
+  CHECK(contains(full.detail, "max number of clients"));
+}
+
+TEST_CASE("a wrong, missing or needless password is an authentication failure") {
+  const std::string uri = "redis://alice:hunter2@host";
+  CHECK(refusal(but("AUTH", error("WRONGPASS invalid username-password pair")), uri).cause ==
+        Cause::authentication);
+  CHECK(refusal(but("CLIENT", error("NOAUTH Authentication required."))).cause ==
+        Cause::authentication);
+  const auto needless =
+      refusal(but("AUTH", error("ERR AUTH <password> called without any password configured for "
+                                "the default user. Are you sure your configuration is correct?")),
+              uri);
+  CHECK(needless.cause == Cause::authentication);
+  CHECK(contains(needless.detail, "a password was given"));
+}
+
+TEST_CASE("a password that the node repeats, whole or cut off, is not repeated by us") {
+  const std::string uri = "redis://alice:hunter2-and-more@host";
+  for (const char* reply :
+       {"ERR unknown command 'AUTH', with args beginning with: 'alice' 'hunter2-",
+        "WRONGPASS hunter2-and-more is wrong", "hunter2-and-more"}) {
+    const auto why = refusal(but("AUTH", error(reply)), uri);
+    CHECK(why.cause == Cause::authentication);
+    CHECK_MESSAGE(!contains(why.detail, "hunter2"), why.detail);
+  }
+}
+
+TEST_CASE("answers of another shape are not those of Redis") {
+  for (const char* name : {"CLIENT ID", "INFO", "HGETALL", "CONFIG", "SCRIPT", "TIME"}) {
+    for (const std::string& odd : {std::string("*1\r\n*0\r\n"), nil()}) {
+      Meeting meeting("redis://host", but(name, odd));
+      if (std::string(name) == "CONFIG" && odd != nil()) continue;  // an empty list: not known
+      CHECK_MESSAGE(meeting.progress == Progress::failed, name, odd);
+      CHECK(meeting.handshake.failure().cause == Cause::protocol_error);
+    }
+  }
+  // What speaks back whatever it hears.
+  Meeting echo("redis://:hunter2@host", [](const Command& command) {
+    std::vector<std::string> words;
+    for (const auto& word : command) words.push_back(bulk(word));
+    return array(words);
+  });
+  CHECK(echo.progress == Progress::failed);
+  CHECK(echo.handshake.failure().cause == Cause::protocol_error);
+  CHECK_FALSE(contains(echo.handshake.failure().detail, "hunter2"));
+}

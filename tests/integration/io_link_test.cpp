@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+// A link and a node that does what nodes should not do: every command gets its one reply, with the
+// reason, and the link goes on.
+#include <doctest/doctest.h>
+#include <string>
+
+#include "io_link_fixture.hpp"
+#include "support/proxy.hpp"
+
+using namespace redlock::io;
+using namespace redlock::testing;
+using redlock::Cause;
+using redlock::engine::Delivery;
+using redlock::engine::Granted;
+namespace engine = redlock::engine;
+
+namespace {
+
+// Healthy but for its answers to the scripts.
+StubServer node_answering(StubReply reply) {
+  return StubServer([reply = std::move(reply)](const Command& command) -> StubReply {
+    return is(command, "EVALSHA") ? reply : healthy(command);
+  });
+}
+
+void quick(Link::Config& config) {
+  config.silence = milliseconds(50);
+}
+
+}  // namespace
+
+TEST_CASE("commands submitted before there is a connection are sent once there is one, in order") {
+  StubServer node(healthy);
+  LinkFixture link(node.uri());
+  link.submit(1, LinkFixture::acquire());
+  link.submit(2, LinkFixture::release());
+  link.run_until([&] { return !link.replies.empty(); });
+  CHECK(link.warnings == std::vector<std::string>{""});
+  CHECK(link.replies[0].first == 1);
+  CHECK(std::get<Granted>(link.replies[0].second).token == 7);
+  CHECK(link.clocks.size() == 1);
+}
+
+TEST_CASE("a node that refuses connections fails commands at once, unsent, with the reason") {
+  std::uint16_t port = 0;
+  { port = StubServer(healthy).port(); }
+  LinkFixture link("redis://127.0.0.1:" + std::to_string(port));
+  link.submit(1, LinkFixture::acquire());
+  link.run_until_down();
+  REQUIRE(link.replies.size() == 1);
+  const auto& why = unavailable(link.replies[0].second);
+  CHECK(why.cause == Cause::connection_failed);
+  CHECK(why.delivery == Delivery::not_sent);
+  CHECK(contains(why.detail, "connection refused"));
+  link.submit(2, LinkFixture::acquire());
+  REQUIRE(link.replies.size() == 2);
+  CHECK(unavailable(link.replies[1].second).delivery == Delivery::not_sent);
+}
+
+TEST_CASE("one reason is told once, however often connecting fails for it") {
+  StubServer node = StubServer::resetting();
+  LinkFixture link(node.uri());
+  link.run_until([&] { return node.accepted() >= 3; });
+  REQUIRE(link.downs.size() >= 1);
+  CHECK(link.downs[0].cause == Cause::connection_failed);
+  CHECK(link.downs.size() <= 2);  // a reset is noticed while connecting or while reading
+}
+
+TEST_CASE("a node that accepts and never speaks is given up at the connect timeout") {
+  StubServer node = StubServer::silent();
+  LinkFixture link(node.uri(),
+                   [](Link::Config& config) { config.timeouts.connect = milliseconds(30); });
+  link.submit(1, LinkFixture::acquire());
+  link.run_until_down();
+  CHECK(link.downs[0].cause == Cause::timed_out);
+  CHECK(unavailable(link.replies.at(0).second).delivery == Delivery::not_sent);
+  node.set_script(healthy);
+  link.run_until_up();
+}
+
+TEST_CASE("a name that cannot be resolved is a failure to connect") {
+  LinkFixture link("redis://no-such-host.invalid");
+  link.run_until_down();
+  CHECK(link.downs[0].cause == Cause::connection_failed);
+  CHECK(contains(link.downs[0].detail, "resolve"));
+}
+
+TEST_CASE("a name with several addresses is tried until one answers") {
+  StubServer node(healthy);  // on 127.0.0.1 only; localhost may be ::1 first
+  LinkFixture link("redis://localhost:" + std::to_string(node.port()));
+  link.run_until_up();
+}
+
+TEST_CASE("an error reply is a node that did not vote, and the connection stays") {
+  const std::pair<const char*, Cause> cases[] = {
+      {"LOADING Redis is loading the dataset in memory", Cause::loading},
+      {"BUSY Redis is busy running a script.", Cause::busy},
+      {"OOM command not allowed when used memory > 'maxmemory'.", Cause::out_of_memory},
+      {"READONLY You can't write against a read only replica.", Cause::read_only},
+      {"MISCONF Errors writing to the AOF file", Cause::write_error},
+      {"NOPERM this user has no permissions", Cause::permission},
+      {"ERR something else", Cause::server_error},
+  };
+  StubServer node(healthy);
+  LinkFixture link(node.uri());
+  link.run_until_up();
+  for (const auto& [text, cause] : cases) {
+    node.set_script([answer = error(text)](const Command&) -> StubReply { return answer; });
+    const auto why = unavailable(link.call(LinkFixture::acquire()));
+    CHECK(why.cause == cause);
+    CHECK(why.detail == text);
+  }
+  node.set_script(healthy);
+  CHECK(std::holds_alternative<Granted>(link.call(LinkFixture::acquire())));
+  CHECK(node.accepted() == 1);
+}
+
+TEST_CASE("NOSCRIPT is handed on, and the source in full can be sent instead") {
+  StubServer node = node_answering(error("NOSCRIPT No matching script. Please use EVAL."));
+  LinkFixture link(node.uri());
+  link.run_until_up();
+  CHECK(std::holds_alternative<engine::NoScript>(link.call(LinkFixture::acquire())));
+  CHECK(std::holds_alternative<Granted>(link.call(LinkFixture::acquire(), engine::Form::source)));
+  CHECK(node.accepted() == 1);
+}
+
+TEST_CASE("rubbish ends the connection, and every outstanding command with it") {
+  for (const char* rubbish :
+       {"HTTP/1.1 400 Bad Request\r\n\r\n", "+OK\r\n", "*0\r\n", "$-1\r\n", "*2\r\n:1\r\n:-5\r\n",
+        "*99999999999\r\n", "*2\r\n:9\r\n:9\r\n", "\x16\x03\x01\x02\x00\r\n"}) {
+    StubServer node = node_answering(rubbish);
+    LinkFixture link(node.uri());
+    link.run_until_up();
+    link.submit(1, LinkFixture::acquire());
+    link.submit(2, LinkFixture::acquire());
+    link.run_until_down();
+    REQUIRE_MESSAGE(link.replies.size() == 2, rubbish);
+    for (const auto& [number, reply] : link.replies) {
+      CHECK(unavailable(reply).cause == Cause::protocol_error);
+      CHECK(unavailable(reply).delivery == Delivery::unknown);
+    }
+    node.set_script(healthy);
+    link.run_until_up();
+    CHECK(std::holds_alternative<Granted>(link.call(LinkFixture::acquire())));
+  }
+}
+
+TEST_CASE("a reply that nobody asked for ends the connection") {
+  StubServer node = node_answering(array({integer(1), integer(7)}) + "+surprise\r\n");
+  LinkFixture link(node.uri());
+  link.run_until_up();
+  link.submit(1, LinkFixture::acquire());
+  link.run_until_down();
+  CHECK(std::holds_alternative<Granted>(link.replies.at(0).second));
+  CHECK(link.downs[0].cause == Cause::protocol_error);
+}
+
+TEST_CASE("half a reply and then the end leaves open what the node did") {
+  for (const auto then : {StubReply::Then::close, StubReply::Then::reset}) {
+    StubServer node = node_answering(StubReply("*2\r\n:1\r\n", then));
+    LinkFixture link(node.uri());
+    link.run_until_up();
+    link.submit(1, LinkFixture::acquire());
+    link.run_until_down();
+    REQUIRE(link.replies.size() == 1);
+    CHECK(unavailable(link.replies[0].second).cause == Cause::connection_lost);
+    CHECK(unavailable(link.replies[0].second).delivery == Delivery::unknown);
+  }
+}
+
+TEST_CASE("a silent node is given up after the silence, and replaced") {
+  StubServer node = node_answering(StubReply::silence());
+  LinkFixture link(node.uri(), quick);
+  link.run_until_up();
+  link.submit(1, LinkFixture::acquire());
+  link.submit(2, LinkFixture::release());
+  link.run_until_down();
+  REQUIRE(link.replies.size() == 2);
+  CHECK(link.replies[0].first == 1);
+  CHECK(unavailable(link.replies[0].second).cause == Cause::timed_out);
+  CHECK(unavailable(link.replies[0].second).delivery == Delivery::unknown);
+  node.set_script(healthy);
+  link.run_until_up();
+}
+
+TEST_CASE("an idle connection that died unnoticed is found by the probe and replaced") {
+  StubServer node(healthy);
+  Proxy network(node.port());
+  LinkFixture link(network.uri(), [](Link::Config& config) {
+    config.silence = milliseconds(50);
+    config.probe_interval = milliseconds(20);
+  });
+  link.run_until_up();
+  link.run_until([&] { return link.clocks.size() >= 3; });  // the probe reads the clock as well
+  network.hold();
+  link.run_until_down();
+  CHECK(link.downs[0].cause == Cause::timed_out);
+  network.pass();
+  link.run_until_up();
+  CHECK(link.replies.empty());
+}
+
+TEST_CASE("a node that does not read is given up before its output grows without end") {
+  const UniqueFd listener = listen_on_loopback();
+  LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)));
+  UniqueFd node;
+  link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
+  std::string handshake = simple("OK") + healthy({"CLIENT", "ID"}) + healthy({"INFO"}) +
+                          healthy({"HGETALL"}) + array({}) + array({}) + array({});
+  REQUIRE(send_some(node, handshake));
+  std::string bytes;
+  link.run_until([&] { return contains(bytes += receive(node).bytes, "TIME"); });
+  handshake = bulk("a") + bulk("b") + bulk("c") + healthy({"TIME"});
+  REQUIRE(send_some(node, handshake));
+  link.run_until_up();
+  const std::string name(512, 'x');
+  std::uint64_t sent = 0;
+  while (link.downs.empty() && sent < 200'000) {
+    link.submit(++sent, LinkFixture::acquire(name));
+    if (sent % 100 == 0) link.run_once();
+  }
+  REQUIRE_FALSE(link.downs.empty());
+  CHECK(contains(link.downs[0].detail, "does not read"));
+  REQUIRE(link.replies.size() == sent);
+  CHECK(unavailable(link.replies.front().second).delivery == Delivery::unknown);
+  CHECK(unavailable(link.replies.back().second).delivery == Delivery::not_sent);
+}
+
+TEST_CASE("questions are answered with values, errors and reasons, each once") {
+  StubServer node(healthy);
+  LinkFixture link(node.uri());
+  link.ask({"PING"});  // before there is a connection
+  link.run_until([&] { return link.answers.size() == 1; });
+  CHECK(std::get<std::string>(link.answers[0]->data) == "PONG");
+  const Answer unknown = link.question({"NONSENSE"});
+  CHECK(contains(std::get<Value::ErrorText>(unknown->data).text, "unknown command"));
+  node.set_script([](const Command&) { return StubReply("", StubReply::Then::close); });
+  const Answer lost = link.question({"PING"});
+  REQUIRE_FALSE(lost);
+  CHECK(lost.error().cause == Cause::connection_lost);
+  const Answer refused = link.question({"PING"});
+  CHECK_FALSE(refused);
+}
+
+TEST_CASE("a question ends at its timeout, and its late answer disturbs nothing") {
+  StubServer node(healthy);
+  Proxy network(node.port());
+  LinkFixture link(network.uri());
+  link.run_until_up();
+  network.hold_replies();
+  link.ask({"PING"}, milliseconds(10));
+  link.run_until([&] { return link.answers.size() == 1; });
+  REQUIRE_FALSE(link.answers[0]);
+  CHECK(link.answers[0].error().cause == Cause::timed_out);
+  network.pass();
+  CHECK(std::holds_alternative<Granted>(link.call(LinkFixture::acquire())));
+  CHECK(link.answers.size() == 1);
+  CHECK(link.downs.empty());
+}
+
+TEST_CASE("a question may be answered at length, a command may not") {
+  const std::string long_text = bulk(std::string(3'000'000, 'x'));
+  StubServer node(healthy);
+  LinkFixture link(node.uri());
+  link.run_until_up();
+  node.set_script([long_text](const Command&) { return StubReply(long_text); });
+  const Answer answer = link.question({"KEYS", "*"});
+  CHECK(std::get<std::string>(answer->data).size() == 3'000'000);
+  link.submit(1, LinkFixture::acquire());
+  link.run_until_down();
+  CHECK(link.downs[0].cause == Cause::protocol_error);
+}
+
+TEST_CASE("a question asked from within an answer is answered too") {
+  StubServer node(healthy);
+  LinkFixture link(node.uri());
+  link.run_until_up();
+  link.ask({"PING"});
+  link.run_until([&] { return link.answers.size() == 1; });
+  CHECK(link.question({"PING"}));
+}
+
+TEST_CASE("stopping answers the questions, and only once") {
+  StubServer node = StubServer::silent();
+  LinkFixture link(node.uri());
+  link.ask({"PING"});
+  link.run_once();
+  link.ask({"PING"});
+  link.stop();
+  REQUIRE(link.answers.size() == 2);
+  CHECK_FALSE(link.answers[0]);
+  CHECK_FALSE(link.answers[1]);
+}
+
+TEST_CASE("an objection refuses a node as incompatible, with the sentence") {
+  StubServer node(healthy);
+  LinkFixture link(node.uri());
+  link.objection = "it is the same server as another";
+  link.submit(1, LinkFixture::acquire());
+  link.run_until_down();
+  CHECK(link.downs[0].cause == Cause::incompatible);
+  CHECK(link.downs[0].detail == "it is the same server as another");
+  CHECK(unavailable(link.replies.at(0).second).delivery == Delivery::not_sent);
+  link.objection.reset();
+  link.run_until_up();
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: MIT
+// Every branch of the three scripts, on a real server, in the form for Redis 7 and in the form for
+// 6.2. A reply's elements stand on lines of their own.
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+#include "cluster/fleet.hpp"
+#include "io/script_set.hpp"
+
+using namespace redlock::io;
+using redlock::cluster::Fleet;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr const char* lock_key = "redlock:lock:{n}";
+constexpr const char* fence_key = "redlock:fence:1";
+constexpr const char* limit = "9007199254740992";        // 2^53
+constexpr const char* largest = "9007199254740991";      // the last token
+constexpr const char* clock_token = "1795227228964050";  // microseconds: 16 digits
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// One server for the whole file: starting one takes longer than all tests.
+Fleet& fleet() {
+  static Fleet one({.nodes = 1});
+  return one;
+}
+
+std::string redis(const Words& command) {
+  return fleet().run(0, command);
+}
+
+// A node without keys and the scripts in one of their two forms.
+class Node {
+ public:
+  explicit Node(ScriptSet::Flags flags) : scripts_(flags) {
+    REQUIRE(redis({"CONFIG", "SET", "maxmemory", "0"}) == "OK");
+    REQUIRE(redis({"FLUSHALL"}) == "OK");
+  }
+  ~Node() { redis({"CONFIG", "SET", "maxmemory", "0"}); }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  [[nodiscard]] std::string acquire(const std::string& owner, const std::string& floor = "1",
+                                    const std::string& lease = "30000") const {
+    return call(Script::acquire, 2, {lock_key, fence_key, owner, lease, floor});
+  }
+  [[nodiscard]] std::string hold(const std::string& owner, const std::string& count = "1",
+                                 const std::string& token = "1",
+                                 const std::string& lease = "30000") const {
+    return call(Script::hold, 2, {lock_key, fence_key, owner, count, token, lease});
+  }
+  [[nodiscard]] std::string hold_several(std::size_t keys, const Words& words) const {
+    return call(Script::hold, keys, words);
+  }
+  [[nodiscard]] std::string release(const std::string& owner) const {
+    return call(Script::release, 1, {lock_key, owner});
+  }
+  void fill() const {
+    redis({"SET", "ballast", std::string(100'000, 'x')});
+    REQUIRE(redis({"CONFIG", "SET", "maxmemory", "1"}) == "OK");
+    REQUIRE(contains(redis({"SET", "more", "x"}), "OOM"));
+  }
+
+ private:
+  [[nodiscard]] std::string call(Script script, std::size_t keys, const Words& rest) const {
+    Words command{"EVAL", scripts_.source(script), std::to_string(keys)};
+    command.insert(command.end(), rest.begin(), rest.end());
+    return redis(command);
+  }
+
+  ScriptSet scripts_;
+};
+
+long long left() {
+  return std::stoll(redis({"PTTL", lock_key}));
+}
+std::string fence() {
+  return redis({"GET", fence_key});
+}
+std::string count_of(const std::string& owner) {
+  return redis({"HGET", lock_key, owner});
+}
+bool lock_exists() {
+  return redis({"EXISTS", lock_key}) != "0";
+}
+
+const ScriptSet::Flags both_forms[] = {ScriptSet::Flags::understood, ScriptSet::Flags::unknown};
+
+}  // namespace
+
+TEST_CASE("acquire grants a free lock, and counts the fence") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    CHECK(node.acquire("a") == "1\n1");
+    CHECK(fence() == "1");
+    CHECK(redis({"HGETALL", lock_key}) == "a\n1");
+    CHECK(left() > 20'000);
+    CHECK(left() <= 30'000);
+    CHECK(node.release("a") == "1");
+    CHECK(node.acquire("b") == "1\n2");
+  }
+}
+
+TEST_CASE("acquire for the owner who has the lock counts nothing and says the fence") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    REQUIRE(node.acquire("a") == "1\n1");
+    redis({"SET", fence_key, "7"});
+    CHECK(node.acquire("a", "100", "90000") == "1\n7");
+    CHECK(fence() == "7");
+    CHECK(left() <= 30'000);
+  }
+}
+
+TEST_CASE("acquire is refused while another owner has the lock, with the time that is left") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    REQUIRE(node.acquire("a") == "1\n1");
+    const std::string refused = node.acquire("b");
+    CHECK(refused.substr(0, 2) == "0\n");
+    CHECK(std::stoll(refused.substr(2)) > 20'000);
+    CHECK(std::stoll(refused.substr(2)) <= 30'000);
+    CHECK(fence() == "1");
+    redis({"PERSIST", lock_key});
+    CHECK(node.acquire("b") == "0\n-1");
+  }
+}
+
+TEST_CASE("acquire is refused by a key of another type, and leaves it alone") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    redis({"SET", lock_key, "somebody's"});
+    CHECK(node.acquire("a") == "2");
+    CHECK(redis({"GET", lock_key}) == "somebody's");
+    CHECK(redis({"EXISTS", fence_key}) == "0");
+  }
+}
+
+TEST_CASE("a fence of another type, or no number, fails acquire before the lock is written") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    redis({"RPUSH", fence_key, "x"});
+    CHECK(contains(node.acquire("a"), "WRONGTYPE"));
+    CHECK_FALSE(lock_exists());
+    redis({"DEL", fence_key});
+    redis({"SET", fence_key, "abc"});
+    CHECK(contains(node.acquire("a"), "not an integer"));
+    CHECK_FALSE(lock_exists());
+  }
+}
+
+TEST_CASE("a fence that is gone or damaged cannot confirm a grant") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    REQUIRE(node.acquire("a") == "1\n1");
+    redis({"DEL", fence_key});
+    CHECK(contains(node.acquire("a"), "redlock: the fence of this lock is missing or damaged"));
+    for (const char* damaged : {"abc", "-3", "1e3", "", limit}) {
+      redis({"SET", fence_key, damaged});
+      CHECK_MESSAGE(contains(node.acquire("a"), "missing or damaged"), damaged);
+    }
+    redis({"DEL", fence_key});
+    redis({"RPUSH", fence_key, "x"});
+    CHECK(contains(node.acquire("a"), "WRONGTYPE"));
+    CHECK(count_of("a") == "1");
+  }
+}
+
+TEST_CASE("the floor lifts a token, exactly, and never lowers one") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    CHECK(node.acquire("a", clock_token) == "1\n" + std::string(clock_token));
+    CHECK(fence() == clock_token);
+    REQUIRE(node.release("a") == "1");
+    CHECK(node.acquire("b", "5") == "1\n1795227228964051");
+    CHECK(fence() == "1795227228964051");
+    REQUIRE(node.release("b") == "1");
+    CHECK(node.acquire("c", largest) == "1\n" + std::string(largest));
+    CHECK(fence() == largest);
+    CHECK(node.acquire("c") == "1\n" + std::string(largest));
+  }
+}
+
+TEST_CASE("tokens end at 2^53, with nothing written") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    CHECK(contains(node.acquire("a", limit), "beyond 2^53"));
+    CHECK(redis({"EXISTS", lock_key, fence_key}) == "0");
+    for (const char* full : {largest, limit, "9007199254740993", "9223372036854775806"}) {
+      redis({"SET", fence_key, full});
+      CHECK_MESSAGE(contains(node.acquire("a"), "has reached 2^53"), full);
+      CHECK(fence() == full);
+      CHECK_FALSE(lock_exists());
+    }
+    redis({"SET", fence_key, "9223372036854775807"});
+    CHECK(contains(node.acquire("a"), "would overflow"));
+    CHECK_FALSE(lock_exists());
+  }
+}
+
+TEST_CASE("a lease that cannot be set leaves no lock behind") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    CHECK(contains(node.acquire("a", "1", "99999999999999999999"), "ERR"));
+    CHECK_FALSE(lock_exists());
+    redis({"ACL", "SETUSER", "weak", "on", "nopass", "~*", "+@all", "-pexpire"});
+    const std::string source = ScriptSet(flags).source(Script::acquire);
+    const Words as_weak{"EVAL", source, "2", lock_key, fence_key, "a", "30000", "1"};
+    redlock::cluster::NodeClient client(fleet().port(0));
+    REQUIRE(client.command({"AUTH", "weak", "any"}) == "OK");
+    CHECK(contains(client.command(as_weak), "can't run this command"));
+    CHECK_FALSE(lock_exists());
+    redis({"ACL", "DELUSER", "weak"});
+  }
+}
+
+TEST_CASE("hold confirms, and changes only what differs") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    REQUIRE(node.acquire("a", "10") == "1\n10");
+    CHECK(node.hold("a", "1", "10", "30000") == "1\n10");
+    CHECK(node.hold("a", "3", "10") == "1\n10");
+    CHECK(count_of("a") == "3");
+    CHECK(node.hold("a", "2", "10") == "1\n10");
+    CHECK(count_of("a") == "2");
+  }
+}
+
+TEST_CASE("hold raises the fence to the token, exactly, and never lowers it") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    REQUIRE(node.acquire("a") == "1\n1");
+    CHECK(node.hold("a", "1", clock_token) == "1\n" + std::string(clock_token));
+    CHECK(fence() == clock_token);
+    CHECK(node.hold("a", "1", "5") == "1\n" + std::string(clock_token));
+    CHECK(fence() == clock_token);
+    CHECK(node.hold("a", "1", largest) == "1\n" + std::string(largest));
+    CHECK(fence() == largest);
+    CHECK(node.hold("a", "1", "0") == "1\n" + std::string(largest));
+    redis({"DEL", fence_key});
+    CHECK(node.hold("a", "1", clock_token) == "1\n" + std::string(clock_token));
+    CHECK(fence() == clock_token);
+  }
+}
+
+TEST_CASE("hold lengthens the lease and never shortens it") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    REQUIRE(node.acquire("a", "1", "30000") == "1\n1");
+    CHECK(node.hold("a", "1", "1", "60000") == "1\n1");
+    CHECK(left() > 50'000);
+    CHECK(node.hold("a", "2", "1", "1000") == "1\n1");
+    CHECK(left() > 50'000);
+    redis({"PERSIST", lock_key});
+    CHECK(node.hold("a", "1", "1", "1000") == "1\n1");
+    CHECK(left() > 0);
+    CHECK(left() <= 1'000);
+  }
+}
+
+TEST_CASE("hold tells free, taken and foreign apart, and changes nothing there") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    CHECK(node.hold("a", "1", "50") == "0");
+    CHECK(redis({"EXISTS", lock_key, fence_key}) == "0");
+    REQUIRE(node.acquire("b") == "1\n1");
+    CHECK(node.hold("a", "1", "50", "90000") == "-1");
+    CHECK(fence() == "1");
+    CHECK(left() <= 30'000);
+    CHECK(redis({"HGETALL", lock_key}) == "b\n1");
+    redis({"DEL", lock_key});
+    redis({"SADD", lock_key, "a"});
+    CHECK(node.hold("a") == "-2");
+  }
+}
+
+TEST_CASE("hold with a fence of no use still holds, and says so with fence 0") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    REQUIRE(node.acquire("a") == "1\n1");
+    for (const char* damaged : {"abc", "-3", "1e3", "", limit, "99999999999999999999"}) {
+      redis({"SET", fence_key, damaged});
+      CHECK_MESSAGE(node.hold("a", "2", "50", "90000") == "1\n0", damaged);
+      CHECK(fence() == damaged);
+    }
+    redis({"DEL", fence_key});
+    redis({"RPUSH", fence_key, "x"});
+    CHECK(node.hold("a", "2", "50", "90000") == "1\n0");
+    CHECK(count_of("a") == "2");
+    CHECK(left() > 60'000);
+  }
+}
+
+TEST_CASE("one hold carries several locks, and a bad one harms no other") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    redis({"HSET", "l1", "a", "1"});
+    redis({"SET", "l2", "foreign"});
+    redis({"HSET", "l3", "a", "1"});
+    redis({"RPUSH", "f3", "x"});
+    redis({"HSET", "l5", "z", "1"});
+    redis({"HSET", "l6", "c", "1"});
+    const Words words{"l1",   "f1",   "l2", "f2", "l3",   "f3",   "l4",   "f4",        "l5",
+                      "f5",   "l6",   "f6", "a",  "1",    "10",   "1000", "a",         "1",
+                      "10",   "1000", "a",  "2",  "10",   "1000", "a",    "1",         "10",
+                      "1000", "a",    "1",  "10", "1000", "c",    "4",    clock_token, "5000"};
+    CHECK(node.hold_several(12, words) == "1\n10\n-2\n1\n0\n0\n-1\n1\n" + std::string(clock_token));
+    CHECK(redis({"GET", "f1"}) == "10");
+    CHECK(redis({"HGET", "l3", "a"}) == "2");
+    CHECK(redis({"HGET", "l6", "c"}) == "4");
+    CHECK(redis({"GET", "f6"}) == clock_token);
+    CHECK(redis({"EXISTS", "f2", "f4", "f5"}) == "0");
+  }
+}
+
+TEST_CASE("release deletes the owner's lock and nobody else's") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    CHECK(node.release("a") == "0");
+    REQUIRE(node.acquire("a") == "1\n1");
+    CHECK(node.release("b") == "0");
+    CHECK(lock_exists());
+    CHECK(node.release("a") == "1");
+    CHECK_FALSE(lock_exists());
+    CHECK(fence() == "1");
+    redis({"SET", lock_key, "foreign"});
+    CHECK(node.release("a") == "0");
+    CHECK(redis({"GET", lock_key}) == "foreign");
+  }
+}
+
+TEST_CASE("a full node grants nothing new, but still says who has the lock") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    REQUIRE(node.acquire("a") == "1\n1");
+    node.fill();
+    CHECK(node.acquire("b").substr(0, 2) == "0\n");
+    CHECK(node.acquire("a") == "1\n1");
+    redis({"DEL", lock_key});
+    CHECK(contains(node.acquire("a"), "OOM"));
+    CHECK_FALSE(lock_exists());
+    CHECK(fence() == "1");
+  }
+}
+
+TEST_CASE("on a full node hold and release work, whatever they have to change") {
+  for (const auto flags : both_forms) {
+    const Node node(flags);
+    REQUIRE(node.acquire("a") == "1\n1");
+    node.fill();
+    CHECK(node.hold("a", "1", "1", "60000") == "1\n1");
+    CHECK(left() > 50'000);
+    CHECK(node.hold("a", "2", "1", "60000") == "1\n1");
+    CHECK(node.hold("a", "3", "1", "1000") == "1\n1");
+    CHECK(count_of("a") == "3");
+    CHECK(node.hold("a", "3", clock_token, "1000") == "1\n" + std::string(clock_token));
+    CHECK(fence() == clock_token);
+    CHECK(left() > 50'000);
+    CHECK(node.release("a") == "1");
+    CHECK_FALSE(lock_exists());
+  }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// Node URIs: what each good one means, and the sentence that each bad one gets.
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+#include "io/key_layout.hpp"
+#include "io/node_address.hpp"
+
+using redlock::io::KeyLayout;
+using redlock::io::NodeAddress;
+using redlock::io::parse_node_uri;
+
+namespace {
+
+NodeAddress good(const std::string& uri) {
+  const auto parsed = parse_node_uri(uri);
+  REQUIRE_MESSAGE(parsed, uri, ": ", parsed ? "" : parsed.error());
+  return *parsed;
+}
+
+std::string problem(const std::string& uri) {
+  const auto parsed = parse_node_uri(uri);
+  REQUIRE_MESSAGE(!parsed, uri, " was accepted as ", parsed ? parsed->label : "");
+  return parsed.error();
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a host alone gets the port and the database that Redis has by default") {
+  const NodeAddress node = good("redis://Example.org");
+  CHECK(node.host == "example.org");
+  CHECK(node.port == 6379);
+  CHECK(node.db == 0);
+  CHECK(node.user.empty());
+  CHECK(node.password.empty());
+  CHECK(node.unix_path.empty());
+  CHECK(node.label == "redis://example.org:6379");
+  CHECK(good("redis://example.org/").label == node.label);
+}
+
+TEST_CASE("user, password, port and database are taken from their places") {
+  const NodeAddress node = good("redis://alice:secret@10.0.0.1:7001/3");
+  CHECK(node.user == "alice");
+  CHECK(node.password == "secret");
+  CHECK(node.host == "10.0.0.1");
+  CHECK(node.port == 7001);
+  CHECK(node.db == 3);
+  CHECK(node.label == "redis://alice@10.0.0.1:7001/3");
+}
+
+TEST_CASE("a password may stand alone, and the scheme may be in capitals") {
+  const NodeAddress node = good("REDIS://:secret@host");
+  CHECK(node.user.empty());
+  CHECK(node.password == "secret");
+  CHECK(node.label == "redis://host:6379");
+}
+
+TEST_CASE("an IPv6 address stands in brackets") {
+  const NodeAddress node = good("redis://[::1]:7001");
+  CHECK(node.host == "::1");
+  CHECK(node.port == 7001);
+  CHECK(node.label == "redis://[::1]:7001");
+  CHECK(good("redis://[fe80::1%25eth0]").host == "fe80::1%eth0");
+}
+
+TEST_CASE("user, password and path are percent-decoded") {
+  const NodeAddress node = good("redis://a%40b:p%2Fs%3As%25@host");
+  CHECK(node.user == "a@b");
+  CHECK(node.password == "p/s:s%");
+  CHECK(node.label == "redis://a%40b@host:6379");
+  CHECK(good("unix:///a%20b").unix_path == "/a b");
+}
+
+TEST_CASE("only the last @ ends the login") {
+  const NodeAddress node = good("redis://alice:p@ss@host");
+  CHECK(node.password == "p@ss");
+  CHECK(node.host == "host");
+}
+
+TEST_CASE("a Unix socket has a path, and may have a login and a database") {
+  const NodeAddress node = good("unix:///run/redis/redis.sock?db=2");
+  CHECK(node.unix_path == "/run/redis/redis.sock");
+  CHECK(node.host.empty());
+  CHECK(node.db == 2);
+  CHECK(node.label == "unix:///run/redis/redis.sock?db=2");
+  const NodeAddress with_login = good("unix://alice:secret@/run/r@dis.sock");
+  CHECK(with_login.unix_path == "/run/r@dis.sock");
+  CHECK(with_login.password == "secret");
+  CHECK(with_login.label == "unix://alice@/run/r%40dis.sock");
+}
+
+TEST_CASE("each bad URI gets a sentence that says what is wrong") {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"", "empty"},
+      {"localhost:6379", "no scheme"},
+      {"redis:/host", "no scheme"},
+      {"http://host", "neither redis:// nor unix://"},
+      {"redis-sentinel://host", "neither redis:// nor unix://"},
+      {"rediss://host", "TLS (rediss://) is not supported yet"},
+      {"redis://", "host is missing"},
+      {"redis://:7001", "host is missing"},
+      {"redis:///1", "host is missing"},
+      {"redis://user:pass@", "host is missing"},
+      {"redis://[]", "host is missing"},
+      {"redis://host:", "port is not a number from 1 to 65535"},
+      {"redis://host:0", "port is not a number from 1 to 65535"},
+      {"redis://host:65536", "port is not a number from 1 to 65535"},
+      {"redis://host:80a", "port is not a number from 1 to 65535"},
+      {"redis://host:-1", "port is not a number from 1 to 65535"},
+      {"redis://host/x", "database is not a number"},
+      {"redis://host/-1", "database is not a number"},
+      {"redis://host/1/2", "database is not a number"},
+      {"redis://host/99999999999", "database is not a number"},
+      {"redis://host?db=1", "takes no options"},
+      {"redis://host/1#x", "takes no options"},
+      {"redis://ho st", "a character that no host name has"},
+      {"redis://host ", "a character that no host name has"},
+      {"redis://ho\nst", "a character that no host name has"},
+      {"redis://::1", "write an IPv6 address in brackets"},
+      {"redis://[::1", "never closed"},
+      {"redis://[::1]x", "between ']' and the port"},
+      {"redis://[nonsense]", "no IPv6 address between the brackets"},
+      {"redis://alice@host", "no password before it"},
+      {"redis://alice:@host", "no password before it"},
+      {"redis://:p%2@host", "write '%' itself as %25"},
+      {"redis://:p%00@host", "write '%' itself as %25"},
+      {"redis://:p/w@host", "inside a password write %2F"},
+      {"unix://", "path of the Unix socket is missing"},
+      {"unix:///", "path of the Unix socket is missing"},
+      {"unix://relative/path", "needs an absolute path"},
+      {"unix:///sock?db=x", "database is not a number"},
+      {"unix:///sock?timeout=1", "one option only"},
+      {"unix:///sock?db=1&x=2", "database is not a number"},
+      {"unix:///" + std::string(200, 'x'), "longer than the system allows"},
+  };
+  for (const auto& [uri, part] : cases) {
+    const std::string sentence = problem(uri);
+    CHECK_MESSAGE(contains(sentence, part), uri, ": ", sentence);
+    CHECK(sentence.back() != '\n');
+  }
+}
+
+TEST_CASE("no sentence repeats a password, wherever a mistake puts it") {
+  for (const char* uri :
+       {"redis://:hunter2", "redis://alice:hunter2", "redis://alice:hunter2@",
+        "http://:hunter2@host", "redis://alice:hunter2@host:port", "redis://:hunter2/x@host",
+        "redis://:%2hunter2@host", "redis://host:hunter2", "redis://hunter2 @host",
+        "rediss://:hunter2@host", "hunter2@host", "unix://alice:hunter2@relative",
+        "unix://:hunter2/sock", "redis://host/hunter2"}) {
+    CHECK_MESSAGE(!contains(problem(uri), "hunter2"), uri);
+  }
+}
+
+TEST_CASE("keys have the form that the layout promises") {
+  CHECK(KeyLayout::lock("seat A05") == "redlock:lock:{seat A05}");
+  CHECK(KeyLayout::fence("seat A05").substr(0, 14) == "redlock:fence:");
+  CHECK(KeyLayout::fence("seat A05") == KeyLayout::fence("seat A05"));
+  CHECK(KeyLayout::fence("") == "redlock:fence:61457");
+}
