@@ -93,7 +93,7 @@ T must(redlock::Result<T> result) {
 redlock::Client connect(bool silent = false) {
   redlock::ClientOptions options;
   options.nodes = nodes_from_environment();
-  options.lease = 5s;  // what a killed customer leaves behind ends with it
+  options.lease = 3s;  // what a killed customer leaves behind ends with it
   options.client_name = "seat_booking";
   options.observer = std::make_shared<Votes>(silent);
   return must(redlock::Client::create(std::move(options)));
