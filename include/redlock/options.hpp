@@ -72,7 +72,9 @@ struct AcquireOptions {
   /// The length of the lease; none means the client's default.
   std::optional<std::chrono::milliseconds> lease{};
   Renewal renewal = Renewal::when_no_lease_given;
-  /// How long to keep trying while others hold the lock. Zero: one attempt. `forever`: no end.
+  /// How long to keep trying while others hold the lock. Zero: one attempt. `forever`: no end. An
+  /// attempt under way at the end is still decided, which takes one node timeout at most; set
+  /// `deadline` too where that is too long.
   std::chrono::milliseconds wait{0};
   /// The call ends by this moment, whatever else it is told.
   std::optional<BootClock::time_point> deadline{};

@@ -77,6 +77,12 @@ Result<AskAttach> ask_attach(engine::Name name, const Grant& grant, const Acquir
   if (!lease) return tl::make_unexpected(lease.error());
   const auto owner = parse_owner(grant.owner);
   if (!owner) return tl::make_unexpected(owner.error());
+  if (grant.token >= engine::token_limit) {
+    return tl::make_unexpected(
+        Error{Errc::invalid_argument,
+              "the token " + std::to_string(grant.token) + " was never given: tokens end at 2^53",
+              {}});
+  }
   AskAttach ask;
   ask.request.name = std::move(name);
   ask.request.owner = *owner;

@@ -10,7 +10,7 @@ namespace {
 /// Shorter pauses than this would only load the nodes.
 constexpr Duration shortest_pause = std::chrono::milliseconds(1);
 
-Instant end_of(const AcquireRequest& what, Instant now) {
+Instant end_of_waiting(const AcquireRequest& what, Instant now) {
   if (what.wait == Duration::zero() || what.wait > never - now) return what.deadline;
   return std::min(what.deadline, now + what.wait);
 }
@@ -35,7 +35,7 @@ Acquisition::Acquisition(const Terms& terms, RequestId request, AcquireRequest w
     : terms_(terms),
       request_(request),
       what_(std::move(what)),
-      ends_(end_of(what_, now)),
+      waits_until_(end_of_waiting(what_, now)),
       pause_min_(terms.config().retry_min),
       pause_max_(terms.config().retry_max) {}
 
@@ -46,11 +46,11 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
   const bool one_attempt = what_.wait == Duration::zero();
   if (one_attempt || waiting_cannot_help(failure.ballots)) return failure;
   last_failure_ = std::move(failure);
-  if (now >= ends_) return time_is_over(nullptr);
+  if (now >= waits_until_) return time_is_over(nullptr);
   // The last attempt of a waiting time should not be far from its end.
-  const Duration left = ends_ == never ? Duration::max() : ends_ - now;
+  const Duration left = waits_until_ == never ? Duration::max() : waits_until_ - now;
   Duration at_most = std::max(left / 2, shortest_pause);
-  if (attempt.free_in()) at_most = std::min(at_most, *attempt.free_in() + shortest_pause);
+  if (attempt.free_in()) at_most = std::min<Duration>(at_most, *attempt.free_in() + shortest_pause);
   retry_at_ = now + std::min(pause(at_most, random), left);
   return std::nullopt;
 }

@@ -29,9 +29,11 @@ class Acquisition {
   /// deadline().
   std::optional<Failed> on_failure(Instant now, const Attempt& attempt, RandomSource& random);
 
-  [[nodiscard]] Instant deadline() const { return attempt_ == 0 ? retry_at_ : ends_; }
-  /// The time given is over.
-  [[nodiscard]] bool over(Instant now) const { return now >= ends_; }
+  [[nodiscard]] Instant deadline() const { return attempt_ == 0 ? retry_at_ : what_.deadline; }
+  /// The time given is over: that for waiting, or, with an attempt under way, the call's deadline.
+  [[nodiscard]] bool over(Instant now) const {
+    return now >= (attempt_ == 0 ? waits_until_ : what_.deadline);
+  }
   /// The result of a call whose time is over; the attempt under way is null while pausing.
   [[nodiscard]] Failed time_is_over(const Attempt* under_way) const;
 
@@ -41,7 +43,7 @@ class Acquisition {
   const Terms& terms_;
   RequestId request_;
   AcquireRequest what_;
-  Instant ends_;
+  Instant waits_until_;
   Instant retry_at_ = never;
   Duration pause_min_;
   Duration pause_max_;

@@ -8,6 +8,15 @@
 #include "engine/planted_bug.hpp"
 
 namespace redlock::engine {
+namespace {
+
+constexpr std::chrono::milliseconds a_day = std::chrono::hours(24);
+
+/// Half again as far as the nodes' clocks can raise tokens. A counter beyond it was damaged, and
+/// carrying its token to the other nodes would use up theirs as well.
+constexpr Token believable_tokens = token_limit / 4 * 3;
+
+}  // namespace
 
 Attempt::Attempt(const Terms& terms, Plan plan, Instant now, Outbox& out)
     : terms_(terms),
@@ -41,13 +50,17 @@ void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
 
 void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
   if (const auto* granted = std::get_if<Granted>(&reply)) {
-    on_granted(now, node, granted->token, out);
+    if (granted->token < believable_tokens) return on_granted(now, node, granted->token, out);
+    lose_vote(node, Vote::unavailable, Cause::server_error,
+              "its fence counter is damaged (" + std::to_string(granted->token) + ")");
   } else if (const auto* refused = std::get_if<Refused>(&reply)) {
     nodes_.withdraw(node, true);
     lose_vote(node, Vote::refused, Cause::none,
               refused->foreign_type ? "a key of another type stands where the lock would be" : "");
     if (refused->free_in) {
-      free_in_ = std::min<Duration>(free_in_.value_or(Duration::max()), *refused->free_in);
+      // Somebody's key may say centuries, which overflow.
+      const auto free_in = std::min<std::chrono::milliseconds>(*refused->free_in, a_day);
+      free_in_ = std::min<Duration>(free_in_.value_or(a_day), free_in);
     }
   } else if (std::holds_alternative<NoScript>(reply)) {
     if (phase_ != Phase::failing || planted(Bug::acquire_resent_behind_release)) {
@@ -81,14 +94,17 @@ void Attempt::on_granted(Instant now, NodeIndex node, Token token, Outbox& out) 
 void Attempt::begin_settling(Instant now, Outbox& out) {
   phase_ = Phase::settling;
   token_ = nodes_.largest_grant();
+  const Instant latest = terms_.trusted_until(started_, plan_.lease) - plan_.min_validity;
+  if (now >= latest && !planted(Bug::validity_checked_against_old_time)) {
+    return fail(Errc::too_late);
+  }
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const Token granted = nodes_[node].granted;
     nodes_[node].settled =
         granted == token_ || (granted != 0 && planted(Bug::max_without_settling));
   }
   if (nodes_.settled() >= quorum()) return;
-  deadline_ = std::min(now + terms_.node_timeout(),
-                       terms_.trusted_until(started_, plan_.lease) - plan_.min_validity);
+  deadline_ = std::min(now + terms_.node_timeout(), latest);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (nodes_[node].granted != 0 && !nodes_[node].settled) {
       send_settle(now, node, Form::digest, out);
@@ -109,7 +125,11 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
     // Counts only where the whole stretch from grant to settle was this owner's, from a grant that
     // was not above the token; otherwise two attempts could settle the same one.
     NodeGrant& grant = nodes_[node];
-    grant.settled = grant.granted != 0 && grant.granted <= token_ && held->fence >= token_;
+    const bool raised = held->fence >= token_;
+    grant.settled = grant.granted != 0 && grant.granted <= token_ && raised;
+    if (!raised) {
+      lose_vote(node, Vote::unavailable, Cause::server_error, "its fence counter does not rise");
+    }
     if (planted(Bug::every_held_settles)) grant.settled = true;
   } else if (std::holds_alternative<Free>(reply)) {
     nodes_.withdraw(node, false);

@@ -15,13 +15,13 @@ void Engine::Impl::on_reply(Instant now, NodeIndex node, const Tag& tag, const R
   if (tag.kind == Tag::Kind::acquire || tag.kind == Tag::Kind::heal) {
     ledger_.on_acquire_reply(node, tag.grant, reply);
   }
-  if (const auto attempt = attempts_.find(tag.grant); attempt != attempts_.end()) {
-    const bool was_lost = attempt->second.machine.lost_the_vote();
-    attempt->second.machine.on_reply(now, node, tag, reply, out_);
+  if (Attempt* const attempt = attempts_.find(tag.grant)) {
+    const bool was_lost = attempt->lost_the_vote();
+    attempt->on_reply(now, node, tag, reply, out_);
     return after_attempt_input(now, tag.grant, was_lost);
   }
-  if (const auto holding = holdings_.find(tag.grant); holding != holdings_.end()) {
-    holding->second.machine.on_reply(now, node, tag, reply, out_);
+  if (Holding* const holding = holdings_.find(tag.grant)) {
+    holding->on_reply(now, node, tag, reply, out_);
     after_holding_input(tag.grant);
   }
   // Otherwise it speaks of a grant that is over; its release is written behind it.
@@ -29,36 +29,36 @@ void Engine::Impl::on_reply(Instant now, NodeIndex node, const Tag& tag, const R
 
 void Engine::Impl::on_release_reply(Instant now, NodeIndex node, const Tag& tag,
                                     const Reply& reply) {
-  ledger_.on_reply(now, node, tag, reply, out_);
-  const auto found = releasings_.find(tag.grant);
-  if (found == releasings_.end()) return;
-  found->second.machine.on_reply(node, reply);
-  finish_releasing_if_certain(tag.grant);
+  const bool again = ledger_.on_reply(now, node, tag, reply, out_);
+  Releasing* const releasing = releasings_.find(tag.grant);
+  if (releasing == nullptr || again) return;
+  releasing->on_reply(node, reply);
+  after_releasing_input(tag.grant);
 }
 
-void Engine::Impl::finish_releasing_if_certain(GrantId grant) {
-  const auto found = releasings_.find(grant);
-  const auto outcome = found->second.machine.outcome();
-  if (!outcome) return;
-  out_.put(Finish{found->second.machine.request(), ReleaseDone{*outcome}});
-  releasings_.erase(found);
+void Engine::Impl::after_releasing_input(GrantId grant) {
+  const Releasing* const releasing = releasings_.find(grant);
+  const auto outcome = releasing->outcome();
+  if (!outcome) return releasings_.touched(grant);
+  out_.put(Finish{releasing->request(), ReleaseDone{*outcome}});
+  releasings_.erase(grant);
+}
+
+void Engine::Impl::release_attempt(Instant now, const Attempt& attempt) {
+  const Attempt::Plan& plan = attempt.plan();
+  const NodeGrants& nodes = attempt.nodes();
+  ledger_.release(now, {plan.grant, plan.name, plan.owner, plan.lease, nodes.may_answer_late()},
+                  nodes.may_hold(), out_);
 }
 
 void Engine::Impl::after_attempt_input(Instant now, GrantId grant, bool was_lost) {
-  const auto found = attempts_.find(grant);
-  Attempt& attempt = found->second.machine;
+  const Attempt& attempt = *attempts_.find(grant);
   bool clean_up = !planted(Bug::loss_without_release);
   if (planted(Bug::late_win_not_released)) clean_up = attempt.failure() != Errc::too_late;
-  if (!was_lost && attempt.lost_the_vote() && clean_up) {
-    // At once, not when the kind of failure is known: others are waiting for these nodes.
-    const Attempt::Plan& plan = attempt.plan();
-    ledger_.release(now, {grant, plan.name, plan.owner, plan.lease}, attempt.nodes().may_hold(),
-                    out_);
-  }
-  if (!attempt.ended()) return queue(found->second, grant, Timer::Of::attempt);
-  Attempt ended = std::move(attempt);
-  attempts_.erase(found);
-  finish_attempt(now, std::move(ended));
+  // At once, not when the kind of failure is known: others are waiting for these nodes.
+  if (!was_lost && attempt.lost_the_vote() && clean_up) release_attempt(now, attempt);
+  if (!attempt.ended()) return attempts_.touched(grant);
+  finish_attempt(now, attempts_.take(grant));
 }
 
 void Engine::Impl::finish_attempt(Instant now, Attempt attempt) {
@@ -68,16 +68,16 @@ void Engine::Impl::finish_attempt(Instant now, Attempt attempt) {
   out_.put(
       AttemptDecided{attempt.plan().name, failure, attempt.ballots(), now - attempt.started()});
   if (won) return succeed(now, std::move(attempt));
-  Timed<Acquisition>& acquisition = acquisitions_.at(request);
-  if (auto final = acquisition.machine.on_failure(now, attempt, random_)) {
+  Acquisition& acquisition = *acquisitions_.find(request);
+  if (auto final = acquisition.on_failure(now, attempt, random_)) {
     return end_acquisition(request, std::move(*final));
   }
-  queue(acquisition, request, Timer::Of::acquisition);
+  acquisitions_.touched(request);
 }
 
 void Engine::Impl::succeed(Instant now, Attempt attempt) {
   const Attempt::Plan& plan = attempt.plan();
-  const AcquireRequest& what = acquisitions_.at(plan.request).machine.what();
+  const AcquireRequest& what = acquisitions_.find(plan.request)->what();
   Holding::Plan holding_plan{
       .grant = plan.grant,
       .name = plan.name,
@@ -88,40 +88,30 @@ void Engine::Impl::succeed(Instant now, Attempt attempt) {
       .renew_until = what.max_hold ? now + *what.max_hold : never,
   };
   floors_.on_token(stripe_of(*plan.name), attempt.token());
-  const auto [place, inserted] = holdings_.emplace(
-      plan.grant, Timed<Holding>{Holding(terms_, std::move(holding_plan), attempt.nodes(), now)});
-  const Instant valid_until = place->second.machine.valid_until();
+  const Instant valid_until =
+      holdings_.add(plan.grant, Holding(terms_, std::move(holding_plan), attempt.nodes(), now))
+          .valid_until();
   out_.put(
       Finish{plan.request, AcquireSucceeded{plan.grant, plan.owner, attempt.token(), valid_until}});
   acquisitions_.erase(plan.request);
-  queue(place->second, plan.grant, Timer::Of::holding);
+  holdings_.touched(plan.grant);
 }
 
 void Engine::Impl::after_holding_input(GrantId grant) {
-  const auto found = holdings_.find(grant);
-  const Holding& holding = found->second.machine;
+  const Holding& holding = *holdings_.find(grant);
   if (!attaching_.empty()) {
     std::erase_if(attaching_, [&](const auto& entry) {
       return entry.second == grant && holding.attaching() == 0;
     });
   }
-  if (holding.attach_failed()) {
-    holdings_.erase(found);
-    return;
-  }
-  queue(found->second, grant, Timer::Of::holding);
+  if (holding.attach_failed()) return holdings_.erase(grant);
+  holdings_.touched(grant);
 }
 
 void Engine::Impl::abandon_attempt(Instant now, GrantId grant) {
-  const auto found = attempts_.find(grant);
-  if (found == attempts_.end()) return;
-  const Attempt& attempt = found->second.machine;
-  if (!attempt.lost_the_vote()) {
-    const Attempt::Plan& plan = attempt.plan();
-    ledger_.release(now, {grant, plan.name, plan.owner, plan.lease}, attempt.nodes().may_hold(),
-                    out_);
-  }
-  attempts_.erase(found);
+  if (attempts_.find(grant) == nullptr) return;
+  const Attempt attempt = attempts_.take(grant);
+  if (!attempt.lost_the_vote()) release_attempt(now, attempt);
 }
 
 void Engine::Impl::end_acquisition(RequestId request, Failed failure) {
@@ -130,62 +120,31 @@ void Engine::Impl::end_acquisition(RequestId request, Failed failure) {
 }
 
 void Engine::Impl::on_deadline(Instant now) {
-  while (timers_.due(now)) {
-    const Timer timer = timers_.pop();
-    switch (timer.of) {
-      case Timer::Of::acquisition:
-        acquisition_due(now, timer);
-        break;
-      case Timer::Of::attempt:
-        attempt_due(now, timer);
-        break;
-      case Timer::Of::holding:
-        holding_due(now, timer);
-        break;
-      case Timer::Of::releasing:
-        releasing_due(now, timer);
-        break;
-    }
+  while (const auto request = acquisitions_.due(now)) acquisition_due(now, *request);
+  while (const auto grant = attempts_.due(now)) {
+    Attempt& attempt = *attempts_.find(*grant);
+    const bool was_lost = attempt.lost_the_vote();
+    attempt.on_deadline(now);
+    after_attempt_input(now, *grant, was_lost);
+  }
+  while (const auto grant = holdings_.due(now)) {
+    holdings_.find(*grant)->on_deadline(now, out_);
+    after_holding_input(*grant);
+  }
+  while (const auto grant = releasings_.due(now)) {
+    releasings_.find(*grant)->on_deadline(now);
+    after_releasing_input(*grant);
   }
   ledger_.on_deadline(now, out_);
 }
 
-void Engine::Impl::acquisition_due(Instant now, const Timer& timer) {
-  Timed<Acquisition>* const timed = due(acquisitions_, timer);
-  if (timed == nullptr) return;
-  Acquisition& acquisition = timed->machine;
-  if (acquisition.over(now)) {
-    const auto attempt = attempts_.find(acquisition.attempt());
-    Failed failure =
-        acquisition.time_is_over(attempt == attempts_.end() ? nullptr : &attempt->second.machine);
-    abandon_attempt(now, acquisition.attempt());
-    return end_acquisition(timer.id, std::move(failure));
-  }
-  const bool pausing = acquisition.attempt() == 0;
-  if (pausing && acquisition.deadline() <= now) return begin_attempt(now, *timed);
-  queue(*timed, timer.id, Timer::Of::acquisition);
-}
-
-void Engine::Impl::attempt_due(Instant now, const Timer& timer) {
-  Timed<Attempt>* const timed = due(attempts_, timer);
-  if (timed == nullptr) return;
-  const bool was_lost = timed->machine.lost_the_vote();
-  timed->machine.on_deadline(now);
-  after_attempt_input(now, timer.id, was_lost);
-}
-
-void Engine::Impl::holding_due(Instant now, const Timer& timer) {
-  Timed<Holding>* const timed = due(holdings_, timer);
-  if (timed == nullptr) return;
-  timed->machine.on_deadline(now, out_);
-  after_holding_input(timer.id);
-}
-
-void Engine::Impl::releasing_due(Instant now, const Timer& timer) {
-  Timed<Releasing>* const timed = due(releasings_, timer);
-  if (timed == nullptr) return;
-  timed->machine.on_deadline(now);
-  finish_releasing_if_certain(timer.id);
+void Engine::Impl::acquisition_due(Instant now, RequestId request) {
+  Acquisition& acquisition = *acquisitions_.find(request);
+  if (!acquisition.over(now)) return begin_attempt(now, acquisition);
+  const GrantId grant = acquisition.attempt();
+  Failed failure = acquisition.time_is_over(attempts_.find(grant));
+  abandon_attempt(now, grant);
+  end_acquisition(request, std::move(failure));
 }
 
 }  // namespace redlock::engine

@@ -17,7 +17,7 @@ Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
   valid_until_ = nodes_.valid_until();
   assert(now < valid_until_ || planted(Bug::validity_checked_against_old_time));
   set_lost_at(now);
-  if (plan_.renew) next_renewal_ = now + plan_.lease / 3;
+  if (plan_.renew) next_renewal_ = now + renewal_interval(now);
 }
 
 Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, Outbox& out)
@@ -188,6 +188,11 @@ void Holding::update_validity(Instant now, Outbox& out) {
   lose_if_over(now, out);
 }
 
+/// A third of the lease; sooner if the grant took so long that little is left of it.
+Duration Holding::renewal_interval(Instant now) const {
+  return std::min<Duration>(plan_.lease / 3, (lost_at_ - now) / 2);
+}
+
 /// A margin before the validity ends.
 void Holding::set_lost_at(Instant now) {
   const Duration validity = std::max(valid_until_ - now, Duration::zero());
@@ -220,7 +225,7 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
                ReleaseCommand{plan_.name, plan_.owner});
     }
   } else if (attached) {
-    if (plan_.renew) next_renewal_ = now + plan_.lease / 3;
+    if (plan_.renew) next_renewal_ = now + renewal_interval(now);
     out.put(Finish{round.request(),
                    AcquireSucceeded{plan_.grant, plan_.owner, plan_.token, valid_until_}});
   } else {
@@ -262,10 +267,10 @@ void Holding::lose(LossReason reason, Outbox& out) {
   lost_ = true;
   attach_failed_ = std::exchange(attaching_, 0) != 0;
   if (planted(Bug::request_forgotten_at_loss)) rounds_.clear();
-  end_requests(
-      Errc::lost,
-      attach_failed_ ? "too few nodes have it for this owner" : "the lease was lost meanwhile",
-      out);
+  const char* const detail = reason != LossReason::taken ? "its validity ended meanwhile"
+                             : attach_failed_            ? "too few nodes have it for this owner"
+                                                         : "too few nodes still have it";
+  end_requests(Errc::lost, detail, out);
   if (!attach_failed_) out.put(LeaseLost{plan_.grant, reason});
 }
 

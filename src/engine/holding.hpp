@@ -43,7 +43,7 @@ class Holding {
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] Instant valid_until() const { return valid_until_; }
-  [[nodiscard]] NodeSet may_hold() const { return nodes_.may_hold(); }
+  [[nodiscard]] const NodeGrants& nodes() const { return nodes_; }
   /// The longest lease that any message of this grant asked for.
   [[nodiscard]] std::chrono::milliseconds longest_lease() const { return longest_lease_; }
   [[nodiscard]] bool lost() const { return lost_; }
@@ -67,6 +67,7 @@ class Holding {
   void conclude(Instant now, HoldRound& round, Outbox& out);
   void update_validity(Instant now, Outbox& out);
   void set_lost_at(Instant now);
+  [[nodiscard]] Duration renewal_interval(Instant now) const;
   void lose_if_over(Instant now, Outbox& out);
   void lose(LossReason reason, Outbox& out);
   [[nodiscard]] HoldRound* find_round(std::uint32_t number);

@@ -71,4 +71,13 @@ NodeSet NodeGrants::may_hold() const {
   return set;
 }
 
+NodeSet NodeGrants::may_answer_late() const {
+  NodeSet set;
+  for (NodeIndex node = 0; node < size(); ++node) {
+    const Possession possession = nodes_[node].possession;
+    if (possession == Possession::unknown || possession == Possession::healing) set.insert(node);
+  }
+  return set;
+}
+
 }  // namespace redlock::engine

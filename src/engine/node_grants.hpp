@@ -51,6 +51,8 @@ class NodeGrants {
   [[nodiscard]] std::uint32_t can_be_ours() const;
   /// Nodes that may have something of this owner, and so must be released.
   [[nodiscard]] NodeSet may_hold() const;
+  /// Nodes that were asked to take the lock and did not answer: they may do it at any time.
+  [[nodiscard]] NodeSet may_answer_late() const;
 
  private:
   std::vector<NodeGrant> nodes_;

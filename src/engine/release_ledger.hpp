@@ -23,13 +23,14 @@ class ReleaseLedger {
     Name name;
     OwnerId owner;
     std::chrono::milliseconds lease{};
+    NodeSet may_answer_late;  ///< nodes that may execute its acquire at any time
   };
 
   /// Tells these nodes to delete the grant, and remembers it until they have.
   void release(Instant now, const Grant& grant, NodeSet nodes, Outbox& out);
 
-  /// A node's answer to a release.
-  void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
+  /// A node's answer to a release. True if it is asked again at once.
+  bool on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   /// The node answered the acquire of a grant that is owed to it.
   void on_acquire_reply(NodeIndex node, GrantId grant, const Reply& reply);
   /// A new connection: says again what is still owed and not under way.

@@ -4,11 +4,12 @@
 namespace redlock::engine {
 
 void Releasing::on_reply(NodeIndex node, const Reply& reply) {
-  if (!asked_.contains(node) || std::holds_alternative<NoScript>(reply)) return;
+  if (!asked_.contains(node)) return;
   asked_.erase(node);
   if (std::holds_alternative<ReleasedHere>(reply)) {
     ++tally_.yes;
-  } else if (std::holds_alternative<NotHeld>(reply)) {
+  } else if (std::holds_alternative<NotHeld>(reply) || std::holds_alternative<NoScript>(reply)) {
+    // NOSCRIPT to a release that is not repeated: the node is known to have nothing.
     ++tally_.no;
   } else {
     ++tally_.unavailable;
