@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <functional>
+#include <regex>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -20,6 +21,8 @@ using redlock::cluster::Fleet;
 using redlock::cluster::FleetError;
 using redlock::cluster::NodeState;
 using redlock::cluster::Persistence;
+using redlock::cluster::Process;
+using redlock::cluster::ProcessId;
 using redlock::testing::eventually;
 using redlock::testing::ProcessWatch;
 using redlock::testing::ScopedVariable;
@@ -33,7 +36,24 @@ namespace fs = std::filesystem;
 struct Place {
   ~Place() { Fleet::down(fleet()); }
   [[nodiscard]] fs::path fleet() const { return directory.path() / "fleet"; }
+  void rewrite_record(const std::string& pattern, const std::string& text) const {
+    std::ifstream in(fleet() / "fleet");
+    const std::string before{std::istreambuf_iterator<char>(in), {}};
+    const auto after = std::regex_replace(before, std::regex(pattern), text);
+    REQUIRE(after != before);
+    std::ofstream(fleet() / "fleet") << after;
+  }
   TemporaryDirectory directory;
+};
+
+// A process that has nothing to do with any fleet.
+struct Bystander {
+  ~Bystander() {
+    process.signal(SIGKILL);
+    process.await_end(std::chrono::seconds(30));
+  }
+  Process process = Process::spawn({.argv = {"sleep", "1000"}});
+  ProcessId id = process.id();
 };
 
 bool contains(const std::string& text, const std::string& part) {
@@ -190,45 +210,26 @@ TEST_CASE("opening a directory without a fleet says how to start one") {
 
 TEST_CASE("a process that only has the pid of a former node is nobody's node") {
   const Place place;
-  auto fleet = Fleet::start_detached(place.fleet(), {.nodes = 1});
-  fleet.kill(0);
-  const auto bystander = ::fork();
-  if (bystander == 0) {
-    for (;;) ::pause();
-  }
-  // The record as it would look if the kernel had given the node's pid to the bystander.
-  std::ifstream in(place.fleet() / "fleet");
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  const auto pid = fmt::format(" {} ", fleet.pid(0));
-  text.replace(text.find(pid), pid.size(), fmt::format(" {} ", bystander));
-  std::ofstream(place.fleet() / "fleet") << text;
-
+  Fleet::start_detached(place.fleet(), {.nodes = 1}).kill(0);
+  const Bystander bystander;
+  // As if the kernel had given the node's pid to somebody else.
+  place.rewrite_record("node \\d+ \\d+", fmt::format("node 1 {}", bystander.id.pid));
   CHECK(Fleet::open(place.fleet()).state(0) == NodeState::ended);
   CHECK(Fleet::down(place.fleet()));
-  CHECK(ProcessWatch(bystander).is_running());
-  ::kill(bystander, SIGKILL);
-  ::waitpid(bystander, nullptr, 0);
+  CHECK(ProcessWatch(bystander.id.pid).is_running());
 }
 
 TEST_CASE("a record of before the machine was restarted names no running node") {
   const Place place;
   Fleet::start_detached(place.fleet(), {.nodes = 1}).kill(0);
-  std::ifstream in(place.fleet() / "fleet");
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  const auto fleet = Fleet::open(place.fleet());
-  const auto boot = text.find("boot ");
-  REQUIRE(boot != std::string::npos);
-  text.replace(boot + 5, 8, "01234567");
-  // A process that does exist, with its right start time: this one.
-  std::ifstream stat("/proc/self/stat");
-  const std::string fields{std::istreambuf_iterator<char>(stat), {}};
-  std::istringstream rest(fields.substr(fields.rfind(')') + 1));
-  std::string started;
-  for (int field = 3; field <= 22; ++field) rest >> started;
-  text.replace(text.find("node "), std::string::npos,
-               fmt::format("node {} {} {}\n", fleet.port(0), ::getpid(), started));
-  std::ofstream(place.fleet() / "fleet") << text;
+  const Bystander bystander;
+  const auto node = fmt::format("node 1 {} {}", bystander.id.pid, bystander.id.started);
+  place.rewrite_record("node .*", node);
+  CHECK(Fleet::open(place.fleet()).state(0) == NodeState::running);
+  place.rewrite_record("boot .*", "boot 01234567-0123-0123-0123-0123456789ab");
   CHECK(Fleet::open(place.fleet()).state(0) == NodeState::ended);
+  CHECK(Fleet::down(place.fleet()));
+  CHECK(ProcessWatch(bystander.id.pid).is_running());
 }
 
 TEST_CASE("the password of a detached fleet is kept where only its owner can read") {
@@ -242,18 +243,23 @@ TEST_CASE("the password of a detached fleet is kept where only its owner can rea
   }
 }
 
-TEST_CASE("a restart that is killed half-way leaves no second server") {
+TEST_CASE("a restart that is killed half-way leaves neither a server nor the fleet damaged") {
   const Place place;
-  Fleet::start_detached(place.fleet(), {.nodes = 1}).kill(0);
+  {
+    auto fleet =
+        Fleet::start_detached(place.fleet(), {.nodes = 1, .persistence = Persistence::always});
+    fleet.run(0, {"SET", "key", "value"});
+    fleet.kill(0);
+  }
   const auto server =
       place.directory.script("server", fmt::format(R"sh(
 echo $$ >{0}/pid.new; mv {0}/pid.new {0}/pid
 exec sleep 1000
 )sh",
                                                    place.directory.path().string()));
-  const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
   const auto restarting = ::fork();
   if (restarting == 0) {
+    const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
     Fleet::open(place.fleet()).restart(0);
     ::_exit(0);
   }
@@ -265,5 +271,7 @@ exec sleep 1000
   ::kill(restarting, SIGKILL);
   ::waitpid(restarting, nullptr, 0);
   CHECK(watch.await_end());
-  CHECK(fs::exists(place.fleet() / "fleet"));
+
+  Fleet::open(place.fleet()).restart(0);
+  CHECK(Fleet::open(place.fleet()).run(0, {"GET", "key"}) == "value");
 }

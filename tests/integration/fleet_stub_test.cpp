@@ -198,6 +198,7 @@ TEST_CASE("what a client sent before it gave up reaches the node when the proxy 
     caller.send({"SET", "key", "late"});
     caller.give_up();
   }
+  REQUIRE(proxy.await_given_up(1));
   CHECK(fleet.run(0, {"GET", "key"}) == "(nil)");
   proxy.pass();
   CHECK(eventually([&] { return fleet.run(0, {"GET", "key"}) == "late"; }));

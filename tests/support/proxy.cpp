@@ -68,12 +68,20 @@ std::size_t Proxy::request_bytes() const {
   return thread_.read([&] { return request_bytes_; });
 }
 
+std::size_t Proxy::given_up() const {
+  return thread_.read([&] { return given_up_; });
+}
+
 bool Proxy::await_accepted(std::size_t count) {
   return thread_.await([&] { return accepted_ >= count; });
 }
 
 bool Proxy::await_request_bytes(std::size_t count) {
   return thread_.await([&] { return request_bytes_ >= count; });
+}
+
+bool Proxy::await_given_up(std::size_t count) {
+  return thread_.await([&] { return given_up_ >= count; });
 }
 
 std::optional<PollThread::TimePoint> Proxy::prepare(std::vector<pollfd>& polled) const {
@@ -123,8 +131,13 @@ void Proxy::accept_all() {
 
 // False: the connection is over, and both its sides are closed.
 bool Proxy::serve(Connection& connection, const pollfd& client, const pollfd& node) {
-  if (client.revents != 0) request_bytes_ += take(connection.client, connection.requests);
-  if (node.revents != 0) take(connection.node, connection.replies);
+  if (client.revents != 0 && connection.requests.end == Received::End::open) {
+    request_bytes_ += take(connection.client, connection.requests);
+    if (connection.requests.end != Received::End::open) ++given_up_;
+  }
+  if (node.revents != 0 && connection.replies.end == Received::End::open) {
+    take(connection.node, connection.replies);
+  }
 
   bool broken = connection.doomed;
   bool closed = false;
@@ -152,7 +165,6 @@ bool Proxy::serve(Connection& connection, const pollfd& client, const pollfd& no
 }
 
 std::size_t Proxy::take(const UniqueFd& source, Stream& stream) const {
-  if (stream.end != Received::End::open) return 0;
   auto received = receive(source);
   stream.end = received.end;
   const auto count = received.bytes.size();

@@ -42,13 +42,16 @@ class Proxy {
   /// Resets every connection on both sides and forgets what was held. Returns when it is done.
   void reset_all();
 
-  /// Connections accepted so far, and the bytes that clients have sent through all of them.
+  /// Connections accepted so far, the bytes that clients have sent through all of them, and how
+  /// many clients have ended theirs, so far as the proxy has heard.
   [[nodiscard]] std::size_t accepted() const;
   [[nodiscard]] std::size_t request_bytes() const;
+  [[nodiscard]] std::size_t given_up() const;
 
   /// Wait until it has happened; false when it has not after half a minute.
   bool await_accepted(std::size_t count);
   bool await_request_bytes(std::size_t count);
+  bool await_given_up(std::size_t count);
 
  private:
   struct Chunk {
@@ -84,6 +87,7 @@ class Proxy {
   std::list<Connection> connections_;
   std::size_t accepted_ = 0;
   std::size_t request_bytes_ = 0;
+  std::size_t given_up_ = 0;
   PollThread thread_;  // last: it starts when all else exists and ends before anything is gone
 };
 
