@@ -109,7 +109,7 @@ void make_room(const fs::path& directory) {
 
 }  // namespace
 
-Fleet::Fleet(FleetOptions options) : Fleet(unused_temporary_path(), options) {}
+Fleet::Fleet(const FleetOptions& options) : Fleet(unused_temporary_path(), options) {}
 
 Fleet::Fleet(fs::path directory, const FleetOptions& options) : Fleet(std::move(directory)) {
   password_ = options.password;
@@ -144,7 +144,7 @@ void Fleet::create(const FleetOptions& options) {
   }
 }
 
-Fleet Fleet::start_detached(const fs::path& directory, FleetOptions options) {
+Fleet Fleet::start_detached(const fs::path& directory, const FleetOptions& options) {
   const auto place = fs::absolute(directory).lexically_normal();
   fs::create_directories(place);
   const DirectoryLock lock(place);

@@ -56,11 +56,12 @@ class Fleet {
  public:
   /// Starts the nodes, all at once, and returns when every one of them answers. The program
   /// redis-server is taken from $REDLOCK_REDIS_SERVER, otherwise from PATH.
-  explicit Fleet(FleetOptions options = {});
+  explicit Fleet(const FleetOptions& options = {});
 
   /// Starts nodes that outlive this program, recorded in `directory`: a new or empty one, or that
   /// of an earlier fleet of which no node runs any more (its data is deleted).
-  static Fleet start_detached(const std::filesystem::path& directory, FleetOptions options = {});
+  static Fleet start_detached(const std::filesystem::path& directory,
+                              const FleetOptions& options = {});
 
   /// The fleet that start_detached() recorded in `directory`, with its nodes as they are now.
   static Fleet open(const std::filesystem::path& directory);
