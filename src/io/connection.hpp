@@ -61,6 +61,8 @@ class Connection final : StreamListener {
   void send(const engine::Tag& tag, const engine::Command& command, engine::Form form);
   void send(std::shared_ptr<Question> question);
   void send_probe();
+  /// When this is destroyed, what was written may still arrive.
+  void let_arrive() { stream_->let_arrive(); }
   /// Writes. Tells the listener if that cannot be done.
   void flush();
 

@@ -71,7 +71,7 @@ class Core {
   [[nodiscard]] engine::Engine& engine();
 
   /// Puts one command to one node, for inspection and administration. Answered exactly once, at the
-  /// timeout at the latest.
+  /// timeout at the latest; before this returns if the node is known to be down.
   void ask(engine::NodeIndex node, const std::vector<std::string>& command,
            std::chrono::milliseconds timeout, std::function<void(Answer)> callback);
 

@@ -39,9 +39,11 @@ constexpr std::array known{
 
 constexpr std::string_view inside_script = "user_script:";
 
-// The error of the command inside the script, if Redis 6.2 wrapped one up; otherwise the text.
+// The error of the command inside the script alone.
 std::string_view unwrap(std::string_view error) {
-  if (!error.starts_with("ERR Error running script")) return error;
+  if (!error.starts_with("ERR Error running script")) {
+    return error.substr(0, error.find(" script: "));
+  }
   const std::size_t at = error.rfind(inside_script);
   if (at == std::string_view::npos) return error;
   std::string_view inner = error.substr(at + inside_script.size());

@@ -164,7 +164,8 @@ bool Handshake::take_info(std::string_view text) {
       !unfit("it is a sentinel; give the addresses of independent masters")) {
     return false;
   }
-  if (info.value("role") == "slave" &&
+  const std::string_view role = info.value("role");
+  if ((role == "slave" || role == "replica") &&
       !unfit("it is a replica; give the addresses of independent masters")) {
     return false;
   }

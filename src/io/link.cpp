@@ -45,6 +45,7 @@ void Link::stop() {
   failure_ = {Cause::connection_lost, engine::Delivery::unknown, "the client was closed"};
   std::vector<std::shared_ptr<Question>> questions;
   if (connection) {
+    connection->let_arrive();  // a last release, perhaps
     for (Awaited& awaited : connection->take_awaited()) {
       if (awaited.question) questions.push_back(std::move(awaited.question));
     }

@@ -26,7 +26,7 @@ namespace redlock::io {
 
 class Link;
 
-/// What a link tells. No call may destroy the link, or submit to it.
+/// What a link tells. No call may destroy the link.
 class LinkListener {
  public:
   virtual void on_reply(engine::NodeIndex node, const engine::Tag& tag,

@@ -62,6 +62,7 @@ ReplyReader::Outcome ReplyReader::next(std::size_t limit) {
   if (!problem_.empty()) return Outcome::broken;
   if (finished_) {
     parts_.clear();
+    if (texts_.capacity() > limit) texts_ = {};  // a long answer to a question
     texts_.clear();
     finished_ = false;
   }

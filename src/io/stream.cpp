@@ -43,7 +43,8 @@ void Stream::Close::operator()(Stream* stream) const {
   auto* const handle = reinterpret_cast<uv_handle_t*>(stream->uv());
   const uv_close_cb closed = [](uv_handle_t* uv) { delete static_cast<Stream*>(uv->data); };
   // A reset fails where there is no socket yet; it is then not closed.
-  if (handle->type != UV_TCP || uv_tcp_close_reset(&stream->handle_.tcp, closed) != 0) {
+  if (handle->type != UV_TCP || !stream->reset_when_closed_ ||
+      uv_tcp_close_reset(&stream->handle_.tcp, closed) != 0) {
     uv_close(handle, closed);
   }
 }

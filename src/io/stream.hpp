@@ -28,8 +28,8 @@ class StreamListener {
 
 class Stream {
  public:
-  // Closes at once and with RST, so that nothing waits for a peer that does not answer; libuv
-  // lets go of the memory a turn later.
+  // Closes at once and (unless let_arrive() was called) with RST, so that nothing more is delivered
+  // to a peer that does not answer; libuv lets go of the memory a turn later.
   struct Close {
     void operator()(Stream* stream) const;
   };
@@ -45,6 +45,9 @@ class Stream {
 
   void set_listener(StreamListener& listener) { listener_ = &listener; }
   [[nodiscard]] const uv_loop_t* loop() const { return handle_.tcp.loop; }
+
+  /// When this is closed, what the system has taken may still arrive.
+  void let_arrive() { reset_when_closed_ = false; }
 
   /// Append here, then flush.
   [[nodiscard]] std::string& output() { return output_; }
@@ -74,6 +77,7 @@ class Stream {
   uv_connect_t connect_{};
   uv_write_t write_{};
   StreamListener* listener_;  // null once closed
+  bool reset_when_closed_ = true;
   std::string output_;
   std::string in_flight_;  // what libuv is writing
   std::uint64_t handed_over_ = 0;

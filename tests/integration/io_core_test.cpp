@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <mutex>
 #include <netdb.h>
 #include <pthread.h>
+#include <set>
 #include <signal.h>
 #include <string>
 #include <thread>
@@ -180,12 +182,12 @@ std::string signal_line(const std::string& thread, const std::string& field) {
   return "";
 }
 
-std::size_t descriptors() {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    ++count;
+std::set<int> open_descriptors() {
+  std::set<int> descriptors;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    descriptors.insert(std::stoi(entry.path().filename()));
   }
-  return count;
+  return descriptors;
 }
 
 }  // namespace
@@ -328,7 +330,7 @@ TEST_CASE("many acquisitions at once travel together, and each is answered") {
 TEST_CASE(
     "destroying the core answers every question, runs every posted task, leaves nothing open") {
   { const Running warm_up({"redis://127.0.0.1:1"}); }  // libuv keeps a pipe of its own for ever
-  const std::size_t before = descriptors();
+  const auto before = open_descriptors();
   {
     StubServer silent = StubServer::silent();
     Running client({silent.uri(), "redis://127.0.0.1:1"});
@@ -341,7 +343,24 @@ TEST_CASE(
     CHECK(ran);
     for (auto& answer : answers) CHECK_FALSE(answer.get());
   }
-  CHECK(descriptors() == before);
+  CHECK(open_descriptors() == before);
+}
+
+TEST_CASE("no descriptor of ours is inherited by a program that ours executes") {
+  Fleet fleet({.nodes = 2, .unix_sockets = true});
+  const auto with_fleet = open_descriptors();
+  Running client({fleet.uri(0), fleet.unix_uri(1)});
+  client.sink.await_up(0);
+  client.sink.await_up(1);
+  int ours = 0;
+  for (const int descriptor : open_descriptors()) {
+    if (with_fleet.contains(descriptor)) continue;
+    const int flags = fcntl(descriptor, F_GETFD);
+    if (flags < 0) continue;  // the one that listed them
+    ++ours;
+    CHECK_MESSAGE((flags & FD_CLOEXEC) != 0, descriptor);
+  }
+  CHECK(ours >= 5);  // epoll, wake-up, timer, two connections
 }
 
 TEST_CASE("a task that posts while the core stops is refused, not lost") {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "io_link_fixture.hpp"
+#include "support/processes.hpp"
 #include "support/proxy.hpp"
 
 using namespace redlock::io;
@@ -290,6 +291,26 @@ TEST_CASE("stopping answers the questions, and only once") {
   REQUIRE(link.answers.size() == 2);
   CHECK_FALSE(link.answers[0]);
   CHECK_FALSE(link.answers[1]);
+}
+
+TEST_CASE("a connection that is given up is reset, one that is no longer needed is closed") {
+  const UniqueFd listener = listen_on_loopback();
+  UniqueFd node;
+  const auto end_of = [&] {
+    auto end = Received::End::open;
+    eventually([&] { return (end = receive(node).end) != Received::End::open; });
+    return end;
+  };
+  LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)),
+                   [](Link::Config& config) { config.timeouts.connect = milliseconds(30); });
+  link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
+  link.run_until_down();
+  CHECK(end_of() == Received::End::broken);
+  link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
+  link.run_once();
+  link.stop();
+  link.run_once();
+  CHECK(end_of() == Received::End::closed);
 }
 
 TEST_CASE("an objection refuses a node as incompatible, with the sentence") {

@@ -216,6 +216,7 @@ TEST_CASE("an error inside a script keeps its cause, in the words of Redis 7 and
     const engine::Unavailable why = to_unavailable(text);
     CHECK_MESSAGE(why.cause == cause, text);
     CHECK_MESSAGE(why.delivery == Delivery::refused, text);
+    CHECK_MESSAGE(why.detail.find("script") == std::string::npos, why.detail);
   }
 }
 

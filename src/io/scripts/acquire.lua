@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Takes the lock for an owner unless somebody else has it. One node, one lock, atomically.
 --   KEYS  1 lock (hash owner -> count)   2 fence (counter)
 --   ARGV  1 owner   2 lease in ms   3 floor (a new token is at least this; decimal, 1 or more)

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Gives a node its marker, unless it has one: the operator's word that it has forgotten nothing.
 --   KEYS  1 marker (hash)   ARGV  1 id   2 layout   3 number of nodes   4 max_lease in ms
 -- Replies 'written', or the fields and values of the marker that is there.

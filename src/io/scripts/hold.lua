@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Confirms locks of their owners: sets the absolute count, raises the fence to the token, makes the
 -- lease last this long from now if it would end earlier. Any number of locks in one call, each for
 -- itself: what is wrong with one never fails another.

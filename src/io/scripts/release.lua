@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Deletes the lock if it is this owner's.
 --   KEYS  1 lock      ARGV  1 owner
 -- Replies {1} released, {0} not held: free, another owner's, or a key of another type.
