@@ -107,10 +107,8 @@ void Engine::Impl::begin_release(Instant now, RequestId request, const ReleaseLe
                                  NodeSet nodes) {
   ledger_.release(now, grant, nodes, out_);
   if (request == 0) return;
-  const auto [place, inserted] =
-      releasings_.emplace(grant.id, Timed<Releasing>{Releasing(terms_, request, nodes, now)});
-  queue(place->second, grant.id, Timer::Of::releasing);
-  finish_releasing_if_certain(grant.id);
+  releasings_.add(grant.id, Releasing(terms_, request, nodes, now));
+  after_releasing_input(grant.id);
 }
 
 void Engine::Impl::detach(GrantId grant) {
