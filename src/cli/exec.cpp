@@ -117,7 +117,7 @@ class Exec {
         client, *watch, signals, name_,
         {.lease = length, .renewal = Renewal::always, .wait = wait_.value_or(forever)});
     const int status = run_command(lease, signals);
-    give_back(lease, status);
+    if (give_back(lease, status)) leave_at_once(status);
     return status;
   }
 
@@ -129,15 +129,16 @@ class Exec {
     return Supervisor(child, lease, signals, terminal, farewell_).run();
   }
 
-  // Waits for a quorum of nodes; what is owed to those that hang ends with the lease.
-  void give_back(Lease& lease, int status) const {
+  // Waits for a quorum of nodes, and says whether it confirmed.
+  bool give_back(Lease& lease, int status) const {
     const auto released = lease.release();
-    if (status == exit_lost) return;
-    if (!released) {
-      say("could not give back the lock: " + released.error().message);
-    } else if (*released != Released::released) {
-      say(fmt::format("giving back {}: {}", name_, to_string(*released)));
+    if (released && *released == Released::released) return true;
+    // A lease that was lost has been told of.
+    if (status != exit_lost) {
+      say(fmt::format("giving back {}: {}", name_,
+                      released ? to_string(*released) : released.error().message));
     }
+    return false;
   }
 
   NodeOptions nodes_;

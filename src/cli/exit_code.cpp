@@ -2,6 +2,8 @@
 #include "cli/exit_code.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 namespace redlock::cli {
 namespace {
@@ -48,12 +50,13 @@ std::string unavailable_nodes(const std::vector<NodeVote>& votes) {
   return text;
 }
 
+void leave_at_once(int code) {
+  std::fflush(nullptr);
+  std::_Exit(code);
+}
+
 Exit failure(const Error& error) {
-  auto sentence = error.message;
-  const auto nodes = unavailable_nodes(error.votes);
-  // Some messages name the nodes already.
-  if (!nodes.empty() && sentence.find(nodes) == std::string::npos) sentence += " (" + nodes + ")";
-  return {exit_code_for(error), sentence};
+  return {exit_code_for(error), error.message};
 }
 
 }  // namespace redlock::cli

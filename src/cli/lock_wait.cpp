@@ -102,7 +102,10 @@ class LockWait {
     // A grant that came in the same moment as the signal is given back by its destructor.
     if (ended_by_ != 0) throw Exit(exit_by_signal + ended_by_, "");
     if (result) return std::move(*result);
-    if (hopeless_ && result.error().code == Errc::cancelled) throw failure(*hopeless_);
+    if (hopeless_ && result.error().code == Errc::cancelled) {
+      throw Exit(exit_configuration, fmt::format("{} will never be granted: {}", name_,
+                                                 unavailable_nodes(hopeless_->votes)));
+    }
     throw failure(result.error());
   }
 
@@ -118,10 +121,6 @@ class LockWait {
   bool told_ = false;
 };
 
-std::string describe(Errc code) {
-  return code == Errc::no_quorum ? "the nodes refuse to vote" : to_string(code);
-}
-
 }  // namespace
 
 void AttemptWatch::on_attempt(std::string_view /*name*/, const Errc* code,
@@ -130,7 +129,7 @@ void AttemptWatch::on_attempt(std::string_view /*name*/, const Errc* code,
   if (code == nullptr) return;
   {
     const std::lock_guard lock(mutex_);
-    failed_ = Error{*code, describe(*code), votes};
+    failed_ = Error{*code, {}, votes};
   }
   event_.notify();
 }

@@ -41,7 +41,7 @@ class Release {
                                   : result + "\n");
     switch (*released) {
       case Released::released:
-        return exit_ok;
+        leave_at_once(exit_ok);
       case Released::already_gone:
         return exit_contended;
       case Released::unknown:

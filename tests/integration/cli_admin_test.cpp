@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// Admin as a library: what the command's tests cannot see, because they only see what is printed.
+#include <doctest/doctest.h>
+#include <future>
+
+#include <redlock/admin.hpp>
+
+#include "api_fixture.hpp"
+#include "support/stub_server.hpp"
+
+namespace redlock::testing {
+namespace {
+
+TEST_CASE("a question from the client's own loop thread is answered with would_deadlock") {
+  const Fleet fleet({.nodes = 1});
+  const auto client = start_client(fleet);
+  const Admin admin(client);
+  std::promise<std::vector<Errc>> codes;
+  auto future = codes.get_future();
+  client.lock("a").acquire({}, [&](Result<Lease>) {
+    codes.set_value({admin.inspect("a").error().code, admin.list().error().code,
+                     admin.examine().error().code, admin.adopt().error().code});
+  });
+  CHECK(get_soon(future) == std::vector<Errc>(4, Errc::would_deadlock));
+}
+
+TEST_CASE("a bad name is refused before any node is asked") {
+  const auto client = start_client(options_for({"redis://127.0.0.1:1"}));
+  CHECK(code_of(Admin(client).inspect("")) == Errc::invalid_argument);
+  CHECK(code_of(Admin(client).inspect("a{b}")) == Errc::invalid_argument);
+}
+
+TEST_CASE("a node that does not answer is part of the report") {
+  Fleet fleet({.nodes = 3});
+  fleet.kill(2);
+  const auto client = start_client(fleet);
+  const auto lease = must(client.lock("a").acquire());
+  const auto report = must(Admin(client).inspect("a"));
+  CHECK(report.verdict == Verdict::held);
+  CHECK(report.owner == lease.owner());
+  CHECK(report.nodes_of_owner == 2);
+  CHECK(report.nodes[0].fence == lease.token());
+  CHECK_FALSE(report.nodes[2].answered());
+  CHECK(report.nodes[2].trouble.cause == Cause::connection_failed);
+  CHECK_FALSE(report.nodes[2].free());
+
+  const auto list = must(Admin(client).list());
+  REQUIRE(list.locks.size() == 1);
+  CHECK(list.locks[0].owner == lease.owner());
+  CHECK(list.nodes[2].trouble.cause == Cause::connection_failed);
+}
+
+TEST_CASE("threads may look at the nodes side by side") {
+  const Fleet fleet({.nodes = 3});
+  const auto client = start_client(fleet);
+  const auto lease = must(client.lock("a").acquire());
+  std::vector<std::future<bool>> answers;
+  for (int i = 0; i < 8; ++i) {
+    answers.push_back(std::async(std::launch::async, [&] {
+      const Admin admin(client);
+      const auto report = admin.inspect("a");
+      const auto examination = admin.examine();
+      return report && report->owner == lease.owner() && examination &&
+             examination->nodes[0].reachable();
+    }));
+  }
+  for (auto& answer : answers) CHECK(get_soon(answer));
+}
+
+TEST_CASE("a node that answers rubbish is reported as such") {
+  StubServer node([](const Command&) { return StubReply("rubbish\r\n"); });
+  const auto client = start_client(options_for({node.uri()}));
+  const auto report = must(Admin(client).inspect("a"));
+  CHECK(report.verdict == Verdict::unknown);
+  CHECK(report.nodes[0].trouble.cause == Cause::protocol_error);
+  const auto examination = must(Admin(client).examine());
+  CHECK_FALSE(examination.safe());
+  CHECK_FALSE(examination.nodes[0].reachable());
+  CHECK(must(Admin(client).adopt())[0].adoption == Adoption::failed);
+}
+
+TEST_CASE("odd answers to questions are no answers") {
+  // A healthy start of a connection, then values of types that Redis never gives.
+  StubServer node([](const Command& command) -> StubReply {
+    if (is(command, "HGETALL")) return array({});
+    if (is(command, "SCAN")) return array({bulk("0")});
+    if (is(command, "PTTL")) return bulk("soon");
+    if (is(command, "GET")) return array({integer(1)});
+    if (is(command, "EVAL")) return integer(1);
+    return like_redis(command);
+  });
+  const auto client = start_client(options_for({node.uri()}));
+  const auto report = must(Admin(client).inspect("a"));
+  CHECK(report.nodes[0].free());
+  CHECK_FALSE(report.nodes[0].fence.has_value());
+  CHECK(must(Admin(client).list()).locks.empty());
+  CHECK(must(Admin(client).adopt())[0].adoption == Adoption::failed);
+}
+
+TEST_CASE("keys that only look like locks are not listed") {
+  const Fleet fleet({.nodes = 1});
+  for (const auto* key : {"redlock:lock:{", "redlock:lock:{}", "redlock:lock:{a}b}"}) {
+    fleet.run(0, {"HSET", key, "owner", "1"});
+  }
+  fleet.run(0, {"HSET", "redlock:lock:{real}", "owner", "2"});
+  const auto client = start_client(fleet);
+  const auto list = must(Admin(client).list());
+  REQUIRE(list.locks.size() == 1);
+  CHECK(list.locks[0].name == "real");
+  CHECK_FALSE(list.locks[0].remaining.has_value());
+}
+
+TEST_CASE("a list with more locks than the limit is the same from every order of the nodes") {
+  const Fleet fleet({.nodes = 3});
+  const auto client = start_client(fleet);
+  std::vector<Lease> leases;
+  for (int i = 0; i < 20; ++i) {
+    leases.push_back(must(client.lock("lock-" + std::to_string(100 + i)).acquire()));
+  }
+  const auto list = must(Admin(client).list("lock-*", 20));
+  CHECK(list.locks.size() == 20);
+  CHECK_FALSE(list.truncated);
+  for (const auto& lock : list.locks) CHECK(lock.nodes_of_owner >= list.quorum);
+  const auto part = must(Admin(client).list("lock-*", 7));
+  CHECK(part.locks.size() == 7);
+  CHECK(part.truncated);
+}
+
+}  // namespace
+}  // namespace redlock::testing
