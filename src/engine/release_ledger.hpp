@@ -46,9 +46,10 @@ class ReleaseLedger {
   struct Debt {
     Name name;
     OwnerId owner;
-    Instant until{};       // by then the lease has ended by itself
-    bool sent = false;     // an answer is to come
-    bool refused = false;  // the node answered with an error: ask again, the link is well
+    Instant until{};             // by then the lease has ended by itself
+    bool sent = false;           // an answer is to come
+    bool ask_again = false;      // the node answered with an error: the link is well
+    bool may_come_late = false;  // the acquire may be executed until the next connection is up
   };
   using Debts = std::map<GrantId, Debt>;
 
