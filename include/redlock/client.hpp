@@ -41,7 +41,7 @@ class REDLOCK_EXPORT Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   /// Ends every operation under way with `closed` (each callback is called), releases what its
-  /// leases hold, waits at most one node timeout for the releases to be confirmed, and stops the
+  /// leases hold, waits at most one node timeout for a quorum to confirm that, and stops the
   /// loop. Leases and locks that outlive the client answer `closed`. On the client's own loop
   /// thread (in a callback) it returns at once and all that happens behind it. In the child of a
   /// fork it does nothing.

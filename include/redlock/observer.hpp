@@ -22,9 +22,10 @@ enum class LossReason : std::uint8_t {
 
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(LossReason reason) noexcept;
 
-/// Override what is of interest. Every call comes from the client's loop thread, so an override
-/// must return soon and must not wait for any operation of the same client. An exception that
-/// leaves an override ends the program.
+/// Override what is of interest. Every call comes from the client's loop thread (one after the end
+/// of the client, of on_release_failed, from the thread that called unlock), so an override must
+/// return soon and must not wait for any operation of the same client. An exception that leaves an
+/// override ends the program.
 class REDLOCK_EXPORT Observer {
  public:
   virtual ~Observer();

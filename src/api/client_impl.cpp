@@ -137,7 +137,10 @@ void Client::Impl::on(engine::Send&&) {}
 
 void Client::Impl::on(engine::Finish&& output) {
   const auto found = calls_.find(output.request);
-  if (found == calls_.end()) return;
+  if (found == calls_.end()) {
+    last_releases_.erase(output.request);
+    return;
+  }
   api::Call& call = *found->second;
   calls_.erase(found);
   if (const auto* failed = std::get_if<engine::Failed>(&output.result)) {
@@ -175,13 +178,12 @@ void Client::Impl::on(engine::RenewalDecided&& output) {
 
 void Client::Impl::on_node_up(engine::NodeIndex node, std::string_view warning) noexcept {
   if (!options_.observer) return;
-  options_.observer->on_node_up(nodes_[node].label, api::cleaned(warning, nodes_[node]));
+  options_.observer->on_node_up(nodes_[node].label, warning);
 }
 
 void Client::Impl::on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept {
   if (!options_.observer) return;
-  options_.observer->on_node_down(nodes_[node].label, why.cause,
-                                  api::cleaned(why.detail, nodes_[node]));
+  options_.observer->on_node_down(nodes_[node].label, why.cause, why.detail);
 }
 
 }  // namespace redlock

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -85,7 +86,9 @@ class Client::Impl final : public io::CoreSink, public std::enable_shared_from_t
   // The steps of shut_down().
   void finish_everything();
   void begin_closing();
-  [[nodiscard]] bool nothing_left();
+  /// What a closing client still waits for: answers that decide, answers of the slowest nodes.
+  enum class Unfinished : std::uint8_t { requests, stragglers, nothing };
+  [[nodiscard]] Unfinished unfinished();
   void fail_leftovers();
   template <typename Step>
   void run_on_loop(Step step);
@@ -101,6 +104,8 @@ class Client::Impl final : public io::CoreSink, public std::enable_shared_from_t
   engine::RequestId last_request_ = 0;
   std::unordered_map<engine::RequestId, api::Call*> calls_;
   std::unordered_map<engine::GrantId, std::shared_ptr<Lease::State>> leases_;
+  /// Releases that shut_down() asked for and no quorum has confirmed.
+  std::unordered_set<engine::RequestId> last_releases_;
 };
 
 template <typename Ask>

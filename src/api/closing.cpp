@@ -2,6 +2,8 @@
 // How a client ends: acquisitions are cancelled, leases released, releases awaited for one node
 // timeout; then nobody is let in any more, what is left fails, and the loop stops. Two facts make
 // it safe: a task that was accepted is run, and after the gate is closed none is accepted.
+// A quorum of confirmations is what is waited for; a node that hangs gets only a moment more, as
+// what was sent to it is under way whether we wait or not.
 #include <algorithm>
 #include <semaphore>
 #include <thread>
@@ -12,6 +14,9 @@
 namespace redlock {
 
 namespace {
+
+constexpr std::chrono::microseconds longest_pause(5'000);
+constexpr std::chrono::milliseconds moment_for_stragglers(20);
 
 /// A step that another thread waits for.
 template <typename Step>
@@ -46,14 +51,17 @@ void Client::Impl::shut_down() noexcept {
 void Client::Impl::finish_everything() {
   run_on_loop([this] { begin_closing(); });
 
-  const auto deadline = BootClock::now() + options_.node_timeout;
-  bool done = false;
-  std::chrono::microseconds pause{50};
-  while (true) {
-    run_on_loop([this, &done] { done = nothing_left(); });
-    if (done || BootClock::now() >= deadline) break;
+  auto deadline = BootClock::now() + options_.node_timeout;
+  auto left = Unfinished::requests;
+  for (std::chrono::microseconds pause{50};; pause = std::min(2 * pause, longest_pause)) {
+    const auto before = left;
+    run_on_loop([this, &left] { left = unfinished(); });
+    const auto now = BootClock::now();
+    if (left == Unfinished::stragglers && before == Unfinished::requests) {
+      deadline = std::min(deadline, now + moment_for_stragglers);
+    }
+    if (left == Unfinished::nothing || now >= deadline) break;
     std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, std::chrono::microseconds(5'000));
   }
 
   gate_.close();
@@ -72,12 +80,16 @@ void Client::Impl::begin_closing() {
   closing_ = true;
   const auto now = BootClock::now();
   for (const auto& [id, call] : calls_) call->close(core_->engine(), now, id);
-  for (const auto& [grant, lease] : leases_) core_->engine().release(now, 0, grant);
+  for (const auto& [grant, lease] : leases_) {
+    last_releases_.insert(++last_request_);
+    core_->engine().release(now, last_request_, grant);
+  }
   leases_.clear();
 }
 
-bool Client::Impl::nothing_left() {
-  return calls_.empty() && leases_.empty() && core_->engine().releases_under_way() == 0;
+Client::Impl::Unfinished Client::Impl::unfinished() {
+  if (!calls_.empty() || !leases_.empty() || !last_releases_.empty()) return Unfinished::requests;
+  return core_->engine().releases_under_way() == 0 ? Unfinished::nothing : Unfinished::stragglers;
 }
 
 void Client::Impl::fail_leftovers() {

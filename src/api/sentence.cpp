@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The sentences of errors. Whatever comes from outside (names, a node's words) is escaped and cut.
+// The sentences of errors. Names are escaped and cut here; a node's words were when they were read.
 #include "api/sentence.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
+
+#include "io/error_reply.hpp"
 
 namespace redlock::api {
 
@@ -137,14 +139,7 @@ std::string quoted(std::string_view text) {
 }
 
 std::string cleaned(std::string_view text, const io::NodeAddress& node) {
-  std::string words(text);
-  if (!node.password.empty()) {
-    for (auto at = words.find(node.password); at != std::string::npos;
-         at = words.find(node.password, at + 3)) {
-      words.replace(at, node.password.size(), "***");
-    }
-  }
-  return escaped(words, longest_detail);
+  return io::printable(text, node.password);
 }
 
 std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
@@ -153,7 +148,7 @@ std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
   votes.reserve(ballots.size());
   for (std::size_t i = 0; i < ballots.size(); ++i) {
     const engine::Ballot& ballot = ballots[i];
-    votes.push_back({nodes[i].label, ballot.vote, ballot.cause, cleaned(ballot.detail, nodes[i])});
+    votes.push_back({nodes[i].label, ballot.vote, ballot.cause, ballot.detail});
   }
   return votes;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Turns what the engine knows (codes and ballots by number) into what a person can use: one
-// sentence that names the lock and the nodes. Always in the order of the nodes, of bounded length,
-// and never with a password in it, whatever a node says.
+// sentence that names the lock and the nodes, always in the order of the nodes and of bounded
+// length. (That no node's words carry a password or control characters is io's promise.)
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ namespace redlock::api {
 /// In single quotes, control characters escaped, cut at 64 bytes.
 [[nodiscard]] std::string quoted(std::string_view text);
 
-/// A node's own words, fit to be shown: no password of its, no control characters, bounded.
+/// What a node said in answer to a question, fit to be shown: no password, no control characters.
 [[nodiscard]] std::string cleaned(std::string_view text, const io::NodeAddress& node);
 
 [[nodiscard]] std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,

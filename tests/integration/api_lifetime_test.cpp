@@ -109,6 +109,21 @@ TEST_CASE("a client whose nodes hang is gone after one node timeout, with every 
   CHECK(answers.all == 3);
 }
 
+TEST_CASE("a client that goes waits for a quorum of releases, not for a node that hangs") {
+  Fleet fleet({.nodes = 3});
+  ClientOptions options = options_for(fleet.uris());
+  options.node_timeout = 1h;  // who waits that long does not come back in this test
+  options.lease = 1s;
+  std::optional<Client> client = optional_client(options);
+  warm_up(*client, fleet);
+  Lease released = must(client->lock("released").acquire());
+  const Lease held = must(client->lock("held").acquire());
+  fleet.pause(1);
+  CHECK(must(released.release()) == Released::released);
+  client.reset();
+  CHECK(nodes_with_lock(fleet, "held") == 0);
+}
+
 TEST_CASE("a client may be destroyed by one of its own callbacks") {
   const auto still_there = std::make_shared<Observer>();
   ClientOptions options = options_for(three_nodes().uris());
@@ -163,6 +178,23 @@ TEST_CASE("leases dropped by other threads while their client goes are no proble
     });
     client.reset();
   }
+}
+
+TEST_CASE("leases and locks may go while something is asked of them") {
+  const Client client = start_client(three_nodes());
+  Answers extended;
+  Answers acquired;
+  for (int i = 0; i < 50; ++i) {
+    Lease lease = must(client.lock("going").acquire({.wait = 30s}));
+    lease.extend(20s, extended.count<BootClock::time_point>());
+    lease = Lease();
+    RedLock lock = client.lock("going too");
+    lock.acquire({.wait = 30s}, acquired.count<Lease>());
+  }
+  CHECK(eventually([&] { return extended.all == 50 && acquired.all == 50; }));
+  CHECK(acquired.good == 50);
+  CHECK(soon_free_everywhere(three_nodes(), "going"));
+  CHECK(soon_free_everywhere(three_nodes(), "going too"));
 }
 
 TEST_CASE("assigning a client ends the one that was there") {

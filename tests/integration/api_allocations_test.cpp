@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// What a blocking call costs its thread in memory: nothing, for the call lies on its stack. Every
+// operator new of this program is counted, for each thread by itself.
+#include <cstdlib>
+#include <new>
+
+#include "integration/api_fixture.hpp"
+
+namespace {
+
+thread_local std::size_t allocations = 0;
+
+void* allocate(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  return allocate(size);
+}
+void* operator new[](std::size_t size) {
+  return allocate(size);
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace redlock::testing {
+namespace {
+
+TEST_CASE("blocking acquire, extend and release allocate nothing on the calling thread") {
+  const Fleet fleet({.nodes = 3});
+  const Client client = start_client(fleet);
+  RedLock lock = client.lock("lean");
+  must(must(lock.acquire()).release());
+
+  const std::size_t before = allocations;
+  Result<Lease> lease = lock.acquire();
+  const auto extended = lease->extend(20s);
+  const auto released = lease->release();
+  const std::size_t during = allocations - before;
+  CHECK(extended.has_value());
+  CHECK(released == Released::released);
+  CHECK(during == 0);
+}
+
+TEST_CASE("dropping a lease allocates nothing") {
+  const Fleet fleet({.nodes = 3});
+  const Client client = start_client(fleet);
+  RedLock lock = client.lock("dropped");
+  Result<Lease> lease = lock.acquire();
+  REQUIRE(lease.has_value());
+  const std::size_t before = allocations;
+  *lease = Lease();
+  CHECK(allocations == before);
+  CHECK(soon_free_everywhere(fleet, "dropped"));
+}
+
+}  // namespace
+}  // namespace redlock::testing
