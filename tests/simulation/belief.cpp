@@ -7,6 +7,16 @@ namespace redlock::simulation {
 
 using Kind = engine::Tag::Kind;
 
+namespace {
+
+bool nothing_happened(const engine::Reply& reply) {
+  const auto* unavailable = std::get_if<engine::Unavailable>(&reply);
+  return std::holds_alternative<engine::NoScript>(reply) ||
+         (unavailable != nullptr && unavailable->delivery != engine::Delivery::unknown);
+}
+
+}  // namespace
+
 Instant Belief::trusted_until(Instant sent, std::chrono::milliseconds lease) const {
   const Duration all = lease;
   // The engine computes in floating point: a microsecond for its rounding.
@@ -16,6 +26,8 @@ Instant Belief::trusted_until(Instant sent, std::chrono::milliseconds lease) con
 
 void Belief::sent(std::uint32_t node, const engine::Tag& tag) {
   if (tag.kind == Kind::hold) last_round_ = std::max(last_round_, tag.round);
+  if (tag.kind == Kind::acquire || tag.kind == Kind::heal) nodes_[node].may_hold = true;
+  if (tag.kind == Kind::release) nodes_[node].released = true;
   if (tag.kind != Kind::heal) return;
   nodes_[node].ours = false;
   nodes_[node].healing = true;
@@ -32,6 +44,8 @@ void Belief::confirm(Node& node, const engine::Tag& tag) {
 void Belief::deny(Node& node, bool foreign) {
   node.ours = false;
   node.healing = false;
+  node.may_hold = false;
+  node.granted = 0;
   node.foreign = node.foreign || foreign;
 }
 
@@ -42,9 +56,12 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
   if (std::holds_alternative<engine::Granted>(reply)) {
     if (tag.kind != Kind::acquire) return;  // healing counts from the next round on
     ++granted_;
+    node.granted = std::get<engine::Granted>(reply).token;
+    node.fence = node.granted;
     confirm(node, tag);
   } else if (std::holds_alternative<engine::Held>(reply)) {
     if (tag.kind == Kind::hold && ++held_in_round_[tag.round] >= quorum()) quorum_held_ = true;
+    if (tag.kind == Kind::settle) node.fence = std::get<engine::Held>(reply).fence;
     if (!before_healing) confirm(node, tag);
   } else if (std::holds_alternative<engine::Free>(reply)) {
     if (!before_healing) deny(node, false);
@@ -52,7 +69,16 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
              std::holds_alternative<engine::Refused>(reply)) {
     ++refused_;
     deny(node, true);
+  } else if (tag.kind == Kind::acquire && nothing_happened(reply)) {
+    node.may_hold = false;
   }
+}
+
+bool Belief::settled(engine::Token token) const {
+  const auto vouching = std::ranges::count_if(nodes_, [token](const Node& node) {
+    return node.granted != 0 && node.granted <= token && node.fence >= token;
+  });
+  return static_cast<std::size_t>(vouching) >= quorum();
 }
 
 std::uint32_t Belief::confirmed() const {

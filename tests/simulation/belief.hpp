@@ -26,6 +26,14 @@ class Belief {
   /// nodes confirmed.
   [[nodiscard]] Instant valid_until() const;
   [[nodiscard]] std::uint32_t confirmed() const;
+  /// Whether a quorum vouches for the token: each granted this attempt at most that token itself,
+  /// still has the lock for it, and its fence has reached the token.
+  [[nodiscard]] bool settled(engine::Token token) const;
+  /// Whether the node was asked for the lock, may have it, and was not told to delete it.
+  [[nodiscard]] bool left_behind(std::uint32_t node) const {
+    return nodes_[node].may_hold && !nodes_[node].released;
+  }
+  [[nodiscard]] bool released(std::uint32_t node) const { return nodes_[node].released; }
   /// Whether a quorum held through in one round, so that another node may be healed beside it.
   [[nodiscard]] bool quorum_held_in_a_round() const { return quorum_held_; }
   [[nodiscard]] bool saw_another_owner(std::uint32_t node) const { return nodes_[node].foreign; }
@@ -39,7 +47,11 @@ class Belief {
     bool ours = false;
     bool foreign = false;
     bool healing = false;
+    bool may_hold = false;
+    bool released = false;
     std::uint32_t healed_in = 0;
+    engine::Token granted = 0;
+    engine::Token fence = 0;
     Instant until = Instant::min();
   };
   void confirm(Node& node, const engine::Tag& tag);

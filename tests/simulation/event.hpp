@@ -22,7 +22,8 @@ struct Event {
     resume,           ///< paused client a goes on
     revive,           ///< crashed client a starts again
     user,             ///< user a does the next thing; c: which one
-    fault,            ///< something goes wrong
+    next_fault,       ///< something goes wrong, as it does all the time
+    fault,            ///< something goes wrong once more
     repair,           ///< fault number a is over
     validity_ends,    ///< of grant c of client life a, in slot b
     tidy,             ///< look at what is left on the nodes

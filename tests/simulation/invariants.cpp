@@ -41,8 +41,13 @@ void Invariants::client_crashes(ClientId client) {
   clients_[client].live.clear();
 }
 
-void Invariants::client_resumes(ClientId client, Instant world) {
-  clients_[client].resumed = world;
+void Invariants::client_resumes(ClientId id, Instant world, Duration node_timeout) {
+  Client& client = clients_[id];
+  client.resumed = world;
+  for (auto& [number, request] : client.requests) {
+    const Instant later = std::max(request.expected, local(world, id) + node_timeout);
+    request.expected = std::min(request.due, later);
+  }
 }
 
 Instant Invariants::local(Instant world, ClientId client) const {
@@ -60,9 +65,9 @@ void Invariants::requested(ClientId client, const Request& request) {
   if (request.acquires) ++counts_.requests;
 }
 
-void Invariants::must_end_now(ClientId client, engine::RequestId request, Instant due) {
+void Invariants::must_end_now(ClientId client, engine::RequestId request, Instant now) {
   const auto found = clients_[client].requests.find(request);
-  if (found != clients_[client].requests.end()) found->second.due = due;
+  if (found != clients_[client].requests.end()) found->second.expected = now;
 }
 
 void Invariants::end_claim(Grant& grant) {
@@ -90,6 +95,13 @@ void Invariants::attempt_over(Instant world, Client& client, engine::RequestId r
   if (found == client.attempts.end()) return;
   Grant& grant = *found->second;
   client.attempts.erase(found);
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    const bool wanted = grant.state == State::live || grant.taken_up;
+    require(wanted || !grant.belief.left_behind(node),
+            "a failed attempt is released on every node that may have it", [&] {
+              return fmt::format("grant {} of client {}, node {}", grant.id, grant.client, node);
+            });
+  }
   if (grant.state != State::attempting) return;
   grant.state = State::over;
   grant.over_at = world;
@@ -151,6 +163,8 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   if (send.tag.kind == Kind::acquire) {
     require(send.tag.sent == grant.started, "time counts from the first send", what);
   }
+  require(!grant.belief.released(send.node) || send.tag.kind == Kind::release,
+          "nothing is sent behind a release", what);
   if (send.tag.kind == Kind::heal) {
     require(grant.state == State::live, "nothing is healed after loss or release", what);
     require(grant.belief.quorum_held_in_a_round(), "healing only beside a quorum that held", what);
@@ -215,10 +229,10 @@ void Invariants::told_finish(Instant world, ClientId id, const engine::Finish& f
   const Request request = found->second;
   client.requests.erase(found);
   const Instant now = local(world, id);
-  require(now - rounding <= request.due || client.resumed == world,
+  require(now - rounding <= request.expected || client.resumed == world,
           "every request ends by its deadline", [&] {
             return fmt::format("request {} of client {}, {} us late", request.id, id,
-                               us(now - request.due));
+                               us(now - request.expected));
           });
   if (const auto* success = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
     told_success(world, id, request, *success);
@@ -243,6 +257,8 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
   if (!grant->taken_up) {
     const Instant bound = grant->belief.trusted_until(grant->started, request.lease);
     require(success.valid_until <= bound, "validity counts from the first send", what);
+    require(grant->belief.settled(success.token), "a token is returned once a quorum settled it",
+            what);
     ++counts_.granted;
   }
   grant->token = success.token;
@@ -362,7 +378,7 @@ void Invariants::turn_ends(Instant world, ClientId id) {
   }
   const Instant now = local(world, id);
   for (const auto& [request, what] : client.requests) {
-    require(now - rounding <= what.due || client.resumed == world,
+    require(now - rounding <= what.expected || client.resumed == world,
             "every request ends by its deadline",
             [&] { return fmt::format("request {} of client {} has not ended", request, id); });
   }

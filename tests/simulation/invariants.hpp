@@ -44,19 +44,21 @@ class Invariants {
   /// A client comes to life; the clock must outlive this object.
   ClientId client_starts(const DriftingClock& clock);
   void client_crashes(ClientId client);
-  void client_resumes(ClientId client, Instant world);
+  /// What was expected during the pause may take that much longer.
+  void client_resumes(ClientId client, Instant world, Duration node_timeout);
 
   // What users do.
   struct Request {
     engine::RequestId id = 0;
     engine::Name name;  ///< an object of its own for each request, by which messages are known
-    Instant due{};      ///< by the client's clock
+    Instant expected = engine::never;  ///< it ends by then, unless a pause comes between
+    Instant due = engine::never;       ///< it ends by then, whatever happens
     Duration min_validity{};
     bool acquires = false;
     std::chrono::milliseconds lease{};
   };
   void requested(ClientId client, const Request& request);
-  void must_end_now(ClientId client, engine::RequestId request, Instant due);
+  void must_end_now(ClientId client, engine::RequestId request, Instant now);
   void released(Instant world, ClientId client, engine::GrantId grant);
   void detached(ClientId client, engine::GrantId grant);
 

@@ -45,6 +45,7 @@ void choose_faults(Plan& plan, Random& random) {
   only_in(WorldKind::forgetful, {Fault::node_flushed, Fault::node_wiped});
   only_in(WorldKind::wild_clocks, {Fault::node_clock_wild, Fault::client_clock_wild});
   only_in(WorldKind::forced, {Fault::released_by_force});
+  plan.special_per_mille = random.pick({0U, 100U, 400U});
 }
 
 void choose_times(Plan& plan, Random& random) {
@@ -59,12 +60,12 @@ void choose_times(Plan& plan, Random& random) {
   for (std::uint32_t i = 0; i < lease_count; ++i) {
     plan.leases.push_back(timeout * random.pick({1, 2, 3, 5, 8, 15, 40, 120}));
   }
-  plan.delay_min = microseconds(20 + random.below(500));
+  plan.delay_min = random.up_to(timeout / 3);
   plan.delay_jitter = random.up_to(timeout);
   plan.slow_per_mille = random.pick({0U, 0U, 5U, 30U, 150U});
-  plan.think = random.pick({Duration(timeout) / 20, Duration(timeout) / 2, Duration(timeout) * 3});
-  plan.length = std::min<Duration>(timeout * (150 + static_cast<int>(random.below(300))),
-                                   std::chrono::seconds(25));
+  plan.think = random.pick({Duration(timeout) / 5, Duration(timeout), Duration(timeout) * 4});
+  plan.keep_per_mille = random.pick({300U, 600U, 850U});
+  plan.length = timeout * (60 + static_cast<int>(random.below(140)));
 }
 
 }  // namespace
@@ -84,8 +85,9 @@ Plan plan_of(std::uint64_t seed) {
   Plan plan;
   plan.seed = seed;
   static constexpr WorldKind kinds[] = {
-      WorldKind::orderly, WorldKind::orderly,   WorldKind::orderly,     WorldKind::orderly,
-      WorldKind::orderly, WorldKind::forgetful, WorldKind::wild_clocks, WorldKind::forced};
+      WorldKind::orderly,     WorldKind::orderly,     WorldKind::orderly,
+      WorldKind::orderly,     WorldKind::orderly,     WorldKind::forgetful,
+      WorldKind::wild_clocks, WorldKind::wild_clocks, WorldKind::forced};
   plan.kind = random.pick(kinds);
   plan.engine.nodes = random.pick({3U, 3U, 3U, 3U, 5U, 5U, 5U, 4U, 2U, 1U, 7U});
   plan.engine.clock_floor = random.chance(300);

@@ -40,7 +40,9 @@ struct Plan {
   Duration think{};                        ///< between two things that a user does, at most
   std::uint32_t contention_per_mille = 0;  ///< requests that wait
   std::uint32_t renew_per_mille = 0;
-  Duration between_faults{};  ///< on average; zero: none
+  std::uint32_t keep_per_mille = 0;     ///< steps after which a user keeps its lease
+  std::uint32_t special_per_mille = 0;  ///< faults that are of the kind that names the world
+  Duration between_faults{};            ///< on average; zero: none
   std::bitset<fault_count> faults;
   Duration length{};  ///< until the faults end and everything is given back
 

@@ -92,6 +92,9 @@ void World::dispatch(const Event& event) {
       return start(event.a);
     case Event::What::user:
       return user_event(event);
+    case Event::What::next_fault:
+      next_fault();
+      return inject();
     case Event::What::fault:
       return inject();
     case Event::What::repair:
@@ -107,7 +110,8 @@ void World::dispatch(const Event& event) {
 /// Looks at what is left on the nodes.
 void World::tidy() {
   // A release that a node refused is repeated after half a second of a clock that may be slow.
-  const Duration grace = seconds(1) + plan_.engine.node_timeout * 4 + plan_.delay_jitter * 4;
+  const Duration slow = plan_.slow_per_mille > 0 ? plan_.engine.node_timeout * 3 : Duration::zero();
+  const Duration grace = milliseconds(700) + slow + (plan_.delay_min + plan_.delay_jitter) * 4;
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     invariants_.must_be_tidy(now_, node, grace, [&](ClientId life) -> Invariants::WellSince {
       for (std::uint32_t client = 0; client < clients_.size(); ++client) {

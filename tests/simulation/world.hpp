@@ -153,7 +153,9 @@ class World {
 
   // Faults.
   void next_fault();
+  void attract_fault();
   void inject();
+  Fault special(Fault otherwise);
   void inject(Fault fault);
   void inject_in_node(Fault fault, std::uint32_t node, ActiveFault& active);
   void inject_in_network(Fault fault, std::uint32_t client, std::uint32_t node,

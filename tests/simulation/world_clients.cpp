@@ -76,6 +76,8 @@ void World::perform(std::uint32_t client, const engine::Output& output) {
 void World::perform_send(std::uint32_t index, const engine::Send& send) {
   Client& client = clients_[index];
   ++client.outstanding[static_cast<std::size_t>(send.tag.kind)];
+  using Kind = engine::Tag::Kind;
+  if (send.tag.kind == Kind::heal || send.tag.kind == Kind::settle) attract_fault();
   const Link& link = client.links[send.node];
   if (!link.up) {
     client.unsendable.push_back(send);
@@ -139,7 +141,7 @@ void World::resume(std::uint32_t index) {
   note(8, index, 0, [&] { return fmt::format("client {} goes on", index); });
   client.paused = false;
   client.timer = engine::never;
-  invariants_.client_resumes(client.life, now_);
+  invariants_.client_resumes(client.life, now_, plan_.engine.node_timeout);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) disturb(index, node);
   const std::vector<engine::Output> undone = std::exchange(client.undone, {});
   for (const engine::Output& output : undone) perform(index, output);

@@ -46,17 +46,41 @@ Ailment ailment_of(Fault fault) {
 
 void World::next_fault() {
   if (plan_.between_faults == Duration::zero()) return;
-  at(now_ + random_.between(Duration::zero(), plan_.between_faults * 2), Event::What::fault);
+  at(now_ + random_.between(Duration::zero(), plan_.between_faults * 2), Event::What::next_fault);
+}
+
+/// Healing and settling are rare and short: trouble is drawn to them.
+void World::attract_fault() {
+  const bool faults = plan_.between_faults != Duration::zero() && !ending_;
+  if (faults && random_.chance(300)) {
+    at(now_ + random_.up_to(plan_.delay_min + plan_.delay_jitter), Event::What::fault);
+  }
 }
 
 void World::inject() {
-  next_fault();
   std::array<Fault, fault_count> possible{};
   std::uint32_t count = 0;
   for (std::size_t fault = 0; fault < fault_count; ++fault) {
     if (plan_.faults[fault]) possible[count++] = static_cast<Fault>(fault);
   }
-  if (count > 0) inject(possible[random_.below(count)]);
+  if (count == 0) return;
+  const Fault any = possible[random_.below(count)];
+  inject(random_.chance(plan_.special_per_mille) ? special(any) : any);
+}
+
+/// The fault after which this kind of world is named.
+Fault World::special(Fault otherwise) {
+  switch (plan_.kind) {
+    case WorldKind::orderly:
+      return otherwise;
+    case WorldKind::forgetful:
+      return random_.chance(500) ? Fault::node_flushed : Fault::node_wiped;
+    case WorldKind::wild_clocks:
+      return random_.chance(700) ? Fault::node_clock_wild : Fault::client_clock_wild;
+    case WorldKind::forced:
+      return Fault::released_by_force;
+  }
+  return otherwise;
 }
 
 void World::inject(Fault fault) {
@@ -339,7 +363,7 @@ bool World::release_by_force(std::uint32_t client) {
     const engine::RequestId request = ++last_request_;
     invariants_.requested(
         clients_[client].life,
-        {.id = request, .name = {}, .due = local(client) + plan_.engine.node_timeout});
+        {.id = request, .name = {}, .expected = local(client) + plan_.engine.node_timeout});
     clients_[client].engine->release(local(client), request,
                                      std::make_shared<const std::string>(user.name), user.owner,
                                      user.lease);

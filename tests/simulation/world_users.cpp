@@ -54,22 +54,24 @@ void World::begin_acquire(User& user) {
   engine::AcquireRequest what{.name = std::make_shared<const std::string>(user.name),
                               .lease = user.lease,
                               .max_hold = std::nullopt};
-  if (random_.chance(200)) what.min_validity = random_.up_to(user.lease / 2);
+  if (random_.chance(200)) {
+    // Sometimes all but what a few messages take.
+    const Duration most = user.lease - user.lease / 50 - milliseconds(3);
+    what.min_validity = std::max(most - random_.up_to(most), Duration::zero());
+  }
   what.renew = random_.chance(plan_.renew_per_mille);
   if (what.renew && random_.chance(300)) what.max_hold = random_.up_to(user.lease * 4);
   if (random_.chance(plan_.contention_per_mille)) {
     what.wait = random_.chance(100) ? Duration::max() : random_.up_to(timeout * 20);
   }
   if (random_.chance(150)) what.deadline = now + random_.up_to(timeout * 2);
-  Instant due = what.deadline;
-  if (what.wait == Duration::zero()) {
-    due = std::min(due, now + timeout * 2);
-  } else if (what.wait != Duration::max()) {
-    due = std::min(due, now + what.wait);
-  }
+  // A waiting time does not cut an attempt under way: that is a vote and perhaps a settling round.
+  const bool bounded = what.wait != Duration::max();
+  const Instant expected = bounded ? now + what.wait + timeout * 2 : engine::never;
   invariants_.requested(clients_[user.client].life, {.id = user.request,
                                                      .name = what.name,
-                                                     .due = due,
+                                                     .expected = std::min(expected, what.deadline),
+                                                     .due = what.deadline,
                                                      .min_validity = what.min_validity,
                                                      .acquires = true,
                                                      .lease = user.lease});
@@ -84,36 +86,36 @@ void World::take_over(User& user) {
   what.name = std::make_shared<const std::string>(user.name);
   invariants_.requested(clients_[user.client].life, {.id = user.request,
                                                      .name = what.name,
-                                                     .due = now + plan_.engine.node_timeout,
+                                                     .expected = now + plan_.engine.node_timeout,
                                                      .lease = user.lease});
   clients_[user.client].engine->attach(now, user.request, what);
 }
 
 void World::use_lease(User& user) {
   const bool valid = !user.lost && local(user.client) < user.valid_until;
+  if (!valid && random_.chance(500)) return give_back(user, random_.chance(500));
   const std::uint32_t choice = random_.below(100);
-  if (!valid && choice < 50) return give_back(user, random_.chance(500));
-  if (user.read && choice < 80) {
+  if (user.read && choice < 70) {
     invariants_.write_register(user.name, user.token, *std::exchange(user.read, {}) + 1);
-  } else if (choice < 45) {
-    user.read = invariants_.read_register(user.name, user.token);
   } else if (choice < 60) {
+    user.read = invariants_.read_register(user.name, user.token);
+  } else if (choice < 85) {
     extend(user);
-  } else if (choice < 64 && valid) {
+    return user_next(user, plan_.think);
+  } else if (choice < 90 && valid) {
     return hand_over(user);
-  } else if (choice < 90) {
-    return give_back(user, random_.chance(500));
   }
-  // Some keep it for long.
-  user_next(user, random_.chance(150) ? Duration(user.lease) * 2 : plan_.think);
+  if (!random_.chance(plan_.keep_per_mille)) return give_back(user, random_.chance(500));
+  user_next(user, random_.chance(100) ? Duration(user.lease) * 2 : plan_.think);
 }
 
 void World::extend(User& user) {
   if (user.extending != 0) return;
   user.extending = ++last_request_;
   const Instant now = local(user.client);
-  invariants_.requested(clients_[user.client].life,
-                        {.id = user.extending, .name = {}, .due = now + plan_.engine.node_timeout});
+  invariants_.requested(
+      clients_[user.client].life,
+      {.id = user.extending, .name = {}, .expected = now + plan_.engine.node_timeout});
   clients_[user.client].engine->extend(now, user.extending, user.grant,
                                        random_.pick(std::span<const milliseconds>(plan_.leases)));
 }
@@ -124,7 +126,7 @@ void World::give_back(User& user, bool wait_for_it) {
   const engine::RequestId request = wait_for_it ? ++last_request_ : 0;
   if (wait_for_it) {
     invariants_.requested(life,
-                          {.id = request, .name = {}, .due = now + plan_.engine.node_timeout});
+                          {.id = request, .name = {}, .expected = now + plan_.engine.node_timeout});
   }
   invariants_.released(now_, life, user.grant);
   user.request = request;

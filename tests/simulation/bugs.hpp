@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The planted bugs by their names.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "engine/planted_bug.hpp"
+
+namespace redlock::simulation {
+
+inline constexpr auto bug_count = static_cast<std::size_t>(engine::Bug::count_of_bugs);
+
+/// In the order of engine::Bug.
+inline constexpr std::array<std::string_view, bug_count> bug_names = {
+    "none",
+    "max_without_settling",
+    "every_held_settles",
+    "owner_reused",
+    "validity_from_completion",
+    "validity_checked_against_old_time",
+    "latest_confirmation_counts",
+    "no_drift_allowance",
+    "denial_not_withdrawn",
+    "quorum_of_connected",
+    "unavailable_counts_as_refused",
+    "releases_only_what_was_granted",
+    "loss_without_release",
+    "late_win_not_released",
+    "acquire_resent_behind_release",
+    "debts_not_repeated",
+    "heals_without_quorum",
+    "heals_where_foreign",
+    "healing_counts_at_once",
+    "lost_lease_revived",
+    "loss_reported_too_late",
+    "failed_extend_releases",
+    "request_forgotten_at_loss",
+    "hold_without_owner_check",
+    "hold_shortens",
+    "release_without_owner_check",
+};
+
+[[nodiscard]] constexpr std::string_view name_of(engine::Bug bug) {
+  return bug_names[static_cast<std::size_t>(bug)];
+}
+
+[[nodiscard]] constexpr std::optional<engine::Bug> bug_named(std::string_view name) {
+  for (std::size_t i = 0; i < bug_count; ++i) {
+    if (bug_names[i] == name) return static_cast<engine::Bug>(i);
+  }
+  return std::nullopt;
+}
+
+/// Plants a bug in this thread for as long as it lives.
+class Planted {
+ public:
+  explicit Planted(engine::Bug bug) { engine::the_planted_bug = bug; }
+  ~Planted() { engine::the_planted_bug = engine::Bug::none; }
+  Planted(const Planted&) = delete;
+  Planted& operator=(const Planted&) = delete;
+};
+
+}  // namespace redlock::simulation

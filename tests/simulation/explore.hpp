@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Many seeds on all cores.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "engine/planted_bug.hpp"
+
+namespace redlock::simulation {
+
+struct Exploration {
+  std::uint64_t first_seed = 1;
+  std::chrono::seconds length{60};
+  unsigned threads = 1;
+  engine::Bug bug = engine::Bug::none;
+};
+
+/// Runs one seed after the other until the time is over or a promise is broken; prints progress,
+/// and at the end figures and coverage. False if a promise was broken.
+bool explore(const Exploration& what);
+
+}  // namespace redlock::simulation
