@@ -96,7 +96,7 @@ void World::dispatch(const Event& event) {
       next_fault();
       return inject();
     case Event::What::fault:
-      return inject();
+      return event.c == fault_count ? inject() : inject(static_cast<Fault>(event.c), event.a);
     case Event::What::repair:
       return repair(event.a);
     case Event::What::validity_ends:

@@ -153,10 +153,10 @@ class World {
 
   // Faults.
   void next_fault();
-  void attract_fault();
+  void attract_fault(std::uint32_t client, std::optional<Fault> fault, std::uint32_t per_mille);
   void inject();
   Fault special(Fault otherwise);
-  void inject(Fault fault);
+  void inject(Fault fault, std::uint32_t client);
   void inject_in_node(Fault fault, std::uint32_t node, ActiveFault& active);
   void inject_in_network(Fault fault, std::uint32_t client, std::uint32_t node,
                          ActiveFault& active);

@@ -49,12 +49,15 @@ void World::next_fault() {
   at(now_ + random_.between(Duration::zero(), plan_.between_faults * 2), Event::What::next_fault);
 }
 
-/// Healing and settling are rare and short: trouble is drawn to them.
-void World::attract_fault() {
-  const bool faults = plan_.between_faults != Duration::zero() && !ending_;
-  if (faults && random_.chance(300)) {
-    at(now_ + random_.up_to(plan_.delay_min + plan_.delay_jitter), Event::What::fault);
-  }
+/// Some moments are rare and short: trouble is drawn to them.
+void World::attract_fault(std::uint32_t client, std::optional<Fault> fault,
+                          std::uint32_t per_mille) {
+  const bool possible = !fault || plan_.faults[static_cast<std::size_t>(*fault)];
+  if (plan_.between_faults == Duration::zero() || ending_ || !possible) return;
+  if (!random_.chance(per_mille)) return;
+  const std::uint64_t which = fault ? static_cast<std::uint64_t>(*fault) : fault_count;
+  at(now_ + random_.up_to(plan_.delay_min + plan_.delay_jitter), Event::What::fault, client, 0,
+     which);
 }
 
 void World::inject() {
@@ -65,7 +68,8 @@ void World::inject() {
   }
   if (count == 0) return;
   const Fault any = possible[random_.below(count)];
-  inject(random_.chance(plan_.special_per_mille) ? special(any) : any);
+  inject(random_.chance(plan_.special_per_mille) ? special(any) : any,
+         random_.below(plan_.clients));
 }
 
 /// The fault after which this kind of world is named.
@@ -83,8 +87,7 @@ Fault World::special(Fault otherwise) {
   return otherwise;
 }
 
-void World::inject(Fault fault) {
-  const std::uint32_t client = random_.below(plan_.clients);
+void World::inject(Fault fault, std::uint32_t client) {
   const std::uint32_t node = random_.below(plan_.engine.nodes);
   if (!clients_[client].alive) return;
   const auto number = static_cast<std::uint32_t>(active_.size());

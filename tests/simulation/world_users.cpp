@@ -58,6 +58,7 @@ void World::begin_acquire(User& user) {
     // Sometimes all but what a few messages take.
     const Duration most = user.lease - user.lease / 50 - milliseconds(3);
     what.min_validity = std::max(most - random_.up_to(most), Duration::zero());
+    attract_fault(user.client, Fault::client_paused, 200);
   }
   what.renew = random_.chance(plan_.renew_per_mille);
   if (what.renew && random_.chance(300)) what.max_hold = random_.up_to(user.lease * 4);
