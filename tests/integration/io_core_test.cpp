@@ -1,31 +1,23 @@
 // SPDX-License-Identifier: MIT
-// The core as a whole: its thread, its stop, signals, name look-ups that hang, and the engine
-// driven over real nodes.
-#include <arpa/inet.h>
+// The core as a whole: its thread, its stop, signals, descriptors, and the engine driven over real
+// nodes.
+#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <future>
-#include <map>
-#include <mutex>
-#include <netdb.h>
+#include <memory>
 #include <pthread.h>
 #include <set>
 #include <signal.h>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include <redlock/clock.hpp>
-
 #include "cluster/fleet.hpp"
-#include "io/core.hpp"
+#include "io_core_fixture.hpp"
 #include "support/stub_server.hpp"
 
 using namespace redlock::io;
@@ -33,128 +25,9 @@ using redlock::BootClock;
 using redlock::Cause;
 using redlock::cluster::Fleet;
 using redlock::testing::StubServer;
-using std::chrono::milliseconds;
 namespace engine = redlock::engine;
 
 namespace {
-
-// A name server that is dead, and one that knows a name with two addresses. These stand in for the
-// C library's look-up in this program.
-std::atomic<bool> name_server_hangs = true;
-std::atomic<int> look_ups = 0;
-
-template <typename Work>
-class FunctionTask final : public Task {
- public:
-  explicit FunctionTask(Work work) : work_(std::move(work)) {}
-  void run() override { work_(); }
-
- private:
-  Work work_;
-};
-
-class Recorder final : public CoreSink {
- public:
-  void on_output(engine::Output&& output) override {
-    const std::scoped_lock lock(mutex_);
-    if (auto* finish = std::get_if<engine::Finish>(&output)) {
-      finished_.emplace(finish->request, std::move(*finish));
-    }
-    happened_.notify_all();
-  }
-  void on_node_up(engine::NodeIndex node, std::string_view warning) override {
-    const std::scoped_lock lock(mutex_);
-    up_[node] = warning;
-    happened_.notify_all();
-  }
-  void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) override {
-    const std::scoped_lock lock(mutex_);
-    down_[node] = why;
-    happened_.notify_all();
-  }
-
-  engine::Finish await_finish(engine::RequestId request) {
-    await([&] { return finished_.contains(request); });
-    const std::scoped_lock lock(mutex_);
-    return finished_.at(request);
-  }
-  std::string await_up(engine::NodeIndex node) {
-    await([&] { return up_.contains(node); });
-    const std::scoped_lock lock(mutex_);
-    return up_.at(node);
-  }
-  engine::Unavailable await_down(engine::NodeIndex node) {
-    await([&] { return down_.contains(node); });
-    const std::scoped_lock lock(mutex_);
-    return down_.at(node);
-  }
-
- private:
-  void await(const std::function<bool()>& condition) {
-    std::unique_lock lock(mutex_);
-    REQUIRE(happened_.wait_for(lock, std::chrono::seconds(30), condition));
-  }
-
-  std::mutex mutex_;
-  std::condition_variable happened_;
-  std::map<engine::RequestId, engine::Finish> finished_;
-  std::map<engine::NodeIndex, std::string> up_;
-  std::map<engine::NodeIndex, engine::Unavailable> down_;
-};
-
-struct Running {
-  explicit Running(const std::vector<std::string>& uris) {
-    CoreConfig config;
-    for (const std::string& uri : uris) config.nodes.push_back(*parse_node_uri(uri));
-    config.engine.nodes = static_cast<std::uint32_t>(uris.size());
-    config.engine.node_timeout = std::chrono::seconds(10);  // the machine may be busy
-    core = std::move(Core::start(std::move(config), sink).value());
-  }
-  template <typename Work>
-  void on_loop(Work work) {
-    std::promise<void> done;
-    FunctionTask task([&] {
-      work();
-      done.set_value();
-    });
-    REQUIRE(core->post(task));
-    done.get_future().wait();
-  }
-  engine::Finish acquire(engine::RequestId request, const std::string& name) {
-    on_loop([&] {
-      core->engine().acquire(BootClock::now(), request,
-                             {.name = std::make_shared<const std::string>(name),
-                              .lease = milliseconds(30'000),
-                              .max_hold = {}});
-    });
-    return sink.await_finish(request);
-  }
-  engine::Finish release(engine::RequestId request, engine::GrantId grant) {
-    on_loop([&] { core->engine().release(BootClock::now(), request, grant); });
-    return sink.await_finish(request);
-  }
-  std::future<Answer> ask(engine::NodeIndex node, std::vector<std::string> command,
-                          milliseconds timeout = std::chrono::seconds(20)) {
-    auto answer = std::make_shared<std::promise<Answer>>();
-    on_loop([&] {
-      core->ask(node, command, timeout, [answer](Answer what) { answer->set_value(what); });
-    });
-    return answer->get_future();
-  }
-
-  Recorder sink;
-  std::unique_ptr<Core> core;
-};
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-engine::AcquireSucceeded granted(const engine::Finish& finish) {
-  const auto* granted = std::get_if<engine::AcquireSucceeded>(&finish.result);
-  REQUIRE(granted != nullptr);
-  return *granted;
-}
 
 // The threads of this process by their names.
 std::vector<std::string> thread_names() {
@@ -191,42 +64,6 @@ std::set<int> open_descriptors() {
 }
 
 }  // namespace
-
-extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints,
-                           addrinfo** result) {
-  ++look_ups;
-  const std::string name = host;
-  if (name == "hangs.example") {
-    name_server_hangs.wait(true);
-    return EAI_AGAIN;
-  }
-  if (name != "two.example") return EAI_NONAME;
-  // The first of the two is one where nobody listens.
-  *result = nullptr;
-  for (const char* address : {"127.0.0.1", "127.0.0.77"}) {
-    auto* entry = new addrinfo{};
-    auto* where = new sockaddr_in{};
-    where->sin_family = AF_INET;
-    where->sin_port = htons(static_cast<std::uint16_t>(std::stoi(service)));
-    inet_pton(AF_INET, address, &where->sin_addr);
-    entry->ai_family = AF_INET;
-    entry->ai_socktype = hints->ai_socktype;
-    entry->ai_addr = reinterpret_cast<sockaddr*>(where);
-    entry->ai_addrlen = sizeof *where;
-    entry->ai_next = *result;
-    *result = entry;
-  }
-  return 0;
-}
-
-extern "C" void freeaddrinfo(addrinfo* list) {
-  while (list != nullptr) {
-    addrinfo* const next = list->ai_next;
-    delete reinterpret_cast<sockaddr_in*>(list->ai_addr);
-    delete list;
-    list = next;
-  }
-}
 
 TEST_CASE("a lock is acquired and released over five real nodes") {
   Fleet fleet({.nodes = 5});
@@ -403,25 +240,4 @@ TEST_CASE("the loop thread has a name, takes no signals, and keeps SIGPIPE to it
     CHECK(contains(signal_line("redlock", "SigPnd:"), "0000000000001000"));  // it was raised
   }
   sigaction(SIGPIPE, &before, nullptr);
-}
-
-TEST_CASE("a name server that hangs delays neither the other nodes nor the stop") {
-  Fleet fleet({.nodes = 2});
-  {
-    Running client({"redis://hangs.example", fleet.uri(0), fleet.uri(1)});
-    CHECK(granted(client.acquire(1, "n")).token > 0);
-    CHECK(contains(client.sink.await_down(0).detail, "cannot resolve its name within 2000 ms"));
-    // The look-up that hangs is not joined by others.
-    const int so_far = look_ups;
-    client.ask(0, {"PING"}).get();
-    CHECK(look_ups == so_far);
-  }
-  name_server_hangs = false;
-  name_server_hangs.notify_all();
-}
-
-TEST_CASE("all addresses of a name are tried in turn") {
-  Fleet fleet({.nodes = 1});
-  Running client({"redis://two.example:" + std::to_string(fleet.port(0))});
-  client.sink.await_up(0);
 }
