@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Precompiled headers: a file of this library spends two thirds of its compile time in the standard's
-# headers. They are left out of `./dev lint`, which so finds a missing #include.
+# Precompiled headers: a file of this library spends two thirds of its compile time in the
+# standard's headers. They are left out of `./dev lint`, which so finds a missing #include.
 option(REDLOCK_PRECOMPILE "Precompile headers of the standard library" ${PROJECT_IS_TOP_LEVEL})
 if(REDLOCK_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   add_compile_options(-fpch-preprocess)  # for ccache

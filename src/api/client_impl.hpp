@@ -21,7 +21,8 @@
 
 namespace redlock {
 
-class Client::Impl final : public io::CoreSink, public std::enable_shared_from_this<Impl> {
+class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
+                                             public std::enable_shared_from_this<Impl> {
  public:
   static Result<std::shared_ptr<Impl>> create(ClientOptions options);
   Impl(ClientOptions options, std::vector<io::NodeAddress> nodes);

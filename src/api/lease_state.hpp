@@ -20,7 +20,7 @@
 
 namespace redlock {
 
-struct Lease::State final : io::Task {
+struct REDLOCK_NO_EXPORT Lease::State final : io::Task {
   enum class Parting : std::uint8_t { release, detach };
 
   State(std::shared_ptr<Client::Impl> client, engine::Name name,

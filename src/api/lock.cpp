@@ -17,7 +17,7 @@
 
 namespace redlock {
 
-struct RedLock::State {
+struct REDLOCK_NO_EXPORT RedLock::State {
   struct Held {
     std::thread::id thread;
     Lease lease;

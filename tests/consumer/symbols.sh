@@ -8,7 +8,8 @@ symbols=$(nm -DC --defined-only "$1" | cut -d ' ' -f 2-)
 ours='^[A-Z] ((vtable|typeinfo|typeinfo name) for )?redlock::'
 templates='^[VWu] .*(std|tl|redlock)::'
 strange=$(grep -vE "$ours|$templates" <<<"$symbols" || true)
-inner=$(grep -E 'redlock::(engine|io)::' <<<"$symbols" || true)
+inner=$(grep -vE "$templates" <<<"$symbols" | grep -E 'redlock::(engine|io)::|::(Impl|State)::' ||
+  true)
 if [ -n "$strange$inner" ]; then
   printf 'these should not be visible:\n%s\n%s\n' "$strange" "$inner"
   exit 1

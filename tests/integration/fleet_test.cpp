@@ -177,7 +177,9 @@ TEST_CASE("a port that is taken at the last moment is replaced by another one") 
   // The first start says what redis-server says then.
   const TemporaryDirectory place;
   const auto server = place.script("server", fmt::format(R"sh(
-if mkdir {0}/first; then grep '^port' "$1" >{0}/port; echo 'bind: Address already in use'; exit 1; fi
+if mkdir {0}/first; then
+  grep '^port' "$1" >{0}/port; echo 'bind: Address already in use'; exit 1
+fi
 exec redis-server "$@"
 )sh",
                                                          place.path().string()));

@@ -20,8 +20,10 @@ std::atomic<int> look_ups = 0;
 
 }  // namespace
 
-extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints,
-                           addrinfo** result) {
+// Visible, so that libuv finds these before the C library's.
+extern "C" [[gnu::visibility("default")]] int getaddrinfo(const char* host, const char* service,
+                                                          const addrinfo* hints,
+                                                          addrinfo** result) {
   ++look_ups;
   const std::string name = host;
   if (name == "hangs.example") {
@@ -47,7 +49,7 @@ extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo
   return 0;
 }
 
-extern "C" void freeaddrinfo(addrinfo* list) {
+extern "C" [[gnu::visibility("default")]] void freeaddrinfo(addrinfo* list) {
   while (list != nullptr) {
     addrinfo* const next = list->ai_next;
     delete reinterpret_cast<sockaddr_in*>(list->ai_addr);
