@@ -43,6 +43,24 @@ const char* in_words(Phase phase) {
   return words[static_cast<std::size_t>(phase)];
 }
 
+NodeModel::Ailment ailment_of(Fault fault) {
+  using Ailment = NodeModel::Ailment;
+  switch (fault) {
+    case Fault::node_full:
+      return Ailment::full;
+    case Fault::node_misconf:
+      return Ailment::misconf;
+    case Fault::node_busy:
+      return Ailment::busy;
+    case Fault::node_loading:
+      return Ailment::loading;
+    case Fault::node_read_only:
+      return Ailment::read_only;
+    default:
+      return Ailment::none;
+  }
+}
+
 void Coverage::add(const Coverage& other) {
   for (std::size_t fault = 0; fault < fault_count; ++fault) {
     for (std::size_t phase = 0; phase < phase_count; ++phase) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "simulation/node_model.hpp"
+
 namespace redlock::simulation {
 
 enum class Fault : std::uint8_t {
@@ -57,6 +59,14 @@ enum class Phase : std::uint8_t {
 inline constexpr auto phase_count = static_cast<std::size_t>(Phase::count);
 
 [[nodiscard]] const char* in_words(Fault fault);
+[[nodiscard]] constexpr bool happens_to_node(Fault fault) {
+  return fault <= Fault::node_slow;
+}
+[[nodiscard]] constexpr bool happens_to_client(Fault fault) {
+  return fault >= Fault::client_paused;
+}
+/// What such a node answers; none if it is not that kind of fault.
+[[nodiscard]] NodeModel::Ailment ailment_of(Fault fault);
 [[nodiscard]] const char* in_words(Phase phase);
 
 class Coverage {

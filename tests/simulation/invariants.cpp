@@ -14,10 +14,6 @@ namespace {
 
 constexpr Duration rounding = std::chrono::microseconds(1);
 
-std::int64_t us(Duration duration) {
-  return duration.count() / 1'000;
-}
-
 /// The words are only found when they are needed.
 template <typename What>
 void require(bool kept, const char* rule, What&& what) {
@@ -25,70 +21,17 @@ void require(bool kept, const char* rule, What&& what) {
     throw Violation{rule, what()};
 }
 
+/// The same for how a promise is kept, which may be left open to see what follows.
+template <typename What>
+void rule(const Judged& judged, bool kept, const char* which, What&& what) {
+  require(kept || !judged.rules, which, what);
+}
+
+std::int64_t us(Duration duration) {
+  return duration.count() / 1'000;
+}
+
 }  // namespace
-
-ClientId Invariants::client_starts(const DriftingClock& clock) {
-  clients_.push_back({});
-  clients_.back().clock = &clock;
-  return static_cast<ClientId>(clients_.size() - 1);
-}
-
-void Invariants::client_crashes(ClientId client) {
-  clients_[client].alive = false;
-  clients_[client].requests.clear();
-  clients_[client].by_name.clear();
-  clients_[client].attempts.clear();
-  clients_[client].live.clear();
-}
-
-void Invariants::client_resumes(ClientId id, Instant world, Duration node_timeout) {
-  Client& client = clients_[id];
-  client.resumed = world;
-  for (auto& [number, request] : client.requests) {
-    const Instant later = std::max(request.expected, local(world, id) + node_timeout);
-    request.expected = std::min(request.due, later);
-  }
-}
-
-Instant Invariants::local(Instant world, ClientId client) const {
-  return clients_[client].clock->read(world);
-}
-
-Invariants::Grant* Invariants::find(ClientId client, engine::GrantId grant) {
-  const auto found = clients_[client].grants.find(grant);
-  return found == clients_[client].grants.end() ? nullptr : &found->second;
-}
-
-void Invariants::requested(ClientId client, const Request& request) {
-  clients_[client].requests.emplace(request.id, request);
-  if (request.name) clients_[client].by_name[request.name.get()] = request.id;
-  if (request.acquires) ++counts_.requests;
-}
-
-void Invariants::must_end_now(ClientId client, engine::RequestId request, Instant now) {
-  const auto found = clients_[client].requests.find(request);
-  if (found != clients_[client].requests.end()) found->second.expected = now;
-}
-
-void Invariants::end_claim(Grant& grant) {
-  std::erase(names_[*grant.name].claims, &grant);
-  std::erase(clients_[grant.client].live, &grant);
-}
-
-void Invariants::released(Instant world, ClientId client, engine::GrantId id) {
-  Grant* grant = find(client, id);
-  if (grant == nullptr) return;
-  grant->state = State::over;
-  grant->over_at = world;
-  end_claim(*grant);
-}
-
-void Invariants::detached(ClientId client, engine::GrantId id) {
-  Grant* grant = find(client, id);
-  if (grant == nullptr) return;
-  grant->state = State::detached;
-  end_claim(*grant);
-}
 
 void Invariants::attempt_over(Instant world, Client& client, engine::RequestId request) {
   const auto found = client.attempts.find(request);
@@ -97,10 +40,10 @@ void Invariants::attempt_over(Instant world, Client& client, engine::RequestId r
   client.attempts.erase(found);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     const bool wanted = grant.state == State::live || grant.taken_up;
-    require(wanted || !grant.belief.left_behind(node),
-            "a failed attempt is released on every node that may have it", [&] {
-              return fmt::format("grant {} of client {}, node {}", grant.id, grant.client, node);
-            });
+    rule(judged_, wanted || !grant.belief.left_behind(node),
+         "a failed attempt is released on every node that may have it", [&] {
+           return fmt::format("grant {} of client {}, node {}", grant.id, grant.client, node);
+         });
   }
   if (grant.state != State::attempting) return;
   grant.state = State::over;
@@ -126,8 +69,8 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
   Grant& kept = client.grants.emplace(grant.id, std::move(grant)).first->second;
   if (acquires) {
     ++counts_.attempts;
-    require(owners_.emplace(owner.bits, &kept).second, "an owner is used for one attempt",
-            [&] { return fmt::format("grant {} of client {}", kept.id, id); });
+    rule(judged_, owners_.emplace(owner.bits, &kept).second, "an owner is used for one attempt",
+         [&] { return fmt::format("grant {} of client {}", kept.id, id); });
   }
   if (const auto request = client.by_name.find(name.get()); request != client.by_name.end()) {
     client.attempts[request->second] = &kept;
@@ -161,20 +104,21 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   const auto what = [&] { return fmt::format("client {}: {}", grant.client, in_words(send)); };
   require(send.tag.sent <= local(world, grant.client), "no message is sent in the future", what);
   if (send.tag.kind == Kind::acquire) {
-    require(send.tag.sent == grant.started, "time counts from the first send", what);
+    rule(judged_, send.tag.sent == grant.started, "time counts from the first send", what);
   }
-  require(!grant.belief.released(send.node) || send.tag.kind == Kind::release,
-          "nothing is sent behind a release", what);
+  rule(judged_, !grant.belief.released(send.node) || send.tag.kind == Kind::release,
+       "nothing is sent behind a release", what);
   if (send.tag.kind == Kind::heal) {
-    require(grant.state == State::live, "nothing is healed after loss or release", what);
-    require(grant.belief.quorum_held_in_a_round(), "healing only beside a quorum that held", what);
-    require(!grant.belief.saw_another_owner(send.node), "no healing where another owner was seen",
-            what);
+    rule(judged_, grant.state == State::live, "nothing is healed after loss or release", what);
+    rule(judged_, grant.belief.quorum_held_in_a_round(), "healing only beside a quorum that held",
+         what);
+    rule(judged_, !grant.belief.saw_another_owner(send.node),
+         "no healing where another owner was seen", what);
   }
   if (send.tag.kind == Kind::release) {
     const bool failed_attempt = grant.state == State::attempting && !grant.taken_up;
-    require(failed_attempt || grant.state == State::over, "nothing is released that is wanted",
-            what);
+    rule(judged_, failed_attempt || grant.state == State::over,
+         "nothing is released that is wanted", what);
     if (failed_attempt) {
       grant.state = State::over;
       grant.over_at = world;
@@ -252,13 +196,13 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
   const Instant now = local(world, client);
   require(success.valid_until - now > request.min_validity,
           "no success with too little validity left", what);
-  require(success.valid_until <= grant->belief.valid_until(), "validity is what a quorum confirmed",
-          what);
+  rule(judged_, success.valid_until <= grant->belief.valid_until(),
+       "validity is what a quorum confirmed", what);
   if (!grant->taken_up) {
     const Instant bound = grant->belief.trusted_until(grant->started, request.lease);
-    require(success.valid_until <= bound, "validity counts from the first send", what);
-    require(grant->belief.settled(success.token), "a token is returned once a quorum settled it",
-            what);
+    rule(judged_, success.valid_until <= bound, "validity counts from the first send", what);
+    rule(judged_, grant->belief.settled(success.token),
+         "a token is returned once a quorum settled it", what);
     ++counts_.granted;
   }
   grant->token = success.token;
@@ -327,9 +271,10 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
   const auto what = [&] {
     return fmt::format("client {}: {}", id, in_words(engine::Output(decision)));
   };
-  require(count(Vote::granted) <= grant.belief.granted() &&
-              count(Vote::refused) <= grant.belief.refused(),
-          "votes are what nodes answered", what);
+  rule(judged_,
+       count(Vote::granted) <= grant.belief.granted() &&
+           count(Vote::refused) <= grant.belief.refused(),
+       "votes are what nodes answered", what);
   const std::size_t voted = count(Vote::granted) + count(Vote::refused);
   if (decision.failure == Errc::contended) {
     require(voted > nodes_.size() / 2, "contended means that a quorum voted", what);
@@ -343,7 +288,8 @@ void Invariants::told_validity(Instant world, ClientId client, engine::GrantId i
   const auto what = [&] { return fmt::format("grant {} of client {}", id, client); };
   require(grant != nullptr && grant->state == State::live,
           "what is lost or released is not confirmed again", what);
-  require(valid_until <= grant->belief.valid_until(), "validity is what a quorum confirmed", what);
+  rule(judged_, valid_until <= grant->belief.valid_until(), "validity is what a quorum confirmed",
+       what);
   if (valid_until > grant->valid_until) {
     require(local(world, client) < grant->valid_until, "an ended validity is never extended", what);
   } else {
@@ -388,8 +334,8 @@ void Invariants::check_live(Instant world, const Client& client, const Grant& gr
   const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
   require(local(world, grant.client) < grant.valid_until + rounding || client.resumed == world,
           "a loss is reported before the validity ends", what);
-  require(grant.belief.confirmed() > nodes_.size() / 2,
-          "with fewer than a quorum a lease is lost at once", what);
+  rule(judged_, grant.belief.confirmed() > nodes_.size() / 2,
+       "with fewer than a quorum a lease is lost at once", what);
 }
 
 void Invariants::validity_ends(Instant world, ClientId client, engine::GrantId id,

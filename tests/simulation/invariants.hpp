@@ -33,6 +33,7 @@ struct Judged {
   bool exclusion = true;
   bool possession = true;
   bool clocks = true;
+  bool rules = true;  ///< not only what is promised but also how it is kept
 };
 
 class Invariants {

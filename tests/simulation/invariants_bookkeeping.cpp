@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// What the judges remember of clients, requests and grants. What they demand is in invariants.cpp.
+#include <algorithm>
+
+#include "simulation/invariants.hpp"
+
+namespace redlock::simulation {
+
+ClientId Invariants::client_starts(const DriftingClock& clock) {
+  clients_.push_back({});
+  clients_.back().clock = &clock;
+  return static_cast<ClientId>(clients_.size() - 1);
+}
+
+void Invariants::client_crashes(ClientId client) {
+  clients_[client].alive = false;
+  clients_[client].requests.clear();
+  clients_[client].by_name.clear();
+  clients_[client].attempts.clear();
+  clients_[client].live.clear();
+}
+
+void Invariants::client_resumes(ClientId id, Instant world, Duration node_timeout) {
+  Client& client = clients_[id];
+  client.resumed = world;
+  for (auto& [number, request] : client.requests) {
+    const Instant later = std::max(request.expected, local(world, id) + node_timeout);
+    request.expected = std::min(request.due, later);
+  }
+}
+
+Instant Invariants::local(Instant world, ClientId client) const {
+  return clients_[client].clock->read(world);
+}
+
+Invariants::Grant* Invariants::find(ClientId client, engine::GrantId grant) {
+  const auto found = clients_[client].grants.find(grant);
+  return found == clients_[client].grants.end() ? nullptr : &found->second;
+}
+
+void Invariants::requested(ClientId client, const Request& request) {
+  clients_[client].requests.emplace(request.id, request);
+  if (request.name) clients_[client].by_name[request.name.get()] = request.id;
+  if (request.acquires) ++counts_.requests;
+}
+
+void Invariants::must_end_now(ClientId client, engine::RequestId request, Instant now) {
+  const auto found = clients_[client].requests.find(request);
+  if (found != clients_[client].requests.end()) found->second.expected = now;
+}
+
+void Invariants::end_claim(Grant& grant) {
+  std::erase(names_[*grant.name].claims, &grant);
+  std::erase(clients_[grant.client].live, &grant);
+}
+
+void Invariants::released(Instant world, ClientId client, engine::GrantId id) {
+  Grant* grant = find(client, id);
+  if (grant == nullptr) return;
+  grant->state = State::over;
+  grant->over_at = world;
+  end_claim(*grant);
+}
+
+void Invariants::detached(ClientId client, engine::GrantId id) {
+  Grant* grant = find(client, id);
+  if (grant == nullptr) return;
+  grant->state = State::detached;
+  end_claim(*grant);
+}
+
+}  // namespace redlock::simulation
