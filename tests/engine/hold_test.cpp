@@ -11,12 +11,6 @@ using namespace redlock::engine::test;
 
 namespace {
 
-AcquireRequest renewed(std::chrono::milliseconds lease = 30s) {
-  auto what = Rig::request(lease);
-  what.renew = true;
-  return what;
-}
-
 void hold_all(Rig& rig, std::initializer_list<NodeIndex> nodes) {
   rig.answer(nodes, Held{7});
 }
@@ -25,7 +19,7 @@ void hold_all(Rig& rig, std::initializer_list<NodeIndex> nodes) {
 
 TEST_CASE("the watchdog renews on every node at a third of the lease, with the same token") {
   Rig rig(3);
-  const auto lease = rig.lease_on_all(renewed());
+  const auto lease = rig.lease_on_all(Rig::renewed());
   rig.advance(10s - 1ns);
   CHECK_FALSE(rig.asked(0));
   rig.advance(1ns);
@@ -53,7 +47,7 @@ TEST_CASE("mixed rounds: validity is the quorum-th latest, 40 s and not 50") {
   // Nodes 3 and 4 never answered. Node 0 confirms at 10 s, nodes 1 and 2 at 20 s: from 40 s on,
   // somebody else can have 0, 3 and 4.
   Rig rig(5);
-  const auto id = rig.acquire(renewed());
+  const auto id = rig.acquire(Rig::renewed());
   rig.answer({0, 1, 2}, Granted{7});
   rig.answer({3, 4}, broken);
   const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
@@ -73,7 +67,7 @@ TEST_CASE("mixed rounds: validity is the quorum-th latest, 40 s and not 50") {
 
 TEST_CASE("a renewal that no quorum confirmed is tried again soon") {
   Rig rig(3);
-  rig.lease_on_all(renewed());
+  rig.lease_on_all(Rig::renewed());
   rig.advance(10s);
   for (NodeIndex node = 0; node < 3; ++node) rig.answer(node, down);
   REQUIRE(rig.renewals.size() == 1);
@@ -84,7 +78,7 @@ TEST_CASE("a renewal that no quorum confirmed is tried again soon") {
 
 TEST_CASE("hung nodes: the renewal times out, the lease is lost in time, nothing revives it") {
   Rig rig(3);
-  const auto lease = rig.lease_on_all(renewed());
+  const auto lease = rig.lease_on_all(Rig::renewed());
   rig.advance(29'698ms - 3s);
   CHECK(rig.lost.at(lease.grant) == LossReason::nodes_unavailable);
   while (rig.asked(0)) rig.answer({0, 1, 2}, Held{7});
@@ -95,7 +89,7 @@ TEST_CASE("hung nodes: the renewal times out, the lease is lost in time, nothing
 
 TEST_CASE("a paused holder finds its lease lost before any answer can revive it") {
   Rig rig(3);
-  const auto lease = rig.lease_on_all(renewed());
+  const auto lease = rig.lease_on_all(Rig::renewed());
   rig.advance(10s);
   rig.pause(30s);
   rig.answer(0, Held{7});
@@ -106,7 +100,7 @@ TEST_CASE("a paused holder finds its lease lost before any answer can revive it"
 
 TEST_CASE("max_hold ends the renewal, and the lease ends by itself") {
   Rig rig(3);
-  auto what = renewed();
+  auto what = Rig::renewed();
   what.max_hold = 5s;
   const auto lease = rig.lease_on_all(what);
   rig.advance(29s);
@@ -116,7 +110,7 @@ TEST_CASE("max_hold ends the renewal, and the lease ends by itself") {
 
 TEST_CASE("nothing is renewed after release began, and late answers are ignored") {
   Rig rig(3);
-  const auto lease = rig.lease_on_all(renewed());
+  const auto lease = rig.lease_on_all(Rig::renewed());
   rig.advance(10s);
   const Send held = rig.take(0);
   const auto id = rig.release(lease.grant);
@@ -189,7 +183,7 @@ TEST_CASE("a lease that a quorum denies is lost at once, and so is its extend") 
 TEST_CASE("a lease whose confirmed nodes fall below a quorum is over, though others are unknown") {
   // Node 2 may have granted or not. Node 1 is free now: somebody else could have 1 and 2.
   Rig rig(3);
-  const auto id = rig.acquire(renewed());
+  const auto id = rig.acquire(Rig::renewed());
   rig.answer({0, 1}, Granted{7});
   const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
   rig.advance(10s);
@@ -199,7 +193,7 @@ TEST_CASE("a lease whose confirmed nodes fall below a quorum is over, though oth
 
 TEST_CASE("a node that forgot is healed beside a quorum that held, with the lease's token") {
   Rig rig(3);
-  rig.lease_on_all(renewed());
+  rig.lease_on_all(Rig::renewed());
   rig.advance(10s);
   rig.answer(2, Free{});
   CHECK_FALSE(rig.asked(2));
@@ -210,7 +204,7 @@ TEST_CASE("a node that forgot is healed beside a quorum that held, with the leas
 
 TEST_CASE("healing counts from the next round on") {
   Rig rig(3);
-  const auto lease = rig.lease_on_all(renewed());
+  const auto lease = rig.lease_on_all(Rig::renewed());
   rig.advance(10s);
   rig.answer(2, Free{});
   hold_all(rig, {0, 1});
@@ -224,7 +218,7 @@ TEST_CASE("healing counts from the next round on") {
   rig.answer(second, Held{8});
 
   Rig healed(3);
-  const auto kept = healed.lease_on_all(renewed());
+  const auto kept = healed.lease_on_all(Rig::renewed());
   healed.advance(10s);
   healed.answer(2, Free{});
   healed.answer({0, 1}, Held{7});
@@ -237,7 +231,7 @@ TEST_CASE("healing counts from the next round on") {
 
 TEST_CASE("a node where another owner was seen is never healed") {
   Rig rig(5);
-  const auto id = rig.acquire(renewed());
+  const auto id = rig.acquire(Rig::renewed());
   rig.answer({0, 1, 2}, Granted{7});
   rig.answer(3, Refused{9s});
   rig.answer(4, Granted{7});
@@ -250,7 +244,7 @@ TEST_CASE("a node where another owner was seen is never healed") {
 
 TEST_CASE("nothing is healed without a quorum that held in the same round") {
   Rig rig(5);
-  rig.lease_on_all(renewed());
+  rig.lease_on_all(Rig::renewed());
   rig.advance(10s);
   rig.answer({0, 1}, Held{7});
   rig.answer({2, 3}, broken);
@@ -260,7 +254,7 @@ TEST_CASE("nothing is healed without a quorum that held in the same round") {
 
 TEST_CASE("a straggler that grants after the caller was answered counts as ours") {
   Rig rig(3);
-  const auto id = rig.acquire(renewed());
+  const auto id = rig.acquire(Rig::renewed());
   rig.answer({0, 1}, Granted{7});
   const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
   rig.answer(2, Granted{9});

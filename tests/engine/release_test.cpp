@@ -142,11 +142,32 @@ TEST_CASE("somebody's grant is released by name and owner on every node") {
 
 TEST_CASE("a detached lease is neither renewed nor released") {
   Rig rig(3);
-  auto what = Rig::request();
-  what.renew = true;
-  const auto lease = rig.lease_on_all(what);
-  rig.engine.detach(lease.grant);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.detach(lease.grant);
   rig.advance(60s);
   CHECK_FALSE(rig.asked(0));
   CHECK(rig.lost.empty());
+}
+
+TEST_CASE("a node that was never sent the acquire counts as gone and is not asked") {
+  Rig rig(3);
+  const auto granted = rig.acquire();
+  rig.answer({0, 1}, Granted{7});
+  rig.answer(2, down);
+  const auto id = rig.release(rig.result<AcquireSucceeded>(granted).grant);
+  CHECK_FALSE(rig.asked(2));
+  CHECK_FALSE(rig.ended(id));
+  rig.answer(0, NotHeld{});
+  CHECK(rig.result<ReleaseDone>(id).outcome == Released::already_gone);
+}
+
+TEST_CASE("a release that nobody waits for is sent and tells nobody") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  rig.drop(lease.grant);
+  for (NodeIndex node = 0; node < 3; ++node) CHECK(rig.releases(node) == 1);
+  rig.answer({0, 1, 2}, ReleasedHere{});
+  rig.advance(1s);
+  rig.drop(lease.grant);  // gone already
+  CHECK_FALSE(rig.ended(0));
 }

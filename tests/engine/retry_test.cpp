@@ -136,3 +136,69 @@ TEST_CASE("cancelling while pausing ends the call and starts nothing more") {
   CHECK_FALSE(rig.asked(0));
   rig.cancel(id);  // ended already
 }
+
+TEST_CASE("an attempt that was granted too late is tried again while there is time to wait") {
+  Rig rig(3, {.node_timeout = 10s});
+  auto what = Rig::request(1s);
+  what.wait = 10s;
+  const auto id = rig.acquire(what);
+  rig.pause(988ms);
+  rig.answer({0, 1}, Granted{7});
+  REQUIRE(rig.attempts.size() == 1);
+  CHECK(rig.attempts[0].failure == Errc::too_late);
+  CHECK_FALSE(rig.ended(id));
+  refuse_all(rig, 3);
+  rig.advance(151ms);
+  REQUIRE(rig.oldest_is<AcquireCommand>(0));
+  rig.answer({0, 1}, Granted{7});
+  CHECK(rig.ended_with<AcquireSucceeded>(id));
+}
+
+TEST_CASE("a waiting time that ends lets the attempt under way be decided") {
+  for (const bool free : {true, false}) {
+    Rig rig(3);
+    const auto id = rig.acquire(waiting(5ms));
+    rig.advance(20ms);
+    REQUIRE_FALSE(rig.ended(id));
+    if (free) {
+      rig.answer({0, 1}, Granted{7});
+      CHECK(rig.ended_with<AcquireSucceeded>(id));
+    } else {
+      rig.answer({0, 1}, Refused{9s});
+      CHECK(rig.failure(id) == Errc::timed_out);  // and there is no other attempt
+    }
+  }
+}
+
+TEST_CASE("a deadline does not let the attempt under way be decided") {
+  Rig rig(3);
+  auto what = waiting(5ms);
+  what.deadline = rig.now + 5ms;
+  const auto id = rig.acquire(what);
+  rig.advance(5ms);
+  CHECK(rig.failure(id) == Errc::timed_out);
+  rig.answer({0, 1}, Granted{7});
+  for (NodeIndex node = 0; node < 3; ++node) CHECK(rig.releases(node) == 1);
+}
+
+TEST_CASE("a lock that is said to be free in centuries is asked for as usual") {
+  Rig rig(1);
+  rig.acquire(waiting(10s));
+  refuse_all(rig, 1, std::chrono::milliseconds::max());
+  rig.advance(49ms);
+  CHECK_FALSE(rig.asked(0));
+  rig.advance(102ms);
+  CHECK(rig.asked(0));
+}
+
+TEST_CASE("the node that will be free first sets the pause, whatever the others say") {
+  constexpr auto centuries = std::chrono::milliseconds::max();
+  for (const auto& [zero, one] : {std::pair{20ms, centuries}, std::pair{centuries, 20ms}}) {
+    Rig rig(3);
+    rig.acquire(waiting(10s));
+    rig.answer(0, Refused{zero});
+    rig.answer(1, Refused{one});
+    rig.advance(21ms);
+    CHECK(rig.oldest_is<AcquireCommand>(0));
+  }
+}

@@ -34,6 +34,12 @@ AcquireRequest Rig::request(std::chrono::milliseconds lease) {
   return what;
 }
 
+AcquireRequest Rig::renewed(std::chrono::milliseconds lease) {
+  AcquireRequest what = request(lease);
+  what.renew = true;
+  return what;
+}
+
 RequestId Rig::acquire(AcquireRequest what) {
   if (!what.name) what.name = std::make_shared<const std::string>("seat A05");
   if (what.lease == 0ms) what.lease = 30s;
@@ -45,10 +51,14 @@ RequestId Rig::acquire(AcquireRequest what) {
 
 RequestId Rig::attach(OwnerId owner, Token token, std::chrono::milliseconds lease) {
   AttachRequest what;
-  what.name = std::make_shared<const std::string>("seat A05");
   what.owner = owner;
   what.token = token;
   what.lease = lease;
+  return attach(std::move(what));
+}
+
+RequestId Rig::attach(AttachRequest what) {
+  if (!what.name) what.name = std::make_shared<const std::string>("seat A05");
   const RequestId id = next_request();
   engine.attach(now, id, std::move(what));
   collect();
@@ -74,6 +84,16 @@ RequestId Rig::release_elsewhere(OwnerId owner) {
   engine.release(now, id, std::make_shared<const std::string>("seat A05"), owner, 30s);
   collect();
   return id;
+}
+
+void Rig::drop(GrantId grant) {
+  engine.release(now, 0, grant);
+  collect();
+}
+
+void Rig::detach(GrantId grant) {
+  engine.detach(grant);
+  collect();
 }
 
 void Rig::cancel(RequestId request, Errc why) {

@@ -35,9 +35,13 @@ class Rig {
 
   RequestId acquire(AcquireRequest what = {});
   RequestId attach(OwnerId owner, Token token, std::chrono::milliseconds lease);
+  RequestId attach(AttachRequest what);
   RequestId extend(GrantId grant, std::chrono::milliseconds lease);
   RequestId release(GrantId grant);
   RequestId release_elsewhere(OwnerId owner);
+  /// Releases without asking what became of it, as a lease's destructor does.
+  void drop(GrantId grant);
+  void detach(GrantId grant);
   void cancel(RequestId request, Errc why = Errc::cancelled);
   void node_up(NodeIndex node);
 
@@ -79,6 +83,8 @@ class Rig {
   AcquireSucceeded lease_on_all(AcquireRequest what = {}, Token token = 7);
 
   [[nodiscard]] static AcquireRequest request(std::chrono::milliseconds lease = 30s);
+  /// The same, to be renewed.
+  [[nodiscard]] static AcquireRequest renewed(std::chrono::milliseconds lease = 30s);
 
   const Instant start{std::chrono::hours(1)};
   Instant now = start;

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// What is owed to a node: the releases that it has not confirmed, which of its answers clear them,
+// and for how long they are kept.
+#include <algorithm>
+#include <doctest/doctest.h>
+
+#include "engine/rig.hpp"
+
+using namespace redlock;
+using namespace redlock::engine;
+using namespace redlock::engine::test;
+
+namespace {
+
+struct Case {
+  const char* what;
+  Reply reply;
+  bool clears;
+};
+
+/// Answers to an acquire whose release has been written already.
+const Case answers[] = {
+    {"unknown", broken, false},
+    {"granted", Granted{7}, false},
+    {"refused", Refused{9s}, true},
+    {"NOSCRIPT", NoScript{}, true},
+    {"never sent", down, true},
+    {"an error", Unavailable{Cause::loading, Delivery::refused, "LOADING"}, true},
+};
+
+/// An attempt that was cancelled, and of which node 2 may have anything.
+void cancelled_attempt(Rig& rig) {
+  const auto id = rig.acquire();
+  rig.cancel(id);
+}
+
+/// How often the engine wants to be called while this much time passes.
+int wake_ups(Rig& rig, Duration span) {
+  const Instant end = rig.now + span;
+  int count = 0;
+  while (rig.engine.deadline() <= end) {
+    rig.advance(std::max(rig.engine.deadline() - rig.now, Duration::zero()));
+    ++count;
+    REQUIRE(count < 10'000);
+  }
+  rig.advance(end - rig.now);
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("only an answer that says so shows that an acquire left nothing to release") {
+  for (const Case& answer : answers) {
+    CAPTURE(answer.what);
+    Rig rig(3);
+    const auto id = rig.acquire();
+    const Send straggler = rig.take(2);
+    rig.cancel(id);
+    rig.answer(straggler, answer.reply);
+    rig.answer(2, broken);  // the release
+    rig.node_up(2);
+    CHECK(rig.releases(2) == (answer.clears ? 0 : 1));
+  }
+}
+
+TEST_CASE("only an answer that says so shows that a heal left nothing to release") {
+  for (const Case& answer : answers) {
+    CAPTURE(answer.what);
+    Rig rig(3);
+    const auto lease = rig.lease_on_all(Rig::renewed());
+    rig.advance(10s);
+    rig.answer(2, Free{});
+    rig.answer({0, 1}, Held{7});
+    const Send heal = rig.take(2);
+    rig.release(lease.grant);
+    rig.answer(heal, answer.reply);
+    rig.answer(2, broken);
+    rig.node_up(2);
+    CHECK(rig.releases(2) == (answer.clears ? 0 : 1));
+  }
+}
+
+TEST_CASE("a release that is under way is not repeated") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  rig.release(lease.grant);
+  rig.node_up(2);
+  CHECK(rig.releases(2) == 1);
+  CHECK(rig.engine.releases_under_way() == 3);
+}
+
+TEST_CASE("a release is owed for the longest lease that was asked for") {
+  for (const auto& extended : {60s, 1s}) {
+    Rig rig(3);
+    const auto lease = rig.lease_on_all();
+    rig.extend(lease.grant, extended);
+    rig.answer(2, broken);  // it may have lengthened the lease all the same
+    rig.release(lease.grant);
+    rig.answer(2, broken);
+    const auto longest = std::max<Duration>(extended, 30s);
+    rig.advance(longest - 15s);
+    rig.node_up(2);
+    CHECK(rig.releases(2) == 1);
+    rig.answer(2, broken);
+    rig.advance(15s);
+    rig.node_up(2);
+    CHECK_FALSE(rig.asked(2));
+  }
+}
+
+TEST_CASE("the release of an acquire that was never answered is kept until the node is up, once") {
+  // A node that hung for longer than the lease may execute the acquire when it comes back.
+  for (const Reply& then : {Reply{ReleasedHere{}}, Reply{broken}}) {
+    Rig rig(3);
+    cancelled_attempt(rig);
+    rig.answer(2, broken);
+    rig.answer(2, broken);
+    rig.advance(10min);
+    CHECK_FALSE(rig.asked(2));
+    rig.node_up(2);
+    REQUIRE(rig.releases(2) == 1);
+    rig.answer(2, then);
+    rig.advance(10min);
+    rig.node_up(2);
+    CHECK_FALSE(rig.asked(2));
+  }
+}
+
+TEST_CASE("the release of a heal that was never answered is kept until the node is up, too") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.advance(10s);
+  rig.answer(2, Free{});
+  rig.answer({0, 1}, Held{7});
+  rig.release(lease.grant);
+  rig.answer(2, broken);
+  rig.answer(2, broken);
+  rig.advance(10min);
+  rig.node_up(2);
+  CHECK(rig.releases(2) == 1);
+}
+
+TEST_CASE("the release of an acquire that was answered is not kept past the lease") {
+  Rig rig(3);
+  const auto id = rig.acquire();
+  rig.answer(2, Granted{7});
+  rig.cancel(id);
+  rig.answer(2, broken);
+  rig.advance(10min);
+  rig.node_up(2);
+  CHECK_FALSE(rig.asked(2));
+}
+
+TEST_CASE("many debts to a dead node wake nobody more than twice a second") {
+  Rig rig(3);
+  for (int i = 0; i < 500; ++i) {
+    const auto lease = rig.lease_on_all();
+    rig.release(lease.grant);
+    rig.answer({0, 1}, ReleasedHere{});
+    rig.answer(2, broken);
+    rig.advance(3ms);
+  }
+  CHECK(wake_ups(rig, 60s) <= 120);
+  CHECK(rig.engine.deadline() == never);
+}
+
+TEST_CASE("releases that fail after their lease has ended wake nobody more often, either") {
+  Rig rig(3);
+  for (int i = 0; i < 500; ++i) {
+    const auto lease = rig.lease_on_all();
+    rig.release(lease.grant);
+    rig.answer({0, 1}, ReleasedHere{});
+  }
+  rig.advance(31s);
+  int count = 0;
+  for (int i = 0; i < 500; ++i) {
+    rig.answer(2, broken);
+    count += wake_ups(rig, 2ms);
+  }
+  CHECK(count <= 2);
+}
+
+TEST_CASE("a debt that only waits for its node sets no timer") {
+  Rig rig(3);
+  cancelled_attempt(rig);
+  rig.answer({0, 1, 2}, broken);
+  rig.answer({0, 1, 2}, broken);
+  rig.advance(1min);
+  CHECK(rig.engine.deadline() == never);
+}
+
+TEST_CASE("a release that a node answered with any error of its own is asked again") {
+  for (const Cause cause : {Cause::server_error, Cause::permission}) {
+    Rig rig(3);
+    const auto lease = rig.lease_on_all();
+    rig.release(lease.grant);
+    // The script may have run, but it was the node that answered: no new connection will come.
+    rig.answer(2, Unavailable{cause, Delivery::unknown, "ERR"});
+    CHECK_FALSE(rig.asked(2));
+    rig.advance(500ms);
+    CHECK(rig.releases(2) == 1);
+  }
+}
+
+TEST_CASE("a release whose connection broke waits for the next connection") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  rig.release(lease.grant);
+  rig.answer(2, broken);
+  rig.advance(5s);
+  CHECK_FALSE(rig.asked(2));
+}
