@@ -83,12 +83,17 @@ class Recorder final : public CoreSink {
 };
 
 struct Running {
-  explicit Running(const std::vector<std::string>& uris) {
+  explicit Running(const std::vector<std::string>& uris) : Running(config_for(uris)) {}
+  // Attempts have long: the machine may be busy.
+  explicit Running(CoreConfig config, milliseconds node_timeout = std::chrono::seconds(10)) {
+    config.engine.node_timeout = node_timeout;
+    core = std::move(Core::start(std::move(config), sink).value());
+  }
+  static CoreConfig config_for(const std::vector<std::string>& uris) {
     CoreConfig config;
     for (const std::string& uri : uris) config.nodes.push_back(*parse_node_uri(uri));
     config.engine.nodes = static_cast<std::uint32_t>(uris.size());
-    config.engine.node_timeout = std::chrono::seconds(10);  // the machine may be busy
-    core = std::move(Core::start(std::move(config), sink).value());
+    return config;
   }
   template <typename Work>
   void on_loop(Work work) {

@@ -13,7 +13,9 @@
 #include <set>
 #include <signal.h>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "cluster/fleet.hpp"
@@ -183,6 +185,21 @@ TEST_CASE(
   CHECK(open_descriptors() == before);
 }
 
+TEST_CASE("a deadline that was put off is kept") {
+  Fleet fleet({.nodes = 1});
+  Running client(Running::config_for({fleet.uri(0)}), milliseconds(40));
+  client.sink.await_up(0);
+  // The first attempt sets the timer, and is over before; the second is to end after that moment.
+  for (engine::RequestId request = 1; request < 10; request += 2) {
+    client.acquire(request, "n" + std::to_string(request));
+    fleet.pause(0);
+    const auto failed = client.acquire(request + 1, "m" + std::to_string(request));
+    CHECK(std::get<engine::Failed>(failed.result).code == redlock::Errc::no_quorum);
+    fleet.resume(0);
+    client.ask(0, {"PING"}).get();
+  }
+}
+
 TEST_CASE("no descriptor of ours is inherited by a program that ours executes") {
   Fleet fleet({.nodes = 2, .unix_sockets = true});
   const auto with_fleet = open_descriptors();
@@ -198,6 +215,33 @@ TEST_CASE("no descriptor of ours is inherited by a program that ours executes") 
     CHECK_MESSAGE((flags & FD_CLOEXEC) != 0, descriptor);
   }
   CHECK(ours >= 5);  // epoll, wake-up, timer, two connections
+}
+
+TEST_CASE("without descriptors the core does not start, and says so") {
+  { const Running warm_up({"redis://127.0.0.1:1"}); }  // libuv keeps a pipe of its own for ever
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const int lowest = dup(0);  // of those that are free
+  REQUIRE(lowest >= 0);
+  close(lowest);
+  const auto next = static_cast<rlim_t>(lowest);
+  int failures = 0;
+  bool started = false;
+  // By two: libuv forgets a descriptor where it has too few.
+  for (rlim_t more = 0; !started && more < 1'000; more += 2) {
+    const rlimit few{.rlim_cur = next + more, .rlim_max = before.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    Recorder sink;
+    const auto core = Core::start(Running::config_for({"redis://127.0.0.1:1"}), sink);
+    started = core.has_value();
+    if (!started) {
+      ++failures;
+      CHECK_MESSAGE(core.error() == "cannot make an event loop: too many open files", core.error());
+    }
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(started);
+  CHECK(failures >= 3);
 }
 
 TEST_CASE("a task that posts while the core stops is refused, not lost") {
