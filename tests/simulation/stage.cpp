@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/stage.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <stdexcept>
+#include <utility>
+
+#include "simulation/words.hpp"
+
+namespace redlock::simulation {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Instant start{seconds(1'000)};
+constexpr std::int64_t drift_ppm = 10'000;
+
+const char* kind_in_words(const engine::Send& send) {
+  static constexpr const char* kinds[] = {"acquire", "heal", "settle", "hold", "release"};
+  return kinds[static_cast<int>(send.tag.kind)];
+}
+
+}  // namespace
+
+Stage::Stage(const Settings& settings)
+    : settings_(settings), now_(start), invariants_(settings.judged, nodes_, drift_ppm) {
+  for (Node node = 0; node < settings.engine.nodes; ++node) {
+    nodes_.push_back({{}, {now_, Instant(seconds(1'767'225'600)), 0}});
+    nodes_.back().model.load_scripts();
+  }
+}
+
+Stage::Client& Stage::client(const std::string& name) {
+  const auto found = std::ranges::find(clients_, name, &Client::name);
+  if (found != clients_.end()) return *found;
+  Client& fresh = clients_.emplace_back(now_, clients_.size() + 1);
+  fresh.name = name;
+  fresh.engine = std::make_unique<engine::Engine>(settings_.engine, fresh.random);
+  fresh.life = invariants_.client_starts(fresh.clock);
+  fresh.links.resize(nodes_.size());
+  for (Node node = 0; node < nodes_.size(); ++node) {
+    fresh.engine->on_node_clock(now_, node, nodes_[node].now_us(now_));
+    fresh.engine->on_node_up(now_, node);
+  }
+  turn(fresh);
+  return fresh;
+}
+
+void Stage::request(Client& client, Invariants::Request request) {
+  request.id = ++last_request_;
+  invariants_.requested(client.life, request);
+}
+
+// --- what users do
+
+void Stage::acquire(const std::string& name, engine::AcquireRequest what) {
+  Client& by = client(name);
+  by.lock = *what.name;
+  by.lease = what.lease;
+  const bool bounded = what.wait != Duration::max();
+  request(by, {.name = what.name,
+               .expected = bounded ? local(by) + what.wait + settings_.engine.node_timeout * 2
+                                   : engine::never,
+               .min_validity = what.min_validity,
+               .acquires = true,
+               .lease = what.lease});
+  by.request = last_request_;
+  by.engine->acquire(local(by), last_request_, std::move(what));
+  turn(by);
+}
+
+void Stage::extend(const std::string& name, std::chrono::milliseconds lease) {
+  Client& by = client(name);
+  request(by, {.name = {}, .expected = local(by) + settings_.engine.node_timeout});
+  by.engine->extend(local(by), last_request_, by.grant, lease);
+  turn(by);
+}
+
+void Stage::release(const std::string& name) {
+  Client& by = client(name);
+  request(by, {.name = {}, .expected = local(by) + settings_.engine.node_timeout});
+  invariants_.released(now_, by.life, by.grant);
+  by.valid_until = Instant::min();
+  by.engine->release(local(by), last_request_, by.grant);
+  turn(by);
+}
+
+void Stage::cancel(const std::string& name) {
+  Client& by = client(name);
+  by.engine->cancel(local(by), by.request, Errc::cancelled);
+  turn(by);
+}
+
+void Stage::take_over(const std::string& from, const std::string& to) {
+  Client& giver = client(from);
+  invariants_.detached(giver.life, giver.grant);
+  giver.engine->detach(giver.grant);
+  giver.valid_until = Instant::min();
+  Client& taker = client(to);
+  taker.lock = giver.lock;
+  taker.lease = giver.lease;
+  const engine::AttachRequest what{.name = std::make_shared<const std::string>(giver.lock),
+                                   .owner = giver.owner,
+                                   .token = giver.token,
+                                   .lease = giver.lease,
+                                   .max_hold = std::nullopt};
+  request(taker, {.name = what.name,
+                  .expected = local(taker) + settings_.engine.node_timeout,
+                  .lease = what.lease});
+  taker.engine->attach(local(taker), last_request_, what);
+  turn(taker);
+}
+
+void Stage::force(const std::string& by, const std::string& holder) {
+  Client& operator_client = client(by);
+  const Client& victim = client(holder);
+  request(operator_client,
+          {.name = {}, .expected = local(operator_client) + settings_.engine.node_timeout});
+  operator_client.engine->release(local(operator_client), last_request_,
+                                  std::make_shared<const std::string>(victim.lock), victim.owner,
+                                  victim.lease);
+  turn(operator_client);
+}
+
+// --- what passes between clients and nodes
+
+void Stage::deliver(const std::string& name, Node node) {
+  Client& from = client(name);
+  Link& link = from.links.at(node);
+  if (link.to_node.empty())
+    throw std::runtime_error(fmt::format("nothing from {} to {}", name, node));
+  const engine::Send send = std::move(link.to_node.front());
+  link.to_node.pop_front();
+  SimNode& at = nodes_[node];
+  const engine::Reply reply = at.model.execute(send.command, send.form, at.now_ms(now_));
+  invariants_.executed(now_, node, send.command);
+  link.to_client.push_back({send.tag, reply});
+  say(fmt::format("{} to {}: {}: {}", name, node, kind_in_words(send), in_words(reply)));
+}
+
+void Stage::deliver_late(const std::string& name, Node node) {
+  Link& link = client(name).links.at(node);
+  if (link.late.empty()) throw std::runtime_error(fmt::format("nothing late from {}", name));
+  const engine::Send send = std::move(link.late.front());
+  link.late.pop_front();
+  SimNode& at = nodes_[node];
+  const engine::Reply reply = at.model.execute(send.command, send.form, at.now_ms(now_));
+  invariants_.executed(now_, node, send.command);
+  say(fmt::format("{} to {}, late: {}: {}", name, node, kind_in_words(send), in_words(reply)));
+}
+
+void Stage::answer(Node node, const std::string& name) {
+  Client& to = client(name);
+  Link& link = to.links.at(node);
+  if (link.to_client.empty())
+    throw std::runtime_error(fmt::format("nothing from {} to {}", node, name));
+  const Answer answer = std::move(link.to_client.front());
+  link.to_client.pop_front();
+  link.outstanding.pop_front();
+  hear(to, node, answer);
+  turn(to);
+}
+
+void Stage::drain(const std::string& name, Node node) {
+  const Link& link = client(name).links.at(node);
+  while (!link.to_node.empty() || !link.to_client.empty()) {
+    if (!link.to_node.empty()) deliver(name, node);
+    if (!link.to_client.empty()) answer(node, name);
+  }
+}
+
+void Stage::hear(Client& client, Node node, const Answer& answer) {
+  invariants_.answered(client.life, node, answer.tag, answer.reply);
+  client.engine->on_reply(local(client), node, answer.tag, answer.reply);
+}
+
+void Stage::disconnect(const std::string& name, Node node) {
+  Client& of = client(name);
+  Link& link = of.links.at(node);
+  link.up = false;
+  link.late = std::exchange(link.to_node, {});
+  link.to_client.clear();
+  for (const engine::Tag& tag : std::exchange(link.outstanding, {})) {
+    hear(of, node,
+         {tag, engine::Unavailable{Cause::connection_lost, engine::Delivery::unknown, ""}});
+  }
+  turn(of);
+}
+
+void Stage::connect(const std::string& name, Node node) {
+  Client& of = client(name);
+  of.links.at(node).up = true;
+  of.links.at(node).late.clear();  // killed by the new connection
+  of.engine->on_node_up(local(of), node);
+  turn(of);
+}
+
+void Stage::turn(Client& of) {
+  std::vector<engine::Output> outputs;
+  for (;;) {
+    outputs.clear();
+    of.engine->take_outputs(outputs);
+    if (outputs.empty()) break;
+    for (const engine::Output& output : outputs) {
+      if (const auto* send = std::get_if<engine::Send>(&output)) {
+        invariants_.sent(now_, of.life, *send);
+      } else {
+        invariants_.told(now_, of.life, output);
+      }
+    }
+    for (const engine::Output& output : outputs) perform(of, output);
+  }
+  invariants_.turn_ends(now_, of.life);
+}
+
+void Stage::perform(Client& of, const engine::Output& output) {
+  if (const auto* send = std::get_if<engine::Send>(&output)) {
+    Link& link = of.links[send->node];
+    if (!link.up) {
+      return hear(of, send->node,
+                  {send->tag,
+                   engine::Unavailable{Cause::connection_failed, engine::Delivery::not_sent, ""}});
+    }
+    link.to_node.push_back(*send);
+    link.outstanding.push_back(send->tag);
+  } else if (const auto* finish = std::get_if<engine::Finish>(&output)) {
+    tell(of, *finish);
+  } else if (const auto* changed = std::get_if<engine::ValidityChanged>(&output)) {
+    of.valid_until = changed->valid_until;
+    say(fmt::format("{}: valid for {}", of.name, validity(of)));
+  } else if (const auto* lost = std::get_if<engine::LeaseLost>(&output)) {
+    if (lost->reason == LossReason::taken) of.valid_until = Instant::min();
+    say(fmt::format("{}: LOST: {}", of.name, in_words(lost->reason)));
+  }
+}
+
+void Stage::tell(Client& of, const engine::Finish& finish) {
+  if (const auto* success = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
+    of.grant = success->grant;
+    of.owner = success->owner;
+    of.token = success->token;
+    of.valid_until = success->valid_until;
+    say(fmt::format("{}: ACQUIRED token {}, valid for {}", of.name, of.token, validity(of)));
+  } else if (const auto* failed = std::get_if<engine::Failed>(&finish.result)) {
+    say(fmt::format("{}: FAILED {}", of.name, in_words(failed->code)));
+  } else if (const auto* done = std::get_if<engine::ReleaseDone>(&finish.result)) {
+    say(fmt::format("{}: release: {}", of.name, in_words(done->outcome)));
+  } else {
+    say(fmt::format("{}: EXTENDED, valid for {}", of.name, validity(of)));
+  }
+}
+
+std::string Stage::validity(const Client& of) const {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(of.valid_until - local(of));
+  return fmt::format("{} ms", left.count());
+}
+
+// --- time
+
+void Stage::pass(Duration time) {
+  const Instant end = now_ + time;
+  for (;;) {
+    Client* next = nullptr;
+    Instant when = end;
+    for (Client& each : clients_) {
+      const Instant deadline = each.engine->deadline();
+      if (each.paused || deadline == engine::never) continue;
+      const Instant due = std::max(each.clock.when(deadline), now_);
+      if (due < when || (due == when && next == nullptr)) {
+        next = &each;
+        when = due;
+      }
+    }
+    if (next == nullptr) break;
+    now_ = when;
+    next->engine->on_deadline(local(*next));
+    turn(*next);
+  }
+  now_ = end;
+}
+
+void Stage::pause(const std::string& name) {
+  client(name).paused = true;
+}
+
+void Stage::resume(const std::string& name) {
+  Client& of = client(name);
+  of.paused = false;
+  invariants_.client_resumes(of.life, now_, settings_.engine.node_timeout);
+}
+
+void Stage::set_speed(const std::string& name, std::int32_t ppm) {
+  client(name).clock.set_speed(now_, ppm);
+}
+
+// --- what can be seen
+
+void Stage::read(const std::string& name) {
+  Client& of = client(name);
+  of.value = invariants_.read_register(of.lock, of.token);
+  say(of.value ? fmt::format("{}: reads {} with token {}", name, *of.value, of.token)
+               : fmt::format("{}: its token {} is TURNED AWAY", name, of.token));
+}
+
+void Stage::write(const std::string& name) {
+  Client& of = client(name);
+  const std::uint64_t stale = invariants_.counts().stale_writes;
+  invariants_.write_register(of.lock, of.token, of.value.value_or(0) + 1);
+  const bool refused = invariants_.counts().stale_writes > stale;
+  say(refused ? fmt::format("{}: its token {} is TURNED AWAY", name, of.token)
+              : fmt::format("{}: writes {}", name, of.value.value_or(0) + 1));
+}
+
+void Stage::who_is_valid() {
+  std::string text;
+  for (const Client& each : clients_) {
+    if (local(each) < each.valid_until) text += " " + each.name;
+  }
+  say("valid:" + (text.empty() ? " nobody" : text));
+}
+
+std::string Stage::who_has(const std::string& name) const {
+  std::string text;
+  for (Node node = 0; node < nodes_.size(); ++node) {
+    if (nodes_[node].model.find(name, nodes_[node].now_ms(now_)) == nullptr) continue;
+    text += (text.empty() ? "" : " ") + std::to_string(node);
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::vector<std::string> Stage::take_events() {
+  return std::exchange(events_, {});
+}
+
+}  // namespace redlock::simulation
