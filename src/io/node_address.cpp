@@ -121,7 +121,7 @@ Failure parse_tcp(std::string_view rest, NodeAddress& node) {
 Failure parse_unix(std::string_view rest, NodeAddress& node) {
   const std::size_t query = std::min(rest.find('?'), rest.size());
   // Not before the first '/': a path may have a '@', a login only with its '/' encoded.
-  const std::size_t slash = std::min(rest.find('/'), query);
+  const std::size_t slash = std::min(rest.find_first_of("/?"), query);
   if (slash > 0) {
     if (rest[slash - 1] != '@') {
       return "a Unix socket needs an absolute path; write unix:///path/to/redis.sock";
