@@ -25,7 +25,7 @@ Attempt::Attempt(const Terms& terms, Plan plan, Instant now, Outbox& out)
       // Waiting for an answer past the end of the validity could only end in too_late.
       deadline_(std::min(now + terms.node_timeout(),
                          terms.trusted_until(now, plan_.lease) - plan_.min_validity)),
-      nodes_(terms.nodes()),
+      nodes_(terms.nodes(), true),
       ballots_(terms.nodes()) {
   for (NodeIndex node = 0; node < terms.nodes(); ++node) ask(node, Form::digest, out);
 }
@@ -73,8 +73,7 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
     if (unavailable->delivery != Delivery::unknown) nodes_.withdraw(node, false);
     lose_vote(node, Vote::unavailable, unavailable->cause, unavailable->detail);
   } else {
-    lose_vote(node, Vote::unavailable, Cause::protocol_error,
-              "answered acquire with another reply");
+    lose_vote(node, Vote::unavailable, Cause::protocol_error, answered_otherwise);
   }
 }
 
@@ -141,6 +140,8 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
     send_settle(now, node, Form::source, out);
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
     lose_vote(node, Vote::unavailable, unavailable->cause, unavailable->detail);
+  } else {
+    lose_vote(node, Vote::unavailable, Cause::protocol_error, answered_otherwise);
   }
 }
 

@@ -23,7 +23,7 @@ Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
 Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, Outbox& out)
     : terms_(&terms),
       plan_(std::move(plan)),
-      nodes_(terms.nodes()),
+      nodes_(terms.nodes(), false),
       longest_lease_(plan_.lease),
       attaching_(request) {
   begin_round(now, request, plan_.lease, out);
@@ -151,6 +151,8 @@ void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const R
     if (round != nullptr) send_hold(now, node, *round, Form::source, out);
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
     if (round != nullptr) round->unavailable(node, *unavailable);
+  } else if (round != nullptr) {
+    round->unavailable(node, {Cause::protocol_error, Delivery::unknown, answered_otherwise});
   }
 }
 

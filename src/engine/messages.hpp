@@ -89,6 +89,9 @@ struct Unavailable {
   std::string detail;
 };
 
+/// Said of a node whose reply is not one of those that the command can have.
+inline constexpr const char* answered_otherwise = "its answer belongs to another command";
+
 using Reply =
     std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, NoScript, Unavailable>;
 

@@ -75,7 +75,8 @@ NodeSet NodeGrants::may_answer_late() const {
   NodeSet set;
   for (NodeIndex node = 0; node < size(); ++node) {
     const Possession possession = nodes_[node].possession;
-    if (possession == Possession::unknown || possession == Possession::healing) set.insert(node);
+    const bool unanswered = asked_ && possession == Possession::unknown;
+    if (unanswered || possession == Possession::healing) set.insert(node);
   }
   return set;
 }

@@ -30,7 +30,8 @@ struct NodeGrant {
 
 class NodeGrants {
  public:
-  explicit NodeGrants(std::uint32_t nodes) : nodes_(nodes) {}
+  /// `asked`: every node is sent an acquire. Otherwise the grant is one that exists already.
+  NodeGrants(std::uint32_t nodes, bool asked) : nodes_(nodes), asked_(asked) {}
 
   [[nodiscard]] NodeGrant& operator[](NodeIndex node) { return nodes_[node]; }
   [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const { return nodes_[node]; }
@@ -56,6 +57,7 @@ class NodeGrants {
 
  private:
   std::vector<NodeGrant> nodes_;
+  bool asked_;
 };
 
 }  // namespace redlock::engine

@@ -79,7 +79,10 @@ bool ReleaseLedger::on_reply(Instant now, NodeIndex node, const Tag& tag, const 
 
 void ReleaseLedger::on_acquire_reply(NodeIndex node, GrantId grant, const Reply& reply) {
   const auto found = owed_[node].find(grant);
-  if (found == owed_[node].end() || !left_nothing(reply)) return;
+  if (found == owed_[node].end()) return;
+  // It has been executed: the release, written behind it, takes it away.
+  if (std::holds_alternative<Granted>(reply)) found->second.may_come_late = false;
+  if (!left_nothing(reply)) return;
   answered(found->second);
   owed_[node].erase(found);
 }

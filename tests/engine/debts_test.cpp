@@ -210,3 +210,28 @@ TEST_CASE("a release whose connection broke waits for the next connection") {
   rig.advance(5s);
   CHECK_FALSE(rig.asked(2));
 }
+
+TEST_CASE("an acquire that was answered behind its release is not kept past the lease") {
+  Rig rig(3);
+  const auto id = rig.acquire();
+  const Send straggler = rig.take(2);
+  rig.cancel(id);
+  rig.answer(straggler, Granted{7});
+  rig.answer(2, broken);  // the release
+  rig.advance(10min);
+  rig.node_up(2);
+  CHECK_FALSE(rig.asked(2));
+}
+
+TEST_CASE("the release of a grant that was taken up is not kept past the lease") {
+  // Nobody here has asked node 2 to take the lock, so it cannot take it late.
+  Rig rig(3);
+  const auto id = rig.attach({{5, 6}}, 7, 30s);
+  rig.answer({0, 1}, Held{7});
+  rig.answer(2, broken);
+  rig.release(rig.result<AcquireSucceeded>(id).grant);
+  rig.answer(2, broken);
+  rig.advance(10min);
+  rig.node_up(2);
+  CHECK_FALSE(rig.asked(2));
+}

@@ -294,3 +294,11 @@ TEST_CASE("a grant that is not ours is not taken up, and nothing is released") {
     CHECK(rig.releases(0) == 0);
   }
 }
+
+TEST_CASE("an answer that belongs to another command is no vote, and nobody waits for more") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  const auto id = rig.extend(lease.grant, 60s);
+  rig.answer({0, 1}, Granted{9});
+  CHECK(rig.failure(id) == Errc::no_quorum);
+}

@@ -214,3 +214,14 @@ TEST_CASE("the largest token that clocks can give is believed") {
   rig.answer(0, Granted{token_limit / 2});
   CHECK(rig.result<AcquireSucceeded>(id).token == token_limit / 2);
 }
+
+TEST_CASE("an answer that belongs to another command settles nothing, and nobody waits for more") {
+  Rig rig(3);
+  const auto id = rig.acquire();
+  rig.answer(0, Granted{7});
+  rig.answer(1, Granted{5});
+  rig.answer(2, down);
+  rig.answer(1, ReleasedHere{});
+  CHECK(rig.failure(id) == Errc::no_quorum);
+  CHECK(rig.result<Failed>(id).ballots[1].cause == Cause::protocol_error);
+}

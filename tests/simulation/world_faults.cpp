@@ -21,7 +21,7 @@ constexpr std::int32_t drift_wild = 300'000;
 }  // namespace
 
 void World::next_fault() {
-  if (plan_.between_faults == Duration::zero()) return;
+  if (plan_.between_faults == Duration::zero() || ending_) return;
   at(now_ + random_.between(Duration::zero(), plan_.between_faults * 2), Event::What::next_fault);
 }
 
@@ -65,7 +65,7 @@ Fault World::special(Fault otherwise) {
 
 void World::inject(Fault fault, std::uint32_t client) {
   const std::uint32_t node = random_.below(plan_.engine.nodes);
-  if (!clients_[client].alive) return;
+  if (ending_ || !clients_[client].alive) return;
   const auto number = static_cast<std::uint32_t>(active_.size());
   ActiveFault& active = active_.emplace_back();
   active = {.fault = fault, .client = client, .node = node, .nodes = {}};
