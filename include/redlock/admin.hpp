@@ -169,8 +169,10 @@ class REDLOCK_EXPORT Admin {
   /// The client must live as long as this object.
   explicit Admin(const Client& client);
 
-  /// Who holds this lock. Fails with invalid_argument for a bad name.
-  [[nodiscard]] Result<LockReport> inspect(std::string_view name) const;
+  /// Who holds this lock. Nodes that do not answer within `timeout` (none: the node timeout) are
+  /// reported so. Fails with invalid_argument for a bad name.
+  [[nodiscard]] Result<LockReport> inspect(
+      std::string_view name, std::optional<std::chrono::milliseconds> timeout = {}) const;
 
   /// The locks that exist on any node and whose names match `pattern` (`*`, `?`, `[a-c]`, as in
   /// Redis), at most `limit`. It walks over all keys of every node (SCAN).

@@ -205,13 +205,15 @@ Result<void> look_up(api::Panel& panel, const std::set<std::string>& names, Lock
 
 }  // namespace
 
-Result<LockReport> Admin::inspect(std::string_view name) const {
+Result<LockReport> Admin::inspect(std::string_view name,
+                                  std::optional<milliseconds> timeout) const {
   if (auto good = api::check_name(name); !good) return tl::make_unexpected(good.error());
   auto panel = api::Panel::of(*client_->impl());
   LockReport report;
   report.name = std::string(name);
   report.quorum = panel.quorum();
-  const auto answers = panel.ask_all(questions_about(report.name));
+  const auto answers = panel.ask(std::vector(panel.nodes().size(), questions_about(report.name)),
+                                 timeout.value_or(panel.options().node_timeout));
   if (!answers) return tl::make_unexpected(answers.error());
   for (std::size_t i = 0; i < panel.nodes().size(); ++i) {
     report.nodes.push_back(read_lock_and_fence(panel.nodes()[i], (*answers)[i]));

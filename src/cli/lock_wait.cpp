@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/lock_wait.hpp"
 
+#include <algorithm>
 #include <array>
 #include <fmt/core.h>
 #include <poll.h>
@@ -38,7 +39,9 @@ class Slot {
 };
 
 std::string holder_of(const Client& client, const std::string& name) {
-  const auto report = Admin(client).inspect(name);
+  // Signals, and the lock itself, wait meanwhile.
+  const auto patience = std::min(client.options().node_timeout, std::chrono::milliseconds(1000));
+  const auto report = Admin(client).inspect(name, patience);
   if (!report || report->verdict != Verdict::held) return "somebody else holds it";
   return fmt::format("held by {} on {} of {} nodes", report->owner, report->nodes_of_owner,
                      report->nodes.size());

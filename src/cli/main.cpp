@@ -47,7 +47,7 @@ void parse(CLI::App& app, std::vector<std::string> arguments) {
     app.exit(wanted);
     throw Exit(exit_ok, "");
   } catch (const CLI::ParseError& error) {
-    throw Exit(exit_usage, std::string(error.what()) + " (see redlock --help)");
+    throw Exit(exit_usage, without_passwords(error.what()) + " (see redlock --help)");
   }
 }
 

@@ -50,6 +50,18 @@ bool mask_passwords(char* text) {
   return found;
 }
 
+std::string without_passwords(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const auto length = std::min(text.find(' '), text.size() - 1) + 1;
+    std::string word(text.substr(0, length));
+    mask_passwords(word.data());
+    result += word;
+    text.remove_prefix(length);
+  }
+  return result;
+}
+
 bool has_password(std::string text) {
   return mask_passwords(text.data());
 }

@@ -27,7 +27,8 @@ inline ClientOptions options_for(std::vector<std::string> nodes) {
   ClientOptions options;
   options.nodes = std::move(nodes);
   // A busy machine must not look like a node that is gone.
-  options.node_timeout = 5s;
+  options.node_timeout = 10s;
+  options.connect_timeout = 10s;
   return options;
 }
 

@@ -45,7 +45,7 @@ struct Listening {
   std::shared_ptr<Journal> journal = std::make_shared<Journal>();
   Client client;
 
-  explicit Listening(const Fleet& fleet, ClientOptions options = {})
+  explicit Listening(const Fleet& fleet, ClientOptions options = options_for({}))
       : client(start_client([&] {
           options.nodes = fleet.uris();
           options.observer = journal;
@@ -68,8 +68,9 @@ class Loss {
 };
 
 ClientOptions short_lease() {
-  ClientOptions options;
-  options.lease = 1500ms;
+  ClientOptions options = options_for({});
+  options.lease = 3s;
+  options.node_timeout = 1s;
   return options;
 }
 
@@ -88,7 +89,7 @@ TEST_CASE("a lease of default length is renewed again and again until it is rele
 TEST_CASE("a lease of explicit length ends by itself, and says why") {
   const Fleet fleet({.nodes = 3});
   const Listening listening(fleet);
-  const Lease lease = must(listening.client.lock("short").acquire({.lease = 500ms}));
+  const Lease lease = must(listening.client.lock("short").acquire({.lease = 2s}));
   CHECK_FALSE(lease.loss_reason().has_value());
   Loss(lease).await();
   CHECK(lease.loss_reason() == LossReason::expired);
@@ -101,7 +102,7 @@ TEST_CASE("renewal can be asked for and forbidden") {
   const Fleet fleet({.nodes = 3});
   const Listening listening(fleet, short_lease());
   const Lease always =
-      must(listening.client.lock("always").acquire({.lease = 1s, .renewal = Renewal::always}));
+      must(listening.client.lock("always").acquire({.lease = 2s, .renewal = Renewal::always}));
   const Lease never = must(listening.client.lock("never").acquire({.renewal = Renewal::never}));
   Loss(never).await();
   CHECK(listening.journal->hears("renewed always", 4));
@@ -112,7 +113,7 @@ TEST_CASE("renewal can be asked for and forbidden") {
 TEST_CASE("max_hold bounds a holder that never lets go") {
   const Fleet fleet({.nodes = 3});
   const Listening listening(fleet, short_lease());
-  const Lease lease = must(listening.client.lock("bounded").acquire({.max_hold = 1s}));
+  const Lease lease = must(listening.client.lock("bounded").acquire({.max_hold = 2s}));
   Loss(lease).await();
   CHECK(lease.loss_reason() == LossReason::expired);
   CHECK(listening.journal->count("renewed bounded") > 0);

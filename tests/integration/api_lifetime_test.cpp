@@ -96,10 +96,11 @@ TEST_CASE("what a client's leases hold is released when it goes, and they answer
 TEST_CASE("a client whose nodes hang is gone after one node timeout, with every callback called") {
   Fleet fleet({.nodes = 3});
   ClientOptions options = options_for(fleet.uris());
+  options.node_timeout = 500ms;
   std::optional<Client> client = optional_client(options);
-  Lease held = must(client->lock("held").acquire());
-  Lease to_release = must(client->lock("to release").acquire());
-  Lease to_extend = must(client->lock("to extend").acquire());
+  const Lease held = must(client->lock("held").acquire({.wait = 30s}));
+  Lease to_release = must(client->lock("to release").acquire({.wait = 30s}));
+  Lease to_extend = must(client->lock("to extend").acquire({.wait = 30s}));
   for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
   Answers answers;
   client->submit(AcquireRequest{.name = "x"}, answers.count<Lease>());
@@ -113,7 +114,6 @@ TEST_CASE("a client that goes waits for a quorum of releases, not for a node tha
   Fleet fleet({.nodes = 3});
   ClientOptions options = options_for(fleet.uris());
   options.node_timeout = 1h;  // who waits that long does not come back in this test
-  options.lease = 1s;
   std::optional<Client> client = optional_client(options);
   warm_up(*client, fleet);
   Lease released = must(client->lock("released").acquire());

@@ -2,8 +2,10 @@
 // A link and a real redis-server: restarts, lost connections, permissions, sockets of all kinds.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <fstream>
 #include <string>
 #include <sys/socket.h>
+#include <vector>
 
 #include "cluster/fleet.hpp"
 #include "io_link_fixture.hpp"
@@ -169,6 +171,26 @@ TEST_CASE("an ACL user with only what the scripts need can lock") {
   CHECK(is_granted(link.call(LinkFixture::acquire())));
   CHECK(std::get<engine::Held>(link.call(LinkFixture::hold())).fence == 1);
   CHECK(std::holds_alternative<engine::ReleasedHere>(link.call(LinkFixture::release())));
+}
+
+TEST_CASE("the user of cluster/users.acl can do all that a link does") {
+  std::vector<std::string> users;
+  std::ifstream file(REDLOCK_SOURCE_DIR "/cluster/users.acl");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("user ")) users.push_back(line);
+  }
+  Fleet fleet({.nodes = 1, .settings = users});
+  fleet.run(0, {"HSET", "redlock:node", "id", "x", "layout", "redlock-1", "nodes", "1",
+                "max_lease_ms", "60000"});
+  Proxy network(fleet.port(0));
+  LinkFixture link("redis://redlock:change-me@127.0.0.1:" + std::to_string(network.port()));
+  link.run_until_up();
+  CHECK(is_granted(link.call(LinkFixture::acquire())));
+  network.reset_all();
+  link.run_until_up();  // with CLIENT KILL for the one before
+  CHECK(std::get<engine::Held>(link.call(LinkFixture::hold())).fence == 1);
+  CHECK(std::holds_alternative<engine::ReleasedHere>(link.call(LinkFixture::release())));
+  CHECK(link.warnings == std::vector<std::string>{"", ""});
 }
 
 TEST_CASE("a user without the key's permission is told so, and nothing is left on the node") {

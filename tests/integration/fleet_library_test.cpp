@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+//
+// What cluster/ gives to operators, tried with the library itself: the user of users.acl is enough
+// for everything it does, and the markers that adopt.sh writes are its own.
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <fstream>
+
+#include <redlock/admin.hpp>
+#include <redlock/client.hpp>
+#include <redlock/lease.hpp>
+#include <redlock/redlock.hpp>
+
+#include "cluster/fleet.hpp"
+#include "support/shell.hpp"
+
+using redlock::Admin;
+using redlock::Adoption;
+using redlock::Client;
+using redlock::cluster::Fleet;
+using redlock::cluster::Persistence;
+using redlock::testing::quoted;
+using redlock::testing::shell;
+
+namespace {
+
+// Three durable nodes that know the user of users.acl.
+Fleet fleet_with_the_user() {
+  std::ifstream text(std::string(REDLOCK_SOURCE_DIR) + "/cluster/users.acl");
+  std::vector<std::string> users;
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("user ")) users.push_back(line);
+  }
+  REQUIRE(users.size() == 1);
+  return Fleet({.nodes = 3, .persistence = Persistence::always, .settings = users});
+}
+
+Client client_as_the_user(const Fleet& fleet) {
+  std::vector<std::string> nodes;
+  for (std::size_t i = 0; i < fleet.size(); ++i) {
+    nodes.push_back(fmt::format("redis://redlock:change-me@127.0.0.1:{}", fleet.port(i)));
+  }
+  // Patient: what is shown here is who may do what, not how fast a busy machine does it.
+  auto client = Client::create({.nodes = nodes, .node_timeout = std::chrono::seconds(10)});
+  REQUIRE(client);
+  return std::move(*client);
+}
+
+}  // namespace
+
+TEST_CASE("the user of users.acl can lock, extend, release and look at every node") {
+  const auto fleet = fleet_with_the_user();
+  const auto client = client_as_the_user(fleet);
+  const Admin admin(client);
+  const auto adopted = admin.adopt();
+  REQUIRE(adopted);
+  for (const auto& node : *adopted) {
+    INFO(node.detail);
+    CHECK(node.adoption == Adoption::written);
+  }
+
+  auto lock = client.lock("seat:A05");
+  auto lease = lock.acquire();
+  INFO((lease ? "" : lease.error().message));
+  REQUIRE(lease);
+  CHECK(lease->extend(std::chrono::seconds(40)));
+  const auto report = admin.inspect("seat:A05");
+  REQUIRE(report);
+  CHECK(report->verdict == redlock::Verdict::held);
+  CHECK(report->nodes_of_owner == 3);
+  const auto list = admin.list();
+  REQUIRE(list);
+  CHECK(list->locks.size() == 1);
+  const auto released = lease->release();
+  REQUIRE(released);
+  CHECK(*released == redlock::Released::released);
+
+  const auto health = admin.examine();
+  REQUIRE(health);
+  for (const auto& node : health->nodes) {
+    INFO((node.problems.empty() ? "" : node.problems.front().what));
+    CHECK(node.reachable());
+    CHECK(node.append_fsync == "always");
+    CHECK(node.marker.has_value());
+  }
+  CHECK(health->safe());
+}
+
+TEST_CASE("a set that adopt.sh has adopted needs no adopting any more") {
+  const auto fleet = fleet_with_the_user();
+  const std::string tree = REDLOCK_SOURCE_DIR;
+  auto command = fmt::format("{} {} 60000", quoted(tree + "/cluster/adopt.sh"),
+                             quoted(tree + "/src/io/scripts/adopt.lua"));
+  for (std::size_t i = 0; i < fleet.size(); ++i) {
+    command += fmt::format(" 127.0.0.1:{}", fleet.port(i));
+  }
+  REQUIRE(shell(command).status == 0);
+  const auto client = client_as_the_user(fleet);
+  const auto adopted = Admin(client).adopt();
+  REQUIRE(adopted);
+  for (const auto& node : *adopted) {
+    INFO(node.detail);
+    CHECK(node.adoption == Adoption::already_there);
+  }
+}
