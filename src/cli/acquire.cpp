@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto* footer = R"help(
+constexpr auto* acquire_footer = R"help(
 Prints owner=... token=... valid_ms=... on one line, which a shell can evaluate. Nothing renews the
 lease: it ends by itself --lease after now, unless `redlock hold` makes it last longer. valid_ms is
 how long it can be trusted, counted from before the nodes were asked; the token is the fencing
@@ -75,7 +75,7 @@ class Acquire {
 void add_acquire(CLI::App& app, Invocation& invocation) {
   add_command<Acquire>(app, invocation,
                        {"acquire", "Take a lock and leave it taken, for scripts",
-                        "redlock acquire NAME [OPTIONS]", footer});
+                        "redlock acquire NAME [OPTIONS]", acquire_footer});
 }
 
 }  // namespace redlock::cli

@@ -13,7 +13,7 @@
 namespace redlock::cli {
 namespace {
 
-constexpr auto* footer = R"help(
+constexpr auto* adopt_footer = R"help(
 A node keeps in its own data a marker (redlock:node) that says to which set it belongs: of how many
 nodes, with which longest lease. A node without one is new, or has lost its data, and with it
 perhaps a lock that is held. Adopting it is your word that this is not so: that the set is new, or
@@ -84,7 +84,7 @@ class Adopt {
 void add_adopt(CLI::App& app, Invocation& invocation) {
   add_command<Adopt>(
       app, invocation,
-      {"adopt", "Mark new nodes as members of the set", "redlock adopt [OPTIONS]", footer});
+      {"adopt", "Mark new nodes as members of the set", "redlock adopt [OPTIONS]", adopt_footer});
 }
 
 }  // namespace redlock::cli

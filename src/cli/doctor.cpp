@@ -13,7 +13,7 @@
 namespace redlock::cli {
 namespace {
 
-constexpr auto* footer = R"help(
+constexpr auto* doctor_footer = R"help(
 Looks at every node: whether it is reachable, its round trip, version, run id, role, persistence,
 eviction policy, uptime, its clock against this machine's, and its marker (see redlock adopt
 --help); then at the set as a whole. Says of each problem what is wrong and what to do:
@@ -41,8 +41,8 @@ std::string uptime_of(const NodeHealth& node) {
   if (!node.uptime) return "?";
   const auto seconds = node.uptime->count();
   if (seconds < 120) return fmt::format("{}s", seconds);
-  if (seconds < 2 * 3600) return fmt::format("{}m", seconds / 60);
-  if (seconds < 2 * 86400) return fmt::format("{}h", seconds / 3600);
+  if (seconds < 7200) return fmt::format("{}m", seconds / 60);
+  if (seconds < 172'800) return fmt::format("{}h", seconds / 3600);
   return fmt::format("{}d", seconds / 86400);
 }
 
@@ -171,7 +171,7 @@ class Doctor {
 void add_doctor(CLI::App& app, Invocation& invocation) {
   add_command<Doctor>(app, invocation,
                       {"doctor", "Examine the nodes: are they fit to hold locks?",
-                       "redlock doctor [OPTIONS]", footer});
+                       "redlock doctor [OPTIONS]", doctor_footer});
 }
 
 }  // namespace redlock::cli

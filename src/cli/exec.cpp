@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto* footer = R"help(
+constexpr auto* exec_footer = R"help(
 CMD gets the lock's fencing token in REDLOCK_TOKEN and its name in REDLOCK_NAME. stdin, stdout,
 stderr and the terminal are its own; signals that redlock gets (INT TERM HUP QUIT USR1 USR2 WINCH
 CONT) go on to its process group. The lease is renewed while CMD runs. When CMD ends, the lock is
@@ -156,7 +156,7 @@ class Exec {
 void add_exec(CLI::App& app, Invocation& invocation) {
   add_command<Exec>(app, invocation,
                     {"exec", "Hold a lock while a command runs",
-                     "redlock exec NAME [OPTIONS] -- CMD [ARG...]", footer});
+                     "redlock exec NAME [OPTIONS] -- CMD [ARG...]", exec_footer});
 }
 
 }  // namespace redlock::cli

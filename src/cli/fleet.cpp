@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using cluster::Fleet;
 using cluster::NodeState;
 
-constexpr auto* footer = R"help(
+constexpr auto* fleet_footer = R"help(
 Nodes are numbered from 1. They are redis-server processes on free ports of the loopback interface,
 and keep running until `fleet down`.
 
@@ -255,14 +255,14 @@ class Down : public FleetCommand {
 
 void add_fleet(CLI::App& app, Invocation& invocation) {
   auto& fleet = add_subcommand(app, {"fleet", "Run lock nodes on this machine, without Docker",
-                                     "redlock fleet ACTION [OPTIONS]", footer});
+                                     "redlock fleet ACTION [OPTIONS]", fleet_footer});
   fleet.require_subcommand(1);
   const auto add = [&]<typename Action>(std::type_identity<Action> /*action*/,
                                         const std::string& name, const std::string& arguments,
                                         const std::string& description) {
     add_command<Action>(
         fleet, invocation,
-        {name, description, "redlock fleet " + name + arguments + " [OPTIONS]", footer});
+        {name, description, "redlock fleet " + name + arguments + " [OPTIONS]", fleet_footer});
   };
   add(std::type_identity<Up>{}, "up", "", "Start nodes, adopt them, print their export line");
   add(std::type_identity<FleetStatus>{}, "status", "", "Show the nodes of the fleet");

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto* footer = R"help(
+constexpr auto* hold_footer = R"help(
 A quorum of nodes must confirm that the lock is still this owner's; it then lasts --lease from now
 (never shorter than it did). Prints the same line as `redlock acquire`. Exits 75 if the lock is no
 longer this owner's, 69 if that is not known; then nothing was changed for the worse, and what is
@@ -68,7 +68,7 @@ class Hold {
 void add_hold(CLI::App& app, Invocation& invocation) {
   add_command<Hold>(app, invocation,
                     {"hold", "Confirm a lock and make it last longer",
-                     "redlock hold NAME --owner OWNER [OPTIONS]", footer});
+                     "redlock hold NAME --owner OWNER [OPTIONS]", hold_footer});
 }
 
 }  // namespace redlock::cli

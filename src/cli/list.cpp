@@ -14,7 +14,7 @@
 namespace redlock::cli {
 namespace {
 
-constexpr auto* footer = R"help(
+constexpr auto* list_footer = R"help(
 A lock is held if one owner has it on a quorum of nodes; one on fewer nodes is an attempt under way,
 or the rest of one that failed, and ends with its lease. Every node walks over all its keys (SCAN):
 on a node that keeps much else this takes a while. Exits 69 if too few nodes answered.
@@ -100,7 +100,7 @@ class List {
 void add_list(CLI::App& app, Invocation& invocation) {
   add_command<List>(
       app, invocation,
-      {"list", "List the locks that exist", "redlock list [PATTERN] [OPTIONS]", footer});
+      {"list", "List the locks that exist", "redlock list [PATTERN] [OPTIONS]", list_footer});
 }
 
 }  // namespace redlock::cli

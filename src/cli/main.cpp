@@ -13,7 +13,7 @@ namespace {
 
 using namespace redlock::cli;
 
-constexpr auto* footer = R"help(
+constexpr auto* main_footer = R"help(
 Try it on this machine, with redis-server installed:
   redlock fleet up                        starts five nodes, prints an export line: run it
   redlock exec backup -- ./backup.sh      runs ./backup.sh while nobody else holds "backup"
@@ -61,7 +61,7 @@ int run(int argc, char** argv) {
                "redlock");
   app.set_version_flag("--version", "redlock " REDLOCK_VERSION);
   app.require_subcommand(1);
-  app.footer(text_of(footer));
+  app.footer(text_of(main_footer));
   for (const auto add : {add_exec, add_acquire, add_hold, add_release, add_status, add_list,
                          add_doctor, add_adopt, add_fleet}) {
     add(app, invocation);

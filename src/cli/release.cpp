@@ -15,7 +15,7 @@
 namespace redlock::cli {
 namespace {
 
-constexpr auto* footer = R"help(
+constexpr auto* release_footer = R"help(
 Every node is told. Prints what a quorum of nodes found:
   released      they had it for this owner and deleted it                             (exit 0)
   already_gone  too few still had it: it had expired, or somebody else has it now     (exit 75)
@@ -61,7 +61,7 @@ class Release {
 void add_release(CLI::App& app, Invocation& invocation) {
   add_command<Release>(app, invocation,
                        {"release", "Give back a lock taken by acquire",
-                        "redlock release NAME --owner OWNER [OPTIONS]", footer});
+                        "redlock release NAME --owner OWNER [OPTIONS]", release_footer});
 }
 
 }  // namespace redlock::cli

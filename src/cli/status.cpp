@@ -14,7 +14,7 @@
 namespace redlock::cli {
 namespace {
 
-constexpr auto* footer = R"help(
+constexpr auto* status_footer = R"help(
 Prints for each node who holds the lock, how often (count), what is left of the lease and where the
 fence (the counter that tokens come from) stands, and what a quorum of nodes makes of it:
   held         one owner has it on a quorum
@@ -144,7 +144,7 @@ class Status {
 void add_status(CLI::App& app, Invocation& invocation) {
   add_command<Status>(app, invocation,
                       {"status", "Show who holds a lock, according to each node",
-                       "redlock status NAME [OPTIONS]", footer});
+                       "redlock status NAME [OPTIONS]", status_footer});
 }
 
 }  // namespace redlock::cli

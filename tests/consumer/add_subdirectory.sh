@@ -3,7 +3,7 @@
 # add_subdirectory.sh PROJECT BUILD SOURCE: builds and runs a project that contains redlock.
 # Precompiled headers, off by default inside another project, only save time here.
 set -euo pipefail
-said=$(cmake --fresh -S "$1" -B "$2" -DREDLOCK_SOURCE_DIR="$3" -DREDLOCK_PRECOMPILE=ON 2>&1) || {
+said=$(cmake --fresh -S "$1" -B "$2" -DREDLOCK_SOURCE_DIR="$3" -DCMAKE_UNITY_BUILD=ON 2>&1) || {
   echo "$said"
   exit 1
 }

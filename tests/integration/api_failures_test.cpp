@@ -9,6 +9,7 @@
 #include "integration/api_fixture.hpp"
 #include "support/proxy.hpp"
 #include "support/stub_server.hpp"
+#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -26,10 +27,6 @@ const char* to_string(Fault fault) {
       return "resetting";
   }
   return "";
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Five nodes, each behind a proxy, so that what happens on the way can be arranged exactly.
@@ -126,8 +123,8 @@ TEST_CASE("with three of five nodes killed there is no quorum, and nothing stays
     CHECK(error.votes[node].node == fleet.uri(node));
     if (node % 2 == 0) CHECK(error.votes[node].vote == Vote::unavailable);
   }
-  CHECK_MESSAGE(has(error.message, "no quorum for 'seat'"), error.message);
-  CHECK_MESSAGE(has(error.message, fleet.uri(0)), error.message);
+  CHECK_MESSAGE(contains(error.message, "no quorum for 'seat'"), error.message);
+  CHECK_MESSAGE(contains(error.message, fleet.uri(0)), error.message);
   CHECK(soon_free_everywhere(fleet, "seat"));
 }
 
@@ -213,11 +210,11 @@ TEST_CASE("a wrong password is a configuration error that shows no password, eve
   CHECK(code_of(result) == Errc::no_quorum);
   const Error& error = result.error();
   CHECK(error.is_configuration());
-  CHECK_MESSAGE(!has(error.message, "swordfish"), error.message);
+  CHECK_MESSAGE(!contains(error.message, "swordfish"), error.message);
   for (const NodeVote& vote : error.votes) {
     // The third one may not have been heard any more.
     CHECK((vote.cause == Cause::authentication || vote.vote == Vote::pending));
-    CHECK_MESSAGE(!has(vote.node + vote.detail, "swordfish"), vote.node, vote.detail);
+    CHECK_MESSAGE(!contains(vote.node + vote.detail, "swordfish"), vote.node, vote.detail);
   }
 }
 
@@ -236,8 +233,8 @@ TEST_CASE("a server that repeats the password in its answer does not get it into
   const Client client = start_client(options);
   const auto result = client.lock("seat").acquire();
   CHECK(code_of(result) == Errc::no_quorum);
-  CHECK_MESSAGE(!has(result.error().message, "swordfish"), result.error().message);
-  for (const NodeVote& vote : result.error().votes) CHECK(!has(vote.detail, "swordfish"));
+  CHECK_MESSAGE(!contains(result.error().message, "swordfish"), result.error().message);
+  for (const NodeVote& vote : result.error().votes) CHECK(!contains(vote.detail, "swordfish"));
 }
 
 }  // namespace

@@ -32,6 +32,12 @@ inline ClientOptions options_for(std::vector<std::string> nodes) {
   return options;
 }
 
+/// For tests that leave their nodes as they are.
+inline const Fleet& three_nodes() {
+  static const Fleet fleet({.nodes = 3});
+  return fleet;
+}
+
 inline Client start_client(ClientOptions options) {
   auto client = Client::create(std::move(options));
   REQUIRE_MESSAGE(client.has_value(), client.error().message);

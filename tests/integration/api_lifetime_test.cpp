@@ -13,11 +13,6 @@
 namespace redlock::testing {
 namespace {
 
-const Fleet& three_nodes() {
-  static const Fleet fleet({.nodes = 3});
-  return fleet;
-}
-
 /// How often each code was the answer.
 struct Answers {
   std::atomic<int> all{0};

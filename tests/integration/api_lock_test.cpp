@@ -32,11 +32,6 @@ static_assert(std::movable<RedLock> && std::movable<Lease> && std::movable<Clien
 static_assert(!std::copyable<RedLock> && !std::copyable<Lease> && !std::copyable<Client>);
 static_assert(std::is_nothrow_move_constructible_v<Lease>);
 
-const Fleet& three_nodes() {
-  static const Fleet fleet({.nodes = 3});
-  return fleet;
-}
-
 /// Keeps what unlock() has to say.
 class Ears : public Observer {
  public:

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "integration/api_fixture.hpp"
+#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -22,10 +23,6 @@ std::string refusal(const std::function<void(ClientOptions&)>& spoil) {
   const auto client = Client::create(options);
   REQUIRE(code_of(client) == Errc::invalid_argument);
   return client.error().message;
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 void check_sentence(const std::string& message) {
@@ -70,7 +67,7 @@ TEST_CASE("a bad option is named in one sentence that says what to do") {
   };
   for (const Case& wrong : cases) {
     const std::string message = refusal(wrong.spoil);
-    CHECK_MESSAGE(has(message, wrong.option), message);
+    CHECK_MESSAGE(contains(message, wrong.option), message);
     check_sentence(message);
   }
 }
@@ -79,19 +76,19 @@ TEST_CASE("a node listed twice is found, however it is written") {
   for (const std::string uri :
        {"redis://127.0.0.1:1", "redis://user:word@127.0.0.1:1", "redis://127.0.0.1:1/5"}) {
     const std::string message = refusal([&](auto& o) { o.nodes.push_back(uri); });
-    CHECK_MESSAGE(has(message, "nodes[3]"), message);
-    CHECK_MESSAGE(has(message, "nodes[0]"), message);
-    CHECK_MESSAGE(!has(message, "word"), message);
+    CHECK_MESSAGE(contains(message, "nodes[3]"), message);
+    CHECK_MESSAGE(contains(message, "nodes[0]"), message);
+    CHECK_MESSAGE(!contains(message, "word"), message);
     check_sentence(message);
   }
-  CHECK(has(refusal([](auto& o) {
-              o.nodes = {"redis://Redis.example", "redis://redis.EXAMPLE:6379"};
-            }),
-            "the same server"));
-  CHECK(has(refusal([](auto& o) {
-              o.nodes = {"unix:///tmp/a", "unix:///tmp/a?db=1"};
-            }),
-            "the same server"));
+  CHECK(contains(refusal([](auto& o) {
+                   o.nodes = {"redis://Redis.example", "redis://redis.EXAMPLE:6379"};
+                 }),
+                 "the same server"));
+  CHECK(contains(refusal([](auto& o) {
+                   o.nodes = {"unix:///tmp/a", "unix:///tmp/a?db=1"};
+                 }),
+                 "the same server"));
 }
 
 TEST_CASE("a bad URI is named with its place in the list, without its password") {
@@ -101,8 +98,8 @@ TEST_CASE("a bad URI is named with its place in the list, without its password")
         "redis://h:port", "unix://", "unix://relative?db=1", "unix:///tmp/s?db=-1",
         "redis://u:secret%zz@h"}) {
     const std::string message = refusal([&](auto& o) { o.nodes[1] = uri; });
-    CHECK_MESSAGE(has(message, "nodes[1]"), uri, " gives ", message);
-    CHECK_MESSAGE(!has(message, "secret"), message);
+    CHECK_MESSAGE(contains(message, "nodes[1]"), uri, " gives ", message);
+    CHECK_MESSAGE(!contains(message, "secret"), message);
     check_sentence(message);
   }
 }
@@ -146,7 +143,7 @@ TEST_CASE("a bad lease or time of one call is refused before anything is sent") 
   for (const Case& wrong : cases) {
     const auto result = lock.acquire(wrong.options);
     CHECK(code_of(result) == Errc::invalid_argument);
-    CHECK_MESSAGE(has(result.error().message, wrong.option), result.error().message);
+    CHECK_MESSAGE(contains(result.error().message, wrong.option), result.error().message);
     check_sentence(result.error().message);
     CHECK(result.error().votes.empty());
   }
@@ -162,7 +159,7 @@ TEST_CASE("an owner that is none is refused, and so is a grant of another name")
   }
   const auto other = lock.attach({"y", std::string(32, 'a'), 1});
   CHECK(code_of(other) == Errc::invalid_argument);
-  CHECK(has(other.error().message, "'y'"));
+  CHECK(contains(other.error().message, "'y'"));
 }
 
 TEST_CASE("a call whose end is over already sends nothing") {

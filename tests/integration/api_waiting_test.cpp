@@ -9,11 +9,6 @@
 namespace redlock::testing {
 namespace {
 
-const Fleet& three_nodes() {
-  static const Fleet fleet({.nodes = 3});
-  return fleet;
-}
-
 /// Counts the attempts that were decided, so that a test knows when somebody is waiting.
 class Attempts : public Observer {
  public:

@@ -99,21 +99,22 @@ TEST_CASE(
 
 TEST_CASE("signals that redlock gets go on to the command") {
   const Nodes nodes(3);
-  for (const auto& [number, name] : std::map<int, std::string>{{SIGINT, "INT"},
-                                                               {SIGTERM, "TERM"},
-                                                               {SIGHUP, "HUP"},
-                                                               {SIGQUIT, "QUIT"},
-                                                               {SIGUSR1, "USR1"},
-                                                               {SIGUSR2, "USR2"},
-                                                               {SIGWINCH, "WINCH"}}) {
-    CAPTURE(name);
+  struct Signal {
+    int number;
+    std::string name;
+  };
+  for (const Signal& signal :
+       {Signal{SIGINT, "INT"}, Signal{SIGTERM, "TERM"}, Signal{SIGHUP, "HUP"},
+        Signal{SIGQUIT, "QUIT"}, Signal{SIGUSR1, "USR1"}, Signal{SIGUSR2, "USR2"},
+        Signal{SIGWINCH, "WINCH"}}) {
+    CAPTURE(signal.name);
     Running running(Nodes::exec("a", {},
                                 {"sh", "-c",
-                                 "trap 'echo got; exit 5' " + name +
+                                 "trap 'echo got; exit 5' " + signal.name +
                                      "; echo ready; while :; do sleep 0.01; done"}),
                     nodes_variable(nodes.fleet.uris()));
     REQUIRE(running.await_out("ready\n"));
-    running.signal(number);
+    running.signal(signal.number);
     const auto finished = running.wait();
     CHECK(finished.out == "ready\ngot\n");
     CHECK(finished.status == 5);
@@ -277,12 +278,11 @@ TEST_CASE("a password is in no list of processes, no environment of the command 
     Arguments options;
     Variables variables;
   };
-  for (const auto& [options, variables] :
-       {Way{{"--nodes", list}, {}}, Way{{"--nodes=" + list}, {}}, Way{{"--nodes-file", file}, {}},
-        Way{{}, {{"REDLOCK_NODES", list}}}}) {
-    CAPTURE(options);
-    Running running(Nodes::exec("a", options, {"sh", "-c", "env; echo ready; read line"}),
-                    variables);
+  for (const Way& way : {Way{{"--nodes", list}, {}}, Way{{"--nodes=" + list}, {}},
+                         Way{{"--nodes-file", file}, {}}, Way{{}, {{"REDLOCK_NODES", list}}}}) {
+    CAPTURE(way.options);
+    Running running(Nodes::exec("a", way.options, {"sh", "-c", "env; echo ready; read line"}),
+                    way.variables);
     REQUIRE(running.await_out("ready"));
     const auto process = "/proc/" + std::to_string(running.pid());
     const auto arguments = text_of(process + "/cmdline");

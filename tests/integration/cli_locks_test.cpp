@@ -15,8 +15,8 @@ using cluster::Fleet;
 using nlohmann::json;
 
 /// Commands against one fleet. A busy machine must not look like a node that is gone.
-struct Nodes {
-  explicit Nodes(std::size_t count) : fleet({.nodes = count}) {}
+struct LockNodes {
+  explicit LockNodes(std::size_t count) : fleet({.nodes = count}) {}
 
   Finished run(Arguments arguments, const std::string& timeout = "10s") const {
     arguments.insert(arguments.end(), {"--node-timeout", timeout});
@@ -33,7 +33,7 @@ struct Nodes {
 };
 
 TEST_CASE("what acquire prints is evaluated by a shell, held longer and released") {
-  const Nodes nodes(3);
+  const LockNodes nodes(3);
   const auto acquired = nodes.run({"acquire", "a", "--lease", "20s"});
   CHECK(acquired.status == 0);
   CHECK(acquired.err.empty());
@@ -56,7 +56,7 @@ TEST_CASE("what acquire prints is evaluated by a shell, held longer and released
 }
 
 TEST_CASE("acquire, hold and release speak JSON") {
-  const Nodes nodes(3);
+  const LockNodes nodes(3);
   const auto grant = json::parse(nodes.run({"acquire", "a", "-o", "json"}).out);
   CHECK(grant["name"] == "a");
   CHECK(grant["token"].get<std::uint64_t>() > 0);
@@ -70,7 +70,7 @@ TEST_CASE("acquire, hold and release speak JSON") {
 }
 
 TEST_CASE("a lock that somebody holds exits 75 at once, and 75 when the wait is over") {
-  const Nodes nodes(3);
+  const LockNodes nodes(3);
   REQUIRE(nodes.run({"acquire", "a"}).status == 0);
   const auto refused = nodes.run({"acquire", "a"});
   CHECK(refused.status == 75);
@@ -82,7 +82,7 @@ TEST_CASE("a lock that somebody holds exits 75 at once, and 75 when the wait is 
 }
 
 TEST_CASE("waiting for a lock ends when it is released") {
-  const Nodes nodes(3);
+  const LockNodes nodes(3);
   const auto first = nodes.run({"acquire", "a"});
   const auto owner = field(first.out, "owner");
   Running second({"acquire", "a", "--wait", "forever", "--node-timeout", "10s"},
@@ -95,7 +95,7 @@ TEST_CASE("waiting for a lock ends when it is released") {
 }
 
 TEST_CASE("holding or releasing what is no longer ours exits 75") {
-  const Nodes nodes(3);
+  const LockNodes nodes(3);
   const auto owner = field(nodes.run({"acquire", "a"}).out, "owner");
   REQUIRE(nodes.run({"release", "a", "--owner", owner}).status == 0);
   CHECK(nodes.run({"hold", "a", "--owner", owner}).status == 75);
@@ -105,7 +105,7 @@ TEST_CASE("holding or releasing what is no longer ours exits 75") {
 }
 
 TEST_CASE("without a quorum of nodes everything exits 69 and says which nodes are missing") {
-  Nodes nodes(3);
+  LockNodes nodes(3);
   const auto owner = field(nodes.run({"acquire", "a"}).out, "owner");
   nodes.fleet.kill(0);
   nodes.fleet.kill(1);
@@ -125,7 +125,7 @@ TEST_CASE("without a quorum of nodes everything exits 69 and says which nodes ar
 }
 
 TEST_CASE("a signal ends the wait with 128 + N and leaves nothing on the nodes") {
-  const Nodes nodes(3);
+  const LockNodes nodes(3);
   REQUIRE(nodes.run({"acquire", "a"}).status == 0);
   for (const int signal : {SIGINT, SIGTERM}) {
     Running waiting({"acquire", "a", "--wait", "forever"}, nodes_variable(nodes.fleet.uris()));
@@ -139,7 +139,7 @@ TEST_CASE("a signal ends the wait with 128 + N and leaves nothing on the nodes")
 }
 
 TEST_CASE("a lock whose owner nobody could read is given back") {
-  const Nodes nodes(3);
+  const LockNodes nodes(3);
   Running first({"acquire", "a"}, nodes_variable(nodes.fleet.uris()));
   first.close_stdout();
   const auto finished = first.wait();
@@ -149,7 +149,7 @@ TEST_CASE("a lock whose owner nobody could read is given back") {
 }
 
 TEST_CASE("status says for each node who holds the lock, and what a quorum makes of it") {
-  Nodes nodes(3);
+  LockNodes nodes(3);
   const auto owner = field(nodes.run({"acquire", "a", "--lease", "50s"}).out, "owner");
 
   const auto held = nodes.run({"status", "a"});
@@ -176,7 +176,7 @@ TEST_CASE("status says for each node who holds the lock, and what a quorum makes
 }
 
 TEST_CASE("status tells a free lock, one without a majority and one that is not known") {
-  Nodes nodes(3);
+  LockNodes nodes(3);
   CHECK(nodes.status("a")["verdict"] == "free");
   CHECK(contains(nodes.run({"status", "a"}).out, "a is free"));
 
@@ -196,7 +196,7 @@ TEST_CASE("status tells a free lock, one without a majority and one that is not 
 }
 
 TEST_CASE("list merges what all nodes have") {
-  Nodes nodes(3);
+  LockNodes nodes(3);
   const auto owner = field(nodes.run({"acquire", "seat-A05", "--lease", "50s"}).out, "owner");
   REQUIRE(nodes.run({"acquire", "seat-A06"}).status == 0);
   REQUIRE(nodes.run({"acquire", "door"}).status == 0);
@@ -228,7 +228,7 @@ TEST_CASE("list merges what all nodes have") {
 }
 
 TEST_CASE("a name cannot steer the terminal") {
-  const Nodes nodes(1);
+  const LockNodes nodes(1);
   REQUIRE(nodes.run({"acquire", "a\x1b[2J"}).status == 0);
   const auto list = nodes.run({"list"});
   CHECK(contains(list.out, "a\\x1b[2J"));

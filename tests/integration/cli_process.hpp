@@ -19,6 +19,7 @@
 
 #include "cluster/unique_fd.hpp"
 #include "support/processes.hpp"
+#include "support/text.hpp"
 
 namespace redlock::testing {
 
@@ -173,10 +174,6 @@ inline std::string field(const std::string& line, const std::string& name) {
   if (at == std::string::npos) return {};
   const auto begin = at + name.size() + 1;
   return line.substr(begin, line.find_first_of(" \n", begin) - begin);
-}
-
-inline bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 inline std::size_t occurrences(const std::string& text, std::string_view part) {

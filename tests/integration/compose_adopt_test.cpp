@@ -10,8 +10,10 @@
 
 #include "cluster/fleet.hpp"
 #include "support/shell.hpp"
+#include "support/text.hpp"
 
 using redlock::cluster::Fleet;
+using redlock::testing::contains;
 using redlock::testing::quoted;
 using redlock::testing::shell;
 using redlock::testing::ShellResult;
@@ -33,10 +35,6 @@ std::map<std::string, std::string> marker(const Fleet& fleet, std::size_t node) 
     fields[field] = value;
   }
   return fields;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

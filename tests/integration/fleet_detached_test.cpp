@@ -15,6 +15,7 @@
 #include "support/processes.hpp"
 #include "support/sockets.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/text.hpp"
 
 using redlock::cluster::Data;
 using redlock::cluster::Fleet;
@@ -23,7 +24,9 @@ using redlock::cluster::NodeState;
 using redlock::cluster::Persistence;
 using redlock::cluster::Process;
 using redlock::cluster::ProcessId;
+using redlock::testing::contains;
 using redlock::testing::eventually;
+using redlock::testing::message_of;
 using redlock::testing::ProcessWatch;
 using redlock::testing::ScopedVariable;
 using redlock::testing::TemporaryDirectory;
@@ -55,19 +58,6 @@ struct Bystander {
   Process process = Process::spawn({.argv = {"sleep", "1000"}});
   ProcessId id = process.id();
 };
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const FleetError& error) {
-    return error.what();
-  }
-  return "(no error)";
-}
 
 // Runs `body` in a process of its own, as another command would. True: it ended normally.
 bool in_another_program(const std::function<void()>& body) {
@@ -164,7 +154,7 @@ TEST_CASE("a second start in the same directory is refused while a node runs, pa
   auto fleet = Fleet::start_detached(place.fleet(), {.nodes = 2});
   fleet.kill(0);
   fleet.pause(1);
-  const auto message = message_of([&] { Fleet::start_detached(place.fleet()); });
+  const auto message = message_of<FleetError>([&] { Fleet::start_detached(place.fleet()); });
   CHECK(contains(message, "a fleet already runs in"));
   CHECK(contains(message, "redlock fleet down --dir"));
   CHECK(fleet.state(1) == NodeState::paused);
@@ -187,7 +177,7 @@ TEST_CASE("when no node runs any more, a new fleet takes the directory over, wit
 TEST_CASE("a directory with other files is refused and left as it is") {
   const TemporaryDirectory place;
   std::ofstream(place.path() / "notes.txt") << "mine";
-  CHECK(contains(message_of([&] { Fleet::start_detached(place.path()); }),
+  CHECK(contains(message_of<FleetError>([&] { Fleet::start_detached(place.path()); }),
                  "holds files that are not of a fleet"));
   CHECK(fs::exists(place.path() / "notes.txt"));
 }
@@ -201,11 +191,12 @@ TEST_CASE("a detached fleet that fails to start leaves nothing") {
 
 TEST_CASE("opening a directory without a fleet says how to start one") {
   const TemporaryDirectory place;
-  CHECK(message_of([&] { Fleet::open(place.path()); }) ==
+  CHECK(message_of<FleetError>([&] { Fleet::open(place.path()); }) ==
         fmt::format("no fleet is recorded in {0}; start one with `redlock fleet up --dir {0}`",
                     place.path().string()));
   std::ofstream(place.path() / "fleet") << "something else\n";
-  CHECK(contains(message_of([&] { Fleet::open(place.path()); }), "is not the record of a fleet"));
+  CHECK(contains(message_of<FleetError>([&] { Fleet::open(place.path()); }),
+                 "is not the record of a fleet"));
 }
 
 TEST_CASE("a process that only has the pid of a former node is nobody's node") {

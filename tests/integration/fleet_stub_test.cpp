@@ -9,6 +9,7 @@
 #include "support/processes.hpp"
 #include "support/proxy.hpp"
 #include "support/stub_server.hpp"
+#include "support/text.hpp"
 
 using namespace redlock::testing;
 using redlock::cluster::Fleet;
@@ -17,19 +18,6 @@ using redlock::cluster::NodeClient;
 using std::chrono::milliseconds;
 
 namespace {
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const FleetError& error) {
-    return error.what();
-  }
-  return "(no error)";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 constexpr milliseconds kShort{30};  // for replies that never come
 
@@ -110,7 +98,7 @@ TEST_CASE("a stub can answer pipelined commands in order, however they are cut")
 
 TEST_CASE("a stub can reset each connection at once") {
   auto server = StubServer::resetting();
-  const auto message = message_of([&] { NodeClient(server.port()).command({"PING"}); });
+  const auto message = message_of<FleetError>([&] { NodeClient(server.port()).command({"PING"}); });
   CHECK((contains(message, "reset by peer") || contains(message, "Broken pipe")));
   CHECK(server.await_accepted(1));
 }
@@ -118,7 +106,8 @@ TEST_CASE("a stub can reset each connection at once") {
 TEST_CASE("a stub can accept and never say a word") {
   auto server = StubServer::silent();
   NodeClient client(server.port(), kShort);
-  CHECK(contains(message_of([&] { client.command({"PING"}); }), "did not answer within"));
+  CHECK(
+      contains(message_of<FleetError>([&] { client.command({"PING"}); }), "did not answer within"));
   CHECK(server.await_command("PING"));
 }
 
@@ -128,15 +117,18 @@ TEST_CASE("a stub can stop in the middle of a reply, and end a connection either
     if (is(command, "CLOSE")) return {"$100\r\nonly this", StubReply::Then::close};
     return {"", StubReply::Then::reset};
   });
-  CHECK(contains(message_of([&] { NodeClient(server.port(), kShort).command({"HALF"}); }),
-                 "did not answer within"));
-  CHECK(contains(message_of([&] { NodeClient(server.port()).command({"CLOSE"}); }), "reset"));
-  CHECK(contains(message_of([&] { NodeClient(server.port()).command({"RESET"}); }), "reset"));
+  CHECK(
+      contains(message_of<FleetError>([&] { NodeClient(server.port(), kShort).command({"HALF"}); }),
+               "did not answer within"));
+  CHECK(contains(message_of<FleetError>([&] { NodeClient(server.port()).command({"CLOSE"}); }),
+                 "reset"));
+  CHECK(contains(message_of<FleetError>([&] { NodeClient(server.port()).command({"RESET"}); }),
+                 "reset"));
 }
 
 TEST_CASE("a stub sends rubbish unchanged") {
   StubServer server([](const Command&) { return "HTTP/1.1 400 Bad Request\r\n\r\n"; });
-  CHECK(contains(message_of([&] { NodeClient(server.port()).command({"PING"}); }),
+  CHECK(contains(message_of<FleetError>([&] { NodeClient(server.port()).command({"PING"}); }),
                  "does not speak RESP"));
 }
 
@@ -145,7 +137,7 @@ TEST_CASE("a stub can reset the connections that are open") {
   NodeClient client(server.port());
   CHECK(client.command({"PING"}) == "PONG");
   server.reset_all();
-  CHECK(message_of([&] { client.command({"PING"}); }) != "(no error)");
+  CHECK(message_of<FleetError>([&] { client.command({"PING"}); }) != "(no error)");
   CHECK(NodeClient(server.port()).command({"PING"}) == "PONG");
   CHECK(server.accepted() == 2);
 }
@@ -235,7 +227,8 @@ TEST_CASE("a proxy in front of a dead node resets") {
   Fleet fleet({.nodes = 1});
   Proxy proxy(fleet.port(0));
   fleet.kill(0);
-  CHECK(message_of([&] { NodeClient(proxy.port()).command({"PING"}); }) != "(no error)");
+  CHECK(message_of<FleetError>([&] { NodeClient(proxy.port()).command({"PING"}); }) !=
+        "(no error)");
 }
 
 TEST_CASE("a node that dies ends the connections that go through a proxy") {
@@ -244,5 +237,5 @@ TEST_CASE("a node that dies ends the connections that go through a proxy") {
   NodeClient client(proxy.port());
   CHECK(client.command({"PING"}) == "PONG");
   fleet.kill(0);
-  CHECK(contains(message_of([&] { client.command({"PING"}); }), "cannot be"));
+  CHECK(contains(message_of<FleetError>([&] { client.command({"PING"}); }), "cannot be"));
 }

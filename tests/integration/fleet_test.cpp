@@ -13,6 +13,7 @@
 #include "support/processes.hpp"
 #include "support/sockets.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/text.hpp"
 
 using redlock::cluster::Data;
 using redlock::cluster::Fleet;
@@ -20,26 +21,11 @@ using redlock::cluster::FleetError;
 using redlock::cluster::FleetOptions;
 using redlock::cluster::NodeState;
 using redlock::cluster::Persistence;
+using redlock::testing::contains;
+using redlock::testing::message_of;
 using redlock::testing::ProcessWatch;
 using redlock::testing::ScopedVariable;
 using redlock::testing::TemporaryDirectory;
-
-namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const FleetError& error) {
-    return error.what();
-  }
-  return "(no error)";
-}
-
-}  // namespace
 
 TEST_CASE("a fleet is five nodes on ports of their own, and each answers") {
   const Fleet fleet;
@@ -84,7 +70,8 @@ TEST_CASE("a killed node has ended, the others answer, and it comes back on its 
   CHECK_FALSE(first.is_running());
   CHECK(fleet.state(1) == NodeState::ended);
   CHECK(fleet.run(0, {"PING"}) == "PONG");
-  CHECK(contains(message_of([&] { (void)fleet.run(1, {"PING"}); }), "cannot be reached"));
+  CHECK(
+      contains(message_of<FleetError>([&] { (void)fleet.run(1, {"PING"}); }), "cannot be reached"));
 
   fleet.kill(1);  // nothing happens to a node that has ended
   fleet.restart(1);
@@ -108,8 +95,9 @@ TEST_CASE("a paused node keeps its connections, answers nobody, and goes on wher
   fleet.run(0, {"SET", "key", "value"});
   fleet.pause(0);
   CHECK(fleet.state(0) == NodeState::paused);
-  CHECK(contains(message_of([&] { (void)fleet.run(0, {"PING"}, std::chrono::milliseconds(20)); }),
-                 "did not answer within 20 ms"));
+  CHECK(contains(
+      message_of<FleetError>([&] { (void)fleet.run(0, {"PING"}, std::chrono::milliseconds(20)); }),
+      "did not answer within 20 ms"));
   fleet.resume(0);
   CHECK(fleet.state(0) == NodeState::running);
   CHECK(fleet.pid(0) == pid);
@@ -200,7 +188,7 @@ TEST_CASE("a node whose port another program took meanwhile does not restart, an
   fleet.kill(0);
   {
     const auto intruder = redlock::testing::listen_on_loopback(fleet.port(0));
-    CHECK(message_of([&] { fleet.restart(0); }) ==
+    CHECK(message_of<FleetError>([&] { fleet.restart(0); }) ==
           fmt::format("another program has taken port {} of node 0; end that program and restart "
                       "the node again",
                       fleet.port(0)));
@@ -211,15 +199,16 @@ TEST_CASE("a node whose port another program took meanwhile does not restart, an
 }
 
 TEST_CASE("a server that does not start is an error with the server's own words") {
-  CHECK(contains(message_of([] { Fleet fleet({.nodes = 2, .settings = {"no-such-setting 1"}}); }),
-                 "ended while starting; its last words: "));
+  CHECK(contains(
+      message_of<FleetError>([] { Fleet fleet({.nodes = 2, .settings = {"no-such-setting 1"}}); }),
+      "ended while starting; its last words: "));
 }
 
 TEST_CASE("a missing redis-server is an error that says what to do") {
   const ScopedVariable no_path("PATH", "/nowhere");
-  CHECK(contains(message_of([] { Fleet fleet; }), "apt install redis-server"));
+  CHECK(contains(message_of<FleetError>([] { Fleet fleet; }), "apt install redis-server"));
   const ScopedVariable chosen("REDLOCK_REDIS_SERVER", "/nowhere/redis-server");
-  CHECK(contains(message_of([] { Fleet fleet; }), "REDLOCK_REDIS_SERVER names"));
+  CHECK(contains(message_of<FleetError>([] { Fleet fleet; }), "REDLOCK_REDIS_SERVER names"));
 }
 
 TEST_CASE("a node that does not exist is out of range") {
@@ -231,8 +220,9 @@ TEST_CASE("a node that does not exist is out of range") {
 TEST_CASE("a node that has ended can be neither paused nor resumed") {
   Fleet fleet({.nodes = 1});
   fleet.kill(0);
-  CHECK(message_of([&] { fleet.pause(0); }) == "node 0 does not run; restart it first");
-  CHECK(message_of([&] { fleet.resume(0); }) == "node 0 does not run; restart it first");
+  CHECK(message_of<FleetError>([&] { fleet.pause(0); }) == "node 0 does not run; restart it first");
+  CHECK(message_of<FleetError>([&] { fleet.resume(0); }) ==
+        "node 0 does not run; restart it first");
 }
 
 TEST_CASE("two fleets at once do not disturb each other") {

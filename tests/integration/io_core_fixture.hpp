@@ -18,10 +18,12 @@
 #include <redlock/clock.hpp>
 
 #include "io/core.hpp"
+#include "support/text.hpp"
 
 namespace redlock::io {
 
 using std::chrono::milliseconds;
+using testing::contains;
 
 template <typename Work>
 class FunctionTask final : public Task {
@@ -130,10 +132,6 @@ struct Running {
   Recorder sink;
   std::unique_ptr<Core> core;
 };
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 inline engine::AcquireSucceeded granted(const engine::Finish& finish) {
   const auto* granted = std::get_if<engine::AcquireSucceeded>(&finish.result);

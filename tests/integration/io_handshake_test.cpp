@@ -161,7 +161,9 @@ TEST_CASE("nodes that no quorum may count on are refused, with the reason") {
       {but("HGETALL", marker("other", "1", "60000")), "layout other"},
       {but("HGETALL", array({bulk("id"), bulk("x")})), "layout nothing"},
   };
-  for (const auto& [answers, part] : cases) {
+  for (const auto& entry : cases) {
+    const auto& answers = entry.first;
+    const auto& part = entry.second;
     const auto why = refusal(answers);
     CHECK(why.cause == Cause::incompatible);
     CHECK_MESSAGE(contains(why.detail, part), why.detail);

@@ -19,10 +19,12 @@
 #include "io/link.hpp"
 #include "io/loop.hpp"
 #include "support/stub_server.hpp"
+#include "support/text.hpp"
 
 namespace redlock::io {
 
 using std::chrono::milliseconds;
+using testing::contains;
 
 /// A healthy node of a set of one, adopted.
 inline std::string healthy(const testing::Command& command) {
@@ -170,10 +172,6 @@ class LinkFixture final : LinkListener {
 inline const engine::Unavailable& unavailable(const engine::Reply& reply) {
   REQUIRE(std::holds_alternative<engine::Unavailable>(reply));
   return std::get<engine::Unavailable>(reply);
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace redlock::io

@@ -192,7 +192,9 @@ TEST_CASE("the prefix of an error says why the node did not vote") {
       {"NOPERM this user has no permissions to run the 'evalsha' command", Cause::permission},
       {"DENIED Redis is running in protected mode", Cause::permission},
   };
-  for (const auto& [text, cause] : cases) {
+  for (const auto& entry : cases) {
+    const auto& text = entry.first;
+    const auto& cause = entry.second;
     const engine::Unavailable why = to_unavailable(text);
     CHECK_MESSAGE(why.cause == cause, text);
     CHECK_MESSAGE(why.delivery == Delivery::refused, text);
@@ -212,7 +214,9 @@ TEST_CASE("an error inside a script keeps its cause, in the words of Redis 7 and
        Cause::read_only},
       {"MISCONF Redis is configured to save script: 9a, on @user_script:31.", Cause::write_error},
   };
-  for (const auto& [text, cause] : cases) {
+  for (const auto& entry : cases) {
+    const auto& text = entry.first;
+    const auto& cause = entry.second;
     const engine::Unavailable why = to_unavailable(text);
     CHECK_MESSAGE(why.cause == cause, text);
     CHECK_MESSAGE(why.delivery == Delivery::refused, text);

@@ -7,9 +7,11 @@
 
 #include "cluster/fleet.hpp"
 #include "io/script_set.hpp"
+#include "support/text.hpp"
 
 using namespace redlock::io;
 using redlock::cluster::Fleet;
+using redlock::testing::contains;
 
 namespace {
 
@@ -17,13 +19,9 @@ using Words = std::vector<std::string>;
 
 constexpr const char* lock_key = "redlock:lock:{n}";
 constexpr const char* fence_key = "redlock:fence:1";
-constexpr const char* limit = "9007199254740992";        // 2^53
+constexpr const char* token_limit = "9007199254740992";  // 2^53
 constexpr const char* largest = "9007199254740991";      // the last token
 constexpr const char* clock_token = "1795227228964050";  // microseconds: 16 digits
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // One server for the whole file: starting one takes longer than all tests.
 Fleet& fleet() {
@@ -161,7 +159,7 @@ TEST_CASE("a fence that is gone or damaged cannot confirm a grant") {
     REQUIRE(node.acquire("a") == "1\n1");
     redis({"DEL", fence_key});
     CHECK(contains(node.acquire("a"), "redlock: the fence of this lock is missing or damaged"));
-    for (const char* damaged : {"abc", "-3", "1e3", "", limit}) {
+    for (const char* damaged : {"abc", "-3", "1e3", "", token_limit}) {
       redis({"SET", fence_key, damaged});
       CHECK_MESSAGE(contains(node.acquire("a"), "missing or damaged"), damaged);
     }
@@ -190,9 +188,9 @@ TEST_CASE("the floor lifts a token, exactly, and never lowers one") {
 TEST_CASE("tokens end at 2^53, with nothing written") {
   for (const auto flags : both_forms) {
     const Node node(flags);
-    CHECK(contains(node.acquire("a", limit), "beyond 2^53"));
+    CHECK(contains(node.acquire("a", token_limit), "beyond 2^53"));
     CHECK(redis({"EXISTS", lock_key, fence_key}) == "0");
-    for (const char* full : {largest, limit, "9007199254740993", "9223372036854775806"}) {
+    for (const char* full : {largest, token_limit, "9007199254740993", "9223372036854775806"}) {
       redis({"SET", fence_key, full});
       CHECK_MESSAGE(contains(node.acquire("a"), "has reached 2^53"), full);
       CHECK(fence() == full);
@@ -284,7 +282,7 @@ TEST_CASE("hold with a fence of no use still holds, and says so with fence 0") {
   for (const auto flags : both_forms) {
     const Node node(flags);
     REQUIRE(node.acquire("a") == "1\n1");
-    for (const char* damaged : {"abc", "-3", "1e3", "", limit, "99999999999999999999"}) {
+    for (const char* damaged : {"abc", "-3", "1e3", "", token_limit, "99999999999999999999"}) {
       redis({"SET", fence_key, damaged});
       CHECK_MESSAGE(node.hold("a", "2", "50", "90000") == "1\n0", damaged);
       CHECK(fence() == damaged);

@@ -6,10 +6,12 @@
 
 #include "io/key_layout.hpp"
 #include "io/node_address.hpp"
+#include "support/text.hpp"
 
 using redlock::io::KeyLayout;
 using redlock::io::NodeAddress;
 using redlock::io::parse_node_uri;
+using redlock::testing::contains;
 
 namespace {
 
@@ -23,10 +25,6 @@ std::string problem(const std::string& uri) {
   const auto parsed = parse_node_uri(uri);
   REQUIRE_MESSAGE(!parsed, uri, " was accepted as ", parsed ? parsed->label : "");
   return parsed.error();
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -138,7 +136,9 @@ TEST_CASE("each bad URI gets a sentence that says what is wrong") {
       {"unix:///sock?db=1&x=2", "database is not a number"},
       {"unix:///" + std::string(200, 'x'), "longer than the system allows"},
   };
-  for (const auto& [uri, part] : cases) {
+  for (const auto& entry : cases) {
+    const auto& uri = entry.first;
+    const auto& part = entry.second;
     const std::string sentence = problem(uri);
     CHECK_MESSAGE(contains(sentence, part), uri, ": ", sentence);
     CHECK(sentence.back() != '\n');

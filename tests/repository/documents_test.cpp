@@ -34,8 +34,8 @@ TEST_CASE("every link in a document leads to a file of the repository") {
   std::vector<std::string> broken;
   for_each_match(std::regex(R"(\]\(([^)#: ]+)(#[^)]*)?\))"),
                  [&](const File& file, std::size_t i, const std::string& target) {
-                   const fs::path root = REDLOCK_SOURCE_DIR;
-                   if (!fs::exists(root / fs::path(file.path).parent_path() / target)) {
+                   const fs::path tree = REDLOCK_SOURCE_DIR;
+                   if (!fs::exists(tree / fs::path(file.path).parent_path() / target)) {
                      broken.push_back(at(file, i));
                    }
                  });

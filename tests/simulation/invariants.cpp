@@ -323,7 +323,9 @@ void Invariants::turn_ends(Instant world, ClientId id) {
     grant->shrunk = false;
   }
   const Instant now = local(world, id);
-  for (const auto& [request, what] : client.requests) {
+  for (const auto& entry : client.requests) {
+    const auto& request = entry.first;
+    const auto& what = entry.second;
     require(now - rounding <= what.expected || client.resumed == world,
             "every request ends by its deadline",
             [&] { return fmt::format("request {} of client {} has not ended", request, id); });

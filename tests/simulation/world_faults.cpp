@@ -15,8 +15,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Ailment = NodeModel::Ailment;
 
-constexpr std::int32_t drift_within = 4'500;
-constexpr std::int32_t drift_wild = 300'000;
+constexpr std::int32_t small_drift = 4'500;
+constexpr std::int32_t wild_drift = 300'000;
 
 }  // namespace
 
@@ -150,13 +150,13 @@ void World::inject_in_node(Fault fault, std::uint32_t node, ActiveFault& active)
       return;
     }
     case Fault::node_clock_drifted:
-      return at_node.wall.set_speed(now_, random_.between(-drift_within, drift_within));
+      return at_node.wall.set_speed(now_, random_.between(-small_drift, small_drift));
     case Fault::node_clock_wild:
       if (random_.chance(500)) {
         const Duration by = random_.up_to(plan_.max_lease() * 2);
         at_node.wall.step(now_, random_.chance(700) ? by : -by);
       } else {
-        at_node.wall.set_speed(now_, random_.between(-drift_wild, drift_wild));
+        at_node.wall.set_speed(now_, random_.between(-wild_drift, wild_drift));
       }
       return;
     case Fault::node_slow:
@@ -260,7 +260,7 @@ bool World::inject_in_client(Fault fault, std::uint32_t index, ActiveFault& acti
     case Fault::client_clock_drifted:
     case Fault::client_clock_wild: {
       happens();
-      const std::int32_t most = fault == Fault::client_clock_wild ? drift_wild : drift_within;
+      const std::int32_t most = fault == Fault::client_clock_wild ? wild_drift : small_drift;
       client.clock.set_speed(now_, random_.between(-most, most));
       client.timer = engine::never;
       set_timer(index);
