@@ -129,7 +129,8 @@ std::shared_ptr<Lease::State> Client::Impl::find_lease(engine::GrantId grant) {
 }
 
 void Client::Impl::on_output(engine::Output&& output) noexcept {
-  std::visit([this]<typename What>(What&& what) { on(std::forward<What>(what)); }, std::move(output));
+  std::visit([this]<typename What>(What&& what) { on(std::forward<What>(what)); },
+             std::move(output));
 }
 
 /// Performed by the core.
