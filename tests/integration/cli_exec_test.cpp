@@ -60,7 +60,7 @@ TEST_CASE("the command has the lock, its name and its token while it runs, and n
   running.write("go\n");
   const auto finished = running.wait();
   CHECK(finished.status == 0);
-  CHECK(finished.err.empty());
+  CHECK(finished.err == "");
   CHECK(eventually([&] { return nodes.nodes_with_lock() == 0; }));
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("a minority of dead or hung nodes is not noticed, at the end either") 
   running.write("go\n");
   const auto finished = running.wait();
   CHECK(finished.status == 0);
-  CHECK(finished.err.empty());
+  CHECK(finished.err == "");
   // What was owed to the hung node had left when the command ended.
   nodes.fleet.resume(2);
   CHECK(eventually([&] { return nodes.nodes_with_lock() == 0; }));

@@ -31,7 +31,7 @@ TEST_CASE("every subcommand explains itself with examples") {
     CAPTURE(name);
     const auto finished = redlock({name, "--help"});
     CHECK(finished.status == 0);
-    CHECK(finished.err.empty());
+    CHECK(finished.err == "");
     CHECK(contains(finished.out, std::string("Usage: redlock ") + name));
     CHECK(contains(finished.out, "Example"));
   }
