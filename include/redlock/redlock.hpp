@@ -5,6 +5,7 @@
 #include <redlock/client.hpp>
 #include <redlock/clock.hpp>
 #include <redlock/error.hpp>
+#include <redlock/fence_guard.hpp>
 #include <redlock/lease.hpp>
 #include <redlock/lock.hpp>
 #include <redlock/observer.hpp>

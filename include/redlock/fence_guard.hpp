@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// A resource that is owned by a C++ program, protected by fencing tokens. A holder that was paused
+// past its lease does not know that somebody else works now; the guard turns it away, because it
+// has seen the other's larger token.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <type_traits>
+#include <utility>
+
+#include <redlock/export.hpp>
+
+namespace redlock {
+
+/// Why a FenceGuard did not run what it was given.
+struct FenceRefusal {
+  enum class Why : std::uint8_t {
+    /// A larger token was seen: the lease behind this one is over, and its holder must stop. Also
+    /// said of 0, which is no token.
+    stale,
+    /// The resource is new, and the guard remembers as many as it may. Nothing is forgotten to make
+    /// room, because a forgotten token would be accepted again.
+    full,
+    /// This thread is inside run() on this resource already, and would wait for itself for ever.
+    nested,
+  };
+
+  Why why = Why::stale;
+  /// The largest token that the resource has seen; 0 if none.
+  std::uint64_t seen = 0;
+};
+
+/// Remembers the largest token of each resource and lets nobody with a smaller one touch it.
+///
+/// It protects what this process owns, for as long as this object lives: put one beside the
+/// resources, where all their users go through it, and give it the stamps that were stored (see
+/// stamp()) before the first of them after a restart. All functions may be called by any thread.
+class REDLOCK_EXPORT FenceGuard {
+ public:
+  /// Room for this many resources, about 120 bytes each, more where names are longer than 15 bytes.
+  explicit FenceGuard(std::size_t limit = 1'000'000);
+  ~FenceGuard();
+  FenceGuard(const FenceGuard&) = delete;
+  FenceGuard& operator=(const FenceGuard&) = delete;
+
+  /// Runs `work` unless a token larger than `token` was seen for this resource, and answers with
+  /// what it returns. Check, stamp and work are one step: nobody else works on the same resource
+  /// meanwhile (others wait), and everybody with a smaller token comes too late once it has begun,
+  /// also if `work` throws. Read what you are going to change inside `work`: what was read before
+  /// the stamp may have been changed by an older holder in between. The same token may come again.
+  template <typename Work>
+  tl::expected<std::invoke_result_t<Work>, FenceRefusal> run(std::string_view resource,
+                                                             std::uint64_t token, Work&& work) {
+    const tl::expected<Turn, FenceRefusal> turn = enter(resource, token);
+    if (!turn) return tl::make_unexpected(turn.error());
+    if constexpr (std::is_void_v<std::invoke_result_t<Work>>) {
+      std::invoke(std::forward<Work>(work));
+      return {};
+    } else {
+      return std::invoke(std::forward<Work>(work));
+    }
+  }
+
+  /// Only stamps: from now on smaller tokens are refused. Also for stamps that were stored.
+  tl::expected<void, FenceRefusal> stamp(std::string_view resource, std::uint64_t token);
+
+  /// The largest token seen for this resource; nothing if there was none.
+  [[nodiscard]] std::optional<std::uint64_t> seen(std::string_view resource) const;
+
+  /// How many resources have been seen.
+  [[nodiscard]] std::size_t size() const;
+
+ private:
+  struct Resource;
+  struct Leave {
+    void operator()(Resource* resource) const;
+  };
+  /// Whoever has it is alone with the resource.
+  using Turn = std::unique_ptr<Resource, Leave>;
+  class Impl;
+
+  tl::expected<Turn, FenceRefusal> enter(std::string_view resource, std::uint64_t token);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace redlock
