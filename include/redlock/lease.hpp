@@ -94,6 +94,15 @@ class REDLOCK_EXPORT Lease {
       std::chrono::milliseconds lease);
   Operation<BootClock::time_point> co_extend(std::chrono::milliseconds lease);
 
+  /// Asks the nodes whether the lock is still ours now, without making it last longer: a question
+  /// to put before a step that cannot be undone. Answers with valid_until() when a quorum says so.
+  /// Fails with `lost` if it is no longer ours, `no_quorum` if that is not known. Like that of
+  /// valid(), the answer may be old when it is used.
+  Result<BootClock::time_point> confirm();
+  void confirm(Callback<BootClock::time_point> callback);
+  [[nodiscard]] std::future<Result<BootClock::time_point>> confirm_future();
+  Operation<BootClock::time_point> co_confirm();
+
   /// Lets go without releasing: no more renewal, no release by the destructor. The lock stays taken
   /// until it expires or somebody with this grant extends or releases it (RedLock::attach).
   Grant detach();

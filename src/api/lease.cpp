@@ -27,6 +27,11 @@ Result<api::AskExtend> ask_extend(const std::shared_ptr<Lease::State>& lease,
   return api::AskExtend{lease, length};
 }
 
+/// Messages only ever lengthen a lease, so one that asks for next to nothing only asks.
+api::AskExtend ask_confirm(const std::shared_ptr<Lease::State>& lease) {
+  return api::AskExtend{lease, std::chrono::milliseconds(1)};
+}
+
 }  // namespace
 
 Lease::Lease() noexcept = default;
@@ -123,6 +128,25 @@ std::future<Result<BootClock::time_point>> Lease::extend_future(std::chrono::mil
 Operation<BootClock::time_point> Lease::co_extend(std::chrono::milliseconds lease) {
   return Operation<BootClock::time_point>(
       [this, lease](auto callback) { extend(lease, std::move(callback)); });
+}
+
+Result<BootClock::time_point> Lease::confirm() {
+  if (!state_) return tl::make_unexpected(empty_lease());
+  return state_->client->perform(Result<api::AskExtend>(ask_confirm(state_)));
+}
+
+void Lease::confirm(Callback<BootClock::time_point> callback) {
+  if (!state_) return callback(tl::make_unexpected(empty_lease()));
+  state_->client->submit(Result<api::AskExtend>(ask_confirm(state_)), std::move(callback));
+}
+
+std::future<Result<BootClock::time_point>> Lease::confirm_future() {
+  return api::as_future<BootClock::time_point>(
+      [this](auto callback) { confirm(std::move(callback)); });
+}
+
+Operation<BootClock::time_point> Lease::co_confirm() {
+  return Operation<BootClock::time_point>([this](auto callback) { confirm(std::move(callback)); });
 }
 
 Grant Lease::detach() {

@@ -302,3 +302,15 @@ TEST_CASE("an answer that belongs to another command is no vote, and nobody wait
   rig.answer({0, 1}, Granted{9});
   CHECK(rig.failure(id) == Errc::no_quorum);
 }
+
+TEST_CASE("a confirmation that asks for next to nothing changes no validity") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  rig.advance(5s);
+  const auto id = rig.extend(lease.grant, 1ms);
+  rig.answer({0, 1}, Held{7});
+  CHECK(rig.result<ExtendSucceeded>(id).valid_until == lease.valid_until);
+  rig.answer(2, Held{7});
+  CHECK(rig.valid_until.empty());
+  CHECK(rig.lost.empty());
+}

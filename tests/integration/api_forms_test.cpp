@@ -131,6 +131,8 @@ FireAndForget work(RedLock& lock, std::promise<std::vector<std::string>>& done) 
   steps.push_back(second ? "twice" : to_string(second.error().code));
   const auto until = co_await lease->co_extend(20s);
   steps.push_back(until == lease->valid_until() ? "extended" : "not extended");
+  const auto still = co_await lease->co_confirm();
+  steps.push_back(still == lease->valid_until() ? "confirmed" : "not confirmed");
   const Grant grant = lease->detach();
   Result<Lease> attached = co_await lock.co_attach(grant);
   steps.push_back(attached ? "attached" : attached.error().message);
@@ -149,9 +151,9 @@ TEST_CASE("the coroutine form, from acquire over extend and attach to release") 
   std::promise<std::vector<std::string>> done;
   work(lock, done);
   auto steps = done.get_future();
-  CHECK(get_soon(steps) == std::vector<std::string>{"acquired", "contended", "extended", "attached",
-                                                    "released", "already_gone",
-                                                    "invalid_argument"});
+  CHECK(get_soon(steps) == std::vector<std::string>{"acquired", "contended", "extended",
+                                                    "confirmed", "attached", "released",
+                                                    "already_gone", "invalid_argument"});
 }
 
 TEST_CASE("an operation that is never awaited does nothing") {
