@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <semaphore>
 #include <thread>
+#include <utility>
 
 #include "api/client_impl.hpp"
 #include "api/fork.hpp"
@@ -80,11 +81,12 @@ void Client::Impl::begin_closing() {
   closing_ = true;
   const auto now = BootClock::now();
   for (const auto& [id, call] : calls_) call->close(core_->engine(), now, id);
-  for (const auto& [grant, lease] : leases_) {
+  for (const auto& [grant, lease] : std::exchange(leases_, {})) {
+    // First, so that a holder on another thread knows before somebody else can have the lock.
+    lease->lose(LossReason::taken);
     last_releases_.insert(++last_request_);
     core_->engine().release(now, last_request_, grant);
   }
-  leases_.clear();
 }
 
 Client::Impl::Unfinished Client::Impl::unfinished() {

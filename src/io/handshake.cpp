@@ -103,6 +103,9 @@ bool Handshake::take_error(Step step, std::string_view error) {
       if (why.cause != Cause::permission) return true;  // there is no such connection any more
       facts_.warn("it refuses CLIENT KILL, so what a lost connection carried may arrive late");
       return true;
+    case Step::select:
+      // No such database: only another URI helps.
+      return fail(why.cause == Cause::server_error ? Cause::incompatible : why.cause, why.detail);
     default:
       return fail(why.cause, why.detail);
   }

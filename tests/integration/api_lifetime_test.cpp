@@ -76,6 +76,8 @@ TEST_CASE("what a client's leases hold is released when it goes, and they answer
   REQUIRE(eventually([] { return nodes_with_lock(three_nodes(), "outlived") == 3; }));
   client.reset();
   CHECK(nodes_with_lock(three_nodes(), "outlived") == 0);  // confirmed before the client was gone
+  CHECK(lease.lost().stop_requested());
+  CHECK_FALSE(lease.valid());
 
   CHECK(code_of(lease.extend(5s)) == Errc::closed);
   CHECK(code_of(lease.release()) == Errc::closed);

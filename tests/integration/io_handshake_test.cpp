@@ -217,7 +217,7 @@ TEST_CASE("what the lock cannot do without is a refusal") {
   CHECK(refusal(but("SCRIPT", denied)).cause == Cause::permission);
   CHECK(refusal(but("HGETALL", denied)).cause == Cause::permission);
   CHECK(refusal(but("SELECT", error("ERR DB index is out of range")), "redis://host/99").cause ==
-        Cause::server_error);
+        Cause::incompatible);
   CHECK(refusal(but("HGETALL", error("WRONGTYPE Operation against a key"))).cause ==
         Cause::server_error);
 }
