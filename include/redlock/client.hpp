@@ -42,10 +42,10 @@ class REDLOCK_EXPORT Client {
   Client& operator=(Client&&) noexcept;
   /// Ends every operation under way with `closed` (each callback is called), releases what its
   /// leases hold, waits at most one node timeout for a quorum to confirm that, and stops the
-  /// loop. Leases and locks that outlive the client answer `closed`; the leases are no longer valid
-  /// and their lost() is requested. On the client's own loop
-  /// thread (in a callback) it returns at once and all that happens behind it. In the child of a
-  /// fork it does nothing.
+  /// loop. Leases and locks that outlive the client answer `closed`; such a lease is not valid any
+  /// more and its lost() is requested, before the release is sent. On the client's own loop thread
+  /// (in a callback) it returns at once and all that happens behind it. In the child of a fork it
+  /// does nothing.
   ~Client();
 
   /// The same as RedLock(*this, name).

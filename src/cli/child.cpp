@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <fmt/core.h>
@@ -41,11 +42,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   ::_exit(exit_not_found);
 }
 
-// Nothing but SIGKILL and SIGSTOP reaches it: the signals that the group gets are for the command.
+// Born with every signal blocked: those that the group gets are for the command.
 [[noreturn]] void run_guard(pid_t group, int life) {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::sigprocmask(SIG_BLOCK, &all, nullptr);
   ::setpgid(0, group);
   ::prctl(PR_SET_NAME, "redlock-guard");
   // It must hold nothing open that somebody waits to be closed, the command's stdout above all.
@@ -79,6 +77,7 @@ Child::Child(const ChildPlan& plan, const Signals& signals, Terminal& terminal)
                 failed_.write.get(), signals);
   }
   ::setpgid(pid_, pid_);  // whoever of the two comes first
+  failed_.write.close();  // a guard that had it, and was stopped, would keep await_exec waiting
   start_guard();
   if (terminal.is_interactive()) terminal.give_to(pid_);
   const char go = 1;
@@ -92,14 +91,19 @@ Child::Child(const ChildPlan& plan, const Signals& signals, Terminal& terminal)
 }
 
 void Child::start_guard() {
-  guard_ = forked(::fork());
-  if (guard_ == 0) run_guard(pid_, life_.read.get());
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, &before);
+  const pid_t pid = ::fork();
+  if (pid == 0) run_guard(pid_, life_.read.get());
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  guard_ = forked(pid);
   ::setpgid(guard_, pid_);
   life_.read.close();
 }
 
 void Child::await_exec(const std::string& program) {
-  failed_.write.close();
   int why = 0;
   ssize_t got = 0;
   do {

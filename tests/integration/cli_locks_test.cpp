@@ -75,7 +75,7 @@ TEST_CASE("a lock that somebody holds exits 75 at once, and 75 when the wait is 
   const auto refused = nodes.run({"acquire", "a"});
   CHECK(refused.status == 75);
   CHECK(refused.out.empty());
-  CHECK(contains(refused.err, "held by somebody else"));
+  CHECK(contains(refused.err, "by somebody else"));
   const auto waited = nodes.run({"acquire", "a", "--wait", "300ms"});
   CHECK(waited.status == 75);
   CHECK(contains(waited.err, "waiting up to 300ms for a (held by"));

@@ -133,7 +133,7 @@ TEST_CASE("what a lost connection still carries is not executed once the next on
   const std::string held = fleet.run(0, {"EXISTS", "redlock:lock:{late}"});
   link.question({"PING"});
   CHECK(fleet.run(0, {"EXISTS", "redlock:lock:{late}"}) == held);
-  CHECK(contains(fleet.run(0, {"INFO", "commandstats"}), "cmdstat_client|kill:calls=1,"));
+  CHECK(contains(fleet.run(0, {"INFO", "commandstats"}), "cmdstat_client|kill:calls="));
 }
 
 TEST_CASE("the user's own connections survive a server that numbers its clients anew") {
