@@ -2,6 +2,7 @@
 // How each kind of question reaches the engine and how its answer becomes the caller's.
 #include "api/call.hpp"
 
+#include <algorithm>
 #include <type_traits>
 #include <variant>
 
@@ -63,7 +64,10 @@ void AskAttach::start(engine::Engine& engine, engine::Instant now, engine::Reque
   engine.attach(now, id, request);
 }
 void AskExtend::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
-  engine.extend(now, id, lease->grant, length);
+  // To confirm is to ask for no more than there is. What a healed node has then counts as well.
+  const auto left = std::chrono::floor<std::chrono::milliseconds>(lease->valid_until() - now);
+  engine.extend(now, id, lease->grant,
+                length.value_or(std::max(left, std::chrono::milliseconds(1))));
 }
 void AskRelease::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
   lease->client->forget(lease->grant);

@@ -34,7 +34,7 @@ struct AskAttach {
 struct AskExtend {
   using Answer = BootClock::time_point;
   std::shared_ptr<Lease::State> lease;
-  std::chrono::milliseconds length{};
+  std::optional<std::chrono::milliseconds> length;  // none: only asks whether it is still ours
   void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
 };
 struct AskRelease {

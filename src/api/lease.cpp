@@ -27,9 +27,8 @@ Result<api::AskExtend> ask_extend(const std::shared_ptr<Lease::State>& lease,
   return api::AskExtend{lease, length};
 }
 
-/// Messages only ever lengthen a lease, so one that asks for next to nothing only asks.
-api::AskExtend ask_confirm(const std::shared_ptr<Lease::State>& lease) {
-  return api::AskExtend{lease, std::chrono::milliseconds(1)};
+Result<api::AskExtend> ask_confirm(const std::shared_ptr<Lease::State>& lease) {
+  return api::AskExtend{lease, std::nullopt};
 }
 
 }  // namespace
@@ -132,12 +131,12 @@ Operation<BootClock::time_point> Lease::co_extend(std::chrono::milliseconds leas
 
 Result<BootClock::time_point> Lease::confirm() {
   if (!state_) return tl::make_unexpected(empty_lease());
-  return state_->client->perform(Result<api::AskExtend>(ask_confirm(state_)));
+  return state_->client->perform(ask_confirm(state_));
 }
 
 void Lease::confirm(Callback<BootClock::time_point> callback) {
   if (!state_) return callback(tl::make_unexpected(empty_lease()));
-  state_->client->submit(Result<api::AskExtend>(ask_confirm(state_)), std::move(callback));
+  state_->client->submit(ask_confirm(state_), std::move(callback));
 }
 
 std::future<Result<BootClock::time_point>> Lease::confirm_future() {

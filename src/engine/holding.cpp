@@ -272,8 +272,9 @@ void Holding::lose(LossReason reason, Outbox& out) {
   const char* const detail = reason != LossReason::taken ? "its validity ended meanwhile"
                              : attach_failed_            ? "too few nodes have it for this owner"
                                                          : "too few nodes still have it";
-  end_requests(Errc::lost, detail, out);
+  // Before the requests end: whoever is told `lost` finds the lease lost.
   if (!attach_failed_) out.put(LeaseLost{plan_.grant, reason});
+  end_requests(Errc::lost, detail, out);
 }
 
 HoldRound* Holding::find_round(std::uint32_t number) {
