@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <memory>
 
+#include <redlock/admin.hpp>
 #include <redlock/redlock.hpp>
 
 #include "cli/exit_code.hpp"
@@ -19,7 +20,8 @@ constexpr auto* release_footer = R"help(
 Every node is told. Prints what a quorum of nodes found:
   released      they had it for this owner and deleted it                             (exit 0)
   already_gone  too few still had it: it had expired, or somebody else has it now     (exit 75)
-  unknown       too few answered; what is left ends with the lease at the latest      (exit 69)
+  unknown       too few answered; what is left ends with the lease at the latest      (exit 69,
+                or 78 if it is their configuration that keeps them from answering)
 
 Example:
   redlock release deploy --owner "$owner")help";
@@ -47,10 +49,23 @@ class Release {
       case Released::unknown:
         break;
     }
-    return exit_no_quorum;
+    throw failure(why_unknown(client));
   }
 
  private:
+  /// The answer to a release has no votes; the nodes are asked once more, for their reasons.
+  Error why_unknown(const Client& client) const {
+    Error error{Errc::no_quorum, "it is not known whether " + grant_.name + " was released", {}};
+    const auto report = Admin(client).inspect(grant_.name);
+    if (!report) return error;
+    for (const NodeLock& node : report->nodes) {
+      const auto vote = node.trouble.cause == Cause::none ? Vote::refused : Vote::unavailable;
+      error.votes.push_back({node.node, vote, node.trouble.cause, node.trouble.detail});
+    }
+    if (const auto why = unavailable_nodes(error.votes); !why.empty()) error.message += ": " + why;
+    return error;
+  }
+
   NodeOptions nodes_;
   Grant grant_;
   Format format_ = Format::table;

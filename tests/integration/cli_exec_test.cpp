@@ -350,6 +350,11 @@ TEST_CASE("a wrong password on every node exits 78, even when waiting for ever")
   for (const auto* subcommand : {"acquire", "status"}) {
     CHECK(redlock({subcommand, "a"}, nodes_variable(uris)).status == 78);
   }
+  const auto release = redlock({"release", "a", "--owner", "0123456789abcdef0123456789abcdef"},
+                               nodes_variable(uris));
+  CHECK(release.status == 78);
+  CHECK(release.out == "unknown\n");
+  CHECK(contains(release.err, "WRONGPASS"));
   CHECK(redlock({"list"}, nodes_variable(uris)).status == 78);
   CHECK(redlock({"adopt"}, nodes_variable(uris)).status == 78);
 }
