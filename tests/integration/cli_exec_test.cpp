@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sched.h>
+#include <sstream>
 
 #include "cli_process.hpp"
 #include "cluster/fleet.hpp"
@@ -44,9 +45,11 @@ struct Nodes {
   Fleet fleet;
 };
 
+/// As much as can be read: what stands in /proc may go at any time.
 std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
 }
 
 TEST_CASE("the command has the lock, its name and its token while it runs, and not after") {
