@@ -83,8 +83,9 @@ engine::Reply NodeModel::execute(const engine::Command& command, engine::Form fo
   if (ailment_ == Ailment::loading || ailment_ == Ailment::busy) return *refusal(command);
   bool& known = loaded(command);
   if (form == engine::Form::digest && !known) return engine::NoScript{};
-  known = true;
+  // A script that declares what it does is judged before it is taken in.
   if (auto why = refusal(command)) return *why;
+  known = true;
   if (const auto* what = std::get_if<engine::AcquireCommand>(&command)) {
     return acquire(*what, now_ms);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One Redis node as far as the three scripts can tell: locks with an owner and an expiry by the
 // node's wall clock, fences, and the states in which a node refuses to work. It is compared with a
-// real redis-server in honest_model_test.cpp; what this file says, Redis 7 does.
+// real redis-server in node_model_test.cpp; what this file says, Redis 7 does.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +54,10 @@ class NodeModel {
   /// Puts a key of another type where the lock would be.
   void put_foreign(const std::string& name) { locks_[name] = {{}, 0, std::nullopt, true}; }
   void set_fence(std::uint32_t stripe, Fence fence) { fences_[stripe] = fence; }
+  /// DEL by somebody's hand.
+  void lose_fence(std::uint32_t stripe) { fences_.erase(stripe); }
+  /// PERSIST by somebody's hand: the lock, which must be there, never expires.
+  void persist(const std::string& name) { locks_.at(name).ends_ms.reset(); }
   [[nodiscard]] engine::Token fence(std::uint32_t stripe) const;
 
   /// The lock of that name, unless it is free or has expired by then.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The engine's commands on a real server, one at a time, through the code that writes the library's
+// calls and reads its answers, without the loop and the link around them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <poll.h>
+#include <stdexcept>
+#include <string>
+
+#include "engine/messages.hpp"
+#include "io/reply_reader.hpp"
+#include "io/script_call.hpp"
+#include "io/script_set.hpp"
+#include "support/sockets.hpp"
+
+namespace redlock::simulation {
+
+class ServerConnection {
+ public:
+  explicit ServerConnection(std::uint16_t port) : socket_(testing::connect_to_loopback(port)) {
+    if (!socket_) throw std::runtime_error("the server cannot be reached");
+  }
+
+  /// The digests that calls by digest use.
+  io::ScriptSet& scripts() { return scripts_; }
+
+  engine::Reply execute(const engine::Command& command, engine::Form form) {
+    std::string call;
+    io::write_call(call, scripts_, form, command);
+    send(std::move(call));
+    const auto answer = io::read_answer(io::script_of(command), receive(), "");
+    if (!answer) throw std::runtime_error("the server answered what no script of ours can");
+    return *answer;
+  }
+  /// Does not wait for an answer.
+  void send(std::string bytes) {
+    while (!bytes.empty()) {
+      if (!testing::send_some(socket_, bytes)) throw std::runtime_error("the server hung up");
+      if (!bytes.empty()) await(POLLOUT);
+    }
+  }
+
+ private:
+  io::ReplyView receive() {
+    while (reader_.next(100'000) == io::ReplyReader::Outcome::incomplete) {
+      await(POLLIN);
+      const testing::Received received = testing::receive(socket_);
+      if (received.end != testing::Received::End::open) {
+        throw std::runtime_error("the server hung up");
+      }
+      reader_.feed(received.bytes);
+    }
+    if (!reader_.problem().empty()) throw std::runtime_error(reader_.problem());
+    return reader_.reply();
+  }
+  void await(short event) const {
+    pollfd waiting{socket_.get(), event, 0};
+    if (::poll(&waiting, 1, 60'000) == 0) throw std::runtime_error("the server is silent");
+  }
+
+  testing::UniqueFd socket_;
+  io::ReplyReader reader_;
+  io::ScriptSet scripts_{io::ScriptSet::Flags::understood};
+};
+
+}  // namespace redlock::simulation
