@@ -16,7 +16,6 @@ using engine::Form;
 using engine::token_limit;
 
 namespace {
-
 cluster::Fleet& fleet() {
   static cluster::Fleet one({.nodes = 1});
   return one;
@@ -56,7 +55,6 @@ std::string neighbour_of(const std::string& name) {
     if (engine::stripe_of(other) == engine::stripe_of(name)) return other;
   }
 }
-
 const SideBySide::Who ann{"n", 1};
 const SideBySide::Who bob{"n", 2};
 
