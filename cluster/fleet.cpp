@@ -96,7 +96,7 @@ void make_room(const fs::path& directory) {
       throw FleetError(
           fmt::format("a fleet already runs in {} (node {} is process {}); end it first with "
                       "`redlock fleet down --dir {}`, or choose another directory",
-                      directory.string(), i, fleet.pid(i), directory.string()));
+                      directory.string(), i + 1, fleet.pid(i), directory.string()));
     }
     delete_files(directory, earlier->nodes.size());
   }

@@ -36,7 +36,22 @@ void split_off_command(std::vector<std::string>& arguments, Invocation& invocati
   arguments.erase(dashes, arguments.end());
 }
 
+// CLI11 knows no better than that "a subcommand is required".
+void check_subcommand(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.size() < 2 || arguments[1].starts_with('-')) return;
+  std::string known;
+  for (const CLI::App* subcommand : app.get_subcommands(nullptr)) {
+    if (subcommand->get_name() == arguments[1]) return;
+    known += (known.empty() ? "" : ", ") + subcommand->get_name();
+  }
+  throw Exit(exit_usage, "there is no subcommand " + without_passwords(printable(arguments[1])) +
+                             "; there are " + known + " (see redlock --help)");
+}
+
 void parse(CLI::App& app, std::vector<std::string> arguments) {
+  check_subcommand(app, arguments);
+  const bool command_is_loose =
+      arguments.size() > 3 && arguments[1] == "exec" && !arguments[2].starts_with('-');
   arguments.erase(arguments.begin());
   // CLI11 takes them from the back.
   std::reverse(arguments.begin(), arguments.end());
@@ -46,6 +61,11 @@ void parse(CLI::App& app, std::vector<std::string> arguments) {
     // --help and --version are answers, on stdout.
     app.exit(wanted);
     throw Exit(exit_ok, "");
+  } catch (const CLI::ExtrasError& error) {
+    const std::string hint = command_is_loose
+                                 ? "; the command goes behind --: redlock exec NAME -- CMD ARG..."
+                                 : " (see redlock --help)";
+    throw Exit(exit_usage, without_passwords(error.what()) + hint);
   } catch (const CLI::ParseError& error) {
     throw Exit(exit_usage, without_passwords(error.what()) + " (see redlock --help)");
   }

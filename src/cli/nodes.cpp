@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fmt/core.h>
 #include <fstream>
 
@@ -32,14 +33,23 @@ std::vector<std::string> split_list(const std::string& text) {
 }
 
 std::vector<std::string> read_file(const std::string& path) {
+  std::error_code unknown;
+  const bool directory = std::filesystem::is_directory(path, unknown);
   std::ifstream file(path);
-  if (!file) {
-    throw Exit(exit_usage, fmt::format("cannot read --nodes-file {}: {}", path,
-                                       std::generic_category().message(errno)));
+  if (!file || directory) {
+    throw Exit(exit_usage,
+               fmt::format("cannot read --nodes-file {}: {}", path,
+                           directory ? "it is a directory; name a file with one URI on each line"
+                                     : std::generic_category().message(errno)));
   }
   std::vector<std::string> nodes;
   for (std::string line; std::getline(file, line);) {
     line = trimmed(line);
+    if (line.find(",redis:") != std::string::npos || line.find(",unix:") != std::string::npos) {
+      throw Exit(exit_usage, fmt::format("--nodes-file {} has several URIs on one line; write one "
+                                         "on each line, without commas",
+                                         path));
+    }
     if (!line.empty() && line.front() != '#') nodes.push_back(line);
   }
   if (file.bad() || nodes.empty()) {

@@ -39,6 +39,9 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
 void Engine::on_node_up(Instant now, NodeIndex node) {
   impl_->on_node_up(now, node);
 }
+void Engine::on_own_clock(Instant now, std::int64_t unix_us) {
+  impl_->on_own_clock(now, unix_us);
+}
 void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us) {
   impl_->on_node_clock(now, node, unix_us);
 }

@@ -143,6 +143,8 @@ class Engine {
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   /// A new connection is ready; nothing sent on an older one can be executed any more.
   void on_node_up(Instant now, NodeIndex node);
+  /// This machine's own wall clock at `now`, for the floor of tokens until a node's is known.
+  void on_own_clock(Instant now, std::int64_t unix_us);
   /// The node's TIME, read at `now` on this client's clock, in microseconds since 1970.
   void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us);
 

@@ -35,6 +35,7 @@ class Engine::Impl {
 
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void on_node_up(Instant now, NodeIndex node) { ledger_.on_node_up(now, node, out_); }
+  void on_own_clock(Instant now, std::int64_t unix_us) { floors_.on_own_clock(now, unix_us); }
   void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us) {
     floors_.on_node_clock(now, node, unix_us);
   }

@@ -27,9 +27,14 @@ std::int64_t median(const std::vector<std::optional<std::int64_t>>& values) {
 FloorEstimate::FloorEstimate(std::uint32_t nodes, bool use_clocks)
     : use_clocks_(use_clocks), offset_us_(nodes), seen_(cells) {}
 
+void FloorEstimate::on_own_clock(Instant now, std::int64_t unix_us) {
+  if (!node_clock_known_) median_offset_us_ = unix_us - to_us(now);
+}
+
 void FloorEstimate::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us) {
   offset_us_[node] = unix_us - to_us(now);
   median_offset_us_ = median(offset_us_);
+  node_clock_known_ = true;
 }
 
 void FloorEstimate::on_token(std::uint32_t stripe, Token token) {

@@ -87,7 +87,9 @@ engine::Delivery Connection::delivery(const Awaited& awaited) const {
 }
 
 void Connection::on_bytes(std::string_view bytes) {
-  last_heard_ = loop_now();
+  // A piece of a reply counts as a word only where replies may be long: a node that drips bytes
+  // would otherwise never be given up.
+  if (awaits_question()) last_heard_ = loop_now();
   reader_.feed(bytes);
   for (;;) {
     switch (reader_.next(reply_limit())) {
@@ -97,6 +99,7 @@ void Connection::on_bytes(std::string_view bytes) {
         broken(Cause::protocol_error, reader_.problem());
         return;
       case ReplyReader::Outcome::complete:
+        last_heard_ = loop_now();
         if (!take_reply(reader_.reply())) return;
     }
   }
@@ -179,9 +182,12 @@ void Connection::on_stream_failed(int uv_status) {
   broken(cause, uv_status == UV_EOF ? "the node closed the connection" : uv_strerror(uv_status));
 }
 
+bool Connection::awaits_question() const {
+  return !awaited_.empty() && awaited_.front().kind == Awaited::Kind::question;
+}
+
 std::size_t Connection::reply_limit() const {
-  const bool question = !awaited_.empty() && awaited_.front().kind == Awaited::Kind::question;
-  return question ? question_reply_limit : command_reply_limit;
+  return awaits_question() ? question_reply_limit : command_reply_limit;
 }
 
 std::chrono::milliseconds Connection::loop_now() const {

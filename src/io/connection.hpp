@@ -87,6 +87,7 @@ class Connection final : StreamListener {
   [[nodiscard]] bool take_command_reply(const Awaited& awaited, const ReplyView& reply);
   void take_time(const Awaited& awaited, const ReplyView& reply);
   void await(Awaited awaited);
+  [[nodiscard]] bool awaits_question() const;
   [[nodiscard]] std::size_t reply_limit() const;
   [[nodiscard]] std::chrono::milliseconds loop_now() const;
   bool broken(Cause cause, std::string detail);

@@ -68,7 +68,11 @@ class Core::Impl final : LinkListener {
         sink_(sink),
         link_config_(link_config(config_)),
         engine_(config_.engine, random_),
-        identities_(config_.nodes.size()) {}
+        identities_(config_.nodes.size()) {
+    const auto wall = std::chrono::system_clock::now().time_since_epoch();
+    engine_.on_own_clock(BootClock::now(),
+                         std::chrono::duration_cast<std::chrono::microseconds>(wall).count());
+  }
   ~Impl();
 
   /// None, or what the system did not give.

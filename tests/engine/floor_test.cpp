@@ -16,6 +16,18 @@ TEST_CASE("an absurd clock, the only one known, does not use the tokens up") {
   CHECK(rig.oldest<AcquireCommand>(0).floor == Token{1} << 52);
 }
 
+TEST_CASE("our own clock is the floor until a node's is known, and never again") {
+  Rig rig(3);
+  rig.engine.on_own_clock(rig.now, 1'700'000'000'000'000);
+  rig.acquire();
+  CHECK(rig.oldest<AcquireCommand>(0).floor == 1'700'000'000'000'000);
+  Rig told(3);
+  told.engine.on_node_clock(told.now, 1, 5'000'000);
+  told.engine.on_own_clock(told.now, 1'700'000'000'000'000);
+  told.acquire();
+  CHECK(told.oldest<AcquireCommand>(0).floor == 5'000'000);
+}
+
 TEST_CASE("a clock before 1970 is no floor") {
   Rig rig(1);
   rig.engine.on_node_clock(rig.now, 0, -1'700'000'000'000'000);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // redlock exec when the lock is lost, and when redlock itself is killed or stopped: the command
-// must not go on without its lock.
+// must not go on without its lock. The leases are long enough for a machine that is busy with
+// something else; shorter ones were lost before the test began.
 #include <doctest/doctest.h>
 
 #include "cli_process.hpp"
@@ -35,7 +36,7 @@ void pause_all(Fleet& fleet) {
 
 TEST_CASE("a command whose lease cannot be renewed is told to end, then killed; exit 124") {
   Fleet fleet({.nodes = 3});
-  Running running(exec({"--lease", "3s", "--grace", "1s"}, stubborn), nodes_variable(fleet.uris()));
+  Running running(exec({"--lease", "6s", "--grace", "2s"}, stubborn), nodes_variable(fleet.uris()));
   REQUIRE(running.await_out("pid"));
   REQUIRE(running.await_out("\n"));
   const ProcessWatch child(number_after(running.out(), "pid"));
@@ -53,7 +54,7 @@ TEST_CASE(
     "a command that ends in its time of grace is not killed, and redlock exits 124 all the same") {
   Fleet fleet({.nodes = 3});
   Running running(
-      exec({"--lease", "3s", "--grace", "1400ms", "--signal", "USR1"},
+      exec({"--lease", "6s", "--grace", "2900ms", "--signal", "USR1"},
            {"sh", "-c", "trap 'echo tidy; exit 0' USR1; echo ready; while :; do sleep 0.05; done"}),
       nodes_variable(fleet.uris()));
   REQUIRE(running.await_out("ready"));
@@ -67,7 +68,7 @@ TEST_CASE(
 
 TEST_CASE("what the command started dies with it when the lease is lost") {
   Fleet fleet({.nodes = 3});
-  Running running(exec({"--lease", "2s", "--grace", "500ms"},
+  Running running(exec({"--lease", "6s", "--grace", "1s"},
                        {"sh", "-c", "sleep 1000 & echo pid $!; trap 'exit 0' TERM; wait"}),
                   nodes_variable(fleet.uris()));
   REQUIRE(running.await_out("pid"));
@@ -80,7 +81,7 @@ TEST_CASE("what the command started dies with it when the lease is lost") {
 
 TEST_CASE("a lock that somebody deleted on a quorum of nodes ends the command") {
   Fleet fleet({.nodes = 3});
-  Running running(exec({"--lease", "3s", "--grace", "0"}, stubborn), nodes_variable(fleet.uris()));
+  Running running(exec({"--lease", "6s", "--grace", "0"}, stubborn), nodes_variable(fleet.uris()));
   REQUIRE(running.await_out("pid"));
   for (std::size_t i = 0; i < 3; ++i) {
     // In one step: between two the watchdog could heal the node.
@@ -96,7 +97,7 @@ TEST_CASE("a lock that somebody deleted on a quorum of nodes ends the command") 
 
 TEST_CASE("the lease is renewed for as long as the command runs") {
   Fleet fleet({.nodes = 3});
-  Running running(exec({"--lease", "2s"}, {"sh", "-c", "echo ready; sleep 4; echo done"}),
+  Running running(exec({"--lease", "5s"}, {"sh", "-c", "echo ready; sleep 8; echo done"}),
                   nodes_variable(fleet.uris()));
   REQUIRE(running.await_out("ready"));
   CHECK(redlock({"acquire", "a", "--node-timeout", "10s"}, nodes_variable(fleet.uris())).status ==
@@ -124,7 +125,7 @@ TEST_CASE("if redlock is killed, so is the command with all that it started") {
 
 TEST_CASE("after a pause past the lease the command is killed before anything else happens") {
   Fleet fleet({.nodes = 3});
-  Running running(exec({"--lease", "1s", "--grace", "0"}, {"sh", "-c", "echo pid $$; read line"}),
+  Running running(exec({"--lease", "4s", "--grace", "0"}, {"sh", "-c", "echo pid $$; read line"}),
                   nodes_variable(fleet.uris()));
   REQUIRE(running.await_out("pid"));
   running.signal(SIGSTOP);

@@ -67,7 +67,7 @@ TEST_CASE("no help is wider than a terminal of 100 columns") {
 
 TEST_CASE("a subcommand that does not exist, or none, is a usage error") {
   refuses({}, "subcommand");
-  refuses({"lock", "a"}, "lock");
+  refuses({"lock", "a"}, "there is no subcommand lock; there are exec, acquire");
   refuses({"fleet"}, "subcommand");
 }
 
@@ -99,6 +99,9 @@ TEST_CASE("a nodes file that cannot be read or names no node is refused") {
   std::ofstream(file) << "# nothing\n\n";
   refuses({"status", "a", "--nodes-file", file}, "one URI on each line");
   refuses({"status", "a", "--nodes-file", file, "--nodes", "redis://h"}, "--nodes");
+  refuses({"status", "a", "--nodes-file", place.path().string()}, "it is a directory");
+  std::ofstream(file) << "redis://127.0.0.1:1,redis://127.0.0.1:2\n";
+  refuses({"status", "a", "--nodes-file", file}, "one on each line, without commas");
 }
 
 TEST_CASE("a duration without a unit is refused with the unit to write") {
@@ -130,7 +133,7 @@ TEST_CASE("half the lease or more is no grace") {
 TEST_CASE("exec without a command says where to put it") {
   refuses({"exec", "a"}, "behind --");
   refuses({"exec", "a", "--"}, "behind --");
-  refuses({"exec", "a", "true"}, "true");
+  refuses({"exec", "a", "true"}, "true; the command goes behind --");
   refuses({"exec", "--", "true"}, "NAME");
 }
 

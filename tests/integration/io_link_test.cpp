@@ -28,6 +28,21 @@ void quick(Link::Config& config) {
   config.silence = milliseconds(50);
 }
 
+/// A node played by the test itself, byte by byte: its side of the connection, once the link is up.
+UniqueFd shake_hands(LinkFixture& link, const UniqueFd& listener) {
+  UniqueFd node;
+  link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
+  std::string handshake = simple("OK") + healthy({"CLIENT", "ID"}) + healthy({"INFO"}) +
+                          healthy({"HGETALL"}) + array({}) + array({}) + array({});
+  REQUIRE(send_some(node, handshake));
+  std::string bytes;
+  link.run_until([&] { return contains(bytes += receive(node).bytes, "TIME"); });
+  handshake = bulk("a") + bulk("b") + bulk("c") + healthy({"TIME"});
+  REQUIRE(send_some(node, handshake));
+  link.run_until_up();
+  return node;
+}
+
 }  // namespace
 
 TEST_CASE("commands submitted before there is a connection are sent once there is one, in order") {
@@ -180,6 +195,25 @@ TEST_CASE("a silent node is given up after the silence, and replaced") {
   link.run_until_up();
 }
 
+TEST_CASE("a node that drips bytes and never ends a reply is given up as a silent one is") {
+  const UniqueFd listener = listen_on_loopback();
+  LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)),
+                   [](Link::Config& config) { config.silence = milliseconds(50); });
+  UniqueFd node = shake_hands(link, listener);
+  link.submit(1, LinkFixture::acquire());
+  std::string begun = "*2\r\n$900000\r\n";
+  REQUIRE(send_some(node, begun));
+  link.run_until([&] {
+    // A byte in each turn of the loop; the connection may be gone before the test looks.
+    std::string byte = "x";
+    static_cast<void>(send_some(node, byte));
+    return !link.downs.empty();
+  });
+  CHECK(link.downs[0].cause == Cause::timed_out);
+  REQUIRE(link.replies.size() == 1);
+  CHECK(unavailable(link.replies[0].second).delivery == Delivery::unknown);
+}
+
 TEST_CASE("an idle connection that died unnoticed is found by the probe and replaced") {
   StubServer node(healthy);
   Proxy network(node.port());
@@ -201,16 +235,7 @@ TEST_CASE("a node that does not read is given up before its output grows without
   const UniqueFd listener = listen_on_loopback();
   LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)),
                    [](Link::Config& config) { config.silence = milliseconds(60'000); });
-  UniqueFd node;
-  link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
-  std::string handshake = simple("OK") + healthy({"CLIENT", "ID"}) + healthy({"INFO"}) +
-                          healthy({"HGETALL"}) + array({}) + array({}) + array({});
-  REQUIRE(send_some(node, handshake));
-  std::string bytes;
-  link.run_until([&] { return contains(bytes += receive(node).bytes, "TIME"); });
-  handshake = bulk("a") + bulk("b") + bulk("c") + healthy({"TIME"});
-  REQUIRE(send_some(node, handshake));
-  link.run_until_up();
+  const UniqueFd node = shake_hands(link, listener);
   const std::string name(512, 'x');
   std::uint64_t sent = 0;
   while (link.downs.empty() && sent < 200'000) {
