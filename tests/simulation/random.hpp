@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The simulator's own random numbers: splitmix64 (Steele, Lea, Flood), integers only, so that one
-// seed means one run with every compiler and library.
+// seed means one run with every compiler and library. For the same reason no expression may draw
+// twice: compilers differ in what they evaluate first.
 #pragma once
 
 #include <cassert>
@@ -41,7 +42,8 @@ class Random final : public engine::RandomSource {
   }
   /// Short durations as often as long ones: every halving from `high` down is equally likely.
   engine::Duration up_to(engine::Duration high) {
-    return between(high / 4096, high) / (1 << below(12));
+    const engine::Duration length = between(high / 4096, high);  // in this order everywhere
+    return length / (1 << below(12));
   }
 
   template <typename T>

@@ -33,8 +33,8 @@ World::World(Plan plan, Trace& trace, Coverage& coverage)
   states_.resize(nodes_.size());
   for (std::uint32_t client = 0; client < plan_.clients; ++client) {
     const Instant local{random_.between(seconds(1), seconds(100'000))};
-    clients_.emplace_back(now_, local, random_.between(-drift_within, drift_within),
-                          random_.next());
+    const std::int32_t drift = random_.between(-drift_within, drift_within);
+    clients_.emplace_back(now_, local, drift, random_.next());
     for (std::uint32_t i = 0; i < plan_.users_per_client; ++i) {
       users_.emplace_back().client = client;
     }

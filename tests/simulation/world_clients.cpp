@@ -17,9 +17,10 @@ void World::start(std::uint32_t index) {
   Client& client = clients_[index];
   client.engine = std::make_unique<engine::Engine>(plan_.engine, client.random);
   // Within a minute of the nodes', mostly; tokens must not rest on it.
-  const auto error = random_.chance(900) ? random_.between(-60'000'000, 60'000'000)
-                                         : random_.between(-4'000'000'000'000, 4'000'000'000'000);
-  client.engine->on_own_clock(local(index), nodes_.front().now_us(now_) + error);
+  const Duration most = random_.chance(900) ? Duration(std::chrono::minutes(1))
+                                            : Duration(std::chrono::hours(1'000));
+  const Duration error = random_.between(-most, most);
+  client.engine->on_own_clock(local(index), nodes_.front().now_us(now_) + error.count() / 1'000);
   client.alive = true;
   client.life = invariants_.client_starts(client.clock);
   client.links.resize(nodes_.size());

@@ -44,8 +44,8 @@ void World::inject() {
   }
   if (count == 0) return;
   const Fault any = possible[random_.below(count)];
-  inject(random_.chance(plan_.special_per_mille) ? special(any) : any,
-         random_.below(plan_.clients));
+  const Fault fault = random_.chance(plan_.special_per_mille) ? special(any) : any;
+  inject(fault, random_.below(plan_.clients));
 }
 
 /// The fault after which this kind of world is named.

@@ -22,7 +22,8 @@ constexpr Duration connect_within = milliseconds(1'000);
 Duration World::delay(std::uint32_t node) {
   Duration delay = plan_.delay_min + states_[node].slow;
   // Little jitter is common, much of it rare.
-  delay += plan_.delay_jitter / (1 + random_.below(64)) / (1 + random_.below(8));
+  const Duration jitter = plan_.delay_jitter / (1 + random_.below(64));
+  delay += jitter / (1 + random_.below(8));
   if (random_.chance(plan_.slow_per_mille)) {
     delay += random_.between(Duration::zero(), plan_.engine.node_timeout * 3 / 2);
   }
