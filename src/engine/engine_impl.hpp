@@ -62,6 +62,7 @@ class Engine::Impl {
                      NodeSet nodes);
   void after_releasing_input(GrantId grant);
   void end_acquisition(RequestId request, Failed failure);
+  void holdings_due(Instant now);
   void acquisition_due(Instant now, RequestId request);
 
   Terms terms_;

@@ -127,15 +127,30 @@ void Engine::Impl::on_deadline(Instant now) {
     attempt.on_deadline(now);
     after_attempt_input(now, *grant, was_lost);
   }
-  while (const auto grant = holdings_.due(now)) {
-    holdings_.find(*grant)->on_deadline(now, out_);
-    after_holding_input(*grant);
-  }
+  holdings_due(now);
   while (const auto grant = releasings_.due(now)) {
     releasings_.find(*grant)->on_deadline(now);
     after_releasing_input(*grant);
   }
   ledger_.on_deadline(now, out_);
+}
+
+/// Leases that came at once, or waited for a loop that did not run, would be renewed at once for
+/// ever: what is more than twice a fair share goes a little later, and the load spreads out.
+void Engine::Impl::holdings_due(Instant now) {
+  constexpr std::size_t at_least = 100;
+  constexpr std::size_t steps_between_renewals = 1'000;
+  const std::size_t at_once = std::max(at_least, 2 * holdings_.size() / steps_between_renewals);
+  std::size_t renewals = 0;
+  while (const auto grant = holdings_.due(now)) {
+    Holding& holding = *holdings_.find(*grant);
+    if (holding.renewal_due(now)) {
+      const std::size_t turn = renewals / at_once;
+      if (turn == 0 || holding.postpone_renewal(now, turn)) ++renewals;
+    }
+    holding.on_deadline(now, out_);
+    after_holding_input(*grant);
+  }
 }
 
 void Engine::Impl::acquisition_due(Instant now, RequestId request) {

@@ -17,7 +17,7 @@ Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
   valid_until_ = nodes_.valid_until();
   assert(now < valid_until_ || planted(Bug::validity_checked_against_old_time));
   set_lost_at(now);
-  if (plan_.renew) next_renewal_ = now + renewal_interval(now);
+  if (plan_.renew) next_renewal_ = in_step(now + renewal_interval(now));
 }
 
 Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, Outbox& out)
@@ -190,6 +190,22 @@ void Holding::update_validity(Instant now, Outbox& out) {
   lose_if_over(now, out);
 }
 
+/// Leases of one length are renewed at common moments, so that many go in one message.
+Duration Holding::step() const {
+  return std::max<Duration>(plan_.lease / 3'000, std::chrono::milliseconds(1));
+}
+
+Instant Holding::in_step(Instant when) const {
+  return Instant(when.time_since_epoch() / step() * step());
+}
+
+bool Holding::postpone_renewal(Instant now, std::size_t steps) {
+  const Duration wait = step() * static_cast<Duration::rep>(steps);
+  if (wait > plan_.lease / 6 || lost_at_ - now < plan_.lease / 3) return false;
+  next_renewal_ = in_step(now) + wait;
+  return true;
+}
+
 /// A third of the lease; sooner if the grant took so long that little is left of it.
 Duration Holding::renewal_interval(Instant now) const {
   return std::min<Duration>(plan_.lease / 3, (lost_at_ - now) / 2);
@@ -227,7 +243,7 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
                ReleaseCommand{plan_.name, plan_.owner});
     }
   } else if (attached) {
-    if (plan_.renew) next_renewal_ = now + renewal_interval(now);
+    if (plan_.renew) next_renewal_ = in_step(now + renewal_interval(now));
     out.put(Finish{round.request(),
                    AcquireSucceeded{plan_.grant, plan_.owner, plan_.token, valid_until_}});
   } else {
@@ -247,7 +263,7 @@ void Holding::on_deadline(Instant now, Outbox& out) {
     next_renewal_ = never;
     return;
   }
-  next_renewal_ = now + plan_.lease / 3;
+  next_renewal_ = in_step(now + plan_.lease / 3);
   begin_round(now, 0, plan_.lease, out);
 }
 

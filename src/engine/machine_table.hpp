@@ -51,6 +51,7 @@ class MachineTable {
   }
   void erase(Id id) { static_cast<void>(take(id)); }
 
+  [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] Instant deadline() const { return order_.empty() ? never : order_.begin()->first; }
   /// A machine whose deadline has come; after its input it must be touched or erased.
   [[nodiscard]] std::optional<Id> due(Instant now) const {

@@ -16,8 +16,12 @@ namespace {
 // may list keys.
 constexpr std::size_t command_reply_limit = std::size_t{1} << 20;
 constexpr std::size_t question_reply_limit = std::size_t{64} << 20;
+// The node does them one behind the other and nothing else meanwhile: a millisecond or so.
+constexpr std::size_t holds_in_one_call = 100;
 // What a node that does not read may make us keep.
 constexpr std::size_t unsent_limit = std::size_t{16} << 20;
+
+constexpr const char* not_of_the_script = "its answer is none that the script can give";
 
 }  // namespace
 
@@ -39,16 +43,37 @@ bool Connection::start() {
 }
 
 void Connection::send(const engine::Tag& tag, const engine::Command& command, engine::Form form) {
-  await({.kind = Awaited::Kind::command,
+  if (const auto* hold = std::get_if<engine::HoldCommand>(&command)) {
+    if (form != holds_form_ || holds_.size() == holds_in_one_call) write_holds_together();
+    holds_form_ = form;
+    holds_.push_back(*hold);
+    tags_.push_back(tag);
+    return;
+  }
+  write_holds_together();
+  await({.kind = Awaited::Kind::commands,
          .script = script_of(command),
+         .commands = 1,
          .begins_at = stream_->appended(),
-         .tag = tag,
          .question = nullptr});
+  tags_.push_back(tag);
   write_call(stream_->output(), scripts_, form, command);
+}
+
+void Connection::write_holds_together() {
+  if (holds_.empty()) return;
+  await({.kind = Awaited::Kind::commands,
+         .script = Script::hold,
+         .commands = static_cast<std::uint32_t>(holds_.size()),
+         .begins_at = stream_->appended(),
+         .question = nullptr});
+  write_holds(stream_->output(), scripts_, holds_form_, holds_);
+  holds_.clear();
 }
 
 void Connection::send(std::shared_ptr<Question> question) {
   if (question->answered()) return;  // its time was over before there was a connection
+  write_holds_together();
   const std::uint64_t begins_at = stream_->appended();
   CommandWriter writer(stream_->output(), question->command().size());
   for (const std::string& argument : question->command()) writer.bulk(argument);
@@ -56,6 +81,7 @@ void Connection::send(std::shared_ptr<Question> question) {
 }
 
 void Connection::send_probe() {
+  write_holds_together();
   await({.kind = Awaited::Kind::probe,
          .begins_at = stream_->appended(),
          .question = nullptr,
@@ -69,6 +95,7 @@ void Connection::await(Awaited awaited) {
 }
 
 void Connection::flush() {
+  write_holds_together();
   const int status = stream_->flush();
   if (status != 0) {
     broken(Cause::connection_lost, uv_strerror(status));
@@ -81,9 +108,24 @@ std::chrono::milliseconds Connection::silent_since() const {
   return std::max(last_heard_, first_awaited_);
 }
 
-engine::Delivery Connection::delivery(const Awaited& awaited) const {
-  return awaited.begins_at < stream_->handed_over() ? engine::Delivery::unknown
-                                                    : engine::Delivery::not_sent;
+std::vector<Unanswered> Connection::take_unanswered() {
+  std::vector<Unanswered> unanswered;
+  auto tag = tags_.begin();
+  for (Awaited& awaited : awaited_) {
+    const auto delivery = awaited.begins_at < stream_->handed_over() ? engine::Delivery::unknown
+                                                                     : engine::Delivery::not_sent;
+    if (awaited.question) unanswered.push_back({{}, std::move(awaited.question), delivery});
+    for (; awaited.commands > 0; --awaited.commands) {
+      unanswered.push_back({*tag++, nullptr, delivery});
+    }
+  }
+  for (; tag != tags_.end(); ++tag) {
+    unanswered.push_back({*tag, nullptr, engine::Delivery::not_sent});
+  }
+  awaited_.clear();
+  holds_.clear();
+  tags_.clear();
+  return unanswered;
 }
 
 void Connection::on_bytes(std::string_view bytes) {
@@ -114,9 +156,9 @@ bool Connection::take_reply(const ReplyView& reply) {
     return broken(Cause::protocol_error, "it sent a reply that nobody asked for" + said);
   }
   // Stays in the queue while it is looked at: if it is broken it is answered with the others.
-  const Awaited& awaited = awaited_.front();
+  Awaited& awaited = awaited_.front();
   switch (awaited.kind) {
-    case Awaited::Kind::command:
+    case Awaited::Kind::commands:
       if (!take_command_reply(awaited, reply)) return false;
       break;
     case Awaited::Kind::question: {
@@ -162,11 +204,34 @@ bool Connection::take_handshake_reply(const ReplyView& reply) {
   return true;
 }
 
-bool Connection::take_command_reply(const Awaited& awaited, const ReplyView& reply) {
+bool Connection::take_command_reply(Awaited& awaited, const ReplyView& reply) {
+  if (awaited.script == Script::hold && !reply.is(ReplyView::Kind::error)) {
+    return take_hold_replies(awaited, reply);
+  }
   const auto answer = read_answer(awaited.script, reply, address_.password);
-  if (!answer) return broken(Cause::protocol_error, "its answer is none that the script can give");
-  listener_.on_reply(awaited.tag, *answer);
+  if (!answer) return broken(Cause::protocol_error, not_of_the_script);
+  while (awaited.commands > 0) answer_next(awaited, *answer);
   return true;
+}
+
+bool Connection::take_hold_replies(Awaited& awaited, const ReplyView& replies) {
+  if (replies.size() != awaited.commands) return broken(Cause::protocol_error, not_of_the_script);
+  ReplyView reply = replies.first();
+  for (;;) {
+    const auto answer = read_hold(reply);
+    if (!answer) return broken(Cause::protocol_error, not_of_the_script);
+    answer_next(awaited, *answer);
+    if (awaited.commands == 0) return true;
+    reply = reply.next();
+  }
+}
+
+/// One at a time, so that what is not answered is always known.
+void Connection::answer_next(Awaited& awaited, const engine::Reply& reply) {
+  const engine::Tag tag = tags_.front();
+  tags_.pop_front();
+  --awaited.commands;
+  listener_.on_reply(tag, reply);
 }
 
 void Connection::take_time(const Awaited& awaited, const ReplyView& reply) {

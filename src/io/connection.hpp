@@ -22,15 +22,11 @@
 
 namespace redlock::io {
 
-/// What was sent and is not answered.
-struct Awaited {
-  enum class Kind : std::uint8_t { command, question, probe };
-  Kind kind = Kind::probe;
-  Script script{};              ///< of a command
-  std::uint64_t begins_at = 0;  ///< its first byte, counted over the whole connection
-  engine::Tag tag{};            ///< of a command
-  std::shared_ptr<Question> question;
-  engine::Instant sent{};  ///< of a probe
+/// A command or question that a connection leaves unanswered.
+struct Unanswered {
+  engine::Tag tag{};                   ///< of a command
+  std::shared_ptr<Question> question;  ///< null for a command
+  engine::Delivery delivery{};         ///< whether the node can have seen it
 };
 
 class ConnectionListener {
@@ -58,6 +54,8 @@ class Connection final : StreamListener {
 
   // Once ready: these only collect output, for flush().
 
+  /// Holds of one turn go out together, up to a hundred in one call: renewing many leases costs
+  /// the node and us little more than renewing one.
   void send(const engine::Tag& tag, const engine::Command& command, engine::Form form);
   void send(std::shared_ptr<Question> question);
   void send_probe();
@@ -69,24 +67,37 @@ class Connection final : StreamListener {
   [[nodiscard]] bool ready() const { return !handshake_; }
   /// How this connection is to be named to the node once it is lost.
   [[nodiscard]] LostConnection identity() const { return {run_id_, client_id_}; }
-  [[nodiscard]] bool all_answered() const { return awaited_.empty(); }
+  [[nodiscard]] bool all_answered() const { return awaited_.empty() && holds_.empty(); }
   /// Since when the node owes an answer without having said anything, on the loop's clock.
   [[nodiscard]] std::chrono::milliseconds silent_since() const;
 
-  /// Takes over what is unanswered, oldest first, and whether the node can have seen each.
-  [[nodiscard]] std::deque<Awaited> take_awaited() { return std::move(awaited_); }
-  [[nodiscard]] engine::Delivery delivery(const Awaited& awaited) const;
+  /// Takes over what is unanswered, oldest first.
+  [[nodiscard]] std::vector<Unanswered> take_unanswered();
 
  private:
+  /// What was sent in one piece. Its commands' tags stand in tags_.
+  struct Awaited {
+    enum class Kind : std::uint8_t { commands, question, probe };
+    Kind kind = Kind::probe;
+    Script script{};              // of commands
+    std::uint32_t commands = 0;   // that are not answered yet
+    std::uint64_t begins_at = 0;  // its first byte, counted over the whole connection
+    std::shared_ptr<Question> question;
+    engine::Instant sent{};  // of a probe
+  };
+
   void on_connected() override {}
   void on_bytes(std::string_view bytes) override;
   void on_stream_failed(int uv_status) override;
 
   [[nodiscard]] bool take_reply(const ReplyView& reply);
   [[nodiscard]] bool take_handshake_reply(const ReplyView& reply);
-  [[nodiscard]] bool take_command_reply(const Awaited& awaited, const ReplyView& reply);
+  [[nodiscard]] bool take_command_reply(Awaited& awaited, const ReplyView& reply);
+  [[nodiscard]] bool take_hold_replies(Awaited& awaited, const ReplyView& replies);
+  void answer_next(Awaited& awaited, const engine::Reply& reply);
   void take_time(const Awaited& awaited, const ReplyView& reply);
   void await(Awaited awaited);
+  void write_holds_together();
   [[nodiscard]] bool awaits_question() const;
   [[nodiscard]] std::size_t reply_limit() const;
   [[nodiscard]] std::chrono::milliseconds loop_now() const;
@@ -102,6 +113,9 @@ class Connection final : StreamListener {
   std::int64_t client_id_ = 0;
   ReplyReader reader_;
   std::deque<Awaited> awaited_;
+  std::deque<engine::Tag> tags_;            // of the commands awaited, then those of holds_
+  std::vector<engine::HoldCommand> holds_;  // to be written together
+  engine::Form holds_form_{};
   std::chrono::milliseconds last_heard_{};
   std::chrono::milliseconds first_awaited_{};  // when awaited_ was empty last
 };

@@ -46,8 +46,8 @@ void Link::stop() {
   std::vector<std::shared_ptr<Question>> questions;
   if (connection) {
     connection->let_arrive();  // a last release, perhaps
-    for (Awaited& awaited : connection->take_awaited()) {
-      if (awaited.question) questions.push_back(std::move(awaited.question));
+    for (Unanswered& unanswered : connection->take_unanswered()) {
+      if (unanswered.question) questions.push_back(std::move(unanswered.question));
     }
   }
   for (Queued& queued : std::exchange(queue_, {})) {
@@ -204,12 +204,13 @@ void Link::drop(engine::Unavailable why) {
 void Link::fail_outstanding(Connection* connection, std::vector<Queued> queued,
                             const engine::Unavailable& why) {
   if (connection != nullptr) {
-    for (const Awaited& awaited : connection->take_awaited()) {
-      engine::Unavailable reply = why;
-      reply.delivery = connection->delivery(awaited);
-      if (awaited.kind == Awaited::Kind::command) listener_.on_reply(node_, awaited.tag, reply);
-      if (awaited.kind == Awaited::Kind::question) {
-        awaited.question->answer(tl::unexpected(std::move(reply)));
+    engine::Unavailable reply = why;
+    for (const Unanswered& unanswered : connection->take_unanswered()) {
+      reply.delivery = unanswered.delivery;
+      if (unanswered.question) {
+        unanswered.question->answer(tl::unexpected(reply));
+      } else {
+        listener_.on_reply(node_, unanswered.tag, reply);
       }
     }
   }

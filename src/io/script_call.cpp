@@ -80,20 +80,6 @@ std::optional<engine::Reply> read_acquire(const ReplyView& answer, std::int64_t 
   return engine::Refused{.free_in = std::chrono::milliseconds(left)};
 }
 
-std::optional<engine::Reply> read_hold(const ReplyView& answer) {
-  std::int64_t code = 0;
-  if (!answer.integer_at(0, code)) return {};
-  if (code == 1) {
-    const auto fence = token_at(answer, 1);
-    if (!fence) return {};
-    return engine::Held{*fence};
-  }
-  if (code == 0) return engine::Free{};
-  if (code == -1) return engine::Taken{};
-  if (code == -2) return engine::Taken{.foreign_type = true};
-  return {};
-}
-
 }  // namespace
 
 Script script_of(const engine::Command& command) {
@@ -115,6 +101,20 @@ void write_holds(std::string& out, const ScriptSet& scripts, engine::Form form,
     writer.bulk(to_hex(command.owner)).number(command.count);
     writer.number(command.token).number(count_of(command.lease));
   }
+}
+
+std::optional<engine::Reply> read_hold(const ReplyView& answer) {
+  std::int64_t code = 0;
+  if (!answer.integer_at(0, code)) return {};
+  if (code == 1) {
+    const auto fence = token_at(answer, 1);
+    if (!fence) return {};
+    return engine::Held{*fence};
+  }
+  if (code == 0) return engine::Free{};
+  if (code == -1) return engine::Taken{};
+  if (code == -2) return engine::Taken{.foreign_type = true};
+  return {};
 }
 
 std::optional<engine::Reply> read_answer(Script script, const ReplyView& answer,

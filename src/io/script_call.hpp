@@ -17,7 +17,7 @@ namespace redlock::io {
 /// Writes the call. In Form::source the text goes along, and the node remembers it.
 void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
                 const engine::Command& command);
-/// Several holds in one call; its reply has one element for each.
+/// Several holds in one call; its reply has one element for each, to be read with read_hold().
 void write_holds(std::string& out, const ScriptSet& scripts, engine::Form form,
                  std::span<const engine::HoldCommand> commands);
 
@@ -25,5 +25,6 @@ void write_holds(std::string& out, const ScriptSet& scripts, engine::Form form,
 /// that this script can answer. An error's text goes through printable() with this secret.
 [[nodiscard]] std::optional<engine::Reply> read_answer(Script script, const ReplyView& answer,
                                                        std::string_view secret);
+[[nodiscard]] std::optional<engine::Reply> read_hold(const ReplyView& answer);
 
 }  // namespace redlock::io

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// One process holds many leases over five real nodes, some of which stop answering: with a quorum
+// alive none may be lost; without one every loss must be told before the validity ends. Prints what
+// that costs the process in time and memory.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <fmt/format.h>
+#include <malloc.h>
+#include <mutex>
+#include <string>
+#include <sys/resource.h>
+#include <thread>
+#include <vector>
+
+#include <redlock/redlock.hpp>
+
+#include "cluster/fleet.hpp"
+
+namespace {
+
+using namespace redlock;
+using cluster::Fleet;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Plan {
+  std::size_t leases = 100'000;
+  int lease = 30;
+  int length = 300;
+  std::size_t stopped = 0;
+  double most_cpu = 0;     // per cent of one core; 0: not judged
+  double most_memory = 0;  // bytes a lease; 0: not judged
+};
+
+std::string name_of(std::size_t index) {
+  return fmt::format("soak:{:06}", index);
+}
+
+/// Time of the processor that this process has used.
+std::chrono::microseconds cpu() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto of = [](const timeval& time) {
+    return seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  };
+  return of(usage.ru_utime) + of(usage.ru_stime);
+}
+
+class Leases final : public Observer {
+ public:
+  explicit Leases(std::size_t count) : leases_(count), margins_(count, milliseconds::max()) {}
+
+  void on_renewal(std::string_view, bool ok, std::chrono::nanoseconds) override {
+    ++(ok ? renewals : failed_renewals);
+  }
+  void on_lost(std::string_view name, std::uint64_t, LossReason) override {
+    const auto index = std::stoul(std::string(name.substr(name.rfind(':') + 1)));
+    margins_[index] = std::chrono::duration_cast<milliseconds>(leases_[index].remaining());
+    ++lost;
+  }
+
+  /// All of them, some at a time.
+  void acquire(const Client& client, milliseconds lease) {
+    constexpr std::size_t at_once = 200;
+    for (std::size_t i = 0; i < leases_.size(); ++i) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return under_way_ < at_once; });
+      ++under_way_;
+      lock.unlock();
+      client.submit({.name = name_of(i),
+                     .options = {.lease = lease, .renewal = Renewal::always, .wait = seconds(30)}},
+                    [this, i](Result<Lease> granted) { take(i, std::move(granted)); });
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return under_way_ == 0; });
+  }
+
+  void give_back() { leases_.clear(); }
+
+  /// How long before the end of its validity each loss was told: a line for each tenth of the
+  /// largest.
+  void print_margins() const {
+    std::vector<milliseconds> margins = margins_;
+    std::ranges::sort(margins);
+    const auto width = margins.back().count() / 10 + 1;
+    fmt::print("told before the validity ended: from {} ms to {} ms\n", margins.front().count(),
+               margins.back().count());
+    for (int part = 0; part < 10; ++part) {
+      const auto in_part = std::ranges::count_if(
+          margins, [&](milliseconds margin) { return margin.count() / width == part; });
+      fmt::print("  {:>6} to {:>6} ms {:>8}\n", part * width, (part + 1) * width, in_part);
+    }
+  }
+  [[nodiscard]] milliseconds least_margin() const { return *std::ranges::min_element(margins_); }
+
+  std::atomic<std::size_t> renewals{0};
+  std::atomic<std::size_t> failed_renewals{0};
+  std::atomic<std::size_t> lost{0};
+  std::atomic<std::size_t> refused{0};
+
+ private:
+  void take(std::size_t index, Result<Lease> granted) {
+    if (granted) {
+      leases_[index] = std::move(*granted);
+    } else if (++refused == 1) {
+      fmt::print(stderr, "{}\n", granted.error().message);
+    }
+    const std::scoped_lock lock(mutex_);
+    --under_way_;
+    changed_.notify_one();
+  }
+
+  std::vector<Lease> leases_;
+  std::vector<milliseconds> margins_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t under_way_ = 0;
+};
+
+class Run {
+ public:
+  explicit Run(const Plan& plan) : plan_(plan), leases_(std::make_shared<Leases>(plan.leases)) {}
+
+  bool run() {
+    ClientOptions options;
+    options.nodes = fleet_.uris();
+    options.observer = leases_;
+    options.node_timeout = seconds(1);
+    auto client = Client::create(std::move(options));
+    if (!client) throw std::runtime_error(client.error().message);
+    acquire(*client);
+    for (std::size_t node = 0; node < plan_.stopped; ++node) fleet_.pause(node);
+    hold();
+    const bool well = plan_.stopped > 2 ? judge_losses() : judge_holding();
+    for (std::size_t node = 0; node < plan_.stopped; ++node) fleet_.resume(node);
+    leases_->give_back();
+    return well && leases_->refused == 0;
+  }
+
+ private:
+  void acquire(const Client& client) {
+    // What grows once for all: buffers, tables of the library.
+    { auto first = client.lock("soak:warm").acquire(); }
+    const std::size_t before = mallinfo2().uordblks;
+    const auto start = BootClock::now();
+    leases_->acquire(client, seconds(plan_.lease));
+    const auto took = std::chrono::duration<double>(BootClock::now() - start).count();
+    memory_ = static_cast<double>(mallinfo2().uordblks - before);
+    memory_ /= static_cast<double>(plan_.leases);
+    fmt::print("{} leases of {} s acquired in {:.1f} s; {:.0f} bytes of heap each\n", plan_.leases,
+               plan_.lease, took, memory_);
+  }
+
+  void hold() {
+    const auto start = BootClock::now();
+    const auto cpu_before = cpu();
+    const auto steps = std::max(1, plan_.length / 10);
+    for (int i = 0; i < steps; ++i) {
+      std::this_thread::sleep_for(seconds(plan_.length) / steps);
+      const auto wall = BootClock::now() - start;
+      cpu_ = 100 * std::chrono::duration<double>(cpu() - cpu_before) / wall;
+      fmt::print(
+          "after {:3.0f} s: {} renewals, {} of them not in time; {} lost; {:.1f} % of a core\n",
+          std::chrono::duration<double>(wall).count(), leases_->renewals.load(),
+          leases_->failed_renewals.load(), leases_->lost.load(), cpu_);
+      std::fflush(stdout);
+    }
+  }
+
+  /// A quorum is alive.
+  [[nodiscard]] bool judge_holding() const {
+    bool well = leases_->lost == 0;
+    const auto bar = [&](const char* what, double is, double most) {
+      if (most == 0) return;
+      fmt::print("{}: {:.1f}, at most {:.1f} wanted\n", what, is, most);
+      well = well && is <= most;
+    };
+    bar("processor, % of a core", cpu_, plan_.most_cpu);
+    bar("memory, bytes a lease", memory_, plan_.most_memory);
+    return well;
+  }
+
+  [[nodiscard]] bool judge_losses() const {
+    const auto limit = BootClock::now() + seconds(2 * plan_.lease);
+    while (leases_->lost < plan_.leases && BootClock::now() < limit) {
+      std::this_thread::sleep_for(milliseconds(100));
+    }
+    if (leases_->lost < plan_.leases) return false;
+    leases_->print_margins();
+    return leases_->least_margin() > milliseconds::zero();
+  }
+
+  Plan plan_;
+  Fleet fleet_{{.nodes = 5}};
+  std::shared_ptr<Leases> leases_;
+  double memory_ = 0;
+  double cpu_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Plan plan;
+  CLI::App app{"Holds many leases over five nodes, and says what that costs."};
+  app.add_option("--leases", plan.leases, "how many; default 100000")->check(CLI::Range(1, 999999));
+  app.add_option("--lease", plan.lease, "seconds; default 30")->check(CLI::Range(1, 60));
+  app.add_option("--for", plan.length, "seconds to hold them; default 300");
+  app.add_option("--stopped", plan.stopped, "so many of the nodes are stopped")
+      ->check(CLI::Range(0, 5));
+  app.add_option("--most-cpu", plan.most_cpu, "fail above this many per cent of a core");
+  app.add_option("--most-memory", plan.most_memory, "fail above this many bytes a lease");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const bool well = Run(plan).run();
+    fmt::print("{}\n", well ? "as promised" : "NOT AS PROMISED");
+    return well ? 0 : 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "soak_holding: {}\n", error.what());
+    return 1;
+  }
+}
