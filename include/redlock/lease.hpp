@@ -53,7 +53,8 @@ class REDLOCK_EXPORT Lease {
   [[nodiscard]] explicit operator bool() const noexcept;
 
   [[nodiscard]] const std::string& name() const noexcept;
-  [[nodiscard]] const std::string& owner() const noexcept;
+  /// 32 hexadecimal digits; the hash field on the nodes.
+  [[nodiscard]] std::string owner() const;
   /// The fencing token: larger than every token returned for this name before this acquisition
   /// began. Hand it to the resource, which must refuse a smaller one than it has seen.
   [[nodiscard]] std::uint64_t token() const noexcept;

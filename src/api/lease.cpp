@@ -57,9 +57,8 @@ const std::string& Lease::name() const noexcept {
   return state_ ? *state_->name : none;
 }
 
-const std::string& Lease::owner() const noexcept {
-  static const std::string none;
-  return state_ ? state_->owner : none;
+std::string Lease::owner() const {
+  return state_ ? engine::to_hex(state_->owner) : std::string();
 }
 
 std::uint64_t Lease::token() const noexcept {
@@ -150,7 +149,7 @@ Operation<BootClock::time_point> Lease::co_confirm() {
 
 Grant Lease::detach() {
   if (!state_) return {};
-  Grant grant{*state_->name, state_->owner, state_->token};
+  Grant grant{*state_->name, owner(), state_->token};
   State::part(std::move(state_), State::Parting::detach);
   return grant;
 }

@@ -14,7 +14,7 @@ Lease::State::State(std::shared_ptr<Client::Impl> of, engine::Name locked,
       grant(granted.grant),
       name(std::move(locked)),
       token(granted.token),
-      owner(engine::to_hex(granted.owner)),
+      owner(granted.owner),
       valid_until_(granted.valid_until.time_since_epoch().count()) {}
 
 void Lease::State::part(std::shared_ptr<State> state, Parting how) noexcept {

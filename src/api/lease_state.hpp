@@ -42,7 +42,7 @@ struct REDLOCK_NO_EXPORT Lease::State final : io::Task {
   const engine::GrantId grant;
   const engine::Name name;
   const engine::Token token;
-  const std::string owner;
+  const engine::OwnerId owner;
   std::stop_source lost;
 
  private:

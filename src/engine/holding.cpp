@@ -225,6 +225,7 @@ void Holding::conclude_rounds(Instant now, Outbox& out) {
     heal_free_nodes(now, round, out);
   }
   std::erase_if(rounds_, [](const HoldRound& round) { return round.complete(); });
+  if (rounds_.empty()) rounds_.shrink_to_fit();  // most leases are between two rounds
 }
 
 void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {

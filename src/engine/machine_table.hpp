@@ -4,11 +4,12 @@
 #pragma once
 
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "engine/types.hpp"
 
@@ -21,7 +22,7 @@ class MachineTable {
 
   /// The machine's first deadline counts from touched().
   Machine& add(Id id, Machine machine) {
-    const auto [place, inserted] = entries_.emplace(id, Entry{std::move(machine)});
+    const auto [place, inserted] = entries_.emplace(id, Entry{std::move(machine), id});
     assert(inserted);
     return place->second.machine;
   }
@@ -36,15 +37,21 @@ class MachineTable {
     Entry& entry = entries_.at(id);
     const Instant deadline = entry.machine.deadline();
     if (deadline == entry.queued) return;
-    if (entry.queued != never) order_.erase({entry.queued, id});
-    if (deadline != never) order_.emplace(deadline, id);
+    if (entry.queued == never) {
+      entry.place = heap_.size();
+      heap_.push_back({deadline, &entry});
+    } else if (deadline == never) {
+      leave(entry);
+      return;
+    }
     entry.queued = deadline;
+    settle(entry.place, {deadline, &entry});
   }
 
   /// Takes the machine out of the table.
   Machine take(Id id) {
     const auto found = entries_.find(id);
-    if (found->second.queued != never) order_.erase({found->second.queued, id});
+    if (found->second.queued != never) leave(found->second);
     Machine machine = std::move(found->second.machine);
     entries_.erase(found);
     return machine;
@@ -52,20 +59,59 @@ class MachineTable {
   void erase(Id id) { static_cast<void>(take(id)); }
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
-  [[nodiscard]] Instant deadline() const { return order_.empty() ? never : order_.begin()->first; }
+  [[nodiscard]] Instant deadline() const { return heap_.empty() ? never : heap_.front().when; }
   /// A machine whose deadline has come; after its input it must be touched or erased.
   [[nodiscard]] std::optional<Id> due(Instant now) const {
-    if (deadline() > now || order_.empty()) return std::nullopt;
-    return order_.begin()->second;
+    if (deadline() > now || heap_.empty()) return std::nullopt;
+    return heap_.front().entry->id;
   }
 
  private:
   struct Entry {
     Machine machine;
+    Id id;
     Instant queued = never;
+    std::size_t place = 0;  // in heap_, while queued
   };
+
+  /// The time stands here as well, so that comparing does not reach for the machines.
+  struct Queued {
+    Instant when;
+    Entry* entry;
+    bool operator<(const Queued& other) const {
+      return when != other.when ? when < other.when : entry->id < other.entry->id;
+    }
+  };
+
+  void put(std::size_t place, Queued queued) {
+    heap_[place] = queued;
+    queued.entry->place = place;
+  }
+
+  /// Puts it where it belongs, above or below this place, whose content it replaces.
+  void settle(std::size_t place, Queued queued) {
+    while (place > 0 && queued < heap_[(place - 1) / 2]) {
+      put(place, heap_[(place - 1) / 2]);
+      place = (place - 1) / 2;
+    }
+    for (std::size_t child = 2 * place + 1; child < heap_.size(); child = 2 * place + 1) {
+      if (child + 1 < heap_.size() && heap_[child + 1] < heap_[child]) ++child;
+      if (!(heap_[child] < queued)) break;
+      put(place, heap_[child]);
+      place = child;
+    }
+    put(place, queued);
+  }
+
+  void leave(Entry& entry) {
+    const Queued last = heap_.back();
+    heap_.pop_back();
+    if (last.entry != &entry) settle(entry.place, last);
+    entry.queued = never;
+  }
+
   std::unordered_map<Id, Entry> entries_;
-  std::set<std::pair<Instant, Id>> order_;
+  std::vector<Queued> heap_;  // a binary heap: what must be called next is in front
 };
 
 }  // namespace redlock::engine

@@ -3,14 +3,19 @@
 
 namespace redlock::engine {
 
-std::string to_hex(const OwnerId& owner) {
+std::array<char, 32> hex_digits(const OwnerId& owner) {
   static constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(32);
+  std::array<char, 32> text;
+  char* at = text.data();
   for (const std::uint64_t half : owner.bits) {
-    for (int shift = 60; shift >= 0; shift -= 4) text.push_back(digits[(half >> shift) & 0xF]);
+    for (int shift = 60; shift >= 0; shift -= 4) *at++ = digits[(half >> shift) & 0xF];
   }
   return text;
+}
+
+std::string to_hex(const OwnerId& owner) {
+  const auto digits = hex_digits(owner);
+  return {digits.data(), digits.size()};
 }
 
 }  // namespace redlock::engine

@@ -37,6 +37,7 @@ struct OwnerId {
 };
 
 /// 32 lower-case hexadecimal digits: the hash field on a node.
+[[nodiscard]] std::array<char, 32> hex_digits(const OwnerId& owner);
 [[nodiscard]] std::string to_hex(const OwnerId& owner);
 
 /// Names are shared by every message of a grant.

@@ -2,6 +2,9 @@
 // Spells the keys out for those who need a whole string; script calls assemble them in place.
 #include "io/key_layout.hpp"
 
+#include <algorithm>
+#include <charconv>
+
 #include "engine/stripe.hpp"
 
 namespace redlock::io {
@@ -13,7 +16,15 @@ std::string KeyLayout::lock(std::string_view name) {
 }
 
 std::string KeyLayout::fence(std::string_view name) {
-  return std::string(fence_prefix) + std::to_string(engine::stripe_of(name));
+  std::array<char, longest_fence> buffer;
+  return std::string(fence(name, buffer));
+}
+
+std::string_view KeyLayout::fence(std::string_view name, std::array<char, longest_fence>& buffer) {
+  char* const digits = std::ranges::copy(fence_prefix, buffer.data()).out;
+  char* const end = buffer.data() + buffer.size();
+  const auto written = std::to_chars(digits, end, engine::stripe_of(name));
+  return {buffer.data(), written.ptr};
 }
 
 }  // namespace redlock::io

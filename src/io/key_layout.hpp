@@ -2,7 +2,8 @@
 // The keys on a node, all in one place, so that another layout (Redisson's) can stand beside this.
 #pragma once
 
-#include <cstdint>
+#include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,11 @@ class KeyLayout {
 
   [[nodiscard]] static std::string lock(std::string_view name);
   [[nodiscard]] static std::string fence(std::string_view name);
+
+  /// The same without an allocation: written into the buffer.
+  static constexpr std::size_t longest_fence = 24;
+  [[nodiscard]] static std::string_view fence(std::string_view name,
+                                              std::array<char, longest_fence>& buffer);
 };
 
 }  // namespace redlock::io

@@ -4,6 +4,7 @@
 #include "io/script_call.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 #include "engine/stripe.hpp"
@@ -32,7 +33,13 @@ void lock_key(CommandWriter& writer, const engine::Name& name) {
 
 void keys(CommandWriter& writer, const engine::Name& name) {
   lock_key(writer, name);
-  writer.bulk(KeyLayout::fence(*name));
+  std::array<char, KeyLayout::longest_fence> fence;
+  writer.bulk(KeyLayout::fence(*name, fence));
+}
+
+CommandWriter& owner(CommandWriter& writer, const engine::OwnerId& id) {
+  const auto digits = engine::hex_digits(id);
+  return writer.bulk(std::string_view(digits.data(), digits.size()));
 }
 
 std::uint64_t count_of(std::chrono::milliseconds lease) {
@@ -44,7 +51,7 @@ void write(std::string& out, const ScriptSet& scripts, engine::Form form,
            const engine::AcquireCommand& command) {
   CommandWriter writer = begin(out, scripts, form, Script::acquire, 2, 3);
   keys(writer, command.name);
-  writer.bulk(to_hex(command.owner)).number(count_of(command.lease));
+  owner(writer, command.owner).number(count_of(command.lease));
   writer.number(std::max<engine::Token>(command.floor, 1));
 }
 
@@ -57,7 +64,7 @@ void write(std::string& out, const ScriptSet& scripts, engine::Form form,
            const engine::ReleaseCommand& command) {
   CommandWriter writer = begin(out, scripts, form, Script::release, 1, 1);
   lock_key(writer, command.name);
-  writer.bulk(to_hex(command.owner));
+  owner(writer, command.owner);
 }
 
 std::optional<engine::Token> token_at(const ReplyView& answer, std::size_t index) {
@@ -98,7 +105,7 @@ void write_holds(std::string& out, const ScriptSet& scripts, engine::Form form,
       begin(out, scripts, form, Script::hold, 2 * commands.size(), 4 * commands.size());
   for (const engine::HoldCommand& command : commands) keys(writer, command.name);
   for (const engine::HoldCommand& command : commands) {
-    writer.bulk(to_hex(command.owner)).number(command.count);
+    owner(writer, command.owner).number(command.count);
     writer.number(command.token).number(count_of(command.lease));
   }
 }
