@@ -78,7 +78,7 @@ BootClock::time_point Lease::valid_until() const noexcept {
 }
 
 std::stop_token Lease::lost() const noexcept {
-  return state_ ? state_->lost.get_token() : std::stop_token();
+  return state_ ? state_->lost() : std::stop_token();
 }
 
 std::optional<LossReason> Lease::loss_reason() const noexcept {

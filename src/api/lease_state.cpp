@@ -2,11 +2,19 @@
 #include "api/lease_state.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "api/client_impl.hpp"
 
 namespace redlock {
+
+namespace {
+
+// Of every lease, for a moment: only the making of a stop_source needs it.
+constinit std::mutex lost_mutex;
+
+}  // namespace
 
 Lease::State::State(std::shared_ptr<Client::Impl> of, engine::Name locked,
                     const engine::AcquireSucceeded& granted)
@@ -58,7 +66,21 @@ void Lease::State::confirm(BootClock::time_point valid_until) noexcept {
 
 void Lease::State::lose(LossReason reason) noexcept {
   loss_.store(static_cast<std::uint8_t>(static_cast<int>(reason) + 1), std::memory_order_release);
-  lost.request_stop();
+  std::stop_source told{std::nostopstate};
+  {
+    const std::scoped_lock lock(lost_mutex);
+    told = lost_;
+  }
+  told.request_stop();
+}
+
+std::stop_token Lease::State::lost() noexcept {
+  const std::scoped_lock lock(lost_mutex);
+  if (!lost_.stop_possible()) {
+    lost_ = std::stop_source();
+    if (loss_.load(std::memory_order_acquire) != 0) lost_.request_stop();
+  }
+  return lost_.get_token();
 }
 
 }  // namespace redlock

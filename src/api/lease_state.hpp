@@ -32,6 +32,7 @@ struct REDLOCK_NO_EXPORT Lease::State final : io::Task {
   [[nodiscard]] BootClock::time_point valid_until() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
+  [[nodiscard]] std::stop_token lost() noexcept;
 
   // By the loop thread.
   void run() override;
@@ -43,9 +44,10 @@ struct REDLOCK_NO_EXPORT Lease::State final : io::Task {
   const engine::Name name;
   const engine::Token token;
   const engine::OwnerId owner;
-  std::stop_source lost;
 
  private:
+  /// Made when somebody asks: most leases of a program that holds many are never asked.
+  std::stop_source lost_{std::nostopstate};
   std::atomic<BootClock::rep> valid_until_;
   /// A LossReason + 1, or 0.
   std::atomic<std::uint8_t> loss_{0};

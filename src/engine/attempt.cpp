@@ -26,6 +26,7 @@ Attempt::Attempt(const Terms& terms, Plan plan, Instant now, Outbox& out)
       deadline_(std::min(now + terms.node_timeout(),
                          terms.trusted_until(now, plan_.lease) - plan_.min_validity)),
       nodes_(terms.nodes(), true),
+      granted_(terms.nodes()),
       ballots_(terms.nodes()) {
   for (NodeIndex node = 0; node < terms.nodes(); ++node) ask(node, Form::digest, out);
 }
@@ -54,7 +55,7 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
     lose_vote(node, Vote::unavailable, Cause::server_error,
               "its fence counter is damaged (" + std::to_string(granted->token) + ")");
   } else if (const auto* refused = std::get_if<Refused>(&reply)) {
-    nodes_.withdraw(node, true);
+    withdraw(node, true);
     lose_vote(node, Vote::refused, Cause::none,
               refused->foreign_type ? "a key of another type stands where the lock would be" : "");
     if (refused->free_in) {
@@ -67,10 +68,10 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
       return ask(node, Form::source, out);
     }
     // Its release is written already: an acquire behind it would stay for a whole lease.
-    nodes_.withdraw(node, false);
+    withdraw(node, false);
     lose_vote(node, Vote::unavailable, Cause::server_error, "the script was not loaded");
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
-    if (unavailable->delivery != Delivery::unknown) nodes_.withdraw(node, false);
+    if (unavailable->delivery != Delivery::unknown) withdraw(node, false);
     lose_vote(node, Vote::unavailable, unavailable->cause, unavailable->detail);
   } else {
     lose_vote(node, Vote::unavailable, Cause::protocol_error, answered_otherwise);
@@ -81,31 +82,29 @@ void Attempt::on_granted(Instant now, NodeIndex node, Token token, Outbox& out) 
   ballots_[node] = {Vote::granted, Cause::none, {}};
   const Instant counted_from = planted(Bug::validity_from_completion) ? now : started_;
   nodes_.confirm(node, terms_.trusted_until(counted_from, plan_.lease));
-  NodeGrant& grant = nodes_[node];
-  grant.granted = token;
+  granted_[node] = token;
   if (phase_ != Phase::settling) return;
   // A straggler helps to settle if its own grant is not above the token.
-  grant.settled = token == token_;
+  if (token == token_) return settled_.insert(node);
   const bool may_settle = token < token_ || planted(Bug::every_held_settles);
-  if (may_settle && !grant.settled) send_settle(now, node, Form::digest, out);
+  if (may_settle) send_settle(now, node, Form::digest, out);
 }
 
 void Attempt::begin_settling(Instant now, Outbox& out) {
   phase_ = Phase::settling;
-  token_ = nodes_.largest_grant();
+  token_ = *std::ranges::max_element(granted_);
   const Instant latest = terms_.trusted_until(started_, plan_.lease) - plan_.min_validity;
   if (now >= latest && !planted(Bug::validity_checked_against_old_time)) {
     return fail(Errc::too_late);
   }
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    const Token granted = nodes_[node].granted;
-    nodes_[node].settled =
-        granted == token_ || (granted != 0 && planted(Bug::max_without_settling));
+    const bool without = granted_[node] != 0 && planted(Bug::max_without_settling);
+    if (granted_[node] == token_ || without) settled_.insert(node);
   }
-  if (nodes_.settled() >= quorum()) return;
+  if (settled_.size() >= quorum()) return;
   deadline_ = std::min(now + terms_.node_timeout(), latest);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (nodes_[node].granted != 0 && !nodes_[node].settled) {
+    if (granted_[node] != 0 && !settled_.contains(node)) {
       send_settle(now, node, Form::digest, out);
     }
   }
@@ -123,18 +122,17 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
   if (const auto* held = std::get_if<Held>(&reply)) {
     // Counts only where the whole stretch from grant to settle was this owner's, from a grant that
     // was not above the token; otherwise two attempts could settle the same one.
-    NodeGrant& grant = nodes_[node];
     const bool raised = held->fence >= token_;
-    grant.settled = grant.granted != 0 && grant.granted <= token_ && raised;
+    const bool from_below = granted_[node] != 0 && granted_[node] <= token_;
+    if ((from_below && raised) || planted(Bug::every_held_settles)) settled_.insert(node);
     if (!raised) {
       lose_vote(node, Vote::unavailable, Cause::server_error, "its fence counter does not rise");
     }
-    if (planted(Bug::every_held_settles)) grant.settled = true;
   } else if (std::holds_alternative<Free>(reply)) {
-    nodes_.withdraw(node, false);
+    withdraw(node, false);
     lose_vote(node, Vote::unavailable, Cause::timed_out, "its grant ended before it was settled");
   } else if (std::holds_alternative<Taken>(reply)) {
-    nodes_.withdraw(node, true);
+    withdraw(node, true);
     lose_vote(node, Vote::refused, Cause::none, "its grant ended and somebody else has the lock");
   } else if (std::holds_alternative<NoScript>(reply)) {
     send_settle(now, node, Form::source, out);
@@ -168,7 +166,7 @@ void Attempt::decide(Instant now, Outbox& out) {
 
 void Attempt::decide_settling(Instant now) {
   if (phase_ != Phase::settling) return;
-  const std::uint32_t settled = nodes_.settled();
+  const std::uint32_t settled = settled_.size();
   if (settled >= quorum()) return win_or_be_late(now);
   if (settled + settle_pending_.size() + tally().pending() < quorum()) {
     phase_ = Phase::failing;
@@ -195,6 +193,12 @@ void Attempt::win_or_be_late(Instant now) {
 void Attempt::fail(Errc why) {
   phase_ = Phase::failed;
   failure_ = why;
+}
+
+void Attempt::withdraw(NodeIndex node, bool foreign) {
+  nodes_.withdraw(node, foreign);
+  granted_[node] = 0;
+  settled_.erase(node);
 }
 
 void Attempt::lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail) {

@@ -70,6 +70,7 @@ class Attempt {
   void win_or_be_late(Instant now);
   void fail(Errc why);
   [[nodiscard]] std::uint32_t quorum() const;
+  void withdraw(NodeIndex node, bool foreign);
   void lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail);
 
   const Terms& terms_;
@@ -80,6 +81,8 @@ class Attempt {
   Errc failure_ = Errc::no_quorum;
   Token token_ = 0;
   NodeGrants nodes_;
+  std::vector<Token> granted_;  // by each node to this owner; 0 if none is known
+  NodeSet settled_;             // nodes that count towards the token
   NodeSet settle_pending_;
   std::vector<Ballot> ballots_;
   std::optional<Duration> free_in_;

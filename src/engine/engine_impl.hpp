@@ -20,6 +20,12 @@
 
 namespace redlock::engine {
 
+/// When the watchdog of a lease stops.
+inline Instant renew_until(Instant now, bool renew, const std::optional<Duration>& max_hold) {
+  if (!renew) return Instant::min();
+  return max_hold ? now + *max_hold : never;
+}
+
 class Engine::Impl {
  public:
   Impl(const Config& config, RandomSource& random);

@@ -84,8 +84,7 @@ void Engine::Impl::succeed(Instant now, Attempt attempt) {
       .owner = plan.owner,
       .token = attempt.token(),
       .lease = plan.lease,
-      .renew = what.renew,
-      .renew_until = what.max_hold ? now + *what.max_hold : never,
+      .renew_until = renew_until(now, what.renew, what.max_hold),
   };
   floors_.on_token(stripe_of(*plan.name), attempt.token());
   const Instant valid_until =

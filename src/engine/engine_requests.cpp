@@ -51,8 +51,7 @@ void Engine::Impl::attach(Instant now, RequestId request, AttachRequest what) {
       .owner = what.owner,
       .token = what.token,
       .lease = what.lease,
-      .renew = what.renew,
-      .renew_until = what.max_hold ? now + *what.max_hold : never,
+      .renew_until = renew_until(now, what.renew, what.max_hold),
   };
   attaching_.emplace(request, grant);
   holdings_.add(grant, Holding(terms_, std::move(plan), request, now, out_));

@@ -17,7 +17,7 @@ Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
   valid_until_ = nodes_.valid_until();
   assert(now < valid_until_ || planted(Bug::validity_checked_against_old_time));
   set_lost_at(now);
-  if (plan_.renew) next_renewal_ = in_step(now + renewal_interval(now));
+  if (now < plan_.renew_until) next_renewal_ = in_step(now + renewal_interval(now));
 }
 
 Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, Outbox& out)
@@ -244,7 +244,7 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
                ReleaseCommand{plan_.name, plan_.owner});
     }
   } else if (attached) {
-    if (plan_.renew) next_renewal_ = in_step(now + renewal_interval(now));
+    if (now < plan_.renew_until) next_renewal_ = in_step(now + renewal_interval(now));
     out.put(Finish{round.request(),
                    AcquireSucceeded{plan_.grant, plan_.owner, plan_.token, valid_until_}});
   } else {
@@ -277,8 +277,7 @@ Instant Holding::deadline() const {
 
 void Holding::lose_if_over(Instant now, Outbox& out) {
   if (lost_ || now < lost_at_) return;
-  const bool renewing = plan_.renew && now < plan_.renew_until;
-  lose(renewing ? LossReason::nodes_unavailable : LossReason::expired, out);
+  lose(now < plan_.renew_until ? LossReason::nodes_unavailable : LossReason::expired, out);
 }
 
 void Holding::lose(LossReason reason, Outbox& out) {

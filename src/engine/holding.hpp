@@ -24,8 +24,7 @@ class Holding {
     OwnerId owner;
     Token token = 0;
     std::chrono::milliseconds lease{};
-    bool renew = false;
-    Instant renew_until = never;
+    Instant renew_until = Instant::min();  ///< by the watchdog; never: without end
   };
 
   /// A lease just granted.
@@ -88,11 +87,11 @@ class Holding {
   Instant valid_until_ = Instant::min();
   Instant lost_at_ = never;
   Instant next_renewal_ = never;
-  std::uint32_t round_ = 0;
   RequestId attaching_ = 0;
+  std::vector<HoldRound> rounds_;
+  std::uint32_t round_ = 0;
   bool attach_failed_ = false;
   bool lost_ = false;
-  std::vector<HoldRound> rounds_;
 };
 
 }  // namespace redlock::engine

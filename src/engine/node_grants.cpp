@@ -22,8 +22,6 @@ void NodeGrants::withdraw(NodeIndex node, bool foreign) {
   if (grant.possession == Possession::ours && planted(Bug::denial_not_withdrawn)) return;
   grant.possession = Possession::not_ours;
   grant.until = Instant::min();
-  grant.granted = 0;
-  grant.settled = false;
   grant.foreign = grant.foreign || foreign;
 }
 
@@ -44,20 +42,9 @@ Instant NodeGrants::valid_until() const {
   return *nth;
 }
 
-Token NodeGrants::largest_grant() const {
-  Token largest = 0;
-  for (const NodeGrant& node : nodes_) largest = std::max(largest, node.granted);
-  return largest;
-}
-
-std::uint32_t NodeGrants::settled() const {
-  return static_cast<std::uint32_t>(
-      std::ranges::count_if(nodes_, [](const NodeGrant& node) { return node.settled; }));
-}
-
 std::uint32_t NodeGrants::can_be_ours() const {
   return static_cast<std::uint32_t>(std::ranges::count_if(nodes_, [](const NodeGrant& node) {
-    return node.possession == Possession::ours || node.possession == Possession::unknown;
+    return node.possession != Possession::healing && node.possession != Possession::not_ours;
   }));
 }
 
@@ -75,8 +62,7 @@ NodeSet NodeGrants::may_answer_late() const {
   NodeSet set;
   for (NodeIndex node = 0; node < size(); ++node) {
     const Possession possession = nodes_[node].possession;
-    const bool unanswered = asked_ && possession == Possession::unknown;
-    if (unanswered || possession == Possession::healing) set.insert(node);
+    if (possession == Possession::asked || possession == Possession::healing) set.insert(node);
   }
   return set;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What one grant knows of each node: whether the lock is ours there, until when, and which token
-// the node gave. The validity of a lease is computed from this and from nothing else.
+// What one grant knows of each node: whether the lock is ours there, and until when. The validity
+// of a lease is computed from this and from nothing else. Programs hold many: every byte counts.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 namespace redlock::engine {
 
 enum class Possession : std::uint8_t {
-  unknown,   ///< asked, or perhaps asked, and not known to have answered
+  unknown,   ///< perhaps asked by somebody else, and not known to have it
+  asked,     ///< sent an acquire, and not known to have answered
   ours,      ///< confirmed
   healing,   ///< asked to take part again; counts when the next round confirms it
   not_ours,  ///< it certainly has nothing of this owner
@@ -21,17 +22,16 @@ enum class Possession : std::uint8_t {
 
 struct NodeGrant {
   Instant until = Instant::min();  ///< trusted until then; meaningful while ours
-  Token granted = 0;               ///< the token that it gave this owner; 0 if none is known
   std::uint32_t healed_in = 0;     ///< the last round that had begun when healing was sent
   Possession possession = Possession::unknown;
-  bool settled = false;  ///< counts towards the token
   bool foreign = false;  ///< another owner's grant was seen here: never healed
 };
 
 class NodeGrants {
  public:
   /// `asked`: every node is sent an acquire. Otherwise the grant is one that exists already.
-  NodeGrants(std::uint32_t nodes, bool asked) : nodes_(nodes), asked_(asked) {}
+  NodeGrants(std::uint32_t nodes, bool asked)
+      : nodes_(nodes, NodeGrant{.possession = asked ? Possession::asked : Possession::unknown}) {}
 
   [[nodiscard]] NodeGrant& operator[](NodeIndex node) { return nodes_[node]; }
   [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const { return nodes_[node]; }
@@ -45,9 +45,6 @@ class NodeGrants {
   /// The quorum-th latest of the trusted times: until then, too few nodes are free for anybody
   /// else. Instant::min() if fewer than a quorum are ours.
   [[nodiscard]] Instant valid_until() const;
-  /// The largest token that a node gave.
-  [[nodiscard]] Token largest_grant() const;
-  [[nodiscard]] std::uint32_t settled() const;
   /// Nodes that are ours or may be, without those that are only being healed.
   [[nodiscard]] std::uint32_t can_be_ours() const;
   /// Nodes that may have something of this owner, and so must be released.
@@ -57,7 +54,6 @@ class NodeGrants {
 
  private:
   std::vector<NodeGrant> nodes_;
-  bool asked_;
 };
 
 }  // namespace redlock::engine
