@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -27,6 +28,9 @@ inline Instant renew_until(Instant now, bool renew, const std::optional<Duration
 }
 
 class Engine::Impl {
+  static constexpr std::size_t renewals_at_once = 100;  // one message
+  static constexpr Duration between_renewals = std::chrono::milliseconds(10);
+
  public:
   Impl(const Config& config, RandomSource& random);
 
@@ -48,7 +52,7 @@ class Engine::Impl {
 
   [[nodiscard]] Instant deadline() const {
     return std::min({acquisitions_.deadline(), attempts_.deadline(), holdings_.deadline(),
-                     releasings_.deadline(), ledger_.deadline()});
+                     releasings_.deadline(), ledger_.deadline(), next_renewals_});
   }
   void on_deadline(Instant now);
 
@@ -69,6 +73,7 @@ class Engine::Impl {
   void after_releasing_input(GrantId grant);
   void end_acquisition(RequestId request, Failed failure);
   void holdings_due(Instant now);
+  void renew_from_queue(Instant now);
   void acquisition_due(Instant now, RequestId request);
 
   Terms terms_;
@@ -82,6 +87,8 @@ class Engine::Impl {
   MachineTable<Holding> holdings_;
   MachineTable<Releasing> releasings_;
   std::unordered_map<RequestId, GrantId> attaching_;
+  std::deque<GrantId> renewal_queue_;  // due, and waiting for their turn
+  Instant next_renewals_ = never;
 };
 
 }  // namespace redlock::engine

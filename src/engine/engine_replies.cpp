@@ -126,6 +126,7 @@ void Engine::Impl::on_deadline(Instant now) {
     attempt.on_deadline(now);
     after_attempt_input(now, *grant, was_lost);
   }
+  renew_from_queue(now);
   holdings_due(now);
   while (const auto grant = releasings_.due(now)) {
     releasings_.find(*grant)->on_deadline(now);
@@ -135,21 +136,39 @@ void Engine::Impl::on_deadline(Instant now) {
 }
 
 /// Leases that came at once, or waited for a loop that did not run, would be renewed at once for
-/// ever: what is more than twice a fair share goes a little later, and the load spreads out.
+/// ever: after the first hundred they queue, and leave the queue at a pace that spreads them out.
 void Engine::Impl::holdings_due(Instant now) {
-  constexpr std::size_t at_least = 100;
-  constexpr std::size_t steps_between_renewals = 1'000;
-  const std::size_t at_once = std::max(at_least, 2 * holdings_.size() / steps_between_renewals);
   std::size_t renewals = 0;
   while (const auto grant = holdings_.due(now)) {
     Holding& holding = *holdings_.find(*grant);
     if (holding.renewal_due(now)) {
-      const std::size_t turn = renewals / at_once;
-      if (turn == 0 || holding.postpone_renewal(now, turn)) ++renewals;
+      const bool others_wait = renewals >= renewals_at_once || !renewal_queue_.empty();
+      if (others_wait && holding.suspend_renewal(now)) {
+        renewal_queue_.push_back(*grant);
+        next_renewals_ = std::min(next_renewals_, now + between_renewals);
+      } else {
+        ++renewals;
+      }
     }
     holding.on_deadline(now, out_);
     after_holding_input(*grant);
   }
+}
+
+void Engine::Impl::renew_from_queue(Instant now) {
+  if (now < next_renewals_) return;
+  // In proportion, so that any number is through within a third of a second or so.
+  std::size_t count = std::max(renewals_at_once, renewal_queue_.size() / 32);
+  for (; count > 0 && !renewal_queue_.empty(); --count) {
+    const GrantId grant = renewal_queue_.front();
+    renewal_queue_.pop_front();
+    Holding* const holding = holdings_.find(grant);
+    if (holding == nullptr) continue;
+    holding->resume_renewal(now);
+    holding->on_deadline(now, out_);
+    after_holding_input(grant);
+  }
+  next_renewals_ = renewal_queue_.empty() ? never : now + between_renewals;
 }
 
 void Engine::Impl::acquisition_due(Instant now, RequestId request) {

@@ -41,6 +41,7 @@ class HoldRound {
   [[nodiscard]] bool decided() const { return tally().won() || tally().out_of_reach(); }
   [[nodiscard]] Instant deadline() const { return complete() ? never : deadline_; }
 
+  [[nodiscard]] bool some_free() const { return !(free_ == NodeSet{}); }
   /// Nodes that said free and were not yet taken for healing.
   NodeSet take_free();
   /// True once, when the round is decided and its result is to be told.

@@ -191,18 +191,14 @@ void Holding::update_validity(Instant now, Outbox& out) {
 }
 
 /// Leases of one length are renewed at common moments, so that many go in one message.
-Duration Holding::step() const {
-  return std::max<Duration>(plan_.lease / 3'000, std::chrono::milliseconds(1));
-}
-
 Instant Holding::in_step(Instant when) const {
-  return Instant(when.time_since_epoch() / step() * step());
+  const auto step = std::max<Duration>(plan_.lease / 3'000, std::chrono::milliseconds(1));
+  return Instant(when.time_since_epoch() / step * step);
 }
 
-bool Holding::postpone_renewal(Instant now, std::size_t steps) {
-  const Duration wait = step() * static_cast<Duration::rep>(steps);
-  if (wait > plan_.lease / 6 || lost_at_ - now < plan_.lease / 3) return false;
-  next_renewal_ = in_step(now) + wait;
+bool Holding::suspend_renewal(Instant now) {
+  if (lost_at_ - now < plan_.lease / 3) return false;
+  next_renewal_ = never;
   return true;
 }
 
@@ -222,7 +218,7 @@ void Holding::conclude_rounds(Instant now, Outbox& out) {
   for (HoldRound& round : rounds_) {
     if (lost_) return;
     if (round.announce()) conclude(now, round, out);
-    heal_free_nodes(now, round, out);
+    if (round.some_free()) heal_free_nodes(now, round, out);
   }
   std::erase_if(rounds_, [](const HoldRound& round) { return round.complete(); });
   if (rounds_.empty()) rounds_.shrink_to_fit();  // most leases are between two rounds

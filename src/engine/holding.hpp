@@ -4,7 +4,6 @@
 // never releases anything and, once lost, is never revived.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -43,9 +42,9 @@ class Holding {
 
   /// Whether the watchdog's time has come.
   [[nodiscard]] bool renewal_due(Instant now) const { return !lost_ && next_renewal_ <= now; }
-  /// Puts a due renewal off by so many steps of this lease's pace (a thousandth of the time between
-  /// two renewals), as far as it can wait. False if it cannot.
-  bool postpone_renewal(Instant now, std::size_t steps);
+  /// Leaves a due renewal to resume_renewal(). False if it cannot wait.
+  bool suspend_renewal(Instant now);
+  void resume_renewal(Instant now) { next_renewal_ = now; }
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] Instant valid_until() const { return valid_until_; }
@@ -74,7 +73,6 @@ class Holding {
   void update_validity(Instant now, Outbox& out);
   void set_lost_at(Instant now);
   [[nodiscard]] Duration renewal_interval(Instant now) const;
-  [[nodiscard]] Duration step() const;
   [[nodiscard]] Instant in_step(Instant when) const;
   void lose_if_over(Instant now, Outbox& out);
   void lose(LossReason reason, Outbox& out);

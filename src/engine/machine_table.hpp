@@ -28,13 +28,19 @@ class MachineTable {
   }
 
   [[nodiscard]] Machine* find(Id id) {
-    const auto found = entries_.find(id);
-    return found == entries_.end() ? nullptr : &found->second.machine;
+    // One input asks several times for the same machine.
+    if (latest_ == nullptr || latest_->id != id) {
+      const auto found = entries_.find(id);
+      if (found == entries_.end()) return nullptr;
+      latest_ = &found->second;
+    }
+    return &latest_->machine;
   }
 
   /// To be called after every input to the machine: its deadline may be another now.
   void touched(Id id) {
-    Entry& entry = entries_.at(id);
+    if (find(id) == nullptr) return;
+    Entry& entry = *latest_;
     const Instant deadline = entry.machine.deadline();
     if (deadline == entry.queued) return;
     if (entry.queued == never) {
@@ -52,6 +58,7 @@ class MachineTable {
   Machine take(Id id) {
     const auto found = entries_.find(id);
     if (found->second.queued != never) leave(found->second);
+    if (latest_ == &found->second) latest_ = nullptr;
     Machine machine = std::move(found->second.machine);
     entries_.erase(found);
     return machine;
@@ -111,6 +118,7 @@ class MachineTable {
   }
 
   std::unordered_map<Id, Entry> entries_;
+  Entry* latest_ = nullptr;   // that was looked for
   std::vector<Queued> heap_;  // a binary heap: what must be called next is in front
 };
 

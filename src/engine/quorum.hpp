@@ -23,6 +23,7 @@ class NodeSet {
   constexpr void insert(NodeIndex node) { bits_ |= bit(node); }
   constexpr void erase(NodeIndex node) { bits_ &= ~bit(node); }
   [[nodiscard]] constexpr bool contains(NodeIndex node) const { return (bits_ & bit(node)) != 0; }
+  friend constexpr bool operator==(NodeSet, NodeSet) = default;
   [[nodiscard]] constexpr std::uint32_t size() const {
     return static_cast<std::uint32_t>(std::popcount(bits_));
   }

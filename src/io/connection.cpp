@@ -42,11 +42,11 @@ bool Connection::start() {
   return status == 0 || broken(Cause::connection_failed, uv_strerror(status));
 }
 
-void Connection::send(const engine::Tag& tag, const engine::Command& command, engine::Form form) {
-  if (const auto* hold = std::get_if<engine::HoldCommand>(&command)) {
+void Connection::send(const engine::Tag& tag, engine::Command command, engine::Form form) {
+  if (auto* hold = std::get_if<engine::HoldCommand>(&command)) {
     if (form != holds_form_ || holds_.size() == holds_in_one_call) write_holds_together();
     holds_form_ = form;
-    holds_.push_back(*hold);
+    holds_.push_back(std::move(*hold));
     tags_.push_back(tag);
     return;
   }

@@ -56,7 +56,7 @@ class Connection final : StreamListener {
 
   /// Holds of one turn go out together, up to a hundred in one call: renewing many leases costs
   /// the node and us little more than renewing one.
-  void send(const engine::Tag& tag, const engine::Command& command, engine::Form form);
+  void send(const engine::Tag& tag, engine::Command command, engine::Form form);
   void send(std::shared_ptr<Question> question);
   void send_probe();
   /// When this is destroyed, what was written may still arrive.

@@ -249,7 +249,7 @@ void Core::Impl::turn() {
 
 void Core::Impl::perform(engine::Output&& output) {
   if (auto* send = std::get_if<engine::Send>(&output)) {
-    links_[send->node]->submit(send->tag, send->command, send->form);
+    links_[send->node]->submit(send->tag, std::move(send->command), send->form);
   } else {
     sink_.on_output(std::move(output));
   }

@@ -58,12 +58,12 @@ void Link::stop() {
   for (const auto& question : questions) question->answer(tl::unexpected(failure_));
 }
 
-void Link::submit(const engine::Tag& tag, const engine::Command& command, engine::Form form) {
+void Link::submit(const engine::Tag& tag, engine::Command command, engine::Form form) {
   if (state_ == State::up) {
-    connection_->send(tag, command, form);
+    connection_->send(tag, std::move(command), form);
     has_output();
   } else if (state_ == State::connecting) {
-    queue_.emplace_back(QueuedCommand{tag, command, form});
+    queue_.emplace_back(QueuedCommand{tag, std::move(command), form});
   } else {
     listener_.on_reply(node_, tag, failure_);
   }
@@ -122,7 +122,7 @@ std::optional<std::string> Link::on_ready(NodeFacts& facts) {
   // The queue first: what the node is owed comes behind what was asked of it.
   for (Queued& queued : std::exchange(queue_, {})) {
     if (auto* command = std::get_if<QueuedCommand>(&queued)) {
-      submit(command->tag, command->command, command->form);
+      submit(command->tag, std::move(command->command), command->form);
     } else {
       ask(std::move(std::get<std::shared_ptr<Question>>(queued)));
     }

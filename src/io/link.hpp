@@ -64,7 +64,7 @@ class Link final : ConnectorListener, ConnectionListener {
   void stop();
 
   /// Answered by on_reply(), at once if the link is waiting to connect again.
-  void submit(const engine::Tag& tag, const engine::Command& command, engine::Form form);
+  void submit(const engine::Tag& tag, engine::Command command, engine::Form form);
   void ask(std::shared_ptr<Question> question);
   void flush();
 

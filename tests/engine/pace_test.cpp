@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Many leases: renewals fall on common moments, so that they travel together, and a crowd that is
+// due at once is spread out without losing anybody.
+#include <doctest/doctest.h>
+#include <vector>
+
+#include "engine/rig.hpp"
+
+using namespace redlock;
+using namespace redlock::engine;
+using namespace redlock::engine::test;
+
+namespace {
+
+/// Answers every hold that a node was sent.
+void hold_everything(Rig& rig) {
+  for (NodeIndex node = 0; node < 3; ++node) {
+    while (rig.oldest_is<HoldCommand>(node)) rig.answer(node, Held{7});
+  }
+}
+
+std::vector<GrantId> many_leases(Rig& rig, int count) {
+  std::vector<GrantId> grants;
+  for (int i = 0; i < count; ++i) grants.push_back(rig.lease_on_all(Rig::renewed()).grant);
+  return grants;
+}
+
+}  // namespace
+
+TEST_CASE("leases granted a little apart are renewed at the same moment") {
+  Rig rig(3);
+  rig.lease_on_all(Rig::renewed());
+  rig.advance(4ms);
+  rig.lease_on_all(Rig::renewed());
+  rig.advance(10s - 4ms);
+  CHECK(rig.asked_count(0) == 2);
+}
+
+TEST_CASE("of a crowd that is due at once a hundred are renewed, the rest a little later") {
+  Rig rig(3);
+  many_leases(rig, 350);
+  rig.advance(10s);
+  CHECK(rig.asked_count(0) == 100);
+  hold_everything(rig);
+  rig.advance(10ms);
+  CHECK(rig.asked_count(0) == 100);
+  hold_everything(rig);
+  rig.advance(20ms);
+  hold_everything(rig);
+  CHECK(rig.renewals.size() == 350);
+  // The next time they come as they were spread.
+  rig.advance(10s - 30ms);
+  CHECK(rig.asked_count(0) == 100);
+}
+
+TEST_CASE("a lease that cannot wait does not queue") {
+  Rig rig(3);
+  const auto grants = many_leases(rig, 250);
+  // The loop did not run for so long that little is left.
+  rig.pause(20s);
+  rig.advance(0ns);
+  CHECK(rig.asked_count(0) == 250);
+  CHECK(rig.lost.empty());
+}
+
+TEST_CASE("a lease that was released while it queued is not renewed") {
+  Rig rig(3);
+  const auto grants = many_leases(rig, 150);
+  rig.advance(10s);
+  hold_everything(rig);
+  for (const GrantId grant : grants) rig.drop(grant);
+  rig.advance(1s);
+  for (NodeIndex node = 0; node < 3; ++node) {
+    while (rig.asked(node)) {
+      CHECK(rig.oldest_is<ReleaseCommand>(node));
+      rig.answer(node, ReleasedHere{});
+    }
+  }
+}
+
+TEST_CASE("a crowd that is due at once is never lost while the nodes answer") {
+  Rig rig(3);
+  many_leases(rig, 1'000);
+  for (int i = 0; i < 60'000; i += 5) {
+    rig.advance(5ms);
+    hold_everything(rig);
+  }
+  CHECK(rig.lost.empty());
+}

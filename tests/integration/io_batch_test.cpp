@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// Holds of one turn travel in one call: each gets its own answer, whatever is wrong with another.
+#include <doctest/doctest.h>
+#include <string>
+
+#include "cluster/fleet.hpp"
+#include "io_link_fixture.hpp"
+
+using namespace redlock::io;
+using redlock::Cause;
+using redlock::cluster::Fleet;
+using redlock::engine::Delivery;
+using redlock::engine::Form;
+namespace engine = redlock::engine;
+using namespace redlock::testing;
+
+namespace {
+
+bool is_hold_call(const Command& command, const std::string& keys) {
+  return (is(command, "EVALSHA") || is(command, "EVAL")) && command.size() > 2 &&
+         command[2] == keys;
+}
+
+std::size_t hold_calls(const StubServer& node, const std::string& keys) {
+  std::size_t count = 0;
+  for (const Command& command : node.commands()) count += is_hold_call(command, keys) ? 1 : 0;
+  return count;
+}
+
+/// Answers every hold of a call with held, and acquires with granted.
+std::string holding(const Command& command) {
+  if (!is(command, "EVALSHA") && !is(command, "EVAL")) return healthy(command);
+  const auto keys = static_cast<std::size_t>(std::stoul(command[2]));
+  if (command.size() == 3 + keys + 3) return healthy(command);  // acquire
+  return array(std::vector<std::string>(keys / 2, array({integer(1), integer(7)})));
+}
+
+std::string name_of(std::uint64_t number) {
+  return "n" + std::to_string(number);
+}
+
+}  // namespace
+
+TEST_CASE("holds of one turn go in calls of a hundred, and each is answered in its order") {
+  StubServer node(holding);
+  LinkFixture link(node.uri());
+  link.run_until_up();
+  for (std::uint64_t i = 1; i <= 250; ++i) link.submit(i, LinkFixture::hold(name_of(i)));
+  link.run_until([&] { return link.replies.size() == 250; });
+  for (std::uint64_t i = 0; i < 250; ++i) {
+    CHECK(link.replies[i].first == i + 1);
+    CHECK(std::holds_alternative<engine::Held>(link.replies[i].second));
+  }
+  CHECK(hold_calls(node, "200") == 2);
+  CHECK(hold_calls(node, "100") == 1);
+}
+
+TEST_CASE("what is asked between two holds stays between them") {
+  StubServer node(holding);
+  LinkFixture link(node.uri());
+  link.run_until_up();
+  link.submit(1, LinkFixture::hold("a"));
+  link.submit(2, LinkFixture::acquire("b"));
+  link.submit(3, LinkFixture::hold("c"));
+  link.run_until([&] { return link.replies.size() == 3; });
+  CHECK(link.replies[0].first == 1);
+  CHECK(link.replies[1].first == 2);
+  CHECK(link.replies[2].first == 3);
+  CHECK(hold_calls(node, "4") == 0);
+}
+
+TEST_CASE("on a real node, what is wrong with one lock of a call fails no other") {
+  Fleet fleet({.nodes = 1});
+  LinkFixture link(fleet.uri(0));
+  link.run_until_up();
+  for (const char* name : {"mine", "other's", "also mine"}) link.call(LinkFixture::acquire(name));
+  fleet.run(0, {"SET", "redlock:lock:{wrong}", "a string"});
+  const std::size_t before = link.replies.size();
+  link.submit(1, LinkFixture::hold("mine"));
+  link.submit(2, LinkFixture::hold("other's", 2));
+  link.submit(3, LinkFixture::hold("wrong"));
+  link.submit(4, LinkFixture::hold("nobody's"));
+  link.submit(5, LinkFixture::hold("also mine"));
+  link.run_until([&] { return link.replies.size() == before + 5; });
+  const auto reply = [&](std::size_t i) { return link.replies[before + i].second; };
+  CHECK(std::holds_alternative<engine::Held>(reply(0)));
+  CHECK(std::holds_alternative<engine::Taken>(reply(1)));
+  CHECK(std::get<engine::Taken>(reply(2)).foreign_type);
+  CHECK(std::holds_alternative<engine::Free>(reply(3)));
+  CHECK(std::holds_alternative<engine::Held>(reply(4)));
+}
+
+TEST_CASE("a call that fails as a whole answers each of its holds, and NOSCRIPT each") {
+  StubServer node([](const Command& command) -> StubReply {
+    if (is_hold_call(command, "4")) return error("NOSCRIPT No matching script");
+    if (is_hold_call(command, "6")) return error("BUSY Redis is busy running a script");
+    return healthy(command);
+  });
+  LinkFixture link(node.uri());
+  link.run_until_up();
+  for (std::uint64_t i = 1; i <= 2; ++i) link.submit(i, LinkFixture::hold(name_of(i)));
+  link.run_until([&] { return link.replies.size() == 2; });
+  for (const auto& [number, reply] : link.replies) {
+    CHECK(std::holds_alternative<engine::NoScript>(reply));
+  }
+  for (std::uint64_t i = 3; i <= 5; ++i) link.submit(i, LinkFixture::hold(name_of(i)));
+  link.run_until([&] { return link.replies.size() == 5; });
+  for (std::size_t i = 2; i < 5; ++i) {
+    CHECK(unavailable(link.replies[i].second).cause == Cause::busy);
+  }
+}
+
+TEST_CASE("an answer with too few elements, or a bad one, leaves no hold without its reply") {
+  for (const std::string& bad : {array({array({integer(1), integer(7)})}),
+                                 array({array({integer(1), integer(7)}), array({integer(9)})})}) {
+    StubServer node([bad](const Command& command) -> StubReply {
+      return is_hold_call(command, "4") ? bad : healthy(command);
+    });
+    LinkFixture link(node.uri());
+    link.run_until_up();
+    link.submit(1, LinkFixture::hold("a"));
+    link.submit(2, LinkFixture::hold("b"));
+    link.run_until_down();
+    CHECK(link.downs[0].cause == Cause::protocol_error);
+    REQUIRE(link.replies.size() == 2);
+    CHECK(link.replies[0].first == 1);
+    CHECK(link.replies[1].first == 2);
+    CHECK(unavailable(link.replies[1].second).delivery == Delivery::unknown);
+  }
+}
