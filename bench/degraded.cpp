@@ -40,6 +40,7 @@ struct Set {
   void connect(std::vector<std::string> uris) {
     redlock::ClientOptions options;
     options.nodes = std::move(uris);
+    options.quarantine = redlock::Quarantine::off;  // the nodes are new
     options.observer = nodes;
     auto made = redlock::Client::create(std::move(options));
     if (!made) throw std::runtime_error(made.error().message);

@@ -31,6 +31,7 @@ std::vector<std::string> summary;
 redlock::Client connect(const Fleet& fleet) {
   redlock::ClientOptions options;
   options.nodes = fleet.uris();
+  options.quarantine = redlock::Quarantine::off;  // the nodes are new
   auto client = redlock::Client::create(std::move(options));
   if (!client) throw std::runtime_error(client.error().message);
   return std::move(*client);

@@ -142,6 +142,11 @@ void Fleet::create(const FleetOptions& options) {
       nodes_[i].move_to_port(ports_[i].number());
     }
   }
+  for (std::size_t i = 0; options.adopted && i < options.nodes; ++i) {
+    run(i,
+        {"HSET", "redlock:node", "id", fmt::format("{}-{}", directory_.filename().string(), i),
+         "layout", "redlock-1", "nodes", std::to_string(options.nodes), "max_lease_ms", "60000"});
+  }
 }
 
 Fleet Fleet::start_detached(const fs::path& directory, const FleetOptions& options) {

@@ -34,6 +34,10 @@ struct FleetOptions {
   std::size_t nodes = 5;
   Persistence persistence = Persistence::none;
 
+  /// Each node has its marker, for a longest lease of 60 s, as after `redlock adopt`. With
+  /// Persistence::always it may then vote at once, otherwise once it has run for a minute.
+  bool adopted = false;
+
   /// Each node also listens on a Unix socket; see Fleet::unix_uri.
   bool unix_sockets = false;
 

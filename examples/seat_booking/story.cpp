@@ -81,7 +81,8 @@ class Story {
 
   Timeline timeline_;
   Desk desk_;
-  Fleet fleet_{{.nodes = 5, .persistence = redlock::cluster::Persistence::always}};
+  Fleet fleet_{
+      {.nodes = 5, .persistence = redlock::cluster::Persistence::always, .adopted = true}};
   Stage stage_{timeline_};
 };
 

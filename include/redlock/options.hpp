@@ -20,6 +20,11 @@ class Observer;
 /// settles nearly every grant in one round trip. With `none` tokens are small numbers from 1.
 enum class FenceFloor { clock, none };
 
+/// Whether a node that may have forgotten a grant (it was wiped, or restarted without its newest
+/// data, or was a replica) has to wait until all leases of before are over, about max_lease, before
+/// it may vote again. `off` is for tests: with it, two programs can hold one lock after a restart.
+enum class Quarantine { on, off };
+
 /// A duration that never ends, for AcquireOptions::wait.
 inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
 
@@ -52,6 +57,7 @@ struct ClientOptions {
   std::chrono::milliseconds connect_timeout{1'000};
 
   FenceFloor fence_floor = FenceFloor::clock;
+  Quarantine quarantine = Quarantine::on;
 
   /// Shown by CLIENT LIST on each node.
   std::string client_name = "redlock";

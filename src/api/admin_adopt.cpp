@@ -8,26 +8,14 @@
 #include "api/admin_marker.hpp"
 #include "api/client_impl.hpp"
 #include "api/sentence.hpp"
+#include "io/adoption.hpp"
+#include "io/info_text.hpp"
 #include "io/kernel_random.hpp"
-#include "io/key_layout.hpp"
-#include "redlock_scripts.hpp"
 
 namespace redlock {
 namespace {
 
 using api::Command;
-
-Command adopt_command(io::KernelRandom& random, const io::NodeSet& set) {
-  const engine::OwnerId id{{random.next(), random.next()}};
-  return {"EVAL",
-          std::string(io::scripts::adopt),
-          "1",
-          std::string(io::KeyLayout::marker),
-          engine::to_hex(id),
-          std::string(io::KeyLayout::id),
-          std::to_string(set.nodes),
-          std::to_string(set.max_lease.count())};
-}
 
 NodeAdoption adoption_of(const io::Answer& answer, const io::NodeAddress& node,
                          const io::NodeSet& set) {
@@ -47,6 +35,22 @@ NodeAdoption adoption_of(const io::Answer& answer, const io::NodeAddress& node,
     adoption.detail = "it answered something that is not a marker";
   }
   return adoption;
+}
+
+/// The run ids of those that were replicas; empty for the others.
+Result<std::vector<std::string>> promoted_runs(api::Panel& panel) {
+  std::vector<std::vector<Command>> questions(panel.nodes().size(), {{"INFO"}});
+  const auto answers = panel.ask(std::move(questions), panel.patience());
+  if (!answers) return tl::make_unexpected(answers.error());
+  std::vector<std::string> runs;
+  for (const auto& node : *answers) {
+    const auto text = api::text_of(node.answers[0]).value_or("");
+    const io::InfoText info(text);
+    const auto offset = info.value("second_repl_offset");
+    const bool promoted = !offset.empty() && offset != "-1";
+    runs.emplace_back(promoted ? info.value("run_id") : std::string_view());
+  }
+  return runs;
 }
 
 }  // namespace
@@ -75,9 +79,13 @@ Result<std::vector<NodeAdoption>> Admin::adopt() const {
   auto panel = api::Panel::inspecting(*client_->impl());
   if (!panel) return tl::make_unexpected(panel.error());
   const io::NodeSet set{panel->nodes().size(), panel->options().max_lease};
+  const auto runs = promoted_runs(*panel);
+  if (!runs) return tl::make_unexpected(runs.error());
   io::KernelRandom random;
   std::vector<std::vector<Command>> commands;
-  for (std::size_t i = 0; i < set.nodes; ++i) commands.push_back({adopt_command(random, set)});
+  for (std::size_t i = 0; i < set.nodes; ++i) {
+    commands.push_back({io::adoption_command(random, set, (*runs)[i])});
+  }
   const auto answers = panel->ask(std::move(commands), panel->patience());
   if (!answers) return tl::make_unexpected(answers.error());
   std::vector<NodeAdoption> adoptions;

@@ -22,6 +22,8 @@ io::CoreConfig core_config(const ClientOptions& options, std::vector<io::NodeAdd
   config.engine.retry_max = options.retry_max;
   config.engine.retry_cap = options.retry_cap;
   config.engine.clock_floor = options.fence_floor == FenceFloor::clock;
+  config.engine.max_lease = options.max_lease;
+  config.engine.quarantine = options.quarantine == Quarantine::on;
   config.nodes = std::move(nodes);
   config.max_lease = options.max_lease;
   config.resolve_timeout = options.resolve_timeout;
@@ -133,8 +135,9 @@ void Client::Impl::on_output(engine::Output&& output) noexcept {
              std::move(output));
 }
 
-/// Performed by the core.
+/// Performed by the core, as are markers.
 void Client::Impl::on(engine::Send&&) {}
+void Client::Impl::on(engine::TendMarker&&) {}
 
 void Client::Impl::on(engine::Finish&& output) {
   const auto found = calls_.find(output.request);

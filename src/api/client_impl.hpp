@@ -77,6 +77,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
 
  private:
   void on(engine::Send&& output);
+  void on(engine::TendMarker&& output);
   void on(engine::Finish&& output);
   void on(engine::ValidityChanged&& output);
   void on(engine::LeaseLost&& output);

@@ -32,7 +32,8 @@ Examples:
   redlock fleet kill 3              crashed (SIGKILL)
   redlock exec demo -- echo "still works"
   redlock fleet resume 2
-  redlock fleet restart 3 --empty   back without its data; `redlock adopt` lets it vote again
+  redlock fleet restart 3 --empty   back without its data: it votes again in about a minute, or
+                                    after `redlock adopt`, if you know that no lease lives
   redlock fleet down
 
 Exit status: 64 usage, 125 if it cannot be done; the sentence says why.)help";
@@ -79,7 +80,8 @@ class Up : public FleetCommand {
     app.add_option("-n", nodes_, "How many; default 5")->check(CLI::Range(1, 99))->option_text("N");
     app.add_option("--persistence", persistence_,
                    "always (default): every write is on disk before it is answered; none: a "
-                   "restarted node has forgotten everything")
+                   "restarted node has forgotten everything, and so a node votes when it has run "
+                   "for a minute (REDLOCK_QUARANTINE=off: at once, for tests)")
         ->check(CLI::IsMember({"always", "none"}))
         ->option_text("none|always");
   }

@@ -2,6 +2,7 @@
 #include "cli/nodes.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fmt/core.h>
@@ -61,6 +62,14 @@ std::vector<std::string> read_file(const std::string& path) {
   return nodes;
 }
 
+/// For tests, with nodes that have forgotten nothing because they never knew anything.
+Quarantine quarantine_of_environment() {
+  const char* const text = std::getenv("REDLOCK_QUARANTINE");
+  if (text == nullptr || *text == '\0' || std::string_view(text) == "on") return Quarantine::on;
+  if (std::string_view(text) == "off") return Quarantine::off;
+  throw Exit(exit_usage, "REDLOCK_QUARANTINE is neither on nor off; unset it");
+}
+
 }  // namespace
 
 NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocation_(invocation) {
@@ -110,6 +119,7 @@ ClientOptions NodeOptions::client_options() const {
   options.nodes = nodes();
   options.lease = default_lease(options);
   options.client_name = "redlock-cli";
+  options.quarantine = quarantine_of_environment();
   return options;
 }
 

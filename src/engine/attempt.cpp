@@ -28,13 +28,24 @@ Attempt::Attempt(const Terms& terms, Plan plan, Instant now, Outbox& out)
       nodes_(terms.nodes(), true),
       granted_(terms.nodes()),
       ballots_(terms.nodes()) {
-  for (NodeIndex node = 0; node < terms.nodes(); ++node) ask(node, Form::digest, out);
+  for (NodeIndex node = 0; node < terms.nodes(); ++node) {
+    if (auto why = terms.objection(now, node)) {
+      withdraw(node, false);
+      lose_vote(node, Vote::unavailable, why->cause, std::move(why->detail));
+    } else {
+      ask(node, Form::digest, out);
+    }
+  }
+  decide(now, out);
 }
 
 void Attempt::ask(NodeIndex node, Form form, Outbox& out) const {
   // A repetition after NOSCRIPT carries the first send's time: time counts from there.
   const Tag tag{plan_.grant, started_, plan_.lease, 0, Tag::Kind::acquire};
-  out.send(node, tag, AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.floor}, form);
+  out.send(
+      node, tag,
+      AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.floor, terms_.config().quarantine},
+      form);
 }
 
 void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,

@@ -36,6 +36,15 @@ void Engine::detach(GrantId grant) {
 void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   impl_->on_reply(now, node, tag, reply);
 }
+void Engine::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
+  impl_->on_node_facts(now, node, facts);
+}
+void Engine::on_marker(Instant now, NodeIndex node, bool present) {
+  impl_->on_marker(now, node, present);
+}
+std::optional<Unavailable> Engine::objection(Instant now, NodeIndex node) const {
+  return impl_->objection(now, node);
+}
 void Engine::on_node_up(Instant now, NodeIndex node) {
   impl_->on_node_up(now, node);
 }

@@ -29,6 +29,17 @@ struct Config {
   Duration retry_max = std::chrono::milliseconds(150);
   Duration retry_cap = std::chrono::milliseconds(500);
   bool clock_floor = true;
+  std::chrono::milliseconds max_lease{60'000};
+  /// Whether a node that may have forgotten a grant has to wait before it votes.
+  bool quarantine = false;
+};
+
+/// What a new connection shows of a node.
+struct NodeFacts {
+  bool marker = false;    ///< it has one that agrees with this set
+  bool durable = false;   ///< it writes to disk before it answers, as far as it can be asked
+  bool promoted = false;  ///< it was a replica, and its marker does not vouch for it
+  Duration uptime{};      ///< zero if it is not known
 };
 
 /// One acquisition. `wait_until` ends the retries; `deadline` ends the call whatever it does.
@@ -114,8 +125,15 @@ struct RenewalDecided {
   Instant valid_until{};
 };
 
-using Output =
-    std::variant<Send, Finish, ValidityChanged, LeaseLost, AttemptDecided, RenewalDecided>;
+/// A quarantined node's marker is to be looked for, or, its time being over, to be written. To be
+/// answered with on_marker(), if the node can be asked at all.
+struct TendMarker {
+  NodeIndex node = 0;
+  bool write = false;
+};
+
+using Output = std::variant<Send, Finish, ValidityChanged, LeaseLost, AttemptDecided,
+                            RenewalDecided, TendMarker>;
 
 class Engine {
  public:
@@ -141,6 +159,14 @@ class Engine {
 
   // What comes back from the nodes. Exactly one on_reply for every Send.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
+  /// A new connection shows this. To be told before anything is sent on it; until the first time
+  /// a node is asked without more ado.
+  void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
+  /// The node has its marker, or has none.
+  void on_marker(Instant now, NodeIndex node, bool present);
+  /// Why the node may not be asked for a lock now; nothing if it may. For commands that waited for
+  /// the connection.
+  [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;
   /// A new connection is ready; nothing sent on an older one can be executed any more.
   void on_node_up(Instant now, NodeIndex node);
   /// This machine's own wall clock at `now`, for the floor of tokens until a node's is known.

@@ -14,6 +14,7 @@
 #include "engine/floor_estimate.hpp"
 #include "engine/holding.hpp"
 #include "engine/machine_table.hpp"
+#include "engine/node_standing.hpp"
 #include "engine/outbox.hpp"
 #include "engine/release_ledger.hpp"
 #include "engine/releasing.hpp"
@@ -44,6 +45,15 @@ class Engine::Impl {
   void detach(GrantId grant);
 
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
+  void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
+    standing_.on_node_facts(now, node, facts);
+  }
+  void on_marker(Instant now, NodeIndex node, bool present) {
+    standing_.on_marker(now, node, present);
+  }
+  [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
+    return standing_.objection(now, node);
+  }
   void on_node_up(Instant now, NodeIndex node) { ledger_.on_node_up(now, node, out_); }
   void on_own_clock(Instant now, std::int64_t unix_us) { floors_.on_own_clock(now, unix_us); }
   void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us) {
@@ -52,7 +62,8 @@ class Engine::Impl {
 
   [[nodiscard]] Instant deadline() const {
     return std::min({acquisitions_.deadline(), attempts_.deadline(), holdings_.deadline(),
-                     releasings_.deadline(), ledger_.deadline(), next_renewals_});
+                     releasings_.deadline(), ledger_.deadline(), standing_.deadline(),
+                     next_renewals_});
   }
   void on_deadline(Instant now);
 
@@ -76,6 +87,7 @@ class Engine::Impl {
   void renew_from_queue(Instant now);
   void acquisition_due(Instant now, RequestId request);
 
+  NodeStanding standing_;
   Terms terms_;
   RandomSource& random_;
   Outbox out_;

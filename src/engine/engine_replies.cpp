@@ -14,6 +14,10 @@ void Engine::Impl::on_reply(Instant now, NodeIndex node, const Tag& tag, const R
   if (tag.kind == Tag::Kind::release) return on_release_reply(now, node, tag, reply);
   if (tag.kind == Tag::Kind::acquire || tag.kind == Tag::Kind::heal) {
     ledger_.on_acquire_reply(node, tag.grant, reply);
+    const auto* const why = std::get_if<Unavailable>(&reply);
+    if (why != nullptr && why->cause == Cause::marker_missing) {
+      standing_.on_marker(now, node, false);
+    }
   }
   if (Attempt* const attempt = attempts_.find(tag.grant)) {
     const bool was_lost = attempt->lost_the_vote();
@@ -133,6 +137,7 @@ void Engine::Impl::on_deadline(Instant now) {
     after_releasing_input(*grant);
   }
   ledger_.on_deadline(now, out_);
+  standing_.on_deadline(now, out_);
 }
 
 /// Leases that came at once, or waited for a loop that did not run, would be renewed at once for

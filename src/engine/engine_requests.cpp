@@ -10,7 +10,8 @@
 namespace redlock::engine {
 
 Engine::Impl::Impl(const Config& config, RandomSource& random)
-    : terms_(config),
+    : standing_(config),
+      terms_(config, standing_),
       random_(random),
       floors_(config.nodes, config.clock_floor),
       ledger_(config.nodes) {}
@@ -39,7 +40,7 @@ void Engine::Impl::begin_attempt(Instant now, Acquisition& acquisition) {
   acquisition.attempt_began(grant);
   acquisitions_.touched(acquisition.request());
   attempts_.add(grant, Attempt(terms_, std::move(plan), now, out_));
-  attempts_.touched(grant);
+  after_attempt_input(now, grant, false);
 }
 
 void Engine::Impl::attach(Instant now, RequestId request, AttachRequest what) {

@@ -70,7 +70,10 @@ void Holding::send_heal(Instant now, NodeIndex node, Form form, Outbox& out) {
   grant.possession = Possession::healing;
   grant.healed_in = round_;
   const Tag tag{plan_.grant, now, plan_.lease, round_, Tag::Kind::heal};
-  out.send(node, tag, AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.token}, form);
+  out.send(node, tag,
+           AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.token,
+                          terms_->config().quarantine},
+           form);
 }
 
 /// Only beside a quorum that held through in this very round, and never where another owner's
@@ -82,7 +85,7 @@ void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const bool gone = nodes_[node].possession == Possession::not_ours;
     const bool foreign = nodes_[node].foreign && !planted(Bug::heals_where_foreign);
-    if (free.contains(node) && gone && !foreign) {
+    if (free.contains(node) && gone && !foreign && !terms_->objection(now, node)) {
       send_heal(now, node, Form::digest, out);
     }
   }

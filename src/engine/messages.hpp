@@ -20,6 +20,7 @@ struct AcquireCommand {
   OwnerId owner;
   std::chrono::milliseconds lease{};
   Token floor = 0;
+  bool marker_wanted = false;  ///< refused by a node that has none
 };
 
 /// If the lock is still this owner's: set the absolute count, raise the fence to the token, make

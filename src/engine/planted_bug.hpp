@@ -32,6 +32,9 @@ enum class Bug : std::uint8_t {
   loss_reported_too_late,
   failed_extend_releases,
   request_forgotten_at_loss,
+  quarantine_ignored,
+  quarantine_by_configuration,
+  uptime_trusted_without_marker,
   // In the scripts, that is, in the simulator's node.
   hold_without_owner_check,
   hold_shortens,

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "engine/engine.hpp"
+#include "engine/node_standing.hpp"
 #include "engine/planted_bug.hpp"
 #include "engine/quorum.hpp"
 #include "engine/types.hpp"
@@ -15,7 +16,9 @@ namespace redlock::engine {
 
 class Terms {
  public:
-  explicit Terms(const Config& config) : config_(config) {
+  /// The standing must outlive the terms.
+  Terms(const Config& config, const NodeStanding& standing)
+      : config_(config), standing_(&standing) {
     assert(config.nodes >= 1 && config.nodes <= NodeSet::max_nodes);
   }
 
@@ -23,6 +26,11 @@ class Terms {
   [[nodiscard]] std::uint32_t quorum() const { return quorum_of(config_.nodes); }
   [[nodiscard]] Duration node_timeout() const { return config_.node_timeout; }
   [[nodiscard]] const Config& config() const { return config_; }
+
+  /// Why this node may not be asked for a lock now; nothing if it may.
+  [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
+    return standing_->objection(now, node);
+  }
 
   /// What is set aside for clocks that run at different speeds, client and node together.
   [[nodiscard]] Duration drift_allowance(Duration lease) const {
@@ -39,6 +47,7 @@ class Terms {
 
  private:
   Config config_;
+  const NodeStanding* standing_;
 };
 
 }  // namespace redlock::engine

@@ -13,8 +13,10 @@
 #include <utility>
 #include <uv.h>
 
+#include "io/adoption.hpp"
 #include "io/boot_timer.hpp"
 #include "io/kernel_random.hpp"
+#include "io/key_layout.hpp"
 #include "io/link.hpp"
 #include "io/loop.hpp"
 #include "io/mailbox.hpp"
@@ -68,7 +70,8 @@ class Core::Impl final : LinkListener {
         sink_(sink),
         link_config_(link_config(config_)),
         engine_(config_.engine, random_),
-        identities_(config_.nodes.size()) {
+        identities_(config_.nodes.size()),
+        promoted_runs_(config_.nodes.size()) {
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
     engine_.on_own_clock(BootClock::now(),
                          std::chrono::duration_cast<std::chrono::microseconds>(wall).count());
@@ -104,11 +107,16 @@ class Core::Impl final : LinkListener {
   void stop();
   void turn();
   void perform(engine::Output&& output);
+  void tend(const engine::TendMarker& what);
 
   void on_reply(engine::NodeIndex node, const engine::Tag& tag,
                 const engine::Reply& reply) override;
   std::optional<std::string> find_objection(engine::NodeIndex node,
                                             const NodeFacts& facts) override;
+  void on_node_facts(engine::NodeIndex node, const NodeFacts& facts) override;
+  std::optional<engine::Unavailable> objection_to_ask(engine::NodeIndex node) override {
+    return engine_.objection(BootClock::now(), node);
+  }
   void on_link_up(engine::NodeIndex node, const NodeFacts& facts) override;
   void on_link_down(engine::NodeIndex node, const engine::Unavailable& why) override;
   void on_clock(engine::NodeIndex node, std::int64_t unix_us) override;
@@ -122,6 +130,8 @@ class Core::Impl final : LinkListener {
   KernelRandom random_;
   engine::Engine engine_;
   ServerIdentities identities_;
+  std::vector<std::string> promoted_runs_;  // of servers that were replicas
+  std::vector<engine::NodeIndex> look_anew_;
   std::unique_ptr<Loop> loop_ = std::make_unique<Loop>();
   Mailbox mailbox_;
   uv_async_t wake_{};
@@ -233,6 +243,7 @@ void Core::Impl::ask(engine::NodeIndex node, const std::vector<std::string>& com
 }
 
 void Core::Impl::turn() {
+  for (const engine::NodeIndex node : std::exchange(look_anew_, {})) links_[node]->look_anew();
   while (engine_touched_ || !links_to_flush_.empty()) {
     while (std::exchange(engine_touched_, false)) {
       engine_.take_outputs(outputs_);
@@ -250,9 +261,32 @@ void Core::Impl::turn() {
 void Core::Impl::perform(engine::Output&& output) {
   if (auto* send = std::get_if<engine::Send>(&output)) {
     links_[send->node]->submit(send->tag, std::move(send->command), send->form);
+  } else if (const auto* what = std::get_if<engine::TendMarker>(&output)) {
+    tend(*what);
   } else {
     sink_.on_output(std::move(output));
   }
+}
+
+/// What somebody else wrote is judged by a new handshake.
+void Core::Impl::tend(const engine::TendMarker& what) {
+  const engine::NodeIndex node = what.node;
+  const std::string& run = promoted_runs_[node];
+  const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
+  if (!what.write) {
+    return ask(node, {"HGETALL", std::string(KeyLayout::marker)}, timeout,
+               [=, this](Answer answer) {
+                 const bool there = !marker_field(answer, "layout").empty();
+                 if (there && (run.empty() || marker_field(answer, "vouched") == run)) {
+                   look_anew_.push_back(node);
+                 }
+               });
+  }
+  const NodeSet& set = link_config_.terms.set;
+  ask(node, adoption_command(random_, set, run), timeout, [=, this](Answer answer) {
+    if (was_adopted(answer)) return engine().on_marker(BootClock::now(), node, true);
+    if (!marker_field(answer, "layout").empty()) look_anew_.push_back(node);
+  });
 }
 
 void Core::Impl::on_reply(engine::NodeIndex node, const engine::Tag& tag,
@@ -268,10 +302,22 @@ std::optional<std::string> Core::Impl::find_objection(engine::NodeIndex node,
          "; list each server once, by one address";
 }
 
+void Core::Impl::on_node_facts(engine::NodeIndex node, const NodeFacts& facts) {
+  const bool promoted = facts.was_replica && facts.vouched != facts.run_id;
+  promoted_runs_[node] = promoted ? facts.run_id : std::string();
+  engine().on_node_facts(BootClock::now(), node,
+                         {.marker = facts.marker,
+                          .durable = facts.durable.value_or(false),
+                          .promoted = promoted,
+                          .uptime = facts.uptime});
+}
+
 void Core::Impl::on_link_up(engine::NodeIndex node, const NodeFacts& facts) {
   identities_.set_up(node, true);
   engine().on_node_up(BootClock::now(), node);
-  sink_.on_node_up(node, facts.warnings);
+  NodeFacts shown = facts;
+  if (const auto why = engine_.objection(BootClock::now(), node)) shown.warn(why->detail);
+  sink_.on_node_up(node, shown.warnings);
 }
 
 void Core::Impl::on_link_down(engine::NodeIndex node, const engine::Unavailable& why) {

@@ -35,6 +35,7 @@ constexpr std::array known{
     Known{"DENIED", Cause::permission},
     Known{"NOPERM", Cause::permission},
     Known{"WRONGTYPE", Cause::server_error},
+    Known{"NOMARKER", Cause::marker_missing},
 };
 
 constexpr std::string_view inside_script = "user_script:";

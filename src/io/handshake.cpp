@@ -154,6 +154,9 @@ bool Handshake::take_answer(Step step, const ReplyView& reply) {
 bool Handshake::take_info(std::string_view text) {
   const InfoText info(text);
   facts_.run_id = info.value("run_id");
+  const std::string_view offset = info.value("second_repl_offset");
+  facts_.was_replica = !offset.empty() && offset != "-1";
+  facts_.uptime = std::chrono::seconds(info.number("uptime_in_seconds"));
   const auto version = ServerVersion::parse(info.value("redis_version"));
   if (version.at_least(7, 0)) facts_.scripts = ScriptSet(ScriptSet::Flags::understood);
   if (!version.at_least(6, 2)) {
@@ -195,6 +198,8 @@ bool Handshake::take_marker(const ReplyView& reply) {
     facts_.warn("it has no marker; run redlock adopt if this node is new");
     return true;
   }
+  facts_.marker = true;
+  facts_.vouched = marker->vouched;
   const auto disagreement = marker->disagreement(terms_.set);
   return disagreement ? unfit(*disagreement) : true;
 }

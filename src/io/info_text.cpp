@@ -28,6 +28,10 @@ std::string_view InfoText::value(std::string_view key) const {
   return {};
 }
 
+std::int64_t InfoText::number(std::string_view key) const {
+  return parse_number(value(key));
+}
+
 ServerVersion ServerVersion::parse(std::string_view text) {
   ServerVersion version;
   const std::size_t dot = text.find('.');

@@ -13,6 +13,8 @@ class InfoText {
 
   /// The value, empty if there is no such line.
   [[nodiscard]] std::string_view value(std::string_view key) const;
+  /// The same as a number, 0 if it is none.
+  [[nodiscard]] std::int64_t number(std::string_view key) const;
 
  private:
   std::string_view text_;

@@ -95,6 +95,12 @@ void Link::flush() {
   if (connection_) connection_->flush();
 }
 
+void Link::look_anew() {
+  if (state_ != State::up) return;
+  backoff_.reset();
+  drop({Cause::connection_lost, engine::Delivery::unknown, "its marker was written"});
+}
+
 void Link::on_stream(Stream::Owned stream, milliseconds left) {
   timer_.start(left);
   ConnectionListener& self = *this;
@@ -119,9 +125,16 @@ std::optional<std::string> Link::on_ready(NodeFacts& facts) {
   up_since_ = now_of(loop_);
   probe_at_ = watch_at_ = up_since_ + config_.probe_interval;
   timer_.start(config_.probe_interval);
+  listener_.on_node_facts(node_, facts);
   // The queue first: what the node is owed comes behind what was asked of it.
   for (Queued& queued : std::exchange(queue_, {})) {
     if (auto* command = std::get_if<QueuedCommand>(&queued)) {
+      if (std::holds_alternative<engine::AcquireCommand>(command->command)) {
+        if (const auto why = listener_.objection_to_ask(node_)) {
+          listener_.on_reply(node_, command->tag, *why);
+          continue;
+        }
+      }
       submit(command->tag, std::move(command->command), command->form);
     } else {
       ask(std::move(std::get<std::shared_ptr<Question>>(queued)));

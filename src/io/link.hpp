@@ -34,6 +34,10 @@ class LinkListener {
   /// A connection is about to be used. A sentence refuses it.
   virtual std::optional<std::string> find_objection(engine::NodeIndex node,
                                                     const NodeFacts& facts) = 0;
+  /// What the new connection shows of the node; before anything is sent on it.
+  virtual void on_node_facts(engine::NodeIndex node, const NodeFacts& facts) = 0;
+  /// Why the node may not be asked for a lock now; for commands that waited for the connection.
+  virtual std::optional<engine::Unavailable> objection_to_ask(engine::NodeIndex node) = 0;
   virtual void on_link_up(engine::NodeIndex node, const NodeFacts& facts) = 0;
   /// After every outstanding command was answered. Told once for each reason.
   virtual void on_link_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
@@ -67,6 +71,8 @@ class Link final : ConnectorListener, ConnectionListener {
   void submit(const engine::Tag& tag, engine::Command command, engine::Form form);
   void ask(std::shared_ptr<Question> question);
   void flush();
+  /// Gives up the connection and makes another, whose handshake looks at the node anew.
+  void look_anew();
 
   [[nodiscard]] const NodeAddress& address() const { return address_; }
 

@@ -2,6 +2,7 @@
 // What the handshake learned about a node.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,7 +17,11 @@ struct NodeFacts {
   std::int64_t client_id = 0;   ///< the node's number for this connection; 0 if not known
   std::int64_t unix_us = 0;     ///< its TIME, in microseconds; 0 if not known
   std::optional<bool> durable;  ///< appendonly yes and appendfsync always; none if not readable
-  std::string warnings;         ///< what is unsafe about it, sentences joined by "; "
+  bool marker = false;          ///< it has one
+  std::string vouched;          ///< the run id for which its marker vouches; may be empty
+  bool was_replica = false;
+  std::chrono::seconds uptime{};  ///< zero if not known
+  std::string warnings;           ///< what is unsafe about it, sentences joined by "; "
   ScriptSet scripts{ScriptSet::Flags::unknown};
 
   void warn(std::string_view sentence) {

@@ -18,6 +18,7 @@ std::optional<NodeMarker> NodeMarker::read(const ReplyView& fields) {
     if (name == "layout") marker.layout = value.text();
     if (name == "nodes") marker.nodes = value.text();
     if (name == "max_lease_ms") marker.max_lease_ms = value.text();
+    if (name == "vouched") marker.vouched = value.text();
     field = value.next();
   }
   return marker;

@@ -49,8 +49,10 @@ std::uint64_t count_of(std::chrono::milliseconds lease) {
 
 void write(std::string& out, const ScriptSet& scripts, engine::Form form,
            const engine::AcquireCommand& command) {
-  CommandWriter writer = begin(out, scripts, form, Script::acquire, 2, 3);
+  CommandWriter writer =
+      begin(out, scripts, form, Script::acquire, command.marker_wanted ? 3 : 2, 3);
   keys(writer, command.name);
+  if (command.marker_wanted) writer.bulk(KeyLayout::marker);
   owner(writer, command.owner).number(count_of(command.lease));
   writer.number(std::max<engine::Token>(command.floor, 1));
 }

@@ -161,6 +161,8 @@ void Rig::collect() {
       renewals.push_back(*renewal);
     } else if (auto* attempt = std::get_if<AttemptDecided>(&output)) {
       attempts.push_back(std::move(*attempt));
+    } else if (const auto* tend = std::get_if<TendMarker>(&output)) {
+      tended.push_back(*tend);
     }
   }
 }

@@ -92,6 +92,7 @@ class Rig {
   std::map<GrantId, Instant> valid_until;
   std::vector<RenewalDecided> renewals;
   std::vector<AttemptDecided> attempts;
+  std::vector<TendMarker> tended;
   Counter random;
   Engine engine;
 

@@ -161,11 +161,11 @@ inline Finished redlock(const Arguments& arguments, const Variables& variables =
   return Running(arguments, variables).wait();
 }
 
-/// The nodes, as the command takes them from the environment.
+/// The nodes, as the command takes them from the environment. They are as new as the test.
 inline Variables nodes_variable(const std::vector<std::string>& uris) {
   std::string list;
   for (const auto& uri : uris) list += (list.empty() ? "" : ",") + uri;
-  return {{"REDLOCK_NODES", list}};
+  return {{"REDLOCK_NODES", list}, {"REDLOCK_QUARANTINE", "off"}};
 }
 
 /// "owner=abc" in "owner=abc token=1": abc; empty if there is no such field.

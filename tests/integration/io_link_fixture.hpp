@@ -140,6 +140,9 @@ class LinkFixture final : LinkListener {
   std::vector<std::int64_t> clocks;
   std::vector<Answer> answers;
   std::optional<std::string> objection;
+  std::optional<engine::Unavailable> unfit;
+  bool marker = false;
+  std::chrono::seconds uptime{};
 
  private:
   void flush() {
@@ -151,6 +154,11 @@ class LinkFixture final : LinkListener {
   std::optional<std::string> find_objection(engine::NodeIndex, const NodeFacts&) override {
     return objection;
   }
+  void on_node_facts(engine::NodeIndex, const NodeFacts& facts) override {
+    marker = facts.marker;
+    uptime = facts.uptime;
+  }
+  std::optional<engine::Unavailable> objection_to_ask(engine::NodeIndex) override { return unfit; }
   void on_link_up(engine::NodeIndex, const NodeFacts& facts) override {
     warnings.push_back(facts.warnings);
   }

@@ -164,7 +164,7 @@ void set_environment(const Workshop& workshop, const cluster::Fleet& fleet) {
 }
 
 TEST_CASE("what the document shows works") {
-  const cluster::Fleet fleet;
+  const cluster::Fleet fleet({.persistence = cluster::Persistence::always, .adopted = true});
   const Workshop workshop;
   set_environment(workshop, fleet);
 

@@ -8,23 +8,40 @@
 #include <fmt/format.h>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "simulation/plan.hpp"
 #include "simulation/run.hpp"
 
 namespace redlock::simulation {
 namespace {
 
-constexpr std::uint64_t seeds = 250;
+constexpr std::size_t runs = 250;
+constexpr std::uint64_t fixed_seeds = 1'500;  // of seeds_test.cpp
+
+/// Seeds whose worlds can notice the bug: what is done about nodes that forget matters only where
+/// nodes forget.
+std::vector<std::uint64_t> seeds_for(engine::Bug bug) {
+  const bool about_forgetting = bug == engine::Bug::quarantine_ignored ||
+                                bug == engine::Bug::quarantine_by_configuration ||
+                                bug == engine::Bug::uptime_trusted_without_marker;
+  std::vector<std::uint64_t> seeds;
+  for (std::uint64_t seed = 1; seed <= fixed_seeds && seeds.size() < runs; ++seed) {
+    if (!about_forgetting || plan_of(seed).kind == WorldKind::forgetful) seeds.push_back(seed);
+  }
+  return seeds;
+}
 
 TEST_CASE("each planted bug is caught within the fixed seeds") {
   std::string table =
-      fmt::format("{:<36} {:>5} of {} seeds, most often because\n", "planted bug", "caught", seeds);
+      fmt::format("{:<36} {:>6} of seeds, most often because\n", "planted bug", "caught");
   for (std::size_t i = 1; i < bug_count; ++i) {
     const auto bug = static_cast<engine::Bug>(i);
     const Planted planted(bug);
     std::map<std::string, int> rules;
     int caught = 0;
-    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    const auto seeds = seeds_for(bug);
+    for (const std::uint64_t seed : seeds) {
       Coverage coverage;
       const RunResult result = run(seed, coverage);
       if (!result.violation) continue;
@@ -33,7 +50,7 @@ TEST_CASE("each planted bug is caught within the fixed seeds") {
     }
     const auto most = std::ranges::max_element(rules, {}, [](const auto& r) { return r.second; });
     const std::string rule = rules.empty() ? "NOBODY NOTICED" : most->first;
-    table += fmt::format("{:<36} {:>5}  {}\n", name_of(bug), caught, rule);
+    table += fmt::format("{:<36} {:>6} {:>8}  {}\n", name_of(bug), caught, seeds.size(), rule);
     CHECK_MESSAGE(caught > 0, "survived: ", std::string(name_of(bug)));
   }
   MESSAGE(table);

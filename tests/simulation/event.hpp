@@ -26,7 +26,9 @@ struct Event {
     fault,            ///< something goes wrong once more
     repair,           ///< fault number a is over
     validity_ends,    ///< of grant c of client life a, in slot b
+    many_forget,      ///< a quorum of nodes forgets the newest grants
     tidy,             ///< look at what is left on the nodes
+    tend,             ///< client a looks for the marker of node b, or (c) writes it
   };
   engine::Instant when{};
   std::uint64_t order = 0;

@@ -27,6 +27,7 @@ Unavailable refused(Cause cause, const char* detail) {
 void NodeModel::forget_everything() {
   locks_.clear();
   fences_.clear();
+  marker_ = false;
 }
 
 Token NodeModel::fence(std::uint32_t stripe) const {
@@ -63,8 +64,6 @@ std::optional<Unavailable> NodeModel::refusal(const engine::Command& command) co
       return refused(Cause::loading, "LOADING");
     case Ailment::busy:
       return refused(Cause::busy, "BUSY");
-    case Ailment::quarantined:
-      return refused(Cause::quarantined, "quarantined");
     case Ailment::misconf:
       if (declared) return refused(Cause::write_error, "MISCONF");
       break;
@@ -94,6 +93,7 @@ engine::Reply NodeModel::execute(const engine::Command& command, engine::Form fo
 }
 
 engine::Reply NodeModel::acquire(const engine::AcquireCommand& command, std::int64_t now_ms) {
+  if (command.marker_wanted && !marker_) return refused(Cause::marker_missing, "NOMARKER");
   const Lock* lock = find(*command.name, now_ms);
   if (lock == nullptr) return grant(command, now_ms);
   if (lock->foreign_type) return engine::Refused{std::nullopt, true};

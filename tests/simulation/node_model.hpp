@@ -19,12 +19,11 @@ class NodeModel {
   /// What can be wrong with a node that answers.
   enum class Ailment : std::uint8_t {
     none,
-    loading,      ///< refuses everything
-    busy,         ///< refuses everything
-    misconf,      ///< refuses what writes, because it cannot persist
-    read_only,    ///< refuses what writes: a replica
-    full,         ///< at maxmemory: refuses a new lock, not hold and release
-    quarantined,  ///< refuses everything: it forgot, and old leases are not over
+    loading,    ///< refuses everything
+    busy,       ///< refuses everything
+    misconf,    ///< refuses what writes, because it cannot persist
+    read_only,  ///< refuses what writes: a replica
+    full,       ///< at maxmemory: refuses a new lock, not hold and release
   };
 
   struct Lock {
@@ -48,8 +47,12 @@ class NodeModel {
   void forget_scripts() { scripts_ = {}; }
   /// SCRIPT LOAD of all, as every new connection does.
   void load_scripts() { scripts_ = {true, true, true}; }
-  /// FLUSHALL, or a restart without the data. There is no way back from it.
+  /// FLUSHALL, or a restart without the data: the marker goes as well.
   void forget_everything();
+  /// A restart with data from before the locks were granted.
+  void forget_locks() { locks_.clear(); }
+  [[nodiscard]] bool has_marker() const { return marker_; }
+  void set_marker() { marker_ = true; }
 
   /// Puts a key of another type where the lock would be.
   void put_foreign(const std::string& name) { locks_[name] = {{}, 0, std::nullopt, true}; }
@@ -88,6 +91,7 @@ class NodeModel {
   std::map<std::uint32_t, Fence> fences_;
   Scripts scripts_;
   Ailment ailment_ = Ailment::none;
+  bool marker_ = true;
 };
 
 }  // namespace redlock::simulation

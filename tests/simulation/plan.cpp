@@ -99,14 +99,19 @@ Plan plan_of(std::uint64_t seed) {
   plan.renew_per_mille = random.pick({0U, 300U, 800U});
   choose_times(plan, random);
   choose_faults(plan, random);
+  const bool forgetful = plan.kind == WorldKind::forgetful;
+  plan.engine.quarantine = forgetful || random.chance(300);
+  plan.engine.max_lease = plan.max_lease();
+  plan.durable = !forgetful || random.chance(500);
+  if (forgetful) plan.length += plan.max_lease() * 2 + std::chrono::seconds(4);
   return plan;
 }
 
 std::string Plan::in_words() const {
   std::string text = fmt::format(
-      "seed {}: {}; {} nodes, {} clients with {} users, {} names, node timeout {} ms, leases", seed,
-      simulation::in_words(kind), engine.nodes, clients, users_per_client, names.size(),
-      engine.node_timeout.count() / 1'000'000);
+      "seed {}: {}{}; {} nodes, {} clients with {} users, {} names, node timeout {} ms, leases",
+      seed, simulation::in_words(kind), durable ? "" : " (not durable)", engine.nodes, clients,
+      users_per_client, names.size(), engine.node_timeout.count() / 1'000'000);
   for (const milliseconds lease : leases) text += fmt::format(" {}", lease.count());
   text += fmt::format(" ms, floor {}, jitter {} us, slow {} in 1000, a fault every {} ms:",
                       engine.clock_floor ? "by clocks" : "none", delay_jitter.count() / 1000,

@@ -97,13 +97,10 @@ bool messages(Stage& stage, const Words& words) {
 
 void node_step(Stage& stage, const Words& words) {
   using Ailment = NodeModel::Ailment;
-  static const std::map<std::string, Ailment> ailments = {{"well", Ailment::none},
-                                                          {"full", Ailment::full},
-                                                          {"busy", Ailment::busy},
-                                                          {"loading", Ailment::loading},
-                                                          {"misconf", Ailment::misconf},
-                                                          {"read-only", Ailment::read_only},
-                                                          {"quarantined", Ailment::quarantined}};
+  static const std::map<std::string, Ailment> ailments = {
+      {"well", Ailment::none},       {"full", Ailment::full},
+      {"busy", Ailment::busy},       {"loading", Ailment::loading},
+      {"misconf", Ailment::misconf}, {"read-only", Ailment::read_only}};
   const auto node = static_cast<Stage::Node>(std::stoul(words.at(1)));
   if (words.at(2) == "is") return stage.node(node).set_ailment(ailments.at(words.at(3)));
   if (words[2] == "clock") return stage.step_clock(node, duration(words.at(3)));

@@ -23,6 +23,7 @@ struct Wire {
     engine::Tag tag;
     engine::Reply reply;
     std::int64_t clock_us = 0;
+    engine::NodeFacts facts = {};
   };
 
   std::uint32_t client = 0;

@@ -87,6 +87,9 @@ struct OutputWords {
   std::string operator()(const engine::RenewalDecided& o) const {
     return fmt::format("grant {}: renewal {}", o.grant, o.ok ? "confirmed" : "failed");
   }
+  std::string operator()(const engine::TendMarker& o) const {
+    return fmt::format("{} the marker of node {}", o.write ? "writes" : "looks for", o.node);
+  }
 };
 
 }  // namespace

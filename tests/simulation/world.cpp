@@ -31,6 +31,7 @@ World::World(Plan plan, Trace& trace, Coverage& coverage)
         {{}, {now_, year_2026 + offset, random_.between(-drift_within, drift_within)}});
   }
   states_.resize(nodes_.size());
+  for (NodeState& state : states_) state.started = now_ - std::chrono::hours(1);
   for (std::uint32_t client = 0; client < plan_.clients; ++client) {
     const Instant local{random_.between(seconds(1), seconds(100'000))};
     const std::int32_t drift = random_.between(-drift_within, drift_within);
@@ -101,6 +102,10 @@ void World::dispatch(const Event& event) {
       return repair(event.a);
     case Event::What::validity_ends:
       return invariants_.validity_ends(now_, event.a, event.c, event.until);
+    case Event::What::many_forget:
+      return many_forget();
+    case Event::What::tend:
+      return tend_marker(event);
     case Event::What::tidy:
       tidy();
       return at(now_ + milliseconds(500), Event::What::tidy);

@@ -39,7 +39,7 @@ class World {
     std::uint32_t hung = 0;
     Duration slow{};
     Duration stepped{};
-    std::uint32_t quarantined = 0;
+    Instant started{};
     std::deque<std::uint32_t> waiting;  // wires with a packet for a hung node
   };
   struct Link {
@@ -111,7 +111,8 @@ class World {
   void connect(std::uint32_t client, std::uint32_t node);
   void connect_timeout(std::uint32_t wire);
   void silence(const Event& event);
-  void link_up(std::uint32_t wire, std::int64_t clock_us);
+  void link_up(std::uint32_t wire, const Wire::Answer& welcome);
+  void tend_marker(const Event& event);
   void link_broken(std::uint32_t wire);
   void reconnect_later(std::uint32_t client, std::uint32_t node);
   void release_waiting(std::uint32_t client, std::uint32_t node);
@@ -165,6 +166,8 @@ class World {
   void repair_node(const ActiveFault& active);
   void cut(std::uint32_t client, std::uint32_t node, int to_node, int from_node);
   void forget(std::uint32_t node);
+  void many_forget();
+  bool may_forget();
   void kill_node(std::uint32_t node);
   void disturb_node(std::uint32_t node);
   void disturb(std::uint32_t client, std::uint32_t node);
@@ -172,7 +175,6 @@ class World {
   bool cancel_one(std::uint32_t client);
   bool race_release_with_hold(std::uint32_t client);
   bool release_by_force(std::uint32_t client);
-  void set_ailment(std::uint32_t node, NodeModel::Ailment ailment);
   void tidy();
   [[nodiscard]] bool well(std::uint32_t client, std::uint32_t node) const;
 
@@ -181,6 +183,7 @@ class World {
   Coverage& coverage_;
   Random random_;
   Instant now_{};
+  Instant may_forget_from_{};  // nodes that forget all the time would never vote
   Agenda agenda_;
   std::vector<SimNode> nodes_;
   std::vector<NodeState> states_;

@@ -17,8 +17,8 @@ void World::start(std::uint32_t index) {
   Client& client = clients_[index];
   client.engine = std::make_unique<engine::Engine>(plan_.engine, client.random);
   // Within a minute of the nodes', mostly; tokens must not rest on it.
-  const Duration most = random_.chance(900) ? Duration(std::chrono::minutes(1))
-                                            : Duration(std::chrono::hours(1'000));
+  const Duration most =
+      random_.chance(900) ? Duration(std::chrono::minutes(1)) : Duration(std::chrono::hours(1'000));
   const Duration error = random_.between(-most, most);
   client.engine->on_own_clock(local(index), nodes_.front().now_us(now_) + error.count() / 1'000);
   client.alive = true;
@@ -75,6 +75,9 @@ void World::perform(std::uint32_t client, const engine::Output& output) {
   note(4, client, output.index(),
        [&] { return fmt::format("client {}: {}", client, in_words(output)); });
   if (const auto* send = std::get_if<engine::Send>(&output)) return perform_send(client, *send);
+  if (const auto* tend = std::get_if<engine::TendMarker>(&output)) {
+    return at(now_ + delay(tend->node), Event::What::tend, client, tend->node, tend->write ? 1 : 0);
+  }
   tell_user(client, output);
 }
 
@@ -83,6 +86,9 @@ void World::perform_send(std::uint32_t index, const engine::Send& send) {
   ++client.outstanding[static_cast<std::size_t>(send.tag.kind)];
   using Kind = engine::Tag::Kind;
   if (send.tag.kind == Kind::heal || send.tag.kind == Kind::settle) attract_fault(index, {}, 300);
+  if (send.tag.kind == Kind::heal && plan_.kind == WorldKind::forgetful) {
+    attract_fault(index, special(Fault::node_flushed), 300);
+  }
   if (send.tag.kind == Kind::release) attract_fault(index, Fault::disconnected, 20);
   const Link& link = client.links[send.node];
   if (!link.up) {

@@ -45,6 +45,8 @@ void World::inject() {
   if (count == 0) return;
   const Fault any = possible[random_.below(count)];
   const Fault fault = random_.chance(plan_.special_per_mille) ? special(any) : any;
+  const bool forgets = fault == Fault::node_flushed || fault == Fault::node_wiped;
+  if (forgets && !may_forget()) return;
   inject(fault, random_.below(plan_.clients));
 }
 
@@ -136,6 +138,8 @@ void World::inject_in_node(Fault fault, std::uint32_t node, ActiveFault& active)
       state.unreachable = random_.chance(300);
       kill_node(node);
       if (fault == Fault::node_wiped) forget(node);
+      // Without appendfsync always it comes back as it was before the newest grants.
+      if (plan_.kind == WorldKind::forgetful && !plan_.durable) at_node.model.forget_locks();
       return;
     case Fault::node_flushed:
       return forget(node);
@@ -180,20 +184,41 @@ void World::kill_node(std::uint32_t node) {
   }
 }
 
-/// It votes again when no lease from before can live: the world sees to that.
+/// When it may vote again is for the clients to find out.
 void World::forget(std::uint32_t node) {
   nodes_[node].model.forget_everything();
-  ++states_[node].quarantined;
-  set_ailment(node, Ailment::quarantined);
-  const auto number = static_cast<std::uint32_t>(active_.size());
-  active_.push_back({.fault = Fault::node_flushed, .client = none, .node = node, .nodes = {}});
-  const Duration allowance = plan_.max_lease() / 50 + milliseconds(2);
-  at(now_ + plan_.max_lease() + allowance + seconds(1), Event::What::repair, number);
 }
 
-void World::set_ailment(std::uint32_t node, Ailment ailment) {
-  const bool quarantined = states_[node].quarantined > 0;
-  nodes_[node].model.set_ailment(quarantined ? Ailment::quarantined : ailment);
+/// Not before a quarantine is over and somebody has had the lock again.
+bool World::may_forget() {
+  if (now_ < may_forget_from_) return false;
+  const Duration quarantine = plan_.max_lease() + plan_.max_lease() / 20 + seconds(1);
+  may_forget_from_ = now_ + quarantine + random_.up_to(quarantine);
+  return true;
+}
+
+/// What makes it matter: enough nodes for another quorum. They are back at once.
+void World::many_forget() {
+  if (ending_ || !may_forget()) return;
+  const std::uint32_t first = random_.below(plan_.engine.nodes);
+  const bool restarted = !plan_.durable || random_.chance(500);
+  for (std::uint32_t i = 0; i <= plan_.engine.nodes / 2; ++i) {
+    const std::uint32_t node = (first + i) % plan_.engine.nodes;
+    if (states_[node].down) continue;
+    disturb_node(node);
+    note(12, node, restarted ? 1 : 0, [&] {
+      return fmt::format("node {} {}", node, restarted ? "restarts and forgets" : "is flushed");
+    });
+    if (restarted) {
+      kill_node(node);
+      states_[node].started = now_;
+    }
+    if (plan_.durable) {
+      forget(node);
+    } else {
+      nodes_[node].model.forget_locks();
+    }
+  }
 }
 
 // --- network

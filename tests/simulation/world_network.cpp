@@ -88,9 +88,14 @@ void World::shake_hands(std::uint32_t id, const Wire::Request& request) {
   }
   for (const std::uint32_t old : request.kill) close_at_node(old);
   node.model.load_scripts();
-  push_to_client(
-      id,
-      {.kind = Wire::Answer::Kind::welcome, .tag = {}, .reply = {}, .clock_us = node.now_us(now_)});
+  push_to_client(id, {.kind = Wire::Answer::Kind::welcome,
+                      .tag = {},
+                      .reply = {},
+                      .clock_us = node.now_us(now_),
+                      .facts = {.marker = node.model.has_marker(),
+                                .durable = plan_.durable,
+                                .promoted = false,
+                                .uptime = now_ - states_[wire.node].started}});
 }
 
 void World::close_at_node(std::uint32_t id) {
@@ -124,7 +129,7 @@ void World::packet_at_client(const Event& event) {
   wire.busy_since = now_;
   switch (answer.kind) {
     case Wire::Answer::Kind::welcome:
-      return link_up(event.a, answer.clock_us);
+      return link_up(event.a, answer);
     case Wire::Answer::Kind::turned_away:
     case Wire::Answer::Kind::reset:
       return link_broken(event.a);
@@ -165,7 +170,7 @@ void World::reconnect_later(std::uint32_t client, std::uint32_t node) {
   at(now_ + backoff, Event::What::connect, client, node);
 }
 
-void World::link_up(std::uint32_t id, std::int64_t clock_us) {
+void World::link_up(std::uint32_t id, const Wire::Answer& welcome) {
   const Wire& wire = wires_[id];
   note(2, id, wire.node,
        [&] { return fmt::format("client {} is connected with node {}", wire.client, wire.node); });
@@ -174,9 +179,26 @@ void World::link_up(std::uint32_t id, std::int64_t clock_us) {
   link.up = true;
   link.to_kill.clear();
   disturb(wire.client, wire.node);
-  client.engine->on_node_clock(local(wire.client), wire.node, clock_us);
+  client.engine->on_node_clock(local(wire.client), wire.node, welcome.clock_us);
+  client.engine->on_node_facts(local(wire.client), wire.node, welcome.facts);
   client.engine->on_node_up(local(wire.client), wire.node);
   turn(wire.client);
+}
+
+/// A question beside the commands. If it finds a marker that somebody else has written, the client
+/// connects anew.
+void World::tend_marker(const Event& event) {
+  const std::uint32_t client = event.a;
+  const std::uint32_t node = event.b;
+  if (!clients_[client].alive || !well(client, node)) return;
+  const std::uint32_t wire = clients_[client].links[node].wire;
+  NodeModel& model = nodes_[node].model;
+  if (model.has_marker()) return link_broken(wire);
+  if (event.c == 0) return;
+  model.set_marker();
+  note(11, client, node, [&] { return fmt::format("client {} marks node {}", client, node); });
+  clients_[client].engine->on_marker(local(client), node, true);
+  turn(client);
 }
 
 void World::link_broken(std::uint32_t id) {

@@ -44,6 +44,7 @@ void World::repair_node(const ActiveFault& active) {
     case Fault::node_wiped:
       state.down = false;
       state.unreachable = false;
+      state.started = now_;
       return;
     case Fault::node_hung: {
       if (--state.hung > 0) return;
@@ -55,15 +56,12 @@ void World::repair_node(const ActiveFault& active) {
       for (const std::uint32_t wire : waiting) process_at_node(wire);
       return;
     }
-    case Fault::node_flushed:  // the end of a quarantine
-      if (active.client != none) return;
-      --state.quarantined;
-      return set_ailment(active.node, Ailment::none);
     case Fault::node_slow:
       state.slow = {};
       return;
     default:
-      if (ailment_of(active.fault) != Ailment::none) set_ailment(active.node, Ailment::none);
+      if (ailment_of(active.fault) != Ailment::none)
+        nodes_[active.node].model.set_ailment(Ailment::none);
   }
 }
 

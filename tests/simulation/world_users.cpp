@@ -188,6 +188,9 @@ void World::user_finished(User& user, const engine::Finish& finish) {
     user.token = success->token;
     user.valid_until = success->valid_until;
     watch_validity(user.client, success->grant, success->valid_until);
+    if (plan_.kind == WorldKind::forgetful && random_.chance(250)) {
+      at(now_ + random_.up_to(user.lease / 2), Event::What::many_forget);
+    }
     if (ending_) return leave(user);
   } else {
     user.state = User::State::idle;

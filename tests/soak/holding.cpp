@@ -129,6 +129,7 @@ class Run {
     ClientOptions options;
     options.nodes = fleet_.uris();
     options.observer = leases_;
+    options.quarantine = Quarantine::off;  // the nodes are new
     options.node_timeout = seconds(1);
     auto client = Client::create(std::move(options));
     if (!client) throw std::runtime_error(client.error().message);

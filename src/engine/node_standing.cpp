@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#include "engine/node_standing.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/planted_bug.hpp"
+
+namespace redlock::engine {
+namespace {
+
+/// How often a node without a marker is looked at: somebody may have adopted it.
+constexpr Duration between_looks = std::chrono::seconds(1);
+
+/// By then every lease that was granted before is over, whatever the clocks do within the bound.
+Duration quarantine_of(const Config& config) {
+  if (!config.quarantine) return Duration::zero();
+  const Duration lease = config.max_lease;
+  const auto drift = static_cast<double>(lease.count()) * config.drift_factor;
+  return lease + Duration(static_cast<Duration::rep>(drift)) + std::chrono::milliseconds(1'002);
+}
+
+std::string in_seconds(Duration left) {
+  return std::to_string(std::chrono::ceil<std::chrono::seconds>(left).count()) + " s";
+}
+
+}  // namespace
+
+NodeStanding::NodeStanding(const Config& config)
+    : quarantine_(quarantine_of(config)), nodes_(config.nodes) {}
+
+void NodeStanding::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
+  if (quarantine_ == Duration::zero()) return;
+  Standing& standing = nodes_[node];
+  standing.durable = facts.durable;
+  standing.promoted = facts.promoted;
+  standing.up_since = now - facts.uptime;
+  if (!facts.marker || facts.promoted) {
+    suspect(now, standing);
+  } else {
+    trust(standing);
+  }
+}
+
+void NodeStanding::on_marker(Instant now, NodeIndex node, bool present) {
+  if (quarantine_ == Duration::zero()) return;
+  Standing& standing = nodes_[node];
+  if (present) {
+    trust(standing);
+  } else {
+    suspect(now, standing);
+  }
+}
+
+void NodeStanding::suspect(Instant now, Standing& standing) {
+  if (standing.suspect_since) return;
+  standing.suspect_since = now;
+  if (planted(Bug::uptime_trusted_without_marker)) standing.suspect_since = standing.up_since;
+  if (planted(Bug::quarantine_by_configuration) && standing.durable) {
+    standing.suspect_since = now - quarantine_;
+  }
+  standing.votes_from = *standing.suspect_since + quarantine_;
+  next_look_ = std::min(next_look_, now + between_looks);
+}
+
+void NodeStanding::trust(Standing& standing) const {
+  standing.suspect_since.reset();
+  const bool keeps_its_data = standing.durable;
+  standing.votes_from = keeps_its_data ? Instant::min() : standing.up_since + quarantine_;
+}
+
+std::optional<Unavailable> NodeStanding::objection(Instant now, NodeIndex node) const {
+  const Standing& standing = nodes_[node];
+  if (planted(Bug::quarantine_ignored)) return std::nullopt;
+  if (now >= standing.votes_from && !standing.suspect_since) return std::nullopt;
+  Unavailable why{Cause::quarantined, Delivery::not_sent, {}};
+  if (now >= standing.votes_from) {
+    why.detail = "quarantined; its marker is about to be written";
+    return why;
+  }
+  why.detail = "quarantined, votes in " + in_seconds(standing.votes_from - now);
+  if (standing.suspect_since && standing.promoted) {
+    why.detail += ": it was a replica, and may not know the newest locks";
+  } else if (standing.suspect_since) {
+    why.detail += "; run redlock adopt if this node is new";
+  } else {
+    why.detail +=
+        ": it was restarted and may have forgotten locks (set appendonly yes and "
+        "appendfsync always)";
+  }
+  return why;
+}
+
+void NodeStanding::on_deadline(Instant now, Outbox& out) {
+  if (now < next_look_) return;
+  next_look_ = never;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    const Standing& standing = nodes_[node];
+    if (!standing.suspect_since) continue;
+    out.put(TendMarker{node, now >= standing.votes_from});
+    next_look_ = now + between_looks;
+  }
+}
+
+}  // namespace redlock::engine

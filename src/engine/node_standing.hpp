@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Which nodes may vote, and from when. A node that may have forgotten a grant must not grant the
+// lock again while old leases may live: it is quarantined for the longest lease and a little more.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/messages.hpp"
+#include "engine/outbox.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+class NodeStanding {
+ public:
+  explicit NodeStanding(const Config& config);
+
+  /// A new connection shows this of the node.
+  void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
+  /// Whether the node has its marker; noticed by an acquire, or the answer to TendMarker.
+  void on_marker(Instant now, NodeIndex node, bool present);
+
+  /// Why it may not be asked for the lock now; nothing if it may.
+  [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;
+
+  [[nodiscard]] Instant deadline() const { return next_look_; }
+  void on_deadline(Instant now, Outbox& out);
+
+ private:
+  struct Standing {
+    Instant votes_from = Instant::min();
+    Instant up_since = Instant::min();
+    std::optional<Instant> suspect_since;  // without a marker that vouches for it, first seen then
+    bool durable = false;
+    bool promoted = false;
+  };
+
+  void suspect(Instant now, Standing& standing);
+  void trust(Standing& standing) const;
+
+  Duration quarantine_;  // zero: off
+  std::vector<Standing> nodes_;
+  Instant next_look_ = never;
+};
+
+}  // namespace redlock::engine

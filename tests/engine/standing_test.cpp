@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// Nodes that may have forgotten: who votes, from when, and what everybody is told meanwhile.
+#include <doctest/doctest.h>
+#include <string>
+
+#include "engine/rig.hpp"
+
+using namespace redlock;
+using namespace redlock::engine;
+using namespace redlock::engine::test;
+
+namespace {
+
+/// max_lease, its drift allowance and a second: 60 s + 602 ms + 1 s.
+constexpr auto quarantine = 61'602ms;
+
+Config careful() {
+  return {.max_lease = 60s, .quarantine = true};
+}
+
+constexpr NodeFacts sound{.marker = true, .durable = true};
+
+void all_but(Rig& rig, std::uint32_t nodes, NodeIndex but) {
+  for (NodeIndex node = 0; node < nodes; ++node) {
+    if (node != but) rig.engine.on_node_facts(rig.now, node, sound);
+  }
+}
+
+/// Whether a fresh attempt asks this node; the attempt is given up.
+bool asks(Rig& rig, NodeIndex node) {
+  const RequestId request = rig.acquire();
+  bool asked = false;
+  for (NodeIndex each = 0; each < 3; ++each) {
+    while (rig.asked(each)) {
+      asked = asked || (each == node && rig.oldest_is<AcquireCommand>(each));
+      rig.answer(each, down);
+    }
+  }
+  CHECK(rig.ended(request));
+  return asked;
+}
+
+std::string words_about(Rig& rig, NodeIndex node) {
+  const auto why = rig.engine.objection(rig.now, node);
+  return why ? why->detail : "";
+}
+
+}  // namespace
+
+TEST_CASE("a durable node with its marker votes at once, however young it is") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 3);
+  CHECK(asks(rig, 0));
+}
+
+TEST_CASE("a node that is not durable votes when it has been up for a quarantine") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 0);
+  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .durable = false, .uptime = 60s});
+  CHECK(words_about(rig, 0).starts_with("quarantined, votes in 2 s: it was restarted"));
+  CHECK_FALSE(asks(rig, 0));
+  rig.advance(quarantine - 60s - 1ns);
+  CHECK_FALSE(asks(rig, 0));
+  rig.advance(1ns);
+  CHECK(asks(rig, 0));
+}
+
+TEST_CASE("a node without a marker waits from when it was first seen so, and is then marked") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 0);
+  // How long it has been up says nothing: it may have been flushed a moment ago.
+  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .uptime = 1h});
+  CHECK(words_about(rig, 0) == "quarantined, votes in 62 s; run redlock adopt if this node is new");
+  rig.advance(30s);
+  CHECK_FALSE(rig.tended.empty());
+  CHECK_FALSE(rig.tended.back().write);
+  // Another connection does not begin it anew.
+  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true});
+  rig.advance(quarantine - 30s);
+  CHECK_FALSE(asks(rig, 0));
+  rig.advance(1s);
+  CHECK(rig.tended.back().write);
+  CHECK(rig.tended.back().node == 0);
+  rig.engine.on_marker(rig.now, 0, true);
+  CHECK(asks(rig, 0));
+}
+
+TEST_CASE("a node that somebody adopted meanwhile votes at once") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 0);
+  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true});
+  rig.advance(5s);
+  rig.engine.on_node_facts(rig.now, 0, sound);
+  CHECK(asks(rig, 0));
+  const auto looks = rig.tended.size();
+  rig.advance(10s);
+  CHECK(rig.tended.size() == looks);
+}
+
+TEST_CASE("an acquire that finds no marker quarantines the node") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 3);
+  const RequestId request = rig.acquire();
+  rig.answer(0, Unavailable{Cause::marker_missing, Delivery::refused, "NOMARKER"});
+  rig.answer({1, 2}, Granted{7});
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+  CHECK(words_about(rig, 0).starts_with("quarantined, votes in 62 s"));
+  CHECK_FALSE(asks(rig, 0));
+}
+
+TEST_CASE("a promoted replica waits although it has a marker") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 0);
+  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .durable = true, .promoted = true});
+  CHECK(words_about(rig, 0) ==
+        "quarantined, votes in 62 s: it was a replica, and may not know the newest locks");
+  CHECK_FALSE(asks(rig, 0));
+}
+
+TEST_CASE("with too few voters left an attempt fails at once and says for how long") {
+  Rig rig(5, careful());
+  for (NodeIndex node = 0; node < 3; ++node) {
+    rig.engine.on_node_facts(rig.now, node, {.marker = false, .durable = true});
+  }
+  const RequestId request = rig.acquire();
+  REQUIRE(rig.failure(request) == Errc::no_quorum);
+  CHECK(rig.result<Failed>(request).ballots[0].cause == Cause::quarantined);
+  CHECK(rig.result<Failed>(request).ballots[0].detail.find("62 s") != std::string::npos);
+}
+
+TEST_CASE("a quarantined node is not healed, but what it still holds counts") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 3);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true});
+  rig.advance(10s);
+  rig.answer(0, Free{});
+  rig.answer({1, 2}, Held{7});
+  CHECK_FALSE(rig.asked(0));
+  rig.advance(10s);
+  rig.answer({0, 1}, Held{7});
+  CHECK(rig.valid_until[lease.grant] == rig.start + 20s + 30s - 302ms);
+}
+
+TEST_CASE("without the quarantine everybody votes") {
+  Rig rig(3);
+  rig.engine.on_node_facts(rig.now, 0, {});
+  CHECK(asks(rig, 0));
+}

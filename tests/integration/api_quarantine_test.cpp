@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Nodes that forgot, as a program sees them: they do not vote, the error says for how long, and
+// adoption lets them vote at once.
+#include <doctest/doctest.h>
+
+#include <redlock/admin.hpp>
+
+#include "api_fixture.hpp"
+#include "support/text.hpp"
+
+namespace redlock::testing {
+namespace {
+
+using cluster::Data;
+using cluster::Persistence;
+
+ClientOptions careful(const Fleet& fleet) {
+  ClientOptions options = options_for(fleet.uris());
+  options.quarantine = Quarantine::on;
+  return options;
+}
+
+/// Until the client has reached what it can, or half a minute.
+bool eventually_granted(RedLock& lock) {
+  auto lease = lock.acquire({.wait = patience});
+  return lease.has_value();
+}
+
+TEST_CASE("nodes without a marker do not vote, and the error says for how long") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  const Client client = start_client(careful(fleet));
+  RedLock lock = client.lock("a");
+  const auto lease = lock.acquire();
+  REQUIRE_FALSE(lease);
+  CHECK(lease.error().code == Errc::no_quorum);
+  CHECK(contains(lease.error().message, "quarantined, votes in 62 s; run redlock adopt"));
+  CHECK(lease.error().votes[0].cause == Cause::quarantined);
+  CHECK(fleet.run(0, {"DBSIZE"}) == "0");
+}
+
+TEST_CASE("a client that waits goes on as soon as somebody has adopted the nodes") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  const Client client = start_client(careful(fleet));
+  RedLock lock = client.lock("a");
+  auto waiting = lock.acquire_future({.wait = forever});
+  const Client other = start_client(careful(fleet));
+  for (const NodeAdoption& node : must(Admin(other).adopt())) {
+    CHECK(node.adoption == Adoption::written);
+  }
+  CHECK(waiting.get().has_value());
+}
+
+TEST_CASE("a durable node with its marker votes at once after a restart") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const Client client = start_client(careful(fleet));
+  RedLock lock = client.lock("a");
+  CHECK(eventually_granted(lock));
+  fleet.restart(0);
+  fleet.restart(1);
+  CHECK(eventually_granted(lock));
+}
+
+TEST_CASE("an adopted node that is not durable has to run for a while first") {
+  const Fleet fleet({.nodes = 3, .adopted = true});
+  const Client client = start_client(careful(fleet));
+  RedLock lock = client.lock("a");
+  const auto lease = lock.acquire();
+  REQUIRE_FALSE(lease);
+  CHECK(contains(lease.error().message, "it was restarted and may have forgotten locks"));
+}
+
+TEST_CASE("of three nodes two that were wiped grant nothing, though a lock was held on them") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const Client holder = start_client(careful(fleet));
+  RedLock held = holder.lock("a");
+  const Lease lease = must(held.acquire({.lease = 30s}));
+  fleet.restart(0, Data::empty);
+  fleet.restart(1, Data::empty);
+  const Client other = start_client(careful(fleet));
+  RedLock wanted = other.lock("a");
+  const auto second = wanted.acquire();
+  REQUIRE_FALSE(second);
+  CHECK(second.error().code == Errc::no_quorum);
+  // The same without the quarantine: two hold it.
+  ClientOptions careless = options_for(fleet.uris());
+  const Client third = start_client(careless);
+  RedLock taken = third.lock("a");
+  const auto overlap = taken.acquire();
+  CHECK(overlap.has_value());
+  CHECK(lease.valid());
+}
+
+TEST_CASE("FLUSHALL takes a node's vote away in the middle of everything") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const Client client = start_client(careful(fleet));
+  RedLock lock = client.lock("a");
+  CHECK(eventually_granted(lock));
+  fleet.run(0, {"FLUSHALL"});
+  fleet.run(1, {"FLUSHALL"});
+  const auto lease = lock.acquire();
+  REQUIRE_FALSE(lease);
+  CHECK(lease.error().code == Errc::no_quorum);
+  CHECK(fleet.run(0, {"EXISTS", "redlock:lock:{a}"}) == "0");
+  // Adopted again: the operator says that no old lease lives.
+  CHECK(must(Admin(client).adopt())[0].adoption == Adoption::written);
+  CHECK(eventually_granted(lock));
+}
+
+}  // namespace
+}  // namespace redlock::testing
