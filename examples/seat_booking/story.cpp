@@ -81,8 +81,7 @@ class Story {
 
   Timeline timeline_;
   Desk desk_;
-  Fleet fleet_{
-      {.nodes = 5, .persistence = redlock::cluster::Persistence::always, .adopted = true}};
+  Fleet fleet_{{.nodes = 5, .persistence = redlock::cluster::Persistence::always}};
   Stage stage_{timeline_};
 };
 

@@ -302,8 +302,10 @@ TEST_CASE("a password is in no list of processes, no environment of the command 
   for (const Way& way : {Way{{"--nodes", list}, {}}, Way{{"--nodes=" + list}, {}},
                          Way{{"--nodes-file", file}, {}}, Way{{}, {{"REDLOCK_NODES", list}}}}) {
     CAPTURE(way.options);
+    Variables variables = way.variables;
+    variables.emplace("REDLOCK_QUARANTINE", "off");
     Running running(Nodes::exec("a", way.options, {"sh", "-c", "env; echo ready; read line"}),
-                    way.variables);
+                    variables);
     REQUIRE(running.await_out("ready"));
     const auto process = "/proc/" + std::to_string(running.pid());
     const auto arguments = text_of(process + "/cmdline");

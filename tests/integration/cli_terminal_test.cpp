@@ -31,6 +31,7 @@ class OnTerminal {
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::setenv("REDLOCK_NODES", nodes.c_str(), 1);
+      ::setenv("REDLOCK_QUARANTINE", "off", 1);
       ::setenv("REDLOCK", command_path().c_str(), 1);
       ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
       ::_exit(99);
