@@ -21,6 +21,7 @@ struct Rule {
 
 // The first row that matches a file is its rule.
 const std::vector<Rule> ladder = {
+    {"include/redlock/fenced_redis_hiredis.hpp", {"redlock/", "tl/expected.hpp", "hiredis/"}, true},
     {"include/redlock/", {"redlock/", "tl/expected.hpp"}, true},
     {"src/engine/", {"engine/", "redlock/", "tl/expected.hpp"}, true},
     {"src/io/", {"io/", "engine/", "redlock/", "tl/", "uv.h", "hiredis/", "redlock_scripts.hpp"}},
@@ -41,6 +42,8 @@ const std::vector<Rule> ladder = {
     {"tests/integration/io_",
      {"io/", "engine/", "redlock/", "integration/", "support/", "cluster/", "tl/", "doctest/",
       "fmt/", "uv.h"}},
+    {"tests/integration/fenced_redis_test.cpp",
+     {"redlock/", "support/", "cluster/", "doctest/", "hiredis/"}},
     {"tests/integration/",
      {"redlock/", "integration/", "support/", "cluster/", "tl/", "doctest/", "fmt/", "nlohmann/"}},
     {"tests/repository/", {"repository/", "cluster/", "doctest/", "fmt/"}},
