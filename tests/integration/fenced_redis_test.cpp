@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fenced commands on a real Redis: through NodeClient, which shares nothing with the library, and
 // through hiredis.
+#include <chrono>
 #include <doctest/doctest.h>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <redlock/fenced_redis_hiredis.hpp>
 
 #include "cluster/fleet.hpp"
+#include "support/processes.hpp"
 #include "support/text.hpp"
 
 namespace redlock::testing {
@@ -166,27 +168,35 @@ TEST_CASE("a connection that breaks says so") {
   CHECK_FALSE(connection.error(fenced_write("a", "x", 5)).empty());
 }
 
+/// A node of Redis Cluster that has all slots.
+struct ClusterNode {
+  ClusterNode() {
+    REQUIRE(run({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}) == "OK");
+    REQUIRE(eventually([&] { return contains(run({"CLUSTER", "INFO"}), "cluster_state:ok"); }));
+  }
+  // It writes its state to the disk, and waits for it, which a busy machine may keep waiting.
+  [[nodiscard]] std::string run(const Words& command) const {
+    return server.run(0, command, std::chrono::minutes(1));
+  }
+
+  Fleet server{{.nodes = 1, .settings = {"cluster-enabled yes"}}};
+};
+
 TEST_CASE("the stamp is in the hash slot of its key, and two keys never share one") {
   CHECK(stamp_key("a") == "redlock:stamp:{a}");
   CHECK(stamp_key("{a}") == "redlock:stamp:of:{a}");
   CHECK(stamp_key("user:{7}:cart") == "redlock:stamp:of:user:{7}:cart");
-  Fleet node({.nodes = 1, .settings = {"cluster-enabled yes"}});
-  REQUIRE(node.run(0, {"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}) == "OK");
+  const ClusterNode node;
   for (const std::string key : {"a", "{a}", "user:{7}:cart", "a{b", "{", "{a}{b}", "x{y"}) {
     CAPTURE(key);
-    CHECK(node.run(0, {"CLUSTER", "KEYSLOT", key}) ==
-          node.run(0, {"CLUSTER", "KEYSLOT", stamp_key(key)}));
+    CHECK(node.run({"CLUSTER", "KEYSLOT", key}) ==
+          node.run({"CLUSTER", "KEYSLOT", stamp_key(key)}));
   }
 }
 
 TEST_CASE("fenced commands work on a node of Redis Cluster") {
-  Fleet node({.nodes = 1, .settings = {"cluster-enabled yes"}});
-  REQUIRE(node.run(0, {"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}) == "OK");
-  std::string state;
-  do {
-    state = node.run(0, {"CLUSTER", "INFO"});
-  } while (!contains(state, "cluster_state:ok"));
-  const Connection connection(node);
+  const ClusterNode node;
+  const Connection connection(node.server);
   CHECK(connection.answer(fenced_write("a", "x", 5)).result.applied());
   CHECK(connection.answer(fenced_write("{a}:b", "x", 5)).result.applied());
   CHECK(connection.answer(fenced_write("a", "x", 4)).result.seen == 5);

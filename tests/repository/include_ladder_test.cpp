@@ -28,6 +28,8 @@ const std::vector<Rule> ladder = {
     {"src/api/", {"api/", "io/", "engine/", "redlock/", "tl/", "redlock_scripts.hpp"}},
     {"src/cli/", {"cli/", "cluster/", "redlock/", "tl/", "CLI/", "nlohmann/", "fmt/"}},
     {"cluster/", {"cluster/", "fmt/"}},
+    {"examples/fenced_sqlite/", {"redlock/", "fmt/", "sqlite3.h"}},
+    {"examples/fenced_postgres/", {"redlock/", "fmt/", "libpq-fe.h"}},
     {"examples/", {"redlock/", "cluster/", "fmt/"}},
     {"bench/", {"redlock/", "cluster/", "fmt/", "benchmark/", "bench/", "hiredis/"}},
     {"tests/consumer/", {"redlock/"}},
@@ -46,6 +48,9 @@ const std::vector<Rule> ladder = {
      {"redlock/", "support/", "cluster/", "doctest/", "hiredis/"}},
     {"tests/integration/",
      {"redlock/", "integration/", "support/", "cluster/", "tl/", "doctest/", "fmt/", "nlohmann/"}},
+    {"tests/fencing/",
+     {"redlock/", "fencing/", "integration/cli_process.hpp", "support/", "cluster/", "examples/",
+      "doctest/", "fmt/", "CLI/", "sqlite3.h", "libpq-fe.h", "hiredis/"}},
     {"tests/repository/", {"repository/", "cluster/", "doctest/", "fmt/"}},
     {"tests/doctest_main.cpp", {"doctest/"}},
 };
