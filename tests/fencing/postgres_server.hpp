@@ -16,8 +16,7 @@ namespace redlock::testing {
 
 class PostgresServer {
  public:
-  /// Whether the server's programs are on this machine: in PATH, or where Debian puts them. Says
-  /// so on stdout, as ctest wants it, if they are not.
+  /// Whether the server's programs are on this machine: in PATH, or where Debian puts them.
   static bool is_installed();
 
   /// Returns when it takes connections. Throws FleetError with the server's own words.

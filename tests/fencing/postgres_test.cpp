@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // examples/fenced_postgres with real processes on a real server, and its table made from one that
 // had no fence. Says so, and tests nothing, where the server is not installed.
+#include <cstdio>
 #include <doctest/doctest.h>
 #include <libpq-fe.h>
 #include <memory>
@@ -21,7 +22,12 @@ void sql(const PostgresServer& server, const char* statement) {
 }
 
 TEST_CASE("PostgreSQL refuses old tokens, gives late writers zero rows and loses nothing") {
-  if (!PostgresServer::is_installed()) return;
+  if (!PostgresServer::is_installed()) {
+    std::puts(
+        "SKIPPED: the server of PostgreSQL is not installed, so nothing of it was tested "
+        "(on Debian: apt install postgresql)");
+    return;
+  }
   const PostgresServer server;
   Clerks clerks{"fenced_postgres", server.connection()};
   older_tokens_are_refused(clerks);

@@ -43,7 +43,11 @@ class Storm {
         redis_({.nodes = 1}),
         board_(Board::make_shared()) {
     check_clock_can_be_set(nodes_, odd_node);
-    if (testing::PostgresServer::is_installed()) postgres_.emplace();
+    if (testing::PostgresServer::is_installed()) {
+      postgres_.emplace();
+    } else {
+      fmt::print("the server of PostgreSQL is NOT INSTALLED and left out\n");
+    }
     places_ = {redis_.port(0), (place_.path() / "counters.db").string(),
                postgres_ ? postgres_->connection() : ""};
     connect(places_);
