@@ -6,6 +6,7 @@
 #include <redlock/clock.hpp>
 #include <redlock/error.hpp>
 #include <redlock/fence_guard.hpp>
+#include <redlock/fenced_redis.hpp>
 #include <redlock/lease.hpp>
 #include <redlock/lock.hpp>
 #include <redlock/observer.hpp>

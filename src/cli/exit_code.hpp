@@ -15,6 +15,7 @@ inline constexpr int exit_unsafe = 1;  ///< doctor and adopt: the set is not as 
 inline constexpr int exit_usage = 64;
 inline constexpr int exit_no_quorum = 69;
 inline constexpr int exit_contended = 75;
+inline constexpr int exit_stale = 77;  ///< fence: a larger token was there before
 inline constexpr int exit_configuration = 78;
 inline constexpr int exit_lost = 124;
 inline constexpr int exit_internal = 125;

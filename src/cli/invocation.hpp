@@ -22,6 +22,7 @@ struct Invocation {
 };
 
 void add_exec(CLI::App& app, Invocation& invocation);
+void add_fence(CLI::App& app, Invocation& invocation);
 void add_acquire(CLI::App& app, Invocation& invocation);
 void add_hold(CLI::App& app, Invocation& invocation);
 void add_release(CLI::App& app, Invocation& invocation);

@@ -21,15 +21,17 @@ Try it on this machine, with redis-server installed:
   redlock fleet down
 
 Exit status:
-  64 usage   69 no quorum of nodes   75 contended or timed out   78 configuration (the nodes refuse
-  password, user or set)   124 lease lost   125 internal   exec: otherwise that of the command
+  64 usage   69 no quorum of nodes   75 contended or timed out   77 token too old (fence)
+  78 configuration (the nodes refuse password, user or set)   124 lease lost   125 internal
+  exec, fence: otherwise that of the command
 
 `redlock SUBCOMMAND --help` says more, with examples.)help";
 
-// CLI11 would read the options of the user's command as ours. Only exec has one; elsewhere `--` has
-// its usual meaning, and a name may begin with a dash behind it.
+// CLI11 would read the options of the user's command as ours. Only exec and fence have one;
+// elsewhere
+// `--` has its usual meaning, and a name may begin with a dash behind it.
 void split_off_command(std::vector<std::string>& arguments, Invocation& invocation) {
-  if (arguments.size() < 2 || arguments[1] != "exec") return;
+  if (arguments.size() < 2 || (arguments[1] != "exec" && arguments[1] != "fence")) return;
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   if (dashes == arguments.end()) return;
   invocation.command.emplace(dashes + 1, arguments.end());
@@ -82,8 +84,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "redlock " REDLOCK_VERSION);
   app.require_subcommand(1);
   app.footer(text_of(main_footer));
-  for (const auto add : {add_exec, add_acquire, add_hold, add_release, add_status, add_list,
-                         add_doctor, add_adopt, add_fleet}) {
+  for (const auto add : {add_exec, add_fence, add_acquire, add_hold, add_release, add_status,
+                         add_list, add_doctor, add_adopt, add_fleet}) {
     add(app, invocation);
   }
   parse(app, std::move(arguments));

@@ -26,8 +26,8 @@ void refuses(const Arguments& arguments, const std::string& sentence,
 }
 
 TEST_CASE("every subcommand explains itself with examples") {
-  for (const auto* name :
-       {"exec", "acquire", "hold", "release", "status", "list", "doctor", "adopt", "fleet"}) {
+  for (const auto* name : {"exec", "fence", "acquire", "hold", "release", "status", "list",
+                           "doctor", "adopt", "fleet"}) {
     CAPTURE(name);
     const auto finished = redlock({name, "--help"});
     CHECK(finished.status == 0);
@@ -55,8 +55,8 @@ TEST_CASE("the version is printed") {
 }
 
 TEST_CASE("no help is wider than a terminal of 100 columns") {
-  for (const auto* name :
-       {"exec", "acquire", "hold", "release", "status", "list", "doctor", "adopt", "fleet"}) {
+  for (const auto* name : {"exec", "fence", "acquire", "hold", "release", "status", "list",
+                           "doctor", "adopt", "fleet"}) {
     std::istringstream lines(redlock({name, "--help"}).out);
     for (std::string line; std::getline(lines, line);) {
       CAPTURE(line);

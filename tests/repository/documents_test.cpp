@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the documents point to is there: files behind links, steps of ./dev, presets.
 #include <algorithm>
+#include <cstdlib>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <functional>
@@ -40,6 +41,20 @@ TEST_CASE("every link in a document leads to a file of the repository") {
                    }
                  });
   CHECK_MESSAGE(broken.empty(), join(broken));
+}
+
+TEST_CASE("every drawing is what its script draws") {
+  std::size_t scripts = 0;
+  for (const File& file : files()) {
+    std::smatch match;
+    if (!std::regex_match(file.path, match, std::regex(R"(docs/draw_(\w+)\.sh)"))) continue;
+    ++scripts;
+    const std::string tree = REDLOCK_SOURCE_DIR;
+    const std::string compare = "bash '" + tree + "/" + file.path + "' | cmp - '" + tree +
+                                "/docs/" + match[1].str() + ".svg'";
+    CHECK_MESSAGE(std::system(compare.c_str()) == 0, file.path);
+  }
+  CHECK(scripts > 0);
 }
 
 TEST_CASE("every ./dev step that a document names exists") {

@@ -21,12 +21,15 @@ struct Rule {
 
 // The first row that matches a file is its rule.
 const std::vector<Rule> ladder = {
+    {"include/redlock/fenced_redis_hiredis.hpp", {"redlock/", "tl/expected.hpp", "hiredis/"}, true},
     {"include/redlock/", {"redlock/", "tl/expected.hpp"}, true},
     {"src/engine/", {"engine/", "redlock/", "tl/expected.hpp"}, true},
     {"src/io/", {"io/", "engine/", "redlock/", "tl/", "uv.h", "hiredis/", "redlock_scripts.hpp"}},
     {"src/api/", {"api/", "io/", "engine/", "redlock/", "tl/", "redlock_scripts.hpp"}},
     {"src/cli/", {"cli/", "cluster/", "redlock/", "tl/", "CLI/", "nlohmann/", "fmt/"}},
     {"cluster/", {"cluster/", "fmt/"}},
+    {"examples/fenced_sqlite/", {"redlock/", "fmt/", "sqlite3.h"}},
+    {"examples/fenced_postgres/", {"redlock/", "fmt/", "libpq-fe.h"}},
     {"examples/", {"redlock/", "cluster/", "fmt/"}},
     {"bench/", {"redlock/", "cluster/", "fmt/", "benchmark/", "bench/", "hiredis/"}},
     {"tests/consumer/", {"redlock/"}},
@@ -42,8 +45,13 @@ const std::vector<Rule> ladder = {
     {"tests/integration/io_",
      {"io/", "engine/", "redlock/", "integration/", "support/", "cluster/", "tl/", "doctest/",
       "fmt/", "uv.h"}},
+    {"tests/integration/fenced_redis_test.cpp",
+     {"redlock/", "support/", "cluster/", "doctest/", "hiredis/"}},
     {"tests/integration/",
      {"redlock/", "integration/", "support/", "cluster/", "tl/", "doctest/", "fmt/", "nlohmann/"}},
+    {"tests/fencing/",
+     {"redlock/", "fencing/", "integration/cli_process.hpp", "support/", "cluster/", "examples/",
+      "doctest/", "fmt/", "CLI/", "sqlite3.h", "libpq-fe.h", "hiredis/"}},
     {"tests/repository/", {"repository/", "cluster/", "doctest/", "fmt/"}},
     {"tests/doctest_main.cpp", {"doctest/"}},
 };

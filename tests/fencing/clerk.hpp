@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// The example programs as real processes: a clerk opens an account under a token, thinks, and
+// writes. What is the same for every database is tested here.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <list>
+#include <string>
+
+#include "integration/cli_process.hpp"
+
+namespace redlock::testing {
+
+/// A program and its database.
+struct Clerks {
+  std::string program;   // in the directory of programs
+  std::string database;  // its first argument
+
+  [[nodiscard]] Arguments arguments(const std::string& account) const {
+    return {database, account};
+  }
+  [[nodiscard]] std::string path() const { return std::string(REDLOCK_BIN_DIR) + "/" + program; }
+  static Variables token(std::uint64_t number) {
+    return {{"REDLOCK_TOKEN", std::to_string(number)}};
+  }
+  /// One that does not think.
+  [[nodiscard]] Finished change(const std::string& account, std::uint64_t number,
+                                const std::string& amount) const {
+    Running clerk(arguments(account), token(number), path());
+    clerk.write(amount + "\n");
+    return clerk.wait();
+  }
+};
+
+/// Older tokens get no balance, the same may come again, accounts stand for themselves.
+inline void older_tokens_are_refused(const Clerks& clerks) {
+  CHECK(clerks.change("a", 7, "100").out == "balance 0\nnow 100\n");
+  const auto refused = clerks.change("a", 6, "50");
+  CHECK(refused.status == 77);
+  CHECK(refused.out == "");
+  CHECK(contains(refused.err, "newer token"));
+  CHECK(clerks.change("a", 7, "1").out == "balance 100\nnow 101\n");
+  CHECK(clerks.change("a", 8, "-1").out == "balance 101\nnow 100\n");
+  CHECK(clerks.change("b", 1, "5").out == "balance 0\nnow 5\n");
+  CHECK(clerks.change("a", 9'007'199'254'740'991, "0").status == 0);
+  CHECK(clerks.change("a", 9'007'199'254'740'990, "0").status == 77);
+}
+
+/// A clerk who was thinking while another one came writes nothing.
+inline void late_writes_are_refused(const Clerks& clerks) {
+  Running late(clerks.arguments("c"), Clerks::token(5), clerks.path());
+  REQUIRE(late.await_out("balance 0\n"));
+  // The other one has opened it, and not yet written: that is enough.
+  Running other(clerks.arguments("c"), Clerks::token(6), clerks.path());
+  REQUIRE(other.await_out("balance 0\n"));
+  late.write("10\n");
+  const auto refused = late.wait();
+  CHECK(refused.status == 77);
+  CHECK(refused.out == "balance 0\n");
+  other.write("20\n");
+  CHECK(other.wait().out == "balance 0\nnow 20\n");
+  CHECK(clerks.change("c", 6, "0").out == "balance 20\nnow 20\n");
+}
+
+/// Many at once, each with a token of its own: what was acknowledged is in the balance, and nothing
+/// else.
+inline void clerks_at_once_lose_nothing(const Clerks& clerks) {
+  std::list<Running> all;
+  for (std::uint64_t number = 1; number <= 8; ++number) {
+    all.emplace_back(clerks.arguments("d"), Clerks::token(number), clerks.path());
+    all.back().write("1\n");
+  }
+  int done = 0;
+  for (Running& clerk : all) {
+    const int status = clerk.wait().status;
+    CHECK((status == 0 || status == 77));
+    done += status == 0 ? 1 : 0;
+  }
+  CHECK(done > 0);  // nobody comes after token 8
+  CHECK(clerks.change("d", 9, "0").out ==
+        "balance " + std::to_string(done) + "\nnow " + std::to_string(done) + "\n");
+}
+
+inline void bad_input_is_told(const Clerks& clerks) {
+  CHECK(Running({clerks.database}, Clerks::token(1), clerks.path()).wait().status == 64);
+  CHECK(Running(clerks.arguments("e"), {}, clerks.path()).wait().status == 64);
+  CHECK(clerks.change("e", 1, "much").status == 1);
+}
+
+}  // namespace redlock::testing

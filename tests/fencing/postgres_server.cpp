@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "fencing/postgres_server.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <fmt/core.h>
+#include <fstream>
+#include <grp.h>
+#include <libpq-fe.h>
+#include <pwd.h>
+#include <sstream>
+#include <stdlib.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+#include "cluster/fleet_error.hpp"
+
+namespace redlock::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using cluster::FleetError;
+
+constexpr auto* user_name = "redlock";
+
+/// The directory of initdb and postgres; empty if there is none.
+fs::path programs() {
+  std::istringstream path(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "");
+  std::error_code none;  // a directory that cannot be read has nothing for us
+  for (std::string place; std::getline(path, place, ':');) {
+    if (fs::exists(fs::path(place) / "initdb", none)) return place;
+  }
+  std::vector<fs::path> versions;
+  for (const auto& version : fs::directory_iterator("/usr/lib/postgresql", none)) {
+    const auto place = version.path() / "bin";
+    if (fs::exists(place / "initdb", none)) versions.push_back(place);
+  }
+  return versions.empty() ? fs::path() : std::ranges::max(versions);
+}
+
+/// PostgreSQL does not run as root.
+const passwd* other_user() {
+  if (::geteuid() != 0) return nullptr;
+  const passwd* const user = ::getpwnam("postgres");
+  return user != nullptr ? user : ::getpwnam("nobody");
+}
+
+fs::path fresh_directory() {
+  std::string name = (fs::temp_directory_path() / "redlock-postgres-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw FleetError("cannot make a directory " + name);
+  if (const passwd* const user = other_user()) {
+    if (::chown(name.c_str(), user->pw_uid, user->pw_gid) != 0) {
+      throw FleetError("cannot give the directory " + name + " to " + user->pw_name);
+    }
+  }
+  return name;
+}
+
+}  // namespace
+
+bool PostgresServer::is_installed() {
+  return !programs().empty();
+}
+
+PostgresServer::PostgresServer() : directory_(fresh_directory()), reaper_(directory_) {
+  const std::string data = (directory_ / "data").string();
+  const auto made = start("initdb", {"--pgdata", data, "--username", user_name, "--auth", "trust",
+                                     "--no-sync", "--encoding", "UTF8", "--locale", "C"});
+  if (!made.await_end(std::chrono::minutes(2))) throw FleetError("initdb takes too long: " + log());
+  server_.emplace(start("postgres", {"-D", data, "-k", directory_.string(), "-c",
+                                     "listen_addresses=", "-c", "max_connections=50"}));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (PQping(connection().c_str()) != PQPING_OK) {
+    if (server_->ended()) throw FleetError("PostgreSQL does not start: " + log());
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw FleetError("PostgreSQL takes too long to start: " + log());
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+PostgresServer::~PostgresServer() {
+  // Its children are in sessions of their own, and would still write while the directory is being
+  // deleted.
+  server_->signal(SIGQUIT);
+  server_->await_end(std::chrono::seconds(30));
+  std::error_code ignored;
+  fs::remove_all(directory_, ignored);
+}
+
+std::string PostgresServer::connection() const {
+  return fmt::format("host={} user={} dbname=postgres", directory_.string(), user_name);
+}
+
+cluster::Process PostgresServer::start(const std::string& program,
+                                       const std::vector<std::string>& arguments) {
+  std::vector<std::string> argv;
+  if (const passwd* const user = other_user()) {
+    argv = {"setpriv", fmt::format("--reuid={}", user->pw_uid),
+            fmt::format("--regid={}", user->pw_gid), "--clear-groups", "--"};
+  }
+  argv.push_back((programs() / program).string());
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return cluster::Process::spawn(
+      {.argv = argv, .group = reaper_.group(), .output = directory_ / "log"});
+}
+
+std::string PostgresServer::log() const {
+  std::ifstream in(directory_ / "log");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace redlock::testing
