@@ -165,7 +165,8 @@ enum class Adoption {
   written,        ///< it had no marker and has one now
   already_there,  ///< it has one that agrees; nothing was changed
   disagrees,      ///< it has one of another set; nothing was changed
-  failed,         ///< it did not answer, or refused
+  failed,         ///< it did not answer, refused, or is no lock node: a replica, in a Redis
+                  ///< Cluster, or a server that is named twice; nothing was changed
 };
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Adoption adoption) noexcept;
 

@@ -46,6 +46,14 @@ std::size_t problems_in(const json& examination) {
   return count;
 }
 
+/// Without slots a node of a Redis Cluster serves no key at all.
+void give_all_slots(const Fleet& fleet, std::size_t node) {
+  Arguments slots{"CLUSTER", "ADDSLOTS"};
+  for (int slot = 0; slot < 16'384; ++slot) slots.push_back(std::to_string(slot));
+  fleet.run(node, slots);
+  REQUIRE(eventually([&] { return fleet.run(node, {"SET", "any", "thing"}) == "OK"; }));
+}
+
 TEST_CASE("a new set is not safe until it is adopted; then the doctor finds nothing") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
   const auto before = ask(fleet, {"doctor"});
@@ -150,10 +158,7 @@ TEST_CASE("a node of a Redis Cluster is no lock node") {
                      .node_settings = {{1, {"cluster-enabled yes"}}}});
   // Without slots it serves no key at all; with all of them it looks like any other node.
   CHECK(has_problem(examine(fleet)["nodes"][1]["problems"], "error", "Redis Cluster"));
-  Arguments slots{"CLUSTER", "ADDSLOTS"};
-  for (int slot = 0; slot < 16'384; ++slot) slots.push_back(std::to_string(slot));
-  fleet.run(1, slots);
-  REQUIRE(eventually([&] { return fleet.run(1, {"SET", "any", "thing"}) == "OK"; }));
+  give_all_slots(fleet, 1);
   const auto node = examine(fleet)["nodes"][1];
   CHECK(node["cluster"] == true);
   CHECK(has_problem(node["problems"], "error", "Redis Cluster"));
@@ -190,6 +195,34 @@ TEST_CASE("markers of different sets are found, and adopt leaves them as they ar
   CHECK(longer.status == 1);
   CHECK(json::parse(longer.out)["nodes"][0]["marker"] == "disagrees");
   CHECK(contains(longer.out, "max_lease_ms 60000"));
+
+  // As the sentence says.
+  CHECK(contains(longer.out, "DEL redlock:node on every node and run redlock adopt"));
+  for (std::size_t i = 0; i < 3; ++i) fleet.run(i, {"DEL", "redlock:node"});
+  CHECK(ask(fleet, {"adopt", "--max-lease", "2m"}).status == 0);
+  CHECK(ask(fleet, {"doctor", "--max-lease", "2m"}).status == 0);
+}
+
+TEST_CASE("what is no lock node is not adopted, and is left without a marker") {
+  const Fleet fleet({.nodes = 4,
+                     .persistence = Persistence::always,
+                     .node_settings = {{1, {"cluster-enabled yes"}}}});
+  give_all_slots(fleet, 1);
+  fleet.run(2, {"REPLICAOF", "127.0.0.1", "1"});
+  const auto finished = ask({fleet.uri(0), fleet.uri(1), fleet.uri(2), fleet.uri(3),
+                             "redis://localhost:" + std::to_string(fleet.port(3))},
+                            {"adopt"});
+  CAPTURE(finished.out);
+  CHECK(finished.status == 78);
+  CHECK(occurrences(finished.out, "written") == 1);
+  CHECK(contains(finished.out, "it belongs to a Redis Cluster"));
+  CHECK(contains(finished.out, "it is a replica"));
+  CHECK(contains(finished.out, "it is the same server as redis://localhost"));
+  CHECK(contains(finished.out, "it is the same server as " + fleet.uri(3)));
+  CHECK(fleet.run(0, {"EXISTS", "redlock:node"}) == "1");
+  for (const std::size_t node : {1UL, 2UL, 3UL}) {
+    CHECK(fleet.run(node, {"KEYS", "redlock:node"}) == "(empty array)");
+  }
 }
 
 TEST_CASE("adopting twice changes nothing, and a node that is gone exits 69") {
