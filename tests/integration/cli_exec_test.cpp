@@ -125,22 +125,6 @@ TEST_CASE("signals that redlock gets go on to the command") {
   }
 }
 
-TEST_CASE("a stopped command hears of the signal that ends it") {
-  const Nodes nodes(1);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    CAPTURE(signal);
-    Running running(Nodes::exec("a", {}, {"sh", "-c", "echo $$; exec sleep 1000"}),
-                    nodes_variable(nodes.fleet.uris()));
-    REQUIRE(running.await_out("\n"));
-    const auto child = static_cast<pid_t>(std::stol(running.out()));
-    REQUIRE(::kill(child, SIGSTOP) == 0);
-    const auto status = "/proc/" + std::to_string(child) + "/status";
-    REQUIRE(eventually([&] { return contains(text_of(status), "State:\tT"); }));
-    running.signal(signal);
-    CHECK(running.wait().status == 128 + signal);
-  }
-}
-
 TEST_CASE("a command that signals its own group at once is not waited for in vain") {
   // On one processor the command often runs before the guard beside it, which is in the same group.
   cpu_set_t before;

@@ -144,11 +144,10 @@ TEST_CASE("a command in the background that asks for the terminal is a stopped j
   const Fleet fleet({.nodes = 1});
   OnTerminal session(fleet, std::string(R"(set -m
 $REDLOCK exec a --node-timeout 10s -- sh -c '
-  trap "echo interrupted" INT
+  trap "echo interrupted; exit 4" INT
   read line
   echo "got $line"
-  read line
-  exit 4' &
+  while :; do sleep 0.01; done' &
 )") + until_stopped + R"(fg
 echo "status $?")",
                      bash);
