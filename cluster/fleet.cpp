@@ -155,7 +155,7 @@ Fleet Fleet::start_detached(const fs::path& directory, const FleetOptions& optio
   const DirectoryLock lock(place);
   make_room(place);
   Fleet fleet(place, options);
-  fleet.save_record();
+  fleet.make_record();
   fleet.reaper_->let_go();
   fleet.reaper_.reset();
   return fleet;
@@ -204,11 +204,24 @@ void Fleet::end_nodes() {
   for (const auto& node : nodes_) node.await_end();
 }
 
-void Fleet::save_record() const {
+void Fleet::make_record() const {
   auto record = FleetRecord::of_this_boot();
   record.password = password_;
   for (const auto& node : nodes_) record.nodes.push_back({node.port(), node.id()});
   record.save(directory_);
+}
+
+// Only this node's entry: what other programs and threads did to other nodes is in the record, and
+// perhaps not in this object.
+void Fleet::record_node(std::size_t node) const {
+  const DirectoryLock lock(directory_);
+  auto record = FleetRecord::load(directory_);
+  if (!record || node >= record->nodes.size()) {
+    throw FleetError(fmt::format("the fleet in {} was ended meanwhile", directory_.string()));
+  }
+  record->boot = FleetRecord::of_this_boot().boot;
+  record->nodes[node] = {nodes_[node].port(), nodes_[node].id()};
+  record->save(directory_);
 }
 
 std::uint16_t Fleet::port(std::size_t node) const {
@@ -273,10 +286,10 @@ void Fleet::restart(std::size_t node, Data data) {
     throw FleetError(
         fmt::format("another program has taken port {} of node {}; end that program and restart "
                     "the node again",
-                    port(node), node));
+                    port(node), node + 1));
   }
   if (guard) {
-    save_record();
+    record_node(node);
     guard->let_go();
   }
 }

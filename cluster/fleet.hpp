@@ -54,8 +54,9 @@ struct FleetOptions {
 };
 
 /// Every call throws FleetError, with one sentence that says what to do, when it cannot keep its
-/// promise; std::out_of_range for a node that does not exist. Different nodes may be handled from
-/// different threads at the same time.
+/// promise; std::out_of_range for a node that does not exist. Here nodes count from 0; sentences
+/// and the command count them from 1. Different nodes may be handled from different threads, and by
+/// different programs, at the same time.
 class Fleet {
  public:
   /// Starts the nodes, all at once, and returns when every one of them answers. The program
@@ -121,7 +122,8 @@ class Fleet {
 
   void create(const FleetOptions& options);
   void end_nodes();
-  void save_record() const;
+  void make_record() const;
+  void record_node(std::size_t node) const;
 
   std::filesystem::path directory_;
   std::string password_;

@@ -115,4 +115,9 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory)
   }
 }
 
+// Closing is not enough: a process that another thread has forked has the descriptor as well.
+DirectoryLock::~DirectoryLock() {
+  ::flock(fd_.get(), LOCK_UN);
+}
+
 }  // namespace redlock::cluster

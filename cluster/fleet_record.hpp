@@ -38,11 +38,14 @@ struct FleetRecord {
   static void erase(const std::filesystem::path& directory);
 };
 
-/// Keeps other programs from changing the fleet of a directory while this object lives. Throws
-/// FleetError when another program does not let go for ten seconds.
+/// Keeps other programs and threads from changing the fleet of a directory while this object lives.
+/// Throws FleetError when another program does not let go for ten seconds.
 class DirectoryLock {
  public:
   explicit DirectoryLock(const std::filesystem::path& directory);
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+  ~DirectoryLock();
 
  private:
   UniqueFd fd_;

@@ -79,11 +79,11 @@ bool Node::await_ready(std::chrono::steady_clock::time_point deadline) {
     if (process_->await_end(milliseconds(2))) {
       const auto log = log_since_launch();
       if (log.find("Address already in use") != std::string::npos) return false;
-      throw FleetError(
-          fmt::format("node {} ended while starting; its last words: {}", index_, last_line(log)));
+      throw FleetError(fmt::format("node {} ended while starting; its last words: {}", number(),
+                                   last_line(log)));
     }
     if (std::chrono::steady_clock::now() >= deadline) {
-      throw FleetError(fmt::format("node {} does not answer; its last words: {}", index_,
+      throw FleetError(fmt::format("node {} does not answer; its last words: {}", number(),
                                    last_line(log_since_launch())));
     }
   }
@@ -109,14 +109,14 @@ void Node::signal(int number) const {
 void Node::await_end() const {
   if (process_ && !process_->await_end(kSignalPatience)) {
     throw FleetError(fmt::format("node {} (process {}) does not end; it may hang in the kernel",
-                                 index_, id_.pid));
+                                 number(), id_.pid));
   }
 }
 
 void Node::pause() const {
   running_process().signal(SIGSTOP);
   if (!running_process().await_stop(kSignalPatience)) {
-    throw FleetError(fmt::format("node {} (process {}) does not stop", index_, id_.pid));
+    throw FleetError(fmt::format("node {} (process {}) does not stop", number(), id_.pid));
   }
 }
 
@@ -126,7 +126,7 @@ void Node::resume() const {
 
 const Process& Node::running_process() const {
   if (state() == NodeState::ended) {
-    throw FleetError(fmt::format("node {} does not run; restart it first", index_));
+    throw FleetError(fmt::format("node {} does not run; restart it first", number()));
   }
   return *process_;
 }
@@ -136,7 +136,7 @@ NodeClient Node::connect(milliseconds timeout) const {
   if (!password_.empty()) {
     const auto reply = client.command({"AUTH", password_});
     if (reply != "OK") {
-      throw FleetError(fmt::format("node {} does not accept its password: {}", index_, reply));
+      throw FleetError(fmt::format("node {} does not accept its password: {}", number(), reply));
     }
   }
   return client;

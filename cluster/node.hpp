@@ -59,6 +59,8 @@ class Node {
   [[nodiscard]] NodeClient connect(std::chrono::milliseconds timeout) const;
 
  private:
+  /// As people count.
+  [[nodiscard]] std::size_t number() const { return index_ + 1; }
   [[nodiscard]] const Process& running_process() const;
   [[nodiscard]] std::filesystem::path log() const { return directory_ / "log"; }
   [[nodiscard]] std::string log_since_launch() const;

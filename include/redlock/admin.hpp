@@ -70,11 +70,22 @@ struct LockReport {
   std::vector<NodeLock> nodes;
 };
 
+/// What stands in a lock's place, on the nodes that answered.
+enum class ListedAs {
+  lock,            ///< a lock; its owner is known
+  several_owners,  ///< a hash with more than one owner, which this library never writes
+  foreign_type,    ///< a key of another type; it counts as held by somebody else
+  unread,          ///< a node named it, and then did not say whose it is
+};
+[[nodiscard]] REDLOCK_EXPORT const char* to_string(ListedAs kind) noexcept;
+
 struct ListedLock {
   std::string name;
-  std::string owner;                 ///< on the most nodes; empty for a key of a foreign type
+  ListedAs kind = ListedAs::lock;
+  std::string owner;                 ///< on the most nodes; empty if `kind` is not lock
   std::uint32_t nodes_of_owner = 0;  ///< the lock is held if this is a quorum
-  /// The shortest that one of these nodes reports; none if it expires on none of them.
+  /// The shortest that one of these nodes reports; none if it expires on none of them, or (unread)
+  /// that is not known.
   std::optional<std::chrono::milliseconds> remaining;
 };
 
@@ -82,7 +93,8 @@ struct LockList {
   std::vector<ListedLock> locks;  ///< by name
   bool truncated = false;         ///< there are more than the limit
   std::uint32_t quorum = 0;
-  /// Of every node, in the order of the configuration.
+  /// Of every node, in the order of the configuration. One that left only some questions without
+  /// an answer is in trouble, too: what it has may be missing in the list.
   struct Node {
     std::string node;
     NodeTrouble trouble;
@@ -132,6 +144,9 @@ struct NodeHealth {
   /// The node's clock less this machine's, known to half the round trip.
   std::optional<std::chrono::microseconds> clock_offset;
   std::optional<Marker> marker;
+  /// What kept it from taking, holding and giving back the lock "redlock-doctor"; no cause if
+  /// nothing did, or if it is no independent master and was not asked to.
+  NodeTrouble refusal;
   std::vector<Problem> problems;
 
   [[nodiscard]] bool reachable() const noexcept { return trouble.cause == Cause::none; }
@@ -150,7 +165,8 @@ enum class Adoption {
   written,        ///< it had no marker and has one now
   already_there,  ///< it has one that agrees; nothing was changed
   disagrees,      ///< it has one of another set; nothing was changed
-  failed,         ///< it did not answer, or refused
+  failed,         ///< it did not answer, refused, or is no lock node: a replica, in a Redis
+                  ///< Cluster, or a server that is named twice; nothing was changed
 };
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Adoption adoption) noexcept;
 
@@ -162,8 +178,9 @@ struct NodeAdoption {
 };
 
 /// Asks all nodes of a client in parallel. Every call blocks, at most one node timeout for each
-/// question put, and must not be made from the client's loop thread (it answers would_deadlock). A
-/// node that does not answer is part of the report, not an error. Thread-safe.
+/// round of questions (inspect needs one; list one for each thousand keys and each 200 locks;
+/// examine five; adopt two), and must not be made from the client's loop thread (it answers
+/// would_deadlock). A node that does not answer is part of the report, not an error. Thread-safe.
 class REDLOCK_EXPORT Admin {
  public:
   /// The client must live as long as this object.
@@ -179,13 +196,14 @@ class REDLOCK_EXPORT Admin {
   [[nodiscard]] Result<LockList> list(std::string_view pattern = "*",
                                       std::size_t limit = 1000) const;
 
-  /// Whether each node and the set are fit to hold locks. Waits for connections as long as the
-  /// client's connect_timeout allows.
+  /// Whether each node and the set are fit to hold locks. Each node takes, holds and gives back the
+  /// lock "redlock-doctor", by itself; nothing else is changed. Waits for connections of its own:
+  /// up to resolve_timeout and connect_timeout more.
   [[nodiscard]] Result<Examination> examine() const;
 
   /// Writes the marker (redlock:node) on every node that has none: the operator's word that the set
   /// is new, or that every lease that a wiped node may have forgotten is over. A node that has one
-  /// is never changed.
+  /// is never changed. Waits for connections as examine() does.
   [[nodiscard]] Result<std::vector<NodeAdoption>> adopt() const;
 
  private:

@@ -38,6 +38,7 @@ class REDLOCK_EXPORT Client {
   /// node. Fails with `invalid_argument` and a sentence that says what to change.
   static Result<Client> create(ClientOptions options);
 
+  /// A client that was moved from can only be assigned to or destroyed.
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   /// Ends every operation under way with `closed` (each callback is called), releases what its

@@ -70,7 +70,8 @@ class REDLOCK_EXPORT Lease {
   [[nodiscard]] BootClock::time_point valid_until() const noexcept;
 
   /// Requested while the lock is still ours but can no longer be trusted to stay so: a tenth of
-  /// the lease before valid_until, whatever the network does. Not requested by a release. Functions
+  /// the lease before valid_until, or half of what is left if that is less, whatever the network
+  /// does. Not requested by a release. Functions
   /// tied to it (std::stop_callback) run on the client's loop thread and must return soon.
   [[nodiscard]] std::stop_token lost() const noexcept;
   /// Why lost() was requested; nothing before that.
@@ -88,7 +89,9 @@ class REDLOCK_EXPORT Lease {
 
   /// Confirms the lock on a quorum of nodes and makes it last `lease` from now (never shorter than
   /// it does already). Fails with `lost` if it is no longer ours, `no_quorum` if that is not known;
-  /// a failure releases nothing and leaves the validity as it was.
+  /// a failure releases nothing and leaves the validity as it was. `lost`, too, if this lease is
+  /// released or detached meanwhile (after detach the lock stays taken all the same), `closed` if
+  /// its client ends.
   Result<BootClock::time_point> extend(std::chrono::milliseconds lease);
   void extend(std::chrono::milliseconds lease, Callback<BootClock::time_point> callback);
   [[nodiscard]] std::future<Result<BootClock::time_point>> extend_future(
@@ -97,8 +100,7 @@ class REDLOCK_EXPORT Lease {
 
   /// Asks the nodes whether the lock is still ours now, without making it last longer: a question
   /// to put before a step that cannot be undone. Answers with valid_until() when a quorum says so.
-  /// Fails with `lost` if it is no longer ours, `no_quorum` if that is not known. Like that of
-  /// valid(), the answer may be old when it is used.
+  /// Fails as extend() does. Like that of valid(), the answer may be old when it is used.
   Result<BootClock::time_point> confirm();
   void confirm(Callback<BootClock::time_point> callback);
   [[nodiscard]] std::future<Result<BootClock::time_point>> confirm_future();

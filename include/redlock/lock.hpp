@@ -27,6 +27,7 @@ class REDLOCK_EXPORT RedLock {
  public:
   /// The client must be alive whenever the lock is used; afterwards every call answers `closed`.
   RedLock(const Client& client, std::string name);
+  /// A lock that was moved from can only be assigned to or destroyed.
   RedLock(RedLock&&) noexcept;
   RedLock& operator=(RedLock&&) noexcept;
   /// Releases, without waiting, what lock() or try_lock() still hold.

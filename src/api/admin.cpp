@@ -30,6 +30,20 @@ const char* to_string(Verdict verdict) noexcept {
   return "unknown";
 }
 
+const char* to_string(ListedAs kind) noexcept {
+  switch (kind) {
+    case ListedAs::lock:
+      return "lock";
+    case ListedAs::several_owners:
+      return "several_owners";
+    case ListedAs::foreign_type:
+      return "foreign_type";
+    case ListedAs::unread:
+      return "unread";
+  }
+  return "unknown";
+}
+
 const char* to_string(Severity severity) noexcept {
   switch (severity) {
     case Severity::error:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes the marker on nodes that have none.
+// Writes the marker on nodes that have none, after a look at whether they may ever vote: a marker
+// that should not be there is hard to get rid of.
+#include <map>
 #include <utility>
 
 #include <redlock/admin.hpp>
@@ -17,40 +19,77 @@ namespace {
 
 using api::Command;
 
-NodeAdoption adoption_of(const io::Answer& answer, const io::NodeAddress& node,
-                         const io::NodeSet& set) {
-  NodeAdoption adoption;
-  adoption.node = node.label;
+/// Which nodes may be given a marker, by what INFO says of them.
+class Candidates {
+ public:
+  explicit Candidates(const std::vector<io::NodeAddress>& nodes)
+      : nodes_(nodes), promoted_(nodes.size()) {
+    for (const auto& node : nodes) {
+      adoptions_.emplace_back();
+      adoptions_.back().node = node.label;
+    }
+  }
+
+  /// The user may not be allowed to read INFO; then the operator's word has to do.
+  void take(std::size_t node, const io::Answer& answer) {
+    const auto trouble = api::trouble_of(answer, nodes_[node]);
+    if (!answer) return fail(node, trouble.cause, trouble.detail);
+    const auto text = api::text_of(answer).value_or("");
+    const io::InfoText info(text);
+    const auto role = info.value("role");
+    if (!role.empty() && role != "master") {
+      fail(node, Cause::incompatible, "it is a replica; only independent masters are adopted");
+    } else if (info.value("cluster_enabled") == "1") {
+      fail(node, Cause::incompatible, "it belongs to a Redis Cluster; take an independent master");
+    }
+    const std::string run_id(info.value("run_id"));
+    const auto offset = info.value("second_repl_offset");
+    if (!offset.empty() && offset != "-1") promoted_[node] = run_id;
+    if (run_id.empty()) return;
+    const auto [first, is_new] = seen_.emplace(run_id, node);
+    if (is_new) return;
+    fail(node, Cause::incompatible, same_as(first->second));
+    fail(first->second, Cause::incompatible, same_as(node));
+  }
+
+  [[nodiscard]] bool accepted(std::size_t node) const {
+    return adoptions_[node].cause == Cause::none;
+  }
+  /// The run id of a node that was a replica; empty for the others.
+  [[nodiscard]] const std::string& promoted_run(std::size_t node) const { return promoted_[node]; }
+  [[nodiscard]] std::vector<NodeAdoption>& adoptions() { return adoptions_; }
+
+  void fail(std::size_t node, Cause cause, const std::string& detail) {
+    if (!accepted(node)) return;
+    adoptions_[node].cause = cause;
+    adoptions_[node].detail = detail.empty() ? to_string(cause) : detail;
+  }
+
+ private:
+  [[nodiscard]] std::string same_as(std::size_t other) const {
+    return "it is the same server as " + nodes_[other].label + "; name every node once";
+  }
+
+  const std::vector<io::NodeAddress>& nodes_;
+  std::vector<NodeAdoption> adoptions_;
+  std::vector<std::string> promoted_;
+  std::map<std::string, std::size_t> seen_;
+};
+
+void read_adoption(Candidates& candidates, std::size_t at, const io::Answer& answer,
+                   const io::NodeAddress& node, const io::NodeSet& set) {
+  auto& adoption = candidates.adoptions()[at];
   const auto trouble = api::trouble_of(answer, node);
   if (trouble.cause != Cause::none) {
-    adoption.cause = trouble.cause;
-    adoption.detail = trouble.detail.empty() ? to_string(trouble.cause) : trouble.detail;
+    candidates.fail(at, trouble.cause, trouble.detail);
   } else if (api::text_of(answer) == "written") {
     adoption.adoption = Adoption::written;
   } else if (const auto marker = api::read_marker(answer, node)) {
     adoption.detail = api::disagreement(*marker, set);
     adoption.adoption = adoption.detail.empty() ? Adoption::already_there : Adoption::disagrees;
   } else {
-    adoption.cause = Cause::protocol_error;
-    adoption.detail = "it answered something that is not a marker";
+    candidates.fail(at, Cause::protocol_error, "it answered something that is not a marker");
   }
-  return adoption;
-}
-
-/// The run ids of those that were replicas; empty for the others.
-Result<std::vector<std::string>> promoted_runs(api::Panel& panel) {
-  std::vector<std::vector<Command>> questions(panel.nodes().size(), {{"INFO"}});
-  const auto answers = panel.ask(std::move(questions), panel.patience());
-  if (!answers) return tl::make_unexpected(answers.error());
-  std::vector<std::string> runs;
-  for (const auto& node : *answers) {
-    const auto text = api::text_of(node.answers[0]).value_or("");
-    const io::InfoText info(text);
-    const auto offset = info.value("second_repl_offset");
-    const bool promoted = !offset.empty() && offset != "-1";
-    runs.emplace_back(promoted ? info.value("run_id") : std::string_view());
-  }
-  return runs;
 }
 
 }  // namespace
@@ -79,20 +118,25 @@ Result<std::vector<NodeAdoption>> Admin::adopt() const {
   auto panel = api::Panel::inspecting(*client_->impl());
   if (!panel) return tl::make_unexpected(panel.error());
   const io::NodeSet set{panel->nodes().size(), panel->options().max_lease};
-  const auto runs = promoted_runs(*panel);
-  if (!runs) return tl::make_unexpected(runs.error());
+  Candidates candidates(panel->nodes());
+  const auto infos =
+      panel->ask(std::vector(set.nodes, std::vector<Command>{{"INFO"}}), panel->patience());
+  if (!infos) return tl::make_unexpected(infos.error());
+  for (std::size_t i = 0; i < set.nodes; ++i) candidates.take(i, (*infos)[i].answers[0]);
+
   io::KernelRandom random;
-  std::vector<std::vector<Command>> commands;
+  std::vector<std::vector<Command>> commands(set.nodes);
   for (std::size_t i = 0; i < set.nodes; ++i) {
-    commands.push_back({io::adoption_command(random, set, (*runs)[i])});
+    if (candidates.accepted(i))
+      commands[i] = {io::adoption_command(random, set, candidates.promoted_run(i))};
   }
-  const auto answers = panel->ask(std::move(commands), panel->patience());
+  const auto answers = panel->ask(commands, panel->options().node_timeout);
   if (!answers) return tl::make_unexpected(answers.error());
-  std::vector<NodeAdoption> adoptions;
   for (std::size_t i = 0; i < set.nodes; ++i) {
-    adoptions.push_back(adoption_of((*answers)[i].answers[0], panel->nodes()[i], set));
+    if (commands[i].empty()) continue;
+    read_adoption(candidates, i, (*answers)[i].answers[0], panel->nodes()[i], set);
   }
-  return adoptions;
+  return std::move(candidates.adoptions());
 }
 
 }  // namespace redlock

@@ -77,6 +77,7 @@ Panel Panel::of(Client::Impl& client) {
 }
 
 Result<Panel> Panel::inspecting(Client::Impl& client) {
+  if (client.forked()) return tl::make_unexpected(client.closed_error());
   io::CoreConfig config;
   config.nodes = client.nodes();
   config.engine.nodes = static_cast<std::uint32_t>(config.nodes.size());

@@ -9,6 +9,7 @@
 #include "api/admin_ask.hpp"
 #include "api/admin_marker.hpp"
 #include "api/admin_problems.hpp"
+#include "api/admin_trial.hpp"
 #include "api/sentence.hpp"
 #include "io/info_text.hpp"
 #include "io/key_layout.hpp"
@@ -95,6 +96,7 @@ class Examiner {
     if (auto done = ping(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = clock(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = the_rest(timeout); !done) return tl::make_unexpected(done.error());
+    if (auto done = lock(timeout); !done) return tl::make_unexpected(done.error());
     const auto expected = expectation(panel_);
     for (auto& node : result_.nodes) node.problems = api::problems_of_node(node, expected);
     result_.problems = api::problems_of_set(result_.nodes, expected);
@@ -102,12 +104,17 @@ class Examiner {
   }
 
  private:
-  // `take` is given each node that answered the first of these commands at all.
   template <typename Take>
   Result<void> round(const std::vector<Command>& commands, milliseconds timeout, Take take) {
+    return round_of([&commands](const NodeHealth&) { return commands; }, timeout, take);
+  }
+
+  // `take` is given each node that answered the first of its commands at all.
+  template <typename Commands, typename Take>
+  Result<void> round_of(Commands commands, milliseconds timeout, Take take) {
     std::vector<std::vector<Command>> of_nodes(result_.nodes.size());
     for (std::size_t i = 0; i < of_nodes.size(); ++i) {
-      if (result_.nodes[i].reachable()) of_nodes[i] = commands;
+      if (result_.nodes[i].reachable()) of_nodes[i] = commands(result_.nodes[i]);
     }
     const auto answers = panel_.ask(of_nodes, timeout);
     if (!answers) return tl::make_unexpected(answers.error());
@@ -127,8 +134,14 @@ class Examiner {
   Result<void> connect() {
     return round({{"PING"}}, panel_.patience(),
                  [](NodeHealth& health, const NodeAnswers& answers, const io::NodeAddress& node) {
-                   health.trouble = api::trouble_of(answers.answers[0], node);
+                   const auto trouble = api::trouble_of(answers.answers[0], node);
+                   if (!still_answers(trouble.cause)) health.trouble = trouble;
                  });
+  }
+
+  // A node that cannot write refuses PING, too, but tells of itself.
+  static bool still_answers(Cause cause) {
+    return cause == Cause::write_error || cause == Cause::master_down;
   }
 
   Result<void> ping(milliseconds timeout) {
@@ -164,6 +177,17 @@ class Examiner {
                    }
                    health.marker = api::read_marker(answers.answers[2], node);
                  });
+  }
+
+  Result<void> lock(milliseconds timeout) {
+    return round_of(
+        api::trial_of, timeout,
+        [](NodeHealth& health, const NodeAnswers& answers, const io::NodeAddress& node) {
+          for (const auto& answer : answers.answers) {
+            if (health.refusal.cause != Cause::none) return;
+            health.refusal = api::refusal_of(answer, node);
+          }
+        });
   }
 
   api::Panel& panel_;

@@ -33,6 +33,7 @@ class NodeRules {
     persistence();
     eviction();
     unread();
+    refusal();
     return std::move(problems_);
   }
 
@@ -55,10 +56,49 @@ class NodeRules {
         return error("it is not fit to be a lock node: " + why);
       case Cause::loading:
         return error("it is still reading its data; wait until it has, and look again");
+      case Cause::busy:
+        return error("it is stuck in somebody's script (" + why +
+                     "); end that script (SCRIPT KILL), and look again");
+      case Cause::protocol_error:
+        return error("what answers there is not Redis (" + why + "); correct its address");
+      case Cause::server_error:
+        return refuses_the_beginning(why);
       default:
         return error("it cannot be examined (" +
                      (why.empty() ? std::string(to_string(node_.trouble.cause)) : why) +
                      "); start it, or correct its address, and look again");
+    }
+  }
+
+  void refuses_the_beginning(const std::string& why) {
+    if (why.starts_with("WRONGTYPE")) {
+      return error("a key that is no marker stands in its place (" + why +
+                   "); find out who wrote redlock:node, delete it, and run `redlock adopt`");
+    }
+    error("it refuses what every client begins with (" + why + "); mend that, and look again");
+  }
+
+  void refusal() {
+    const auto& why = node_.refusal.detail;
+    switch (node_.refusal.cause) {
+      case Cause::none:
+        return;
+      case Cause::permission:
+        return error("the user may not take, hold and give back a lock (" + why +
+                     "); give it the rights that cluster/users.acl lists");
+      case Cause::too_few_replicas:
+        return error("it waits for replicas that it does not have and grants no lock (" + why +
+                     "); set min-replicas-to-write 0: lock nodes have none");
+      case Cause::out_of_memory:
+        return error("its memory is full and it grants no lock (" + why + "); raise maxmemory");
+      case Cause::write_error:
+        if (node_.append_error) return;
+        return error("it cannot write to its disk and grants no lock (" + why +
+                     "); make room there, or repair it");
+      default:
+        return error("it did not take, hold and give back a lock (" +
+                     (why.empty() ? std::string(to_string(node_.refusal.cause)) : why) +
+                     "); mend that, and look again");
     }
   }
 
@@ -71,7 +111,7 @@ class NodeRules {
             "), which follows another node instead of voting for itself; use independent masters");
     }
     if (node_.promoted) {
-      warn(
+      error(
           "it was a replica and has been promoted, so it may lack the newest locks of its former "
           "master; replace it with a node of its own, or restart it once all leases are over");
     }
@@ -133,12 +173,13 @@ class NodeRules {
       if (missing) what += (what.empty() ? "" : ", ") + std::string(name);
     };
     note(!node_.role, "role");
+    note(!node_.run_id, "run id");
     note(!node_.append_only, "appendonly");
     note(node_.append_only.value_or(false) && !node_.append_fsync, "appendfsync");
     note(!node_.eviction, "maxmemory-policy");
     if (what.empty()) return;
-    warn("the user may not read " + what +
-         ", so these were not examined; allow it INFO and CONFIG GET, or check them yourself");
+    error("the user may not read " + what +
+          ", so it is not known whether the node is safe; allow the user INFO and CONFIG GET");
   }
 
   const NodeHealth& node_;
@@ -158,12 +199,19 @@ void check_size(std::vector<Problem>& problems, std::size_t nodes) {
   }
 }
 
-void check_quorum(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
-  const auto reachable =
-      std::count_if(nodes.begin(), nodes.end(), [](const auto& node) { return node.reachable(); });
+bool can_vote(const NodeHealth& node, const Expectation& expected) {
+  if (!node.reachable() || node.refusal.cause != Cause::none) return false;
+  if (node.role.value_or("master") != "master" || node.cluster) return false;
+  return !node.marker || disagreement(*node.marker, expected.set).empty();
+}
+
+void check_quorum(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
+                  const Expectation& expected) {
+  const auto voters = std::count_if(nodes.begin(), nodes.end(),
+                                    [&](const auto& node) { return can_vote(node, expected); });
   const auto quorum = nodes.size() / 2 + 1;
-  if (reachable >= static_cast<std::ptrdiff_t>(quorum)) return;
-  problems.push_back({Severity::error, "only " + std::to_string(reachable) + " of " +
+  if (voters >= static_cast<std::ptrdiff_t>(quorum)) return;
+  problems.push_back({Severity::error, "only " + std::to_string(voters) + " of " +
                                            std::to_string(nodes.size()) + " nodes can vote and " +
                                            std::to_string(quorum) + " must: no lock can be taken"});
 }
@@ -234,7 +282,7 @@ std::vector<Problem> problems_of_set(const std::vector<NodeHealth>& nodes,
                                      const Expectation& expected) {
   std::vector<Problem> problems;
   check_size(problems, nodes.size());
-  check_quorum(problems, nodes);
+  check_quorum(problems, nodes, expected);
   check_identity(problems, nodes);
   check_markers(problems, nodes);
   check_clocks(problems, nodes, expected);

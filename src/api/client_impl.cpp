@@ -148,6 +148,8 @@ void Client::Impl::on(engine::Finish&& output) {
   api::Call& call = *found->second;
   calls_.erase(found);
   if (const auto* failed = std::get_if<engine::Failed>(&output.result)) {
+    // The engine cannot know that it is this client's end that releases a lease.
+    if (closing_ && failed->code == Errc::lost) return call.fail(closed_error());
     call.fail(api::describe(call.name(), *failed, nodes_));
   } else {
     call.succeed(std::move(output.result));

@@ -83,7 +83,10 @@ void Client::Impl::begin_closing() {
   for (const auto& [id, call] : calls_) call->close(core_->engine(), now, id);
   for (const auto& [grant, lease] : std::exchange(leases_, {})) {
     // First, so that a holder on another thread knows before somebody else can have the lock.
-    lease->lose(LossReason::taken);
+    lease->lose(LossReason::closed);
+    if (options_.observer) {
+      options_.observer->on_lost(*lease->name, lease->token, LossReason::closed);
+    }
     last_releases_.insert(++last_request_);
     core_->engine().release(now, last_request_, grant);
   }

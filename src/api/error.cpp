@@ -60,7 +60,8 @@ class Category final : public std::error_category {
 bool needs_configuration(const NodeVote& node) {
   if (node.vote != Vote::unavailable) return false;
   return node.cause == Cause::authentication || node.cause == Cause::permission ||
-         node.cause == Cause::incompatible || node.cause == Cause::moved;
+         node.cause == Cause::incompatible || node.cause == Cause::moved ||
+         node.cause == Cause::read_only;
 }
 
 }  // namespace

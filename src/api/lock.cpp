@@ -130,6 +130,7 @@ RedLock::RedLock(const Client& client, std::string name)
     : state_(std::make_shared<State>(client.impl(), std::move(name))) {}
 RedLock::RedLock(RedLock&&) noexcept = default;
 RedLock& RedLock::operator=(RedLock&& other) noexcept {
+  if (this == &other) return *this;
   RedLock old(std::move(*this));
   state_ = std::move(other.state_);
   return *this;

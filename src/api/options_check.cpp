@@ -117,8 +117,10 @@ Result<void> check_client_name(std::string_view name) {
 Result<void> check_lease(milliseconds lease, milliseconds minimum, const ClientOptions& client) {
   if (auto ok = check_positive({{"lease", lease}}); !ok) return ok;
   if (lease > client.max_lease) {
-    return wrong("lease is " + ms(lease) + ", longer than max_lease (" + ms(client.max_lease) +
-                 "): take a shorter lease, or raise max_lease on every client of these nodes");
+    return wrong(
+        "lease is " + ms(lease) + ", longer than max_lease (" + ms(client.max_lease) +
+        "): take a shorter lease, or raise max_lease, on every client of these nodes and in "
+        "the nodes' markers (redlock adopt --help says how)");
   }
   const std::chrono::duration<double, std::milli> allowance =
       lease * client.drift_factor + std::chrono::duration<double, std::milli>(2);

@@ -16,11 +16,12 @@ namespace {
 constexpr auto* doctor_footer = R"help(
 Looks at every node: whether it is reachable, its round trip, version, run id, role, persistence,
 eviction policy, uptime, its clock against this machine's, and its marker (see redlock adopt
---help); then at the set as a whole. Says of each problem what is wrong and what to do:
+--help). Lets each node take, hold and give back the lock "redlock-doctor"; nothing else is changed.
+Then looks at the set as a whole. Says of each problem what is wrong and what to do:
   error    the set is not safe, or it is not known to be
   warning  it is safe; something will cost time or availability
   hint     it could be better
-Exits 0 if every node was examined and there is no error, otherwise 1. Changes nothing.
+Exits 0 if every node was examined and there is no error, otherwise 1.
 
 Examples:
   redlock doctor
@@ -117,25 +118,27 @@ Json as_json(const NodeHealth& node) {
       node.round_trip
           ? std::optional(std::chrono::duration_cast<std::chrono::microseconds>(*node.round_trip))
           : std::nullopt;
-  return {{"node", node.node},
-          {"reachable", node.reachable()},
-          {"cause", node.reachable() ? Json(nullptr) : Json(to_string(node.trouble.cause))},
-          {"detail", node.trouble.detail},
-          {"round_trip_us", count_or_null(trip)},
-          {"version", or_null(node.version)},
-          {"run_id", or_null(node.run_id)},
-          {"role", or_null(node.role)},
-          {"promoted", node.promoted},
-          {"cluster", node.cluster},
-          {"append_only", or_null(node.append_only)},
-          {"append_fsync", or_null(node.append_fsync)},
-          {"append_error", or_null(node.append_error)},
-          {"eviction", or_null(node.eviction)},
-          {"max_memory", or_null(node.max_memory)},
-          {"uptime_s", count_or_null(node.uptime)},
-          {"clock_offset_us", count_or_null(node.clock_offset)},
-          {"marker", as_json(node.marker)},
-          {"problems", as_json(node.problems)}};
+  return {
+      {"node", node.node},
+      {"reachable", node.reachable()},
+      {"cause", node.reachable() ? Json(nullptr) : Json(to_string(node.trouble.cause))},
+      {"detail", node.trouble.detail},
+      {"round_trip_us", count_or_null(trip)},
+      {"version", or_null(node.version)},
+      {"run_id", or_null(node.run_id)},
+      {"role", or_null(node.role)},
+      {"promoted", node.promoted},
+      {"cluster", node.cluster},
+      {"append_only", or_null(node.append_only)},
+      {"append_fsync", or_null(node.append_fsync)},
+      {"append_error", or_null(node.append_error)},
+      {"eviction", or_null(node.eviction)},
+      {"max_memory", or_null(node.max_memory)},
+      {"uptime_s", count_or_null(node.uptime)},
+      {"clock_offset_us", count_or_null(node.clock_offset)},
+      {"marker", as_json(node.marker)},
+      {"refusal", node.refusal.cause == Cause::none ? Json(nullptr) : Json(node.refusal.detail)},
+      {"problems", as_json(node.problems)}};
 }
 
 Json as_json(const Examination& examination) {

@@ -77,7 +77,7 @@ std::string export_line(const Fleet& fleet) {
 class Up : public FleetCommand {
  public:
   Up(CLI::App& app, const Invocation& invocation) : FleetCommand(app, invocation) {
-    app.add_option("-n", nodes_, "How many; default 5")->check(CLI::Range(1, 99))->option_text("N");
+    app.add_option("-n", nodes_, "How many; default 5")->check(CLI::Range(1, 64))->option_text("N");
     app.add_option("--persistence", persistence_,
                    "always (default): every write is on disk before it is answered; none: a "
                    "restarted node has forgotten everything, and so a node votes when it has run "
@@ -182,7 +182,7 @@ class FleetStatus : public FleetCommand {
 class OnNode : public FleetCommand {
  public:
   OnNode(CLI::App& app, const Invocation& invocation) : FleetCommand(app, invocation) {
-    app.add_option("I", number_, "Which node, from 1")->required();
+    app.add_option("I", number_, "Which node, from 1")->required()->check(CLI::PositiveNumber);
   }
 
  protected:

@@ -37,6 +37,7 @@ class Hold {
     add_owner_option(app, grant_.owner);
     app.add_option("--token", grant_.token,
                    "As acquire printed it: a node that has a lower one is brought up to it")
+        ->check(CLI::NonNegativeNumber)
         ->option_text("TOKEN");
     add_duration_option(app, "--lease", lease_, Zero::refused, Forever::refused,
                         "How long it is to last from now; default 30s");

@@ -17,20 +17,40 @@ namespace {
 constexpr auto* list_footer = R"help(
 A lock is held if one owner has it on a quorum of nodes; one on fewer nodes is an attempt under way,
 or the rest of one that failed, and ends with its lease. Every node walks over all its keys (SCAN):
-on a node that keeps much else this takes a while. Exits 69 if too few nodes answered.
+on a node that keeps much else this takes a while. Nodes that left a question without an answer are
+named on stderr; a lock that such a node had named is listed with the owner "?". Exits 69 if too few
+nodes answered everything.
 
 Examples:
   redlock list
   redlock list 'seat-*' --limit 20
   redlock list -o json | jq -r '.locks[].name')help";
 
+std::string owner_of(const ListedLock& lock) {
+  switch (lock.kind) {
+    case ListedAs::lock:
+      break;
+    case ListedAs::several_owners:
+      return "several owners";
+    case ListedAs::foreign_type:
+      return "a key of another type";
+    case ListedAs::unread:
+      return "?";
+  }
+  return printable(lock.owner);
+}
+
+std::string remaining_of(const ListedLock& lock) {
+  if (lock.remaining) return fmt::format("{} ms", lock.remaining->count());
+  return lock.kind == ListedAs::unread ? "?" : "never ends";
+}
+
 std::string as_table(const LockList& list) {
   std::vector<std::vector<std::string>> rows{{"NAME", "OWNER", "NODES", "REMAINING"}};
   for (const auto& lock : list.locks) {
-    rows.push_back({printable(lock.name),
-                    lock.owner.empty() ? "a key of another type" : printable(lock.owner),
+    rows.push_back({printable(lock.name), owner_of(lock),
                     fmt::format("{}/{}", lock.nodes_of_owner, list.nodes.size()),
-                    lock.remaining ? fmt::format("{} ms", lock.remaining->count()) : "never ends"});
+                    remaining_of(lock)});
   }
   return table(rows);
 }
@@ -39,6 +59,7 @@ Json as_json(const LockList& list) {
   Json locks = Json::array();
   for (const auto& lock : list.locks) {
     locks.push_back({{"name", lock.name},
+                     {"kind", to_string(lock.kind)},
                      {"owner", lock.owner.empty() ? Json(nullptr) : Json(lock.owner)},
                      {"held", lock.nodes_of_owner >= list.quorum},
                      {"nodes_of_owner", lock.nodes_of_owner},
@@ -85,7 +106,8 @@ class List {
       error.votes.push_back({node.node, silent ? Vote::unavailable : Vote::refused,
                              node.trouble.cause, node.trouble.detail});
     }
-    if (answered < list.nodes.size()) say("did not answer: " + unavailable_nodes(error.votes));
+    if (answered < list.nodes.size())
+      say("did not answer everything: " + unavailable_nodes(error.votes));
     return answered >= list.quorum ? exit_ok : exit_code_for(error);
   }
 

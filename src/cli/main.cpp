@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "cli/exit_code.hpp"
 #include "cli/invocation.hpp"
@@ -73,6 +75,16 @@ void parse(CLI::App& app, std::vector<std::string> arguments) {
   }
 }
 
+// A descriptor that is closed would be the next that is opened: what is printed would go into a
+// socket, and libuv ends the program when one of its own is among the first three.
+void open_missing_descriptors() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) ::close(fd);
+}
+
 int run(int argc, char** argv) {
   Invocation invocation;
   auto arguments = take_arguments(argc, argv);
@@ -95,6 +107,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_missing_descriptors();
   try {
     return run(argc, argv);
   } catch (const Exit& exit) {

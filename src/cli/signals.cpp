@@ -64,12 +64,17 @@ void Signals::take_stop_requests() {
   ::signalfd(fd_.get(), &taken_, 0);
 }
 
-void Signals::stop_self() const {
+bool Signals::stop_self() const {
   const auto stop = only(SIGTSTP);
   ::kill(0, SIGTSTP);
   // Here it stops, and here it goes on.
   ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
   if (::sigismember(&taken_, SIGTSTP) == 1) ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+  if (is_ignored(SIGTSTP)) return false;
+  // Whoever continued us did so by a SIGCONT, which waits to be read.
+  sigset_t waiting;
+  ::sigpending(&waiting);
+  return is_ignored(SIGCONT) || ::sigismember(&waiting, SIGCONT) == 1;
 }
 
 void Signals::restore_inherited() const noexcept {

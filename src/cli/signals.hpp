@@ -30,9 +30,10 @@ class Signals {
 
   /// From now on SIGTSTP is read like the others instead of stopping the command.
   void take_stop_requests();
-  /// Stops the command's own process group as the terminal's Ctrl-Z would, and returns when
-  /// somebody has continued it; at once if nobody could (the group is orphaned).
-  void stop_self() const;
+  /// Stops the command's own process group as the terminal's Ctrl-Z would, and returns true when
+  /// somebody has continued it. False, at once: nobody could (the group is orphaned), or Ctrl-Z is
+  /// ignored.
+  bool stop_self() const;
 
   /// Gives this process the signal mask and the disposition of SIGPIPE that the command was
   /// started with. For a forked child, before exec; async-signal-safe.

@@ -90,27 +90,29 @@ bool Supervisor::hear_child() {
 }
 
 // As a shell would: a child that asks for the terminal gets it; one that was stopped from the
-// keyboard gives it back, and we stop as well, so that the shell sees its job stopped.
+// keyboard, or asks while we are in the background, makes us stop as well, so that the shell sees
+// its job stopped and its fg continues it.
 void Supervisor::follow_stop() {
   if (kill_at_) {
     child_.signal(SIGCONT);
     return;
   }
   const int why = child_.stop_signal();
-  if ((why == SIGTTIN || why == SIGTTOU) && !terminal_.given() &&
-      terminal_.give_to(child_.group())) {
+  const bool asks = (why == SIGTTIN || why == SIGTTOU) && terminal_.present();
+  if (asks && !terminal_.given() && terminal_.give_to(child_.group())) {
     child_.signal(SIGCONT);
     return;
   }
-  if (!terminal_.given() && !stops_with_child_) return;
-  const bool had_terminal = terminal_.given();
+  if (!terminal_.given() && !stops_with_child_ && !asks) return;
+  const bool wants_terminal = asks || terminal_.given();
   terminal_.take_back();
   stops_with_child_ = false;
-  signals_.stop_self();
+  // Where we cannot be stopped nobody will continue us, and a child that asks would ask for ever.
+  if (!signals_.stop_self() && asks) return;
   // Somebody continued us, perhaps long after the lease was over.
   watch_lease(BootClock::now());
   if (killed_) return;
-  if (had_terminal) terminal_.give_to(child_.group());
+  if (wants_terminal) terminal_.give_to(child_.group());
   child_.signal(SIGCONT);
 }
 
@@ -119,6 +121,8 @@ void Supervisor::hear_signals() {
     if (*signal == SIGCHLD) continue;
     if (*signal == SIGTSTP) stops_with_child_ = true;
     child_.signal(*signal);
+    // A stopped process hears of it only when it runs.
+    if (asks_to_end(*signal)) child_.signal(SIGCONT);
   }
 }
 

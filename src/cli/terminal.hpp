@@ -15,6 +15,8 @@ class Terminal {
   /// Opens the controlling terminal; without one, everything below does nothing.
   Terminal();
 
+  [[nodiscard]] bool present() const noexcept { return fd_.get() >= 0; }
+
   /// Whether the child should have it from the start: stdin and stdout are terminals. In a
   /// pipeline (`redlock exec ... | less`) the neighbours need it as well, so that the child gets
   /// it when it first asks.

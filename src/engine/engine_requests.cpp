@@ -90,7 +90,7 @@ void Engine::Impl::release(Instant now, RequestId request, GrantId grant) {
     return;
   }
   Holding holding = holdings_.take(grant);
-  holding.end_requests(Errc::cancelled, "the lease was released meanwhile", out_);
+  holding.end_requests(Errc::lost, "the lease was released meanwhile", out_);
   const ReleaseLedger::Grant owed{grant, holding.plan().name, holding.plan().owner,
                                   holding.longest_lease(), holding.nodes().may_answer_late()};
   begin_release(now, request, owed, holding.nodes().may_hold());
@@ -113,7 +113,8 @@ void Engine::Impl::begin_release(Instant now, RequestId request, const ReleaseLe
 
 void Engine::Impl::detach(GrantId grant) {
   if (holdings_.find(grant) == nullptr) return;
-  holdings_.take(grant).end_requests(Errc::cancelled, "the lease was detached meanwhile", out_);
+  const char* why = "the lease was detached meanwhile; the lock stays taken until it expires";
+  holdings_.take(grant).end_requests(Errc::lost, why, out_);
 }
 
 }  // namespace redlock::engine

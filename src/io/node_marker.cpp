@@ -29,8 +29,9 @@ std::optional<std::string> NodeMarker::disagreement(const NodeSet& set) const {
                            const std::string& here) {
     return "its marker says " + what + " " + (there.empty() ? "nothing" : printable(there, {})) +
            ", this client " + here +
-           "; give all clients the same settings, or run redlock adopt if the node joins another "
-           "set";
+           "; give all clients the same settings; to change those of the set, stop all clients, "
+           "wait "
+           "one max_lease, DEL redlock:node on every node and run redlock adopt";
   };
   if (layout != KeyLayout::id) return sentence("layout", layout, std::string(KeyLayout::id));
   const std::string count = std::to_string(set.nodes);

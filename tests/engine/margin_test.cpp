@@ -91,7 +91,7 @@ TEST_CASE("a caller that extends while another detaches is told so") {
   const auto lease = rig.lease_on_all();
   const auto id = rig.extend(lease.grant, 60s);
   rig.detach(lease.grant);
-  CHECK(rig.failure(id) == Errc::cancelled);
+  CHECK(rig.failure(id) == Errc::lost);
   rig.answer({0, 1, 2}, Held{7});
   CHECK(rig.valid_until.empty());
   CHECK(rig.releases(0) == 0);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "integration/api_fixture.hpp"
+#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -70,6 +71,37 @@ TEST_CASE("without a quorum nothing is confirmed, and the lease lives on") {
   fleet.resume(1);
   fleet.resume(2);
   CHECK(eventually([&] { return lease.confirm().has_value(); }));
+}
+
+TEST_CASE("a question that the lease's own end cuts short says so, and was cancelled by nobody") {
+  Fleet fleet({.nodes = 3});
+  const Client client = start_client(fleet);
+  Lease released = must(client.lock("asked").acquire({.lease = 40s}));
+  Lease detached = must(client.lock("detached").acquire({.lease = 40s}));
+  for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
+
+  auto cut_by_release = released.confirm_future();
+  auto release = released.release_future();
+  CHECK(code_of(get_soon(cut_by_release)) == Errc::lost);
+  auto cut_by_detach = detached.extend_future(50s);
+  detached.detach();
+  const auto answer = get_soon(cut_by_detach);
+  CHECK(code_of(answer) == Errc::lost);
+  CHECK(contains(answer.error().message, "stays taken until it expires"));
+  for (std::size_t node = 0; node < 2; ++node) fleet.resume(node);
+  must(get_soon(release));
+}
+
+TEST_CASE("a client that ends answers closed to questions about its leases") {
+  Fleet fleet({.nodes = 3});
+  ClientOptions options = options_for(fleet.uris());
+  options.node_timeout = 1s;
+  std::optional<Client> client = start_client(options);
+  Lease lease = must(client->lock("outlived").acquire({.lease = 40s, .wait = patience}));
+  for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
+  auto asked = lease.confirm_future();
+  client.reset();
+  CHECK(code_of(get_soon(asked)) == Errc::closed);
 }
 
 TEST_CASE("an empty lease is not confirmed") {

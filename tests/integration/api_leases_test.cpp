@@ -2,6 +2,7 @@
 // The life of a lease: renewed until released, ending by itself, bounded, lost; and what an
 // observer hears of it.
 #include <mutex>
+#include <optional>
 
 #include "integration/api_fixture.hpp"
 
@@ -197,6 +198,17 @@ TEST_CASE("a lease over nodes that restart empty one at a time is held through")
     REQUIRE(listening.journal->hears("renewed held through", renewals + 2));
   }
   CHECK(lease.valid());
+}
+
+TEST_CASE("an observer hears that a lease ended with its client") {
+  const Fleet fleet({.nodes = 3});
+  std::optional<Listening> listening(std::in_place, fleet);
+  const auto journal = listening->journal;
+  const Lease lease = must(listening->client.lock("outlived").acquire());
+  listening.reset();
+  CHECK(lease.loss_reason() == LossReason::closed);
+  CHECK(lease.remaining() == 0ns);
+  CHECK(journal->count("lost outlived " + std::to_string(lease.token()) + " closed") == 1);
 }
 
 }  // namespace

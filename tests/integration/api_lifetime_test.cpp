@@ -7,6 +7,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include <redlock/admin.hpp>
+
 #include "integration/api_fixture.hpp"
 #include "support/stub_server.hpp"
 
@@ -216,6 +218,8 @@ int in_the_child(Client& client, RedLock& lock, Lease& lease, RedLock& held) {
   if (acquired.error().message.find("fork") == std::string::npos) return 3;
   if (lock.acquire_future().get().error().code != Errc::closed) return 4;
   if (lease.extend(5s).error().code != Errc::closed) return 5;
+  if (Admin(client).examine().error().code != Errc::closed) return 9;
+  if (Admin(client).adopt().error().code != Errc::closed) return 10;
   held.unlock();
   if (held.token() != 0) return 6;
   try {

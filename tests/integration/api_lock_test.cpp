@@ -200,5 +200,15 @@ TEST_CASE("lock(lease) ends by itself, lock() is renewed") {
   lock.unlock();
 }
 
+TEST_CASE("a lock that is assigned to itself stays what it is") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("itself");
+  RedLock& same = lock;
+  lock = std::move(same);
+  CHECK(lock.name() == "itself");
+  CHECK(lock.try_lock());
+  lock.unlock();
+}
+
 }  // namespace
 }  // namespace redlock::testing

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Admin as a library: what the command's tests cannot see, because they only see what is printed.
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <future>
 
 #include <redlock/admin.hpp>
 
 #include "api_fixture.hpp"
+#include "cli_process.hpp"
 #include "support/stub_server.hpp"
 
 namespace redlock::testing {
@@ -124,6 +126,75 @@ TEST_CASE("a list with more locks than the limit is the same from every order of
   const auto part = must(Admin(client).list("lock-*", 7));
   CHECK(part.locks.size() == 7);
   CHECK(part.truncated);
+}
+
+TEST_CASE("a list of many locks is read in parts, and loses none where a node stops answering") {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 2000; ++i) {
+    keys.push_back(bulk("redlock:lock:{" + std::to_string(10'000 + i) + "}"));
+  }
+  // It names its locks, then says nothing more about any but the first few hundred.
+  std::size_t answered = 0;
+  StubServer node([&](const Command& command) -> StubReply {
+    if (is(command, "SCAN")) return array({bulk("0"), array(keys)});
+    if (is(command, "HGETALL") && command.back() == "redlock:node") return array({});
+    if (!contains(command.back(), "redlock:lock:")) return like_redis(command);
+    if (++answered > 700) return StubReply::silence();
+    return is(command, "PTTL") ? integer(1000) : array({bulk("owner"), bulk("1")});
+  });
+  auto options = options_for({node.uri()});
+  options.node_timeout = 2s;
+  const auto client = start_client(options);
+  const auto list = must(Admin(client).list("*", 5000));
+  CHECK(list.locks.size() == 2000);
+  CHECK(list.nodes[0].trouble.cause == Cause::timed_out);
+  CHECK(list.locks.front().kind == ListedAs::lock);
+  CHECK(list.locks.front().owner == "owner");
+  CHECK(list.locks.back().kind == ListedAs::unread);
+  const auto heard = node.commands();
+  const auto questions = std::count_if(heard.begin(), heard.end(), [](const Command& command) {
+    return is(command, "HGETALL") && contains(command.back(), "redlock:lock:");
+  });
+  CHECK(questions < 1000);
+}
+
+TEST_CASE("a lock that a node named is not gone because that node falls silent") {
+  const Fleet fleet({.nodes = 2});
+  StubServer silent([](const Command& command) -> StubReply {
+    if (is(command, "SCAN")) return array({bulk("0"), array({bulk("redlock:lock:{a}")})});
+    if (contains(command.back(), "redlock:lock:")) return StubReply::silence();
+    if (is(command, "HGETALL")) return array({});
+    return like_redis(command);
+  });
+  auto options = options_for({fleet.uri(0), fleet.uri(1), silent.uri()});
+  options.node_timeout = 2s;
+  const auto client = start_client(options);
+  const auto list = must(Admin(client).list());
+  REQUIRE(list.locks.size() == 1);
+  CHECK(list.locks[0].kind == ListedAs::unread);
+  CHECK(list.locks[0].nodes_of_owner == 0);
+  CHECK(list.nodes[0].trouble.cause == Cause::none);
+  CHECK(list.nodes[2].trouble.cause == Cause::timed_out);
+}
+
+TEST_CASE("keys in a lock's place that nobody here wrote are listed for what they are") {
+  const Fleet fleet({.nodes = 1});
+  fleet.run(0, {"SET", "redlock:lock:{text}", "x", "PX", "600000"});
+  fleet.run(0, {"SET", "redlock:lock:{text-for-ever}", "x"});
+  fleet.run(0, {"HSET", "redlock:lock:{two}", "one", "1", "other", "1"});
+  const auto client = start_client(fleet);
+  const auto list = must(Admin(client).list());
+  REQUIRE(list.locks.size() == 3);
+  CHECK(list.locks[0].kind == ListedAs::foreign_type);
+  CHECK(list.locks[0].remaining.value_or(0ms) > 1s);
+  CHECK(list.locks[1].kind == ListedAs::foreign_type);
+  CHECK_FALSE(list.locks[1].remaining.has_value());
+  CHECK(list.locks[2].kind == ListedAs::several_owners);
+  CHECK(list.locks[2].owner.empty());
+
+  const auto printed = redlock({"list"}, nodes_variable(fleet.uris()));
+  CHECK(contains(printed.out, "several owners"));
+  CHECK(occurrences(printed.out, "never ends") == 2);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // must not go on without its lock. The leases are long enough for a machine that is busy with
 // something else; shorter ones were lost before the test began.
 #include <doctest/doctest.h>
+#include <fstream>
 
 #include "cli_process.hpp"
 #include "cluster/fleet.hpp"
@@ -137,6 +138,32 @@ TEST_CASE("after a pause past the lease the command is killed before anything el
   const auto finished = running.wait();
   CHECK(finished.status == 124);
   CHECK(contains(finished.err, "killed the command"));
+}
+
+/// The third field; the second, the name in parentheses, has no blank in this test.
+char state_of(pid_t process) {
+  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+  std::string pid;
+  std::string name;
+  char state = '?';
+  stat >> pid >> name >> state;
+  return state;
+}
+
+TEST_CASE("a stopped command hears of the signal that ends it") {
+  const Fleet fleet({.nodes = 1});
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    CAPTURE(signal);
+    Running running(
+        {"exec", "a", "--node-timeout", "10s", "--", "sh", "-c", "echo $$; exec sleep 1000"},
+        nodes_variable(fleet.uris()));
+    REQUIRE(running.await_out("\n"));
+    const auto child = static_cast<pid_t>(std::stol(running.out()));
+    REQUIRE(::kill(child, SIGSTOP) == 0);
+    REQUIRE(eventually([&] { return state_of(child) == 'T'; }));
+    running.signal(signal);
+    CHECK(running.wait().status == 128 + signal);
+  }
 }
 
 }  // namespace

@@ -248,5 +248,17 @@ TEST_CASE("a name cannot steer the terminal") {
   CHECK_FALSE(contains(list.out, "\x1b"));
 }
 
+TEST_CASE("a command that is started without stdin, stdout or stderr works all the same") {
+  const LockNodes nodes(1);
+  for (const auto* closed : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"}) {
+    CAPTURE(closed);
+    const auto script = command_path() + " exec a -- true " + closed + "; echo $?";
+    const auto finished =
+        Running({"-c", script}, nodes_variable(nodes.fleet.uris()), "/bin/sh").wait();
+    CHECK(finished.out == "0\n");
+    CHECK(finished.err.empty());
+  }
+}
+
 }  // namespace
 }  // namespace redlock::testing

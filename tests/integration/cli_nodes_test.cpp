@@ -46,6 +46,14 @@ std::size_t problems_in(const json& examination) {
   return count;
 }
 
+/// Without slots a node of a Redis Cluster serves no key at all.
+void give_all_slots(const Fleet& fleet, std::size_t node) {
+  Arguments slots{"CLUSTER", "ADDSLOTS"};
+  for (int slot = 0; slot < 16'384; ++slot) slots.push_back(std::to_string(slot));
+  fleet.run(node, slots);
+  REQUIRE(eventually([&] { return fleet.run(node, {"SET", "any", "thing"}) == "OK"; }));
+}
+
 TEST_CASE("a new set is not safe until it is adopted; then the doctor finds nothing") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
   const auto before = ask(fleet, {"doctor"});
@@ -134,10 +142,14 @@ TEST_CASE("a replica is no lock node, and one that was promoted is suspect") {
   CHECK(examination["nodes"][2]["role"] == "slave");
   CHECK(has_problem(examination["nodes"][2]["problems"], "error", "replica"));
   CHECK(has_problem(examination["problems"], "warning", "same marker"));
+  fleet.run(1, {"REPLICAOF", "127.0.0.1", std::to_string(fleet.port(0))});
+  REQUIRE(eventually([&] {
+    return has_problem(examine(fleet)["problems"], "error", "only 1 of 3 nodes can vote");
+  }));
   fleet.run(2, {"REPLICAOF", "NO", "ONE"});
   examination = examine(fleet);
   CHECK(examination["nodes"][2]["promoted"] == true);
-  CHECK(has_problem(examination["nodes"][2]["problems"], "warning", "promoted"));
+  CHECK(has_problem(examination["nodes"][2]["problems"], "error", "promoted"));
 }
 
 TEST_CASE("a node of a Redis Cluster is no lock node") {
@@ -146,10 +158,7 @@ TEST_CASE("a node of a Redis Cluster is no lock node") {
                      .node_settings = {{1, {"cluster-enabled yes"}}}});
   // Without slots it serves no key at all; with all of them it looks like any other node.
   CHECK(has_problem(examine(fleet)["nodes"][1]["problems"], "error", "Redis Cluster"));
-  Arguments slots{"CLUSTER", "ADDSLOTS"};
-  for (int slot = 0; slot < 16'384; ++slot) slots.push_back(std::to_string(slot));
-  fleet.run(1, slots);
-  REQUIRE(eventually([&] { return fleet.run(1, {"SET", "any", "thing"}) == "OK"; }));
+  give_all_slots(fleet, 1);
   const auto node = examine(fleet)["nodes"][1];
   CHECK(node["cluster"] == true);
   CHECK(has_problem(node["problems"], "error", "Redis Cluster"));
@@ -186,6 +195,34 @@ TEST_CASE("markers of different sets are found, and adopt leaves them as they ar
   CHECK(longer.status == 1);
   CHECK(json::parse(longer.out)["nodes"][0]["marker"] == "disagrees");
   CHECK(contains(longer.out, "max_lease_ms 60000"));
+
+  // As the sentence says.
+  CHECK(contains(longer.out, "DEL redlock:node on every node and run redlock adopt"));
+  for (std::size_t i = 0; i < 3; ++i) fleet.run(i, {"DEL", "redlock:node"});
+  CHECK(ask(fleet, {"adopt", "--max-lease", "2m"}).status == 0);
+  CHECK(ask(fleet, {"doctor", "--max-lease", "2m"}).status == 0);
+}
+
+TEST_CASE("what is no lock node is not adopted, and is left without a marker") {
+  const Fleet fleet({.nodes = 4,
+                     .persistence = Persistence::always,
+                     .node_settings = {{1, {"cluster-enabled yes"}}}});
+  give_all_slots(fleet, 1);
+  fleet.run(2, {"REPLICAOF", "127.0.0.1", "1"});
+  const auto finished = ask({fleet.uri(0), fleet.uri(1), fleet.uri(2), fleet.uri(3),
+                             "redis://localhost:" + std::to_string(fleet.port(3))},
+                            {"adopt"});
+  CAPTURE(finished.out);
+  CHECK(finished.status == 78);
+  CHECK(occurrences(finished.out, "written") == 1);
+  CHECK(contains(finished.out, "it belongs to a Redis Cluster"));
+  CHECK(contains(finished.out, "it is a replica"));
+  CHECK(contains(finished.out, "it is the same server as redis://localhost"));
+  CHECK(contains(finished.out, "it is the same server as " + fleet.uri(3)));
+  CHECK(fleet.run(0, {"EXISTS", "redlock:node"}) == "1");
+  for (const std::size_t node : {1UL, 2UL, 3UL}) {
+    CHECK(fleet.run(node, {"KEYS", "redlock:node"}) == "(empty array)");
+  }
 }
 
 TEST_CASE("adopting twice changes nothing, and a node that is gone exits 69") {
@@ -253,7 +290,80 @@ TEST_CASE("a node that cannot write, is too old, or tells nothing is reported") 
   const auto& first = examination["nodes"][0]["problems"];
   CHECK(has_problem(first, "error", "append-only file"));
   CHECK(has_problem(first, "error", "6.0.16 is too old"));
-  CHECK(has_problem(examination["nodes"][1]["problems"], "warning", "may not read role"));
+  CHECK(has_problem(examination["nodes"][1]["problems"], "error", "may not read role"));
+}
+
+TEST_CASE("a set whose user may not look at it is not known to be safe") {
+  const Fleet fleet({.nodes = 2,
+                     .persistence = Persistence::always,
+                     .settings = {"user blind on >word ~* &* +@all -info -config"}});
+  REQUIRE(ask(fleet, {"adopt"}).status == 0);
+  REQUIRE(ask(fleet, {"doctor"}).status == 0);
+  // One of them twice, which cannot be seen without INFO.
+  Uris uris;
+  for (const auto& host : {"127.0.0.1", "localhost"}) {
+    uris.push_back("redis://blind:word@" + std::string(host) + ":" + std::to_string(fleet.port(0)));
+  }
+  const auto finished = ask(uris, {"doctor"});
+  CHECK(finished.status == 1);
+  CHECK(contains(finished.out, "may not read role, run id, appendonly, maxmemory-policy"));
+}
+
+TEST_CASE("a set that grants no lock is not safe, and the doctor says what refuses it") {
+  const Fleet fleet({.nodes = 3,
+                     .persistence = Persistence::always,
+                     .settings = {"user no-digest on >word ~* &* +@all -evalsha",
+                                  "user no-text on >word ~* &* +@all -eval",
+                                  "user no-fence on >word ~redlock:lock:* ~redlock:node &* +@all",
+                                  "user no-release on >word ~* &* +@all -del"}});
+  REQUIRE(ask(fleet, {"adopt"}).status == 0);
+  for (const auto* user : {"no-digest", "no-text", "no-fence", "no-release"}) {
+    CAPTURE(user);
+    Uris uris;
+    for (std::size_t i = 0; i < 3; ++i) {
+      uris.push_back("redis://" + std::string(user) +
+                     ":word@127.0.0.1:" + std::to_string(fleet.port(i)));
+    }
+    const auto finished = ask(uris, {"doctor"});
+    CAPTURE(finished.out);
+    CHECK(finished.status == 1);
+    CHECK(contains(finished.out, "may not take, hold and give back"));
+    CHECK(contains(finished.out, "only 0 of 3 nodes can vote"));
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    fleet.run(i, {"DEL", "redlock:lock:{redlock-doctor}"});
+    fleet.run(i, {"CONFIG", "SET", "min-replicas-to-write", "1"});
+  }
+  const auto examination = examine(fleet);
+  CHECK(examination["safe"] == false);
+  CHECK(has_problem(examination["nodes"][2]["problems"], "error", "min-replicas-to-write 0"));
+  CHECK(has_problem(examination["problems"], "error", "only 0 of 3 nodes can vote"));
+}
+
+TEST_CASE("the doctor leaves no lock behind") {
+  const Fleet fleet({.nodes = 1, .persistence = Persistence::always});
+  REQUIRE(ask(fleet, {"adopt"}).status == 0);
+  CHECK(ask(fleet, {"doctor"}).status == 0);
+  CHECK(fleet.run(0, {"EXISTS", "redlock:lock:{redlock-doctor}"}) == "0");
+}
+
+TEST_CASE("a node that answers, but not as it should, gets advice that fits") {
+  const auto but = [](const std::string& name, const std::string& reply) {
+    return StubServer([name, reply](const Command& command) -> StubReply {
+      if (is(command, name)) return error(reply);
+      if (is(command, "HGETALL")) return array({});
+      return like_redis(command);
+    });
+  };
+  const auto full = but("PING", "MISCONF Errors writing to the AOF file: No space left on device");
+  const auto stuck = but("PING", "BUSY Redis is busy running a script");
+  const auto foreign = but("HGETALL", "WRONGTYPE Operation against a key holding the wrong kind");
+  const auto examination = examine({full.uri(), stuck.uri(), foreign.uri()});
+  const auto& nodes = examination["nodes"];
+  CHECK(nodes[0]["reachable"] == true);
+  CHECK(nodes[0]["role"] == "master");
+  CHECK(has_problem(nodes[1]["problems"], "error", "SCRIPT KILL"));
+  CHECK(has_problem(nodes[2]["problems"], "error", "no marker stands in its place"));
 }
 
 TEST_CASE("a wrong password is told apart, and never shown") {

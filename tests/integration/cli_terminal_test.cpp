@@ -16,7 +16,7 @@ using cluster::Fleet;
 /// A shell script on a terminal of its own. What is typed is not echoed.
 class OnTerminal {
  public:
-  OnTerminal(const Fleet& fleet, const std::string& script) {
+  OnTerminal(const Fleet& fleet, const std::string& script, const char* shell = "/bin/sh") {
     const auto nodes = nodes_variable(fleet.uris()).at("REDLOCK_NODES");
     termios settings{};
     ::cfmakeraw(&settings);
@@ -33,7 +33,7 @@ class OnTerminal {
       ::setenv("REDLOCK_NODES", nodes.c_str(), 1);
       ::setenv("REDLOCK_QUARANTINE", "off", 1);
       ::setenv("REDLOCK", command_path().c_str(), 1);
-      ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
+      ::execl(shell, shell, "-c", script.c_str(), nullptr);
       ::_exit(99);
     }
     terminal_ = UniqueFd(fd);
@@ -135,6 +135,43 @@ echo "second status $?")"));
   REQUIRE(session.await("owner="));
   CHECK(session.await("second status 124"));
   CHECK_FALSE(contains(session.shown(), "got hello"));
+}
+
+/// Its fg sends no SIGCONT to a job that it believes to be running.
+constexpr auto* bash = "/bin/bash";
+constexpr auto* until_stopped = "until [ -n \"$(jobs -s)\" ]; do sleep 0.01; done; echo stopped\n";
+
+TEST_CASE("a command in the background that asks for the terminal is a stopped job until fg") {
+  const Fleet fleet({.nodes = 1});
+  OnTerminal session(fleet, std::string(R"(set -m
+$REDLOCK exec a --node-timeout 10s -- sh -c '
+  trap "echo interrupted; exit 4" INT
+  read line
+  echo "got $line"
+  while :; do sleep 0.01; done' &
+)") + until_stopped + R"(fg
+echo "status $?")",
+                     bash);
+  REQUIRE(session.await("stopped"));
+  session.type("hello\n");
+  CHECK(session.await("got hello"));
+  session.type("\x03");
+  CHECK(session.await("interrupted"));
+  CHECK(session.await("status 4"));
+}
+
+TEST_CASE("a command that was stopped and goes on in the background may come back") {
+  const Fleet fleet({.nodes = 1});
+  OnTerminal session(
+      fleet, script_with_lease("30s", std::string("bg\n") + until_stopped + "fg; echo status $?"),
+      bash);
+  REQUIRE(session.await("ready"));
+  session.type("\x1a");
+  REQUIRE(session.await("stopped"));
+  session.type("hello\n");
+  CHECK(session.await("got hello"));
+  session.type("quit\n");
+  CHECK(session.await("status 4"));
 }
 
 TEST_CASE("in a pipeline the command gets the terminal when it asks for it") {

@@ -147,6 +147,9 @@ TEST_CASE("other options that cannot work are refused") {
   refuses({"release", "a", "--owner", "me"}, "owner");
   refuses({"hold", "a", "--owner", "me"}, "owner");
   refuses({"fleet", "up", "-n", "0"}, "-n");
+  refuses({"fleet", "up", "-n", "65"}, "64");
+  refuses({"fleet", "kill", "-1"}, "-1");
+  refuses({"hold", "a", "--owner", std::string(32, '0'), "--token", "-1"}, "-1");
   refuses({"fleet", "up", "--persistence", "some"}, "persistence");
 }
 

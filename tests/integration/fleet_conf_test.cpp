@@ -68,7 +68,7 @@ TEST_CASE("the user of users.acl may do what locking, judging and showing a node
   allowed({"TIME"});
   allowed({"INFO"});
   allowed({"CONFIG", "GET", "appendonly"});
-  allowed({"HSETNX", "redlock:node", "id", "0123"});
+  allowed({"HSET", "redlock:node", "id", "0123"});
   allowed({"HGETALL", "redlock:node"});
   allowed({"SCAN", "0", "MATCH", "redlock:*"});
   allowed({"TYPE", "redlock:lock:{a}"});

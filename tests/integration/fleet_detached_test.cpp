@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <functional>
+#include <future>
 #include <regex>
 #include <signal.h>
 #include <sys/stat.h>
@@ -27,6 +28,7 @@ using redlock::cluster::ProcessId;
 using redlock::testing::contains;
 using redlock::testing::eventually;
 using redlock::testing::message_of;
+using redlock::testing::processes_in;
 using redlock::testing::ProcessWatch;
 using redlock::testing::ScopedVariable;
 using redlock::testing::TemporaryDirectory;
@@ -112,6 +114,24 @@ TEST_CASE("each later program can kill, pause, resume and restart") {
     CHECK(fleet.port(i) == up.port(i));
     CHECK(fleet.run(i, {"PING"}) == "PONG");
   }
+}
+
+TEST_CASE("nodes restarted side by side are all in the record") {
+  const Place place;
+  auto fleet = Fleet::start_detached(place.fleet(), {.nodes = 4});
+  // One object for some of the threads, one of its own for the others, as programs have.
+  std::vector<Fleet> objects;
+  for (int i = 0; i < 4; ++i) objects.push_back(Fleet::open(place.fleet()));
+  std::vector<std::future<void>> threads;
+  for (std::size_t i = 0; i < 4; ++i) {
+    Fleet& object = i < 2 ? fleet : objects[i];
+    threads.push_back(std::async(std::launch::async, [&object, i] { object.restart(i); }));
+  }
+  for (auto& thread : threads) CHECK_NOTHROW(thread.get());
+  const auto found = Fleet::open(place.fleet());
+  for (std::size_t i = 0; i < 4; ++i) CHECK(found.state(i) == NodeState::running);
+  CHECK(Fleet::down(place.fleet()));
+  CHECK(processes_in(place.fleet()) == 0);
 }
 
 TEST_CASE("restarting keeps the data, unless it is to be empty") {

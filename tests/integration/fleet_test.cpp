@@ -189,7 +189,7 @@ TEST_CASE("a node whose port another program took meanwhile does not restart, an
   {
     const auto intruder = redlock::testing::listen_on_loopback(fleet.port(0));
     CHECK(message_of<FleetError>([&] { fleet.restart(0); }) ==
-          fmt::format("another program has taken port {} of node 0; end that program and restart "
+          fmt::format("another program has taken port {} of node 1; end that program and restart "
                       "the node again",
                       fleet.port(0)));
     CHECK(fleet.state(0) == NodeState::ended);
@@ -220,9 +220,9 @@ TEST_CASE("a node that does not exist is out of range") {
 TEST_CASE("a node that has ended can be neither paused nor resumed") {
   Fleet fleet({.nodes = 1});
   fleet.kill(0);
-  CHECK(message_of<FleetError>([&] { fleet.pause(0); }) == "node 0 does not run; restart it first");
+  CHECK(message_of<FleetError>([&] { fleet.pause(0); }) == "node 1 does not run; restart it first");
   CHECK(message_of<FleetError>([&] { fleet.resume(0); }) ==
-        "node 0 does not run; restart it first");
+        "node 1 does not run; restart it first");
 }
 
 TEST_CASE("two fleets at once do not disturb each other") {

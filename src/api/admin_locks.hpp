@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// What status and list share: the questions about one lock, and reading one node's answers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <redlock/admin.hpp>
+
+#include "api/admin_ask.hpp"
+
+namespace redlock::api {
+
+/// HGETALL and PTTL of the lock.
+[[nodiscard]] std::vector<Command> lock_questions(const std::string& name);
+
+/// `answers` begins with those to the two questions.
+[[nodiscard]] NodeLock read_lock(const io::NodeAddress& node, const io::Answer* answers);
+
+/// The owner that the most nodes name, and how many do. A node with several holders names none.
+[[nodiscard]] std::pair<std::string, std::uint32_t> leading_owner(
+    const std::vector<NodeLock>& nodes);
+
+}  // namespace redlock::api
