@@ -18,6 +18,7 @@ enum class LossReason : std::uint8_t {
   expired,            ///< its validity is ending and it was not to be renewed
   taken,              ///< too few nodes still have it for this owner
   nodes_unavailable,  ///< too few nodes confirmed a renewal in time
+  forced,             ///< somebody released it by force (Admin::force_release)
 };
 
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(LossReason reason) noexcept;

@@ -50,7 +50,9 @@ BootClock::time_point Lease::State::valid_until() const noexcept {
 }
 
 std::chrono::nanoseconds Lease::State::remaining() const noexcept {
-  if (client->forked() || loss_reason() == LossReason::taken) return {};
+  const auto loss = loss_reason();
+  const bool gone = loss == LossReason::taken || loss == LossReason::forced;
+  if (client->forked() || gone) return {};
   return std::max(valid_until() - BootClock::now(), std::chrono::nanoseconds::zero());
 }
 

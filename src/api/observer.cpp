@@ -22,6 +22,8 @@ const char* to_string(LossReason reason) noexcept {
       return "taken";
     case LossReason::nodes_unavailable:
       return "nodes_unavailable";
+    case LossReason::forced:
+      return "forced";
   }
   return "unknown";
 }
