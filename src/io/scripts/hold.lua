@@ -6,7 +6,8 @@
 --   ARGV  for each lock: owner, count, token, lease in ms
 -- Replies an array with, for each lock: {1, fence} held, {0} free, {-1} another owner's, {-2} a key
 -- of another type stands there, {-3} free or another's, because this owner was forced out (the key
--- beside the lock, see force.lua). A fence that cannot be raised (wrong type, damaged) is told as 0.
+-- beside the lock, see force.lua). A fence that cannot be raised (wrong type, damaged) is told as
+-- 0.
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
 
 local function forced(lock, owner)
