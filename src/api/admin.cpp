@@ -30,6 +30,18 @@ const char* to_string(Verdict verdict) noexcept {
   return "unknown";
 }
 
+const char* to_string(Forced outcome) noexcept {
+  switch (outcome) {
+    case Forced::released:
+      return "released";
+    case Forced::nothing_held:
+      return "nothing_held";
+    case Forced::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
 const char* to_string(Severity severity) noexcept {
   switch (severity) {
     case Severity::error:
