@@ -170,4 +170,6 @@ TEST_CASE("a settling that is forced out is refused") {
   rig.answer(0, ForcedOut{});
   rig.answer(2, Refused{9s});
   CHECK(rig.failure(id) == Errc::contended);
+  CHECK(rig.result<Failed>(id).ballots[0].vote == Vote::refused);
+  CHECK(rig.releases(0) == 0);
 }
