@@ -79,6 +79,26 @@ enum class ListedAs {
 };
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(ListedAs kind) noexcept;
 
+enum class Forced {
+  released,      ///< the owner has lost it, for good
+  nothing_held,  ///< nobody had it on a quorum; or the owner that was found had gone by itself, and
+                 ///< somebody else may have it now
+  unknown,       ///< too few nodes answered; what was done on those that did stays done
+};
+[[nodiscard]] REDLOCK_EXPORT const char* to_string(Forced outcome) noexcept;
+
+struct ForcedRelease {
+  std::string name;
+  Forced outcome = Forced::unknown;
+  std::string owner;            ///< whom it was taken from; empty if nobody was found
+  std::uint32_t removed = 0;    ///< nodes that had it for this owner
+  std::uint32_t confirmed = 0;  ///< nodes that turn this owner away from now on
+  std::uint32_t quorum = 0;
+  /// granted: it turns the owner away. refused: it answered, and nothing was to be done. pending:
+  /// it was told, and a quorum had confirmed before it answered.
+  std::vector<NodeVote> votes;
+};
+
 struct ListedLock {
   std::string name;
   ListedAs kind = ListedAs::lock;
@@ -178,9 +198,11 @@ struct NodeAdoption {
 };
 
 /// Asks all nodes of a client in parallel. Every call blocks, at most one node timeout for each
+/// Asks all nodes of a client in parallel. Every call blocks, at most one node timeout for each
 /// round of questions (inspect needs one; list one for each thousand keys and each 200 locks;
-/// examine five; adopt two), and must not be made from the client's loop thread (it answers
-/// would_deadlock). A node that does not answer is part of the report, not an error. Thread-safe.
+/// examine five; adopt and force_release two), and must not be made from the client's loop thread
+/// (it answers would_deadlock). A node that does not answer is part of the report, not an error.
+/// Thread-safe.
 class REDLOCK_EXPORT Admin {
  public:
   /// The client must live as long as this object.
@@ -190,6 +212,21 @@ class REDLOCK_EXPORT Admin {
   /// reported so. Fails with invalid_argument for a bad name.
   [[nodiscard]] Result<LockReport> inspect(
       std::string_view name, std::optional<std::chrono::milliseconds> timeout = {}) const;
+
+  /// Takes the lock away from whoever holds it on a quorum of nodes: finds the owner, as inspect()
+  /// does, deletes the lock where it is that owner's, raises the fences, and has every node turn
+  /// that owner away for as long as one of its leases can last. Once a quorum has confirmed this,
+  /// the owner cannot get it back, and nobody else is touched, however late a message comes. What a
+  /// single node has beside a free quorum (the rest of an attempt) is left to end with its lease.
+  ///
+  /// The holder is not asked. It learns at its next renewal, extend or confirm
+  /// (LossReason::forced), and until then it works on and believes itself valid: for the rest of
+  /// its validity at most, a lease that is not renewed to its end. Only a resource that compares
+  /// tokens turns it away, once it has seen the next holder's token, which is larger. So force when
+  /// the holder is known to be dead, or when two at once are the smaller evil.
+  ///
+  /// Fails with invalid_argument for a bad name, and for a holder that is none of this library's.
+  [[nodiscard]] Result<ForcedRelease> force_release(std::string_view name) const;
 
   /// The locks that exist on any node and whose names match `pattern` (`*`, `?`, `[a-c]`, as in
   /// Redis), at most `limit`. It walks over all keys of every node (SCAN).

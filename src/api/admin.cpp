@@ -44,6 +44,18 @@ const char* to_string(ListedAs kind) noexcept {
   return "unknown";
 }
 
+const char* to_string(Forced outcome) noexcept {
+  switch (outcome) {
+    case Forced::released:
+      return "released";
+    case Forced::nothing_held:
+      return "nothing_held";
+    case Forced::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
 const char* to_string(Severity severity) noexcept {
   switch (severity) {
     case Severity::error:

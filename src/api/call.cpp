@@ -7,6 +7,8 @@
 #include <variant>
 
 #include "api/client_impl.hpp"
+#include "api/sentence.hpp"
+#include "engine/quorum.hpp"
 
 namespace redlock::api {
 
@@ -26,6 +28,24 @@ const std::string& name_of(const AskRelease& ask) {
 }
 const std::string& name_of(const AskReleaseGrant& ask) {
   return *ask.name;
+}
+const std::string& name_of(const AskForce& ask) {
+  return *ask.name;
+}
+
+ForcedRelease report_of(const Client::Impl& client, const AskForce& ask,
+                        const engine::ForceDone& done) {
+  ForcedRelease report;
+  report.name = *ask.name;
+  report.owner = engine::to_hex(ask.owner);
+  report.removed = done.removed;
+  report.confirmed = done.confirmed;
+  report.quorum = engine::quorum_of(static_cast<std::uint32_t>(done.ballots.size()));
+  if (done.confirmed >= report.quorum) {
+    report.outcome = done.removed > 0 ? Forced::released : Forced::nothing_held;
+  }
+  report.votes = name_ballots(done.ballots, client.nodes());
+  return report;
 }
 
 template <typename Ask>
@@ -76,6 +96,9 @@ void AskRelease::start(engine::Engine& engine, engine::Instant now, engine::Requ
 void AskReleaseGrant::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
   engine.release(now, id, name, owner, longest_lease);
 }
+void AskForce::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+  engine.force_release(now, id, name, owner, longest_lease);
+}
 
 void Call::run() {
   client_.begin(*this);
@@ -106,6 +129,8 @@ void CallFor<Ask>::succeed(decltype(engine::Finish::result)&& result) noexcept {
     complete(take_grant(client(), ask_, std::get<engine::AcquireSucceeded>(result)));
   } else if constexpr (std::is_same_v<Ask, AskExtend>) {
     complete(std::get<engine::ExtendSucceeded>(result).valid_until);
+  } else if constexpr (std::is_same_v<Ask, AskForce>) {
+    complete(report_of(client(), ask_, std::get<engine::ForceDone>(result)));
   } else {
     complete(std::get<engine::ReleaseDone>(result).outcome);
   }
@@ -128,5 +153,6 @@ template class CallFor<AskAttach>;
 template class CallFor<AskExtend>;
 template class CallFor<AskRelease>;
 template class CallFor<AskReleaseGrant>;
+template class CallFor<AskForce>;
 
 }  // namespace redlock::api

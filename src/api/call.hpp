@@ -11,6 +11,7 @@
 #include <stop_token>
 #include <utility>
 
+#include <redlock/admin.hpp>
 #include <redlock/client.hpp>
 
 #include "engine/engine.hpp"
@@ -44,6 +45,14 @@ struct AskRelease {
 };
 struct AskReleaseGrant {
   using Answer = Released;
+  engine::Name name;
+  engine::OwnerId owner;
+  std::chrono::milliseconds longest_lease{};
+  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
+};
+
+struct AskForce {
+  using Answer = ForcedRelease;
   engine::Name name;
   engine::OwnerId owner;
   std::chrono::milliseconds longest_lease{};

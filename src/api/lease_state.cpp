@@ -51,7 +51,8 @@ BootClock::time_point Lease::State::valid_until() const noexcept {
 
 std::chrono::nanoseconds Lease::State::remaining() const noexcept {
   const auto loss = loss_reason();
-  const bool gone = loss == LossReason::taken || loss == LossReason::closed;
+  const bool gone = loss == LossReason::taken || loss == LossReason::forced ||
+                    loss == LossReason::closed;
   if (client->forked() || gone) return {};
   return std::max(valid_until() - BootClock::now(), std::chrono::nanoseconds::zero());
 }

@@ -24,6 +24,8 @@ const char* to_string(LossReason reason) noexcept {
       return "nodes_unavailable";
     case LossReason::closed:
       return "closed";
+    case LossReason::forced:
+      return "forced";
   }
   return "unknown";
 }

@@ -7,8 +7,8 @@ void add_name_option(CLI::App& app, std::string& name) {
   app.add_option("NAME", name, "The lock: 1 to 512 bytes, any but NUL, { and }")->required();
 }
 
-void add_owner_option(CLI::App& app, std::string& owner) {
-  app.add_option("--owner", owner, "The owner that `redlock acquire` printed")
+CLI::Option* add_owner_option(CLI::App& app, std::string& owner) {
+  return app.add_option("--owner", owner, "The owner that `redlock acquire` printed")
       ->required()
       ->option_text("OWNER");
 }

@@ -15,7 +15,7 @@ namespace redlock::cli {
 void add_name_option(CLI::App& app, std::string& name);
 
 /// --owner, required.
-void add_owner_option(CLI::App& app, std::string& owner);
+CLI::Option* add_owner_option(CLI::App& app, std::string& owner);
 
 /// An option that takes a duration; the value stays empty if it is not given.
 void add_duration_option(CLI::App& app, const std::string& option,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// redlock release: gives back a lock taken by `redlock acquire`.
+// redlock release: gives back a lock taken by `redlock acquire`, or takes it away from its holder.
 #include <fmt/core.h>
 #include <memory>
 
@@ -17,25 +17,65 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* release_footer = R"help(
-Every node is told. Prints what a quorum of nodes found:
+With --owner, every node is told. Prints what a quorum of nodes found:
   released      they had it for this owner and deleted it                             (exit 0)
   already_gone  too few still had it: it had expired, or somebody else has it now     (exit 75)
   unknown       too few answered; what is left ends with the lease at the latest      (exit 69,
                 or 78 if it is their configuration that keeps them from answering)
 
-Example:
-  redlock release deploy --owner "$owner")help";
+With --force, whoever holds it on a quorum of nodes loses it, and those nodes turn that owner away
+from now on, so that it cannot renew or heal its way back. Prints what came of it:
+  released      from whom, on how many nodes it was, and how many turn it away            (exit 0)
+  nothing_held  nobody had it on a quorum, or it went by itself meanwhile                 (exit 75)
+  unknown       too few answered; what was done stays done, and can be repeated     (exit 69 or 78)
+The holder is not asked. It hears of it at its next renewal (a third of its lease); until then it
+works on, perhaps beside the next holder. Its fencing token is older than the next holder's: a
+resource that refuses older tokens turns it away, anything else does not. So look first, and force
+what is known to be dead:
+  redlock status NAME
+
+Examples:
+  redlock release deploy --owner "$owner"
+  redlock release deploy --force)help";
+
+std::string as_line(const ForcedRelease& forced) {
+  if (forced.outcome != Forced::released) return std::string(to_string(forced.outcome)) + "\n";
+  return fmt::format("released from {} on {} of {} nodes; {} turn it away\n", forced.owner,
+                     forced.removed, forced.votes.size(), forced.confirmed);
+}
+
+Json as_json(const ForcedRelease& forced) {
+  return {{"name", forced.name},
+          {"result", to_string(forced.outcome)},
+          {"owner", forced.owner.empty() ? Json(nullptr) : Json(forced.owner)},
+          {"removed", forced.removed},
+          {"confirmed", forced.confirmed},
+          {"quorum", forced.quorum}};
+}
 
 class Release {
  public:
   Release(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
     add_name_option(app, grant_.name);
-    add_owner_option(app, grant_.owner);
+    auto* const owner = add_owner_option(app, grant_.owner)->required(false);
+    app.add_flag("--force", force_, "Take it away from whoever holds it; see below")
+        ->excludes(owner);
     add_format_option(app, format_);
   }
 
   int run() {
+    if (!force_ && grant_.owner.empty()) {
+      throw Exit(
+          exit_usage,
+          "whose lock? Say --owner with the owner that `redlock acquire` printed, or --force "
+          "to take it away from whoever holds it (see redlock release --help)");
+    }
     const auto client = nodes_.connect();
+    return force_ ? take_away(client) : give_back(client);
+  }
+
+ private:
+  int give_back(const Client& client) const {
     const auto released = client.lock(grant_.name).release(grant_);
     if (!released) throw failure(released.error());
     const std::string result = to_string(*released);
@@ -52,22 +92,42 @@ class Release {
     throw failure(why_unknown(client));
   }
 
- private:
+  int take_away(const Client& client) const {
+    const auto forced = Admin(client).force_release(grant_.name);
+    if (!forced) throw failure(forced.error());
+    print(format_ == Format::json ? to_text(as_json(*forced)) : as_line(*forced));
+    switch (forced->outcome) {
+      case Forced::released:
+        leave_at_once(exit_ok);
+      case Forced::nothing_held:
+        return exit_contended;
+      case Forced::unknown:
+        break;
+    }
+    throw failure(why_unknown(forced->votes));
+  }
+
   /// The answer to a release has no votes; the nodes are asked once more, for their reasons.
   Error why_unknown(const Client& client) const {
-    Error error{Errc::no_quorum, "it is not known whether " + grant_.name + " was released", {}};
+    std::vector<NodeVote> votes;
     const auto report = Admin(client).inspect(grant_.name);
-    if (!report) return error;
+    if (!report) return why_unknown(votes);
     for (const NodeLock& node : report->nodes) {
       const auto vote = node.trouble.cause == Cause::none ? Vote::refused : Vote::unavailable;
-      error.votes.push_back({node.node, vote, node.trouble.cause, node.trouble.detail});
+      votes.push_back({node.node, vote, node.trouble.cause, node.trouble.detail});
     }
+    return why_unknown(std::move(votes));
+  }
+  Error why_unknown(std::vector<NodeVote> votes) const {
+    Error error{Errc::no_quorum, "it is not known whether " + grant_.name + " was released",
+                std::move(votes)};
     if (const auto why = unavailable_nodes(error.votes); !why.empty()) error.message += ": " + why;
     return error;
   }
 
   NodeOptions nodes_;
   Grant grant_;
+  bool force_ = false;
   Format format_ = Format::table;
 };
 
@@ -75,8 +135,8 @@ class Release {
 
 void add_release(CLI::App& app, Invocation& invocation) {
   add_command<Release>(app, invocation,
-                       {"release", "Give back a lock taken by acquire",
-                        "redlock release NAME --owner OWNER [OPTIONS]", release_footer});
+                       {"release", "Give back a lock taken by acquire, or force it from its holder",
+                        "redlock release NAME --owner OWNER | --force [OPTIONS]", release_footer});
 }
 
 }  // namespace redlock::cli

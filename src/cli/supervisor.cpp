@@ -18,6 +18,7 @@ using std::chrono::nanoseconds;
 
 std::string reason_of(const Lease& lease) {
   const auto reason = lease.loss_reason();
+  if (reason == LossReason::forced) return "somebody released it by force";
   if (reason == LossReason::taken) return "too few nodes still have it for this owner";
   return "too few nodes confirmed a renewal in time";
 }
@@ -53,8 +54,9 @@ int Supervisor::run() {
 void Supervisor::watch_lease(Instant now) {
   if (!kill_at_) {
     const auto over = lease_.valid_until();
-    const bool taken = lease_.loss_reason() == LossReason::taken;
-    if (taken || now >= over - farewell_.grace) part_with_child(now, over);
+    const auto loss = lease_.loss_reason();
+    const bool gone = loss == LossReason::taken || loss == LossReason::forced;
+    if (gone || now >= over - farewell_.grace) part_with_child(now, over);
   }
   if (kill_at_ && now >= *kill_at_ && !killed_) {
     killed_ = true;

@@ -74,6 +74,8 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
       const auto free_in = std::min<std::chrono::milliseconds>(*refused->free_in, a_day);
       free_in_ = std::min<Duration>(free_in_.value_or(a_day), free_in);
     }
+  } else if (std::holds_alternative<ForcedOut>(reply)) {
+    forced_out(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
     if (phase_ != Phase::failing || planted(Bug::acquire_resent_behind_release)) {
       return ask(node, Form::source, out);
@@ -145,6 +147,8 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
   } else if (std::holds_alternative<Taken>(reply)) {
     withdraw(node, true);
     lose_vote(node, Vote::refused, Cause::none, "its grant ended and somebody else has the lock");
+  } else if (std::holds_alternative<ForcedOut>(reply)) {
+    forced_out(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
     send_settle(now, node, Form::source, out);
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
@@ -152,6 +156,11 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
   } else {
     lose_vote(node, Vote::unavailable, Cause::protocol_error, answered_otherwise);
   }
+}
+
+void Attempt::forced_out(NodeIndex node) {
+  withdraw(node, true);
+  lose_vote(node, Vote::refused, Cause::none, "somebody released it by force");
 }
 
 void Attempt::on_deadline(Instant now) {

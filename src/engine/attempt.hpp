@@ -63,6 +63,7 @@ class Attempt {
   void on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
   void on_granted(Instant now, NodeIndex node, Token token, Outbox& out);
   void on_settle_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
+  void forced_out(NodeIndex node);
   void begin_settling(Instant now, Outbox& out);
   void decide(Instant now, Outbox& out);
   void decide_settling(Instant now);

@@ -29,6 +29,10 @@ void Engine::release(Instant now, RequestId request, Name name, OwnerId owner,
                      std::chrono::milliseconds lease) {
   impl_->release(now, request, std::move(name), owner, lease);
 }
+void Engine::force_release(Instant now, RequestId request, Name name, OwnerId owner,
+                           std::chrono::milliseconds lease) {
+  impl_->force_release(now, request, std::move(name), owner, lease);
+}
 void Engine::detach(GrantId grant) {
   impl_->detach(grant);
 }

@@ -87,6 +87,12 @@ struct AcquireSucceeded {
 struct ReleaseDone {
   Released outcome{};
 };
+/// Done if a quorum confirmed. What each node said: granted, it turns the owner away from now on.
+struct ForceDone {
+  std::uint32_t removed = 0;    ///< nodes that had the lock for this owner
+  std::uint32_t confirmed = 0;  ///< nodes that have it for this owner no more, and will not again
+  std::vector<Ballot> ballots;
+};
 struct ExtendSucceeded {
   Instant valid_until{};
 };
@@ -99,7 +105,7 @@ struct Failed {
 /// A request has ended. Exactly one for every request.
 struct Finish {
   RequestId request = 0;
-  std::variant<AcquireSucceeded, ReleaseDone, ExtendSucceeded, Failed> result;
+  std::variant<AcquireSucceeded, ReleaseDone, ExtendSucceeded, ForceDone, Failed> result;
 };
 /// A lease's validity was confirmed anew (or, after a node took back its vote, shortened).
 struct ValidityChanged {
@@ -154,6 +160,10 @@ class Engine {
   /// Release somebody's grant by its name and owner; it was at most this lease long.
   void release(Instant now, RequestId request, Name name, OwnerId owner,
                std::chrono::milliseconds lease);
+  /// Take a lock away from this owner, whoever that is; its leases are at most this long. What is
+  /// late of this can touch nobody else.
+  void force_release(Instant now, RequestId request, Name name, OwnerId owner,
+                     std::chrono::milliseconds lease);
   /// Forget a lease without releasing it.
   void detach(GrantId grant);
 

@@ -12,6 +12,7 @@
 #include "engine/attempt.hpp"
 #include "engine/engine.hpp"
 #include "engine/floor_estimate.hpp"
+#include "engine/forcing.hpp"
 #include "engine/holding.hpp"
 #include "engine/machine_table.hpp"
 #include "engine/node_standing.hpp"
@@ -42,6 +43,8 @@ class Engine::Impl {
   void release(Instant now, RequestId request, GrantId grant);
   void release(Instant now, RequestId request, Name name, OwnerId owner,
                std::chrono::milliseconds lease);
+  void force_release(Instant now, RequestId request, Name name, OwnerId owner,
+                     std::chrono::milliseconds lease);
   void detach(GrantId grant);
 
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
@@ -62,8 +65,8 @@ class Engine::Impl {
 
   [[nodiscard]] Instant deadline() const {
     return std::min({acquisitions_.deadline(), attempts_.deadline(), holdings_.deadline(),
-                     releasings_.deadline(), ledger_.deadline(), standing_.deadline(),
-                     next_renewals_});
+                     releasings_.deadline(), forcings_.deadline(), ledger_.deadline(),
+                     standing_.deadline(), next_renewals_});
   }
   void on_deadline(Instant now);
 
@@ -73,6 +76,7 @@ class Engine::Impl {
  private:
   void begin_attempt(Instant now, Acquisition& acquisition);
   void on_release_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
+  void on_force_reply(NodeIndex node, const Tag& tag, const Reply& reply);
   void after_attempt_input(Instant now, GrantId grant, bool was_lost);
   void finish_attempt(Instant now, Attempt attempt);
   void succeed(Instant now, Attempt attempt);
@@ -82,6 +86,7 @@ class Engine::Impl {
   void begin_release(Instant now, RequestId request, const ReleaseLedger::Grant& grant,
                      NodeSet nodes);
   void after_releasing_input(GrantId grant);
+  void after_forcing_input(GrantId id);
   void end_acquisition(RequestId request, Failed failure);
   void holdings_due(Instant now);
   void renew_from_queue(Instant now);
@@ -98,6 +103,7 @@ class Engine::Impl {
   MachineTable<Attempt> attempts_;          // by grant, as all below
   MachineTable<Holding> holdings_;
   MachineTable<Releasing> releasings_;
+  MachineTable<Forcing> forcings_;
   std::unordered_map<RequestId, GrantId> attaching_;
   std::deque<GrantId> renewal_queue_;  // due, and waiting for their turn
   Instant next_renewals_ = never;

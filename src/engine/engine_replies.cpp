@@ -12,6 +12,7 @@ namespace redlock::engine {
 void Engine::Impl::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   assert(node < terms_.nodes());
   if (tag.kind == Tag::Kind::release) return on_release_reply(now, node, tag, reply);
+  if (tag.kind == Tag::Kind::force) return on_force_reply(node, tag, reply);
   if (tag.kind == Tag::Kind::acquire || tag.kind == Tag::Kind::heal) {
     ledger_.on_acquire_reply(node, tag.grant, reply);
     const auto* const why = std::get_if<Unavailable>(&reply);
@@ -46,6 +47,21 @@ void Engine::Impl::after_releasing_input(GrantId grant) {
   if (!outcome) return releasings_.touched(grant);
   out_.put(Finish{releasing->request(), ReleaseDone{*outcome}});
   releasings_.erase(grant);
+}
+
+void Engine::Impl::on_force_reply(NodeIndex node, const Tag& tag, const Reply& reply) {
+  Forcing* const forcing = forcings_.find(tag.grant);
+  if (forcing == nullptr) return;  // its end has been told
+  forcing->on_reply(node, reply);
+  after_forcing_input(tag.grant);
+}
+
+void Engine::Impl::after_forcing_input(GrantId id) {
+  const Forcing& forcing = *forcings_.find(id);
+  auto outcome = forcing.outcome();
+  if (!outcome) return forcings_.touched(id);
+  out_.put(Finish{forcing.request(), std::move(*outcome)});
+  forcings_.erase(id);
 }
 
 void Engine::Impl::release_attempt(Instant now, const Attempt& attempt) {
@@ -135,6 +151,10 @@ void Engine::Impl::on_deadline(Instant now) {
   while (const auto grant = releasings_.due(now)) {
     releasings_.find(*grant)->on_deadline(now);
     after_releasing_input(*grant);
+  }
+  while (const auto id = forcings_.due(now)) {
+    forcings_.find(*id)->on_deadline(now);
+    after_forcing_input(*id);
   }
   ledger_.on_deadline(now, out_);
   standing_.on_deadline(now, out_);

@@ -111,6 +111,13 @@ void Engine::Impl::begin_release(Instant now, RequestId request, const ReleaseLe
   after_releasing_input(grant.id);
 }
 
+void Engine::Impl::force_release(Instant now, RequestId request, Name name, OwnerId owner,
+                                 std::chrono::milliseconds lease) {
+  const GrantId id = ++last_grant_;
+  forcings_.add(id, Forcing(terms_, {id, request, std::move(name), owner, lease}, now, out_));
+  forcings_.touched(id);
+}
+
 void Engine::Impl::detach(GrantId grant) {
   if (holdings_.find(grant) == nullptr) return;
   const char* why = "the lease was detached meanwhile; the lock stays taken until it expires";

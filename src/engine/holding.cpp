@@ -95,6 +95,11 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
                        Outbox& out) {
   lose_if_over(now, out);
   if (lost_ && !planted(Bug::lost_lease_revived)) return;
+  if (std::holds_alternative<ForcedOut>(reply)) {
+    on_forced_out(node, tag);
+    update_validity(now, out);
+    return conclude_rounds(now, out);
+  }
   switch (tag.kind) {
     case Tag::Kind::acquire:
     case Tag::Kind::settle:
@@ -110,11 +115,20 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
       on_hold_reply(now, node, tag, reply, out);
       break;
     case Tag::Kind::release:
+    case Tag::Kind::force:
       assert(false);
       break;
   }
   update_validity(now, out);
   conclude_rounds(now, out);
+}
+
+/// The node turns this owner away, whatever is sent to it: healing it would be of no use.
+void Holding::on_forced_out(NodeIndex node, const Tag& tag) {
+  nodes_.withdraw(node, true);
+  forced_ = true;
+  HoldRound* const round = tag.kind == Tag::Kind::hold ? find_round(tag.round) : nullptr;
+  if (round != nullptr) round->denied(node, false);
 }
 
 /// A late answer to the attempt that was granted without it.
@@ -183,7 +197,7 @@ void Holding::update_validity(Instant now, Outbox& out) {
   if (valid_until == Instant::min()) {
     // A grant being taken up may still find its quorum; a lease without one is over.
     const bool hopeless = nodes_.can_be_ours() < terms_->quorum();
-    if (attaching_ == 0 || hopeless) lose(LossReason::taken, out);
+    if (attaching_ == 0 || hopeless) lose(forced_ ? LossReason::forced : LossReason::taken, out);
     return;
   }
   if (valid_until == valid_until_) return;
@@ -284,9 +298,12 @@ void Holding::lose(LossReason reason, Outbox& out) {
   lost_ = true;
   attach_failed_ = std::exchange(attaching_, 0) != 0;
   if (planted(Bug::request_forgotten_at_loss)) rounds_.clear();
-  const char* const detail = reason != LossReason::taken ? "its validity ended meanwhile"
-                             : attach_failed_            ? "too few nodes have it for this owner"
-                                                         : "too few nodes still have it";
+  const char* detail = "its validity ended meanwhile";
+  if (reason == LossReason::forced) detail = "somebody released it by force";
+  if (reason == LossReason::taken) {
+    detail =
+        attach_failed_ ? "too few nodes have it for this owner" : "too few nodes still have it";
+  }
   // Before the requests end: whoever is told `lost` finds the lease lost.
   if (!attach_failed_) out.put(LeaseLost{plan_.grant, reason});
   end_requests(Errc::lost, detail, out);

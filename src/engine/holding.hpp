@@ -63,6 +63,7 @@ class Holding {
   void send_heal(Instant now, NodeIndex node, Form form, Outbox& out);
   void heal_free_nodes(Instant now, HoldRound& round, Outbox& out);
 
+  void on_forced_out(NodeIndex node, const Tag& tag);
   void on_straggler(NodeIndex node, const Tag& tag, const Reply& reply);
   void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   void on_held(NodeIndex node, const Tag& tag, HoldRound* round);
@@ -90,6 +91,7 @@ class Holding {
   std::uint32_t round_ = 0;
   bool attach_failed_ = false;
   bool lost_ = false;
+  bool forced_ = false;  // a node said that this owner was forced out
 };
 
 }  // namespace redlock::engine

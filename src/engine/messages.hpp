@@ -39,12 +39,20 @@ struct ReleaseCommand {
   OwnerId owner;
 };
 
-using Command = std::variant<AcquireCommand, HoldCommand, ReleaseCommand>;
+/// Delete the lock if it is this owner's, and grant it to this owner no more for so long, so that
+/// nothing that is late or heals brings it back.
+struct ForceCommand {
+  Name name;
+  OwnerId owner;
+  std::chrono::milliseconds keep_out{};
+};
+
+using Command = std::variant<AcquireCommand, HoldCommand, ReleaseCommand, ForceCommand>;
 
 /// Comes back with the reply, so that nobody has to remember what was asked. The driver adds the
 /// node, which it knows.
 struct Tag {
-  enum class Kind : std::uint8_t { acquire, heal, settle, hold, release };
+  enum class Kind : std::uint8_t { acquire, heal, settle, hold, release, force };
   GrantId grant = 0;
   Instant sent{};
   std::chrono::milliseconds lease{};  ///< what a confirmation of this message confirms
@@ -71,7 +79,10 @@ struct Free {};
 struct Taken {
   bool foreign_type = false;
 };
-// Replies to release.
+// Reply to acquire and hold.
+/// The lock is not this owner's, and will not be again: somebody forced it out.
+struct ForcedOut {};
+// Replies to release and force.
 struct ReleasedHere {};
 struct NotHeld {};
 // Replies to anything.
@@ -93,7 +104,7 @@ struct Unavailable {
 /// Said of a node whose reply is not one of those that the command can have.
 inline constexpr const char* answered_otherwise = "its answer belongs to another command";
 
-using Reply =
-    std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, NoScript, Unavailable>;
+using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, NoScript,
+                           Unavailable, ForcedOut>;
 
 }  // namespace redlock::engine

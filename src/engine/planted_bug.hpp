@@ -39,6 +39,7 @@ enum class Bug : std::uint8_t {
   hold_without_owner_check,
   hold_shortens,
   release_without_owner_check,
+  force_undone_by_healing,
   count_of_bugs,
 };
 

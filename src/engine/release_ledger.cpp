@@ -18,7 +18,8 @@ bool left_nothing(const Reply& reply) {
   if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
     return unavailable->delivery != Delivery::unknown;
   }
-  return std::holds_alternative<Refused>(reply) || std::holds_alternative<NoScript>(reply);
+  return std::holds_alternative<Refused>(reply) || std::holds_alternative<NoScript>(reply) ||
+         std::holds_alternative<ForcedOut>(reply);
 }
 
 /// The node itself said so, over a connection that goes on.

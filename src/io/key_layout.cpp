@@ -15,6 +15,10 @@ std::string KeyLayout::lock(std::string_view name) {
   return key.append(lock_prefix).append(name).append(lock_suffix);
 }
 
+std::string KeyLayout::forced(std::string_view name) {
+  return lock(name).append(forced_suffix);
+}
+
 std::string KeyLayout::fence(std::string_view name) {
   std::array<char, longest_fence> buffer;
   return std::string(fence(name, buffer));

@@ -9,17 +9,20 @@
 
 namespace redlock::io {
 
-/// redlock:lock:{NAME} is the hash owner -> count; redlock:fence:STRIPE the counter of all names of
-/// that stripe; redlock:node the marker.
+/// redlock:lock:{NAME} is the hash owner -> count; redlock:lock:{NAME}:forced the hash of the
+/// owners who were forced out of it (the scripts spell this one, too); redlock:fence:STRIPE the
+/// counter of all names of that stripe; redlock:node the marker.
 class KeyLayout {
  public:
   static constexpr std::string_view id = "redlock-1";
   static constexpr std::string_view marker = "redlock:node";
   static constexpr std::string_view lock_prefix = "redlock:lock:{";
   static constexpr std::string_view lock_suffix = "}";
+  static constexpr std::string_view forced_suffix = ":forced";
   static constexpr std::string_view fence_prefix = "redlock:fence:";
 
   [[nodiscard]] static std::string lock(std::string_view name);
+  [[nodiscard]] static std::string forced(std::string_view name);
   [[nodiscard]] static std::string fence(std::string_view name);
 
   /// The same without an allocation: written into the buffer.

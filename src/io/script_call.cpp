@@ -69,6 +69,14 @@ void write(std::string& out, const ScriptSet& scripts, engine::Form form,
   owner(writer, command.owner);
 }
 
+void write(std::string& out, const ScriptSet& scripts, engine::Form form,
+           const engine::ForceCommand& command) {
+  CommandWriter writer = begin(out, scripts, form, Script::force, 3, 2);
+  keys(writer, command.name);
+  writer.bulk(KeyLayout::forced(*command.name));
+  owner(writer, command.owner).number(count_of(command.keep_out));
+}
+
 std::optional<engine::Token> token_at(const ReplyView& answer, std::size_t index) {
   std::int64_t value = 0;
   if (!answer.integer_at(index, value)) return {};
@@ -83,6 +91,7 @@ std::optional<engine::Reply> read_acquire(const ReplyView& answer, std::int64_t 
     return engine::Granted{*token};
   }
   if (code == 2) return engine::Refused{.free_in = {}, .foreign_type = true};
+  if (code == 3) return engine::ForcedOut{};
   std::int64_t left = 0;
   if (code != 0 || !answer.integer_at(1, left) || left < -1) return {};
   if (left == -1) return engine::Refused{};
@@ -93,7 +102,8 @@ std::optional<engine::Reply> read_acquire(const ReplyView& answer, std::int64_t 
 
 Script script_of(const engine::Command& command) {
   if (std::holds_alternative<engine::AcquireCommand>(command)) return Script::acquire;
-  return std::holds_alternative<engine::HoldCommand>(command) ? Script::hold : Script::release;
+  if (std::holds_alternative<engine::HoldCommand>(command)) return Script::hold;
+  return std::holds_alternative<engine::ForceCommand>(command) ? Script::force : Script::release;
 }
 
 void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
@@ -123,6 +133,7 @@ std::optional<engine::Reply> read_hold(const ReplyView& answer) {
   if (code == 0) return engine::Free{};
   if (code == -1) return engine::Taken{};
   if (code == -2) return engine::Taken{.foreign_type = true};
+  if (code == -3) return engine::ForcedOut{};
   return {};
 }
 

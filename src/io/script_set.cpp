@@ -16,13 +16,13 @@ std::string flagged(std::string_view body) {
 
 const Sources& plain_sources() {
   static const Sources sources{std::string(scripts::acquire), std::string(scripts::hold),
-                               std::string(scripts::release)};
+                               std::string(scripts::release), std::string(scripts::force)};
   return sources;
 }
 
 const Sources& flagged_sources() {
   static const Sources sources{std::string(scripts::acquire), flagged(scripts::hold),
-                               flagged(scripts::release)};
+                               flagged(scripts::release), flagged(scripts::force)};
   return sources;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The three scripts as one node knows them: the text that suits its version, and the digests that
+// The scripts as one node knows them: the text that suits its version, and the digests that
 // it gave them.
 #pragma once
 
@@ -11,8 +11,10 @@
 
 namespace redlock::io {
 
-enum class Script : std::uint8_t { acquire, hold, release };
-inline constexpr std::array all_scripts{Script::acquire, Script::hold, Script::release};
+/// Connections load the first three; force, which is rare, always goes in full.
+enum class Script : std::uint8_t { acquire, hold, release, force };
+inline constexpr std::array all_scripts{Script::acquire, Script::hold, Script::release,
+                                        Script::force};
 
 class ScriptSet {
  public:

@@ -86,6 +86,13 @@ RequestId Rig::release_elsewhere(OwnerId owner) {
   return id;
 }
 
+RequestId Rig::force_release(OwnerId owner) {
+  const RequestId id = next_request();
+  engine.force_release(now, id, std::make_shared<const std::string>("seat A05"), owner, 30s);
+  collect();
+  return id;
+}
+
 void Rig::drop(GrantId grant) {
   engine.release(now, 0, grant);
   collect();

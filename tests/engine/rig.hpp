@@ -39,6 +39,7 @@ class Rig {
   RequestId extend(GrantId grant, std::chrono::milliseconds lease);
   RequestId release(GrantId grant);
   RequestId release_elsewhere(OwnerId owner);
+  RequestId force_release(OwnerId owner);
   /// Releases without asking what became of it, as a lease's destructor does.
   void drop(GrantId grant);
   void detach(GrantId grant);

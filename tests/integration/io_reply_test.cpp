@@ -152,6 +152,10 @@ TEST_CASE("each answer of a script has its meaning") {
   expect<engine::Free>(Script::hold, "*1\r\n*1\r\n:0\r\n");
   CHECK_FALSE(expect<engine::Taken>(Script::hold, "*1\r\n*1\r\n:-1\r\n").foreign_type);
   CHECK(expect<engine::Taken>(Script::hold, "*1\r\n*1\r\n:-2\r\n").foreign_type);
+  expect<engine::ForcedOut>(Script::acquire, "*1\r\n:3\r\n");
+  expect<engine::ForcedOut>(Script::hold, "*1\r\n*1\r\n:-3\r\n");
+  expect<engine::ReleasedHere>(Script::force, "*1\r\n:1\r\n");
+  expect<engine::NotHeld>(Script::force, "*1\r\n:0\r\n");
   expect<engine::ReleasedHere>(Script::release, "*1\r\n:1\r\n");
   expect<engine::NotHeld>(Script::release, "*1\r\n:0\r\n");
   expect<engine::NoScript>(Script::hold, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
@@ -165,7 +169,7 @@ TEST_CASE("what no script can have answered is no answer") {
     CHECK_MESSAGE(!answer_to(Script::acquire, bytes), bytes);
   }
   for (const std::string_view bytes :
-       {"*0\r\n", "*1\r\n:1\r\n", "*1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n:-3\r\n",
+       {"*0\r\n", "*1\r\n:1\r\n", "*1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n:-4\r\n",
         "*2\r\n*1\r\n:0\r\n*1\r\n:0\r\n", "*1\r\n*2\r\n:1\r\n:9007199254740992\r\n",
         "*1\r\n*2\r\n:1\r\n:-1\r\n"}) {
     CHECK_MESSAGE(!answer_to(Script::hold, bytes), bytes);

@@ -50,7 +50,7 @@ void Belief::deny(Node& node, bool foreign) {
 }
 
 void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine::Reply& reply) {
-  if (tag.kind == Kind::release) return;
+  if (tag.kind == Kind::release || tag.kind == Kind::force) return;
   Node& node = nodes_[index];
   const bool before_healing = node.healing && tag.kind == Kind::hold && tag.round <= node.healed_in;
   if (std::holds_alternative<engine::Granted>(reply)) {
@@ -66,7 +66,8 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
   } else if (std::holds_alternative<engine::Free>(reply)) {
     if (!before_healing) deny(node, false);
   } else if (std::holds_alternative<engine::Taken>(reply) ||
-             std::holds_alternative<engine::Refused>(reply)) {
+             std::holds_alternative<engine::Refused>(reply) ||
+             std::holds_alternative<engine::ForcedOut>(reply)) {
     ++refused_;
     deny(node, true);
   } else if (tag.kind == Kind::acquire && nothing_happened(reply)) {

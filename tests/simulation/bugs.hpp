@@ -44,6 +44,7 @@ inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "hold_without_owner_check",
     "hold_shortens",
     "release_without_owner_check",
+    "force_undone_by_healing",
 };
 
 [[nodiscard]] constexpr std::string_view name_of(engine::Bug bug) {

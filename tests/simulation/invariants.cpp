@@ -66,6 +66,7 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
               .returned_before = names_[*name].largest_returned,
               .taken_up = !acquires,
               .belief = Belief(static_cast<std::uint32_t>(nodes_.size()), drift_ppm_)};
+  if (forced_.contains(owner.bits)) grant.forced_bound = Instant::min();
   Grant& kept = client.grants.emplace(grant.id, std::move(grant)).first->second;
   if (acquires) {
     ++counts_.attempts;
@@ -81,7 +82,7 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
 void Invariants::sent(Instant world, ClientId client, const engine::Send& send) {
   Grant* grant = find(client, send.tag.grant);
   if (grant == nullptr) {
-    if (send.tag.kind == Kind::release) return;  // of somebody else's grant
+    if (send.tag.kind == Kind::release || send.tag.kind == Kind::force) return;  // somebody else's
     const auto& name =
         std::visit([](const auto& c) -> const engine::Name& { return c.name; }, send.command);
     const auto& by_name = clients_[client].by_name;
@@ -139,6 +140,7 @@ void Invariants::executed(Instant world, std::uint32_t node, const engine::Comma
             [&] { return fmt::format("node {}", node); });
   };
   std::visit([&](const auto& what) { check(what.name, what.owner); }, command);
+  check_turned_away(world, node, command);
 }
 
 void Invariants::answered(ClientId client, std::uint32_t node, const engine::Tag& tag,
@@ -180,6 +182,8 @@ void Invariants::told_finish(Instant world, ClientId id, const engine::Finish& f
           });
   if (const auto* success = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
     told_success(world, id, request, *success);
+  } else if (const auto* done = std::get_if<engine::ForceDone>(&finish.result)) {
+    if (done->confirmed > nodes_.size() / 2) told_forced(world, *request.forces);
   }
   attempt_over(world, client, request.id);
   if (request.name) client.by_name.erase(request.name.get());
@@ -209,6 +213,7 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
   grant->valid_until = success.valid_until;
   grant->state = State::live;
   clients_[client].live.push_back(grant);
+  check_forced(*grant);
   check_token(*grant);
   check_claim(world, *grant);
   check_possession(world, *grant);
@@ -296,6 +301,7 @@ void Invariants::told_validity(Instant world, ClientId client, engine::GrantId i
     grant->shrunk = true;
   }
   grant->valid_until = valid_until;
+  check_forced(*grant);
   if (local(world, client) < valid_until) check_claim(world, *grant);
 }
 
@@ -310,7 +316,7 @@ void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLo
   grant->state = State::lost;
   std::erase(clients_[client].live, grant);
   // Who finds the lock gone knows that its validity was an illusion, and is told so.
-  if (loss.reason == LossReason::taken) {
+  if (loss.reason == LossReason::taken || loss.reason == LossReason::forced) {
     grant->valid_until = Instant::min();
     end_claim(*grant);
   }

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -49,6 +50,11 @@ class Invariants {
   void client_resumes(ClientId client, Instant world, Duration node_timeout);
 
   // What users do.
+  /// Whom an operator takes a lock away from.
+  struct Forced {
+    std::string name;
+    engine::OwnerId owner;
+  };
   struct Request {
     engine::RequestId id = 0;
     engine::Name name;  ///< an object of its own for each request, by which messages are known
@@ -57,6 +63,7 @@ class Invariants {
     Duration min_validity{};
     bool acquires = false;
     std::chrono::milliseconds lease{};
+    std::optional<Forced> forces = std::nullopt;
   };
   void requested(ClientId client, const Request& request);
   void must_end_now(ClientId client, engine::RequestId request, Instant now);
@@ -116,6 +123,8 @@ class Invariants {
     Instant over_at{};
     bool taken_up = false;  // by attach, not acquired
     bool shrunk = false;    // in this turn, by a node that took its vote back
+    /// What may have been confirmed before it was forced out reaches no further.
+    Instant forced_bound = engine::never;
     Belief belief;
   };
   struct Client {
@@ -146,11 +155,14 @@ class Invariants {
   void told_finish(Instant world, ClientId client, const engine::Finish& finish);
   void told_success(Instant world, ClientId client, const Request& request,
                     const engine::AcquireSucceeded& success);
+  void told_forced(Instant world, const Forced& forced);
   void told_decision(Instant world, ClientId client, const engine::AttemptDecided& decision);
   void told_validity(Instant world, ClientId client, engine::GrantId grant, Instant valid_until);
   void told_lost(Instant world, ClientId client, const engine::LeaseLost& loss);
   void check_send(Instant world, Grant& grant, const engine::Send& send);
   void check_token(const Grant& grant);
+  void check_forced(const Grant& grant) const;
+  void check_turned_away(Instant world, std::uint32_t node, const engine::Command& command);
   void check_claim(Instant world, const Grant& grant);
   void check_live(Instant world, const Client& client, const Grant& grant) const;
   void check_possession(Instant world, const Grant& grant) const;
@@ -161,6 +173,9 @@ class Invariants {
   std::deque<Client> clients_;
   std::map<std::string, NameState> names_;
   std::map<std::array<std::uint64_t, 2>, Grant*> owners_;
+  std::set<std::array<std::uint64_t, 2>> forced_;  // certainly, by a quorum
+  /// By node and owner: until when, on the node's clock, it was told to turn the owner away.
+  std::map<std::pair<std::uint32_t, std::array<std::uint64_t, 2>>, std::int64_t> turned_away_;
   Counts counts_;
 };
 

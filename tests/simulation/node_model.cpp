@@ -26,6 +26,7 @@ Unavailable refused(Cause cause, const char* detail) {
 
 void NodeModel::forget_everything() {
   locks_.clear();
+  forced_.clear();
   fences_.clear();
   marker_ = false;
 }
@@ -51,12 +52,26 @@ bool NodeModel::holds(const std::string& name, const engine::OwnerId& owner,
   return lock != nullptr && !lock->foreign_type && lock->owner == owner;
 }
 
-bool& NodeModel::loaded(const engine::Command& command) {
-  if (std::holds_alternative<engine::AcquireCommand>(command)) return scripts_.acquire;
-  return std::holds_alternative<engine::HoldCommand>(command) ? scripts_.hold : scripts_.release;
+const NodeModel::ForcedOwners* NodeModel::find_forced(const std::string& name,
+                                                      std::int64_t now_ms) const {
+  const auto found = forced_.find(name);
+  return found == forced_.end() || now_ms > found->second.ends_ms ? nullptr : &found->second;
 }
 
-/// What the dispatcher says before a script runs. hold and release declare that they write.
+bool NodeModel::turns_away(const std::string& name, const engine::OwnerId& owner,
+                           std::int64_t now_ms) const {
+  if (planted(Bug::force_undone_by_healing)) return false;
+  const ForcedOwners* forced = find_forced(name, now_ms);
+  return forced != nullptr && std::ranges::count(forced->owners, owner) > 0;
+}
+
+bool& NodeModel::loaded(const engine::Command& command) {
+  if (std::holds_alternative<engine::AcquireCommand>(command)) return scripts_.acquire;
+  if (std::holds_alternative<engine::HoldCommand>(command)) return scripts_.hold;
+  return std::holds_alternative<engine::ForceCommand>(command) ? scripts_.force : scripts_.release;
+}
+
+/// What the dispatcher says before a script runs. All but acquire declare that they write.
 std::optional<Unavailable> NodeModel::refusal(const engine::Command& command) const {
   const bool declared = !std::holds_alternative<engine::AcquireCommand>(command);
   switch (ailment_) {
@@ -89,13 +104,17 @@ engine::Reply NodeModel::execute(const engine::Command& command, engine::Form fo
     return acquire(*what, now_ms);
   }
   if (const auto* what = std::get_if<engine::HoldCommand>(&command)) return hold(*what, now_ms);
+  if (const auto* what = std::get_if<engine::ForceCommand>(&command)) return force(*what, now_ms);
   return release(std::get<engine::ReleaseCommand>(command), now_ms);
 }
 
 engine::Reply NodeModel::acquire(const engine::AcquireCommand& command, std::int64_t now_ms) {
   if (command.marker_wanted && !marker_) return refused(Cause::marker_missing, "NOMARKER");
   const Lock* lock = find(*command.name, now_ms);
-  if (lock == nullptr) return grant(command, now_ms);
+  if (lock == nullptr) {
+    if (turns_away(*command.name, command.owner, now_ms)) return engine::ForcedOut{};
+    return grant(command, now_ms);
+  }
   if (lock->foreign_type) return engine::Refused{std::nullopt, true};
   if (lock->owner != command.owner) {
     if (!lock->ends_ms) return engine::Refused{};
@@ -157,10 +176,17 @@ engine::Reply NodeModel::hold(const engine::HoldCommand& command, std::int64_t n
   if (planted(Bug::hold_without_owner_check)) {
     return engine::Held{raised_to(stripe, command.token)};
   }
-  if (find(*command.name, now_ms) == nullptr) return engine::Free{};
+  const bool away = turns_away(*command.name, command.owner, now_ms);
+  if (find(*command.name, now_ms) == nullptr) {
+    if (away) return engine::ForcedOut{};
+    return engine::Free{};
+  }
   Lock& lock = locks_.at(*command.name);
   if (lock.foreign_type) return engine::Taken{.foreign_type = true};
-  if (lock.owner != command.owner) return engine::Taken{};
+  if (lock.owner != command.owner) {
+    if (away) return engine::ForcedOut{};
+    return engine::Taken{};
+  }
   const std::int64_t ends = now_ms + command.lease.count();
   if (!lock.ends_ms || *lock.ends_ms < ends || planted(Bug::hold_shortens)) lock.ends_ms = ends;
   lock.count = command.count;
@@ -175,6 +201,19 @@ engine::Reply NodeModel::release(const engine::ReleaseCommand& command, std::int
     return engine::ReleasedHere{};
   }
   return engine::NotHeld{};
+}
+
+engine::Reply NodeModel::force(const engine::ForceCommand& command, std::int64_t now_ms) {
+  if (find_forced(*command.name, now_ms) == nullptr) forced_.erase(*command.name);
+  ForcedOwners& forced = forced_[*command.name];
+  if (std::ranges::count(forced.owners, command.owner) == 0) forced.owners.push_back(command.owner);
+  forced.ends_ms = std::max(forced.ends_ms, now_ms + command.keep_out.count());
+  if (!holds(*command.name, command.owner, now_ms)) return engine::NotHeld{};
+  locks_.erase(*command.name);
+  // If it cannot rise it stays as it is.
+  Token token = 0;
+  static_cast<void>(raise(engine::stripe_of(*command.name), 1, token));
+  return engine::ReleasedHere{};
 }
 
 }  // namespace redlock::simulation

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One Redis node as far as the three scripts can tell: locks with an owner and an expiry by the
+// One Redis node as far as the scripts can tell: locks with an owner and an expiry by the
 // node's wall clock, fences, and the states in which a node refuses to work. It is compared with a
 // real redis-server in node_model_test.cpp; what this file says, Redis 7 does.
 #pragma once
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "engine/messages.hpp"
 
@@ -32,6 +33,11 @@ class NodeModel {
     std::optional<std::int64_t> ends_ms;  ///< none: it never expires
     bool foreign_type = false;            ///< not a lock of ours but a key of another type
   };
+  /// Who was forced out of a lock, in this order, and until when they are turned away.
+  struct ForcedOwners {
+    std::vector<engine::OwnerId> owners;
+    std::int64_t ends_ms = 0;
+  };
   /// A counter; or text that is none; or a key of another type.
   struct Damaged {};
   struct WrongType {};
@@ -46,11 +52,14 @@ class NodeModel {
   /// SCRIPT FLUSH, or a restart: calls by digest are answered NOSCRIPT.
   void forget_scripts() { scripts_ = {}; }
   /// SCRIPT LOAD of all, as every new connection does.
-  void load_scripts() { scripts_ = {true, true, true}; }
+  void load_scripts() { scripts_ = {true, true, true, true}; }
   /// FLUSHALL, or a restart without the data: the marker goes as well.
   void forget_everything();
   /// A restart with data from before the locks were granted.
-  void forget_locks() { locks_.clear(); }
+  void forget_locks() {
+    locks_.clear();
+    forced_.clear();
+  }
   [[nodiscard]] bool has_marker() const { return marker_; }
   void set_marker() { marker_ = true; }
 
@@ -67,6 +76,8 @@ class NodeModel {
   [[nodiscard]] const Lock* find(const std::string& name, std::int64_t now_ms) const;
   [[nodiscard]] bool holds(const std::string& name, const engine::OwnerId& owner,
                            std::int64_t now_ms) const;
+  /// The owners who are turned away from that lock; null if there are none.
+  [[nodiscard]] const ForcedOwners* find_forced(const std::string& name, std::int64_t now_ms) const;
   /// All that are there, some of them perhaps expired.
   [[nodiscard]] const std::map<std::string, Lock>& locks() const { return locks_; }
 
@@ -75,19 +86,24 @@ class NodeModel {
     bool acquire = false;
     bool hold = false;
     bool release = false;
+    bool force = false;
   };
 
   engine::Reply acquire(const engine::AcquireCommand& command, std::int64_t now_ms);
   engine::Reply hold(const engine::HoldCommand& command, std::int64_t now_ms);
   engine::Reply release(const engine::ReleaseCommand& command, std::int64_t now_ms);
+  engine::Reply force(const engine::ForceCommand& command, std::int64_t now_ms);
   engine::Reply grant(const engine::AcquireCommand& command, std::int64_t now_ms);
   std::optional<engine::Unavailable> raise(std::uint32_t stripe, engine::Token floor,
                                            engine::Token& token);
   engine::Token raised_to(std::uint32_t stripe, engine::Token token);
   [[nodiscard]] std::optional<engine::Unavailable> refusal(const engine::Command& command) const;
+  [[nodiscard]] bool turns_away(const std::string& name, const engine::OwnerId& owner,
+                                std::int64_t now_ms) const;
   [[nodiscard]] bool& loaded(const engine::Command& command);
 
   std::map<std::string, Lock> locks_;
+  std::map<std::string, ForcedOwners> forced_;
   std::map<std::uint32_t, Fence> fences_;
   Scripts scripts_;
   Ailment ailment_ = Ailment::none;

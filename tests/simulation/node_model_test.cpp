@@ -7,58 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "simulation/both_said.hpp"
 #include "simulation/random.hpp"
-#include "simulation/side_by_side.hpp"
 
 using namespace redlock;
 using namespace redlock::simulation;
 using engine::Form;
 using engine::token_limit;
-
-namespace {
-cluster::Fleet& fleet() {
-  static cluster::Fleet one({.nodes = 1});
-  return one;
-}
-
-template <typename Kind>
-bool is(const engine::Reply& reply) {
-  return std::holds_alternative<Kind>(reply);
-}
-bool is_granted(const engine::Reply& reply, engine::Token token) {
-  const auto* granted = std::get_if<engine::Granted>(&reply);
-  return granted != nullptr && granted->token == token;
-}
-bool is_held(const engine::Reply& reply, engine::Token fence) {
-  const auto* held = std::get_if<engine::Held>(&reply);
-  return held != nullptr && held->fence == fence;
-}
-bool is_taken(const engine::Reply& reply, bool foreign) {
-  const auto* taken = std::get_if<engine::Taken>(&reply);
-  return taken != nullptr && taken->foreign_type == foreign;
-}
-bool is_error(const engine::Reply& reply, Cause cause) {
-  const auto* why = std::get_if<engine::Unavailable>(&reply);
-  return why != nullptr && why->cause == cause;
-}
-/// How long the lock is still somebody else's; -1: for ever, -2: that is not what it said.
-std::int64_t left(const engine::Reply& reply) {
-  const auto* refused = std::get_if<engine::Refused>(&reply);
-  if (refused == nullptr) return -2;
-  return refused->free_in ? refused->free_in->count() : -1;
-}
-
-/// Another name whose tokens come from the same counter.
-std::string neighbour_of(const std::string& name) {
-  for (std::uint32_t i = 0;; ++i) {
-    std::string other = "neighbour-" + std::to_string(i);
-    if (engine::stripe_of(other) == engine::stripe_of(name)) return other;
-  }
-}
-const SideBySide::Who ann{"n", 1};
-const SideBySide::Who bob{"n", 2};
-
-}  // namespace
 
 TEST_CASE("a free lock is granted, refused to others with its time, released by its owner") {
   SideBySide both(fleet());
@@ -188,6 +143,7 @@ TEST_CASE("a replica says who has the lock, but grants, holds and releases nothi
   CHECK(is_error(both.acquire({"free", 1}), Cause::read_only));
   CHECK(is_error(both.hold(ann, 1), Cause::read_only));
   CHECK(is_error(both.release(ann), Cause::read_only));
+  CHECK(is_error(both.force(ann), Cause::read_only));
   both.recover();
   CHECK(is<engine::ReleasedHere>(both.release(ann)));
 }
@@ -216,10 +172,12 @@ TEST_CASE("a full node grants nothing new, but holds and releases") {
   CHECK(is_held(both.hold(ann, 1, 600'000, 2), 1));
   CHECK(is_held(both.hold(ann, 70, 600'000, 2), 70));
   CHECK(is_held(both.hold(ann, 90, 30'000, 3), 90));
-  CHECK(is<engine::ReleasedHere>(both.release(ann)));
-  CHECK(is_error(both.acquire(ann), Cause::out_of_memory));
+  CHECK(is<engine::ReleasedHere>(both.force(ann)));
+  CHECK(is<engine::NotHeld>(both.force(bob)));
+  CHECK(is<engine::ForcedOut>(both.acquire(ann)));
+  CHECK(is_error(both.acquire({"n", 3}), Cause::out_of_memory));
   both.recover();
-  CHECK(is_granted(both.acquire(ann), 91));
+  CHECK(is_granted(both.acquire({"n", 3}), 92));
 }
 
 TEST_CASE("a node that cannot save says who has the lock and writes nothing") {
@@ -231,6 +189,7 @@ TEST_CASE("a node that cannot save says who has the lock and writes nothing") {
   CHECK(is_error(both.acquire({"free", 1}), Cause::write_error));
   CHECK(is_error(both.hold(ann, 1), Cause::write_error));
   CHECK(is_error(both.release(ann), Cause::write_error));
+  CHECK(is_error(both.force(ann), Cause::write_error));
   both.recover();
   CHECK(is<engine::ReleasedHere>(both.release(ann)));
 }
@@ -245,6 +204,7 @@ TEST_CASE("a node in an endless script refuses everything, known script or not")
       CHECK(is_error(both.acquire(bob, 60'000, 1, form), Cause::busy));
       CHECK(is_error(both.hold(ann, 1, 60'000, 1, form), Cause::busy));
       CHECK(is_error(both.release(ann, form), Cause::busy));
+      CHECK(is_error(both.force(ann, 60'000, form), Cause::busy));
     }
     both.recover();
   }
@@ -311,8 +271,10 @@ class RandomTrace {
       said(both_.acquire(who(), lease(), floor(), form()));
     } else if (die < 60) {
       said(both_.hold(who(), token(), lease(), 1 + random_.below(3), form()));
-    } else if (die < 80) {
+    } else if (die < 77) {
       said(both_.release(who(), form()));
+    } else if (die < 80) {
+      said(both_.force(who(), lease(), form()));
     } else if (die < 85) {
       short_lease();
     } else if (die < 90) {

@@ -90,6 +90,14 @@ class SideBySide {
     return execute(engine::ReleaseCommand{.name = shared(who), .owner = owner(who)}, form);
   }
 
+  engine::Reply force(const Who& who, std::int64_t keep_out_ms = 60'000, Form form = Form::digest) {
+    note("force", who, form, fmt::format("keep out {}", keep_out_ms));
+    return execute(engine::ForceCommand{.name = shared(who),
+                                        .owner = owner(who),
+                                        .keep_out = std::chrono::milliseconds(keep_out_ms)},
+                   form);
+  }
+
   /// Takes a free lock, asks the server until the lease is over there, then lets it be over in the
   /// model too. In between nothing can be compared: nobody knows when the server's time is up.
   engine::Reply acquire_and_outlive(const Who& who, std::int64_t lease_ms) {
@@ -104,6 +112,18 @@ class SideBySide {
     now_ms_ += lease_ms + 1;
     compare_state(who.name);
     return said;
+  }
+
+  /// Turns somebody away, and lets the time for that be over in the same way.
+  void force_and_outlive(const Who& who, std::int64_t keep_out_ms) {
+    note(fmt::format("force {} for {} for {}, and let it end", who.name, who.owner, keep_out_ms));
+    const engine::ForceCommand command{.name = shared(who),
+                                       .owner = owner(who),
+                                       .keep_out = std::chrono::milliseconds(keep_out_ms)};
+    say(command, Form::source);
+    until([&] { return server({"EXISTS", io::KeyLayout::forced(who.name)}) == "0"; });
+    now_ms_ += keep_out_ms + 1;
+    compare_state(who.name);
   }
 
   void flush_scripts() {
@@ -272,6 +292,7 @@ class SideBySide {
 
   void compare_state(const std::string& name) const {
     compare_lock(name);
+    compare_forced(name);
     const std::string fence = server({"GET", io::KeyLayout::fence(name)});
     const bool counter = fence.find_first_not_of("0123456789") == std::string::npos;
     const std::string expected = std::to_string(model_.fence(engine::stripe_of(name)));
@@ -291,6 +312,22 @@ class SideBySide {
     if (fields != found) differ("lock " + name, fields, found);
     const std::int64_t left = std::stoll(server({"PTTL", key}));
     compare_left(lock->ends_ms ? *lock->ends_ms - now_ms_ : -1, left);
+  }
+
+  void compare_forced(const std::string& name) const {
+    const std::string key = io::KeyLayout::forced(name);
+    const NodeModel::ForcedOwners* forced = model_.find_forced(name, now_ms_);
+    std::string expected;
+    if (forced != nullptr) {
+      for (const engine::OwnerId& each : forced->owners) {
+        expected += (expected.empty() ? "" : "\n") + engine::to_hex(each);
+      }
+    }
+    if (forced == nullptr) expected = "(empty array)";
+    const std::string found = server({"HKEYS", key});
+    if (expected != found) differ("forced out of " + name, expected, found);
+    if (forced == nullptr) return;
+    compare_left(forced->ends_ms - now_ms_, std::stoll(server({"PTTL", key})));
   }
 
   /// The server's time went on, the model's did not: less is left there, by that much at most. Two

@@ -14,17 +14,17 @@ namespace {
 using std::chrono::seconds;
 
 constexpr Instant start{seconds(1'000)};
-constexpr std::int64_t drift_ppm = 10'000;
+constexpr std::int64_t judged_drift_ppm = 10'000;
 
 const char* kind_in_words(const engine::Send& send) {
-  static constexpr const char* kinds[] = {"acquire", "heal", "settle", "hold", "release"};
+  static constexpr const char* kinds[] = {"acquire", "heal", "settle", "hold", "release", "force"};
   return kinds[static_cast<int>(send.tag.kind)];
 }
 
 }  // namespace
 
 Stage::Stage(const Settings& settings)
-    : settings_(settings), now_(start), invariants_(settings.judged, nodes_, drift_ppm) {
+    : settings_(settings), now_(start), invariants_(settings.judged, nodes_, judged_drift_ppm) {
   for (Node node = 0; node < settings.engine.nodes; ++node) {
     nodes_.push_back({{}, {now_, Instant(seconds(1'767'225'600)), 0}});
     nodes_.back().model.load_scripts();
@@ -115,11 +115,12 @@ void Stage::take_over(const std::string& from, const std::string& to) {
 void Stage::force(const std::string& by, const std::string& holder) {
   Client& operator_client = client(by);
   const Client& victim = client(holder);
-  request(operator_client,
-          {.name = {}, .expected = local(operator_client) + settings_.engine.node_timeout});
-  operator_client.engine->release(local(operator_client), last_request_,
-                                  std::make_shared<const std::string>(victim.lock), victim.owner,
-                                  victim.lease);
+  request(operator_client, {.name = {},
+                            .expected = local(operator_client) + settings_.engine.node_timeout,
+                            .forces = Invariants::Forced{victim.lock, victim.owner}});
+  operator_client.engine->force_release(local(operator_client), last_request_,
+                                        std::make_shared<const std::string>(victim.lock),
+                                        victim.owner, victim.lease);
   turn(operator_client);
 }
 
@@ -230,7 +231,8 @@ void Stage::perform(Client& of, const engine::Output& output) {
     of.valid_until = changed->valid_until;
     say(fmt::format("{}: valid for {}", of.name, validity(of)));
   } else if (const auto* lost = std::get_if<engine::LeaseLost>(&output)) {
-    if (lost->reason == LossReason::taken) of.valid_until = Instant::min();
+    const bool gone = lost->reason == LossReason::taken || lost->reason == LossReason::forced;
+    if (gone) of.valid_until = Instant::min();
     say(fmt::format("{}: LOST: {}", of.name, in_words(lost->reason)));
   }
 }
@@ -246,6 +248,10 @@ void Stage::tell(Client& of, const engine::Finish& finish) {
     say(fmt::format("{}: FAILED {}", of.name, in_words(failed->code)));
   } else if (const auto* done = std::get_if<engine::ReleaseDone>(&finish.result)) {
     say(fmt::format("{}: release: {}", of.name, in_words(done->outcome)));
+  } else if (const auto* forced = std::get_if<engine::ForceDone>(&finish.result)) {
+    const bool by_quorum = forced->confirmed > nodes_.size() / 2;
+    say(fmt::format("{}: {}: {} removed, {} confirmed", of.name,
+                    by_quorum ? "FORCED" : "force unknown", forced->removed, forced->confirmed));
   } else {
     say(fmt::format("{}: EXTENDED, valid for {}", of.name, validity(of)));
   }

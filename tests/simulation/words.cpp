@@ -48,6 +48,7 @@ struct ReplyWords {
   std::string operator()(const engine::ReleasedHere&) const { return "released"; }
   std::string operator()(const engine::NotHeld&) const { return "not held"; }
   std::string operator()(const engine::NoScript&) const { return "no script"; }
+  std::string operator()(const engine::ForcedOut&) const { return "forced out"; }
   std::string operator()(const engine::Unavailable& r) const {
     static constexpr const char* deliveries[] = {"not sent", "perhaps executed", "refused"};
     return fmt::format("unavailable: {} ({})", in_words(r.cause),
@@ -63,6 +64,9 @@ struct ResultWords {
   std::string operator()(const engine::ReleaseDone& r) const { return in_words(r.outcome); }
   std::string operator()(const engine::ExtendSucceeded& r) const {
     return fmt::format("extended until {} ms of its clock", ms(r.valid_until));
+  }
+  std::string operator()(const engine::ForceDone& r) const {
+    return fmt::format("forced, {} removed, {} confirmed", r.removed, r.confirmed);
   }
   std::string operator()(const engine::Failed& r) const {
     return fmt::format("{} [{}] {}", in_words(r.code), ballots_in_words(r.ballots), r.detail);
@@ -95,7 +99,7 @@ struct OutputWords {
 }  // namespace
 
 std::string in_words(const engine::Send& send) {
-  static constexpr const char* kinds[] = {"acquire", "heal", "settle", "hold", "release"};
+  static constexpr const char* kinds[] = {"acquire", "heal", "settle", "hold", "release", "force"};
   std::string text = fmt::format("{} to node {} for grant {}",
                                  kinds[static_cast<int>(send.tag.kind)], send.node, send.tag.grant);
   if (const auto* acquire = std::get_if<engine::AcquireCommand>(&send.command)) {
@@ -147,7 +151,7 @@ const char* in_words(Cause cause) {
 }
 
 const char* in_words(LossReason reason) {
-  static constexpr const char* words[] = {"expired", "taken", "nodes_unavailable"};
+  static constexpr const char* words[] = {"expired", "taken", "nodes_unavailable", "forced"};
   return words[static_cast<int>(reason)];
 }
 

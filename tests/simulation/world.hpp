@@ -65,7 +65,7 @@ class World {
     std::vector<engine::Output> undone;
     std::vector<engine::Send> unsendable;  // there is no connection, which is known at once
     std::vector<Link> links;
-    std::array<std::uint32_t, 5> outstanding{};  // by kind of message
+    std::array<std::uint32_t, 6> outstanding{};  // by kind of message
   };
   struct User {
     enum class State : std::uint8_t { idle, acquiring, holding, ending };

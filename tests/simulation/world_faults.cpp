@@ -328,18 +328,27 @@ bool World::race_release_with_hold(std::uint32_t client) {
 
 /// By an operator, with what status shows: the name and the owner.
 bool World::release_by_force(std::uint32_t client) {
-  for (const User& user : users_) {
+  for (User& user : users_) {
     if (user.state != User::State::holding || random_.chance(500)) continue;
+    // Most often beside a round of the holder, which then finds it here and there.
+    if (!clients_[user.client].paused && random_.chance(700)) {
+      extend(user);
+      turn(user.client);
+      if (user.state != User::State::holding) return false;
+      if (!clients_[client].alive || clients_[client].paused) return false;
+    }
     for (std::uint32_t each = 0; each < plan_.clients; ++each) {
       cover(Fault::released_by_force, each);
     }
     const engine::RequestId request = ++last_request_;
-    invariants_.requested(
-        clients_[client].life,
-        {.id = request, .name = {}, .expected = local(client) + plan_.engine.node_timeout});
-    clients_[client].engine->release(local(client), request,
-                                     std::make_shared<const std::string>(user.name), user.owner,
-                                     user.lease);
+    invariants_.requested(clients_[client].life,
+                          {.id = request,
+                           .name = {},
+                           .expected = local(client) + plan_.engine.node_timeout,
+                           .forces = Invariants::Forced{user.name, user.owner}});
+    clients_[client].engine->force_release(local(client), request,
+                                           std::make_shared<const std::string>(user.name),
+                                           user.owner, plan_.max_lease());
     turn(client);
     return true;
   }

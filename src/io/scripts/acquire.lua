@@ -3,8 +3,9 @@
 --   KEYS  1 lock (hash owner -> count)   2 fence (counter)   3 marker (may be left out)
 --   ARGV  1 owner   2 lease in ms   3 floor (a new token is at least this; decimal, 1 or more)
 -- Replies {1, token} granted, {1, fence} this owner's already, {0, pttl} somebody else's (-1: it
--- never expires), {2} a key of another type stands there. Error replies leave no lock behind. A
--- node whose marker is gone has forgotten its locks, and grants none.
+-- never expires), {2} a key of another type stands there, {3} this owner was forced out (the key
+-- beside the lock, see force.lua). Error replies leave no lock behind. A node whose marker is gone
+-- has forgotten its locks, and grants none.
 local lock, fence = KEYS[1], KEYS[2]
 local owner, lease, floor = ARGV[1], ARGV[2], ARGV[3]
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
@@ -26,6 +27,8 @@ if kind == 'hash' then
   return {1, token}
 elseif kind ~= 'none' then
   return {2}
+elseif redis.call('HEXISTS', lock .. ':forced', owner) == 1 then
+  return {3} -- a healing, or a late message of it
 end
 
 if tonumber(floor) >= limit then

@@ -5,19 +5,25 @@
 --   KEYS  for each lock: lock, fence
 --   ARGV  for each lock: owner, count, token, lease in ms
 -- Replies an array with, for each lock: {1, fence} held, {0} free, {-1} another owner's, {-2} a key
--- of another type stands there. A fence that cannot be raised (wrong type, damaged) is told as 0.
+-- of another type stands there, {-3} free or another's, because this owner was forced out (the key
+-- beside the lock, see force.lua). A fence that cannot be raised (wrong type, damaged) is told as
+-- 0.
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
+
+local function forced(lock, owner)
+  return redis.pcall('HEXISTS', lock .. ':forced', owner) == 1
+end
 
 local function hold(lock, fence, owner, count, token, lease)
   local kind = redis.call('TYPE', lock).ok
   if kind == 'none' then
-    return {0}
+    return {forced(lock, owner) and -3 or 0}
   elseif kind ~= 'hash' then
     return {-2}
   end
   local held = redis.call('HGET', lock, owner)
   if not held then
-    return {-1}
+    return {forced(lock, owner) and -3 or -1}
   end
 
   local text = redis.pcall('GET', fence)

@@ -1,0 +1,30 @@
+-- SPDX-License-Identifier: MIT
+-- Takes the lock away from one owner, and keeps that owner from coming back: no acquire of it,
+-- late or healing, is granted here any more. Another owner's lock is left alone.
+--   KEYS  1 lock   2 fence   3 forced (hash owner -> 1: whom acquire and hold must turn away)
+--   ARGV  1 owner  2 for how long it is turned away, in ms
+-- Replies {1} it had the lock, {0} it had not; it is turned away from now on in both cases.
+local lock, fence, forced = KEYS[1], KEYS[2], KEYS[3]
+local owner, ms = ARGV[1], ARGV[2]
+local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
+
+-- Changes nothing, but fails before anything is written if the key has another type; and at
+-- maxmemory Redis before 7 lets only those commands grow memory that follow a write (see hold.lua).
+redis.call('HDEL', forced, '')
+-- An owner more, not another in its place: several may be forced out within that time.
+redis.call('HSET', forced, owner, 1)
+if redis.call('PTTL', forced) < tonumber(ms) then
+  redis.call('PEXPIRE', forced, ms)
+end
+
+if redis.call('TYPE', lock).ok ~= 'hash' or redis.call('HEXISTS', lock, owner) == 0 then
+  return {0}
+end
+redis.call('DEL', lock)
+-- The fence rises with the change of hands. One that is damaged, or at its end, is of no use to
+-- anybody, and must not keep the lock where it is.
+local token = redis.pcall('INCR', fence)
+if type(token) == 'number' and token >= limit then
+  redis.call('DECR', fence)
+end
+return {1}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// Releasing by force: what the operator is told, and what becomes of the holder.
+#include <doctest/doctest.h>
+
+#include "engine/rig.hpp"
+
+using namespace redlock;
+using namespace redlock::engine;
+using namespace redlock::engine::test;
+
+namespace {
+
+const OwnerId somebody{{1, 2}};
+
+/// Node 0 says in the next round that this owner was forced out; the others confirm.
+void round_forced_out_on_0(Rig& rig) {
+  rig.advance(10s);
+  rig.answer(0, ForcedOut{});
+  rig.answer({1, 2}, Held{7});
+}
+
+}  // namespace
+
+TEST_CASE("a force is sent in full to every node, for this owner, for longer than its lease") {
+  Rig rig(3);
+  rig.force_release(somebody);
+  for (NodeIndex node = 0; node < 3; ++node) {
+    const auto& command = rig.oldest<ForceCommand>(node);
+    CHECK(command.owner == somebody);
+    // 30 s, 1 % of it, 2 ms, and a second.
+    CHECK(command.keep_out == 31'302ms);
+    CHECK(rig.take(node).form == Form::source);
+  }
+}
+
+TEST_CASE("a force is done when a quorum confirmed it, whatever the others say later") {
+  Rig rig(5);
+  const auto id = rig.force_release(somebody);
+  rig.answer(0, ReleasedHere{});
+  rig.answer(1, NotHeld{});
+  CHECK_FALSE(rig.ended(id));
+  rig.answer(2, ReleasedHere{});
+  REQUIRE(rig.ended_with<ForceDone>(id));
+  const auto& done = rig.result<ForceDone>(id);
+  CHECK(done.removed == 2);
+  CHECK(done.confirmed == 3);
+  CHECK(done.ballots[1].vote == Vote::granted);
+  CHECK(done.ballots[3].vote == Vote::pending);
+  rig.answer(3, ReleasedHere{});
+  rig.answer(4, broken);
+}
+
+TEST_CASE("a force that too few nodes confirmed ends with the node timeout, and says why") {
+  Rig rig(3);
+  const auto id = rig.force_release(somebody);
+  rig.answer(0, ReleasedHere{});
+  rig.answer(1, broken);
+  rig.advance(249ms);
+  CHECK_FALSE(rig.ended(id));
+  rig.advance(1ms);
+  const auto& done = rig.result<ForceDone>(id);
+  CHECK(done.confirmed == 1);
+  CHECK(done.ballots[1].cause == Cause::connection_lost);
+  CHECK(done.ballots[2].cause == Cause::timed_out);
+}
+
+TEST_CASE("a force is not repeated: what it could not reach ends with its lease") {
+  Rig rig(3);
+  const auto id = rig.force_release(somebody);
+  for (NodeIndex node = 0; node < 3; ++node) rig.answer(node, broken);
+  CHECK(rig.result<ForceDone>(id).confirmed == 0);
+  rig.advance(1s);
+  rig.node_up(0);
+  CHECK_FALSE(rig.asked(0));
+}
+
+TEST_CASE("an answer that belongs to another command is no confirmation") {
+  Rig rig(1);
+  const auto id = rig.force_release(somebody);
+  rig.answer(0, Granted{7});
+  CHECK(rig.result<ForceDone>(id).ballots[0].cause == Cause::protocol_error);
+}
+
+TEST_CASE("a holder that too few nodes still have is lost as forced if one says so") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.advance(10s);
+  rig.answer(0, ForcedOut{});
+  CHECK(rig.lost.empty());
+  rig.answer(1, Free{});
+  REQUIRE(rig.lost.contains(lease.grant));
+  CHECK(rig.lost.at(lease.grant) == LossReason::forced);
+}
+
+TEST_CASE("a caller that extends what was forced out is told so") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all();
+  const auto id = rig.extend(lease.grant, 30s);
+  rig.answer({0, 1}, ForcedOut{});
+  CHECK(rig.failure(id) == Errc::lost);
+  CHECK(rig.result<Failed>(id).detail == "somebody released it by force");
+}
+
+TEST_CASE("a grant that was forced out cannot be taken up") {
+  Rig rig(3);
+  const auto id = rig.attach(somebody, 7, 30s);
+  rig.answer({0, 1}, ForcedOut{});
+  CHECK(rig.failure(id) == Errc::lost);
+  CHECK(rig.lost.empty());
+}
+
+TEST_CASE("a node from which the owner was forced out is never healed, and not released") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  for (int round = 0; round < 2; ++round) {
+    round_forced_out_on_0(rig);
+    CHECK_FALSE(rig.asked(0));
+  }
+  // Forgetting whom it turns away, it is as any node where somebody else was.
+  rig.advance(10s);
+  rig.answer(0, Free{});
+  rig.answer({1, 2}, Held{7});
+  CHECK_FALSE(rig.asked(0));
+  rig.release(lease.grant);
+  CHECK(rig.releases(0) == 0);
+}
+
+TEST_CASE("a healing that is turned away takes the node back") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.advance(10s);
+  rig.answer(0, Free{});
+  rig.answer({1, 2}, Held{7});
+  REQUIRE(rig.oldest_is<AcquireCommand>(0));
+  rig.answer(0, ForcedOut{});
+  rig.advance(10s);
+  rig.answer(1, Free{});
+  REQUIRE(rig.lost.contains(lease.grant));
+  CHECK(rig.lost.at(lease.grant) == LossReason::forced);
+}
+
+TEST_CASE("an acquire that is late and turned away does not count") {
+  Rig rig(3);
+  const auto id = rig.acquire(Rig::renewed());
+  rig.answer({0, 1}, Granted{7});
+  const auto grant = rig.result<AcquireSucceeded>(id).grant;
+  rig.answer(2, ForcedOut{});
+  CHECK(rig.lost.empty());
+  rig.advance(10s);
+  CHECK(rig.oldest_is<HoldCommand>(2));
+  rig.answer(0, ForcedOut{});
+  CHECK(rig.lost.at(grant) == LossReason::forced);
+}
+
+TEST_CASE("an attempt that is forced out is refused, and releases what it may have elsewhere") {
+  Rig rig(3);
+  const auto id = rig.acquire();
+  rig.answer({0, 1}, ForcedOut{});
+  CHECK(rig.failure(id) == Errc::contended);
+  CHECK(rig.releases(0) == 0);
+  CHECK(rig.releases(2) == 1);
+}
+
+TEST_CASE("a settling that is forced out is refused") {
+  Rig rig(3);
+  const auto id = rig.acquire();
+  rig.answer(0, Granted{7});
+  rig.answer(1, Granted{8});
+  REQUIRE(rig.oldest_is<HoldCommand>(0));
+  rig.answer(0, ForcedOut{});
+  rig.answer(2, Refused{9s});
+  CHECK(rig.failure(id) == Errc::contended);
+  CHECK(rig.result<Failed>(id).ballots[0].vote == Vote::refused);
+  CHECK(rig.releases(0) == 0);
+}

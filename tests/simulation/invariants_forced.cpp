@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// What must never happen to a lock that was released by force: that its former owner has it again.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "simulation/invariants.hpp"
+
+namespace redlock::simulation {
+
+/// How it is kept, on each node.
+void Invariants::check_turned_away(Instant world, std::uint32_t node,
+                                   const engine::Command& command) {
+  const SimNode& at = nodes_[node];
+  const std::int64_t now_ms = at.now_ms(world);
+  const auto check = [&](const auto& what) {
+    const auto away = turned_away_.find({node, what.owner.bits});
+    if (away == turned_away_.end() || now_ms > away->second) return;
+    if (!judged_.rules || !at.model.holds(*what.name, what.owner, now_ms)) return;
+    throw Violation{"a node gives nothing to whom it turns away", fmt::format("node {}", node)};
+  };
+  if (const auto* force = std::get_if<engine::ForceCommand>(&command)) {
+    // A node that refused it is in no such duty: this one has done it if the model says so.
+    if (at.model.ailment() != NodeModel::Ailment::none &&
+        at.model.ailment() != NodeModel::Ailment::full) {
+      return;
+    }
+    std::int64_t& until = turned_away_[{node, force->owner.bits}];
+    until = std::max(until, now_ms + force->keep_out.count());
+  }
+  std::visit(check, command);
+}
+
+/// From now on no quorum can confirm that owner. What one did before may still be on its way.
+void Invariants::told_forced(Instant world, const Forced& forced) {
+  const auto holding = std::ranges::count_if(nodes_, [&](const SimNode& node) {
+    return node.model.holds(forced.name, forced.owner, node.now_ms(world));
+  });
+  if (static_cast<std::size_t>(holding) > nodes_.size() / 2) {
+    throw Violation{"who was forced out has no quorum any more",
+                    fmt::format("{} is still on {} nodes", forced.name, holding)};
+  }
+  if (!forced_.insert(forced.owner.bits).second) return;
+  for (Client& client : clients_) {
+    for (Grant* grant : client.live) {
+      if (grant->owner != forced.owner) continue;
+      const Instant bound = local(world, grant->client) + grant->lease;
+      grant->forced_bound = std::min(grant->forced_bound, bound);
+    }
+  }
+}
+
+void Invariants::check_forced(const Grant& grant) const {
+  if (grant.valid_until <= grant.forced_bound) return;
+  throw Violation{"who was forced out is not confirmed again",
+                  fmt::format("grant {} of client {}", grant.id, grant.client)};
+}
+
+}  // namespace redlock::simulation
