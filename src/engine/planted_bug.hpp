@@ -32,9 +32,13 @@ enum class Bug : std::uint8_t {
   loss_reported_too_late,
   failed_extend_releases,
   request_forgotten_at_loss,
+  failed_entry_counts,
+  failed_entry_stays_on_nodes,
+  leave_not_told,
   // In the scripts, that is, in the simulator's node.
   hold_without_owner_check,
   hold_shortens,
+  hold_never_lowers_count,
   release_without_owner_check,
   count_of_bugs,
 };

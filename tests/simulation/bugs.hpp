@@ -38,8 +38,12 @@ inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "loss_reported_too_late",
     "failed_extend_releases",
     "request_forgotten_at_loss",
+    "failed_entry_counts",
+    "failed_entry_stays_on_nodes",
+    "leave_not_told",
     "hold_without_owner_check",
     "hold_shortens",
+    "hold_never_lowers_count",
     "release_without_owner_check",
 };
 

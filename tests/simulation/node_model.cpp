@@ -163,7 +163,8 @@ engine::Reply NodeModel::hold(const engine::HoldCommand& command, std::int64_t n
   if (lock.owner != command.owner) return engine::Taken{};
   const std::int64_t ends = now_ms + command.lease.count();
   if (!lock.ends_ms || *lock.ends_ms < ends || planted(Bug::hold_shortens)) lock.ends_ms = ends;
-  lock.count = command.count;
+  const bool lowers = command.count < lock.count;
+  if (!lowers || !planted(Bug::hold_never_lowers_count)) lock.count = command.count;
   return engine::Held{raised_to(stripe, command.token)};
 }
 
