@@ -65,6 +65,7 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
               .started = send.tag.sent,
               .returned_before = names_[*name].largest_returned,
               .taken_up = !acquires,
+              .counts = std::vector<std::uint32_t>(nodes_.size(), 1),
               .belief = Belief(static_cast<std::uint32_t>(nodes_.size()), drift_ppm_)};
   Grant& kept = client.grants.emplace(grant.id, std::move(grant)).first->second;
   if (acquires) {
@@ -115,6 +116,14 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
     rule(judged_, !grant.belief.saw_another_owner(send.node),
          "no healing where another owner was seen", what);
   }
+  if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
+    rule(judged_, hold->count == grant.count + grant.entering,
+         "a hold says the count that was told, and what is being entered", what);
+    rule(judged_, grant.state != State::live || hold->token == grant.token,
+         "a lease keeps its token", what);
+    grant.counts[send.node] = hold->count;
+    grant.belief.sent_count(send.node, hold->count);
+  }
   if (send.tag.kind == Kind::release) {
     const bool failed_attempt = grant.state == State::attempting && !grant.taken_up;
     rule(judged_, failed_attempt || grant.state == State::over,
@@ -126,7 +135,8 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   }
 }
 
-void Invariants::executed(Instant world, std::uint32_t node, const engine::Command& command) {
+void Invariants::executed(Instant world, std::uint32_t node, const engine::Command& command,
+                          const engine::Reply& reply) {
   const auto check = [&](const engine::Name& name, const engine::OwnerId& owner) {
     const SimNode& at = nodes_[node];
     const std::int64_t now_ms = at.now_ms(world);
@@ -138,6 +148,13 @@ void Invariants::executed(Instant world, std::uint32_t node, const engine::Comma
             "a key lasts one lease from the last message at most",
             [&] { return fmt::format("node {}", node); });
   };
+  const auto* hold = std::get_if<engine::HoldCommand>(&command);
+  if (hold != nullptr && std::holds_alternative<engine::Held>(reply)) {
+    const auto* lock = nodes_[node].model.find(*hold->name, nodes_[node].now_ms(world));
+    require(lock == nullptr || lock->owner != hold->owner || lock->count == hold->count,
+            "a hold sets the count of its message",
+            [&] { return fmt::format("node {}: {}, not {}", node, lock->count, hold->count); });
+  }
   std::visit([&](const auto& what) { check(what.name, what.owner); }, command);
 }
 
@@ -181,6 +198,7 @@ void Invariants::told_finish(Instant world, ClientId id, const engine::Finish& f
   if (const auto* success = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
     told_success(world, id, request, *success);
   }
+  if (request.enters != 0) told_entry(id, request, finish);
   attempt_over(world, client, request.id);
   if (request.name) client.by_name.erase(request.name.get());
 }
@@ -213,6 +231,23 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
   check_claim(world, *grant);
   check_possession(world, *grant);
   names_[*grant->name].claims.push_back(grant);
+}
+
+void Invariants::told_entry(ClientId client, const Request& request, const engine::Finish& finish) {
+  Grant* grant = find(client, request.enters);
+  if (grant == nullptr) return;
+  --grant->entering;
+  const auto* success = std::get_if<engine::EnterSucceeded>(&finish.result);
+  if (success == nullptr) return;
+  const auto what = [&] {
+    return fmt::format("client {}, grant {}: told {}", client, grant->id, success->count);
+  };
+  require(grant->state == State::live, "what is lost or released is not entered", what);
+  require(success->count == ++grant->count, "an entry is one level more than was told before",
+          what);
+  rule(judged_, grant->belief.counted(success->count), "a count is told once a quorum confirmed it",
+       what);
+  require(success->valid_until == grant->valid_until, "an entry tells the validity", what);
 }
 
 void Invariants::check_token(const Grant& grant) {
@@ -338,6 +373,9 @@ void Invariants::check_live(Instant world, const Client& client, const Grant& gr
           "a loss is reported before the validity ends", what);
   rule(judged_, grant.belief.confirmed() > nodes_.size() / 2,
        "with fewer than a quorum a lease is lost at once", what);
+  const auto says_so = [&](std::uint32_t count) { return count == grant.count + grant.entering; };
+  rule(judged_, std::ranges::all_of(grant.counts, says_so), "every node is told the count at once",
+       what);
 }
 
 void Invariants::validity_ends(Instant world, ClientId client, engine::GrantId id,

@@ -42,6 +42,7 @@ void Invariants::requested(ClientId client, const Request& request) {
   clients_[client].requests.emplace(request.id, request);
   if (request.name) clients_[client].by_name[request.name.get()] = request.id;
   if (request.acquires) ++counts_.requests;
+  if (Grant* grant = find(client, request.enters)) ++grant->entering;
 }
 
 void Invariants::must_end_now(ClientId client, engine::RequestId request, Instant now) {
@@ -60,6 +61,10 @@ void Invariants::released(Instant world, ClientId client, engine::GrantId id) {
   grant->state = State::over;
   grant->over_at = world;
   end_claim(*grant);
+}
+
+void Invariants::left(ClientId client, engine::GrantId id) {
+  if (Grant* grant = find(client, id)) --grant->count;
 }
 
 void Invariants::detached(ClientId client, engine::GrantId id) {

@@ -86,6 +86,9 @@ engine::Reply NodeModel::execute(const engine::Command& command, engine::Form fo
   // A script that declares what it does is judged before it is taken in.
   if (auto why = refusal(command)) return *why;
   known = true;
+  const std::string& name = *std::visit([](const auto& what) { return what.name; }, command);
+  // What a script finds over is deleted, and does not come back when the clock is set back.
+  if (ailment_ != Ailment::read_only && find(name, now_ms) == nullptr) locks_.erase(name);
   if (const auto* what = std::get_if<engine::AcquireCommand>(&command)) {
     return acquire(*what, now_ms);
   }

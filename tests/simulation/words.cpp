@@ -64,6 +64,10 @@ struct ResultWords {
   std::string operator()(const engine::ExtendSucceeded& r) const {
     return fmt::format("extended until {} ms of its clock", ms(r.valid_until));
   }
+  std::string operator()(const engine::EnterSucceeded& r) const {
+    return fmt::format("entered, count {} valid until {} ms of its clock", r.count,
+                       ms(r.valid_until));
+  }
   std::string operator()(const engine::Failed& r) const {
     return fmt::format("{} [{}] {}", in_words(r.code), ballots_in_words(r.ballots), r.detail);
   }
@@ -98,8 +102,8 @@ std::string in_words(const engine::Send& send) {
   if (const auto* acquire = std::get_if<engine::AcquireCommand>(&send.command)) {
     text += fmt::format(" floor {} lease {} ms", acquire->floor, acquire->lease.count());
   } else if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
-    text += fmt::format(" token {} lease {} ms round {}", hold->token, hold->lease.count(),
-                        send.tag.round);
+    text += fmt::format(" token {} count {} lease {} ms round {}", hold->token, hold->count,
+                        hold->lease.count(), send.tag.round);
   }
   if (send.form == engine::Form::source) text += " (with its source)";
   return text;
@@ -149,7 +153,7 @@ const char* in_words(LossReason reason) {
 }
 
 const char* in_words(Released released) {
-  static constexpr const char* words[] = {"released", "already_gone", "unknown"};
+  static constexpr const char* words[] = {"released", "already_gone", "unknown", "still_held"};
   return words[static_cast<int>(released)];
 }
 

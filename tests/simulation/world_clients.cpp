@@ -83,6 +83,7 @@ void World::perform_send(std::uint32_t index, const engine::Send& send) {
   ++client.outstanding[static_cast<std::size_t>(send.tag.kind)];
   using Kind = engine::Tag::Kind;
   if (send.tag.kind == Kind::heal || send.tag.kind == Kind::settle) attract_fault(index, {}, 300);
+  if (send.tag.kind == Kind::heal) attract_fault(index, Fault::node_wiped, 300);
   if (send.tag.kind == Kind::release) attract_fault(index, Fault::disconnected, 20);
   const Link& link = client.links[send.node];
   if (!link.up) {
