@@ -11,3 +11,4 @@
 #include <redlock/observer.hpp>
 #include <redlock/operation.hpp>
 #include <redlock/options.hpp>
+#include <redlock/owner.hpp>

@@ -14,6 +14,19 @@ namespace {
 // Of every lease, for a moment: only the making of a stop_source needs it.
 constinit std::mutex lost_mutex;
 
+class Leaving final : public io::Task {
+ public:
+  Leaving(Client::Impl& client, engine::GrantId grant) : client_(client), grant_(grant) {}
+  void run() override {
+    client_.core().engine().leave(BootClock::now(), grant_);
+    delete this;
+  }
+
+ private:
+  Client::Impl& client_;
+  engine::GrantId grant_;
+};
+
 }  // namespace
 
 Lease::State::State(std::shared_ptr<Client::Impl> of, engine::Name locked,
@@ -32,6 +45,11 @@ void Lease::State::part(std::shared_ptr<State> state, Parting how) noexcept {
   self.parting_ = how;
   self.self_ = std::move(state);
   if (!client->post(self)) self.self_.reset();
+}
+
+void Lease::State::leave() noexcept {
+  auto* const task = new Leaving(*client, grant);
+  if (!client->post(*task)) delete task;
 }
 
 void Lease::State::run() {

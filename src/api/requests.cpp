@@ -94,6 +94,13 @@ Result<AskAttach> ask_attach(engine::Name name, const Grant& grant, const Acquir
   return ask;
 }
 
+Result<AskEnter> ask_enter(std::shared_ptr<Lease::State> lease, const AcquireOptions& options,
+                           const ClientOptions& client) {
+  const auto length = check_call(*lease->name, options, client);
+  if (!length) return tl::make_unexpected(length.error());
+  return AskEnter{std::move(lease), *length, renews(options)};
+}
+
 Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant,
                                     const ClientOptions& client) {
   if (auto ok = check_name(*name); !ok) return tl::make_unexpected(std::move(ok.error()));
