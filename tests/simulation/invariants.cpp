@@ -233,23 +233,6 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
   names_[*grant->name].claims.push_back(grant);
 }
 
-void Invariants::told_entry(ClientId client, const Request& request, const engine::Finish& finish) {
-  Grant* grant = find(client, request.enters);
-  if (grant == nullptr) return;
-  --grant->entering;
-  const auto* success = std::get_if<engine::EnterSucceeded>(&finish.result);
-  if (success == nullptr) return;
-  const auto what = [&] {
-    return fmt::format("client {}, grant {}: told {}", client, grant->id, success->count);
-  };
-  require(grant->state == State::live, "what is lost or released is not entered", what);
-  require(success->count == ++grant->count, "an entry is one level more than was told before",
-          what);
-  rule(judged_, grant->belief.counted(success->count), "a count is told once a quorum confirmed it",
-       what);
-  require(success->valid_until == grant->valid_until, "an entry tells the validity", what);
-}
-
 void Invariants::check_token(const Grant& grant) {
   if (grant.taken_up || !judged_.tokens) return;
   NameState& name = names_[*grant.name];
@@ -411,13 +394,6 @@ void Invariants::write_register(const std::string& name, engine::Token token, st
   require(!judged_.tokens || state.register_value == state.updates,
           "a fenced register loses no update",
           [&] { return fmt::format("{}: {} updates, value {}", name, state.updates, value); });
-}
-
-void Invariants::must_be_done() const {
-  for (const Client& client : clients_) {
-    require(client.requests.empty(), "every request ends exactly once",
-            [&]() -> std::string { return "a request never ended"; });
-  }
 }
 
 }  // namespace redlock::simulation

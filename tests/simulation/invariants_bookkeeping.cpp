@@ -74,4 +74,11 @@ void Invariants::detached(ClientId client, engine::GrantId id) {
   end_claim(*grant);
 }
 
+void Invariants::must_be_done() const {
+  for (const Client& client : clients_) {
+    if (client.requests.empty()) continue;
+    throw Violation{"every request ends exactly once", "a request never ended"};
+  }
+}
+
 }  // namespace redlock::simulation
