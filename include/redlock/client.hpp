@@ -51,6 +51,8 @@ class REDLOCK_EXPORT Client {
 
   /// The same as RedLock(*this, name).
   [[nodiscard]] RedLock lock(std::string name) const;
+  /// The same as RedLock(*this, name, owner).
+  [[nodiscard]] RedLock lock(std::string name, Owner owner) const;
 
   /// The primitive. `callback` is called exactly once; see Callback for where.
   void submit(AcquireRequest request, Callback<Lease> callback) const;

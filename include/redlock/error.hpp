@@ -34,7 +34,7 @@ enum class Errc {
   /// The client was destroyed (or could not start), or this is the child of a fork. Nothing more
   /// will be sent.
   closed,
-  /// This thread holds the lock already through this object, so waiting for it would never end.
+  /// Waiting here would never end: this is the client's own loop thread (a callback).
   would_deadlock,
 };
 

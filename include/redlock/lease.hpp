@@ -24,6 +24,7 @@ enum class Released {
   released,      ///< a quorum of nodes had it for this owner and deleted it
   already_gone,  ///< too few nodes still had it: it had expired, was taken or was deleted
   unknown,       ///< too few nodes answered; what is left ends with the lease at the latest
+  still_held,    ///< an inner level was left (RedLock::release): the owner holds the lock still
 };
 
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Released released) noexcept;
@@ -111,8 +112,9 @@ class REDLOCK_EXPORT Lease {
   Grant detach();
 
   struct State;
-  /// Made by the library.
+  /// For the library's own parts.
   explicit Lease(std::shared_ptr<State> state) noexcept;
+  [[nodiscard]] const std::shared_ptr<State>& state() const noexcept { return state_; }
 
  private:
   std::shared_ptr<State> state_;

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -15,22 +17,30 @@
 #include <redlock/lease.hpp>
 #include <redlock/operation.hpp>
 #include <redlock/options.hpp>
+#include <redlock/owner.hpp>
 
 namespace redlock {
 
 class Client;
 
-/// Meets the standard's Lockable and TimedLockable. An object may be shared by threads; each
-/// acquisition stands for itself, so threads that share one exclude each other as well.
+/// Meets the standard's Lockable and TimedLockable, and is re-entrant for its owner: the calling
+/// thread, or the Owner that it was made with. An owner that holds the name through any RedLock of
+/// the same client takes it once more by lock() and its like, and must unlock() it as often. An
+/// object may be shared by threads, which exclude each other unless the owner was given.
+/// A Lease is a handle of its own: acquire() never re-enters, so one for what this owner has
+/// locked is refused, or waits, like anybody's.
 /// Names are 1 to 512 bytes, any but NUL, `{` and `}`; a bad one is `invalid_argument` when used.
 class REDLOCK_EXPORT RedLock {
  public:
   /// The client must be alive whenever the lock is used; afterwards every call answers `closed`.
   RedLock(const Client& client, std::string name);
+  /// For this owner, whichever thread calls.
+  RedLock(const Client& client, std::string name, Owner owner);
   /// A lock that was moved from can only be assigned to or destroyed.
   RedLock(RedLock&&) noexcept;
   RedLock& operator=(RedLock&&) noexcept;
-  /// Releases, without waiting, what lock() or try_lock() still hold.
+  /// Gives back, without waiting, what was taken through this object by lock() and its like and
+  /// not unlocked.
   ~RedLock();
 
   [[nodiscard]] const std::string& name() const noexcept;
@@ -57,40 +67,62 @@ class REDLOCK_EXPORT RedLock {
   [[nodiscard]] std::future<Result<Released>> release_future(const Grant& grant);
   Operation<Released> co_release(const Grant& grant);
 
-  /// Waits for ever, holds until unlock(), renewing. Throws std::system_error with a redlock::Errc,
-  /// for example would_deadlock if this thread holds it already through this object.
+  /// Waits for ever, holds until unlock(), renewing. Throws std::system_error with a redlock::Errc.
+  /// Held by this owner already: one level more of the same lease, with the same token, once a
+  /// quorum has confirmed it; it lasts no shorter than before, and is renewed from now on. A failed
+  /// re-entry gives nothing back. Once that lease is lost it throws `lost` until all is unlocked.
   void lock();
-  /// The same with a lease of this length, which is not renewed.
+  /// The same with a lease of this length, which is not renewed (but for an outer level's sake).
   void lock(std::chrono::milliseconds lease);
   /// One attempt. False if it was not granted, for whatever reason; throws only would_deadlock,
-  /// invalid_argument and closed.
+  /// invalid_argument, closed and (of a re-entry) lost.
   bool try_lock();
   /// Keeps trying for so long; see try_lock.
   template <typename Rep, typename Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-    using Wide = std::chrono::duration<double, std::milli>;
-    if (std::chrono::duration_cast<Wide>(wait) >= std::chrono::duration_cast<Wide>(forever)) {
-      return try_lock_within(forever);
-    }
-    return try_lock_within(std::chrono::ceil<std::chrono::milliseconds>(wait));
+    return try_lock_within(whole(wait), std::nullopt);
+  }
+  /// The same with a lease of this length, which is not renewed (but for an outer level's sake).
+  template <typename Rep, typename Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait,
+                    std::chrono::milliseconds lease) {
+    return try_lock_within(whole(wait), lease);
   }
   template <typename Clock, typename Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
     const auto now = Clock::now();
     return when <= now ? try_lock() : try_lock_for(when - now);
   }
-  /// Gives back what this thread took with lock() or try_lock(). Waits for a quorum of releases,
-  /// but not on the client's loop thread. A release that did not find the lock or is not confirmed,
-  /// and unlocking what this thread does not hold, is told to the observer.
+  /// Leaves one level of what this owner holds, by whichever RedLock it was taken; the last one
+  /// gives the lock back and waits for a quorum of releases, but not on the client's loop thread.
+  /// A release that did not find the lock or is not confirmed, and unlocking what this owner does
+  /// not hold (invalid_argument), is told to the observer.
   void unlock() noexcept;
+  /// The same, and says what it found. `still_held`: an outer level is left. Fails with
+  /// invalid_argument if this owner does not hold it; nothing is sent then.
+  Result<Released> release();
 
-  /// The token of what this thread holds through this object, 0 if nothing.
+  /// How often this owner holds the name: how many unlock() are still to come. A loss does not
+  /// change it.
+  [[nodiscard]] std::size_t hold_count() const noexcept;
+  /// Whether this owner holds the name and its lease is valid by the local clock, read at the call.
+  [[nodiscard]] bool held_by_me() const noexcept;
+  /// The token of what this owner holds, 0 if nothing. The same for every level.
   [[nodiscard]] std::uint64_t token() const noexcept;
-  /// Requested when what this thread holds can no longer be trusted; see Lease::lost.
+  /// Requested when what this owner holds can no longer be trusted; see Lease::lost.
   [[nodiscard]] std::stop_token lost() const noexcept;
 
  private:
-  bool try_lock_within(std::chrono::milliseconds wait);
+  template <typename Rep, typename Period>
+  static std::chrono::milliseconds whole(const std::chrono::duration<Rep, Period>& wait) {
+    using Wide = std::chrono::duration<double, std::milli>;
+    if (std::chrono::duration_cast<Wide>(wait) >= std::chrono::duration_cast<Wide>(forever)) {
+      return forever;
+    }
+    return std::chrono::ceil<std::chrono::milliseconds>(wait);
+  }
+  bool try_lock_within(std::chrono::milliseconds wait,
+                       std::optional<std::chrono::milliseconds> lease);
 
   struct State;
   std::shared_ptr<State> state_;

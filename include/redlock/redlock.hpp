@@ -12,3 +12,4 @@
 #include <redlock/observer.hpp>
 #include <redlock/operation.hpp>
 #include <redlock/options.hpp>
+#include <redlock/owner.hpp>

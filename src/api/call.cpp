@@ -23,6 +23,9 @@ const std::string& name_of(const AskAttach& ask) {
 const std::string& name_of(const AskExtend& ask) {
   return *ask.lease->name;
 }
+const std::string& name_of(const AskEnter& ask) {
+  return *ask.lease->name;
+}
 const std::string& name_of(const AskRelease& ask) {
   return *ask.lease->name;
 }
@@ -89,6 +92,9 @@ void AskExtend::start(engine::Engine& engine, engine::Instant now, engine::Reque
   engine.extend(now, id, lease->grant,
                 length.value_or(std::max(left, std::chrono::milliseconds(1))));
 }
+void AskEnter::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+  engine.enter(now, id, {lease->grant, length, renew});
+}
 void AskRelease::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
   lease->client->forget(lease->grant);
   engine.release(now, id, lease->grant);
@@ -131,6 +137,8 @@ void CallFor<Ask>::succeed(decltype(engine::Finish::result)&& result) noexcept {
     complete(std::get<engine::ExtendSucceeded>(result).valid_until);
   } else if constexpr (std::is_same_v<Ask, AskForce>) {
     complete(report_of(client(), ask_, std::get<engine::ForceDone>(result)));
+  } else if constexpr (std::is_same_v<Ask, AskEnter>) {
+    complete(std::get<engine::EnterSucceeded>(result).count);
   } else {
     complete(std::get<engine::ReleaseDone>(result).outcome);
   }
@@ -151,6 +159,7 @@ void CallFor<Ask>::close(engine::Engine& engine, engine::Instant now, engine::Re
 template class CallFor<AskAcquire>;
 template class CallFor<AskAttach>;
 template class CallFor<AskExtend>;
+template class CallFor<AskEnter>;
 template class CallFor<AskRelease>;
 template class CallFor<AskReleaseGrant>;
 template class CallFor<AskForce>;

@@ -38,6 +38,13 @@ struct AskExtend {
   std::optional<std::chrono::milliseconds> length;  // none: only asks whether it is still ours
   void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
 };
+struct AskEnter {
+  using Answer = std::uint32_t;  // how often it is held then
+  std::shared_ptr<Lease::State> lease;
+  std::chrono::milliseconds length{};
+  bool renew = false;
+  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
+};
 struct AskRelease {
   using Answer = Released;
   std::shared_ptr<Lease::State> lease;

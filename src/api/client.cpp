@@ -42,6 +42,10 @@ RedLock Client::lock(std::string name) const {
   return RedLock(*this, std::move(name));
 }
 
+RedLock Client::lock(std::string name, Owner owner) const {
+  return RedLock(*this, std::move(name), owner);
+}
+
 void Client::submit(AcquireRequest request, Callback<Lease> callback) const {
   auto name = shared_name(std::move(request.name));
   impl_->submit(api::ask_acquire(std::move(name), request.options, options()), std::move(callback));

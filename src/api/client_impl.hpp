@@ -15,6 +15,7 @@
 
 #include "api/call.hpp"
 #include "api/gate.hpp"
+#include "api/held_locks.hpp"
 #include "api/lease_state.hpp"
 #include "engine/engine.hpp"
 #include "io/core.hpp"
@@ -51,6 +52,9 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   /// Does it and calls back.
   template <typename Ask>
   void submit(Result<Ask> ask, Callback<typename Ask::Answer> callback);
+
+  /// What is held by lock() and its like.
+  [[nodiscard]] api::HeldLocks& held() { return held_; }
 
   /// Tells the observer of a release whose result nobody is given.
   void report_release_failed(engine::Name name, Error error) noexcept;
@@ -99,6 +103,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   const std::vector<io::NodeAddress> nodes_;
   const std::uint64_t generation_;
   api::Gate gate_;
+  api::HeldLocks held_;
   std::unique_ptr<io::Core> core_;
 
   // Loop thread only.

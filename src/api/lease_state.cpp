@@ -14,6 +14,19 @@ namespace {
 // Of every lease, for a moment: only the making of a stop_source needs it.
 constinit std::mutex lost_mutex;
 
+class Leaving final : public io::Task {
+ public:
+  Leaving(Client::Impl& client, engine::GrantId grant) : client_(client), grant_(grant) {}
+  void run() override {
+    client_.core().engine().leave(BootClock::now(), grant_);
+    delete this;
+  }
+
+ private:
+  Client::Impl& client_;
+  engine::GrantId grant_;
+};
+
 }  // namespace
 
 Lease::State::State(std::shared_ptr<Client::Impl> of, engine::Name locked,
@@ -34,6 +47,11 @@ void Lease::State::part(std::shared_ptr<State> state, Parting how) noexcept {
   if (!client->post(self)) self.self_.reset();
 }
 
+void Lease::State::leave() noexcept {
+  auto* const task = new Leaving(*client, grant);
+  if (!client->post(*task)) delete task;
+}
+
 void Lease::State::run() {
   const std::shared_ptr<State> self = std::move(self_);
   if (!client->forget(grant)) return;
@@ -51,8 +69,8 @@ BootClock::time_point Lease::State::valid_until() const noexcept {
 
 std::chrono::nanoseconds Lease::State::remaining() const noexcept {
   const auto loss = loss_reason();
-  const bool gone = loss == LossReason::taken || loss == LossReason::forced ||
-                    loss == LossReason::closed;
+  const bool gone =
+      loss == LossReason::taken || loss == LossReason::forced || loss == LossReason::closed;
   if (client->forked() || gone) return {};
   return std::max(valid_until() - BootClock::now(), std::chrono::nanoseconds::zero());
 }

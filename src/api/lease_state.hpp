@@ -29,6 +29,9 @@ struct REDLOCK_NO_EXPORT Lease::State final : io::Task {
   /// Posts the end of this lease without waiting for it.
   static void part(std::shared_ptr<State> state, Parting how) noexcept;
 
+  /// Posts that one level of it is left (there are others).
+  void leave() noexcept;
+
   [[nodiscard]] BootClock::time_point valid_until() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // RedLock: the forms that return leases are thin covers over questions (call.hpp). The forms that
-// the standard's lock concepts ask for keep their leases here, one for each thread that holds.
+// the standard's lock concepts ask for keep their leases with the client (held_locks.hpp).
 #include <algorithm>
-#include <mutex>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <redlock/lock.hpp>
 
@@ -18,13 +16,11 @@
 namespace redlock {
 
 struct REDLOCK_NO_EXPORT RedLock::State {
-  struct Held {
-    std::thread::id thread;
-    Lease lease;
-  };
-
-  State(std::shared_ptr<Client::Impl> of, std::string locked)
-      : client(std::move(of)), name(std::make_shared<const std::string>(std::move(locked))) {}
+  State(std::shared_ptr<Client::Impl> of, std::string locked, std::optional<Owner> by)
+      : client(std::move(of)),
+        name(std::make_shared<const std::string>(std::move(locked))),
+        owner_(by) {}
+  ~State();
 
   [[nodiscard]] Result<api::AskAcquire> ask_acquire(const AcquireOptions& options) const {
     return api::ask_acquire(name, options, client->options());
@@ -35,19 +31,27 @@ struct REDLOCK_NO_EXPORT RedLock::State {
   [[nodiscard]] Result<void> check_same_name(const Grant& grant) const;
 
   // For lock() and unlock().
+  [[nodiscard]] api::HeldLocks::Key key() const {
+    return {name, owner_ ? *owner_ : Owner::this_thread()};
+  }
   [[nodiscard]] Result<void> take(const AcquireOptions& options);
-  [[nodiscard]] Lease give_up();
+  [[nodiscard]] api::HeldLocks::Left leave() { return client->held().leave(key(), handle_); }
+  [[nodiscard]] Result<Released> give_back(api::HeldLocks::Left left) const;
   void report(const Result<Released>& result) const;
-  /// Calls `use` with this thread's lease, or a null pointer.
-  template <typename Use>
-  auto with_lease(Use use);
+  /// What this owner holds; null if nothing, also in the child of a fork.
+  [[nodiscard]] std::shared_ptr<Lease::State> held() const {
+    return client->forked() ? nullptr : client->held().find(key());
+  }
 
   const std::shared_ptr<Client::Impl> client;
   const engine::Name name;
 
  private:
-  std::mutex mutex_;
-  std::vector<Held> held_;
+  [[nodiscard]] Result<void> acquire_or_enter(const api::HeldLocks::Key& key,
+                                              AcquireOptions options);
+
+  const std::optional<Owner> owner_;  // none: the calling thread
+  api::HeldLocks::Handle handle_;
 };
 
 namespace {
@@ -58,8 +62,42 @@ namespace {
 
 /// What try_lock() does not turn into false.
 bool is_callers_fault(Errc code) {
-  return code == Errc::would_deadlock || code == Errc::invalid_argument || code == Errc::closed;
+  return code == Errc::would_deadlock || code == Errc::invalid_argument || code == Errc::closed ||
+         code == Errc::lost;
 }
+
+/// What is left of a waiting time that has an end, or has none.
+class Patience {
+ public:
+  explicit Patience(std::chrono::milliseconds wait) : wait_(wait) {}
+  [[nodiscard]] std::chrono::milliseconds left() const {
+    if (wait_ == forever) return forever;
+    const auto gone = std::chrono::floor<std::chrono::milliseconds>(BootClock::now() - start_);
+    return std::max(wait_ - gone, std::chrono::milliseconds::zero());
+  }
+
+ private:
+  std::chrono::milliseconds wait_;
+  BootClock::time_point start_ = BootClock::now();
+};
+
+/// An owner's turn at taking a name.
+class Turn {
+ public:
+  Turn(api::HeldLocks& held, const api::HeldLocks::Key& key, std::chrono::milliseconds wait)
+      : held_(held), key_(key), mine_(held.begin_taking(key, wait)) {}
+  ~Turn() {
+    if (mine_) held_.end_taking(key_);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  explicit operator bool() const { return mine_; }
+
+ private:
+  api::HeldLocks& held_;
+  const api::HeldLocks::Key& key_;
+  bool mine_;
+};
 
 }  // namespace
 
@@ -82,40 +120,76 @@ Result<api::AskReleaseGrant> RedLock::State::ask_release(const Grant& grant) con
   return api::ask_release(name, grant, client->options());
 }
 
-template <typename Use>
-auto RedLock::State::with_lease(Use use) {
-  const std::scoped_lock lock(mutex_);
-  const auto mine = std::ranges::find(held_, std::this_thread::get_id(), &Held::thread);
-  return use(mine == held_.end() ? nullptr : &mine->lease);
+RedLock::State::~State() {
+  if (client->forked()) return;
+  for (const auto& left : client->held().leave_all(handle_)) {
+    if (left.inner) left.inner->leave();
+  }
 }
 
 Result<void> RedLock::State::take(const AcquireOptions& options) {
   if (client->forked()) return tl::make_unexpected(client->closed_error());
-  if (with_lease([](const Lease* lease) { return lease != nullptr; })) {
-    return tl::make_unexpected(Error{Errc::would_deadlock,
-                                     "this thread holds " + api::quoted(*name) +
-                                         " already through this RedLock: unlock() it first",
-                                     {}});
+  // What cannot work, or may not wait, is said before anything is waited for.
+  auto ask = ask_acquire(options);
+  if (!ask) return tl::make_unexpected(std::move(ask.error()));
+  if (client->on_loop_thread()) {
+    return tl::make_unexpected(client->perform(std::move(ask)).error());
+  }
+  const auto key = this->key();
+  const Patience patience(options.wait);
+  const Turn turn(client->held(), key, options.wait);
+  if (!turn) {
+    return tl::make_unexpected(
+        Error{Errc::timed_out,
+              "another call of the same owner is still taking " + api::quoted(*name),
+              {}});
+  }
+  for (;;) {
+    AcquireOptions rest = options;
+    rest.wait = patience.left();
+    auto taken = acquire_or_enter(key, rest);
+    const bool again = !taken && taken.error().code == Errc::no_quorum;
+    if (!again || client->held().find(key) == nullptr || patience.left().count() == 0) return taken;
+    std::this_thread::sleep_for(std::min(client->options().retry_max, patience.left()));
+  }
+}
+
+Result<void> RedLock::State::acquire_or_enter(const api::HeldLocks::Key& key,
+                                              AcquireOptions options) {
+  api::HeldLocks& held = client->held();
+  // Another thread of the same owner may give back what is being entered: then it is taken anew.
+  while (const auto lease = held.find(key)) {
+    auto entered = client->perform(api::ask_enter(lease, options, client->options()));
+    if (entered && held.enter(key, handle_, lease)) return {};
+    if (entered || held.find(key) != lease) continue;
+    if (entered.error().code == Errc::lost) {
+      entered.error().message += ": unlock() what is held of it before locking it again";
+    }
+    return tl::make_unexpected(std::move(entered.error()));
   }
   auto lease = client->perform(ask_acquire(options));
   if (!lease) return tl::make_unexpected(std::move(lease.error()));
-  const std::scoped_lock lock(mutex_);
-  held_.push_back({std::this_thread::get_id(), std::move(*lease)});
+  held.hold(key, handle_, std::move(*lease));
   return {};
 }
 
-Lease RedLock::State::give_up() {
-  const std::scoped_lock lock(mutex_);
-  const auto mine = std::ranges::find(held_, std::this_thread::get_id(), &Held::thread);
-  if (mine == held_.end()) return {};
-  Lease lease = std::move(mine->lease);
-  held_.erase(mine);
-  return lease;
+/// Waits for a quorum if it was the last level.
+Result<Released> RedLock::State::give_back(api::HeldLocks::Left left) const {
+  if (left.last) return left.last.release();
+  if (left.inner) {
+    left.inner->leave();
+    return left.inner->remaining().count() > 0 ? Released::still_held : Released::already_gone;
+  }
+  return tl::make_unexpected(Error{Errc::invalid_argument,
+                                   "unlock() of " + api::quoted(*name) + " by " +
+                                       (owner_ ? "an owner" : "a thread") +
+                                       " that does not hold it",
+                                   {}});
 }
 
 /// Of an unlock(), which has no other way to say what it found.
 void RedLock::State::report(const Result<Released>& result) const {
-  if (result == Released::released) return;
+  if (result == Released::released || result == Released::still_held) return;
   if (!result) return client->report_release_failed(name, result.error());
   const bool gone = *result == Released::already_gone;
   client->report_release_failed(
@@ -127,7 +201,9 @@ void RedLock::State::report(const Result<Released>& result) const {
 }
 
 RedLock::RedLock(const Client& client, std::string name)
-    : state_(std::make_shared<State>(client.impl(), std::move(name))) {}
+    : state_(std::make_shared<State>(client.impl(), std::move(name), std::nullopt)) {}
+RedLock::RedLock(const Client& client, std::string name, Owner owner)
+    : state_(std::make_shared<State>(client.impl(), std::move(name), owner)) {}
 RedLock::RedLock(RedLock&&) noexcept = default;
 RedLock& RedLock::operator=(RedLock&& other) noexcept {
   if (this == &other) return *this;
@@ -200,39 +276,49 @@ void RedLock::lock(std::chrono::milliseconds lease) {
 }
 
 bool RedLock::try_lock() {
-  return try_lock_within(std::chrono::milliseconds::zero());
+  return try_lock_within(std::chrono::milliseconds::zero(), std::nullopt);
 }
 
-bool RedLock::try_lock_within(std::chrono::milliseconds wait) {
-  const auto taken = state_->take({.wait = std::max(wait, std::chrono::milliseconds::zero())});
+bool RedLock::try_lock_within(std::chrono::milliseconds wait,
+                              std::optional<std::chrono::milliseconds> lease) {
+  const auto taken =
+      state_->take({.lease = lease, .wait = std::max(wait, std::chrono::milliseconds::zero())});
   if (!taken && is_callers_fault(taken.error().code)) raise(taken.error());
   return taken.has_value();
 }
 
 void RedLock::unlock() noexcept {
   if (state_->client->forked()) return;
-  Lease lease = state_->give_up();
-  if (!lease) {
-    state_->report(tl::make_unexpected(
-        Error{Errc::invalid_argument,
-              "unlock() of " + api::quoted(*state_->name) + " by a thread that does not hold it",
-              {}}));
-  } else if (state_->client->on_loop_thread()) {
-    lease.release([state = state_](const Result<Released>& result) { state->report(result); });
+  auto left = state_->leave();
+  if (left.last && state_->client->on_loop_thread()) {
+    left.last.release([state = state_](const Result<Released>& result) { state->report(result); });
   } else {
-    state_->report(lease.release());
+    state_->report(state_->give_back(std::move(left)));
   }
 }
 
+Result<Released> RedLock::release() {
+  if (state_->client->forked()) return tl::make_unexpected(state_->client->closed_error());
+  return state_->give_back(state_->leave());
+}
+
+std::size_t RedLock::hold_count() const noexcept {
+  return state_->client->forked() ? 0 : state_->client->held().count(state_->key());
+}
+
+bool RedLock::held_by_me() const noexcept {
+  const auto lease = state_->held();
+  return lease && lease->remaining() > std::chrono::nanoseconds::zero();
+}
+
 std::uint64_t RedLock::token() const noexcept {
-  if (state_->client->forked()) return 0;
-  return state_->with_lease([](const Lease* lease) { return lease ? lease->token() : 0; });
+  const auto lease = state_->held();
+  return lease ? lease->token : 0;
 }
 
 std::stop_token RedLock::lost() const noexcept {
-  if (state_->client->forked()) return {};
-  return state_->with_lease(
-      [](const Lease* lease) { return lease ? lease->lost() : std::stop_token(); });
+  const auto lease = state_->held();
+  return lease ? lease->lost() : std::stop_token();
 }
 
 }  // namespace redlock

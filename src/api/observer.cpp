@@ -38,6 +38,8 @@ const char* to_string(Released released) noexcept {
       return "already_gone";
     case Released::unknown:
       return "unknown";
+    case Released::still_held:
+      return "still_held";
   }
   return "unknown";
 }

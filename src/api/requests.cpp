@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/lease_state.hpp"
 #include "api/options_check.hpp"
 #include "api/sentence.hpp"
 
@@ -92,6 +93,13 @@ Result<AskAttach> ask_attach(engine::Name name, const Grant& grant, const Acquir
   ask.request.max_hold = options.max_hold;
   ask.stop = options.stop;
   return ask;
+}
+
+Result<AskEnter> ask_enter(std::shared_ptr<Lease::State> lease, const AcquireOptions& options,
+                           const ClientOptions& client) {
+  const auto length = check_call(*lease->name, options, client);
+  if (!length) return tl::make_unexpected(length.error());
+  return AskEnter{std::move(lease), *length, renews(options)};
 }
 
 Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant,

@@ -17,6 +17,11 @@ namespace redlock::api {
                                            const AcquireOptions& options,
                                            const ClientOptions& client);
 
+/// One more level of a lease, as somebody wants it who would acquire it otherwise.
+[[nodiscard]] Result<AskEnter> ask_enter(std::shared_ptr<Lease::State> lease,
+                                         const AcquireOptions& options,
+                                         const ClientOptions& client);
+
 [[nodiscard]] Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant,
                                                   const ClientOptions& client);
 

@@ -87,6 +87,7 @@ class Release {
       case Released::already_gone:
         return exit_contended;
       case Released::unknown:
+      case Released::still_held:  // never said of a grant
         break;
     }
     throw failure(why_unknown(client));

@@ -22,6 +22,12 @@ void Engine::extend(Instant now, RequestId request, GrantId grant,
                     std::chrono::milliseconds lease) {
   impl_->extend(now, request, grant, lease);
 }
+void Engine::enter(Instant now, RequestId request, const EnterRequest& what) {
+  impl_->enter(now, request, what);
+}
+void Engine::leave(Instant now, GrantId grant) {
+  impl_->leave(now, grant);
+}
 void Engine::release(Instant now, RequestId request, GrantId grant) {
   impl_->release(now, request, grant);
 }

@@ -62,6 +62,13 @@ struct AttachRequest {
   std::optional<Duration> max_hold;
 };
 
+/// One more level of a lease of ours, for at least `lease` from now.
+struct EnterRequest {
+  GrantId grant = 0;
+  std::chrono::milliseconds lease{};
+  bool renew = false;  ///< from now on, unless the lease is renewed already
+};
+
 /// One node's part in a decision, before it has a name.
 struct Ballot {
   Vote vote = Vote::pending;
@@ -96,6 +103,10 @@ struct ForceDone {
 struct ExtendSucceeded {
   Instant valid_until{};
 };
+struct EnterSucceeded {
+  std::uint32_t count = 0;  ///< how many levels are held now, this one included
+  Instant valid_until{};
+};
 struct Failed {
   Errc code{};
   std::string detail;  ///< what happened, for the message; may be empty
@@ -105,7 +116,8 @@ struct Failed {
 /// A request has ended. Exactly one for every request.
 struct Finish {
   RequestId request = 0;
-  std::variant<AcquireSucceeded, ReleaseDone, ExtendSucceeded, ForceDone, Failed> result;
+  std::variant<AcquireSucceeded, ReleaseDone, ExtendSucceeded, EnterSucceeded, ForceDone, Failed>
+      result;
 };
 /// A lease's validity was confirmed anew (or, after a node took back its vote, shortened).
 struct ValidityChanged {
@@ -155,6 +167,12 @@ class Engine {
   void cancel(Instant now, RequestId request, Errc why);
   /// Confirm and lengthen a lease of ours.
   void extend(Instant now, RequestId request, GrantId grant, std::chrono::milliseconds lease);
+  /// Re-entry: hold a lease of ours once more, confirmed by a quorum; the same token. A failure
+  /// leaves the count as it was and releases nothing.
+  void enter(Instant now, RequestId request, const EnterRequest& what);
+  /// Hold a lease of ours once less. Nobody is told when the nodes know; the last level is left by
+  /// a release.
+  void leave(Instant now, GrantId grant);
   /// Release a lease of ours; request 0 asks for no Finish.
   void release(Instant now, RequestId request, GrantId grant);
   /// Release somebody's grant by its name and owner; it was at most this lease long.

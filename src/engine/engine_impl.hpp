@@ -40,6 +40,8 @@ class Engine::Impl {
   void attach(Instant now, RequestId request, AttachRequest what);
   void cancel(Instant now, RequestId request, Errc why);
   void extend(Instant now, RequestId request, GrantId grant, std::chrono::milliseconds lease);
+  void enter(Instant now, RequestId request, const EnterRequest& what);
+  void leave(Instant now, GrantId grant);
   void release(Instant now, RequestId request, GrantId grant);
   void release(Instant now, RequestId request, Name name, OwnerId owner,
                std::chrono::milliseconds lease);

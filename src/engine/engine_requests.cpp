@@ -84,6 +84,22 @@ void Engine::Impl::extend(Instant now, RequestId request, GrantId grant,
   after_holding_input(grant);
 }
 
+void Engine::Impl::enter(Instant now, RequestId request, const EnterRequest& what) {
+  Holding* const holding = holdings_.find(what.grant);
+  if (holding == nullptr) {
+    return out_.put(Finish{request, Failed{Errc::lost, "the lease is not held any more", {}}});
+  }
+  holding->enter(now, request, what, out_);
+  after_holding_input(what.grant);
+}
+
+void Engine::Impl::leave(Instant now, GrantId grant) {
+  Holding* const holding = holdings_.find(grant);
+  if (holding == nullptr) return;
+  holding->leave(now, out_);
+  after_holding_input(grant);
+}
+
 void Engine::Impl::release(Instant now, RequestId request, GrantId grant) {
   if (holdings_.find(grant) == nullptr) {
     if (request != 0) out_.put(Finish{request, ReleaseDone{Released::already_gone}});

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // One round of hold over all nodes: counts who confirmed, who denied and who did not answer. The
-// watchdog's renewals and a caller's extend are the same round; only a caller's has a request.
+// watchdog's renewals, a caller's extend or re-entry, and what tells the nodes of a lower count are
+// the same round; only a caller's has a request.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -14,12 +16,25 @@ namespace redlock::engine {
 
 class HoldRound {
  public:
-  HoldRound(std::uint32_t number, std::uint32_t nodes, RequestId request,
+  enum class Purpose : std::uint8_t { renew, extend, enter, enter_and_renew, tell_count };
+
+  HoldRound(std::uint32_t number, std::uint32_t nodes, Purpose purpose, RequestId request,
             std::chrono::milliseconds lease, Instant deadline)
-      : number_(number), nodes_(nodes), request_(request), lease_(lease), deadline_(deadline) {}
+      : number_(number),
+        nodes_(nodes),
+        request_(request),
+        lease_(lease),
+        deadline_(deadline),
+        purpose_(purpose) {}
 
   [[nodiscard]] std::uint32_t number() const { return number_; }
-  /// 0 for a renewal.
+  [[nodiscard]] Purpose purpose() const { return purpose_; }
+  /// Whether it asks for one more level.
+  [[nodiscard]] bool enters() const {
+    return purpose_ == Purpose::enter || purpose_ == Purpose::enter_and_renew;
+  }
+  [[nodiscard]] bool entering() const { return enters() && !announced_; }
+  /// 0 if no caller waits for it.
   [[nodiscard]] RequestId request() const { return request_; }
   [[nodiscard]] std::chrono::milliseconds lease() const { return lease_; }
 
@@ -57,6 +72,7 @@ class HoldRound {
   RequestId request_;
   std::chrono::milliseconds lease_;
   Instant deadline_;
+  Purpose purpose_;
   bool announced_ = false;
   NodeSet yes_;
   NodeSet no_;

@@ -26,7 +26,7 @@ Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, 
       nodes_(terms.nodes(), false),
       longest_lease_(plan_.lease),
       attaching_(request) {
-  begin_round(now, request, plan_.lease, out);
+  begin_round(now, HoldRound::Purpose::extend, request, plan_.lease, out);
 }
 
 void Holding::extend(Instant now, RequestId request, std::chrono::milliseconds lease, Outbox& out) {
@@ -35,7 +35,7 @@ void Holding::extend(Instant now, RequestId request, std::chrono::milliseconds l
     out.put(Finish{request, Failed{Errc::lost, "the lease was lost before", {}}});
     return;
   }
-  begin_round(now, request, lease, out);
+  begin_round(now, HoldRound::Purpose::extend, request, lease, out);
 }
 
 void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
@@ -47,13 +47,14 @@ void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
   rounds_.clear();
 }
 
-void Holding::begin_round(Instant now, RequestId request, std::chrono::milliseconds lease,
-                          Outbox& out) {
+void Holding::begin_round(Instant now, HoldRound::Purpose purpose, RequestId request,
+                          std::chrono::milliseconds lease, Outbox& out) {
   ++round_;
   longest_lease_ = std::max(longest_lease_, lease);
   Instant deadline = now + terms_->node_timeout();
   if (attaching_ == 0) deadline = std::min(deadline, valid_until_);
-  const HoldRound& round = rounds_.emplace_back(round_, terms_->nodes(), request, lease, deadline);
+  const HoldRound& round =
+      rounds_.emplace_back(round_, terms_->nodes(), purpose, request, lease, deadline);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     send_hold(now, node, round, Form::digest, out);
   }
@@ -62,7 +63,9 @@ void Holding::begin_round(Instant now, RequestId request, std::chrono::milliseco
 void Holding::send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form,
                         Outbox& out) const {
   const Tag tag{plan_.grant, now, round.lease(), round.number(), Tag::Kind::hold};
-  out.send(node, tag, HoldCommand{plan_.name, plan_.owner, round.lease(), 1, plan_.token}, form);
+  // The count of this moment, also of a round that is sent again: an old one must not come last.
+  const HoldCommand hold{plan_.name, plan_.owner, round.lease(), asked_count(), plan_.token};
+  out.send(node, tag, hold, form);
 }
 
 void Holding::send_heal(Instant now, NodeIndex node, Form form, Outbox& out) {
@@ -232,6 +235,7 @@ void Holding::set_lost_at(Instant now) {
 }
 
 void Holding::conclude_rounds(Instant now, Outbox& out) {
+  const std::uint32_t asked = asked_count();
   for (HoldRound& round : rounds_) {
     if (lost_) return;
     if (round.announce()) conclude(now, round, out);
@@ -239,10 +243,13 @@ void Holding::conclude_rounds(Instant now, Outbox& out) {
   }
   std::erase_if(rounds_, [](const HoldRound& round) { return round.complete(); });
   if (rounds_.empty()) rounds_.shrink_to_fit();  // most leases are between two rounds
+  // What a failed entry left on the nodes.
+  if (asked_count() < asked && !planted(Bug::failed_entry_stays_on_nodes)) tell_count(now, out);
 }
 
 void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
   const bool ok = round.tally().won();
+  if (round.purpose() == HoldRound::Purpose::tell_count) return;
   if (round.request() == 0) {
     if (!ok) next_renewal_ = std::min(next_renewal_, now + plan_.lease / 12);
     out.put(RenewalDecided{plan_.grant, ok, valid_until_});
@@ -251,11 +258,14 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
   const bool attached = std::exchange(attaching_, 0) != 0;
   if (!ok) {
     attach_failed_ = attached;
+    if (round.enters() && planted(Bug::failed_entry_counts)) ++count_;
     out.put(Finish{round.request(), Failed{Errc::no_quorum, {}, round.ballots()}});
     for (NodeIndex node = 0; planted(Bug::failed_extend_releases) && node < nodes_.size(); ++node) {
       out.send(node, Tag{plan_.grant, now, {}, 0, Tag::Kind::release},
                ReleaseCommand{plan_.name, plan_.owner});
     }
+  } else if (round.enters()) {
+    entered(now, round, out);
   } else if (attached) {
     if (now < plan_.renew_until) next_renewal_ = in_step(now + renewal_interval(now));
     out.put(Finish{round.request(),
@@ -278,7 +288,7 @@ void Holding::on_deadline(Instant now, Outbox& out) {
     return;
   }
   next_renewal_ = in_step(now + plan_.lease / 3);
-  begin_round(now, 0, plan_.lease, out);
+  begin_round(now, HoldRound::Purpose::renew, 0, plan_.lease, out);
 }
 
 Instant Holding::deadline() const {

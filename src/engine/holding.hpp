@@ -33,6 +33,10 @@ class Holding {
 
   /// Makes it last `lease` from now; the request ends with the round.
   void extend(Instant now, RequestId request, std::chrono::milliseconds lease, Outbox& out);
+  /// One more level, and `lease` from now; the request ends with the round.
+  void enter(Instant now, RequestId request, const EnterRequest& what, Outbox& out);
+  /// One level less, if there are several. The nodes are told at once.
+  void leave(Instant now, Outbox& out);
   /// Ends every round that a caller waits for.
   void end_requests(Errc why, const char* detail, Outbox& out);
 
@@ -58,7 +62,12 @@ class Holding {
   [[nodiscard]] RequestId attaching() const { return attaching_; }
 
  private:
-  void begin_round(Instant now, RequestId request, std::chrono::milliseconds lease, Outbox& out);
+  void begin_round(Instant now, HoldRound::Purpose purpose, RequestId request,
+                   std::chrono::milliseconds lease, Outbox& out);
+  /// What every hold says: the levels that are held, and those that are being entered.
+  [[nodiscard]] std::uint32_t asked_count() const;
+  void tell_count(Instant now, Outbox& out);
+  void entered(Instant now, const HoldRound& round, Outbox& out);
   void send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form, Outbox& out) const;
   void send_heal(Instant now, NodeIndex node, Form form, Outbox& out);
   void heal_free_nodes(Instant now, HoldRound& round, Outbox& out);
@@ -89,6 +98,7 @@ class Holding {
   RequestId attaching_ = 0;
   std::vector<HoldRound> rounds_;
   std::uint32_t round_ = 0;
+  std::uint32_t count_ = 1;  // as confirmed by a quorum, less what was left since
   bool attach_failed_ = false;
   bool lost_ = false;
   bool forced_ = false;  // a node said that this owner was forced out

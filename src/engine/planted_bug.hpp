@@ -35,9 +35,13 @@ enum class Bug : std::uint8_t {
   quarantine_ignored,
   quarantine_by_configuration,
   uptime_trusted_without_marker,
+  failed_entry_counts,
+  failed_entry_stays_on_nodes,
+  leave_not_told,
   // In the scripts, that is, in the simulator's node.
   hold_without_owner_check,
   hold_shortens,
+  hold_never_lowers_count,
   release_without_owner_check,
   force_undone_by_healing,
   count_of_bugs,

@@ -72,6 +72,18 @@ RequestId Rig::extend(GrantId grant, std::chrono::milliseconds lease) {
   return id;
 }
 
+RequestId Rig::enter(GrantId grant, std::chrono::milliseconds lease, bool renew) {
+  const RequestId id = next_request();
+  engine.enter(now, id, {grant, lease, renew});
+  collect();
+  return id;
+}
+
+void Rig::leave(GrantId grant) {
+  engine.leave(now, grant);
+  collect();
+}
+
 RequestId Rig::release(GrantId grant) {
   const RequestId id = next_request();
   engine.release(now, id, grant);

@@ -37,6 +37,8 @@ class Rig {
   RequestId attach(OwnerId owner, Token token, std::chrono::milliseconds lease);
   RequestId attach(AttachRequest what);
   RequestId extend(GrantId grant, std::chrono::milliseconds lease);
+  RequestId enter(GrantId grant, std::chrono::milliseconds lease = 30s, bool renew = false);
+  void leave(GrantId grant);
   RequestId release(GrantId grant);
   RequestId release_elsewhere(OwnerId owner);
   RequestId force_release(OwnerId owner);

@@ -52,6 +52,12 @@ void Belief::deny(Node& node, bool foreign) {
 void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine::Reply& reply) {
   if (tag.kind == Kind::release || tag.kind == Kind::force) return;
   Node& node = nodes_[index];
+  if ((tag.kind == Kind::hold || tag.kind == Kind::settle) && !node.sent.empty()) {
+    if (std::holds_alternative<engine::Held>(reply)) {
+      node.count = std::max(node.count, node.sent.front());
+    }
+    node.sent.pop_front();
+  }
   const bool before_healing = node.healing && tag.kind == Kind::hold && tag.round <= node.healed_in;
   if (std::holds_alternative<engine::Granted>(reply)) {
     if (tag.kind != Kind::acquire) return;  // healing counts from the next round on
@@ -80,6 +86,12 @@ bool Belief::settled(engine::Token token) const {
     return node.granted != 0 && node.granted <= token && node.fence >= token;
   });
   return static_cast<std::size_t>(vouching) >= quorum();
+}
+
+bool Belief::counted(std::uint32_t count) const {
+  const auto nodes =
+      std::ranges::count_if(nodes_, [count](const Node& node) { return node.count >= count; });
+  return static_cast<std::size_t>(nodes) >= quorum();
 }
 
 std::uint32_t Belief::confirmed() const {

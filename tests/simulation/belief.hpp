@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -21,6 +22,10 @@ class Belief {
 
   void sent(std::uint32_t node, const engine::Tag& tag);
   void answered(std::uint32_t node, const engine::Tag& tag, const engine::Reply& reply);
+  /// A hold with this count is on its way; answers come in the order of messages.
+  void sent_count(std::uint32_t node, std::uint32_t count) { nodes_[node].sent.push_back(count); }
+  /// Whether a quorum of nodes confirmed at least this count.
+  [[nodiscard]] bool counted(std::uint32_t count) const;
 
   /// The latest end of validity that a quorum of confirmations allows; Instant::min() if too few
   /// nodes confirmed.
@@ -53,6 +58,8 @@ class Belief {
     engine::Token granted = 0;
     engine::Token fence = 0;
     Instant until = Instant::min();
+    std::deque<std::uint32_t> sent;  // counts of holds that are not answered
+    std::uint32_t count = 1;         // the largest that it confirmed
   };
   void confirm(Node& node, const engine::Tag& tag);
   void deny(Node& node, bool foreign);

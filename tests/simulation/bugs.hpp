@@ -41,8 +41,12 @@ inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "quarantine_ignored",
     "quarantine_by_configuration",
     "uptime_trusted_without_marker",
+    "failed_entry_counts",
+    "failed_entry_stays_on_nodes",
+    "leave_not_told",
     "hold_without_owner_check",
     "hold_shortens",
+    "hold_never_lowers_count",
     "release_without_owner_check",
     "force_undone_by_healing",
 };

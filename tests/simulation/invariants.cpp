@@ -65,6 +65,7 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
               .started = send.tag.sent,
               .returned_before = names_[*name].largest_returned,
               .taken_up = !acquires,
+              .counts = std::vector<std::uint32_t>(nodes_.size(), 1),
               .belief = Belief(static_cast<std::uint32_t>(nodes_.size()), drift_ppm_)};
   if (forced_.contains(owner.bits)) grant.forced_bound = Instant::min();
   Grant& kept = client.grants.emplace(grant.id, std::move(grant)).first->second;
@@ -116,6 +117,14 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
     rule(judged_, !grant.belief.saw_another_owner(send.node),
          "no healing where another owner was seen", what);
   }
+  if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
+    rule(judged_, hold->count == grant.count + grant.entering,
+         "a hold says the count that was told, and what is being entered", what);
+    rule(judged_, grant.state != State::live || hold->token == grant.token,
+         "a lease keeps its token", what);
+    grant.counts[send.node] = hold->count;
+    grant.belief.sent_count(send.node, hold->count);
+  }
   if (send.tag.kind == Kind::release) {
     const bool failed_attempt = grant.state == State::attempting && !grant.taken_up;
     rule(judged_, failed_attempt || grant.state == State::over,
@@ -127,7 +136,8 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   }
 }
 
-void Invariants::executed(Instant world, std::uint32_t node, const engine::Command& command) {
+void Invariants::executed(Instant world, std::uint32_t node, const engine::Command& command,
+                          const engine::Reply& reply) {
   const auto check = [&](const engine::Name& name, const engine::OwnerId& owner) {
     const SimNode& at = nodes_[node];
     const std::int64_t now_ms = at.now_ms(world);
@@ -139,6 +149,13 @@ void Invariants::executed(Instant world, std::uint32_t node, const engine::Comma
             "a key lasts one lease from the last message at most",
             [&] { return fmt::format("node {}", node); });
   };
+  const auto* hold = std::get_if<engine::HoldCommand>(&command);
+  if (hold != nullptr && std::holds_alternative<engine::Held>(reply)) {
+    const auto* lock = nodes_[node].model.find(*hold->name, nodes_[node].now_ms(world));
+    require(lock == nullptr || lock->owner != hold->owner || lock->count == hold->count,
+            "a hold sets the count of its message",
+            [&] { return fmt::format("node {}: {}, not {}", node, lock->count, hold->count); });
+  }
   std::visit([&](const auto& what) { check(what.name, what.owner); }, command);
   check_turned_away(world, node, command);
 }
@@ -185,6 +202,7 @@ void Invariants::told_finish(Instant world, ClientId id, const engine::Finish& f
   } else if (const auto* done = std::get_if<engine::ForceDone>(&finish.result)) {
     if (done->confirmed > nodes_.size() / 2) told_forced(world, *request.forces);
   }
+  if (request.enters != 0) told_entry(id, request, finish);
   attempt_over(world, client, request.id);
   if (request.name) client.by_name.erase(request.name.get());
 }
@@ -344,6 +362,9 @@ void Invariants::check_live(Instant world, const Client& client, const Grant& gr
           "a loss is reported before the validity ends", what);
   rule(judged_, grant.belief.confirmed() > nodes_.size() / 2,
        "with fewer than a quorum a lease is lost at once", what);
+  const auto says_so = [&](std::uint32_t count) { return count == grant.count + grant.entering; };
+  rule(judged_, std::ranges::all_of(grant.counts, says_so), "every node is told the count at once",
+       what);
 }
 
 void Invariants::validity_ends(Instant world, ClientId client, engine::GrantId id,
@@ -379,13 +400,6 @@ void Invariants::write_register(const std::string& name, engine::Token token, st
   require(!judged_.tokens || state.register_value == state.updates,
           "a fenced register loses no update",
           [&] { return fmt::format("{}: {} updates, value {}", name, state.updates, value); });
-}
-
-void Invariants::must_be_done() const {
-  for (const Client& client : clients_) {
-    require(client.requests.empty(), "every request ends exactly once",
-            [&]() -> std::string { return "a request never ended"; });
-  }
 }
 
 }  // namespace redlock::simulation

@@ -64,15 +64,19 @@ class Invariants {
     bool acquires = false;
     std::chrono::milliseconds lease{};
     std::optional<Forced> forces = std::nullopt;
+    engine::GrantId enters = 0;  ///< the lease that is to be held once more
   };
   void requested(ClientId client, const Request& request);
   void must_end_now(ClientId client, engine::RequestId request, Instant now);
   void released(Instant world, ClientId client, engine::GrantId grant);
+  /// One level of a lease is given back.
+  void left(ClientId client, engine::GrantId grant);
   void detached(ClientId client, engine::GrantId grant);
 
   // What passes between clients and nodes.
   void sent(Instant world, ClientId client, const engine::Send& send);
-  void executed(Instant world, std::uint32_t node, const engine::Command& command);
+  void executed(Instant world, std::uint32_t node, const engine::Command& command,
+                const engine::Reply& reply);
   void answered(ClientId client, std::uint32_t node, const engine::Tag& tag,
                 const engine::Reply& reply);
 
@@ -121,10 +125,13 @@ class Invariants {
     State state = State::attempting;
     Instant valid_until = Instant::min();
     Instant over_at{};
-    bool taken_up = false;  // by attach, not acquired
-    bool shrunk = false;    // in this turn, by a node that took its vote back
     /// What may have been confirmed before it was forced out reaches no further.
     Instant forced_bound = engine::never;
+    bool taken_up = false;              // by attach, not acquired
+    bool shrunk = false;                // in this turn, by a node that took its vote back
+    std::uint32_t count = 1;            // levels that the owner was told of and did not leave
+    std::uint32_t entering = 0;         // requests for another
+    std::vector<std::uint32_t> counts;  // the last that each node was sent
     Belief belief;
   };
   struct Client {
@@ -156,6 +163,7 @@ class Invariants {
   void told_success(Instant world, ClientId client, const Request& request,
                     const engine::AcquireSucceeded& success);
   void told_forced(Instant world, const Forced& forced);
+  void told_entry(ClientId client, const Request& request, const engine::Finish& finish);
   void told_decision(Instant world, ClientId client, const engine::AttemptDecided& decision);
   void told_validity(Instant world, ClientId client, engine::GrantId grant, Instant valid_until);
   void told_lost(Instant world, ClientId client, const engine::LeaseLost& loss);

@@ -42,6 +42,7 @@ void Invariants::requested(ClientId client, const Request& request) {
   clients_[client].requests.emplace(request.id, request);
   if (request.name) clients_[client].by_name[request.name.get()] = request.id;
   if (request.acquires) ++counts_.requests;
+  if (Grant* grant = find(client, request.enters)) ++grant->entering;
 }
 
 void Invariants::must_end_now(ClientId client, engine::RequestId request, Instant now) {
@@ -62,11 +63,22 @@ void Invariants::released(Instant world, ClientId client, engine::GrantId id) {
   end_claim(*grant);
 }
 
+void Invariants::left(ClientId client, engine::GrantId id) {
+  if (Grant* grant = find(client, id)) --grant->count;
+}
+
 void Invariants::detached(ClientId client, engine::GrantId id) {
   Grant* grant = find(client, id);
   if (grant == nullptr) return;
   grant->state = State::detached;
   end_claim(*grant);
+}
+
+void Invariants::must_be_done() const {
+  for (const Client& client : clients_) {
+    if (client.requests.empty()) continue;
+    throw Violation{"every request ends exactly once", "a request never ended"};
+  }
 }
 
 }  // namespace redlock::simulation

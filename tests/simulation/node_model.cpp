@@ -100,6 +100,9 @@ engine::Reply NodeModel::execute(const engine::Command& command, engine::Form fo
   // A script that declares what it does is judged before it is taken in.
   if (auto why = refusal(command)) return *why;
   known = true;
+  const std::string& name = *std::visit([](const auto& what) { return what.name; }, command);
+  // What a script finds over is deleted, and does not come back when the clock is set back.
+  if (ailment_ != Ailment::read_only && find(name, now_ms) == nullptr) locks_.erase(name);
   if (const auto* what = std::get_if<engine::AcquireCommand>(&command)) {
     return acquire(*what, now_ms);
   }
@@ -189,7 +192,8 @@ engine::Reply NodeModel::hold(const engine::HoldCommand& command, std::int64_t n
   }
   const std::int64_t ends = now_ms + command.lease.count();
   if (!lock.ends_ms || *lock.ends_ms < ends || planted(Bug::hold_shortens)) lock.ends_ms = ends;
-  lock.count = command.count;
+  const bool lowers = command.count < lock.count;
+  if (!lowers || !planted(Bug::hold_never_lowers_count)) lock.count = command.count;
   return engine::Held{raised_to(stripe, command.token)};
 }
 

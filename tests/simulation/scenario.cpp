@@ -66,6 +66,20 @@ void acquire(Stage& stage, const Words& words) {
   stage.acquire(words[0], std::move(what));
 }
 
+void enter(Stage& stage, const Words& words) {
+  engine::EnterRequest what{.lease = milliseconds(10'000)};
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    if (words[i] == "renew") {
+      what.renew = true;
+    } else if (words[i] == "lease") {
+      what.lease = duration(words.at(++i));
+    } else {
+      throw std::runtime_error("enters what: " + words[i]);
+    }
+  }
+  stage.enter(words[0], what);
+}
+
 /// "A -> 0 1", "0 1 -> A", "A <-> 0 1": a message each, an answer each, both; "A <=> 0 1":
 /// everything that is under way.
 bool messages(Stage& stage, const Words& words) {
@@ -116,6 +130,8 @@ const std::map<std::string, Step>& client_steps() {
   static const std::map<std::string, Step> steps = {
       {"acquires", acquire},
       {"extends", [](Stage& s, const Words& w) { s.extend(w[0], duration(w.at(2))); }},
+      {"enters", enter},
+      {"leaves", [](Stage& s, const Words& w) { s.leave(w[0]); }},
       {"releases", [](Stage& s, const Words& w) { s.release(w[0]); }},
       {"cancels", [](Stage& s, const Words& w) { s.cancel(w[0]); }},
       {"takes-over-from", [](Stage& s, const Words& w) { s.take_over(w.at(2), w[0]); }},
@@ -143,6 +159,12 @@ void play_step(Stage& stage, const std::string& line) {
   if (words[0] == "pass") return stage.pass(duration(words.at(1)));
   if (words[0] == "node") return node_step(stage, words);
   if (line == "who is valid") return stage.who_is_valid();
+  if (words[0] == "counts") {
+    if (words.size() == 3) return stage.say_counts(words[2]);
+    const std::string counts = line.substr(line.find(" are ") + 5);
+    if (stage.counts(words[2]) != counts) throw Violation{"counts are what they must be", counts};
+    return;
+  }
   if (words[0] == "who" && words.at(1) == "has") {
     if (words.size() == 3) return stage.say_who_has(words[2]);
     const std::string nodes = line.substr(line.find(" on ") + 4);

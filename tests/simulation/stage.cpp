@@ -77,6 +77,22 @@ void Stage::extend(const std::string& name, std::chrono::milliseconds lease) {
   turn(by);
 }
 
+void Stage::enter(const std::string& name, engine::EnterRequest what) {
+  Client& by = client(name);
+  request(by,
+          {.name = {}, .expected = local(by) + settings_.engine.node_timeout, .enters = by.grant});
+  what.grant = by.grant;
+  by.engine->enter(local(by), last_request_, what);
+  turn(by);
+}
+
+void Stage::leave(const std::string& name) {
+  Client& by = client(name);
+  invariants_.left(by.life, by.grant);
+  by.engine->leave(local(by), by.grant);
+  turn(by);
+}
+
 void Stage::release(const std::string& name) {
   Client& by = client(name);
   request(by, {.name = {}, .expected = local(by) + settings_.engine.node_timeout});
@@ -135,7 +151,7 @@ void Stage::deliver(const std::string& name, Node node) {
   link.to_node.pop_front();
   SimNode& at = nodes_[node];
   const engine::Reply reply = at.model.execute(send.command, send.form, at.now_ms(now_));
-  invariants_.executed(now_, node, send.command);
+  invariants_.executed(now_, node, send.command, reply);
   link.to_client.push_back({send.tag, reply});
   say(fmt::format("{} to {}: {}: {}", name, node, kind_in_words(send), in_words(reply)));
 }
@@ -147,7 +163,7 @@ void Stage::deliver_late(const std::string& name, Node node) {
   link.late.pop_front();
   SimNode& at = nodes_[node];
   const engine::Reply reply = at.model.execute(send.command, send.form, at.now_ms(now_));
-  invariants_.executed(now_, node, send.command);
+  invariants_.executed(now_, node, send.command, reply);
   say(fmt::format("{} to {}, late: {}: {}", name, node, kind_in_words(send), in_words(reply)));
 }
 
@@ -244,6 +260,8 @@ void Stage::tell(Client& of, const engine::Finish& finish) {
     of.token = success->token;
     of.valid_until = success->valid_until;
     say(fmt::format("{}: ACQUIRED token {}, valid for {}", of.name, of.token, validity(of)));
+  } else if (const auto* entered = std::get_if<engine::EnterSucceeded>(&finish.result)) {
+    say(fmt::format("{}: ENTERED count {}, valid for {}", of.name, entered->count, validity(of)));
   } else if (const auto* failed = std::get_if<engine::Failed>(&finish.result)) {
     say(fmt::format("{}: FAILED {}", of.name, in_words(failed->code)));
   } else if (const auto* done = std::get_if<engine::ReleaseDone>(&finish.result)) {
@@ -334,6 +352,16 @@ std::string Stage::who_has(const std::string& name) const {
     text += (text.empty() ? "" : " ") + std::to_string(node);
   }
   return text.empty() ? "none" : text;
+}
+
+std::string Stage::counts(const std::string& name) const {
+  std::string text;
+  for (const SimNode& node : nodes_) {
+    const auto* lock = node.model.find(name, node.now_ms(now_));
+    if (!text.empty()) text += ' ';
+    text += lock == nullptr ? "-" : std::to_string(lock->count);
+  }
+  return text;
 }
 
 std::vector<std::string> Stage::take_events() {

@@ -31,6 +31,8 @@ class Stage {
 
   void acquire(const std::string& client, engine::AcquireRequest what);
   void extend(const std::string& client, std::chrono::milliseconds lease);
+  void enter(const std::string& client, engine::EnterRequest what);
+  void leave(const std::string& client);
   void release(const std::string& client);
   void cancel(const std::string& client);
   /// The second one attaches to the lease of the first, which forgets it.
@@ -64,6 +66,9 @@ class Stage {
   /// Which nodes have a lock of that name: "0 2", "none".
   [[nodiscard]] std::string who_has(const std::string& name) const;
   void say_who_has(const std::string& name) { say("on nodes: " + who_has(name)); }
+  /// How often its owner holds it, according to each node: "2 2 -".
+  [[nodiscard]] std::string counts(const std::string& name) const;
+  void say_counts(const std::string& name) { say("counts: " + counts(name)); }
 
   /// What happened since the last call, in words.
   std::vector<std::string> take_events();

@@ -68,6 +68,10 @@ struct ResultWords {
   std::string operator()(const engine::ForceDone& r) const {
     return fmt::format("forced, {} removed, {} confirmed", r.removed, r.confirmed);
   }
+  std::string operator()(const engine::EnterSucceeded& r) const {
+    return fmt::format("entered, count {} valid until {} ms of its clock", r.count,
+                       ms(r.valid_until));
+  }
   std::string operator()(const engine::Failed& r) const {
     return fmt::format("{} [{}] {}", in_words(r.code), ballots_in_words(r.ballots), r.detail);
   }
@@ -105,8 +109,8 @@ std::string in_words(const engine::Send& send) {
   if (const auto* acquire = std::get_if<engine::AcquireCommand>(&send.command)) {
     text += fmt::format(" floor {} lease {} ms", acquire->floor, acquire->lease.count());
   } else if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
-    text += fmt::format(" token {} lease {} ms round {}", hold->token, hold->lease.count(),
-                        send.tag.round);
+    text += fmt::format(" token {} count {} lease {} ms round {}", hold->token, hold->count,
+                        hold->lease.count(), send.tag.round);
   }
   if (send.form == engine::Form::source) text += " (with its source)";
   return text;
@@ -156,7 +160,7 @@ const char* in_words(LossReason reason) {
 }
 
 const char* in_words(Released released) {
-  static constexpr const char* words[] = {"released", "already_gone", "unknown"};
+  static constexpr const char* words[] = {"released", "already_gone", "unknown", "still_held"};
   return words[static_cast<int>(released)];
 }
 

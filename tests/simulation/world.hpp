@@ -75,6 +75,8 @@ class World {
     std::string name = {};
     engine::RequestId request = 0;
     engine::RequestId extending = 0;
+    std::vector<engine::RequestId> entering = {};
+    std::uint32_t count = 1;
     engine::GrantId grant = 0;
     engine::OwnerId owner = {};
     engine::Token token = 0;
@@ -144,6 +146,8 @@ class World {
   void take_over(User& user);
   void use_lease(User& user);
   void extend(User& user);
+  void enter(User& user);
+  void leave_one(User& user);
   void give_back(User& user, bool wait_for_it);
   void hand_over(User& user);
   void tell_user(std::uint32_t client, const engine::Output& output);

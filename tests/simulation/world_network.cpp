@@ -75,7 +75,7 @@ void World::process_at_node(std::uint32_t id) {
     return fmt::format("node {} runs of client {}: {} -> {}", wire.node, wire.client,
                        in_words(request.send), in_words(reply));
   });
-  invariants_.executed(now_, wire.node, request.send.command);
+  invariants_.executed(now_, wire.node, request.send.command, reply);
   push_to_client(id, {.tag = request.send.tag, .reply = reply});
 }
 

@@ -100,8 +100,14 @@ void World::use_lease(User& user) {
     invariants_.write_register(user.name, user.token, *std::exchange(user.read, {}) + 1);
   } else if (choice < 60) {
     user.read = invariants_.read_register(user.name, user.token);
-  } else if (choice < 85) {
+  } else if (choice < 72) {
     extend(user);
+    return user_next(user, plan_.think);
+  } else if (choice < 80) {
+    enter(user);
+    return user_next(user, plan_.think);
+  } else if (choice < 85) {
+    leave_one(user);
     return user_next(user, plan_.think);
   } else if (choice < 90 && valid) {
     return hand_over(user);
@@ -119,6 +125,28 @@ void World::extend(User& user) {
       {.id = user.extending, .name = {}, .expected = now + plan_.engine.node_timeout});
   clients_[user.client].engine->extend(now, user.extending, user.grant,
                                        random_.pick(std::span<const milliseconds>(plan_.leases)));
+}
+
+void World::enter(User& user) {
+  const Instant now = local(user.client);
+  const engine::RequestId request = ++last_request_;
+  user.entering.push_back(request);
+  invariants_.requested(clients_[user.client].life, {.id = request,
+                                                     .name = {},
+                                                     .expected = now + plan_.engine.node_timeout,
+                                                     .enters = user.grant});
+  engine::EnterRequest what{.grant = user.grant};
+  what.lease = random_.pick(std::span<const milliseconds>(plan_.leases));
+  what.renew = random_.chance(plan_.renew_per_mille);
+  clients_[user.client].engine->enter(now, request, what);
+  attract_fault(user.client, {}, 100);
+}
+
+void World::leave_one(User& user) {
+  if (user.count == 1) return;
+  --user.count;
+  invariants_.left(clients_[user.client].life, user.grant);
+  clients_[user.client].engine->leave(local(user.client), user.grant);
 }
 
 void World::give_back(User& user, bool wait_for_it) {
@@ -151,7 +179,8 @@ void World::hand_over(User& user) {
 
 World::User* World::user_of_request(std::uint32_t client, engine::RequestId request) {
   const auto found = std::ranges::find_if(users_, [&](const User& user) {
-    return user.client == client && (user.request == request || user.extending == request);
+    return user.client == client && (user.request == request || user.extending == request ||
+                                     std::ranges::count(user.entering, request) > 0);
   });
   return found == users_.end() ? nullptr : &*found;
 }
@@ -179,6 +208,10 @@ void World::tell_user(std::uint32_t client, const engine::Output& output) {
 void World::user_finished(User& user, const engine::Finish& finish) {
   if (finish.request == user.extending) {
     user.extending = 0;
+    return;
+  }
+  if (std::erase(user.entering, finish.request) > 0) {
+    if (std::holds_alternative<engine::EnterSucceeded>(finish.result)) ++user.count;
     return;
   }
   if (const auto* success = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
