@@ -218,7 +218,7 @@ TEST_CASE("an entry under way ends when the lease is released") {
   const auto lease = rig.lease_on_all();
   const auto id = rig.enter(lease.grant);
   rig.drop(lease.grant);
-  CHECK(rig.failure(id) == Errc::cancelled);
+  CHECK(rig.failure(id) == Errc::lost);
   rig.answer({0, 1}, Held{7});
 }
 

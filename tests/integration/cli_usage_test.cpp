@@ -67,7 +67,7 @@ TEST_CASE("no help is wider than a terminal of 100 columns") {
 
 TEST_CASE("a subcommand that does not exist, or none, is a usage error") {
   refuses({}, "subcommand");
-  refuses({"lock", "a"}, "there is no subcommand lock; there are exec, acquire");
+  refuses({"lock", "a"}, "there is no subcommand lock; there are exec, fence, acquire");
   refuses({"fleet"}, "subcommand");
 }
 

@@ -375,31 +375,4 @@ void Invariants::validity_ends(Instant world, ClientId client, engine::GrantId i
   check_possession(world, *grant);
 }
 
-// --- the protected resource
-
-std::optional<std::uint64_t> Invariants::read_register(const std::string& name,
-                                                       engine::Token token) {
-  NameState& state = names_[name];
-  if (token < state.register_token) {
-    ++counts_.stale_writes;
-    return std::nullopt;
-  }
-  state.register_token = token;
-  return state.register_value;
-}
-
-void Invariants::write_register(const std::string& name, engine::Token token, std::uint64_t value) {
-  NameState& state = names_[name];
-  if (token < state.register_token) {
-    ++counts_.stale_writes;
-    return;
-  }
-  state.register_token = token;
-  state.register_value = value;
-  ++state.updates;
-  require(!judged_.tokens || state.register_value == state.updates,
-          "a fenced register loses no update",
-          [&] { return fmt::format("{}: {} updates, value {}", name, state.updates, value); });
-}
-
 }  // namespace redlock::simulation

@@ -155,7 +155,8 @@ const char* in_words(Cause cause) {
 }
 
 const char* in_words(LossReason reason) {
-  static constexpr const char* words[] = {"expired", "taken", "nodes_unavailable", "forced"};
+  static constexpr const char* words[] = {"expired", "taken", "nodes_unavailable", "closed",
+                                          "forced"};
   return words[static_cast<int>(reason)];
 }
 
