@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Nodes that forgot, as a program sees them: they do not vote, the error says for how long, and
 // adoption lets them vote at once.
+#include <algorithm>
 #include <doctest/doctest.h>
 
 #include <redlock/admin.hpp>
@@ -33,8 +34,12 @@ TEST_CASE("nodes without a marker do not vote, and the error says for how long")
   const auto lease = lock.acquire();
   REQUIRE_FALSE(lease);
   CHECK(lease.error().code == Errc::no_quorum);
-  CHECK(contains(lease.error().message, "quarantined, votes in 62 s; run redlock adopt"));
-  CHECK(lease.error().votes[0].cause == Cause::quarantined);
+  CHECK(contains(lease.error().message, "quarantined, votes in 6"));
+  CHECK(contains(lease.error().message, " s; run redlock adopt if this node is new"));
+  // Two of three decide; the third may not have been connected yet.
+  const auto quarantined =
+      std::ranges::count(lease.error().votes, Cause::quarantined, &NodeVote::cause);
+  CHECK(quarantined >= 2);
   CHECK(fleet.run(0, {"DBSIZE"}) == "0");
 }
 
