@@ -17,7 +17,7 @@ status=0
 for node; do
   id=$(od -An -v -N16 -tx1 /dev/urandom | tr -d ' \n')
   if ! reply=$(redis-cli --no-raw -h "${node%:*}" -p "${node##*:}" --eval "$script" \
-    redlock:node , "$id" redlock-1 "$nodes" "$max_lease_ms" 2>&1); then
+    redlock:node redlock:node:notes , "$id" redlock-1 "$nodes" "$max_lease_ms" 2>&1); then
     echo "$node: not adopted: $reply" >&2
     status=1
     continue

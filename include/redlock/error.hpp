@@ -60,6 +60,7 @@ enum class Cause : std::uint8_t {
   moved,              ///< MOVED or ASK: it is a cluster node
   marker_missing,     ///< the node's marker is gone
   quarantined,        ///< it may have forgotten a grant and does not vote yet
+  clock_moved,        ///< its clock jumped or runs, and it does not vote for max_lease
   protocol_error,     ///< it answered something that is not Redis
   server_error,       ///< any other error reply
 };

@@ -26,6 +26,9 @@ io::CoreConfig core_config(const ClientOptions& options, std::vector<io::NodeAdd
   config.engine.quarantine = options.quarantine == Quarantine::on;
   config.nodes = std::move(nodes);
   config.max_lease = options.max_lease;
+  // A node's clock is compared with what it showed within max_lease.
+  config.probe_interval =
+      std::clamp<std::chrono::milliseconds>(options.max_lease / 6, std::chrono::milliseconds(100), config.probe_interval);
   config.resolve_timeout = options.resolve_timeout;
   config.connect_timeout = options.connect_timeout;
   config.client_name = options.client_name;
@@ -180,6 +183,11 @@ void Client::Impl::on(engine::RenewalDecided&& output) {
   if (const auto lease = find_lease(output.grant)) {
     options_.observer->on_renewal(*lease->name, output.ok, output.valid_until - BootClock::now());
   }
+}
+
+void Client::Impl::on(engine::NodeClockMoved&& output) {
+  if (!options_.observer) return;
+  options_.observer->on_clock_moved(nodes_[output.node].label, output.by, output.ours);
 }
 
 void Client::Impl::on_node_up(engine::NodeIndex node, std::string_view warning) noexcept {

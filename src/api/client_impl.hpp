@@ -87,6 +87,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   void on(engine::LeaseLost&& output);
   void on(engine::AttemptDecided&& output);
   void on(engine::RenewalDecided&& output);
+  void on(engine::NodeClockMoved&& output);
   [[nodiscard]] std::shared_ptr<Lease::State> find_lease(engine::GrantId grant);
 
   // The steps of shut_down().

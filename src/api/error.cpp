@@ -155,6 +155,8 @@ const char* to_string(Cause cause) noexcept {
       return "marker_missing";
     case Cause::quarantined:
       return "quarantined";
+    case Cause::clock_moved:
+      return "clock_moved";
     case Cause::protocol_error:
       return "protocol_error";
     case Cause::server_error:

@@ -92,6 +92,10 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
 }
 
 void Attempt::on_granted(Instant now, NodeIndex node, Token token, Outbox& out) {
+  if (auto why = terms_.distrust(now, node)) {
+    nodes_.confirm_without_trust(node);
+    return lose_vote(node, Vote::unavailable, why->cause, std::move(why->detail));
+  }
   ballots_[node] = {Vote::granted, Cause::none, {}};
   const Instant counted_from = planted(Bug::validity_from_completion) ? now : started_;
   nodes_.confirm(node, terms_.trusted_until(counted_from, plan_.lease));

@@ -36,6 +36,8 @@ class Attempt {
   /// An answer to acquire or settle.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   void on_deadline(Instant now);
+  /// The node's clock ran ahead of ours by this much.
+  void node_ran_ahead(NodeIndex node, Duration by) { nodes_.shorten(node, by); }
 
   [[nodiscard]] Phase phase() const { return phase_; }
   /// Whether the lock is out of reach, so that every node must be released now.

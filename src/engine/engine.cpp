@@ -49,8 +49,8 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
 void Engine::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
   impl_->on_node_facts(now, node, facts);
 }
-void Engine::on_marker(Instant now, NodeIndex node, bool present) {
-  impl_->on_marker(now, node, present);
+void Engine::on_marker(Instant now, NodeIndex node, Marker marker) {
+  impl_->on_marker(now, node, marker);
 }
 std::optional<Unavailable> Engine::objection(Instant now, NodeIndex node) const {
   return impl_->objection(now, node);
@@ -61,8 +61,9 @@ void Engine::on_node_up(Instant now, NodeIndex node) {
 void Engine::on_own_clock(Instant now, std::int64_t unix_us) {
   impl_->on_own_clock(now, unix_us);
 }
-void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us) {
-  impl_->on_node_clock(now, node, unix_us);
+void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
+                           Duration give_or_take) {
+  impl_->on_node_clock(now, node, unix_us, give_or_take);
 }
 
 Instant Engine::deadline() const {

@@ -34,12 +34,20 @@ struct Config {
   bool quarantine = false;
 };
 
+/// What is known of a node's marker.
+enum class Marker : std::uint8_t {
+  there,
+  gone,
+  gone_anew,  ///< and what this client had noted there as well: it has forgotten once more
+};
+
 /// What a new connection shows of a node.
 struct NodeFacts {
   bool marker = false;    ///< it has one that agrees with this set
   bool durable = false;   ///< it writes to disk before it answers, as far as it can be asked
   bool promoted = false;  ///< it was a replica, and its marker does not vouch for it
   Duration uptime{};      ///< zero if it is not known
+  std::string run = {};   ///< its run id, another with every start
 };
 
 /// One acquisition. `wait_until` ends the retries; `deadline` ends the call whatever it does.
@@ -143,15 +151,24 @@ struct RenewalDecided {
   Instant valid_until{};
 };
 
-/// A quarantined node's marker is to be looked for, or, its time being over, to be written. To be
-/// answered with on_marker(), if the node can be asked at all.
+/// A quarantined node's marker is to be looked for, and our note left if there is none; or, its
+/// time being over and our note still there, to be written. To be answered with on_marker(), if the
+/// node can be asked at all.
 struct TendMarker {
   NodeIndex node = 0;
   bool write = false;
 };
 
+/// A node's clock jumped or runs. It does not count for max_lease from now, unless a quorum of
+/// nodes moved the same way: then it is our own clock that stood still or ran.
+struct NodeClockMoved {
+  NodeIndex node = 0;
+  Duration by{};  ///< against our clock; positive: the node's went ahead
+  bool ours = false;
+};
+
 using Output = std::variant<Send, Finish, ValidityChanged, LeaseLost, AttemptDecided,
-                            RenewalDecided, TendMarker>;
+                            RenewalDecided, TendMarker, NodeClockMoved>;
 
 class Engine {
  public:
@@ -190,8 +207,7 @@ class Engine {
   /// A new connection shows this. To be told before anything is sent on it; until the first time
   /// a node is asked without more ado.
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
-  /// The node has its marker, or has none.
-  void on_marker(Instant now, NodeIndex node, bool present);
+  void on_marker(Instant now, NodeIndex node, Marker marker);
   /// Why the node may not be asked for a lock now; nothing if it may. For commands that waited for
   /// the connection.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;
@@ -199,8 +215,9 @@ class Engine {
   void on_node_up(Instant now, NodeIndex node);
   /// This machine's own wall clock at `now`, for the floor of tokens until a node's is known.
   void on_own_clock(Instant now, std::int64_t unix_us);
-  /// The node's TIME, read at `now` on this client's clock, in microseconds since 1970.
-  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us);
+  /// The node's TIME as it stands at `now` on this client's clock, in microseconds since 1970, give
+  /// or take half the round trip that brought it.
+  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us, Duration give_or_take = {});
 
   /// When on_deadline must be called again, at the latest; `never` if there is nothing to wait for.
   [[nodiscard]] Instant deadline() const;

@@ -10,6 +10,7 @@
 
 #include "engine/acquisition.hpp"
 #include "engine/attempt.hpp"
+#include "engine/clock_watch.hpp"
 #include "engine/engine.hpp"
 #include "engine/floor_estimate.hpp"
 #include "engine/forcing.hpp"
@@ -53,17 +54,15 @@ class Engine::Impl {
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
     standing_.on_node_facts(now, node, facts);
   }
-  void on_marker(Instant now, NodeIndex node, bool present) {
-    standing_.on_marker(now, node, present);
+  void on_marker(Instant now, NodeIndex node, Marker marker) {
+    standing_.on_marker(now, node, marker);
   }
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
-    return standing_.objection(now, node);
+    return terms_.objection(now, node);
   }
   void on_node_up(Instant now, NodeIndex node) { ledger_.on_node_up(now, node, out_); }
   void on_own_clock(Instant now, std::int64_t unix_us) { floors_.on_own_clock(now, unix_us); }
-  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us) {
-    floors_.on_node_clock(now, node, unix_us);
-  }
+  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us, Duration give_or_take);
 
   [[nodiscard]] Instant deadline() const {
     return std::min({acquisitions_.deadline(), attempts_.deadline(), holdings_.deadline(),
@@ -95,6 +94,7 @@ class Engine::Impl {
   void acquisition_due(Instant now, RequestId request);
 
   NodeStanding standing_;
+  ClockWatch clocks_;
   Terms terms_;
   RandomSource& random_;
   Outbox out_;

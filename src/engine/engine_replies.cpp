@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What comes back from the nodes, and what follows when time passes.
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -8,6 +9,11 @@
 #include "engine/stripe.hpp"
 
 namespace redlock::engine {
+namespace {
+
+constexpr std::int64_t absurd_us = std::int64_t{1} << 60;
+
+}  // namespace
 
 void Engine::Impl::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   assert(node < terms_.nodes());
@@ -17,7 +23,7 @@ void Engine::Impl::on_reply(Instant now, NodeIndex node, const Tag& tag, const R
     ledger_.on_acquire_reply(node, tag.grant, reply);
     const auto* const why = std::get_if<Unavailable>(&reply);
     if (why != nullptr && why->cause == Cause::marker_missing) {
-      standing_.on_marker(now, node, false);
+      standing_.on_marker(now, node, Marker::gone);
     }
   }
   if (Attempt* const attempt = attempts_.find(tag.grant)) {
@@ -136,6 +142,27 @@ void Engine::Impl::abandon_attempt(Instant now, GrantId grant) {
 void Engine::Impl::end_acquisition(RequestId request, Failed failure) {
   acquisitions_.erase(request);
   out_.put(Finish{request, std::move(failure)});
+}
+
+/// A node whose clock went ahead ends its leases that much earlier, whoever's fault it is: if a
+/// quorum of them did, ours stood still while leases went on.
+void Engine::Impl::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
+                                 Duration give_or_take) {
+  // Any number can come out of a damaged clock.
+  unix_us = std::clamp(unix_us, -absurd_us, absurd_us);
+  floors_.on_node_clock(now, node, unix_us);
+  if (planted(Bug::clocks_not_watched)) return;
+  const auto moved = clocks_.on_reading(now, node, unix_us, give_or_take);
+  if (!moved) return;
+  out_.put(NodeClockMoved{node, moved->by, moved->ours});
+  if (moved->at_most <= Duration::zero() || planted(Bug::moved_clock_keeps_its_votes)) return;
+  for (const GrantId grant : attempts_.ids()) {
+    attempts_.find(grant)->node_ran_ahead(node, moved->at_most);
+  }
+  for (const GrantId grant : holdings_.ids()) {
+    holdings_.find(grant)->node_ran_ahead(now, node, moved->at_most, out_);
+    after_holding_input(grant);
+  }
 }
 
 void Engine::Impl::on_deadline(Instant now) {

@@ -11,7 +11,8 @@ namespace redlock::engine {
 
 Engine::Impl::Impl(const Config& config, RandomSource& random)
     : standing_(config),
-      terms_(config, standing_),
+      clocks_(config),
+      terms_(config, standing_, clocks_),
       random_(random),
       floors_(config.nodes, config.clock_floor),
       ledger_(config.nodes) {}

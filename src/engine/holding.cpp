@@ -106,7 +106,7 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   switch (tag.kind) {
     case Tag::Kind::acquire:
     case Tag::Kind::settle:
-      on_straggler(node, tag, reply);
+      on_straggler(now, node, tag, reply);
       break;
     case Tag::Kind::heal:
       on_heal_reply(now, node, reply, out);
@@ -135,11 +135,11 @@ void Holding::on_forced_out(NodeIndex node, const Tag& tag) {
 }
 
 /// A late answer to the attempt that was granted without it.
-void Holding::on_straggler(NodeIndex node, const Tag& tag, const Reply& reply) {
+void Holding::on_straggler(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   const bool confirms =
       std::holds_alternative<Granted>(reply) || std::holds_alternative<Held>(reply);
   if (confirms && nodes_[node].possession != Possession::not_ours) {
-    nodes_.confirm(node, terms_->trusted_until(tag.sent, tag.lease));
+    confirm(now, node, tag);
   } else if (std::holds_alternative<Refused>(reply) || std::holds_alternative<Taken>(reply)) {
     nodes_.withdraw(node, true);
   } else if (std::holds_alternative<Free>(reply)) {
@@ -157,7 +157,7 @@ void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const R
                             Outbox& out) {
   HoldRound* round = find_round(tag.round);
   if (std::holds_alternative<Held>(reply)) {
-    on_held(node, tag, round);
+    on_held(now, node, tag, round);
   } else if (std::holds_alternative<Free>(reply)) {
     // A free that was said before healing was sent speaks of the time before it.
     const bool healed_since =
@@ -176,12 +176,26 @@ void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const R
   }
 }
 
-void Holding::on_held(NodeIndex node, const Tag& tag, HoldRound* round) {
+void Holding::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round) {
   const NodeGrant& grant = nodes_[node];
   // Healing counts from the next round on.
   if (grant.possession == Possession::healing && tag.round <= grant.healed_in) return;
+  confirm(now, node, tag);
+  if (round == nullptr) return;
+  if (const auto why = terms_->distrust(now, node)) return round->unavailable(node, *why);
+  round->held(node);
+}
+
+void Holding::confirm(Instant now, NodeIndex node, const Tag& tag) {
+  if (terms_->distrust(now, node)) return nodes_.confirm_without_trust(node);
   nodes_.confirm(node, terms_->trusted_until(tag.sent, tag.lease));
-  if (round != nullptr) round->held(node);
+}
+
+void Holding::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out) {
+  nodes_.shorten(node, by);
+  if (lost_) return;
+  update_validity(now, out);
+  conclude_rounds(now, out);
 }
 
 void Holding::on_heal_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {

@@ -42,6 +42,8 @@ class Holding {
 
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   void on_deadline(Instant now, Outbox& out);
+  /// The node's clock ran ahead of ours by this much: it ends what it confirmed that much earlier.
+  void node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out);
   [[nodiscard]] Instant deadline() const;
 
   /// Whether the watchdog's time has come.
@@ -73,9 +75,10 @@ class Holding {
   void heal_free_nodes(Instant now, HoldRound& round, Outbox& out);
 
   void on_forced_out(NodeIndex node, const Tag& tag);
-  void on_straggler(NodeIndex node, const Tag& tag, const Reply& reply);
+  void on_straggler(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
-  void on_held(NodeIndex node, const Tag& tag, HoldRound* round);
+  void on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round);
+  void confirm(Instant now, NodeIndex node, const Tag& tag);
   void on_heal_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
 
   void conclude_rounds(Instant now, Outbox& out);

@@ -3,6 +3,7 @@
 // most once in the order of deadlines, and leaves it when it leaves the table.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -65,6 +66,14 @@ class MachineTable {
   }
   void erase(Id id) { static_cast<void>(take(id)); }
 
+  /// All of them, for what happens to each; seldom.
+  [[nodiscard]] std::vector<Id> ids() const {
+    std::vector<Id> ids;
+    ids.reserve(entries_.size());
+    for (const auto& entry : entries_) ids.push_back(entry.first);
+    std::ranges::sort(ids);  // in an order that every library has
+    return ids;
+  }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] Instant deadline() const { return heap_.empty() ? never : heap_.front().when; }
   /// A machine whose deadline has come; after its input it must be touched or erased.

@@ -17,6 +17,11 @@ void NodeGrants::confirm(NodeIndex node, Instant until) {
   grant.possession = Possession::ours;
 }
 
+void NodeGrants::shorten(NodeIndex node, Duration by) {
+  Instant& until = nodes_[node].until;
+  if (until != Instant::min()) until -= by;
+}
+
 void NodeGrants::withdraw(NodeIndex node, bool foreign) {
   NodeGrant& grant = nodes_[node];
   if (grant.possession == Possession::ours && planted(Bug::denial_not_withdrawn)) return;

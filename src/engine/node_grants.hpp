@@ -39,6 +39,10 @@ class NodeGrants {
 
   /// The node has the lock for this owner until then at least.
   void confirm(NodeIndex node, Instant until);
+  /// The node has the lock, and its word on the time is worth nothing.
+  void confirm_without_trust(NodeIndex node) { confirm(node, Instant::min()); }
+  /// The node ends every lease that much earlier than was thought.
+  void shorten(NodeIndex node, Duration by);
   /// The node says that it is free, or taken: whatever it confirmed before no longer counts.
   void withdraw(NodeIndex node, bool foreign);
 

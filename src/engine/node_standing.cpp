@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "engine/planted_bug.hpp"
 
@@ -35,6 +36,8 @@ void NodeStanding::on_node_facts(Instant now, NodeIndex node, const NodeFacts& f
   standing.durable = facts.durable;
   standing.promoted = facts.promoted;
   standing.up_since = now - facts.uptime;
+  // Between two runs it may have had a marker, granted and forgotten once more.
+  if (std::exchange(standing.run, facts.run) != facts.run) standing.suspect_since.reset();
   if (!facts.marker || facts.promoted) {
     suspect(now, standing);
   } else {
@@ -42,14 +45,13 @@ void NodeStanding::on_node_facts(Instant now, NodeIndex node, const NodeFacts& f
   }
 }
 
-void NodeStanding::on_marker(Instant now, NodeIndex node, bool present) {
+void NodeStanding::on_marker(Instant now, NodeIndex node, Marker marker) {
   if (quarantine_ == Duration::zero()) return;
   Standing& standing = nodes_[node];
-  if (present) {
-    trust(standing);
-  } else {
-    suspect(now, standing);
-  }
+  if (marker == Marker::there) return trust(standing);
+  const bool anew = marker == Marker::gone_anew && !planted(Bug::second_forgetting_overlooked);
+  if (anew) standing.suspect_since.reset();
+  suspect(now, standing);
 }
 
 void NodeStanding::suspect(Instant now, Standing& standing) {
@@ -60,7 +62,7 @@ void NodeStanding::suspect(Instant now, Standing& standing) {
     standing.suspect_since = now - quarantine_;
   }
   standing.votes_from = *standing.suspect_since + quarantine_;
-  next_look_ = std::min(next_look_, now + between_looks);
+  next_look_ = std::min(next_look_, now);
 }
 
 void NodeStanding::trust(Standing& standing) const {

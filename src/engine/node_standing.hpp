@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/messages.hpp"
@@ -19,8 +20,8 @@ class NodeStanding {
 
   /// A new connection shows this of the node.
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
-  /// Whether the node has its marker; noticed by an acquire, or the answer to TendMarker.
-  void on_marker(Instant now, NodeIndex node, bool present);
+  /// What an acquire noticed, or the answer to TendMarker.
+  void on_marker(Instant now, NodeIndex node, Marker marker);
 
   /// Why it may not be asked for the lock now; nothing if it may.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;
@@ -33,6 +34,7 @@ class NodeStanding {
     Instant votes_from = Instant::min();
     Instant up_since = Instant::min();
     std::optional<Instant> suspect_since;  // without a marker that vouches for it, first seen then
+    std::string run;
     bool durable = false;
     bool promoted = false;
   };

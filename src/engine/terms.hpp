@@ -6,6 +6,7 @@
 #include <cassert>
 #include <chrono>
 
+#include "engine/clock_watch.hpp"
 #include "engine/engine.hpp"
 #include "engine/node_standing.hpp"
 #include "engine/planted_bug.hpp"
@@ -16,9 +17,9 @@ namespace redlock::engine {
 
 class Terms {
  public:
-  /// The standing must outlive the terms.
-  Terms(const Config& config, const NodeStanding& standing)
-      : config_(config), standing_(&standing) {
+  /// The standing and the clocks must outlive the terms.
+  Terms(const Config& config, const NodeStanding& standing, const ClockWatch& clocks)
+      : config_(config), standing_(&standing), clocks_(&clocks) {
     assert(config.nodes >= 1 && config.nodes <= NodeSet::max_nodes);
   }
 
@@ -29,7 +30,14 @@ class Terms {
 
   /// Why this node may not be asked for a lock now; nothing if it may.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
-    return standing_->objection(now, node);
+    auto why = standing_->objection(now, node);
+    return why ? why : clocks_->objection(now, node);
+  }
+  /// Why what this node confirms does not count now; nothing if it does.
+  [[nodiscard]] std::optional<Unavailable> distrust(Instant now, NodeIndex node) const {
+    if (clocks_->keeps_time(now, node)) [[likely]]
+      return std::nullopt;
+    return clocks_->objection(now, node);
   }
 
   /// What is set aside for clocks that run at different speeds, client and node together.
@@ -48,6 +56,7 @@ class Terms {
  private:
   Config config_;
   const NodeStanding* standing_;
+  const ClockWatch* clocks_;
 };
 
 }  // namespace redlock::engine

@@ -5,25 +5,54 @@
 #include "redlock_scripts.hpp"
 
 namespace redlock::io {
+namespace {
+
+bool says(const Answer& answer, std::string_view word) {
+  const auto* const text = answer ? std::get_if<std::string>(&answer->data) : nullptr;
+  return text != nullptr && *text == word;
+}
+
+}  // namespace
+
+std::string random_id(engine::RandomSource& random) {
+  const std::uint64_t high = random.next();
+  return engine::to_hex(engine::OwnerId{{high, random.next()}});
+}
 
 std::vector<std::string> adoption_command(engine::RandomSource& random, const NodeSet& set,
-                                          std::string_view vouched_run) {
-  const std::uint64_t high = random.next();
-  const engine::OwnerId id{{high, random.next()}};
+                                          std::string_view vouched_run, std::string_view client) {
+  std::vector<std::string> command{"EVAL",
+                                   std::string(scripts::adopt),
+                                   "2",
+                                   std::string(KeyLayout::marker),
+                                   std::string(KeyLayout::notes),
+                                   random_id(random),
+                                   std::string(KeyLayout::id),
+                                   std::to_string(set.nodes),
+                                   std::to_string(set.max_lease.count()),
+                                   std::string(vouched_run)};
+  if (!client.empty()) command.emplace_back(client);
+  return command;
+}
+
+std::vector<std::string> note_command(std::string_view client, const NodeSet& set) {
+  // A client that cannot refresh its note for so long begins to wait anew.
+  const auto kept = 4 * set.max_lease + std::chrono::minutes(1);
   return {"EVAL",
-          std::string(scripts::adopt),
-          "1",
+          std::string(scripts::note),
+          "2",
           std::string(KeyLayout::marker),
-          engine::to_hex(id),
-          std::string(KeyLayout::id),
-          std::to_string(set.nodes),
-          std::to_string(set.max_lease.count()),
-          std::string(vouched_run)};
+          std::string(KeyLayout::notes),
+          std::string(client),
+          std::to_string(kept / std::chrono::milliseconds(1))};
 }
 
 bool was_adopted(const Answer& answer) {
-  const auto* const text = answer ? std::get_if<std::string>(&answer->data) : nullptr;
-  return text != nullptr && *text == "written";
+  return says(answer, "written");
+}
+
+bool has_forgotten_since(const Answer& answer) {
+  return says(answer, "anew");
 }
 
 std::string marker_field(const Answer& answer, std::string_view field) {

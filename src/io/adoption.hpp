@@ -12,12 +12,21 @@
 
 namespace redlock::io {
 
-/// `vouched_run`: of a server that was a replica; otherwise empty.
+/// 128 random bits in hexadecimal.
+[[nodiscard]] std::string random_id(engine::RandomSource& random);
+/// `vouched_run`: of a server that was a replica; otherwise empty. `client`: whose note must be
+/// there; empty for an operator's word.
 [[nodiscard]] std::vector<std::string> adoption_command(engine::RandomSource& random,
                                                         const NodeSet& set,
-                                                        std::string_view vouched_run);
+                                                        std::string_view vouched_run,
+                                                        std::string_view client = {});
+/// Leaves the client's note on a node that has no marker.
+[[nodiscard]] std::vector<std::string> note_command(std::string_view client, const NodeSet& set);
 /// The marker was written by this very command.
 [[nodiscard]] bool was_adopted(const Answer& answer);
+/// There is no marker, and this client's note was gone too: the node has forgotten since it was
+/// left.
+[[nodiscard]] bool has_forgotten_since(const Answer& answer);
 /// A field of the marker in the answer to HGETALL; empty if there is none.
 [[nodiscard]] std::string marker_field(const Answer& answer, std::string_view field);
 

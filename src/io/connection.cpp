@@ -197,10 +197,7 @@ bool Connection::take_handshake_reply(const ReplyView& reply) {
   run_id_ = facts.run_id;
   client_id_ = facts.client_id;
   if (const auto refusal = listener_.on_ready(facts)) return broken(Cause::incompatible, *refusal);
-  if (facts.unix_us != 0) {
-    const auto half = (BootClock::now() - handshake_sent_) / 2;
-    listener_.on_clock(facts.unix_us + half / std::chrono::microseconds(1));
-  }
+  tell_clock(facts.unix_us, handshake_sent_);
   return true;
 }
 
@@ -237,9 +234,13 @@ void Connection::answer_next(Awaited& awaited, const engine::Reply& reply) {
 void Connection::take_time(const Awaited& awaited, const ReplyView& reply) {
   if (reply.size() != 2) return;  // an error, from a busy node say, shows as well that it is alive
   const ReplyView seconds = reply.first();
-  const std::int64_t unix_us = unix_microseconds(seconds.text(), seconds.next().text());
-  const auto half = (BootClock::now() - awaited.sent) / 2;
-  if (unix_us != 0) listener_.on_clock(unix_us + half / std::chrono::microseconds(1));
+  tell_clock(unix_microseconds(seconds.text(), seconds.next().text()), awaited.sent);
+}
+
+void Connection::tell_clock(std::int64_t unix_us, engine::Instant asked) {
+  if (unix_us == 0) return;  // it said something else
+  const engine::Duration half = (BootClock::now() - asked) / 2;
+  listener_.on_clock(unix_us + half / std::chrono::microseconds(1), half);
 }
 
 void Connection::on_stream_failed(int uv_status) {

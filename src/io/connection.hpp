@@ -34,8 +34,9 @@ class ConnectionListener {
   /// The handshake is complete. A sentence refuses the node: the connection then ends.
   virtual std::optional<std::string> on_ready(NodeFacts& facts) = 0;
   virtual void on_reply(const engine::Tag& tag, const engine::Reply& reply) = 0;
-  /// The node's clock as it stands now, by the middle of the round trip that brought it.
-  virtual void on_clock(std::int64_t unix_us) = 0;
+  /// The node's clock as it stands now, by the middle of the round trip that brought it; half of
+  /// that is how wrong it may be.
+  virtual void on_clock(std::int64_t unix_us, engine::Duration give_or_take) = 0;
   /// It cannot go on. To be destroyed; only this call may destroy it.
   virtual void on_broken(engine::Unavailable why) = 0;
 
@@ -96,6 +97,7 @@ class Connection final : StreamListener {
   [[nodiscard]] bool take_hold_replies(Awaited& awaited, const ReplyView& replies);
   void answer_next(Awaited& awaited, const engine::Reply& reply);
   void take_time(const Awaited& awaited, const ReplyView& reply);
+  void tell_clock(std::int64_t unix_us, engine::Instant asked);
   void await(Awaited awaited);
   void write_holds_together();
   [[nodiscard]] bool awaits_question() const;

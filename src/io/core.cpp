@@ -71,7 +71,8 @@ class Core::Impl final : LinkListener {
         link_config_(link_config(config_)),
         engine_(config_.engine, random_),
         identities_(config_.nodes.size()),
-        promoted_runs_(config_.nodes.size()) {
+        promoted_runs_(config_.nodes.size()),
+        note_(random_id(random_)) {
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
     engine_.on_own_clock(BootClock::now(),
                          std::chrono::duration_cast<std::chrono::microseconds>(wall).count());
@@ -108,6 +109,7 @@ class Core::Impl final : LinkListener {
   void turn();
   void perform(engine::Output&& output);
   void tend(const engine::TendMarker& what);
+  void tell_marker(engine::NodeIndex node, engine::Marker marker);
 
   void on_reply(engine::NodeIndex node, const engine::Tag& tag,
                 const engine::Reply& reply) override;
@@ -119,7 +121,8 @@ class Core::Impl final : LinkListener {
   }
   void on_link_up(engine::NodeIndex node, const NodeFacts& facts) override;
   void on_link_down(engine::NodeIndex node, const engine::Unavailable& why) override;
-  void on_clock(engine::NodeIndex node, std::int64_t unix_us) override;
+  void on_clock(engine::NodeIndex node, std::int64_t unix_us,
+                engine::Duration give_or_take) override;
   void on_output_waiting(Link& link) override { links_to_flush_.push_back(&link); }
 
   static thread_local const Impl* current;
@@ -131,6 +134,7 @@ class Core::Impl final : LinkListener {
   engine::Engine engine_;
   ServerIdentities identities_;
   std::vector<std::string> promoted_runs_;  // of servers that were replicas
+  std::string note_;                        // this client's, left on nodes without a marker
   std::vector<engine::NodeIndex> look_anew_;
   std::unique_ptr<Loop> loop_ = std::make_unique<Loop>();
   Mailbox mailbox_;
@@ -272,21 +276,26 @@ void Core::Impl::perform(engine::Output&& output) {
 void Core::Impl::tend(const engine::TendMarker& what) {
   const engine::NodeIndex node = what.node;
   const std::string& run = promoted_runs_[node];
+  const NodeSet& set = link_config_.terms.set;
   const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
   if (!what.write) {
-    return ask(node, {"HGETALL", std::string(KeyLayout::marker)}, timeout,
-               [=, this](Answer answer) {
-                 const bool there = !marker_field(answer, "layout").empty();
-                 if (there && (run.empty() || marker_field(answer, "vouched") == run)) {
-                   look_anew_.push_back(node);
-                 }
-               });
+    return ask(node, note_command(note_, set), timeout, [=, this](Answer answer) {
+      if (has_forgotten_since(answer)) return tell_marker(node, engine::Marker::gone_anew);
+      const bool there = !marker_field(answer, "layout").empty();
+      if (there && (run.empty() || marker_field(answer, "vouched") == run)) {
+        look_anew_.push_back(node);
+      }
+    });
   }
-  const NodeSet& set = link_config_.terms.set;
-  ask(node, adoption_command(random_, set, run), timeout, [=, this](Answer answer) {
-    if (was_adopted(answer)) return engine().on_marker(BootClock::now(), node, true);
+  ask(node, adoption_command(random_, set, run, note_), timeout, [=, this](Answer answer) {
+    if (was_adopted(answer)) return tell_marker(node, engine::Marker::there);
+    if (has_forgotten_since(answer)) return tell_marker(node, engine::Marker::gone_anew);
     if (!marker_field(answer, "layout").empty()) look_anew_.push_back(node);
   });
+}
+
+void Core::Impl::tell_marker(engine::NodeIndex node, engine::Marker marker) {
+  engine().on_marker(BootClock::now(), node, marker);
 }
 
 void Core::Impl::on_reply(engine::NodeIndex node, const engine::Tag& tag,
@@ -309,7 +318,8 @@ void Core::Impl::on_node_facts(engine::NodeIndex node, const NodeFacts& facts) {
                          {.marker = facts.marker,
                           .durable = facts.durable.value_or(false),
                           .promoted = promoted,
-                          .uptime = facts.uptime});
+                          .uptime = facts.uptime,
+                          .run = facts.run_id});
 }
 
 void Core::Impl::on_link_up(engine::NodeIndex node, const NodeFacts& facts) {
@@ -325,8 +335,9 @@ void Core::Impl::on_link_down(engine::NodeIndex node, const engine::Unavailable&
   sink_.on_node_down(node, why);
 }
 
-void Core::Impl::on_clock(engine::NodeIndex node, std::int64_t unix_us) {
-  engine().on_node_clock(BootClock::now(), node, unix_us);
+void Core::Impl::on_clock(engine::NodeIndex node, std::int64_t unix_us,
+                          engine::Duration give_or_take) {
+  engine().on_node_clock(BootClock::now(), node, unix_us, give_or_take);
 }
 
 tl::expected<std::unique_ptr<Core>, std::string> Core::start(CoreConfig config, CoreSink& sink) {

@@ -11,11 +11,13 @@ namespace redlock::io {
 
 /// redlock:lock:{NAME} is the hash owner -> count; redlock:lock:{NAME}:forced the hash of the
 /// owners who were forced out of it (the scripts spell this one, too); redlock:fence:STRIPE the
-/// counter of all names of that stripe; redlock:node the marker.
+/// counter of all names of that stripe; redlock:node the marker, and
+/// redlock:node:notes what clients leave on a node that has none.
 class KeyLayout {
  public:
   static constexpr std::string_view id = "redlock-1";
   static constexpr std::string_view marker = "redlock:node";
+  static constexpr std::string_view notes = "redlock:node:notes";
   static constexpr std::string_view lock_prefix = "redlock:lock:{";
   static constexpr std::string_view lock_suffix = "}";
   static constexpr std::string_view forced_suffix = ":forced";

@@ -148,8 +148,8 @@ void Link::on_reply(const engine::Tag& tag, const engine::Reply& reply) {
   listener_.on_reply(node_, tag, reply);
 }
 
-void Link::on_clock(std::int64_t unix_us) {
-  listener_.on_clock(node_, unix_us);
+void Link::on_clock(std::int64_t unix_us, engine::Duration give_or_take) {
+  listener_.on_clock(node_, unix_us, give_or_take);
 }
 
 void Link::on_broken(engine::Unavailable why) {

@@ -41,7 +41,9 @@ class LinkListener {
   virtual void on_link_up(engine::NodeIndex node, const NodeFacts& facts) = 0;
   /// After every outstanding command was answered. Told once for each reason.
   virtual void on_link_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
-  virtual void on_clock(engine::NodeIndex node, std::int64_t unix_us) = 0;
+  /// See ConnectionListener.
+  virtual void on_clock(engine::NodeIndex node, std::int64_t unix_us,
+                        engine::Duration give_or_take) = 0;
   /// There is output: flush() is to be called at the end of this turn.
   virtual void on_output_waiting(Link& link) = 0;
 
@@ -89,7 +91,7 @@ class Link final : ConnectorListener, ConnectionListener {
   void on_no_stream(engine::Unavailable why) override;
   std::optional<std::string> on_ready(NodeFacts& facts) override;
   void on_reply(const engine::Tag& tag, const engine::Reply& reply) override;
-  void on_clock(std::int64_t unix_us) override;
+  void on_clock(std::int64_t unix_us, engine::Duration give_or_take) override;
   void on_broken(engine::Unavailable why) override;
 
   void timer_expired();

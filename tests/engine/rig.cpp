@@ -182,6 +182,8 @@ void Rig::collect() {
       attempts.push_back(std::move(*attempt));
     } else if (const auto* tend = std::get_if<TendMarker>(&output)) {
       tended.push_back(*tend);
+    } else if (const auto* moved = std::get_if<NodeClockMoved>(&output)) {
+      clocks_moved.push_back(*moved);
     }
   }
 }

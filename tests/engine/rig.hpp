@@ -89,6 +89,9 @@ class Rig {
   /// The same, to be renewed.
   [[nodiscard]] static AcquireRequest renewed(std::chrono::milliseconds lease = 30s);
 
+  /// Takes the engine's outputs; the inputs above do.
+  void collect();
+
   const Instant start{std::chrono::hours(1)};
   Instant now = start;
   std::map<GrantId, LossReason> lost;
@@ -96,11 +99,11 @@ class Rig {
   std::vector<RenewalDecided> renewals;
   std::vector<AttemptDecided> attempts;
   std::vector<TendMarker> tended;
+  std::vector<NodeClockMoved> clocks_moved;
   Counter random;
   Engine engine;
 
  private:
-  void collect();
   RequestId next_request() { return ++last_request_; }
 
   RequestId last_request_ = 0;

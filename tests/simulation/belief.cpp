@@ -34,8 +34,13 @@ void Belief::sent(std::uint32_t node, const engine::Tag& tag) {
   nodes_[node].healed_in = last_round_;
 }
 
-void Belief::confirm(Node& node, const engine::Tag& tag) {
-  const Instant until = trusted_until(tag.sent, tag.lease);
+void Belief::ran_ahead(std::uint32_t index, Duration by) {
+  Instant& until = nodes_[index].until;
+  if (until != Instant::min()) until -= by;
+}
+
+void Belief::confirm(Node& node, const engine::Tag& tag, bool trusted) {
+  const Instant until = trusted ? trusted_until(tag.sent, tag.lease) : Instant::min();
   node.until = node.ours ? std::max(node.until, until) : until;
   node.ours = true;
   node.healing = false;
@@ -49,7 +54,8 @@ void Belief::deny(Node& node, bool foreign) {
   node.foreign = node.foreign || foreign;
 }
 
-void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine::Reply& reply) {
+void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine::Reply& reply,
+                      bool trusted) {
   if (tag.kind == Kind::release || tag.kind == Kind::force) return;
   Node& node = nodes_[index];
   if ((tag.kind == Kind::hold || tag.kind == Kind::settle) && !node.sent.empty()) {
@@ -64,11 +70,11 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
     ++granted_;
     node.granted = std::get<engine::Granted>(reply).token;
     node.fence = node.granted;
-    confirm(node, tag);
+    confirm(node, tag, trusted);
   } else if (std::holds_alternative<engine::Held>(reply)) {
     if (tag.kind == Kind::hold && ++held_in_round_[tag.round] >= quorum()) quorum_held_ = true;
     if (tag.kind == Kind::settle) node.fence = std::get<engine::Held>(reply).fence;
-    if (!before_healing) confirm(node, tag);
+    if (!before_healing) confirm(node, tag, trusted);
   } else if (std::holds_alternative<engine::Free>(reply)) {
     if (!before_healing) deny(node, false);
   } else if (std::holds_alternative<engine::Taken>(reply) ||

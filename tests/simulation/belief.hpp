@@ -21,7 +21,11 @@ class Belief {
   Belief(std::uint32_t nodes, std::int64_t drift_ppm) : nodes_(nodes), drift_ppm_(drift_ppm) {}
 
   void sent(std::uint32_t node, const engine::Tag& tag);
-  void answered(std::uint32_t node, const engine::Tag& tag, const engine::Reply& reply);
+  /// `trusted`: the node's clock keeps time, as far as the client knows.
+  void answered(std::uint32_t node, const engine::Tag& tag, const engine::Reply& reply,
+                bool trusted = true);
+  /// The node ends what it confirmed that much earlier.
+  void ran_ahead(std::uint32_t node, Duration by);
   /// A hold with this count is on its way; answers come in the order of messages.
   void sent_count(std::uint32_t node, std::uint32_t count) { nodes_[node].sent.push_back(count); }
   /// Whether a quorum of nodes confirmed at least this count.
@@ -61,7 +65,7 @@ class Belief {
     std::deque<std::uint32_t> sent;  // counts of holds that are not answered
     std::uint32_t count = 1;         // the largest that it confirmed
   };
-  void confirm(Node& node, const engine::Tag& tag);
+  void confirm(Node& node, const engine::Tag& tag, bool trusted);
   void deny(Node& node, bool foreign);
   [[nodiscard]] std::size_t quorum() const { return nodes_.size() / 2 + 1; }
 

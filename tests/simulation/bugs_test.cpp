@@ -24,7 +24,8 @@ constexpr std::uint64_t fixed_seeds = 1'500;  // of seeds_test.cpp
 std::vector<std::uint64_t> seeds_for(engine::Bug bug) {
   const bool about_forgetting = bug == engine::Bug::quarantine_ignored ||
                                 bug == engine::Bug::quarantine_by_configuration ||
-                                bug == engine::Bug::uptime_trusted_without_marker;
+                                bug == engine::Bug::uptime_trusted_without_marker ||
+                                bug == engine::Bug::second_forgetting_overlooked;
   std::vector<std::uint64_t> seeds;
   for (std::uint64_t seed = 1; seed <= fixed_seeds && seeds.size() < runs; ++seed) {
     if (!about_forgetting || plan_of(seed).kind == WorldKind::forgetful) seeds.push_back(seed);

@@ -100,6 +100,13 @@ void Invariants::sent(Instant world, ClientId client, const engine::Send& send) 
     first->second->lease = std::max(first->second->lease, send.tag.lease);
   }
   grant->belief.sent(send.node, send.tag);
+  const bool asks = send.tag.kind == Kind::acquire || send.tag.kind == Kind::heal;
+  // What is asked again after NOSCRIPT was asked before.
+  rule(judged_,
+       !asks || send.form == engine::Form::source ||
+           local(world, client) >= clients_[client].clocks[send.node].blamed_until,
+       "a node whose clock moved is not asked for a lock",
+       [&] { return fmt::format("client {}: {}", client, in_words(send)); });
 }
 
 void Invariants::check_send(Instant world, Grant& grant, const engine::Send& send) {
@@ -160,9 +167,12 @@ void Invariants::executed(Instant world, std::uint32_t node, const engine::Comma
   check_turned_away(world, node, command);
 }
 
-void Invariants::answered(ClientId client, std::uint32_t node, const engine::Tag& tag,
-                          const engine::Reply& reply) {
-  if (Grant* grant = find(client, tag.grant)) grant->belief.answered(node, tag, reply);
+void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
+                          const engine::Tag& tag, const engine::Reply& reply) {
+  Grant* const grant = find(client, tag.grant);
+  if (grant == nullptr) return;
+  const bool trusted = local(world, client) >= clients_[client].clocks[node].blamed_until;
+  grant->belief.answered(node, tag, reply, trusted);
 }
 
 // --- outputs
@@ -176,6 +186,8 @@ void Invariants::told(Instant world, ClientId client, const engine::Output& outp
     told_validity(world, client, changed->grant, changed->valid_until);
   } else if (const auto* lost = std::get_if<engine::LeaseLost>(&output)) {
     told_lost(world, client, *lost);
+  } else if (const auto* moved = std::get_if<engine::NodeClockMoved>(&output)) {
+    told_clock(local(world, client), client, *moved);
   } else if (const auto* renewal = std::get_if<engine::RenewalDecided>(&output)) {
     const Grant* grant = find(client, renewal->grant);
     require(grant != nullptr && grant->state == State::live,
@@ -346,6 +358,10 @@ void Invariants::turn_ends(Instant world, ClientId id) {
     check_live(world, client, *grant);
     grant->shrunk = false;
   }
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    rule(judged_, !client.clocks[node].must_be_noticed, "a clock that moved is noticed",
+         [&] { return fmt::format("client {}, node {}", id, node); });
+  }
   const Instant now = local(world, id);
   for (const auto& entry : client.requests) {
     const auto& request = entry.first;
@@ -360,6 +376,8 @@ void Invariants::check_live(Instant world, const Client& client, const Grant& gr
   const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
   require(local(world, grant.client) < grant.valid_until + rounding || client.resumed == world,
           "a loss is reported before the validity ends", what);
+  rule(judged_, grant.valid_until <= grant.belief.valid_until(),
+       "validity is what a quorum confirmed", what);
   rule(judged_, grant.belief.confirmed() > nodes_.size() / 2,
        "with fewer than a quorum a lease is lost at once", what);
   const auto says_so = [&](std::uint32_t count) { return count == grant.count + grant.entering; };

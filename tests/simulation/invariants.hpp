@@ -40,8 +40,9 @@ struct Judged {
 class Invariants {
  public:
   /// The nodes must outlive this object.
-  Invariants(Judged judged, const std::vector<SimNode>& nodes, std::int64_t drift_ppm)
-      : judged_(judged), nodes_(nodes), drift_ppm_(drift_ppm) {}
+  Invariants(Judged judged, const std::vector<SimNode>& nodes, std::int64_t drift_ppm,
+             Duration max_lease)
+      : judged_(judged), nodes_(nodes), drift_ppm_(drift_ppm), max_lease_(max_lease) {}
 
   /// A client comes to life; the clock must outlive this object.
   ClientId client_starts(const DriftingClock& clock);
@@ -77,8 +78,16 @@ class Invariants {
   void sent(Instant world, ClientId client, const engine::Send& send);
   void executed(Instant world, std::uint32_t node, const engine::Command& command,
                 const engine::Reply& reply);
-  void answered(ClientId client, std::uint32_t node, const engine::Tag& tag,
+  void answered(Instant world, ClientId client, std::uint32_t node, const engine::Tag& tag,
                 const engine::Reply& reply);
+
+  struct Reading {
+    Instant at{};             ///< by the client's clock, when it learned of it
+    Duration ahead{};         ///< the node's clock of the client's, in truth
+    Duration give_or_take{};  ///< as the client knows
+  };
+  /// A client is about to be told what a node's clock shows.
+  void clock_read(ClientId client, std::uint32_t node, const Reading& reading);
 
   /// Any output but Send.
   void told(Instant world, ClientId client, const engine::Output& output);
@@ -134,8 +143,17 @@ class Invariants {
     std::vector<std::uint32_t> counts;  // the last that each node was sent
     Belief belief;
   };
+  /// What a client was told of a node's clock.
+  struct Clock {
+    std::vector<Reading> readings;  // since it moved last, of the last max_lease
+    Instant blamed_until = Instant::min();
+    std::optional<Instant> moved_at;
+    bool moved_ahead = false;
+    bool must_be_noticed = false;
+  };
   struct Client {
     const DriftingClock* clock = nullptr;
+    std::vector<Clock> clocks;
     bool alive = true;
     Instant resumed{};
     std::map<engine::RequestId, Request> requests;
@@ -166,6 +184,8 @@ class Invariants {
   void told_entry(ClientId client, const Request& request, const engine::Finish& finish);
   void told_decision(Instant world, ClientId client, const engine::AttemptDecided& decision);
   void told_validity(Instant world, ClientId client, engine::GrantId grant, Instant valid_until);
+  void told_clock(Instant now, ClientId client, const engine::NodeClockMoved& moved);
+  [[nodiscard]] Duration allowed(Duration between) const;
   void told_lost(Instant world, ClientId client, const engine::LeaseLost& loss);
   void check_send(Instant world, Grant& grant, const engine::Send& send);
   void check_token(const Grant& grant);
@@ -178,6 +198,7 @@ class Invariants {
   Judged judged_;
   const std::vector<SimNode>& nodes_;
   std::int64_t drift_ppm_;
+  Duration max_lease_;
   std::deque<Client> clients_;
   std::map<std::string, NameState> names_;
   std::map<std::array<std::uint64_t, 2>, Grant*> owners_;

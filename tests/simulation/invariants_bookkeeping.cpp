@@ -9,6 +9,7 @@ namespace redlock::simulation {
 ClientId Invariants::client_starts(const DriftingClock& clock) {
   clients_.push_back({});
   clients_.back().clock = &clock;
+  clients_.back().clocks.resize(nodes_.size());
   return static_cast<ClientId>(clients_.size() - 1);
 }
 

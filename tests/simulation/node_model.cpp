@@ -29,6 +29,7 @@ void NodeModel::forget_everything() {
   forced_.clear();
   fences_.clear();
   marker_ = false;
+  notes_.clear();
 }
 
 Token NodeModel::fence(std::uint32_t stripe) const {

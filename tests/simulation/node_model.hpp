@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -61,7 +62,15 @@ class NodeModel {
     forced_.clear();
   }
   [[nodiscard]] bool has_marker() const { return marker_; }
-  void set_marker() { marker_ = true; }
+  /// What a client leaves, to see later whether it is still there. Whether it was not.
+  bool note(std::uint32_t client) { return notes_.insert(client).second; }
+  /// Unless the client's note is gone.
+  bool set_marker(std::uint32_t client) {
+    if (note(client)) return false;
+    notes_.clear();
+    marker_ = true;
+    return true;
+  }
 
   /// Puts a key of another type where the lock would be.
   void put_foreign(const std::string& name) { locks_[name] = {{}, 0, std::nullopt, true}; }
@@ -108,6 +117,7 @@ class NodeModel {
   Scripts scripts_;
   Ailment ailment_ = Ailment::none;
   bool marker_ = true;
+  std::set<std::uint32_t> notes_;
 };
 
 }  // namespace redlock::simulation

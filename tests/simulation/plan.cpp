@@ -103,6 +103,7 @@ Plan plan_of(std::uint64_t seed) {
   plan.engine.quarantine = forgetful || random.chance(300);
   plan.engine.max_lease = plan.max_lease();
   plan.durable = !forgetful || random.chance(500);
+  plan.between_probes = std::max<Duration>(plan.max_lease() / 4, plan.length / 40);
   if (forgetful) plan.length += plan.max_lease() * 2 + std::chrono::seconds(4);
   return plan;
 }

@@ -43,6 +43,7 @@ struct Plan {
   std::uint32_t renew_per_mille = 0;
   std::uint32_t keep_per_mille = 0;     ///< steps after which a user keeps its lease
   std::uint32_t special_per_mille = 0;  ///< faults that are of the kind that names the world
+  Duration between_probes{};            ///< two readings of a node's clock, at most
   Duration between_faults{};            ///< on average; zero: none
   std::bitset<fault_count> faults;
   Duration length{};  ///< until the faults end and everything is given back

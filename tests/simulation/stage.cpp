@@ -24,7 +24,9 @@ const char* kind_in_words(const engine::Send& send) {
 }  // namespace
 
 Stage::Stage(const Settings& settings)
-    : settings_(settings), now_(start), invariants_(settings.judged, nodes_, judged_drift_ppm) {
+    : settings_(settings),
+      now_(start),
+      invariants_(settings.judged, nodes_, judged_drift_ppm, settings.engine.max_lease) {
   for (Node node = 0; node < settings.engine.nodes; ++node) {
     nodes_.push_back({{}, {now_, Instant(seconds(1'767'225'600)), 0}});
     nodes_.back().model.load_scripts();
@@ -188,7 +190,7 @@ void Stage::drain(const std::string& name, Node node) {
 }
 
 void Stage::hear(Client& client, Node node, const Answer& answer) {
-  invariants_.answered(client.life, node, answer.tag, answer.reply);
+  invariants_.answered(now_, client.life, node, answer.tag, answer.reply);
   client.engine->on_reply(local(client), node, answer.tag, answer.reply);
 }
 

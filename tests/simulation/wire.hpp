@@ -16,14 +16,18 @@ struct Wire {
     std::vector<std::uint32_t> kill;  ///< handshake: the connections that this one replaces
     engine::Send send;
     bool handshake = false;
+    bool time = false;        ///< asks for the node's clock
+    engine::Instant asked{};  ///< then, by the client's clock
   };
   struct Answer {
-    enum class Kind : std::uint8_t { reply, welcome, turned_away, reset };
+    enum class Kind : std::uint8_t { reply, welcome, turned_away, reset, time };
     Kind kind = Kind::reply;
     engine::Tag tag;
     engine::Reply reply;
     std::int64_t clock_us = 0;
     engine::NodeFacts facts = {};
+    engine::Instant asked = {};   ///< what brought the clock was sent then
+    engine::Duration ahead = {};  ///< by which the node's clock was ahead of the client's then
   };
 
   std::uint32_t client = 0;

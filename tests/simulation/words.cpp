@@ -98,6 +98,10 @@ struct OutputWords {
   std::string operator()(const engine::TendMarker& o) const {
     return fmt::format("{} the marker of node {}", o.write ? "writes" : "looks for", o.node);
   }
+  std::string operator()(const engine::NodeClockMoved& o) const {
+    return fmt::format("the clock of node {} moved by {} ms{}", o.node, o.by / milliseconds(1),
+                       o.ours ? ", so it is our own" : "");
+  }
 };
 
 }  // namespace
@@ -149,6 +153,7 @@ const char* in_words(Cause cause) {
                                           "moved",
                                           "marker_missing",
                                           "quarantined",
+                                          "clock_moved",
                                           "protocol_error",
                                           "server_error"};
   return words[static_cast<int>(cause)];

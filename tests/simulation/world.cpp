@@ -24,7 +24,7 @@ World::World(Plan plan, Trace& trace, Coverage& coverage)
       now_(seconds(1)),
       invariants_({plan_.judges_tokens(), plan_.judges_exclusion(), plan_.judges_possession(),
                    plan_.kind != WorldKind::wild_clocks},
-                  nodes_, drift_ppm) {
+                  nodes_, drift_ppm, plan_.engine.max_lease) {
   for (std::uint32_t node = 0; node < plan_.engine.nodes; ++node) {
     const Duration offset = random_.between(-milliseconds(300), milliseconds(300));
     nodes_.push_back(
@@ -104,6 +104,8 @@ void World::dispatch(const Event& event) {
       return invariants_.validity_ends(now_, event.a, event.c, event.until);
     case Event::What::many_forget:
       return many_forget();
+    case Event::What::probe:
+      return probe(event);
     case Event::What::tend:
       return tend_marker(event);
     case Event::What::tidy:

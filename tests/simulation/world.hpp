@@ -114,11 +114,14 @@ class World {
   void connect_timeout(std::uint32_t wire);
   void silence(const Event& event);
   void link_up(std::uint32_t wire, const Wire::Answer& welcome);
+  void probe(const Event& event);
+  void clock_read(std::uint32_t wire, const Wire::Answer& answer);
   void tend_marker(const Event& event);
   void link_broken(std::uint32_t wire);
   void reconnect_later(std::uint32_t client, std::uint32_t node);
   void release_waiting(std::uint32_t client, std::uint32_t node);
   Duration delay(std::uint32_t node);
+  [[nodiscard]] Duration ahead_of(std::uint32_t client, std::uint32_t node) const;
 
   // Clients.
   void start(std::uint32_t client);

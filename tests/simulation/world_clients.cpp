@@ -112,7 +112,7 @@ void World::answer(std::uint32_t index, std::uint32_t node, const engine::Tag& t
   });
   Client& client = clients_[index];
   --client.outstanding[static_cast<std::size_t>(tag.kind)];
-  invariants_.answered(client.life, node, tag, reply);
+  invariants_.answered(now_, client.life, node, tag, reply);
   client.engine->on_reply(local(index), node, tag, reply);
 }
 

@@ -17,6 +17,10 @@ using std::chrono::milliseconds;
 constexpr Duration given_up_after = milliseconds(1'000);
 constexpr Duration connect_within = milliseconds(1'000);
 
+std::string run_of(Instant started) {
+  return std::to_string(started.time_since_epoch().count());
+}
+
 }  // namespace
 
 Duration World::delay(std::uint32_t node) {
@@ -69,6 +73,14 @@ void World::process_at_node(std::uint32_t id) {
   }
   if (request.handshake) return shake_hands(id, request);
   SimNode& node = nodes_[wire.node];
+  if (request.time) {
+    return push_to_client(id, {.kind = Wire::Answer::Kind::time,
+                               .tag = {},
+                               .reply = {},
+                               .clock_us = node.now_us(now_),
+                               .asked = request.asked,
+                               .ahead = ahead_of(wire.client, wire.node)});
+  }
   const engine::Reply reply =
       node.model.execute(request.send.command, request.send.form, node.now_ms(now_));
   note(1, id, reply.index(), [&] {
@@ -95,7 +107,10 @@ void World::shake_hands(std::uint32_t id, const Wire::Request& request) {
                       .facts = {.marker = node.model.has_marker(),
                                 .durable = plan_.durable,
                                 .promoted = false,
-                                .uptime = now_ - states_[wire.node].started}});
+                                .uptime = now_ - states_[wire.node].started,
+                                .run = run_of(states_[wire.node].started)},
+                      .asked = request.asked,
+                      .ahead = ahead_of(wire.client, wire.node)});
 }
 
 void World::close_at_node(std::uint32_t id) {
@@ -130,6 +145,9 @@ void World::packet_at_client(const Event& event) {
   switch (answer.kind) {
     case Wire::Answer::Kind::welcome:
       return link_up(event.a, answer);
+    case Wire::Answer::Kind::time:
+      clock_read(event.a, answer);
+      return turn(wire.client);
     case Wire::Answer::Kind::turned_away:
     case Wire::Answer::Kind::reset:
       return link_broken(event.a);
@@ -153,7 +171,7 @@ void World::connect(std::uint32_t client, std::uint32_t node) {
   wires_[id].dead = states_[node].unreachable;
   Link& link = clients_[client].links[node];
   link.wire = id;
-  push_to_node(id, {.kill = link.to_kill, .send = {}, .handshake = true});
+  push_to_node(id, {.kill = link.to_kill, .send = {}, .handshake = true, .asked = local(client)});
   at(now_ + connect_within, Event::What::connect_timeout, id);
 }
 
@@ -179,10 +197,32 @@ void World::link_up(std::uint32_t id, const Wire::Answer& welcome) {
   link.up = true;
   link.to_kill.clear();
   disturb(wire.client, wire.node);
-  client.engine->on_node_clock(local(wire.client), wire.node, welcome.clock_us);
+  clock_read(id, welcome);
   client.engine->on_node_facts(local(wire.client), wire.node, welcome.facts);
   client.engine->on_node_up(local(wire.client), wire.node);
   turn(wire.client);
+}
+
+void World::clock_read(std::uint32_t id, const Wire::Answer& answer) {
+  const Wire& wire = wires_[id];
+  Client& client = clients_[wire.client];
+  const Instant now = local(wire.client);
+  const Duration half = (now - answer.asked) / 2;
+  invariants_.clock_read(client.life, wire.node, {now, answer.ahead, half});
+  client.engine->on_node_clock(now, wire.node, answer.clock_us + half / microseconds(1), half);
+  at(now_ + random_.between(plan_.between_probes / 2, plan_.between_probes), Event::What::probe,
+     id);
+}
+
+void World::probe(const Event& event) {
+  const Wire& wire = wires_[event.a];
+  if (!wire.client_open || ending_ || defer(wire.client, event)) return;
+  push_to_node(event.a, {.kill = {}, .send = {}, .time = true, .asked = local(wire.client)});
+}
+
+/// By which the node's clock shows more than the client's.
+Duration World::ahead_of(std::uint32_t client, std::uint32_t node) const {
+  return nodes_[node].wall.read(now_) - local(client);
 }
 
 /// A question beside the commands. If it finds a marker that somebody else has written, the client
@@ -194,10 +234,15 @@ void World::tend_marker(const Event& event) {
   const std::uint32_t wire = clients_[client].links[node].wire;
   NodeModel& model = nodes_[node].model;
   if (model.has_marker()) return link_broken(wire);
-  if (event.c == 0) return;
-  model.set_marker();
-  note(11, client, node, [&] { return fmt::format("client {} marks node {}", client, node); });
-  clients_[client].engine->on_marker(local(client), node, true);
+  const ClientId life = clients_[client].life;
+  const bool marked = event.c != 0 && model.set_marker(life);
+  if (!marked && !model.note(life) && event.c == 0) return;
+  note(11, client, node, [&] {
+    return fmt::format("client {} {} node {}", client, marked ? "marks" : "leaves its note on",
+                       node);
+  });
+  clients_[client].engine->on_marker(local(client), node,
+                                     marked ? engine::Marker::there : engine::Marker::gone_anew);
   turn(client);
 }
 
