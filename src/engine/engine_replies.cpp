@@ -144,7 +144,7 @@ void Engine::Impl::end_acquisition(RequestId request, Failed failure) {
   out_.put(Finish{request, std::move(failure)});
 }
 
-/// A node whose clock went ahead ends its leases that much earlier, whoever's fault it is: if a
+/// A node whose clock went ahead ends its leases that much earlier, whosever fault it is: if a
 /// quorum of them did, ours stood still while leases went on.
 void Engine::Impl::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                                  Duration give_or_take) {

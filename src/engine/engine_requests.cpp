@@ -106,7 +106,8 @@ void Engine::Impl::release(Instant now, RequestId request, GrantId grant) {
     if (request != 0) out_.put(Finish{request, ReleaseDone{Released::already_gone}});
     return;
   }
-  Holding holding = holdings_.take(grant);
+  const bool goes_on = planted(Bug::renewed_after_release);
+  Holding holding = goes_on ? *holdings_.find(grant) : holdings_.take(grant);
   holding.end_requests(Errc::lost, "the lease was released meanwhile", out_);
   const ReleaseLedger::Grant owed{grant, holding.plan().name, holding.plan().owner,
                                   holding.longest_lease(), holding.nodes().may_answer_late()};

@@ -40,9 +40,13 @@ enum class Bug : std::uint8_t {
   round_trip_ignored,
   own_clock_never_blamed,
   moved_clock_keeps_its_votes,
+  renewed_after_release,
+  rounds_mixed,
   failed_entry_counts,
   failed_entry_stays_on_nodes,
   leave_not_told,
+  // In the loop that drives the engine, that is, in the simulator's client.
+  timers_sleep_in_suspend,
   // In the scripts, that is, in the simulator's node.
   hold_without_owner_check,
   hold_shortens,

@@ -85,6 +85,29 @@ TEST_CASE("a node without a marker waits from when it was first seen so, and is 
   CHECK(asks(rig, 0));
 }
 
+TEST_CASE("a node that has forgotten once more begins to wait anew") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 0);
+  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "a"});
+  rig.advance(1s);
+  rig.engine.on_marker(rig.now, 0, Marker::gone_anew);  // our note was not there yet
+  rig.advance(40s);
+  SUBCASE("our note was gone: somebody may have marked it and been granted a lock") {
+    rig.engine.on_marker(rig.now, 0, Marker::gone_anew);
+  }
+  SUBCASE("it has been restarted") {
+    rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "b"});
+  }
+  rig.advance(quarantine - 1s);
+  CHECK_FALSE(asks(rig, 0));
+  CHECK_FALSE(rig.tended.back().write);
+  rig.advance(2s);
+  CHECK(rig.tended.back().write);
+  // At the last moment the note is found to be gone.
+  rig.engine.on_marker(rig.now, 0, Marker::gone_anew);
+  CHECK(words_about(rig, 0).starts_with("quarantined, votes in 62 s"));
+}
+
 TEST_CASE("a node that somebody adopted meanwhile votes at once") {
   Rig rig(3, careful());
   all_but(rig, 3, 0);

@@ -59,6 +59,8 @@ class World {
     ClientId life = 0;
     bool alive = true;
     bool paused = false;
+    Instant paused_at{};
+    Duration slept{};
     bool interrupt = false;  // the next outputs are performed after a pause
     Instant timer = engine::never;
     std::vector<Event> deferred;

@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "engine/planted_bug.hpp"
 #include "simulation/words.hpp"
 #include "simulation/world.hpp"
 
 namespace redlock::simulation {
 
+using engine::Bug;
+using engine::planted;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -120,7 +123,8 @@ void World::set_timer(std::uint32_t index) {
   Client& client = clients_[index];
   const Instant deadline = client.engine->deadline();
   if (deadline == engine::never) return;
-  const Instant when = std::max(client.clock.when(deadline), now_);
+  Instant when = std::max(client.clock.when(deadline), now_);
+  if (planted(Bug::timers_sleep_in_suspend)) when += client.slept;
   if (when >= client.timer) return;
   client.timer = when;
   at(when, Event::What::timer, index);
@@ -144,6 +148,7 @@ void World::pause(std::uint32_t index, Duration length) {
   if (client.paused || !client.alive) return;
   note(7, index, 0, [&] { return fmt::format("client {} is paused", index); });
   client.paused = true;
+  client.paused_at = now_;
   at(now_ + length, Event::What::resume, index);
 }
 
@@ -152,6 +157,7 @@ void World::resume(std::uint32_t index) {
   if (!client.paused) return;
   note(8, index, 0, [&] { return fmt::format("client {} goes on", index); });
   client.paused = false;
+  client.slept += now_ - client.paused_at;
   client.timer = engine::never;
   invariants_.client_resumes(client.life, now_, plan_.engine.node_timeout);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) disturb(index, node);
@@ -159,7 +165,8 @@ void World::resume(std::uint32_t index) {
   for (const engine::Output& output : undone) perform(index, output);
   // Whether it looks at its clock or at its connections first is not promised.
   const bool clock_first = random_.chance(500);
-  if (clock_first) {
+  const bool unnoticed = planted(Bug::timers_sleep_in_suspend);
+  if (clock_first && !unnoticed) {
     client.engine->on_deadline(local(index));
     turn(index);
   }
@@ -169,7 +176,8 @@ void World::resume(std::uint32_t index) {
     event.when = now_;
     dispatch(event);
   }
-  if (!clock_first && client.alive && !client.paused) client.engine->on_deadline(local(index));
+  if (!clock_first && !unnoticed && client.alive && !client.paused)
+    client.engine->on_deadline(local(index));
   turn(index);
 }
 
