@@ -27,8 +27,8 @@ io::CoreConfig core_config(const ClientOptions& options, std::vector<io::NodeAdd
   config.nodes = std::move(nodes);
   config.max_lease = options.max_lease;
   // A node's clock is compared with what it showed within max_lease.
-  config.probe_interval =
-      std::clamp<std::chrono::milliseconds>(options.max_lease / 6, std::chrono::milliseconds(100), config.probe_interval);
+  config.probe_interval = std::clamp<std::chrono::milliseconds>(
+      options.max_lease / 6, std::chrono::milliseconds(100), config.probe_interval);
   config.resolve_timeout = options.resolve_timeout;
   config.connect_timeout = options.connect_timeout;
   config.client_name = options.client_name;

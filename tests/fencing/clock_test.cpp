@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// Nodes whose clocks jump under a client that runs. The servers are real, with a wall clock that
+// the test can set; see clock_shim.cpp.
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <redlock/redlock.hpp>
+
+#include "cluster/fleet.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace redlock::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using cluster::Fleet;
+
+constexpr auto patience = 30s;
+
+/// Which clocks moved, and the latest vote of each node.
+class Ears final : public Observer {
+ public:
+  void on_clock_moved(std::string_view node, std::chrono::nanoseconds by, bool ours) override {
+    const std::scoped_lock lock(mutex_);
+    moved_[std::string(node)] = by;
+    ours_ = ours_ || ours;
+    changed_.notify_all();
+  }
+  void on_attempt(std::string_view, const Errc*, const std::vector<NodeVote>& votes,
+                  std::chrono::nanoseconds) override {
+    const std::scoped_lock lock(mutex_);
+    votes_ = votes;
+  }
+
+  template <typename Ready>
+  [[nodiscard]] bool await(Ready ready) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, patience, [&] { return ready(moved_, ours_); });
+  }
+  [[nodiscard]] NodeVote vote_of(const std::string& node) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = std::ranges::find(votes_, node, &NodeVote::node);
+    return found == votes_.end() ? NodeVote{} : *found;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::chrono::nanoseconds> moved_;
+  bool ours_ = false;
+  std::vector<NodeVote> votes_;
+};
+
+/// Three nodes with clocks that can be set, and a client that reads them often.
+class Clocks {
+ public:
+  Clocks() {
+    const char* const chosen = std::getenv("REDLOCK_REDIS_SERVER");
+    const std::string server = chosen != nullptr ? chosen : "redis-server";
+    ::setenv("REDLOCK_REDIS_SERVER",
+             place_
+                 .script("redis-server-with-shim",
+                         fmt::format("LD_PRELOAD='{}' CLOCK_SHIM_FILE=\"${{1%/*}}/clock\" exec {} "
+                                     "\"$@\"\n",
+                                     REDLOCK_CLOCK_SHIM, server))
+                 .c_str(),
+             1);
+    nodes_.emplace(cluster::FleetOptions{.nodes = 3});
+    ::setenv("REDLOCK_REDIS_SERVER", server.c_str(), 1);
+    ClientOptions options;
+    options.nodes = nodes_->uris();
+    options.node_timeout = 10s;
+    options.connect_timeout = 10s;
+    options.max_lease = 3s;
+    options.lease = 3s;
+    options.quarantine = Quarantine::off;  // the nodes are new
+    options.observer = ears;
+    auto started = Client::create(std::move(options));
+    REQUIRE(started.has_value());
+    client.emplace(std::move(*started));
+  }
+
+  void set_ahead(std::size_t node, std::chrono::seconds by) const {
+    const std::int64_t offset = by.count();
+    std::fstream file(nodes_->directory(node) / "clock", std::ios::in | std::ios::out);
+    file.write(reinterpret_cast<const char*>(&offset), sizeof offset);
+    file.close();
+    REQUIRE(file.good());
+  }
+  /// Until every node has voted.
+  void await_votes(RedLock& lock) const {
+    std::set<std::size_t> voted;
+    const auto limit = std::chrono::steady_clock::now() + patience;
+    while (voted.size() < 3 && std::chrono::steady_clock::now() < limit) {
+      REQUIRE(lock.acquire({.wait = patience}).has_value());
+      for (std::size_t node = 0; node < 3; ++node) {
+        if (ears->vote_of(name(node)).vote == Vote::granted) voted.insert(node);
+      }
+    }
+    REQUIRE(voted.size() == 3);
+  }
+  /// As the client calls it.
+  [[nodiscard]] std::string name(std::size_t node) const { return nodes_->uris().at(node); }
+
+  const std::shared_ptr<Ears> ears = std::make_shared<Ears>();
+  std::optional<Client> client;
+
+ private:
+  TemporaryDirectory place_;
+  std::optional<Fleet> nodes_;
+};
+
+TEST_CASE("a node whose clock jumps is told of, does not vote, and votes when it has kept time") {
+  Clocks clocks;
+  RedLock lock = clocks.client->lock("a");
+  // Its clock is read when it is connected.
+  clocks.await_votes(lock);
+  clocks.set_ahead(1, 1h);
+  REQUIRE(clocks.ears->await([](const auto& moved, bool) { return !moved.empty(); }));
+  const auto limit = std::chrono::steady_clock::now() + patience;
+  bool kept_out = false;
+  bool back = false;
+  while (!back && std::chrono::steady_clock::now() < limit) {
+    REQUIRE(lock.acquire({.wait = patience}).has_value());
+    const NodeVote vote = clocks.ears->vote_of(clocks.name(1));
+    kept_out = kept_out || vote.cause == Cause::clock_moved;
+    back = kept_out && vote.vote == Vote::granted;
+  }
+  CHECK(kept_out);
+  CHECK(back);
+  CHECK(clocks.ears->await([&](const auto& moved, bool ours) {
+    return !ours && moved.size() == 1 && moved.begin()->first == clocks.name(1) &&
+           moved.begin()->second > 59min && moved.begin()->second < 61min;
+  }));
+}
+
+TEST_CASE("if all nodes go ahead of us it is our clock that stood still, and leases are lost") {
+  Clocks clocks;
+  RedLock lock = clocks.client->lock("a");
+  clocks.await_votes(lock);
+  const auto lease = lock.acquire({.renewal = Renewal::always, .wait = patience});
+  REQUIRE(lease.has_value());
+  for (const std::size_t node : {0U, 1U, 2U}) clocks.set_ahead(node, 1h);
+  CHECK(clocks.ears->await([](const auto& moved, bool ours) { return moved.size() == 3 && ours; }));
+  CHECK_FALSE(lease->valid());
+  CHECK(lease->lost().stop_requested());
+  // Nobody is to blame.
+  REQUIRE(lock.acquire({.wait = patience}).has_value());
+  CHECK(clocks.ears->vote_of(clocks.name(0)).cause != Cause::clock_moved);
+}
+
+}  // namespace
+}  // namespace redlock::testing
