@@ -40,7 +40,7 @@ const std::vector<Rule> ladder = {
      {"io/", "engine/", "simulation/", "support/", "cluster/", "redlock/", "doctest/", "fmt/"}},
     {"tests/simulation/",
      {"engine/", "simulation/", "cluster/", "redlock/", "tl/", "doctest/", "fmt/", "CLI/"}},
-    {"tests/soak/", {"redlock/", "cluster/", "CLI/", "fmt/"}},
+    {"tests/soak/", {"redlock/", "soak/", "cluster/", "CLI/", "fmt/"}},
     {"tests/support/", {"support/", "cluster/", "redlock/", "fmt/", "tl/"}},
     {"tests/integration/io_",
      {"io/", "engine/", "redlock/", "integration/", "support/", "cluster/", "tl/", "doctest/",

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// A lock is granted by two of three nodes, one of the two is killed and comes back at once, and
+// another client asks for the same lock for as long as the first lease lasts. Nobody may get it;
+// unless the quarantine is off and the node came back empty: then somebody must, or this would
+// prove nothing.
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <fmt/format.h>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <redlock/redlock.hpp>
+
+#include "cluster/fleet.hpp"
+#include "cluster/free_port.hpp"
+
+namespace {
+
+using namespace redlock;
+using namespace std::chrono_literals;
+using cluster::Fleet;
+using std::chrono::milliseconds;
+
+/// As short as a node may take to come back on a busy machine: the quarantine lasts longer still.
+constexpr milliseconds longest_lease = 1s;
+constexpr std::size_t forgetful = 0;  // the node that is killed
+
+struct Plan {
+  std::size_t tries = 2000;
+  std::size_t sets = 24;
+  bool durable = false;   // appendonly yes, appendfsync always
+  bool kept = false;      // the node comes back with its data, otherwise empty
+  bool careless = false;  // without the quarantine
+};
+
+/// What has come of the tries of all sets.
+struct Tally {
+  std::atomic<std::size_t> well = 0;      // turned away while the first lease lived
+  std::atomic<std::size_t> overlaps = 0;  // two held it at once
+  std::atomic<std::size_t> too_slow = 0;  // the first lease was over before the node had answered
+
+  [[nodiscard]] std::size_t counted() const { return well + overlaps; }
+};
+
+/// Hears why the node that came back does not grant the lock.
+class Listener final : public Observer {
+ public:
+  explicit Listener(const Plan& plan) : plan_(plan) {}
+
+  /// From now on. What is returned is requested once there is nothing more to wait for.
+  std::stop_token listen() {
+    const std::scoped_lock lock(mutex_);
+    heard_ = false;
+    enough_ = {};
+    return enough_.get_token();
+  }
+  [[nodiscard]] bool heard() {
+    const std::scoped_lock lock(mutex_);
+    return heard_;
+  }
+
+  void on_attempt(std::string_view /*name*/, const Errc* /*code*/,
+                  const std::vector<NodeVote>& votes,
+                  std::chrono::nanoseconds /*elapsed*/) override {
+    if (votes.empty()) return;
+    const NodeVote& vote = votes[forgetful];
+    const bool refuses = vote.vote == Vote::refused;
+    const bool waits = vote.cause == Cause::quarantined || vote.cause == Cause::marker_missing;
+    // Without the third node's vote there would be no quorum for anybody.
+    const bool matters = votes[2].vote != Vote::unavailable;
+    if (!matters || (plan_.kept ? !refuses : !waits)) return;
+    const std::scoped_lock lock(mutex_);
+    heard_ = true;
+    // A node that knows the lock will go on to. One in quarantine must stay there.
+    if (plan_.kept) enough_.request_stop();
+  }
+
+ private:
+  const Plan& plan_;
+  std::mutex mutex_;
+  bool heard_ = false;
+  std::stop_source enough_;
+};
+
+/// Three nodes and two clients, the first of which does not reach the third node.
+class Set {
+ public:
+  explicit Set(const Plan& plan)
+      : plan_(plan),
+        fleet_({.nodes = 3,
+                .persistence =
+                    plan.durable ? cluster::Persistence::always : cluster::Persistence::none}),
+        holder_(start({fleet_.uri(0), fleet_.uri(1),
+                       fmt::format("redis://127.0.0.1:{}", nobody_.number())})) {}
+
+  void make_tries(Tally& tally) {
+    // Until each node has been seen for a quarantine, and has its marker.
+    other_.emplace(start(fleet_.uris()));
+    while (!plan_.careless && fleet_.run(2, {"EXISTS", "redlock:node"}) != "1") {
+      std::this_thread::sleep_for(10ms);
+    }
+    while (tally.counted() < plan_.tries) {
+      // A machine that is never fast enough would go on for ever.
+      if (tally.too_slow > plan_.tries + 100) throw std::runtime_error("most tries are too slow");
+      make_try(tally);
+    }
+  }
+
+ private:
+  Client start(std::vector<std::string> nodes) {
+    ClientOptions options;
+    options.nodes = std::move(nodes);
+    options.lease = options.max_lease = longest_lease;
+    options.retry_min = 5ms;
+    options.retry_max = 20ms;
+    options.retry_cap = 20ms;
+    options.quarantine = plan_.careless ? Quarantine::off : Quarantine::on;
+    options.observer = listener_;
+    auto client = Client::create(std::move(options));
+    if (!client) throw std::runtime_error(client.error().message);
+    return std::move(*client);
+  }
+
+  void make_try(Tally& tally) {
+    // It waits until the node that forgot has a vote again: without it there are too few.
+    const auto first =
+        holder_.lock(name).acquire({.renewal = Renewal::never, .wait = std::chrono::minutes(2)});
+    if (!first) throw std::runtime_error(first.error().message);
+    if (fleet_.run(forgetful, {"EXISTS", "redlock:lock:{seat}"}) != "1") {
+      throw std::runtime_error("the node does not have the lock that it shall forget");
+    }
+    fleet_.restart(forgetful, plan_.kept ? cluster::Data::kept : cluster::Data::empty);
+    // A client that is new, and for the next three tries the same, which knew the node before.
+    if (tries_++ % 4 == 0) other_.emplace(start(fleet_.uris()));
+    auto stop = listener_->listen();
+    const auto second = other_->lock(name).acquire({.renewal = Renewal::never,
+                                                    .wait = forever,
+                                                    .deadline = first->valid_until(),
+                                                    .stop = std::move(stop)});
+    // In this order: if the first is valid now, it was when the second was granted.
+    if (second && second->valid() && first->valid()) {
+      ++tally.overlaps;
+    } else if (listener_->heard() && !second) {
+      ++tally.well;
+    } else {
+      ++tally.too_slow;
+    }
+  }
+
+  static constexpr const char* name = "seat";
+
+  const Plan& plan_;
+  Fleet fleet_;
+  cluster::FreePort nobody_ = cluster::FreePort::pick();
+  std::shared_ptr<Listener> listener_ = std::make_shared<Listener>(plan_);
+  Client holder_;
+  std::optional<Client> other_;
+  std::size_t tries_ = 0;
+};
+
+void print_progress(const Tally& tally, std::chrono::seconds after) {
+  fmt::print("after {:3} s: {} tries, {} overlaps; {} more were too slow to count\n", after.count(),
+             tally.counted(), tally.overlaps.load(), tally.too_slow.load());
+  std::fflush(stdout);
+}
+
+bool run(const Plan& plan) {
+  fmt::print(
+      "{} sets of three nodes, {}, one killed and restarted {} after a grant; quarantine {}\n",
+      plan.sets, plan.durable ? "appendfsync always" : "no persistence",
+      plan.kept ? "with its data" : "empty", plan.careless ? "OFF" : "on");
+  Tally tally;
+  std::vector<std::future<void>> sets;
+  for (std::size_t i = 0; i < plan.sets; ++i) {
+    sets.push_back(std::async(std::launch::async, [&] { Set(plan).make_tries(tally); }));
+  }
+  std::chrono::seconds after(0);
+  for (auto& set : sets) {
+    while (set.wait_for(10s) == std::future_status::timeout) print_progress(tally, after += 10s);
+  }
+  for (auto& set : sets) set.get();
+  fmt::print("{} tries: {} turned away, {} overlaps; {} more were too slow to count\n",
+             tally.counted(), tally.well.load(), tally.overlaps.load(), tally.too_slow.load());
+  return plan.careless ? tally.overlaps > 0 : tally.overlaps == 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Plan plan;
+  CLI::App app{"Asks for a lock that is held, right after one of its nodes was restarted."};
+  app.add_option("--tries", plan.tries, "how many; default 2000");
+  app.add_option("--sets", plan.sets, "sets of nodes side by side; default 24")
+      ->check(CLI::Range(1, 100));
+  auto* const durable = app.add_flag("--durable", plan.durable, "nodes with appendfsync always");
+  app.add_flag("--kept", plan.kept, "the node comes back with its data")->needs(durable);
+  app.add_flag("--careless", plan.careless, "without the quarantine: there must be an overlap");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const bool well = run(plan);
+    fmt::print("{}\n", well ? "as promised" : "NOT AS PROMISED");
+    return well ? 0 : 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "soak_forgetting: {}\n", error.what());
+    return 1;
+  }
+}
