@@ -25,8 +25,10 @@ Accounts::Accounts(const std::string& connection) : connection_(PQconnectdb(conn
   // Programs that start at once must not make the table twice.
   run("SELECT pg_advisory_xact_lock(hashtext('account'))");
   run("CREATE TABLE IF NOT EXISTS account (id text PRIMARY KEY, balance bigint NOT NULL)");
-  run("ALTER TABLE account ADD COLUMN IF NOT EXISTS fence bigint NOT NULL DEFAULT 0");
+  if (!has_fence()) run("ALTER TABLE account ADD COLUMN fence bigint NOT NULL DEFAULT 0");
   run("COMMIT");
+  // Where the default is stricter, whoever has to wait for a row would fail instead.
+  run("SET default_transaction_isolation = 'read committed'");
 }
 
 void Accounts::add(const std::string& account, std::int64_t balance) {
@@ -64,6 +66,15 @@ Accounts::Rows Accounts::run(const char* sql, const std::vector<std::string>& pa
   const auto status = PQresultStatus(rows.get());
   if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return rows;
   throw std::runtime_error(PQerrorMessage(connection_.get()));
+}
+
+// Asked first, because ALTER TABLE waits for everybody who reads the table, also if it has nothing
+// to do.
+bool Accounts::has_fence() {
+  const Rows rows =
+      run("SELECT FROM pg_attribute "
+          "WHERE attrelid = 'account'::regclass AND attname = 'fence' AND NOT attisdropped");
+  return PQntuples(rows.get()) == 1;
 }
 
 bool Accounts::changes_one(const char* sql, const std::vector<std::string>& parameters) {

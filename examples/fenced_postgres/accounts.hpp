@@ -42,6 +42,7 @@ class Accounts {
   using Rows = std::unique_ptr<pg_result, Clear>;
 
   Rows run(const char* sql, const std::vector<std::string>& parameters = {});
+  bool has_fence();
   bool changes_one(const char* sql, const std::vector<std::string>& parameters);
 
   std::unique_ptr<pg_conn, Finish> connection_;

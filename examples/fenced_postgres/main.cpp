@@ -2,11 +2,15 @@
 // A clerk who changes the balance of an account in a database of PostgreSQL, under a lock: run it
 // with redlock exec. What a late clerk writes is refused by the row itself. Start with
 // accounts.cpp.
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "accounts.hpp"
 
@@ -22,6 +26,16 @@ constexpr const char* help =
 
 constexpr int exit_stale = 77;
 constexpr int exit_usage = 64;
+
+/// Only what a lock can have given: a column that starts with 0 would let 0 through, and a token
+/// that is larger than any would keep all others out for ever.
+std::optional<std::uint64_t> parse_token(std::string_view text) {
+  std::uint64_t token = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, token);
+  const bool is_token = problem == std::errc() && rest == end && token > 0 && token >> 53U == 0;
+  return is_token ? std::optional(token) : std::nullopt;
+}
 
 int refused() {
   std::fputs("refused: somebody with a newer token has the account\n", stderr);
@@ -50,13 +64,14 @@ int change(const std::string& database, const std::string& account, std::uint64_
 }  // namespace
 
 int main(int argc, char** argv) {
-  const char* const token = std::getenv("REDLOCK_TOKEN");
-  if (argc != 3 || token == nullptr) {
+  const char* const variable = std::getenv("REDLOCK_TOKEN");
+  const auto token = parse_token(variable != nullptr ? variable : "");
+  if (argc != 3 || !token) {
     std::fputs(help, stderr);
     return exit_usage;
   }
   try {
-    return change(argv[1], argv[2], std::stoull(token));
+    return change(argv[1], argv[2], *token);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "%s\n", failure.what());
     return EXIT_FAILURE;

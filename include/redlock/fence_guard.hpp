@@ -54,9 +54,11 @@ class REDLOCK_EXPORT FenceGuard {
   /// meanwhile (others wait), and everybody with a smaller token comes too late once it has begun,
   /// also if `work` throws. Read what you are going to change inside `work`: what was read before
   /// the stamp may have been changed by an older holder in between. The same token may come again.
+  /// Work that enters another resource waits for it while nobody else can enter this one: all who
+  /// do so have to enter them in one order, as with mutexes.
   template <typename Work>
-  tl::expected<std::invoke_result_t<Work>, FenceRefusal> run(std::string_view resource,
-                                                             std::uint64_t token, Work&& work) {
+  [[nodiscard]] tl::expected<std::invoke_result_t<Work>, FenceRefusal> run(
+      std::string_view resource, std::uint64_t token, Work&& work) {
     const tl::expected<Turn, FenceRefusal> turn = enter(resource, token);
     if (!turn) return tl::make_unexpected(turn.error());
     if constexpr (std::is_void_v<std::invoke_result_t<Work>>) {
@@ -68,7 +70,8 @@ class REDLOCK_EXPORT FenceGuard {
   }
 
   /// Only stamps: from now on smaller tokens are refused. Also for stamps that were stored.
-  tl::expected<void, FenceRefusal> stamp(std::string_view resource, std::uint64_t token);
+  [[nodiscard]] tl::expected<void, FenceRefusal> stamp(std::string_view resource,
+                                                       std::uint64_t token);
 
   /// The largest token seen for this resource; nothing if there was none.
   [[nodiscard]] std::optional<std::uint64_t> seen(std::string_view resource) const;

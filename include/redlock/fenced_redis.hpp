@@ -41,7 +41,9 @@ struct FencedCommand {
 };
 
 /// Sets `key` to `value`, as SET does. Sent again with the same token it does the same again, so it
-/// may be repeated when the answer was lost.
+/// may be repeated when the answer was lost. But only that: the lost one may still be on its way,
+/// on the old connection, and the stamp does not tell two writes of one token apart. Who wants to
+/// write another value then takes the lock again, for a new token.
 [[nodiscard]] REDLOCK_EXPORT FencedCommand fenced_write(std::string_view key,
                                                         std::string_view value,
                                                         std::uint64_t token);
@@ -52,8 +54,9 @@ struct FencedCommand {
 
 /// Runs `lua` (the body of a function, without a #! line), which sees `keys` as KEYS, `arguments`
 /// as ARGV, and may write to any of `keys`. The stamp is that of the first key, which there must
-/// be; whoever shares that resource has to name it first as well. If `lua` fails, what it wrote
-/// stays, as in any script of Redis, and so does the stamp.
+/// be; whoever shares that resource has to name it first as well. If `lua` fails, or returns an
+/// error (as redis.pcall does), that is the reply; what it wrote stays, as in any script of Redis,
+/// and so does the stamp. Who repeats it because the answer was lost may have it done twice.
 [[nodiscard]] REDLOCK_EXPORT FencedCommand fenced_eval(std::string_view lua,
                                                        std::vector<std::string> keys,
                                                        std::vector<std::string> arguments,

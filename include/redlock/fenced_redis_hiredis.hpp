@@ -25,8 +25,8 @@ struct FencedReply {
 /// time limit is the connection's. Fails with the words of the server or of hiredis; after the
 /// latter (`connection.err` is set) it is not known whether the command was done, and the
 /// connection is of no more use.
-inline tl::expected<FencedReply, std::string> run(redisContext& connection,
-                                                  const FencedCommand& command) {
+[[nodiscard]] inline tl::expected<FencedReply, std::string> run(redisContext& connection,
+                                                                const FencedCommand& command) {
   const std::vector<std::string> words = command.words();
   std::vector<const char*> pointers;
   std::vector<std::size_t> sizes;

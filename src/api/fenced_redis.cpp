@@ -41,10 +41,14 @@ FencedCommand fenced_eval(std::string_view lua, std::vector<std::string> keys,
   assert(!keys.empty() && "the first key is the resource that is stamped");
   keys.push_back(stamp_key(keys.front()));
   arguments.push_back(std::to_string(token));
-  // A nil would end the array; false becomes one in the reply. The line breaks are for a comment
-  // at the end of `lua`.
-  auto script = std::string(io::scripts::fenced) + "return {0, (function()\n" + std::string(lua) +
-                "\nend)() or false}\n";
+  // The line breaks are for a comment at the end of `lua`. An error that `lua` returns, as what
+  // redis.pcall gives, must not hide in a reply that says `applied`. A nil would end the array;
+  // false becomes one in the reply.
+  auto script = std::string(io::scripts::fenced) + "local answer = (function()\n" +
+                std::string(lua) +
+                "\nend)()\n"
+                "if type(answer) == 'table' and answer.err then return answer end\n"
+                "return {0, answer or false}\n";
   return {std::move(script), std::move(keys), std::move(arguments)};
 }
 

@@ -37,8 +37,10 @@ namespace fs = std::filesystem;
                                         std::generic_category().message(errno)));
 }
 
+// Not through a symbolic link: the record of one file would be that of another, or what the link
+// leads to would be written over.
 FileDescriptor open_file(std::string_view what, const fs::path& path, int flags) {
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fd < 0) fail(what, path);
   return {fd, "file"};
 }
@@ -66,9 +68,10 @@ fs::path followed(const fs::path& file) {
   return path;
 }
 
-// Nobody waits for this process, it hears no signal but SIGKILL, and has nothing open that somebody
-// waits to be closed.
+// Nobody waits for this process, it hears no signal but SIGKILL, is not among those that are
+// stopped with the command, and has nothing open that somebody waits to be closed.
 [[noreturn]] void run_keeper(int lock, int command) {
+  ::setsid();
   ::prctl(PR_SET_NAME, "redlock-keeper");
   sigset_t all;
   ::sigfillset(&all);
@@ -136,7 +139,7 @@ void FenceRecord::keep_locked() const {
 
 std::optional<std::uint64_t> FenceRecord::token() const {
   const fs::path path = beside(".fence");
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0 && errno == ENOENT) return std::nullopt;
   if (fd < 0) fail("read", path);
   const FileDescriptor record(fd, "file");
@@ -145,7 +148,7 @@ std::optional<std::uint64_t> FenceRecord::token() const {
   if (count < 0) fail("read", path);
   std::string_view text(buffer.data(), static_cast<std::size_t>(count));
   if (text.ends_with('\n')) text.remove_suffix(1);
-  const auto token = parse_token(text);
+  const auto token = text.size() < buffer.size() - 1 ? parse_token(text) : std::nullopt;
   if (!token) {
     throw Exit(exit_internal,
                fmt::format("the record {} is damaged: it should be one token; nobody is let "
@@ -157,12 +160,15 @@ std::optional<std::uint64_t> FenceRecord::token() const {
 
 void FenceRecord::stamp(std::uint64_t token) const {
   const fs::path path = beside(".fence");
-  // One name is enough: whoever writes it has the lock. A rest of somebody who died is overwritten.
+  // One name is enough: whoever writes it has the lock. What stands there is left by somebody who
+  // died, and may be another user's, or a link or pipe that was put there for a trap.
   const fs::path fresh = beside(".fence.new");
+  if (::unlink(fresh.c_str()) != 0 && errno != ENOENT) fail("replace", fresh);
   const std::string text = fmt::format("{}\n", token);
-  const auto record = open_file("write", fresh, O_WRONLY | O_CREAT | O_TRUNC);
-  if (::write(record.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      ::fsync(record.get()) != 0) {
+  const auto record = open_file("write", fresh, O_WRONLY | O_CREAT | O_EXCL);
+  const auto written = ::write(record.get(), text.data(), text.size());
+  if (written >= 0 && written < static_cast<ssize_t>(text.size())) errno = ENOSPC;
+  if (written != static_cast<ssize_t>(text.size()) || ::fsync(record.get()) != 0) {
     fail("write", fresh);
   }
   if (::rename(fresh.c_str(), path.c_str()) != 0) fail("replace", path);

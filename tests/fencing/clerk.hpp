@@ -64,10 +64,10 @@ inline void late_writes_are_refused(const Clerks& clerks) {
 
 /// Many at once, each with a token of its own: what was acknowledged is in the balance, and nothing
 /// else.
-inline void clerks_at_once_lose_nothing(const Clerks& clerks) {
+inline void clerks_at_once_lose_nothing(const Clerks& clerks, const std::string& account = "d") {
   std::list<Running> all;
   for (std::uint64_t number = 1; number <= 8; ++number) {
-    all.emplace_back(clerks.arguments("d"), Clerks::token(number), clerks.path());
+    all.emplace_back(clerks.arguments(account), Clerks::token(number), clerks.path());
     all.back().write("1\n");
   }
   int done = 0;
@@ -77,13 +77,18 @@ inline void clerks_at_once_lose_nothing(const Clerks& clerks) {
     done += status == 0 ? 1 : 0;
   }
   CHECK(done > 0);  // nobody comes after token 8
-  CHECK(clerks.change("d", 9, "0").out ==
+  CHECK(clerks.change(account, 9, "0").out ==
         "balance " + std::to_string(done) + "\nnow " + std::to_string(done) + "\n");
 }
 
 inline void bad_input_is_told(const Clerks& clerks) {
   CHECK(Running({clerks.database}, Clerks::token(1), clerks.path()).wait().status == 64);
   CHECK(Running(clerks.arguments("e"), {}, clerks.path()).wait().status == 64);
+  for (const auto* token : {"", "0", "-1", "5x", " 5", "9007199254740992"}) {
+    CAPTURE(token);
+    CHECK(Running(clerks.arguments("e"), {{"REDLOCK_TOKEN", token}}, clerks.path()).wait().status ==
+          64);
+  }
   CHECK(clerks.change("e", 1, "much").status == 1);
 }
 

@@ -64,16 +64,34 @@ bool PostgresServer::is_installed() {
   return !programs().empty();
 }
 
-PostgresServer::PostgresServer() : directory_(fresh_directory()), reaper_(directory_) {
-  const std::string data = (directory_ / "data").string();
-  const auto made = start("initdb", {"--pgdata", data, "--username", user_name, "--auth", "trust",
-                                     "--no-sync", "--encoding", "UTF8", "--locale", "C"});
-  if (!made.await_end(std::chrono::minutes(2))) throw FleetError("initdb takes too long: " + log());
-  server_.emplace(start("postgres", {"-D", data, "-k", directory_.string(), "-c",
+PostgresServer::Directory::Directory() : path(fresh_directory()) {}
+
+PostgresServer::Directory::~Directory() {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+}
+
+PostgresServer::Server::~Server() {
+  // Its children are in sessions of their own, and would still write while the directory is being
+  // deleted.
+  process.signal(SIGQUIT);
+  if (process.await_end(std::chrono::seconds(30))) return;
+  process.signal(SIGKILL);
+  process.await_end(std::chrono::seconds(30));
+}
+
+PostgresServer::PostgresServer() : reaper_(directory_.path) {
+  const std::string data = (directory_.path / "data").string();
+  const Server initdb(start("initdb", {"--pgdata", data, "--username", user_name, "--auth", "trust",
+                                       "--no-sync", "--encoding", "UTF8", "--locale", "C"}));
+  if (!initdb.process.await_end(std::chrono::minutes(2))) {
+    throw FleetError("initdb takes too long: " + log());
+  }
+  server_.emplace(start("postgres", {"-D", data, "-k", directory_.path.string(), "-c",
                                      "listen_addresses=", "-c", "max_connections=50"}));
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (PQping(connection().c_str()) != PQPING_OK) {
-    if (server_->ended()) throw FleetError("PostgreSQL does not start: " + log());
+    if (server_->process.ended()) throw FleetError("PostgreSQL does not start: " + log());
     if (std::chrono::steady_clock::now() > deadline) {
       throw FleetError("PostgreSQL takes too long to start: " + log());
     }
@@ -81,34 +99,29 @@ PostgresServer::PostgresServer() : directory_(fresh_directory()), reaper_(direct
   }
 }
 
-PostgresServer::~PostgresServer() {
-  // Its children are in sessions of their own, and would still write while the directory is being
-  // deleted.
-  server_->signal(SIGQUIT);
-  server_->await_end(std::chrono::seconds(30));
-  std::error_code ignored;
-  fs::remove_all(directory_, ignored);
-}
-
 std::string PostgresServer::connection() const {
-  return fmt::format("host={} user={} dbname=postgres", directory_.string(), user_name);
+  return fmt::format("host={} user={} dbname=postgres", directory_.path.string(), user_name);
 }
 
 cluster::Process PostgresServer::start(const std::string& program,
-                                       const std::vector<std::string>& arguments) {
-  std::vector<std::string> argv;
+                                       const std::vector<std::string>& arguments) const {
+  // Not in the reaper's group: a server that is killed leaves its shared memory on the machine, one
+  // that is told to end takes it along. Should nobody have told it, it ends when it misses its
+  // directory, which the reaper deletes.
+  std::vector<std::string> argv{"setpriv", "--pdeathsig=QUIT"};
   if (const passwd* const user = other_user()) {
-    argv = {"setpriv", fmt::format("--reuid={}", user->pw_uid),
-            fmt::format("--regid={}", user->pw_gid), "--clear-groups", "--"};
+    argv.push_back(fmt::format("--reuid={}", user->pw_uid));
+    argv.push_back(fmt::format("--regid={}", user->pw_gid));
+    argv.emplace_back("--clear-groups");
   }
+  argv.emplace_back("--");
   argv.push_back((programs() / program).string());
   argv.insert(argv.end(), arguments.begin(), arguments.end());
-  return cluster::Process::spawn(
-      {.argv = argv, .group = reaper_.group(), .output = directory_ / "log"});
+  return cluster::Process::spawn({.argv = argv, .output = directory_.path / "log"});
 }
 
 std::string PostgresServer::log() const {
-  std::ifstream in(directory_ / "log");
+  std::ifstream in(directory_.path / "log");
   return {std::istreambuf_iterator<char>(in), {}};
 }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,22 +18,37 @@ class PostgresServer {
   /// Whether the server's programs are on this machine: in PATH, or where Debian puts them.
   static bool is_installed();
 
-  /// Returns when it takes connections. Throws FleetError with the server's own words.
+  /// Returns when it takes connections. Throws FleetError with the server's own words. The server
+  /// ends with the thread that makes it.
   PostgresServer();
-  PostgresServer(const PostgresServer&) = delete;
-  PostgresServer& operator=(const PostgresServer&) = delete;
-  ~PostgresServer();
 
   /// For libpq.
   [[nodiscard]] std::string connection() const;
+  [[nodiscard]] const std::filesystem::path& directory() const { return directory_.path; }
 
  private:
-  cluster::Process start(const std::string& program, const std::vector<std::string>& arguments);
+  struct Directory {
+    Directory();
+    Directory(const Directory&) = delete;
+    Directory& operator=(const Directory&) = delete;
+    ~Directory();
+    std::filesystem::path path;
+  };
+  struct Server {
+    explicit Server(cluster::Process started) : process(std::move(started)) {}
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+    ~Server();
+    cluster::Process process;
+  };
+
+  [[nodiscard]] cluster::Process start(const std::string& program,
+                                       const std::vector<std::string>& arguments) const;
   [[nodiscard]] std::string log() const;
 
-  std::filesystem::path directory_;
+  Directory directory_;
   cluster::Reaper reaper_;
-  std::optional<cluster::Process> server_;
+  std::optional<Server> server_;
 };
 
 }  // namespace redlock::testing

@@ -1,24 +1,58 @@
 // SPDX-License-Identifier: MIT
 // examples/fenced_postgres with real processes on a real server, and its table made from one that
 // had no fence. Says so, and tests nothing, where the server is not installed.
+#include <array>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <doctest/doctest.h>
+#include <filesystem>
+#include <fstream>
 #include <libpq-fe.h>
 #include <memory>
+#include <sstream>
+#include <string>
+#include <sys/shm.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "fencing/clerk.hpp"
 #include "fencing/postgres_server.hpp"
+#include "support/processes.hpp"
 
 namespace redlock::testing {
 namespace {
 
+/// A connection that has done one statement, or several.
+class Session {
+ public:
+  Session(const PostgresServer& server, const char* statements)
+      : connection_(PQconnectdb(server.connection().c_str()), PQfinish) {
+    const std::unique_ptr<PGresult, decltype(&PQclear)> result(
+        PQexec(connection_.get(), statements), PQclear);
+    REQUIRE_MESSAGE(PQresultStatus(result.get()) == PGRES_COMMAND_OK,
+                    PQerrorMessage(connection_.get()));
+  }
+
+ private:
+  std::unique_ptr<PGconn, decltype(&PQfinish)> connection_;
+};
+
 void sql(const PostgresServer& server, const char* statement) {
-  const std::unique_ptr<PGconn, decltype(&PQfinish)> connection(
-      PQconnectdb(server.connection().c_str()), PQfinish);
-  const std::unique_ptr<PGresult, decltype(&PQclear)> result(PQexec(connection.get(), statement),
-                                                             PQclear);
-  REQUIRE_MESSAGE(PQresultStatus(result.get()) == PGRES_COMMAND_OK,
-                  PQerrorMessage(connection.get()));
+  const Session done(server, statement);
+}
+
+/// Of the running server: the segment of shared memory that a server which is killed leaves behind.
+int shared_memory_of(const PostgresServer& server) {
+  std::ifstream file(server.directory() / "data" / "postmaster.pid");
+  std::string line;
+  for (int number = 1; number <= 7; ++number) std::getline(file, line);
+  std::istringstream seventh(line);
+  std::uint64_t key = 0;
+  int id = -1;
+  seventh >> key >> id;
+  return id;
 }
 
 TEST_CASE("PostgreSQL refuses old tokens, gives late writers zero rows and loses nothing") {
@@ -41,14 +75,49 @@ TEST_CASE("PostgreSQL refuses old tokens, gives late writers zero rows and loses
   sql(server, "INSERT INTO account VALUES ('old', 40)");
   CHECK(clerks.change("old", 3, "2").out == "balance 40\nnow 42\n");
   CHECK(clerks.change("old", 2, "2").status == 77);
+  {
+    // Somebody who reads for long keeps no clerk from the table.
+    const Session reader(server, "BEGIN; DECLARE all_of_it CURSOR FOR SELECT * FROM account");
+    CHECK(clerks.change("old", 3, "0").status == 0);
+  }
 
   // Also where the session's default is stricter.
   sql(server, "ALTER DATABASE postgres SET default_transaction_isolation = 'repeatable read'");
   CHECK(clerks.change("old", 4, "1").out == "balance 42\nnow 43\n");
   CHECK(clerks.change("old", 3, "1").status == 77);
+  clerks_at_once_lose_nothing(clerks, "strict");
 
   clerks.database = "host=/nowhere dbname=bank";
   CHECK(contains(clerks.change("a", 1, "1").err, "/nowhere"));
+}
+
+TEST_CASE("a server whose test is killed leaves no process, file or shared memory behind") {
+  if (!PostgresServer::is_installed()) return;  // said above
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const PostgresServer server;
+    const int memory = shared_memory_of(server);
+    shmid_ds known{};
+    if (::shmctl(memory, IPC_STAT, &known) != 0) ::_exit(EXIT_FAILURE);  // it tells us nothing
+    const std::string text = std::to_string(memory) + " " + server.directory().string() + "\n";
+    static_cast<void>(!::write(ends[1], text.data(), text.size()));
+    ::raise(SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  ::close(ends[1]);
+  std::array<char, 4096> told{};
+  REQUIRE(::read(ends[0], told.data(), told.size() - 1) > 0);
+  ::close(ends[0]);
+  std::istringstream in(told.data());
+  int shared_memory = -1;
+  std::string directory;
+  in >> shared_memory >> directory;
+  shmid_ds status{};
+  CHECK(eventually([&] { return ::shmctl(shared_memory, IPC_STAT, &status) != 0; }));
+  CHECK(eventually([&] { return !std::filesystem::exists(directory); }));
 }
 
 }  // namespace

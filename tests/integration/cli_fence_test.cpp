@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <list>
+#include <sys/stat.h>
 
 #include "cli_process.hpp"
 #include "cluster/fleet.hpp"
@@ -115,6 +116,20 @@ TEST_CASE("a command that closes every descriptor is alone all the same, until i
   CHECK(file.shell(2, "true").status == 0);
 }
 
+TEST_CASE("whoever stops and kills a command that closed every descriptor leaves no lock behind") {
+  const FencedFile file;
+  auto arguments = file.fence(1, {"bash", "-c",
+                                  "for f in /proc/$$/fd/*; do f=${f##*/}; [ $f -lt 3 ] || "
+                                  "eval \"exec $f>&-\"; done; echo in; read line"});
+  arguments.insert(arguments.begin(), command_path());
+  Running running(arguments, {}, "/usr/bin/setsid");
+  REQUIRE(running.await_out("in"));
+  REQUIRE(::kill(-running.pid(), SIGSTOP) == 0);
+  running.signal(SIGKILL);
+  CHECK(running.wait().status == 128 + SIGKILL);
+  CHECK(redlock({"fence", file.path(), "--token", "2", "--wait", "30s", "--", "true"}).status == 0);
+}
+
 TEST_CASE("what the command leaves running keeps others out as well") {
   const FencedFile file;
   Running left(file.fence(2, {"sh", "-c", "sleep 60 </dev/null >/dev/null 2>&1 & echo $!"}));
@@ -154,6 +169,50 @@ TEST_CASE("a link to the file is the file") {
   CHECK_FALSE(fs::exists(link + ".fence"));
 }
 
+TEST_CASE("links and pipes beside the file are no trap") {
+  const FencedFile file;
+  const auto precious = (file.place.path() / "precious").string();
+  std::ofstream(precious) << "7\n";
+  const std::string record = file.path() + ".fence";
+  fs::create_symlink(precious, record + ".new");
+  CHECK(file.shell(9, "true").status == 0);
+  CHECK(file.record() == "9\n");
+  CHECK_FALSE(fs::is_symlink(record));
+  REQUIRE(::mkfifo((record + ".new").c_str(), 0600) == 0);
+  CHECK(file.shell(9, "true").status == 0);
+  CHECK(file.record() == "9\n");
+
+  const auto refuses = [&](const std::string& link) {
+    fs::remove(link);
+    fs::create_symlink(precious, link);
+    const auto finished = file.shell(9, "echo ran");
+    CHECK(finished.status == 125);
+    CHECK(finished.out == "");
+    CHECK(contains(finished.err, link.substr(link.rfind('/'))));
+    CHECK(fs::is_symlink(link));
+    fs::remove(link);
+  };
+  refuses(record);
+  refuses(record + ".lock");
+  CHECK(file.text(precious) == "7\n");
+}
+
+TEST_CASE("when the disk is full the old record stands and the command is not run") {
+  const FencedFile file;
+  CHECK(file.shell(7, "true").status == 0);
+  // Whatever is written finds no room; the signal that would end the process is ignored.
+  const auto finished =
+      Running({"-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh", command_path(), "fence",
+               file.path(), "--token", "8", "--", "echo", "ran"},
+              {}, "/bin/sh")
+          .wait();
+  CHECK(finished.status == 125);
+  CHECK(finished.out == "");
+  CHECK(contains(finished.err, "file.fence.new"));
+  CHECK(file.record() == "7\n");
+  CHECK(file.shell(8, "true").status == 0);
+}
+
 TEST_CASE("under redlock exec the token is that of the lock") {
   const FencedFile file;
   const cluster::Fleet fleet({.nodes = 3});
@@ -172,7 +231,11 @@ TEST_CASE("under redlock exec the token is that of the lock") {
 
 TEST_CASE("a damaged record lets nobody through") {
   const FencedFile file;
-  for (const auto* text : {"", "\n", "0\n", "-1\n", "7 8\n", "x", "9007199254740992\n"}) {
+  const std::string long_number(100, '0');
+  for (const std::string& text :
+       {std::string(), std::string("\n"), std::string("0\n"), std::string("-1\n"),
+        std::string("7 8\n"), std::string("x"), std::string("9007199254740992\n"),
+        long_number.substr(0, 63) + "79"}) {
     CAPTURE(text);
     std::ofstream(file.path() + ".fence") << text;
     const auto finished = file.shell(9, "echo ran");

@@ -154,6 +154,16 @@ TEST_CASE_FIXTURE(EmptyServer, "the stamp stays if the work fails") {
   CHECK(connection.answer(fenced_write("a", "x", 4)).result.seen == 5);
 }
 
+TEST_CASE_FIXTURE(EmptyServer, "an error that the work returns is the reply, and not `applied`") {
+  redis({"HSET", "a", "x", "y"});
+  const auto caught = fenced_eval("return redis.pcall('INCR', KEYS[1])", {"a"}, {}, 5);
+  CHECK(contains(connection.error(caught), "WRONGTYPE"));
+  const auto own = fenced_eval("return redis.error_reply('ERR no money')", {"a"}, {}, 5);
+  CHECK(contains(connection.error(own), "no money"));
+  CHECK(connection.answer(fenced_eval("return redis.status_reply('well')", {"a"}, {}, 5)).value ==
+        "well");
+}
+
 TEST_CASE_FIXTURE(EmptyServer, "keys and values are any bytes") {
   const std::string key("k\0\n{\xff", 5);
   const std::string value("\0v\r\n", 4);
@@ -166,6 +176,15 @@ TEST_CASE("a connection that breaks says so") {
   const Connection connection(server);
   server.kill(0);
   CHECK_FALSE(connection.error(fenced_write("a", "x", 5)).empty());
+}
+
+TEST_CASE("a replica is not read, though it has the stamp") {
+  const Fleet servers({.nodes = 2});
+  const Connection master(servers);
+  CHECK(master.answer(fenced_write("a", "x", 5)).result.applied());
+  REQUIRE(servers.run(1, {"REPLICAOF", "127.0.0.1", std::to_string(servers.port(0))}) == "OK");
+  REQUIRE(eventually([&] { return servers.run(1, {"GET", "redlock:stamp:{a}"}) == "5"; }));
+  CHECK(contains(servers.run(1, fenced_read("a", 5).words()), "READONLY"));
 }
 
 /// A node of Redis Cluster that has all slots.

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Begins the scripts of include/redlock/fenced_redis.hpp; the caller's Lua stands behind it.
--- Turns a token away that is below the stamp, otherwise stamps.
+-- Begins the scripts of include/redlock/fenced_redis.hpp; the caller's Lua stands behind it, and
+-- behind that what makes the reply. Turns a token away that is below the stamp, otherwise stamps.
 --   KEYS  the caller's, then the stamp    ARGV  the caller's, then the token
 -- Replies {stamp, nil} if the token is too old, otherwise {0, what the caller's Lua returns}.
 -- The two are removed, so that the caller's Lua sees only its own.
@@ -31,6 +31,6 @@ end
 if token < seen then
   return {seen, false}
 end
-if token > seen then
-  redis.call('SET', stamp_key, token_text)
-end
+-- Also a stamp that is there already: a replica, which may have the stamp and not yet the data,
+-- refuses to write it, and so refuses to be read.
+redis.call('SET', stamp_key, token_text)
