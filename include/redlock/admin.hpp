@@ -24,6 +24,12 @@ struct NodeTrouble {
   std::string detail;
 };
 
+/// A node that may have forgotten a grant and does not vote yet.
+struct NodeQuarantine {
+  std::string why;  ///< as errors say it: "quarantined, votes in 41 s; run redlock adopt if ..."
+  std::chrono::seconds votes_in{};  ///< rounded up; zero: its marker is about to be written
+};
+
 /// One lock as one node sees it.
 struct NodeLock {
   std::string node;  ///< as it was configured, without its password
@@ -43,6 +49,8 @@ struct NodeLock {
   /// The counter that this name's tokens come from on this node (other names may share it). None
   /// if the name was never locked here.
   std::optional<std::uint64_t> fence;
+  /// As this client counts it: it has waited since it first saw the node like this.
+  std::optional<NodeQuarantine> quarantine;
 
   [[nodiscard]] bool answered() const noexcept { return trouble.cause == Cause::none; }
   [[nodiscard]] bool free() const noexcept {
@@ -154,6 +162,7 @@ struct NodeHealth {
   std::optional<std::string> run_id;
   std::optional<std::string> role;  ///< "master", "slave"
   bool promoted = false;            ///< it was a replica once, since its start
+  bool vouched = false;             ///< its marker was written since then: it votes all the same
   bool cluster = false;             ///< cluster-enabled
   std::optional<bool> append_only;
   std::optional<std::string> append_fsync;  ///< "always", "everysec", "no"
@@ -167,6 +176,8 @@ struct NodeHealth {
   /// What kept it from taking, holding and giving back the lock "redlock-doctor"; no cause if
   /// nothing did, or if it is no independent master and was not asked to.
   NodeTrouble refusal;
+  /// For a client that begins now; one that has seen the node before has less to wait.
+  std::optional<NodeQuarantine> quarantine;
   std::vector<Problem> problems;
 
   [[nodiscard]] bool reachable() const noexcept { return trouble.cause == Cause::none; }

@@ -27,6 +27,11 @@ class Client;
 /// thread, or the Owner that it was made with. An owner that holds the name through any RedLock of
 /// the same client takes it once more by lock() and its like, and must unlock() it as often. An
 /// object may be shared by threads, which exclude each other unless the owner was given.
+/// For callbacks, futures and coroutines, which are on whichever thread they are, give an Owner and
+/// use try_lock and release in their forms; all forms of one owner keep one count.
+/// Calls of one owner that take the name at once stand in a line: each waits for its turn as long
+/// as it may wait for the lock, and then enters what the one before it got. With no waiting time it
+/// is told timed_out if another one is under way.
 /// A Lease is a handle of its own: acquire() never re-enters, so one for what this owner has
 /// locked is refused, or waits, like anybody's.
 /// Names are 1 to 512 bytes, any but NUL, `{` and `}`; a bad one is `invalid_argument` when used.
@@ -88,6 +93,18 @@ class REDLOCK_EXPORT RedLock {
                     std::chrono::milliseconds lease) {
     return try_lock_within(whole(wait), lease);
   }
+  /// Takes it for the Owner that this lock was made with, as lock() and try_lock_for() do: once
+  /// more if that owner holds it already. Answers how often it is held now. The defaults try once;
+  /// `.wait = forever` is lock(). Of a re-entry it heeds lease, renewal, wait, deadline and stop (a
+  /// deadline or stop does not wait for the nodes; what they then still grant is left again).
+  /// Fails as acquire() does; with `lost` where lock() throws it, and then until all is released;
+  /// with `timed_out` if another call of this owner was still taking it; with `invalid_argument` if
+  /// no Owner was given. Keep this object until it is held no more: if it goes before the answer,
+  /// that is `cancelled`, and what was taken is given back.
+  void try_lock(const AcquireOptions& options, Callback<std::size_t> callback);
+  [[nodiscard]] std::future<Result<std::size_t>> try_lock_future(
+      const AcquireOptions& options = {});
+  Operation<std::size_t> co_try_lock(const AcquireOptions& options = {});
   template <typename Clock, typename Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
     const auto now = Clock::now();
@@ -101,6 +118,12 @@ class REDLOCK_EXPORT RedLock {
   /// The same, and says what it found. `still_held`: an outer level is left. Fails with
   /// invalid_argument if this owner does not hold it; nothing is sent then.
   Result<Released> release();
+  /// The same for the Owner that this lock was made with (invalid_argument if none was given). The
+  /// level is left at once; the answer comes when the nodes were told, for the last level from a
+  /// quorum of them.
+  void release(Callback<Released> callback);
+  [[nodiscard]] std::future<Result<Released>> release_future();
+  Operation<Released> co_release();
 
   /// How often this owner holds the name: how many unlock() are still to come. A loss does not
   /// change it.

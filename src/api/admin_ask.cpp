@@ -47,6 +47,8 @@ class Panel::Round final : public io::Task {
                           [this, node, i](io::Answer answer) {
                             results_[node].answers[i] = std::move(answer);
                             results_[node].answered = BootClock::now();
+                            results_[node].objection = panel_.core().engine().objection(
+                                results_[node].answered, static_cast<engine::NodeIndex>(node));
                             finish_one();
                           });
       }

@@ -15,6 +15,7 @@
 #include <redlock/admin.hpp>
 #include <redlock/client.hpp>
 
+#include "engine/messages.hpp"
 #include "io/core.hpp"
 #include "io/node_address.hpp"
 
@@ -27,6 +28,8 @@ struct NodeAnswers {
   std::vector<io::Answer> answers;
   BootClock::time_point asked{};
   BootClock::time_point answered{};  ///< the last of them
+  /// Of the core that asked, why the node does not vote though it answers.
+  std::optional<engine::Unavailable> objection;
 };
 
 /// Whom to ask: nodes behind a core.

@@ -9,6 +9,7 @@
 #include "api/admin_ask.hpp"
 #include "api/admin_marker.hpp"
 #include "api/admin_problems.hpp"
+#include "api/admin_quarantine.hpp"
 #include "api/admin_trial.hpp"
 #include "api/sentence.hpp"
 #include "io/info_text.hpp"
@@ -97,6 +98,11 @@ class Examiner {
     if (auto done = clock(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = the_rest(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = lock(timeout); !done) return tl::make_unexpected(done.error());
+    for (auto& node : result_.nodes) {
+      if (may_vote_some_day(node)) {
+        node.quarantine = api::quarantine_at_first_sight(node, panel_.options());
+      }
+    }
     const auto expected = expectation(panel_);
     for (auto& node : result_.nodes) node.problems = api::problems_of_node(node, expected);
     result_.problems = api::problems_of_set(result_.nodes, expected);
@@ -139,6 +145,10 @@ class Examiner {
                  });
   }
 
+  static bool may_vote_some_day(const NodeHealth& node) {
+    return node.reachable() && !node.cluster && node.role.value_or("master") == "master";
+  }
+
   // A node that cannot write refuses PING, too, but tells of itself.
   static bool still_answers(Cause cause) {
     return cause == Cause::write_error || cause == Cause::master_down;
@@ -176,6 +186,9 @@ class Examiner {
                      health.append_fsync = api::cleaned(fsync->second, node);
                    }
                    health.marker = api::read_marker(answers.answers[2], node);
+                   const auto marker = api::fields_of(answers.answers[2]);
+                   const auto vouched = marker.find("vouched");
+                   health.vouched = vouched != marker.end() && vouched->second == health.run_id;
                  });
   }
 

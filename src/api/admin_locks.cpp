@@ -10,6 +10,7 @@
 #include <redlock/admin.hpp>
 
 #include "api/admin_ask.hpp"
+#include "api/admin_quarantine.hpp"
 #include "api/client_impl.hpp"
 #include "api/options_check.hpp"
 #include "io/key_layout.hpp"
@@ -84,6 +85,7 @@ NodeLock read_lock_and_fence(const io::NodeAddress& node, const NodeAnswers& ans
   if (const auto fence = api::number_of(answers.answers[2]); fence && *fence >= 0) {
     lock.fence = static_cast<std::uint64_t>(*fence);
   }
+  if (lock.answered()) lock.quarantine = api::quarantine_of(answers.objection);
   return lock;
 }
 

@@ -17,6 +17,10 @@ std::string in_ms(std::chrono::nanoseconds duration) {
   return std::to_string(std::chrono::round<milliseconds>(duration).count()) + " ms";
 }
 
+std::string in_s(std::chrono::seconds duration) {
+  return std::to_string(duration.count()) + " s";
+}
+
 /// Collects problems; its members are the rules for one node.
 class NodeRules {
  public:
@@ -30,6 +34,7 @@ class NodeRules {
     }
     kind_of_server();
     marker();
+    quarantine();
     persistence();
     eviction();
     unread();
@@ -110,12 +115,30 @@ class NodeRules {
       error("it is a replica (role " + *node_.role +
             "), which follows another node instead of voting for itself; use independent masters");
     }
-    if (node_.promoted) {
-      error(
-          "it was a replica and has been promoted, so it may lack the newest locks of its former "
-          "master; replace it with a node of its own, or restart it once all leases are over");
-    }
+    if (node_.promoted && !node_.vouched) promoted();
     if (node_.cluster) in_a_cluster("");
+  }
+
+  void promoted() {
+    const std::string what =
+        "it was a replica and has been promoted, so it may lack the newest locks of its former "
+        "master";
+    if (!node_.quarantine) {
+      return error(what +
+                   "; replace it with a node of its own, or restart it once all leases are over");
+    }
+    warn(what + "; " + after_quarantine() +
+         "; run `redlock adopt` if all leases of before are over, and leave replicas out");
+  }
+
+  [[nodiscard]] std::string after_quarantine() const {
+    return "a client that begins now has it vote in " + in_s(node_.quarantine->votes_in);
+  }
+
+  /// What the other rules do not say.
+  void quarantine() {
+    const bool restarted = node_.quarantine && node_.marker && !node_.promoted;
+    if (restarted) warn(node_.quarantine->why);
   }
 
   void in_a_cluster(const std::string& evidence) {
@@ -132,7 +155,8 @@ class NodeRules {
       if (role_is_master()) {
         error(
             "it has no marker: it is new, or has lost its data and with it perhaps a lock that is "
-            "held; run `redlock adopt` if it is new, or when the longest lease is over");
+            "held; run `redlock adopt` if it is new, or when the longest lease is over" +
+            (node_.quarantine ? " (" + after_quarantine() + ")" : ""));
       }
       return;
     }
@@ -205,12 +229,31 @@ bool can_vote(const NodeHealth& node, const Expectation& expected) {
   return !node.marker || disagreement(*node.marker, expected.set).empty();
 }
 
+/// The quorum-th node to vote decides when the first lock can be taken.
+void check_quarantines(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
+                       const Expectation& expected) {
+  std::vector<std::chrono::seconds> waits;
+  for (const auto& node : nodes) {
+    if (!can_vote(node, expected)) continue;
+    waits.push_back(node.quarantine ? node.quarantine->votes_in : std::chrono::seconds::zero());
+  }
+  std::ranges::sort(waits);
+  const auto wait = waits[nodes.size() / 2];
+  if (wait.count() == 0) return;
+  problems.push_back({Severity::warning,
+                      "fewer than a quorum of nodes vote at once: a client that begins now takes "
+                      "its first lock in " +
+                          in_s(wait) + "; run `redlock adopt` if the set is new"});
+}
+
 void check_quorum(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
                   const Expectation& expected) {
   const auto voters = std::count_if(nodes.begin(), nodes.end(),
                                     [&](const auto& node) { return can_vote(node, expected); });
   const auto quorum = nodes.size() / 2 + 1;
-  if (voters >= static_cast<std::ptrdiff_t>(quorum)) return;
+  if (voters >= static_cast<std::ptrdiff_t>(quorum)) {
+    return check_quarantines(problems, nodes, expected);
+  }
   problems.push_back({Severity::error, "only " + std::to_string(voters) + " of " +
                                            std::to_string(nodes.size()) + " nodes can vote and " +
                                            std::to_string(quorum) + " must: no lock can be taken"});

@@ -17,6 +17,7 @@
 #include "api/gate.hpp"
 #include "api/held_locks.hpp"
 #include "api/lease_state.hpp"
+#include "api/taking.hpp"
 #include "engine/engine.hpp"
 #include "io/core.hpp"
 
@@ -68,6 +69,11 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   /// Whether shut_down() has begun: nothing new may be started.
   [[nodiscard]] bool closing() const { return closing_; }
   void begin(api::Call& call);
+  /// The same for something that the loop thread itself asks.
+  template <typename Ask>
+  void begin(Ask ask, Callback<typename Ask::Answer> callback);
+  /// The calls that take locks for owners.
+  [[nodiscard]] api::Takings& takings() { return takings_; }
   void cancel(engine::RequestId id);
   /// A lease for what the engine granted.
   [[nodiscard]] Lease make_lease(const engine::Name& name, const engine::AcquireSucceeded& granted);
@@ -78,6 +84,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   void on_output(engine::Output&& output) noexcept override;
   void on_node_up(engine::NodeIndex node, std::string_view warning) noexcept override;
   void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept override;
+  void on_time(engine::Instant now) noexcept override { takings_.on_time(now); }
 
  private:
   void on(engine::Send&& output);
@@ -109,6 +116,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
 
   // Loop thread only.
   bool closing_ = false;
+  api::Takings takings_{*this};
   engine::RequestId last_request_ = 0;
   std::unordered_map<engine::RequestId, api::Call*> calls_;
   std::unordered_map<engine::GrantId, std::shared_ptr<Lease::State>> leases_;
@@ -141,6 +149,12 @@ void Client::Impl::submit(Result<Ask> ask, Callback<typename Ask::Answer> callba
   } else {
     call->take_callback()(tl::make_unexpected(closed_error()));
   }
+}
+
+template <typename Ask>
+void Client::Impl::begin(Ask ask, Callback<typename Ask::Answer> callback) {
+  // It deletes itself when it ends.
+  begin(*new api::CallbackCall<Ask>(*this, std::move(ask), std::move(callback)));
 }
 
 }  // namespace redlock

@@ -80,6 +80,7 @@ void Client::Impl::run_on_loop(Step step) {
 void Client::Impl::begin_closing() {
   closing_ = true;
   const auto now = BootClock::now();
+  takings_.close();
   for (const auto& [id, call] : calls_) call->close(core_->engine(), now, id);
   for (const auto& [grant, lease] : std::exchange(leases_, {})) {
     // First, so that a holder on another thread knows before somebody else can have the lock.
@@ -100,6 +101,7 @@ Client::Impl::Unfinished Client::Impl::unfinished() {
 void Client::Impl::fail_leftovers() {
   // A callback may come back to this client, so it must not find the table half-walked.
   for (const auto& [id, call] : std::exchange(calls_, {})) call->fail(closed_error());
+  takings_.close();
   leases_.clear();
 }
 

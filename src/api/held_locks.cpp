@@ -4,30 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <redlock/options.hpp>
-
 namespace redlock::api {
-
-bool HeldLocks::begin_taking(const Key& key, std::chrono::milliseconds wait) {
-  std::unique_lock lock(mutex_);
-  const auto free = [&] { return !taking_.contains(key); };
-  // Beyond a year a wait is for ever, and would overflow the clock.
-  if (wait > std::chrono::hours(24 * 365)) {
-    taken_.wait(lock, free);
-  } else if (!taken_.wait_for(lock, wait, free)) {
-    return false;
-  }
-  taking_.insert(key);
-  return true;
-}
-
-void HeldLocks::end_taking(const Key& key) {
-  {
-    const std::scoped_lock lock(mutex_);
-    taking_.erase(key);
-  }
-  taken_.notify_all();
-}
 
 std::shared_ptr<Lease::State> HeldLocks::find(const Key& key) const {
   const std::scoped_lock lock(mutex_);
@@ -47,13 +24,14 @@ void HeldLocks::hold(const Key& key, Handle& handle, Lease lease) {
   held_.emplace(key, Held{std::move(lease), {&handle}});
 }
 
-bool HeldLocks::enter(const Key& key, Handle& handle, const std::shared_ptr<Lease::State>& of) {
+std::size_t HeldLocks::enter(const Key& key, Handle& handle,
+                             const std::shared_ptr<Lease::State>& of) {
   const std::scoped_lock lock(mutex_);
   const auto held = held_.find(key);
-  if (held == held_.end() || held->second.lease.state() != of) return false;
+  if (held == held_.end() || held->second.lease.state() != of) return 0;
   ++handle.levels;
   held->second.levels.push_back(&handle);
-  return true;
+  return held->second.levels.size();
 }
 
 HeldLocks::Left HeldLocks::leave_level(Table::iterator held, std::vector<Handle*>::iterator level) {

@@ -3,13 +3,12 @@
 // how often it was taken, through which RedLock. Any thread; nothing here waits for the loop.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include <redlock/lease.hpp>
@@ -29,6 +28,11 @@ class HeldLocks {
       return a.owner == b.owner && *a.name == *b.name;
     }
   };
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      return std::hash<std::string>()(*key.name) ^ (key.owner.id() * 0x9e3779b97f4a7c15U);
+    }
+  };
   /// The RedLock through which something is taken. It must have left everything when it goes.
   struct Handle {
     std::size_t levels = 0;  // for HeldLocks alone
@@ -39,18 +43,14 @@ class HeldLocks {
     Lease last;
   };
 
-  /// One call at a time takes for an owner, or two would contend with each other. False if another
-  /// one is still at it after this time.
-  [[nodiscard]] bool begin_taking(const Key& key, std::chrono::milliseconds wait);
-  void end_taking(const Key& key);
-
   [[nodiscard]] std::shared_ptr<Lease::State> find(const Key& key) const;
   /// How often it was taken and not left.
   [[nodiscard]] std::size_t count(const Key& key) const;
 
   void hold(const Key& key, Handle& handle, Lease lease);
-  /// One level more; false if that lease has been given back meanwhile.
-  [[nodiscard]] bool enter(const Key& key, Handle& handle, const std::shared_ptr<Lease::State>& of);
+  /// One level more: how many there are now; 0 if that lease has been given back meanwhile.
+  [[nodiscard]] std::size_t enter(const Key& key, Handle& handle,
+                                  const std::shared_ptr<Lease::State>& of);
   /// The latest level that was taken through this handle, or through any if none was.
   [[nodiscard]] Left leave(const Key& key, Handle& handle);
   /// Everything that was taken through this handle, by whichever owner.
@@ -61,18 +61,11 @@ class HeldLocks {
     Lease lease;
     std::vector<Handle*> levels;
   };
-  struct Hash {
-    std::size_t operator()(const Key& key) const {
-      return std::hash<std::string>()(*key.name) ^ (key.owner.id() * 0x9e3779b97f4a7c15U);
-    }
-  };
   using Table = std::unordered_map<Key, Held, Hash>;
 
   [[nodiscard]] Left leave_level(Table::iterator held, std::vector<Handle*>::iterator level);
 
   mutable std::mutex mutex_;
-  std::condition_variable taken_;
-  std::unordered_set<Key, Hash> taking_;
   Table held_;
 };
 

@@ -2,6 +2,7 @@
 #include "api/lease_state.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -16,15 +17,20 @@ constinit std::mutex lost_mutex;
 
 class Leaving final : public io::Task {
  public:
-  Leaving(Client::Impl& client, engine::GrantId grant) : client_(client), grant_(grant) {}
+  Leaving(std::shared_ptr<Lease::State> lease, Callback<Released> callback)
+      : lease_(std::move(lease)), callback_(std::move(callback)) {}
   void run() override {
-    client_.core().engine().leave(BootClock::now(), grant_);
+    lease_->client->core().engine().leave(BootClock::now(), lease_->grant);
+    answer(lease_->found_by_leaving());
     delete this;
+  }
+  void answer(Result<Released> result) {
+    if (callback_) callback_(std::move(result));
   }
 
  private:
-  Client::Impl& client_;
-  engine::GrantId grant_;
+  std::shared_ptr<Lease::State> lease_;
+  Callback<Released> callback_;
 };
 
 }  // namespace
@@ -47,9 +53,18 @@ void Lease::State::part(std::shared_ptr<State> state, Parting how) noexcept {
   if (!client->post(self)) self.self_.reset();
 }
 
-void Lease::State::leave() noexcept {
-  auto* const task = new Leaving(*client, grant);
-  if (!client->post(*task)) delete task;
+void Lease::State::leave(std::shared_ptr<State> state, Callback<Released> callback) {
+  const std::shared_ptr<Client::Impl> client = state->client;
+  auto task = std::make_unique<Leaving>(std::move(state), std::move(callback));
+  if (client->post(*task)) {
+    static_cast<void>(task.release());  // it deletes itself, which may have happened already
+  } else {
+    task->answer(tl::make_unexpected(client->closed_error()));
+  }
+}
+
+Released Lease::State::found_by_leaving() const noexcept {
+  return remaining().count() > 0 ? Released::still_held : Released::already_gone;
 }
 
 void Lease::State::run() {

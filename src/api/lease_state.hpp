@@ -29,8 +29,11 @@ struct REDLOCK_NO_EXPORT Lease::State final : io::Task {
   /// Posts the end of this lease without waiting for it.
   static void part(std::shared_ptr<State> state, Parting how) noexcept;
 
-  /// Posts that one level of it is left (there are others).
-  void leave() noexcept;
+  /// Posts that one level of it is left (there are others). `callback`, if any, is told what was
+  /// found once that is done.
+  static void leave(std::shared_ptr<State> state, Callback<Released> callback = nullptr);
+  /// What somebody finds who leaves a level of it now.
+  [[nodiscard]] Released found_by_leaving() const noexcept;
 
   [[nodiscard]] BootClock::time_point valid_until() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // RedLock: the forms that return leases are thin covers over questions (call.hpp). The forms that
-// the standard's lock concepts ask for keep their leases with the client (held_locks.hpp).
+// the standard's lock concepts ask for, and the same without blocking, take by a call in its
+// owner's line (taking.hpp) and keep their leases with the client (held_locks.hpp).
 #include <algorithm>
-#include <thread>
+#include <memory>
+#include <optional>
+#include <semaphore>
 #include <utility>
 
 #include <redlock/lock.hpp>
@@ -12,10 +15,11 @@
 #include "api/forms.hpp"
 #include "api/requests.hpp"
 #include "api/sentence.hpp"
+#include "api/taking.hpp"
 
 namespace redlock {
 
-struct REDLOCK_NO_EXPORT RedLock::State {
+struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::State> {
   State(std::shared_ptr<Client::Impl> of, std::string locked, std::optional<Owner> by)
       : client(std::move(of)),
         name(std::make_shared<const std::string>(std::move(locked))),
@@ -35,8 +39,10 @@ struct REDLOCK_NO_EXPORT RedLock::State {
     return {name, owner_ ? *owner_ : Owner::this_thread()};
   }
   [[nodiscard]] Result<void> take(const AcquireOptions& options);
+  void take(const AcquireOptions& options, Callback<std::size_t> callback);
   [[nodiscard]] api::HeldLocks::Left leave() { return client->held().leave(key(), handle_); }
   [[nodiscard]] Result<Released> give_back(api::HeldLocks::Left left) const;
+  void give_back(Callback<Released> callback);
   void report(const Result<Released>& result) const;
   /// What this owner holds; null if nothing, also in the child of a fork.
   [[nodiscard]] std::shared_ptr<Lease::State> held() const {
@@ -47,8 +53,9 @@ struct REDLOCK_NO_EXPORT RedLock::State {
   const engine::Name name;
 
  private:
-  [[nodiscard]] Result<void> acquire_or_enter(const api::HeldLocks::Key& key,
-                                              AcquireOptions options);
+  [[nodiscard]] Result<void> check_take(const AcquireOptions& options) const;
+  void begin_taking(const AcquireOptions& options, Callback<std::size_t> callback);
+  [[nodiscard]] Error no_owner(const char* call) const;
 
   const std::optional<Owner> owner_;  // none: the calling thread
   api::HeldLocks::Handle handle_;
@@ -65,39 +72,6 @@ bool is_callers_fault(Errc code) {
   return code == Errc::would_deadlock || code == Errc::invalid_argument || code == Errc::closed ||
          code == Errc::lost;
 }
-
-/// What is left of a waiting time that has an end, or has none.
-class Patience {
- public:
-  explicit Patience(std::chrono::milliseconds wait) : wait_(wait) {}
-  [[nodiscard]] std::chrono::milliseconds left() const {
-    if (wait_ == forever) return forever;
-    const auto gone = std::chrono::floor<std::chrono::milliseconds>(BootClock::now() - start_);
-    return std::max(wait_ - gone, std::chrono::milliseconds::zero());
-  }
-
- private:
-  std::chrono::milliseconds wait_;
-  BootClock::time_point start_ = BootClock::now();
-};
-
-/// An owner's turn at taking a name.
-class Turn {
- public:
-  Turn(api::HeldLocks& held, const api::HeldLocks::Key& key, std::chrono::milliseconds wait)
-      : held_(held), key_(key), mine_(held.begin_taking(key, wait)) {}
-  ~Turn() {
-    if (mine_) held_.end_taking(key_);
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  explicit operator bool() const { return mine_; }
-
- private:
-  api::HeldLocks& held_;
-  const api::HeldLocks::Key& key_;
-  bool mine_;
-};
 
 }  // namespace
 
@@ -123,62 +97,69 @@ Result<api::AskReleaseGrant> RedLock::State::ask_release(const Grant& grant) con
 RedLock::State::~State() {
   if (client->forked()) return;
   for (const auto& left : client->held().leave_all(handle_)) {
-    if (left.inner) left.inner->leave();
+    if (left.inner) Lease::State::leave(left.inner);
   }
+}
+
+/// What cannot work, or may not wait, is said before anything is waited for.
+Result<void> RedLock::State::check_take(const AcquireOptions& options) const {
+  if (client->forked()) return tl::make_unexpected(client->closed_error());
+  if (auto ask = ask_acquire(options); !ask) return tl::make_unexpected(std::move(ask.error()));
+  return {};
 }
 
 Result<void> RedLock::State::take(const AcquireOptions& options) {
-  if (client->forked()) return tl::make_unexpected(client->closed_error());
-  // What cannot work, or may not wait, is said before anything is waited for.
-  auto ask = ask_acquire(options);
-  if (!ask) return tl::make_unexpected(std::move(ask.error()));
+  if (auto ok = check_take(options); !ok) return ok;
   if (client->on_loop_thread()) {
-    return tl::make_unexpected(client->perform(std::move(ask)).error());
+    return tl::make_unexpected(client->perform(ask_acquire(options)).error());
   }
-  const auto key = this->key();
-  const Patience patience(options.wait);
-  const Turn turn(client->held(), key, options.wait);
-  if (!turn) {
-    return tl::make_unexpected(
-        Error{Errc::timed_out,
-              "another call of the same owner is still taking " + api::quoted(*name),
-              {}});
-  }
-  for (;;) {
-    AcquireOptions rest = options;
-    rest.wait = patience.left();
-    auto taken = acquire_or_enter(key, rest);
-    const bool again = !taken && taken.error().code == Errc::no_quorum;
-    if (!again || client->held().find(key) == nullptr || patience.left().count() == 0) return taken;
-    std::this_thread::sleep_for(std::min(client->options().retry_max, patience.left()));
-  }
+  std::optional<Result<std::size_t>> taken;
+  std::binary_semaphore ready{0};
+  begin_taking(options, [&](Result<std::size_t> result) {
+    taken.emplace(std::move(result));
+    ready.release();
+  });
+  ready.acquire();
+  if (!*taken) return tl::make_unexpected(std::move(taken->error()));
+  return {};
 }
 
-Result<void> RedLock::State::acquire_or_enter(const api::HeldLocks::Key& key,
-                                              AcquireOptions options) {
-  api::HeldLocks& held = client->held();
-  // Another thread of the same owner may give back what is being entered: then it is taken anew.
-  while (const auto lease = held.find(key)) {
-    auto entered = client->perform(api::ask_enter(lease, options, client->options()));
-    if (entered && held.enter(key, handle_, lease)) return {};
-    if (entered || held.find(key) != lease) continue;
-    if (entered.error().code == Errc::lost) {
-      entered.error().message += ": unlock() what is held of it before locking it again";
-    }
-    return tl::make_unexpected(std::move(entered.error()));
-  }
-  auto lease = client->perform(ask_acquire(options));
-  if (!lease) return tl::make_unexpected(std::move(lease.error()));
-  held.hold(key, handle_, std::move(*lease));
-  return {};
+void RedLock::State::take(const AcquireOptions& options, Callback<std::size_t> callback) {
+  if (auto ok = check_take(options); !ok) return callback(tl::make_unexpected(ok.error()));
+  if (!owner_) return callback(tl::make_unexpected(no_owner("try_lock")));
+  begin_taking(options, std::move(callback));
+}
+
+void RedLock::State::begin_taking(const AcquireOptions& options, Callback<std::size_t> callback) {
+  const std::shared_ptr<api::HeldLocks::Handle> handle(shared_from_this(), &handle_);
+  api::Taking::begin(
+      std::make_shared<api::Taking>(*client, key(), handle, options, std::move(callback)));
+}
+
+/// A callback or coroutine is on whichever thread it is.
+Error RedLock::State::no_owner(const char* call) const {
+  return {Errc::invalid_argument,
+          std::string(call) + " of " + api::quoted(*name) +
+              " in a form that does not block needs an owner of its own: make the lock by "
+              "client.lock(name, redlock::Owner::create())",
+          {}};
+}
+
+void RedLock::State::give_back(Callback<Released> callback) {
+  if (client->forked()) return callback(tl::make_unexpected(client->closed_error()));
+  if (!owner_) return callback(tl::make_unexpected(no_owner("release")));
+  auto left = leave();
+  if (left.last) return left.last.release(std::move(callback));
+  if (!left.inner) return callback(give_back(std::move(left)));
+  Lease::State::leave(std::move(left.inner), std::move(callback));
 }
 
 /// Waits for a quorum if it was the last level.
 Result<Released> RedLock::State::give_back(api::HeldLocks::Left left) const {
   if (left.last) return left.last.release();
   if (left.inner) {
-    left.inner->leave();
-    return left.inner->remaining().count() > 0 ? Released::still_held : Released::already_gone;
+    Lease::State::leave(left.inner);
+    return left.inner->found_by_leaving();
   }
   return tl::make_unexpected(Error{Errc::invalid_argument,
                                    "unlock() of " + api::quoted(*name) + " by " +
@@ -287,6 +268,18 @@ bool RedLock::try_lock_within(std::chrono::milliseconds wait,
   return taken.has_value();
 }
 
+void RedLock::try_lock(const AcquireOptions& options, Callback<std::size_t> callback) {
+  state_->take(options, std::move(callback));
+}
+std::future<Result<std::size_t>> RedLock::try_lock_future(const AcquireOptions& options) {
+  return api::as_future<std::size_t>(
+      [&](auto callback) { try_lock(options, std::move(callback)); });
+}
+Operation<std::size_t> RedLock::co_try_lock(const AcquireOptions& options) {
+  return Operation<std::size_t>(
+      [state = state_, options](auto callback) { state->take(options, std::move(callback)); });
+}
+
 void RedLock::unlock() noexcept {
   if (state_->client->forked()) return;
   auto left = state_->leave();
@@ -300,6 +293,17 @@ void RedLock::unlock() noexcept {
 Result<Released> RedLock::release() {
   if (state_->client->forked()) return tl::make_unexpected(state_->client->closed_error());
   return state_->give_back(state_->leave());
+}
+
+void RedLock::release(Callback<Released> callback) {
+  state_->give_back(std::move(callback));
+}
+std::future<Result<Released>> RedLock::release_future() {
+  return api::as_future<Released>([&](auto callback) { release(std::move(callback)); });
+}
+Operation<Released> RedLock::co_release() {
+  return Operation<Released>(
+      [state = state_](auto callback) { state->give_back(std::move(callback)); });
 }
 
 std::size_t RedLock::hold_count() const noexcept {

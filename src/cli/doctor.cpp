@@ -15,8 +15,9 @@ namespace {
 
 constexpr auto* doctor_footer = R"help(
 Looks at every node: whether it is reachable, its round trip, version, run id, role, persistence,
-eviction policy, uptime, its clock against this machine's, and its marker (see redlock adopt
---help). Lets each node take, hold and give back the lock "redlock-doctor"; nothing else is changed.
+eviction policy, uptime, its clock against this machine's, its marker (see redlock adopt --help),
+and whether it votes: one that may have forgotten locks waits first, and says for how many seconds.
+Lets each node take, hold and give back the lock "redlock-doctor"; nothing else is changed.
 Then looks at the set as a whole. Says of each problem what is wrong and what to do:
   error    the set is not safe, or it is not known to be
   warning  it is safe; something will cost time or availability
@@ -52,10 +53,15 @@ std::string in_ms(const std::optional<std::chrono::nanoseconds>& duration) {
   return fmt::format("{:.1f} ms", static_cast<double>(duration->count()) / 1e6);
 }
 
+std::string state_of(const NodeHealth& node) {
+  if (!node.quarantine) return "up";
+  return fmt::format("votes in {}s", node.quarantine->votes_in.count());
+}
+
 std::vector<std::string> row_of(const NodeHealth& node) {
   if (!node.reachable()) return {node.node, to_string(node.trouble.cause)};
   return {node.node,
-          "up",
+          state_of(node),
           in_ms(node.round_trip),
           shown(node.version),
           node.run_id ? node.run_id->substr(0, 8) : "?",
@@ -128,6 +134,7 @@ Json as_json(const NodeHealth& node) {
       {"run_id", or_null(node.run_id)},
       {"role", or_null(node.role)},
       {"promoted", node.promoted},
+      {"vouched", node.vouched},
       {"cluster", node.cluster},
       {"append_only", or_null(node.append_only)},
       {"append_fsync", or_null(node.append_fsync)},
@@ -138,6 +145,7 @@ Json as_json(const NodeHealth& node) {
       {"clock_offset_us", count_or_null(node.clock_offset)},
       {"marker", as_json(node.marker)},
       {"refusal", node.refusal.cause == Cause::none ? Json(nullptr) : Json(node.refusal.detail)},
+      {"quarantine", quarantine_as_json(node.quarantine)},
       {"problems", as_json(node.problems)}};
 }
 

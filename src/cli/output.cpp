@@ -78,6 +78,11 @@ Json milliseconds_or_null(const std::optional<std::chrono::milliseconds>& durati
   return duration ? Json(duration->count()) : Json(nullptr);
 }
 
+Json quarantine_as_json(const std::optional<NodeQuarantine>& quarantine) {
+  if (!quarantine) return nullptr;
+  return {{"why", quarantine->why}, {"votes_in_s", quarantine->votes_in.count()}};
+}
+
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
     return;

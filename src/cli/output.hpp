@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <redlock/admin.hpp>
+
 namespace redlock::cli {
 
 using Json = nlohmann::ordered_json;
@@ -30,6 +32,9 @@ void add_format_option(CLI::App& app, Format& format);
 
 /// A number of milliseconds, null for none.
 [[nodiscard]] Json milliseconds_or_null(const std::optional<std::chrono::milliseconds>& duration);
+
+/// {why, votes_in_s}, null for none.
+[[nodiscard]] Json quarantine_as_json(const std::optional<NodeQuarantine>& quarantine);
 
 /// To stdout, at once. Throws Exit if nobody takes it.
 void print(std::string_view text);

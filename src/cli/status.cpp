@@ -21,6 +21,7 @@ fence (the counter that tokens come from) stands, and what a quorum of nodes mak
   free         a quorum has it free
   no_majority  neither: an attempt under way, or the rest of one that failed
   unknown      too few nodes answered to tell
+A node that may have forgotten locks and does not vote yet says for how many seconds.
 It only looks, and what it saw may be over when it is printed. Exits 0 whatever it saw, 69 if it is
 unknown, 78 if that is because the nodes refuse us.
 
@@ -47,7 +48,7 @@ std::string remaining_of(const NodeLock& node) {
 }
 
 std::string trouble_of(const NodeLock& node) {
-  if (node.answered()) return "";
+  if (node.answered()) return node.quarantine ? node.quarantine->why : "";
   return node.trouble.detail.empty() ? to_string(node.trouble.cause) : node.trouble.detail;
 }
 
@@ -93,7 +94,8 @@ Json as_json(const NodeLock& node) {
           {"holders", holders},
           {"foreign_type", node.foreign_type},
           {"remaining_ms", milliseconds_or_null(node.remaining)},
-          {"fence", node.fence ? Json(*node.fence) : Json(nullptr)}};
+          {"fence", node.fence ? Json(*node.fence) : Json(nullptr)},
+          {"quarantine", quarantine_as_json(node.quarantine)}};
 }
 
 Json as_json(const LockReport& report) {

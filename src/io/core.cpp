@@ -87,6 +87,7 @@ class Core::Impl final : LinkListener {
     engine_touched_ = true;
     return engine_;
   }
+  void wake_by(engine::Instant when) { timer_->expire_by(when); }
   void ask(engine::NodeIndex node, const std::vector<std::string>& command, milliseconds timeout,
            std::function<void(Answer)> callback);
 
@@ -165,6 +166,7 @@ int Core::Impl::open_handles() {
   timer_ = BootTimer::create(*loop_, [this] {
     const auto now = BootClock::now();
     if (engine_.deadline() <= now) engine().on_deadline(now);
+    sink_.on_time(now);
     engine_touched_ = true;  // also if it was early: the timer is to be set anew
   });
   return timer_ ? 0 : UV_EMFILE;
@@ -356,6 +358,9 @@ bool Core::on_loop_thread() const noexcept {
 }
 engine::Engine& Core::engine() {
   return impl_->engine();
+}
+void Core::wake_by(engine::Instant when) {
+  impl_->wake_by(when);
 }
 void Core::ask(engine::NodeIndex node, const std::vector<std::string>& command,
                milliseconds timeout, std::function<void(Answer)> callback) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Every operation as blocking call, callback, std::future and co_await, over 1 to 5 real nodes.
-#include <coroutine>
-#include <exception>
-
+#include "integration/api_coroutines.hpp"
 #include "integration/api_fixture.hpp"
 
 namespace redlock::testing {
@@ -12,17 +10,6 @@ const Fleet& five_nodes() {
   static const Fleet fleet({.nodes = 5});
   return fleet;
 }
-
-/// A coroutine that nobody waits for.
-struct FireAndForget {
-  struct promise_type {
-    FireAndForget get_return_object() { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() {}
-    void unhandled_exception() { std::terminate(); }
-  };
-};
 
 TEST_CASE("a blocking acquire holds a quorum until the lease is released, on sets of 1 to 5") {
   for (std::size_t size = 1; size <= 5; ++size) {
