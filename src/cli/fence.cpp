@@ -25,12 +25,14 @@ run, and redlock exits 77: the lease behind that token is over, and somebody els
 since. The same token may come again. Everybody who writes to FILE has to go through redlock fence.
 
 CMD runs alone: others wait for as long as it does, and for what it leaves running in the
-background, unless that closes the descriptors that it was given, as some daemons do. Let CMD read what it is going to change: what was read before may have been changed.
-CMD takes the place of redlock, so signals and the exit status are its own.
+background, unless that closes the descriptors that it was given, as some daemons do. Let CMD read
+what it is going to change: what was read before may have been changed. CMD takes the place of
+redlock, so signals and the exit status are its own.
 
 The record is on the disk before CMD starts, and whole at any moment, whatever is killed. FILE need
 not exist; its directory must, on a local file system where redlock may write. Links to FILE are
-followed, except hard links; links in place of FILE.fence are not. Never delete FILE.fence or FILE.fence.lock while there are writers.
+followed, except hard links; links in place of FILE.fence are not. Never delete FILE.fence or
+FILE.fence.lock while there are writers.
 
 The environment of CMD has REDLOCK_TOKEN, and no REDLOCK_NODES if that contains a password.
 

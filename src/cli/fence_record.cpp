@@ -68,14 +68,18 @@ fs::path followed(const fs::path& file) {
   return path;
 }
 
-// Nobody waits for this process, it hears no signal but SIGKILL, is not among those that are
-// stopped with the command, and has nothing open that somebody waits to be closed.
-[[noreturn]] void run_keeper(int lock, int command) {
+// From here on this process, and what it forks, is not among those that are interrupted or stopped
+// with the command.
+void leave_group() {
   ::setsid();
-  ::prctl(PR_SET_NAME, "redlock-keeper");
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
+}
+
+// Nobody waits for this process, and it has nothing open that somebody waits to be closed.
+[[noreturn]] void run_keeper(int lock, int command) {
+  ::prctl(PR_SET_NAME, "redlock-keeper");
   const auto [low, high] =
       std::minmax({static_cast<unsigned>(lock), static_cast<unsigned>(command)});
   if (low > 0) ::close_range(0, low - 1, 0);
@@ -120,10 +124,12 @@ bool FenceRecord::lock(std::chrono::milliseconds wait) {
 
 void FenceRecord::keep_locked() const {
   const FileDescriptor self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)), "pidfd");
-  // Forked twice: the command must not find a child that it did not start.
+  // Forked twice: the command must not find a child that it did not start. When the first has
+  // ended, the second is out of reach already.
   const pid_t pid = ::fork();
   if (pid < 0) fail("start a process that keeps", beside(".fence.lock"));
   if (pid == 0) {
+    leave_group();
     const pid_t keeper = ::fork();
     if (keeper == 0) run_keeper(lock_.get(), self.get());
     ::_exit(keeper < 0 ? 1 : 0);
