@@ -72,8 +72,13 @@ class REDLOCK_EXPORT Lease {
 
   /// Requested while the lock is still ours but can no longer be trusted to stay so: a tenth of
   /// the lease before valid_until, or half of what is left if that is less, whatever the network
-  /// does. Not requested by a release. Functions
-  /// tied to it (std::stop_callback) run on the client's loop thread and must return soon.
+  /// does. Not requested by a release. To be called back, tie a function to it; loss_reason() says
+  /// why by then:
+  ///     std::stop_callback on_lost(lease.lost(), [&] { stop_work(lease.loss_reason()); });
+  /// It runs exactly once: on the client's loop thread or, if that is starved or in a callback that
+  /// does not return, on a thread of the client's own when half of that margin is gone; right here
+  /// if lost() was requested before. It must return soon, and an exception that leaves it ends the
+  /// program.
   [[nodiscard]] std::stop_token lost() const noexcept;
   /// Why lost() was requested; nothing before that.
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;

@@ -131,6 +131,13 @@ const std::string& CallFor<Ask>::name() const {
 template <typename Ask>
 void CallFor<Ask>::succeed(decltype(engine::Finish::result)&& result) noexcept {
   stop_.reset();
+  if constexpr (std::is_same_v<Ask, AskExtend> || std::is_same_v<Ask, AskEnter>) {
+    // By the guard, in the moment before this answer: once lost it is not revived.
+    if (ask_.lease->loss_reason()) {
+      return complete(tl::make_unexpected(
+          describe(name(), {Errc::lost, "the lease was lost before", {}}, client().nodes())));
+    }
+  }
   if constexpr (grants<Ask>) {
     complete(take_grant(client(), ask_, std::get<engine::AcquireSucceeded>(result)));
   } else if constexpr (std::is_same_v<Ask, AskExtend>) {

@@ -160,7 +160,8 @@ void Client::Impl::on(engine::Finish&& output) {
 }
 
 void Client::Impl::on(engine::ValidityChanged&& output) {
-  if (const auto lease = find_lease(output.grant)) lease->confirm(output.valid_until);
+  const auto lease = find_lease(output.grant);
+  if (lease) Lease::State::confirm(lease, output.valid_until, output.outlook);
 }
 
 void Client::Impl::on(engine::LeaseLost&& output) {

@@ -17,6 +17,7 @@
 #include "api/gate.hpp"
 #include "api/held_locks.hpp"
 #include "api/lease_state.hpp"
+#include "api/loss_guard.hpp"
 #include "api/taking.hpp"
 #include "engine/engine.hpp"
 #include "io/core.hpp"
@@ -56,6 +57,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
 
   /// What is held by lock() and its like.
   [[nodiscard]] api::HeldLocks& held() { return held_; }
+  /// Of the leases whose lost() somebody asked for.
+  [[nodiscard]] api::LossGuard& guard() { return guard_; }
 
   /// Tells the observer of a release whose result nobody is given.
   void report_release_failed(engine::Name name, Error error) noexcept;
@@ -112,6 +115,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   const std::uint64_t generation_;
   api::Gate gate_;
   api::HeldLocks held_;
+  api::LossGuard guard_;
   std::unique_ptr<io::Core> core_;
 
   // Loop thread only.

@@ -41,7 +41,7 @@ void Client::Impl::shut_down() noexcept {
   if (forked()) {
     // Everything here may be half-written, and the thread that the core would join is not there.
     api::keep_forever(shared_from_this());
-  } else if (on_loop_thread()) {
+  } else if (on_loop_thread() || guard_.on_own_thread()) {
     // Nothing can be waited for here, so somebody else does it.
     std::thread([self = shared_from_this()] { self->finish_everything(); }).detach();
   } else {
@@ -68,6 +68,7 @@ void Client::Impl::finish_everything() {
   gate_.close();
   run_on_loop([this] { fail_leftovers(); });
   core_.reset();
+  guard_.stop();
 }
 
 /// Past the gate: only the thread that closes the client comes here.

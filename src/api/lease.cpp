@@ -78,7 +78,7 @@ BootClock::time_point Lease::valid_until() const noexcept {
 }
 
 std::stop_token Lease::lost() const noexcept {
-  return state_ ? state_->lost() : std::stop_token();
+  return state_ ? State::lost(state_) : std::stop_token();
 }
 
 std::optional<LossReason> Lease::loss_reason() const noexcept {
@@ -88,6 +88,7 @@ std::optional<LossReason> Lease::loss_reason() const noexcept {
 Result<Released> Lease::release() {
   if (!state_) return tl::make_unexpected(empty_lease());
   auto state = std::move(state_);
+  state->end_guard();
   auto result = state->client->perform(Result<api::AskRelease>(api::AskRelease{state}));
   const bool could_not_wait = !result && result.error().code == Errc::would_deadlock;
   if (could_not_wait) State::part(std::move(state), State::Parting::release);
@@ -97,6 +98,7 @@ Result<Released> Lease::release() {
 void Lease::release(Callback<Released> callback) {
   if (!state_) return callback(tl::make_unexpected(empty_lease()));
   const auto state = std::move(state_);
+  state->end_guard();
   state->client->submit(Result<api::AskRelease>(api::AskRelease{state}), std::move(callback));
 }
 

@@ -2,6 +2,7 @@
 #include "api/lease_state.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -12,7 +13,7 @@ namespace redlock {
 
 namespace {
 
-// Of every lease, for a moment: only the making of a stop_source needs it.
+// Of every lease, for a moment: who makes a stop_source, confirms or loses.
 constinit std::mutex lost_mutex;
 
 class Leaving final : public io::Task {
@@ -33,6 +34,12 @@ class Leaving final : public io::Task {
   Callback<Released> callback_;
 };
 
+std::stop_token already_requested() {
+  std::stop_source source;
+  source.request_stop();
+  return source.get_token();
+}
+
 }  // namespace
 
 Lease::State::State(std::shared_ptr<Client::Impl> of, engine::Name locked,
@@ -42,12 +49,15 @@ Lease::State::State(std::shared_ptr<Client::Impl> of, engine::Name locked,
       name(std::move(locked)),
       token(granted.token),
       owner(granted.owner),
-      valid_until_(granted.valid_until.time_since_epoch().count()) {}
+      valid_until_(granted.valid_until.time_since_epoch().count()) {
+  set_outlook(granted.outlook);
+}
 
 void Lease::State::part(std::shared_ptr<State> state, Parting how) noexcept {
   // Held here, because the state may be gone as soon as it is posted.
   const std::shared_ptr<Client::Impl> client = state->client;
   State& self = *state;
+  self.end_guard();
   self.parting_ = how;
   self.self_ = std::move(state);
   if (!client->post(self)) self.self_.reset();
@@ -96,27 +106,82 @@ std::optional<LossReason> Lease::State::loss_reason() const noexcept {
   return static_cast<LossReason>(loss - 1);
 }
 
-void Lease::State::confirm(BootClock::time_point valid_until) noexcept {
-  valid_until_.store(valid_until.time_since_epoch().count(), std::memory_order_release);
+void Lease::State::confirm(const std::shared_ptr<State>& state, BootClock::time_point valid_until,
+                           const engine::Outlook& outlook) noexcept {
+  State& self = *state;
+  bool earlier = false;
+  BootClock::time_point until;
+  {
+    const std::scoped_lock lock(lost_mutex);
+    // The guard may have been quicker: what it said stays said.
+    if (self.loss_.load(std::memory_order_relaxed) != 0) return;
+    const auto before = self.guarded_until();
+    self.valid_until_.store(valid_until.time_since_epoch().count(), std::memory_order_release);
+    self.set_outlook(outlook);
+    until = self.guarded_until();
+    earlier = self.lost_.stop_possible() && until < before;
+  }
+  if (earlier) self.client->guard().look_once(until, state);
+}
+
+void Lease::State::set_outlook(const engine::Outlook& outlook) noexcept {
+  reason_at_end_ = outlook.reason;
+  const auto half =
+      std::chrono::floor<std::chrono::microseconds>((valid_until() - outlook.lost_at) / 2);
+  half_margin_us_ = static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(half.count(), 0, std::numeric_limits<std::uint32_t>::max()));
+}
+
+/// The loop has until then.
+BootClock::time_point Lease::State::guarded_until() const noexcept {
+  return valid_until() - std::chrono::microseconds(half_margin_us_);
 }
 
 void Lease::State::lose(LossReason reason) noexcept {
-  loss_.store(static_cast<std::uint8_t>(static_cast<int>(reason) + 1), std::memory_order_release);
   std::stop_source told{std::nostopstate};
   {
     const std::scoped_lock lock(lost_mutex);
+    loss_.store(static_cast<std::uint8_t>(static_cast<int>(reason) + 1), std::memory_order_release);
     told = lost_;
   }
   told.request_stop();
 }
 
-std::stop_token Lease::State::lost() noexcept {
-  const std::scoped_lock lock(lost_mutex);
-  if (!lost_.stop_possible()) {
-    lost_ = std::stop_source();
-    if (loss_.load(std::memory_order_acquire) != 0) lost_.request_stop();
+BootClock::time_point Lease::State::lose_if_neglected(BootClock::time_point now) noexcept {
+  std::stop_source told{std::nostopstate};
+  {
+    const std::scoped_lock lock(lost_mutex);
+    const bool over = loss_.load(std::memory_order_relaxed) != 0;
+    if (over || !guarded_.load(std::memory_order_relaxed)) return BootClock::time_point::max();
+    if (now < guarded_until()) return guarded_until();
+    loss_.store(static_cast<std::uint8_t>(static_cast<int>(reason_at_end_) + 1),
+                std::memory_order_release);
+    told = lost_;
   }
-  return lost_.get_token();
+  told.request_stop();
+  return BootClock::time_point::max();
+}
+
+std::stop_token Lease::State::lost(const std::shared_ptr<State>& state) noexcept {
+  State& self = *state;
+  std::stop_token token;
+  bool watch = false;
+  BootClock::time_point until;
+  // In the child of a fork nothing is held, and nobody may be there to unlock the mutex.
+  if (self.client->forked()) return already_requested();
+  {
+    const std::scoped_lock lock(lost_mutex);
+    const bool over = self.loss_.load(std::memory_order_relaxed) != 0;
+    if (!self.lost_.stop_possible()) {
+      self.lost_ = std::stop_source();
+      if (over) self.lost_.request_stop();
+      watch = !over;
+    }
+    token = self.lost_.get_token();
+    until = self.guarded_until();
+  }
+  if (watch) self.client->guard().watch(until, state);
+  return token;
 }
 
 }  // namespace redlock

@@ -38,12 +38,19 @@ struct REDLOCK_NO_EXPORT Lease::State final : io::Task {
   [[nodiscard]] BootClock::time_point valid_until() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
-  [[nodiscard]] std::stop_token lost() noexcept;
+  [[nodiscard]] static std::stop_token lost(const std::shared_ptr<State>& state) noexcept;
+  /// Its release has begun: nobody is to say that it is lost any more, but for the loop.
+  void end_guard() noexcept { guarded_.store(false, std::memory_order_relaxed); }
 
   // By the loop thread.
   void run() override;
-  void confirm(BootClock::time_point valid_until) noexcept;
+  static void confirm(const std::shared_ptr<State>& state, BootClock::time_point valid_until,
+                      const engine::Outlook& outlook) noexcept;
   void lose(LossReason reason) noexcept;
+
+  /// By the guard (loss_guard.hpp): requests lost() if the loop thread has neither confirmed the
+  /// lease nor done so when half of the margin is gone. When to look again; never: no more.
+  [[nodiscard]] BootClock::time_point lose_if_neglected(BootClock::time_point now) noexcept;
 
   const std::shared_ptr<Client::Impl> client;
   const engine::GrantId grant;
@@ -52,12 +59,20 @@ struct REDLOCK_NO_EXPORT Lease::State final : io::Task {
   const engine::OwnerId owner;
 
  private:
+  void set_outlook(const engine::Outlook& outlook) noexcept;
+  [[nodiscard]] BootClock::time_point guarded_until() const noexcept;
+
   /// Made when somebody asks: most leases of a program that holds many are never asked.
   std::stop_source lost_{std::nostopstate};
   std::atomic<BootClock::rep> valid_until_;
   /// A LossReason + 1, or 0.
   std::atomic<std::uint8_t> loss_{0};
   Parting parting_ = Parting::release;
+  std::atomic<bool> guarded_{true};
+  /// What lost() will say if nothing is confirmed, and half of the margin that it leaves; both with
+  /// the mutex held.
+  LossReason reason_at_end_{};
+  std::uint32_t half_margin_us_ = 0;
   /// Keeps the posted task alive until it has run.
   std::shared_ptr<State> self_;
 };

@@ -322,7 +322,7 @@ std::uint64_t RedLock::token() const noexcept {
 
 std::stop_token RedLock::lost() const noexcept {
   const auto lease = state_->held();
-  return lease ? lease->lost() : std::stop_token();
+  return lease ? Lease::State::lost(lease) : std::stop_token();
 }
 
 }  // namespace redlock

@@ -93,11 +93,18 @@ struct Send {
   Form form = Form::digest;
 };
 
+/// When a lease is lost unless it is confirmed before, and why it will be then.
+struct Outlook {
+  Instant lost_at{};
+  LossReason reason{};
+};
+
 struct AcquireSucceeded {
   GrantId grant = 0;
   OwnerId owner;
   Token token = 0;
   Instant valid_until{};
+  Outlook outlook{};
 };
 struct ReleaseDone {
   Released outcome{};
@@ -131,6 +138,7 @@ struct Finish {
 struct ValidityChanged {
   GrantId grant = 0;
   Instant valid_until{};
+  Outlook outlook{};
 };
 /// Nothing more will be confirmed for this lease. At most once for a lease, never after its
 /// release.

@@ -113,11 +113,10 @@ void Engine::Impl::succeed(Instant now, Attempt attempt) {
       .renew_until = renew_until(now, what.renew, what.max_hold),
   };
   floors_.on_token(stripe_of(*plan.name), attempt.token());
-  const Instant valid_until =
-      holdings_.add(plan.grant, Holding(terms_, std::move(holding_plan), attempt.nodes(), now))
-          .valid_until();
-  out_.put(
-      Finish{plan.request, AcquireSucceeded{plan.grant, plan.owner, attempt.token(), valid_until}});
+  const Holding& holding =
+      holdings_.add(plan.grant, Holding(terms_, std::move(holding_plan), attempt.nodes(), now));
+  out_.put(Finish{plan.request, AcquireSucceeded{plan.grant, plan.owner, attempt.token(),
+                                                 holding.valid_until(), holding.outlook()}});
   acquisitions_.erase(plan.request);
   holdings_.touched(plan.grant);
 }

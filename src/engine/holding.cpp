@@ -221,7 +221,7 @@ void Holding::update_validity(Instant now, Outbox& out) {
   if (valid_until == valid_until_) return;
   valid_until_ = valid_until;
   set_lost_at(now);
-  if (attaching_ == 0) out.put(ValidityChanged{plan_.grant, valid_until_});
+  if (attaching_ == 0) out.put(ValidityChanged{plan_.grant, valid_until_, outlook()});
   lose_if_over(now, out);
 }
 
@@ -283,8 +283,8 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
     entered(now, round, out);
   } else if (attached) {
     if (now < plan_.renew_until) next_renewal_ = in_step(now + renewal_interval(now));
-    out.put(Finish{round.request(),
-                   AcquireSucceeded{plan_.grant, plan_.owner, plan_.token, valid_until_}});
+    out.put(Finish{round.request(), AcquireSucceeded{plan_.grant, plan_.owner, plan_.token,
+                                                     valid_until_, outlook()}});
   } else {
     out.put(Finish{round.request(), ExtendSucceeded{valid_until_}});
   }
@@ -315,7 +315,7 @@ Instant Holding::deadline() const {
 
 void Holding::lose_if_over(Instant now, Outbox& out) {
   if (lost_ || now < lost_at_) return;
-  lose(now < plan_.renew_until ? LossReason::nodes_unavailable : LossReason::expired, out);
+  lose(reason_at(now), out);
 }
 
 void Holding::lose(LossReason reason, Outbox& out) {

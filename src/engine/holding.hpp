@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/engine.hpp"
 #include "engine/hold_round.hpp"
 #include "engine/messages.hpp"
 #include "engine/node_grants.hpp"
@@ -54,6 +55,7 @@ class Holding {
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] Instant valid_until() const { return valid_until_; }
+  [[nodiscard]] Outlook outlook() const { return {lost_at_, reason_at(lost_at_)}; }
   [[nodiscard]] const NodeGrants& nodes() const { return nodes_; }
   /// The longest lease that any message of this grant asked for.
   [[nodiscard]] std::chrono::milliseconds longest_lease() const { return longest_lease_; }
@@ -87,6 +89,10 @@ class Holding {
   void set_lost_at(Instant now);
   [[nodiscard]] Duration renewal_interval(Instant now) const;
   [[nodiscard]] Instant in_step(Instant when) const;
+  /// Of a loss that comes because nothing was confirmed.
+  [[nodiscard]] LossReason reason_at(Instant when) const {
+    return when < plan_.renew_until ? LossReason::nodes_unavailable : LossReason::expired;
+  }
   void lose_if_over(Instant now, Outbox& out);
   void lose(LossReason reason, Outbox& out);
   [[nodiscard]] HoldRound* find_round(std::uint32_t number);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// lost() and what is tied to it: on which thread it runs, that it runs once and knows the reason,
+// and that it comes although the client's loop thread does not.
+#include <atomic>
+#include <future>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+#include "integration/api_fixture.hpp"
+
+namespace redlock::testing {
+namespace {
+
+struct Told {
+  std::atomic<int> times{0};
+  std::optional<LossReason> reason;
+  std::thread::id thread;
+  std::promise<void> told;
+
+  void hear(const Lease& lease) {
+    reason = lease.loss_reason();
+    thread = std::this_thread::get_id();
+    if (++times == 1) told.set_value();
+  }
+};
+
+std::thread::id loop_thread_of(const Client& client) {
+  std::promise<std::thread::id> here;
+  client.submit(AcquireRequest{.name = "whose thread"},
+                [&](const auto&) { here.set_value(std::this_thread::get_id()); });
+  auto future = here.get_future();
+  return get_soon(future);
+}
+
+/// Holds the loop thread of a client up, from within a callback, until it goes.
+class HeldUp {
+ public:
+  explicit HeldUp(const Client& client) {
+    auto started = started_.get_future();
+    client.submit(AcquireRequest{.name = "held up"},
+                  [this, until = go_on_.get_future().share()](const auto&) {
+                    started_.set_value();
+                    until.wait();
+                  });
+    get_soon(started);
+  }
+  ~HeldUp() { go_on_.set_value(); }
+  HeldUp(const HeldUp&) = delete;
+  HeldUp& operator=(const HeldUp&) = delete;
+
+ private:
+  std::promise<void> started_;
+  std::promise<void> go_on_;
+};
+
+TEST_CASE("a function tied to lost() runs once, and knows the reason") {
+  const Fleet fleet({.nodes = 3});
+  const Client client = start_client(fleet);
+  const Lease lease = must(client.lock("told").acquire({.lease = 500ms, .wait = patience}));
+  Told told;
+  const std::stop_callback on_lost(lease.lost(), [&] { told.hear(lease); });
+  auto future = told.told.get_future();
+  get_soon(future);
+  CHECK(told.reason == LossReason::expired);
+  CHECK(told.thread != std::this_thread::get_id());
+  // Too late to be called on another thread: it is called here, at once, and the first not again.
+  Told late;
+  const std::stop_callback at_once(lease.lost(), [&] { late.hear(lease); });
+  CHECK(late.times == 1);
+  CHECK(late.thread == std::this_thread::get_id());
+  loop_thread_of(client);
+  CHECK(told.times == 1);
+}
+
+TEST_CASE("lost() comes while the loop thread is held up, for explicit and renewed leases") {
+  const Fleet fleet({.nodes = 3});
+  ClientOptions options = options_for(fleet.uris());
+  options.lease = 2s;
+  const Client client = start_client(options);
+  const auto loop = loop_thread_of(client);
+  const Lease fixed = must(client.lock("fixed").acquire({.lease = 1s, .wait = patience}));
+  const Lease renewed = must(client.lock("renewed").acquire({.wait = patience}));
+  Told of_fixed;
+  Told of_renewed;
+  const std::stop_callback fixed_lost(fixed.lost(), [&] { of_fixed.hear(fixed); });
+  const std::stop_callback renewed_lost(renewed.lost(), [&] { of_renewed.hear(renewed); });
+  {
+    const HeldUp held_up(client);
+    auto first = of_fixed.told.get_future();
+    auto second = of_renewed.told.get_future();
+    get_soon(first);
+    get_soon(second);
+    CHECK(of_fixed.thread != loop);
+    CHECK(of_fixed.reason == LossReason::expired);
+    CHECK(of_renewed.reason == LossReason::nodes_unavailable);
+  }
+  // What the loop finds when it goes on revives nothing, and tells nobody twice.
+  loop_thread_of(client);
+  Lease over = must(client.lock("another").acquire({.wait = patience}));
+  CHECK(of_fixed.times == 1);
+  CHECK(of_renewed.times == 1);
+  CHECK(renewed.loss_reason() == LossReason::nodes_unavailable);
+}
+
+TEST_CASE("a callback of the client may wait for the loss of a lease of the same client") {
+  const Fleet fleet({.nodes = 3});
+  const Client client = start_client(fleet);
+  RedLock lock = client.lock("waited for");
+  std::promise<bool> lost;
+  lock.acquire({.lease = 500ms, .wait = patience}, [&](const Result<Lease>& lease) {
+    std::promise<void> told;
+    const std::stop_callback on_lost(lease.value().lost(), [&] { told.set_value(); });
+    lost.set_value(told.get_future().wait_for(patience) == std::future_status::ready);
+  });
+  auto future = lost.get_future();
+  CHECK(future.get());
+}
+
+TEST_CASE("a lease whose release has begun is not told lost, though the loop is held up") {
+  const Fleet fleet({.nodes = 3});
+  const Client client = start_client(fleet);
+  Lease released = must(client.lock("released").acquire({.lease = 500ms, .wait = patience}));
+  const Lease other = must(client.lock("other").acquire({.lease = 1s, .wait = patience}));
+  const std::stop_token of_released = released.lost();
+  Told told;
+  const std::stop_callback on_lost(other.lost(), [&] { told.hear(other); });
+  std::future<Result<Released>> answer;
+  {
+    const HeldUp held_up(client);
+    answer = released.release_future();
+    auto future = told.told.get_future();
+    get_soon(future);  // its end is later
+    CHECK_FALSE(of_released.stop_requested());
+  }
+  CHECK(get_soon(answer).has_value());
+}
+
+TEST_CASE("a client may go in a function that is tied to lost(), on either thread") {
+  const Fleet fleet({.nodes = 3});
+  for (const bool held_up : {false, true}) {
+    std::optional<Client> client(start_client(fleet));
+    const Lease lease = must(client->lock("last").acquire({.lease = 500ms, .wait = patience}));
+    std::optional<HeldUp> obstacle;
+    std::promise<void> gone;
+    const std::stop_callback on_lost(lease.lost(), [&] {
+      client.reset();
+      gone.set_value();
+    });
+    if (held_up) obstacle.emplace(*client);
+    auto future = gone.get_future();
+    get_soon(future);
+    obstacle.reset();
+    CHECK(eventually([&] { return !lease.valid(); }));  // it ends behind its back
+  }
+}
+
+}  // namespace
+}  // namespace redlock::testing
