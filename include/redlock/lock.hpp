@@ -93,6 +93,11 @@ class REDLOCK_EXPORT RedLock {
                     std::chrono::milliseconds lease) {
     return try_lock_within(whole(wait), lease);
   }
+  template <typename Clock, typename Duration>
+  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
+    const auto now = Clock::now();
+    return when <= now ? try_lock() : try_lock_for(when - now);
+  }
   /// Takes it for the Owner that this lock was made with, as lock() and try_lock_for() do: once
   /// more if that owner holds it already. Answers how often it is held now. The defaults try once;
   /// `.wait = forever` is lock(). Of a re-entry it heeds lease, renewal, wait, deadline and stop (a
@@ -105,11 +110,6 @@ class REDLOCK_EXPORT RedLock {
   [[nodiscard]] std::future<Result<std::size_t>> try_lock_future(
       const AcquireOptions& options = {});
   Operation<std::size_t> co_try_lock(const AcquireOptions& options = {});
-  template <typename Clock, typename Duration>
-  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
-    const auto now = Clock::now();
-    return when <= now ? try_lock() : try_lock_for(when - now);
-  }
   /// Leaves one level of what this owner holds, by whichever RedLock it was taken; the last one
   /// gives the lock back and waits for a quorum of releases, but not on the client's loop thread.
   /// A release that did not find the lock or is not confirmed, and unlocking what this owner does
@@ -119,8 +119,7 @@ class REDLOCK_EXPORT RedLock {
   /// invalid_argument if this owner does not hold it; nothing is sent then.
   Result<Released> release();
   /// The same for the Owner that this lock was made with (invalid_argument if none was given). The
-  /// level is left at once; the answer comes when the nodes were told, for the last level from a
-  /// quorum of them.
+  /// level is left at once; of the last one the answer waits for a quorum of releases.
   void release(Callback<Released> callback);
   [[nodiscard]] std::future<Result<Released>> release_future();
   Operation<Released> co_release();
