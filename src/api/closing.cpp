@@ -42,7 +42,9 @@ void Client::Impl::shut_down() noexcept {
     // Everything here may be half-written, and the thread that the core would join is not there.
     api::keep_forever(shared_from_this());
   } else if (on_loop_thread() || guard_.on_own_thread()) {
-    // Nothing can be waited for here, so somebody else does it.
+    // Nothing can be waited for here, so somebody else does it; what was asked and has not begun
+    // must not be granted meanwhile.
+    if (on_loop_thread()) closing_ = true;
     std::thread([self = shared_from_this()] { self->finish_everything(); }).detach();
   } else {
     finish_everything();
