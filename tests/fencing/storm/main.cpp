@@ -44,7 +44,7 @@ class Storm {
  public:
   explicit Storm(const Options& options)
       : options_(options),
-        nodes_({.nodes = 5, .persistence = cluster::Persistence::always}),
+        nodes_({.nodes = 5, .persistence = cluster::Persistence::always, .adopted = true}),
         redis_({.nodes = 1}),
         board_(Board::make_shared()) {
     check_clock_can_be_set(nodes_, odd_node);
