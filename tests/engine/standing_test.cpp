@@ -18,7 +18,7 @@ Config careful() {
   return {.max_lease = 60s, .quarantine = true};
 }
 
-constexpr NodeFacts sound{.marker = true, .durable = true};
+const NodeFacts sound{.marker = true, .durable = true};
 
 void all_but(Rig& rig, std::uint32_t nodes, NodeIndex but) {
   for (NodeIndex node = 0; node < nodes; ++node) {
