@@ -63,7 +63,8 @@ TEST_CASE("status and doctor say how long a new node waits until it votes") {
 TEST_CASE("adopted durable nodes vote: neither status nor doctor speaks of quarantine") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
   REQUIRE(ask_carefully(fleet, {"adopt"}).status == 0);
-  for (const auto& node : ask_json(fleet, {"status", "a"})["nodes"]) {
+  const auto status = ask_json(fleet, {"status", "a"});
+  for (const auto& node : status["nodes"]) {
     CHECK(node["quarantine"].is_null());
   }
   const auto examination = ask_json(fleet, {"doctor"});
