@@ -35,14 +35,23 @@ void NodeStanding::on_node_facts(Instant now, NodeIndex node, const NodeFacts& f
   Standing& standing = nodes_[node];
   standing.durable = facts.durable;
   standing.promoted = facts.promoted;
-  standing.up_since = now - facts.uptime;
+  const bool same_run = std::exchange(standing.run, facts.run) == facts.run;
+  // Redis counts the seconds by its wall clock, which may be set after the start. This run is no
+  // older than the last sight of another one, and no older than it once said itself.
+  const Instant no_earlier_than = same_run ? standing.up_since : standing.seen_at;
+  standing.up_since = std::clamp(now - facts.uptime, no_earlier_than, now);
+  standing.seen_at = now;
   // Between two runs it may have had a marker, granted and forgotten once more.
-  if (std::exchange(standing.run, facts.run) != facts.run) standing.suspect_since.reset();
+  if (!same_run) standing.suspect_since.reset();
   if (!facts.marker || facts.promoted) {
     suspect(now, standing);
   } else {
     trust(standing);
   }
+}
+
+void NodeStanding::on_sign_of_life(Instant now, NodeIndex node) {
+  nodes_[node].seen_at = now;
 }
 
 void NodeStanding::on_marker(Instant now, NodeIndex node, Marker marker) {

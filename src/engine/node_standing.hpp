@@ -20,6 +20,8 @@ class NodeStanding {
 
   /// A new connection shows this of the node.
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
+  /// The run that was shown last is still there.
+  void on_sign_of_life(Instant now, NodeIndex node);
   /// What an acquire noticed, or the answer to TendMarker.
   void on_marker(Instant now, NodeIndex node, Marker marker);
 
@@ -33,6 +35,7 @@ class NodeStanding {
   struct Standing {
     Instant votes_from = Instant::min();
     Instant up_since = Instant::min();
+    Instant seen_at = Instant::min();
     std::optional<Instant> suspect_since;  // without a marker that vouches for it, first seen then
     std::string run;
     bool durable = false;

@@ -208,7 +208,11 @@ bool Connection::take_command_reply(Awaited& awaited, const ReplyView& reply) {
   const auto answer = read_answer(awaited.script, reply, address_.password);
   if (!answer) return broken(Cause::protocol_error, not_of_the_script);
   while (awaited.commands > 0) answer_next(awaited, *answer);
-  return true;
+  const auto* refusal = std::get_if<engine::Unavailable>(&*answer);
+  const bool replica = refusal != nullptr &&
+                       (refusal->cause == Cause::read_only || refusal->cause == Cause::master_down);
+  // When it is a master again it has the data of another one: a handshake finds that out.
+  return replica ? broken(Cause::read_only, "it has become a replica") : true;
 }
 
 bool Connection::take_hold_replies(Awaited& awaited, const ReplyView& replies) {

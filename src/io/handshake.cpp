@@ -3,6 +3,8 @@
 // warning; anything else that the node refuses ends the handshake with the reason.
 #include "io/handshake.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "io/command_writer.hpp"
@@ -156,7 +158,10 @@ bool Handshake::take_info(std::string_view text) {
   facts_.run_id = info.value("run_id");
   const std::string_view offset = info.value("second_repl_offset");
   facts_.was_replica = !offset.empty() && offset != "-1";
-  facts_.uptime = std::chrono::seconds(info.number("uptime_in_seconds"));
+  // Negative if its clock was put back; a damaged number must fit into nanoseconds.
+  constexpr std::chrono::seconds century = std::chrono::years(100);
+  facts_.uptime = std::clamp(std::chrono::seconds(info.number("uptime_in_seconds")),
+                             std::chrono::seconds::zero(), century);
   const auto version = ServerVersion::parse(info.value("redis_version"));
   if (version.at_least(7, 0)) facts_.scripts = ScriptSet(ScriptSet::Flags::understood);
   if (!version.at_least(6, 2)) {

@@ -142,6 +142,7 @@ class LinkFixture final : LinkListener {
   std::optional<std::string> objection;
   std::optional<engine::Unavailable> unfit;
   bool marker = false;
+  bool was_replica = false;
   std::chrono::seconds uptime{};
 
  private:
@@ -156,6 +157,7 @@ class LinkFixture final : LinkListener {
   }
   void on_node_facts(engine::NodeIndex, const NodeFacts& facts) override {
     marker = facts.marker;
+    was_replica = facts.was_replica;
     uptime = facts.uptime;
   }
   std::optional<engine::Unavailable> objection_to_ask(engine::NodeIndex) override { return unfit; }

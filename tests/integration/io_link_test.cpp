@@ -57,6 +57,23 @@ TEST_CASE("commands submitted before there is a connection are sent once there i
   CHECK(link.clocks.size() == 1);
 }
 
+TEST_CASE("an uptime that cannot be is taken for none, or for a century") {
+  const std::pair<const char*, std::chrono::seconds> cases[] = {
+      {"-86400", std::chrono::seconds::zero()},
+      {"9223372036854775807", std::chrono::years(100)},
+      {"99999999999999999999", std::chrono::seconds::zero()},
+      {"a day", std::chrono::seconds::zero()}};
+  for (const auto& [said, understood] : cases) {
+    const std::string info = "redis_version:7.0.15\r\nrole:master\r\nuptime_in_seconds:";
+    StubServer node([text = info + said](const Command& command) -> StubReply {
+      return is(command, "INFO") ? bulk(text) : healthy(command);
+    });
+    LinkFixture link(node.uri());
+    link.run_until_up();
+    CHECK(link.uptime == understood);
+  }
+}
+
 TEST_CASE("a node that refuses connections fails commands at once, unsent, with the reason") {
   std::uint16_t port = 0;
   { port = StubServer(healthy).port(); }
@@ -108,7 +125,6 @@ TEST_CASE("an error reply is a node that did not vote, and the connection stays"
       {"LOADING Redis is loading the dataset in memory", Cause::loading},
       {"BUSY Redis is busy running a script.", Cause::busy},
       {"OOM command not allowed when used memory > 'maxmemory'.", Cause::out_of_memory},
-      {"READONLY You can't write against a read only replica.", Cause::read_only},
       {"MISCONF Errors writing to the AOF file", Cause::write_error},
       {"NOPERM this user has no permissions", Cause::permission},
       {"ERR something else", Cause::server_error},

@@ -261,7 +261,7 @@ TEST_CASE("a replica is refused, and can still be inspected") {
   CHECK(std::get<std::string>(std::get<std::vector<Value>>(role->data).at(0).data) == "slave");
 }
 
-TEST_CASE("a node that becomes a replica refuses with READONLY, and nothing is written") {
+TEST_CASE("a node that becomes a replica refuses, and is looked at anew when it is a master") {
   Fleet fleet({.nodes = 2});
   LinkFixture link(fleet.uri(1));
   link.run_until_up();
@@ -269,6 +269,11 @@ TEST_CASE("a node that becomes a replica refuses with READONLY, and nothing is w
   const auto why = unavailable(link.call(LinkFixture::acquire()));
   CHECK((why.cause == Cause::read_only || why.cause == Cause::master_down));
   CHECK(why.delivery == Delivery::refused);
+  link.run_until([&] { return link.downs.size() == 2; });
+  CHECK(link.downs[1].cause == Cause::incompatible);
+  fleet.run(1, {"REPLICAOF", "NO", "ONE"});
+  link.run_until_up();
+  CHECK(link.was_replica);
 }
 
 TEST_CASE("a marker that names another set is refused until it is adopted") {

@@ -197,9 +197,9 @@ void World::link_up(std::uint32_t id, const Wire::Answer& welcome) {
   link.up = true;
   link.to_kill.clear();
   disturb(wire.client, wire.node);
-  clock_read(id, welcome);
   client.engine->on_node_facts(local(wire.client), wire.node, welcome.facts);
   client.engine->on_node_up(local(wire.client), wire.node);
+  clock_read(id, welcome);
   turn(wire.client);
 }
 
