@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "api/admin_quarantine.hpp"
 
-#include <charconv>
-#include <string_view>
+#include <chrono>
 
 #include "engine/node_standing.hpp"
 
@@ -10,15 +9,8 @@ namespace redlock::api {
 
 std::optional<NodeQuarantine> quarantine_of(const std::optional<engine::Unavailable>& objection) {
   if (!objection || objection->cause != Cause::quarantined) return std::nullopt;
-  NodeQuarantine quarantine{objection->detail, {}};
-  constexpr std::string_view before = "votes in ";
-  const std::string_view text = objection->detail;
-  if (const auto at = text.find(before); at != std::string_view::npos) {
-    std::chrono::seconds::rep seconds = 0;
-    std::from_chars(text.data() + at + before.size(), text.data() + text.size(), seconds);
-    quarantine.votes_in = std::chrono::seconds(seconds);
-  }
-  return quarantine;
+  return NodeQuarantine{objection->detail,
+                        std::chrono::ceil<std::chrono::seconds>(objection->votes_in)};
 }
 
 std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,

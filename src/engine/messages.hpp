@@ -99,6 +99,7 @@ struct Unavailable {
   Cause cause = Cause::none;
   Delivery delivery = Delivery::unknown;
   std::string detail;
+  Duration votes_in{};  ///< if it is quarantined; zero: as soon as its marker is written
 };
 
 /// Said of a node whose reply is not one of those that the command can have.

@@ -89,7 +89,8 @@ std::optional<Unavailable> NodeStanding::objection(Instant now, NodeIndex node) 
     why.detail = "quarantined; its marker is about to be written";
     return why;
   }
-  why.detail = "quarantined, votes in " + in_seconds(standing.votes_from - now);
+  why.votes_in = standing.votes_from - now;
+  why.detail = "quarantined, votes in " + in_seconds(why.votes_in);
   if (standing.suspect_since && standing.promoted) {
     why.detail += ": it was a replica, and may not know the newest locks";
   } else if (standing.suspect_since) {
