@@ -17,13 +17,13 @@ namespace {
 
 using cluster::Persistence;
 
-struct Losses final : Observer {
+struct LossCount final : Observer {
   std::atomic<int> lost{0};
   void on_lost(std::string_view, std::uint64_t, LossReason) override { ++lost; }
 };
 
 TEST_CASE("review: the reason of a loss is kept when the client goes, and is told once") {
-  const auto losses = std::make_shared<Losses>();
+  const auto losses = std::make_shared<LossCount>();
   ClientOptions options = options_for(three_nodes().uris());
   options.observer = losses;
   std::optional<Client> client(start_client(options));
@@ -81,13 +81,13 @@ TEST_CASE("review: what the guard has given up is not renewed for ever") {
   CHECK(client.lock("given up").acquire({.wait = 8s}).has_value());
 }
 
-ClientOptions careful(const Fleet& fleet) {
+ClientOptions with_care(const Fleet& fleet) {
   ClientOptions options = options_for(fleet.uris());
   options.quarantine = Quarantine::on;
   return options;
 }
 
-void follow(const Fleet& fleet, std::size_t node, std::uint16_t port) {
+void replicate(const Fleet& fleet, std::size_t node, std::uint16_t port) {
   fleet.run(node, {"REPLICAOF", "127.0.0.1", std::to_string(port)});
   REQUIRE(eventually([&] {
     return contains(fleet.run(node, {"INFO", "replication"}), "master_link_status:up");
@@ -97,18 +97,18 @@ void follow(const Fleet& fleet, std::size_t node, std::uint16_t port) {
 TEST_CASE("review: nodes demoted and promoted on a connection that stands do not grant twice") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
   const Fleet spares({.nodes = 2, .persistence = Persistence::always});
-  const Client first = start_client(careful(fleet));
-  const Client second = start_client(careful(fleet));
+  const Client first = start_client(with_care(fleet));
+  const Client second = start_client(with_care(fleet));
   warm_up(first, fleet);
   warm_up(second, fleet);
   for (std::size_t node : {0U, 1U}) {
-    follow(spares, node, fleet.port(node));
+    replicate(spares, node, fleet.port(node));
     spares.run(node, {"REPLICAOF", "NO", "ONE"});
   }
   const Lease held = must(first.lock("seat").acquire({.lease = 50s}));
   REQUIRE(eventually([&] { return nodes_with_lock(fleet, "seat") == 3; }));
   for (std::size_t node : {0U, 1U}) {
-    follow(fleet, node, spares.port(node));
+    replicate(fleet, node, spares.port(node));
     fleet.run(node, {"REPLICAOF", "NO", "ONE"});
   }
   const auto taken = second.lock("seat").acquire();
@@ -119,21 +119,21 @@ TEST_CASE("review: nodes demoted and promoted on a connection that stands do not
 TEST_CASE("review: a node promoted a second time waits again") {
   const Fleet fleet({.nodes = 1, .persistence = Persistence::always, .adopted = true});
   const Fleet spare({.nodes = 1, .persistence = Persistence::always});
-  follow(spare, 0, fleet.port(0));
+  replicate(spare, 0, fleet.port(0));
   spare.run(0, {"REPLICAOF", "NO", "ONE"});
-  follow(fleet, 0, spare.port(0));
+  replicate(fleet, 0, spare.port(0));
   fleet.run(0, {"REPLICAOF", "NO", "ONE"});
   {
-    const Client client = start_client(careful(fleet));
+    const Client client = start_client(with_care(fleet));
     REQUIRE(must(Admin(client).adopt())[0].adoption == Adoption::already_there);  // vouched for
     CHECK(client.lock("a").acquire({.wait = patience}).has_value());
   }
   // The spare takes over, grants, and the node comes back without its newest locks.
-  follow(spare, 0, fleet.port(0));
+  replicate(spare, 0, fleet.port(0));
   spare.run(0, {"REPLICAOF", "NO", "ONE"});
-  follow(fleet, 0, spare.port(0));
+  replicate(fleet, 0, spare.port(0));
   fleet.run(0, {"REPLICAOF", "NO", "ONE"});
-  const Client later = start_client(careful(fleet));
+  const Client later = start_client(with_care(fleet));
   const auto lease = later.lock("a").acquire();
   CHECK_FALSE(lease.has_value());
 }

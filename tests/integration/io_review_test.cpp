@@ -28,6 +28,7 @@ TEST_CASE("review: a burst of releases does not break the connection of a node t
     }
   });
   const auto last = client.sink.await_finish(releases);
+  INFO(client.sink.why_down(0));
   CHECK(std::get<engine::ReleaseDone>(last.result).outcome == redlock::Released::already_gone);
 }
 
