@@ -150,6 +150,7 @@ void Engine::Impl::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_
   // Any number can come out of a damaged clock.
   unix_us = std::clamp(unix_us, -absurd_us, absurd_us);
   floors_.on_node_clock(now, node, unix_us);
+  standing_.on_sign_of_life(node, now - 2 * give_or_take);
   if (planted(Bug::clocks_not_watched)) return;
   const auto moved = clocks_.on_reading(now, node, unix_us, give_or_take);
   if (!moved) return;

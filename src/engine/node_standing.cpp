@@ -33,11 +33,18 @@ NodeStanding::NodeStanding(const Config& config)
 void NodeStanding::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
   if (quarantine_ == Duration::zero()) return;
   Standing& standing = nodes_[node];
-  standing.durable = facts.durable;
   standing.promoted = facts.promoted;
-  standing.up_since = now - facts.uptime;
+  const bool known = std::exchange(standing.known, true);
+  const bool other_run = std::exchange(standing.run, facts.run) != facts.run;
+  // The uptime follows the node's wall clock, which may be set: no run is older than the last sign
+  // of the one before, and none grows older than it was.
+  const Instant at_least = other_run ? standing.heard_at : standing.up_since;
+  standing.up_since = known ? std::max(now - facts.uptime, at_least) : now - facts.uptime;
+  standing.heard_at = now;
+  // What this run forgot when it began it does not remember by a setting that is mended now.
+  standing.durable = facts.durable && (!known || other_run || standing.durable);
   // Between two runs it may have had a marker, granted and forgotten once more.
-  if (std::exchange(standing.run, facts.run) != facts.run) standing.suspect_since.reset();
+  if (other_run) standing.suspect_since.reset();
   if (!facts.marker || facts.promoted) {
     suspect(now, standing);
   } else {

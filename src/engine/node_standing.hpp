@@ -3,6 +3,7 @@
 // lock again while old leases may live: it is quarantined for the longest lease and a little more.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +27,11 @@ class NodeStanding {
   /// Why it may not be asked for the lock now; nothing if it may.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;
 
+  /// The node was alive then, as whatever run the latest facts named.
+  void on_sign_of_life(NodeIndex node, Instant when) {
+    nodes_[node].heard_at = std::max(nodes_[node].heard_at, when);
+  }
+
   [[nodiscard]] Instant deadline() const { return next_look_; }
   void on_deadline(Instant now, Outbox& out);
 
@@ -33,8 +39,10 @@ class NodeStanding {
   struct Standing {
     Instant votes_from = Instant::min();
     Instant up_since = Instant::min();
+    Instant heard_at = Instant::min();
     std::optional<Instant> suspect_since;  // without a marker that vouches for it, first seen then
     std::string run;
+    bool known = false;
     bool durable = false;
     bool promoted = false;
   };

@@ -30,6 +30,14 @@ TEST_CASE("review: a burst of releases does not break the connection of a node t
   const auto last = client.sink.await_finish(releases);
   INFO(client.sink.why_down(0));
   CHECK(std::get<engine::ReleaseDone>(last.result).outcome == redlock::Released::already_gone);
+  // Nor does it keep everything else from the node for as long as the releases are owed.
+  int granted_of_five = 0;
+  for (engine::RequestId i = 1; i <= 5; ++i) {
+    const auto acquired = client.acquire(releases + i, "n" + std::to_string(i));
+    if (std::holds_alternative<engine::AcquireSucceeded>(acquired.result)) ++granted_of_five;
+    std::this_thread::sleep_for(milliseconds(1'000));
+  }
+  CHECK(granted_of_five == 5);
 }
 
 TEST_CASE("review: two nodes whose addresses were exchanged come back") {
