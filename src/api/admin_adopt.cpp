@@ -44,7 +44,7 @@ class Candidates {
     }
     const std::string run_id(info.value("run_id"));
     const auto offset = info.value("second_repl_offset");
-    if (!offset.empty() && offset != "-1") promoted_[node] = run_id;
+    if (!offset.empty() && offset != "-1") promoted_[node] = info.promotion();
     if (run_id.empty()) return;
     const auto [first, is_new] = seen_.emplace(run_id, node);
     if (is_new) return;

@@ -188,7 +188,9 @@ class Examiner {
                    health.marker = api::read_marker(answers.answers[2], node);
                    const auto marker = api::fields_of(answers.answers[2]);
                    const auto vouched = marker.find("vouched");
-                   health.vouched = vouched != marker.end() && vouched->second == health.run_id;
+                   const auto text = api::text_of(answers.answers[0]).value_or("");
+                   health.vouched = vouched != marker.end() &&
+                                    vouched->second == io::InfoText(text).promotion();
                  });
   }
 

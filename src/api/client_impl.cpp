@@ -161,7 +161,12 @@ void Client::Impl::on(engine::Finish&& output) {
 
 void Client::Impl::on(engine::ValidityChanged&& output) {
   const auto lease = find_lease(output.grant);
-  if (lease) Lease::State::confirm(lease, output.valid_until, output.outlook);
+  if (!lease) return;
+  Lease::State::confirm(lease, output.valid_until, output.outlook);
+  // The guard was quicker: what its holder was told is so, and nobody is to renew it for ever.
+  if (const auto reason = lease->loss_reason()) {
+    core_->engine().give_up(BootClock::now(), output.grant, *reason);
+  }
 }
 
 void Client::Impl::on(engine::LeaseLost&& output) {

@@ -69,6 +69,7 @@ void Client::Impl::finish_everything() {
 
   gate_.close();
   run_on_loop([this] { fail_leftovers(); });
+  core_->stop();  // the loop still looks for it until it has ended
   core_.reset();
   guard_.stop();
 }
@@ -87,8 +88,8 @@ void Client::Impl::begin_closing() {
   for (const auto& [id, call] : calls_) call->close(core_->engine(), now, id);
   for (const auto& [grant, lease] : std::exchange(leases_, {})) {
     // First, so that a holder on another thread knows before somebody else can have the lock.
-    lease->lose(LossReason::closed);
-    if (options_.observer) {
+    const bool is_new = lease->lose(LossReason::closed);
+    if (is_new && options_.observer) {
       options_.observer->on_lost(*lease->name, lease->token, LossReason::closed);
     }
     last_releases_.insert(++last_request_);

@@ -93,10 +93,7 @@ BootClock::time_point Lease::State::valid_until() const noexcept {
 }
 
 std::chrono::nanoseconds Lease::State::remaining() const noexcept {
-  const auto loss = loss_reason();
-  const bool gone =
-      loss == LossReason::taken || loss == LossReason::forced || loss == LossReason::closed;
-  if (client->forked() || gone) return {};
+  if (client->forked() || gone_.load(std::memory_order_acquire)) return {};
   return std::max(valid_until() - BootClock::now(), std::chrono::nanoseconds::zero());
 }
 
@@ -137,14 +134,19 @@ BootClock::time_point Lease::State::guarded_until() const noexcept {
   return valid_until() - std::chrono::microseconds(half_margin_us_);
 }
 
-void Lease::State::lose(LossReason reason) noexcept {
+bool Lease::State::lose(LossReason reason) noexcept {
   std::stop_source told{std::nostopstate};
   {
     const std::scoped_lock lock(lost_mutex);
+    const bool gone = reason == LossReason::taken || reason == LossReason::forced ||
+                      reason == LossReason::closed;
+    if (gone) gone_.store(true, std::memory_order_release);
+    if (loss_.load(std::memory_order_relaxed) != 0) return false;
     loss_.store(static_cast<std::uint8_t>(static_cast<int>(reason) + 1), std::memory_order_release);
     told = lost_;
   }
   told.request_stop();
+  return true;
 }
 
 BootClock::time_point Lease::State::lose_if_neglected(BootClock::time_point now) noexcept {

@@ -46,7 +46,9 @@ struct REDLOCK_NO_EXPORT Lease::State final : io::Task {
   void run() override;
   static void confirm(const std::shared_ptr<State>& state, BootClock::time_point valid_until,
                       const engine::Outlook& outlook) noexcept;
-  void lose(LossReason reason) noexcept;
+  /// Says it, unless that was said before: the first reason stays. False if so. What the nodes have
+  /// no more, or are told to delete, is not valid from now on in either case.
+  bool lose(LossReason reason) noexcept;
 
   /// By the guard (loss_guard.hpp): requests lost() if the loop thread has neither confirmed the
   /// lease nor done so when half of the margin is gone. When to look again; never: no more.
@@ -69,6 +71,7 @@ struct REDLOCK_NO_EXPORT Lease::State final : io::Task {
   std::atomic<std::uint8_t> loss_{0};
   Parting parting_ = Parting::release;
   std::atomic<bool> guarded_{true};
+  std::atomic<bool> gone_{false};
   /// What lost() will say if nothing is confirmed, and half of the margin that it leaves; both with
   /// the mutex held.
   LossReason reason_at_end_{};

@@ -47,7 +47,8 @@ std::optional<ClockWatch::Movement> ClockWatch::on_reading(Instant now, NodeInde
   const std::int64_t unsure_us = planted(Bug::round_trip_ignored) ? 0 : to_us(give_or_take) + 1;
   const Reading reading{now - 2 * give_or_take, now, ahead_us - unsure_us, ahead_us + unsure_us};
 
-  std::erase_if(clock.readings, [&](const Reading& old) { return now - old.at > window_; });
+  // Twice as long as a lease: the last one before a node hung is older than what it confirmed then.
+  std::erase_if(clock.readings, [&](const Reading& old) { return now - old.at > 2 * window_; });
   bool moved = false;
   std::int64_t least_us = -a_year_us;
   std::int64_t most_us = -a_year_us;

@@ -39,6 +39,9 @@ void Engine::force_release(Instant now, RequestId request, Name name, OwnerId ow
                            std::chrono::milliseconds lease) {
   impl_->force_release(now, request, std::move(name), owner, lease);
 }
+void Engine::give_up(Instant now, GrantId grant, LossReason reason) {
+  impl_->give_up(now, grant, reason);
+}
 void Engine::detach(GrantId grant) {
   impl_->detach(grant);
 }

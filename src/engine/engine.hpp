@@ -207,6 +207,8 @@ class Engine {
   /// late of this can touch nobody else.
   void force_release(Instant now, RequestId request, Name name, OwnerId owner,
                      std::chrono::milliseconds lease);
+  /// The holder has been told that this lease is lost: nothing is confirmed or renewed any more.
+  void give_up(Instant now, GrantId grant, LossReason reason);
   /// Forget a lease without releasing it.
   void detach(GrantId grant);
 

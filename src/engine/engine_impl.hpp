@@ -48,6 +48,7 @@ class Engine::Impl {
                std::chrono::milliseconds lease);
   void force_release(Instant now, RequestId request, Name name, OwnerId owner,
                      std::chrono::milliseconds lease);
+  void give_up(Instant now, GrantId grant, LossReason reason);
   void detach(GrantId grant);
 
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);

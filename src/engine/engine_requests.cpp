@@ -136,6 +136,13 @@ void Engine::Impl::force_release(Instant now, RequestId request, Name name, Owne
   forcings_.touched(id);
 }
 
+void Engine::Impl::give_up(Instant now, GrantId grant, LossReason reason) {
+  Holding* const holding = holdings_.find(grant);
+  if (holding == nullptr) return;
+  holding->give_up(now, reason, out_);
+  after_holding_input(grant);
+}
+
 void Engine::Impl::detach(GrantId grant) {
   if (holdings_.find(grant) == nullptr) return;
   const char* why = "the lease was detached meanwhile; the lock stays taken until it expires";

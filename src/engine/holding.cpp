@@ -196,6 +196,10 @@ void Holding::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& o
   nodes_.shorten(node, by);
   if (lost_) return;
   update_validity(now, out);
+  // What ends earlier is to be renewed earlier.
+  if (!lost_ && next_renewal_ != never) {
+    next_renewal_ = std::min(next_renewal_, now + renewal_interval(now));
+  }
   conclude_rounds(now, out);
 }
 
@@ -316,6 +320,11 @@ Instant Holding::deadline() const {
 void Holding::lose_if_over(Instant now, Outbox& out) {
   if (lost_ || now < lost_at_) return;
   lose(reason_at(now), out);
+}
+
+void Holding::give_up(Instant now, LossReason reason, Outbox& out) {
+  lose_if_over(now, out);
+  lose(reason, out);
 }
 
 void Holding::lose(LossReason reason, Outbox& out) {

@@ -38,6 +38,8 @@ class Holding {
   void enter(Instant now, RequestId request, const EnterRequest& what, Outbox& out);
   /// One level less, if there are several. The nodes are told at once.
   void leave(Instant now, Outbox& out);
+  /// Lost by the word of somebody who could not wait for this machine.
+  void give_up(Instant now, LossReason reason, Outbox& out);
   /// Ends every round that a caller waits for.
   void end_requests(Errc why, const char* detail, Outbox& out);
 

@@ -33,7 +33,6 @@ NodeStanding::NodeStanding(const Config& config)
 void NodeStanding::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
   if (quarantine_ == Duration::zero()) return;
   Standing& standing = nodes_[node];
-  standing.durable = facts.durable;
   standing.promoted = facts.promoted;
   const bool same_run = std::exchange(standing.run, facts.run) == facts.run;
   // Redis counts the seconds by its wall clock, which may be set after the start. This run is no
@@ -41,6 +40,8 @@ void NodeStanding::on_node_facts(Instant now, NodeIndex node, const NodeFacts& f
   const Instant no_earlier_than = same_run ? standing.up_since : standing.seen_at;
   standing.up_since = std::clamp(now - facts.uptime, no_earlier_than, now);
   standing.seen_at = now;
+  // A setting that is mended now does not bring back what this run forgot when it began.
+  standing.durable = facts.durable && (!same_run || standing.durable);
   // Between two runs it may have had a marker, granted and forgotten once more.
   if (!same_run) standing.suspect_since.reset();
   if (!facts.marker || facts.promoted) {

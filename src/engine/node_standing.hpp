@@ -38,7 +38,7 @@ class NodeStanding {
     Instant seen_at = Instant::min();
     std::optional<Instant> suspect_since;  // without a marker that vouches for it, first seen then
     std::string run;
-    bool durable = false;
+    bool durable = true;
     bool promoted = false;
   };
 

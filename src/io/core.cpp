@@ -81,6 +81,7 @@ class Core::Impl final : LinkListener {
 
   /// None, or what the system did not give.
   [[nodiscard]] std::optional<std::string> start();
+  void join();
   bool post(Task& task);
   [[nodiscard]] bool on_loop_thread() const noexcept { return current == this; }
   [[nodiscard]] engine::Engine& engine() {
@@ -210,11 +211,14 @@ void Core::Impl::stop() {
   uv_stop(&loop_->uv);
 }
 
+void Core::Impl::join() {
+  if (!thread_.joinable()) return;
+  post(stop_);
+  thread_.join();
+}
+
 Core::Impl::~Impl() {
-  if (thread_.joinable()) {
-    post(stop_);
-    thread_.join();
-  }
+  join();
   if (!loop_) return;
   links_.clear();
   timer_.reset();
@@ -314,8 +318,8 @@ std::optional<std::string> Core::Impl::find_objection(engine::NodeIndex node,
 }
 
 void Core::Impl::on_node_facts(engine::NodeIndex node, const NodeFacts& facts) {
-  const bool promoted = facts.was_replica && facts.vouched != facts.run_id;
-  promoted_runs_[node] = promoted ? facts.run_id : std::string();
+  const bool promoted = facts.was_replica && facts.vouched != facts.promotion;
+  promoted_runs_[node] = promoted ? facts.promotion : std::string();
   engine().on_node_facts(BootClock::now(), node,
                          {.marker = facts.marker,
                           .durable = facts.durable.value_or(false),
@@ -350,6 +354,9 @@ tl::expected<std::unique_ptr<Core>, std::string> Core::start(CoreConfig config, 
 
 Core::Core(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Core::~Core() = default;
+void Core::stop() {
+  impl_->join();
+}
 bool Core::post(Task& task) {
   return impl_->post(task);
 }

@@ -59,6 +59,10 @@ class Core {
   /// answered. From the loop thread itself it may not be called.
   ~Core();
 
+  /// Once, from another thread than the loop's: what the destructor begins with, for a sink that
+  /// reaches the core by a pointer that must outlive the loop.
+  void stop();
+
   /// Any thread, but not beside the destructor. False, and the task is not run, once the destructor
   /// has begun to stop the loop.
   bool post(Task& task);

@@ -90,10 +90,12 @@ bool Handshake::take_error(Step step, std::string_view error) {
   if (!denied) return fail(why.cause, why.detail);
   switch (step) {
     case Step::set_name:
-    case Step::time:
     case Step::appendonly:
     case Step::appendfsync:
     case Step::maxmemory_policy:
+      return true;
+    case Step::time:
+      facts_.warn("it refuses TIME, so nobody notices if its clock jumps; permit +time");
       return true;
     case Step::info:
       facts_.warn("it refuses INFO, so its version, role and identity are not checked");
@@ -156,6 +158,7 @@ bool Handshake::take_answer(Step step, const ReplyView& reply) {
 bool Handshake::take_info(std::string_view text) {
   const InfoText info(text);
   facts_.run_id = info.value("run_id");
+  facts_.promotion = info.promotion();
   const std::string_view offset = info.value("second_repl_offset");
   facts_.was_replica = !offset.empty() && offset != "-1";
   // Negative if its clock was put back; a damaged number must fit into nanoseconds.

@@ -32,6 +32,11 @@ std::int64_t InfoText::number(std::string_view key) const {
   return parse_number(value(key));
 }
 
+std::string InfoText::promotion() const {
+  const std::string run(value("run_id"));
+  return run.empty() ? run : run + ':' + std::string(value("master_replid"));
+}
+
 ServerVersion ServerVersion::parse(std::string_view text) {
   ServerVersion version;
   const std::size_t dot = text.find('.');

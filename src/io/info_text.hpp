@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace redlock::io {
@@ -15,6 +16,8 @@ class InfoText {
   [[nodiscard]] std::string_view value(std::string_view key) const;
   /// The same as a number, 0 if it is none.
   [[nodiscard]] std::int64_t number(std::string_view key) const;
+  /// Another one with every start of the server and with every promotion; empty if not known.
+  [[nodiscard]] std::string promotion() const;
 
  private:
   std::string_view text_;

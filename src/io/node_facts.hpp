@@ -19,6 +19,7 @@ struct NodeFacts {
   std::optional<bool> durable;  ///< appendonly yes and appendfsync always; none if not readable
   bool marker = false;          ///< it has one
   std::string vouched;          ///< the run id for which its marker vouches; may be empty
+  std::string promotion;        ///< what somebody vouches for who adopts a former replica
   bool was_replica = false;
   std::chrono::seconds uptime{};  ///< zero if not known
   std::string warnings;           ///< what is unsafe about it, sentences joined by "; "

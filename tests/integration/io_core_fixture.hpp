@@ -65,6 +65,11 @@ class Recorder final : public CoreSink {
     const std::scoped_lock lock(mutex_);
     return up_.at(node);
   }
+  /// Empty if it never was.
+  std::string why_down(engine::NodeIndex node) {
+    const std::scoped_lock lock(mutex_);
+    return down_.contains(node) ? down_.at(node).detail : std::string();
+  }
   engine::Unavailable await_down(engine::NodeIndex node) {
     await([&] { return down_.contains(node); });
     const std::scoped_lock lock(mutex_);
