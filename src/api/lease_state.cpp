@@ -93,12 +93,12 @@ BootClock::time_point Lease::State::valid_until() const noexcept {
 }
 
 std::chrono::nanoseconds Lease::State::remaining() const noexcept {
-  if (client->forked() || gone_.load(std::memory_order_acquire)) return {};
+  if (client->forked() || (loss_.load() & gone) != 0) return {};
   return std::max(valid_until() - BootClock::now(), std::chrono::nanoseconds::zero());
 }
 
 std::optional<LossReason> Lease::State::loss_reason() const noexcept {
-  const std::uint8_t loss = loss_.load(std::memory_order_acquire);
+  const int loss = loss_.load() & ~gone;
   if (loss == 0) return std::nullopt;
   return static_cast<LossReason>(loss - 1);
 }
@@ -111,7 +111,7 @@ void Lease::State::confirm(const std::shared_ptr<State>& state, BootClock::time_
   {
     const std::scoped_lock lock(lost_mutex);
     // The guard may have been quicker: what it said stays said.
-    if (self.loss_.load(std::memory_order_relaxed) != 0) return;
+    if (self.is_lost()) return;
     const auto before = self.guarded_until();
     self.valid_until_.store(valid_until.time_since_epoch().count(), std::memory_order_release);
     self.set_outlook(outlook);
@@ -138,11 +138,11 @@ bool Lease::State::lose(LossReason reason) noexcept {
   std::stop_source told{std::nostopstate};
   {
     const std::scoped_lock lock(lost_mutex);
-    const bool gone = reason == LossReason::taken || reason == LossReason::forced ||
-                      reason == LossReason::closed;
-    if (gone) gone_.store(true, std::memory_order_release);
-    if (loss_.load(std::memory_order_relaxed) != 0) return false;
-    loss_.store(static_cast<std::uint8_t>(static_cast<int>(reason) + 1), std::memory_order_release);
+    const bool nothing_left =
+        reason == LossReason::taken || reason == LossReason::forced || reason == LossReason::closed;
+    if (nothing_left) loss_.fetch_or(gone);
+    if (is_lost()) return false;
+    loss_.fetch_or(static_cast<std::uint8_t>(static_cast<int>(reason) + 1));
     told = lost_;
   }
   told.request_stop();
@@ -153,11 +153,9 @@ BootClock::time_point Lease::State::lose_if_neglected(BootClock::time_point now)
   std::stop_source told{std::nostopstate};
   {
     const std::scoped_lock lock(lost_mutex);
-    const bool over = loss_.load(std::memory_order_relaxed) != 0;
-    if (over || !guarded_.load(std::memory_order_relaxed)) return BootClock::time_point::max();
+    if (is_lost() || !guarded_.load(std::memory_order_relaxed)) return BootClock::time_point::max();
     if (now < guarded_until()) return guarded_until();
-    loss_.store(static_cast<std::uint8_t>(static_cast<int>(reason_at_end_) + 1),
-                std::memory_order_release);
+    loss_.fetch_or(static_cast<std::uint8_t>(static_cast<int>(reason_at_end_) + 1));
     told = lost_;
   }
   told.request_stop();
@@ -173,7 +171,7 @@ std::stop_token Lease::State::lost(const std::shared_ptr<State>& state) noexcept
   if (self.client->forked()) return already_requested();
   {
     const std::scoped_lock lock(lost_mutex);
-    const bool over = self.loss_.load(std::memory_order_relaxed) != 0;
+    const bool over = self.is_lost();
     if (!self.lost_.stop_possible()) {
       self.lost_ = std::stop_source();
       if (over) self.lost_.request_stop();

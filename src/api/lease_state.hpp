@@ -61,17 +61,18 @@ struct REDLOCK_NO_EXPORT Lease::State final : io::Task {
   const engine::OwnerId owner;
 
  private:
+  [[nodiscard]] bool is_lost() const noexcept { return (loss_.load() & ~gone) != 0; }
   void set_outlook(const engine::Outlook& outlook) noexcept;
   [[nodiscard]] BootClock::time_point guarded_until() const noexcept;
 
   /// Made when somebody asks: most leases of a program that holds many are never asked.
   std::stop_source lost_{std::nostopstate};
   std::atomic<BootClock::rep> valid_until_;
-  /// A LossReason + 1, or 0.
+  /// A LossReason + 1, or 0; and a bit that is set if nothing is left of it.
   std::atomic<std::uint8_t> loss_{0};
+  static constexpr std::uint8_t gone = 0x80;
   Parting parting_ = Parting::release;
   std::atomic<bool> guarded_{true};
-  std::atomic<bool> gone_{false};
   /// What lost() will say if nothing is confirmed, and half of the margin that it leaves; both with
   /// the mutex held.
   LossReason reason_at_end_{};

@@ -13,7 +13,7 @@ Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
     : terms_(&terms),
       plan_(std::move(plan)),
       nodes_(std::move(nodes)),
-      longest_lease_(plan_.lease) {
+      longest_lease_(std::chrono::ceil<Hundredths>(plan_.lease)) {
   valid_until_ = nodes_.valid_until();
   assert(now < valid_until_ || planted(Bug::validity_checked_against_old_time));
   set_lost_at(now);
@@ -24,8 +24,8 @@ Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, 
     : terms_(&terms),
       plan_(std::move(plan)),
       nodes_(terms.nodes(), false),
-      longest_lease_(plan_.lease),
-      attaching_(request) {
+      attaching_(request),
+      longest_lease_(std::chrono::ceil<Hundredths>(plan_.lease)) {
   begin_round(now, HoldRound::Purpose::extend, request, plan_.lease, out);
 }
 
@@ -50,7 +50,7 @@ void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
 void Holding::begin_round(Instant now, HoldRound::Purpose purpose, RequestId request,
                           std::chrono::milliseconds lease, Outbox& out) {
   ++round_;
-  longest_lease_ = std::max(longest_lease_, lease);
+  longest_lease_ = std::max(longest_lease_, std::chrono::ceil<Hundredths>(lease));
   Instant deadline = now + terms_->node_timeout();
   if (attaching_ == 0) deadline = std::min(deadline, valid_until_);
   const HoldRound& round =

@@ -4,6 +4,8 @@
 // never releases anything and, once lost, is never revived.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -99,15 +101,18 @@ class Holding {
   void lose(LossReason reason, Outbox& out);
   [[nodiscard]] HoldRound* find_round(std::uint32_t number);
 
+  /// Of a second: 32 bits last for more than a year. Programs hold many leases.
+  using Hundredths = std::chrono::duration<std::uint32_t, std::centi>;
+
   const Terms* terms_;
   Plan plan_;
   NodeGrants nodes_;
-  std::chrono::milliseconds longest_lease_;
   Instant valid_until_ = Instant::min();
   Instant lost_at_ = never;
   Instant next_renewal_ = never;
   RequestId attaching_ = 0;
   std::vector<HoldRound> rounds_;
+  Hundredths longest_lease_;
   std::uint32_t round_ = 0;
   std::uint32_t count_ = 1;  // as confirmed by a quorum, less what was left since
   bool attach_failed_ = false;

@@ -23,43 +23,44 @@ class MachineTable {
 
   /// The machine's first deadline counts from touched().
   Machine& add(Id id, Machine machine) {
-    const auto [place, inserted] = entries_.emplace(id, Entry{std::move(machine), id});
+    const auto [place, inserted] = entries_.emplace(id, Entry{std::move(machine)});
     assert(inserted);
     return place->second.machine;
   }
 
   [[nodiscard]] Machine* find(Id id) {
     // One input asks several times for the same machine.
-    if (latest_ == nullptr || latest_->id != id) {
+    if (entries_.empty()) return nullptr;
+    if (latest_ == nullptr || latest_->first != id) {
       const auto found = entries_.find(id);
       if (found == entries_.end()) return nullptr;
-      latest_ = &found->second;
+      latest_ = &*found;
     }
-    return &latest_->machine;
+    return &latest_->second.machine;
   }
 
   /// To be called after every input to the machine: its deadline may be another now.
   void touched(Id id) {
     if (find(id) == nullptr) return;
-    Entry& entry = *latest_;
+    Entry& entry = latest_->second;
     const Instant deadline = entry.machine.deadline();
     if (deadline == entry.queued) return;
     if (entry.queued == never) {
       entry.place = heap_.size();
-      heap_.push_back({deadline, &entry});
+      heap_.push_back({deadline, latest_});
     } else if (deadline == never) {
       leave(entry);
       return;
     }
     entry.queued = deadline;
-    settle(entry.place, {deadline, &entry});
+    settle(entry.place, {deadline, latest_});
   }
 
   /// Takes the machine out of the table.
   Machine take(Id id) {
     const auto found = entries_.find(id);
     if (found->second.queued != never) leave(found->second);
-    if (latest_ == &found->second) latest_ = nullptr;
+    if (latest_ == &*found) latest_ = nullptr;
     Machine machine = std::move(found->second.machine);
     entries_.erase(found);
     return machine;
@@ -79,42 +80,48 @@ class MachineTable {
   /// A machine whose deadline has come; after its input it must be touched or erased.
   [[nodiscard]] std::optional<Id> due(Instant now) const {
     if (deadline() > now || heap_.empty()) return std::nullopt;
-    return heap_.front().entry->id;
+    return heap_.front().entry->first;
   }
 
  private:
   struct Entry {
     Machine machine;
-    Id id;
     Instant queued = never;
     std::size_t place = 0;  // in heap_, while queued
   };
 
+  using Named = std::pair<const Id, Entry>;
+
   /// The time stands here as well, so that comparing does not reach for the machines.
   struct Queued {
     Instant when;
-    Entry* entry;
+    Named* entry;
     bool operator<(const Queued& other) const {
-      return when != other.when ? when < other.when : entry->id < other.entry->id;
+      return when != other.when ? when < other.when : entry->first < other.entry->first;
     }
   };
 
+  /// Four children stand in a cache line or two, and moving a machine touches the machine.
+  static constexpr std::size_t ways = 4;
+
   void put(std::size_t place, Queued queued) {
     heap_[place] = queued;
-    queued.entry->place = place;
+    queued.entry->second.place = place;
   }
 
   /// Puts it where it belongs, above or below this place, whose content it replaces.
   void settle(std::size_t place, Queued queued) {
-    while (place > 0 && queued < heap_[(place - 1) / 2]) {
-      put(place, heap_[(place - 1) / 2]);
-      place = (place - 1) / 2;
+    while (place > 0 && queued < heap_[(place - 1) / ways]) {
+      put(place, heap_[(place - 1) / ways]);
+      place = (place - 1) / ways;
     }
-    for (std::size_t child = 2 * place + 1; child < heap_.size(); child = 2 * place + 1) {
-      if (child + 1 < heap_.size() && heap_[child + 1] < heap_[child]) ++child;
-      if (!(heap_[child] < queued)) break;
-      put(place, heap_[child]);
-      place = child;
+    for (std::size_t child = ways * place + 1; child < heap_.size(); child = ways * place + 1) {
+      const auto begin = heap_.begin() + static_cast<std::ptrdiff_t>(child);
+      const auto end = begin + static_cast<std::ptrdiff_t>(std::min(ways, heap_.size() - child));
+      const auto first = std::min_element(begin, end);
+      if (!(*first < queued)) break;
+      put(place, *first);
+      place = static_cast<std::size_t>(first - heap_.begin());
     }
     put(place, queued);
   }
@@ -122,13 +129,13 @@ class MachineTable {
   void leave(Entry& entry) {
     const Queued last = heap_.back();
     heap_.pop_back();
-    if (last.entry != &entry) settle(entry.place, last);
+    if (&last.entry->second != &entry) settle(entry.place, last);
     entry.queued = never;
   }
 
   std::unordered_map<Id, Entry> entries_;
-  Entry* latest_ = nullptr;   // that was looked for
-  std::vector<Queued> heap_;  // a binary heap: what must be called next is in front
+  Named* latest_ = nullptr;   // that was looked for
+  std::vector<Queued> heap_;  // what must be called next is in front
 };
 
 }  // namespace redlock::engine
