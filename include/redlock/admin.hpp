@@ -209,7 +209,6 @@ struct NodeAdoption {
 };
 
 /// Asks all nodes of a client in parallel. Every call blocks, at most one node timeout for each
-/// Asks all nodes of a client in parallel. Every call blocks, at most one node timeout for each
 /// round of questions (inspect needs one; list one for each thousand keys and each 200 locks;
 /// examine five; adopt and force_release two), and must not be made from the client's loop thread
 /// (it answers would_deadlock). A node that does not answer is part of the report, not an error.

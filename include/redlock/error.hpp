@@ -34,7 +34,7 @@ enum class Errc {
   /// The client was destroyed (or could not start), or this is the child of a fork. Nothing more
   /// will be sent.
   closed,
-  /// Waiting here would never end: this is the client's own loop thread (a callback).
+  /// Waiting here would never end: this is one of the client's own threads (a callback).
   would_deadlock,
 };
 

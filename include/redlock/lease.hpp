@@ -77,15 +77,15 @@ class REDLOCK_EXPORT Lease {
   ///     std::stop_callback on_lost(lease.lost(), [&] { stop_work(lease.loss_reason()); });
   /// It runs exactly once: on the client's loop thread or, if that is starved or in a callback that
   /// does not return, on a thread of the client's own when half of that margin is gone; right here
-  /// if lost() was requested before. It must return soon, and an exception that leaves it ends the
-  /// program.
+  /// if lost() was requested before. It must return soon and cannot wait for the client (blocking
+  /// calls answer would_deadlock); an exception that leaves it ends the program.
   [[nodiscard]] std::stop_token lost() const noexcept;
   /// Why lost() was requested; nothing before that.
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
 
   /// Gives the lock back and waits until a quorum of nodes confirmed (at most the node timeout).
   /// Every node is told, and told again for up to one lease if it cannot be reached now. The
-  /// lease is empty afterwards in every case (on the loop thread, where it cannot wait, it answers
+  /// lease is empty afterwards in every case (in a callback, where it cannot wait, it answers
   /// would_deadlock and gives the lock back all the same).
   Result<Released> release();
   void release(Callback<Released> callback);

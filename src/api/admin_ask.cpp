@@ -122,10 +122,10 @@ bool Panel::post(io::Task& task) const {
 
 Result<std::vector<NodeAnswers>> Panel::ask(std::vector<std::vector<Command>> commands,
                                             std::chrono::milliseconds timeout) {
-  if (client_->on_loop_thread()) {
+  if (client_->must_not_wait()) {
     return tl::make_unexpected(
         Error{Errc::would_deadlock,
-              "a question to the nodes from the client's own loop thread would never be answered; "
+              "a question to the nodes from the client's own thread would never be answered; "
               "ask from another thread",
               {}});
   }

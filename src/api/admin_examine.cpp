@@ -189,8 +189,8 @@ class Examiner {
                    const auto marker = api::fields_of(answers.answers[2]);
                    const auto vouched = marker.find("vouched");
                    const auto text = api::text_of(answers.answers[0]).value_or("");
-                   health.vouched = vouched != marker.end() &&
-                                    vouched->second == io::InfoText(text).promotion();
+                   health.vouched =
+                       vouched != marker.end() && vouched->second == io::InfoText(text).promotion();
                  });
   }
 

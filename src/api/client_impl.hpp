@@ -45,6 +45,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   [[nodiscard]] Error closed_error() const;
   /// True on the loop thread, where nothing may wait for the loop.
   [[nodiscard]] bool on_loop_thread() noexcept;
+  /// On the loop thread, or on the one that speaks for it while it is held up.
+  [[nodiscard]] bool must_not_wait() noexcept { return guard_.on_own_thread() || on_loop_thread(); }
   /// Whether this is the copy of a client in the child of a fork.
   [[nodiscard]] bool forked() const noexcept;
 
@@ -131,11 +133,11 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
 template <typename Ask>
 Result<typename Ask::Answer> Client::Impl::perform(Result<Ask> ask) {
   if (!ask) return tl::make_unexpected(std::move(ask.error()));
-  if (on_loop_thread()) {
+  if (must_not_wait()) {
     return tl::make_unexpected(
         Error{Errc::would_deadlock,
-              "a blocking call from the client's own loop thread would never end: use the callback "
-              "or coroutine form here, or call from another thread",
+              "a blocking call from the client's own thread (in a callback) would never end: use "
+              "the callback or coroutine form here, or call from another thread",
               {}});
   }
   api::BlockingCall<Ask> call(*this, std::move(*ask));

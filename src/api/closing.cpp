@@ -5,7 +5,9 @@
 // A quorum of confirmations is what is waited for; a node that hangs gets only a moment more, as
 // what was sent to it is under way whether we wait or not.
 #include <algorithm>
+#include <memory>
 #include <semaphore>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -35,17 +37,41 @@ class Errand final : public io::Task {
   std::binary_semaphore done_{0};
 };
 
+/// A step that nobody waits for.
+class Closing final : public io::Task {
+ public:
+  using Step = void (Client::Impl::*)();
+  Closing(std::shared_ptr<Client::Impl> client, Step step)
+      : client_(std::move(client)), step_(step) {}
+  void run() override {
+    const std::unique_ptr<Closing> self(this);
+    (client_.get()->*step_)();
+  }
+
+ private:
+  std::shared_ptr<Client::Impl> client_;
+  Step step_;
+};
+
 }  // namespace
 
 void Client::Impl::shut_down() noexcept {
   if (forked()) {
     // Everything here may be half-written, and the thread that the core would join is not there.
     api::keep_forever(shared_from_this());
-  } else if (on_loop_thread() || guard_.on_own_thread()) {
+  } else if (must_not_wait()) {
     // Nothing can be waited for here, so somebody else does it; what was asked and has not begun
     // must not be granted meanwhile.
+    const auto self = shared_from_this();
     if (on_loop_thread()) closing_ = true;
-    std::thread([self = shared_from_this()] { self->finish_everything(); }).detach();
+    try {
+      std::thread([self] { self->finish_everything(); }).detach();
+    } catch (const std::system_error&) {
+      // There is no thread to be had: nothing is left locked, but the loop goes on idly.
+      auto closing = std::make_unique<Closing>(self, &Impl::begin_closing);
+      if (core_->post(*closing)) static_cast<void>(closing.release());
+      api::keep_forever(self);
+    }
   } else {
     finish_everything();
   }

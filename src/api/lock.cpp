@@ -110,7 +110,7 @@ Result<void> RedLock::State::check_take(const AcquireOptions& options) const {
 
 Result<void> RedLock::State::take(const AcquireOptions& options) {
   if (auto ok = check_take(options); !ok) return ok;
-  if (client->on_loop_thread()) {
+  if (client->must_not_wait()) {
     return tl::make_unexpected(client->perform(ask_acquire(options)).error());
   }
   std::optional<Result<std::size_t>> taken;
@@ -283,7 +283,7 @@ Operation<std::size_t> RedLock::co_try_lock(const AcquireOptions& options) {
 void RedLock::unlock() noexcept {
   if (state_->client->forked()) return;
   auto left = state_->leave();
-  if (left.last && state_->client->on_loop_thread()) {
+  if (left.last && state_->client->must_not_wait()) {
     left.last.release([state = state_](const Result<Released>& result) { state->report(result); });
   } else {
     state_->report(state_->give_back(std::move(left)));

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <pthread.h>
+#include <sys/timerfd.h>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 
 #include "api/lease_state.hpp"
@@ -19,6 +22,7 @@ thread_local const LossGuard* current_guard = nullptr;
 
 LossGuard::~LossGuard() {
   stop();
+  if (alarm_ >= 0) ::close(alarm_);
 }
 
 bool LossGuard::on_own_thread() const noexcept {
@@ -43,7 +47,7 @@ void LossGuard::add(Look look) {
   const bool earliest = looks_.empty() || look.when < looks_.front().when;
   looks_.push_back(std::move(look));
   std::push_heap(looks_.begin(), looks_.end());
-  if (earliest) changed_.notify_one();
+  if (earliest) set_alarm(looks_.front().when);
 }
 
 /// Most leases are released long before their look comes.
@@ -53,7 +57,19 @@ void LossGuard::forget_those_over() {
   tidy_at_ = std::max<std::size_t>(64, 2 * looks_.size());
 }
 
+void LossGuard::set_alarm(engine::Instant when) noexcept {
+  // All zero would disarm it.
+  const auto since_boot = std::max(when.time_since_epoch(), engine::Duration(1));
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_boot);
+  itimerspec setting{};
+  setting.it_value.tv_sec = seconds.count();
+  setting.it_value.tv_nsec = (since_boot - seconds).count();
+  timerfd_settime(alarm_, TFD_TIMER_ABSTIME, &setting, nullptr);
+}
+
 void LossGuard::start() {
+  if (alarm_ < 0) alarm_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+  if (alarm_ < 0) return;  // no descriptor is left: as if there were no thread
   // Signals are for the program's own threads.
   sigset_t all;
   sigset_t before;
@@ -71,8 +87,8 @@ void LossGuard::stop() noexcept {
   {
     const std::scoped_lock lock(mutex_);
     stopped_ = true;
+    if (alarm_ >= 0) set_alarm(engine::Instant::min());
   }
-  changed_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -81,13 +97,15 @@ void LossGuard::run() {
   pthread_setname_np(pthread_self(), "redlock-guard");
   std::unique_lock lock(mutex_);
   while (!stopped_) {
-    if (looks_.empty()) {
-      changed_.wait(lock);
-    } else if (const auto when = looks_.front().when; BootClock::now() < when) {
-      changed_.wait_until(lock, when);
-    } else {
+    if (!looks_.empty() && looks_.front().when <= BootClock::now()) {
       look_at(lock);
+      continue;
     }
+    if (!looks_.empty()) set_alarm(looks_.front().when);
+    lock.unlock();
+    std::uint64_t expirations = 0;
+    static_cast<void>(::read(alarm_, &expirations, sizeof expirations));
+    lock.lock();
   }
 }
 

@@ -4,7 +4,6 @@
 // lost(), sleeps until half of the margin before a lease's end is gone, and then says it itself.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -40,12 +39,13 @@ class LossGuard {
 
   void start();
   void add(Look look);
+  void set_alarm(engine::Instant when) noexcept;
   void forget_those_over();
   void run();
   void look_at(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  int alarm_ = -1;  // a timerfd: a condition variable's clocks stand still while the machine sleeps
   std::vector<Look> looks_;  // a heap, the earliest in front
   std::size_t tidy_at_ = 64;
   bool stopped_ = false;

@@ -258,5 +258,22 @@ TEST_CASE("the child of a fork holds nothing, is told so, and harms nothing") {
   CHECK(must(lease.release()) == Released::released);
 }
 
+TEST_CASE("a client may go while its timer is due") {
+  for (int turn = 0; turn < 800; ++turn) {
+    ClientOptions options = options_for({"redis://127.0.0.1:1"});
+    options.retry_min = options.retry_max = options.retry_cap = 1ms;
+    std::optional<Client> client(start_client(options));
+    const Owner owner = Owner::create();
+    RedLock lock = client->lock("x", owner);
+    std::atomic<int> answers{0};
+    for (int i = 0; i < 2; ++i) {
+      lock.try_lock({.wait = 1h}, [&](const auto&) { ++answers; });
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(500 + turn % 1000));
+    client.reset();
+    CHECK(answers == 2);
+  }
+}
+
 }  // namespace
 }  // namespace redlock::testing

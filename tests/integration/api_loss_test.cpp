@@ -25,6 +25,11 @@ struct Told {
   }
 };
 
+struct LossCount final : Observer {
+  std::atomic<int> lost{0};
+  void on_lost(std::string_view, std::uint64_t, LossReason) override { ++lost; }
+};
+
 std::thread::id loop_thread_of(const Client& client) {
   std::promise<std::thread::id> here;
   client.submit(AcquireRequest{.name = "whose thread"},
@@ -73,6 +78,20 @@ TEST_CASE("a function tied to lost() runs once, and knows the reason") {
   CHECK(told.times == 1);
 }
 
+TEST_CASE("the reason of a loss is kept when the client goes, and is told once") {
+  const auto losses = std::make_shared<LossCount>();
+  ClientOptions options = options_for(three_nodes().uris());
+  options.observer = losses;
+  std::optional<Client> client(start_client(options));
+  const Lease lease = must(client->lock("kept").acquire({.lease = 500ms, .wait = patience}));
+  REQUIRE(eventually([&] { return losses->lost == 1; }));
+  CHECK(lease.loss_reason() == LossReason::expired);
+  client.reset();
+  CHECK(lease.loss_reason() == LossReason::expired);
+  CHECK_FALSE(lease.valid());
+  CHECK(losses->lost == 1);
+}
+
 TEST_CASE("lost() comes while the loop thread is held up, for explicit and renewed leases") {
   const Fleet fleet({.nodes = 3});
   ClientOptions options = options_for(fleet.uris());
@@ -101,6 +120,50 @@ TEST_CASE("lost() comes while the loop thread is held up, for explicit and renew
   CHECK(of_fixed.times == 1);
   CHECK(of_renewed.times == 1);
   CHECK(renewed.loss_reason() == LossReason::nodes_unavailable);
+}
+
+TEST_CASE("what the guard has given up is not renewed for ever") {
+  const Fleet fleet({.nodes = 1});
+  const Client client = start_client(fleet);
+  warm_up(client, fleet);
+  Lease lease = must(client.lock("given up").acquire({.lease = 2s, .renewal = Renewal::always}));
+  const std::stop_token lost = lease.lost();
+  std::this_thread::sleep_for(1s);  // past its first renewal
+  std::promise<void> over;
+  std::promise<Errc> extended;
+  // In one turn of the loop: an answer whose callback does not return, and behind it a new
+  // validity.
+  client.submit(AcquireRequest{.name = "first"}, [&](const auto&) {
+    client.submit(AcquireRequest{.name = "second"}, [&](const auto&) {
+      CHECK(eventually([&] { return lost.stop_requested(); }));
+      over.set_value();
+    });
+    lease.extend(
+        2s, [&](const auto& answer) { extended.set_value(answer ? Errc{} : answer.error().code); });
+  });
+  auto end = over.get_future();
+  get_soon(end);
+  auto answer = extended.get_future();
+  CHECK(get_soon(answer) == Errc::lost);
+  CHECK(lease.loss_reason() == LossReason::nodes_unavailable);
+  // A lease that the loop itself loses ends on the nodes within its length.
+  CHECK(client.lock("given up").acquire({.wait = 8s}).has_value());
+}
+
+TEST_CASE("what cannot wait in a function that is tied to lost() is told so, on either thread") {
+  const Fleet fleet({.nodes = 3});
+  const Client client = start_client(fleet);
+  for (const bool held_up : {false, true}) {
+    Lease lease = must(client.lock("x").acquire({.lease = 500ms, .wait = patience}));
+    std::optional<HeldUp> obstacle;
+    std::promise<Result<Released>> released;
+    const std::stop_callback on_lost(lease.lost(), [&] { released.set_value(lease.release()); });
+    if (held_up) obstacle.emplace(client);
+    auto future = released.get_future();
+    const auto answer = get_soon(future);
+    REQUIRE_FALSE(answer);
+    CHECK(answer.error().code == Errc::would_deadlock);
+  }
 }
 
 TEST_CASE("a callback of the client may wait for the loss of a lease of the same client") {

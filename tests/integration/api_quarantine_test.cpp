@@ -21,6 +21,13 @@ ClientOptions careful(const Fleet& fleet) {
   return options;
 }
 
+void replicate(const Fleet& fleet, std::size_t node, std::uint16_t port) {
+  fleet.run(node, {"REPLICAOF", "127.0.0.1", std::to_string(port)});
+  REQUIRE(eventually([&] {
+    return contains(fleet.run(node, {"INFO", "replication"}), "master_link_status:up");
+  }));
+}
+
 /// Until the client has reached what it can, or half a minute.
 bool eventually_granted(RedLock& lock) {
   auto lease = lock.acquire({.wait = patience});
@@ -109,6 +116,29 @@ TEST_CASE("FLUSHALL takes a node's vote away in the middle of everything") {
   // Adopted again: the operator says that no old lease lives.
   CHECK(must(Admin(client).adopt())[0].adoption == Adoption::written);
   CHECK(eventually_granted(lock));
+}
+
+TEST_CASE("a node promoted a second time waits again") {
+  const Fleet fleet({.nodes = 1, .persistence = Persistence::always, .adopted = true});
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  replicate(spare, 0, fleet.port(0));
+  spare.run(0, {"REPLICAOF", "NO", "ONE"});
+  replicate(fleet, 0, spare.port(0));
+  fleet.run(0, {"REPLICAOF", "NO", "ONE"});
+  {
+    const Client client = start_client(careful(fleet));
+    REQUIRE(must(Admin(client).adopt())[0].adoption == Adoption::already_there);  // vouched for
+    CHECK(client.lock("a").acquire({.wait = patience}).has_value());
+  }
+  // The spare takes over, grants, and the node comes back without its newest locks.
+  replicate(spare, 0, fleet.port(0));
+  spare.run(0, {"REPLICAOF", "NO", "ONE"});
+  replicate(fleet, 0, spare.port(0));
+  fleet.run(0, {"REPLICAOF", "NO", "ONE"});
+  const Client later = start_client(careful(fleet));
+  const auto lease = later.lock("a").acquire();
+  REQUIRE_FALSE(lease.has_value());
+  CHECK(contains(lease.error().message, "it was a replica"));
 }
 
 }  // namespace
