@@ -38,6 +38,7 @@ class NodeRules {
     persistence();
     eviction();
     unread();
+    clock();
     refusal();
     return std::move(problems_);
   }
@@ -204,6 +205,11 @@ class NodeRules {
     if (what.empty()) return;
     error("the user may not read " + what +
           ", so it is not known whether the node is safe; allow the user INFO and CONFIG GET");
+  }
+
+  void clock() {
+    if (node_.clock_offset) return;
+    warn("its clock cannot be read, so nobody notices if it jumps; allow the user TIME");
   }
 
   const NodeHealth& node_;

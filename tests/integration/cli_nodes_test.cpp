@@ -296,7 +296,7 @@ TEST_CASE("a node that cannot write, is too old, or tells nothing is reported") 
 TEST_CASE("a set whose user may not look at it is not known to be safe") {
   const Fleet fleet({.nodes = 2,
                      .persistence = Persistence::always,
-                     .settings = {"user blind on >word ~* &* +@all -info -config"}});
+                     .settings = {"user blind on >word ~* &* +@all -info -config -time"}});
   REQUIRE(ask(fleet, {"adopt"}).status == 0);
   REQUIRE(ask(fleet, {"doctor"}).status == 0);
   // One of them twice, which cannot be seen without INFO.
@@ -307,6 +307,7 @@ TEST_CASE("a set whose user may not look at it is not known to be safe") {
   const auto finished = ask(uris, {"doctor"});
   CHECK(finished.status == 1);
   CHECK(contains(finished.out, "may not read role, run id, appendonly, maxmemory-policy"));
+  CHECK(contains(finished.out, "its clock cannot be read"));
 }
 
 TEST_CASE("a set that grants no lock is not safe, and the doctor says what refuses it") {
