@@ -18,8 +18,6 @@ constexpr std::size_t command_reply_limit = std::size_t{1} << 20;
 constexpr std::size_t question_reply_limit = std::size_t{64} << 20;
 // The node does them one behind the other and nothing else meanwhile: a millisecond or so.
 constexpr std::size_t holds_in_one_call = 100;
-// What a node that does not read may make us keep.
-constexpr std::size_t unsent_limit = std::size_t{16} << 20;
 
 constexpr const char* not_of_the_script = "its answer is none that the script can give";
 
@@ -90,18 +88,22 @@ void Connection::send_probe() {
 }
 
 void Connection::await(Awaited awaited) {
-  if (awaited_.empty()) first_awaited_ = loop_now();
+  if (awaited_.empty()) {
+    first_awaited_ = loop_now();
+    first_unsent_ = true;
+  }
   awaited_.push_back(std::move(awaited));
 }
 
 void Connection::flush() {
   write_holds_together();
   const int status = stream_->flush();
-  if (status != 0) {
-    broken(Cause::connection_lost, uv_strerror(status));
-  } else if (stream_->unsent() > unsent_limit) {
-    broken(Cause::timed_out, "it does not read what is sent to it; the connection was given up");
+  // Not before: to write a burst may take us longer than the node may be silent.
+  if (std::exchange(first_unsent_, false)) {
+    uv_update_time(stream_->loop());
+    first_awaited_ = loop_now();
   }
+  if (status != 0) broken(Cause::connection_lost, uv_strerror(status));
 }
 
 std::chrono::milliseconds Connection::silent_since() const {

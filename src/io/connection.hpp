@@ -72,6 +72,9 @@ class Connection final : StreamListener {
   /// Since when the node owes an answer without having said anything, on the loop's clock.
   [[nodiscard]] std::chrono::milliseconds silent_since() const;
 
+  /// Bytes that wait to be written.
+  [[nodiscard]] std::size_t unsent() const { return stream_->unsent(); }
+
   /// Takes over what is unanswered, oldest first.
   [[nodiscard]] std::vector<Unanswered> take_unanswered();
 
@@ -120,6 +123,7 @@ class Connection final : StreamListener {
   engine::Form holds_form_{};
   std::chrono::milliseconds last_heard_{};
   std::chrono::milliseconds first_awaited_{};  // when awaited_ was empty last
+  bool first_unsent_ = false;                  // what was then awaited waits for flush()
 };
 
 }  // namespace redlock::io
