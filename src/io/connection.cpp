@@ -80,11 +80,14 @@ void Connection::send(std::shared_ptr<Question> question) {
 
 void Connection::send_probe() {
   write_holds_together();
-  await({.kind = Awaited::Kind::probe,
+  await({.kind = Awaited::Kind::time,
          .begins_at = stream_->appended(),
          .question = nullptr,
          .sent = BootClock::now()});
   CommandWriter::write(stream_->output(), {"TIME"});
+  if (role_.empty()) return;  // it refuses INFO, and would write down each time that it did
+  await({.kind = Awaited::Kind::role, .begins_at = stream_->appended(), .question = nullptr});
+  CommandWriter::write(stream_->output(), {"INFO", "replication"});
 }
 
 void Connection::await(Awaited awaited) {
@@ -169,8 +172,11 @@ bool Connection::take_reply(const ReplyView& reply) {
       if (!question->answered()) question->answer(reply.to_value());
       return true;
     }
-    case Awaited::Kind::probe:
+    case Awaited::Kind::time:
       take_time(awaited, reply);
+      break;
+    case Awaited::Kind::role:
+      if (!take_role(reply)) return false;
       break;
   }
   awaited_.pop_front();
@@ -198,6 +204,8 @@ bool Connection::take_handshake_reply(const ReplyView& reply) {
   scripts_ = facts.scripts;
   run_id_ = facts.run_id;
   client_id_ = facts.client_id;
+  role_ = facts.role;
+  replid_ = facts.replid;
   if (const auto refusal = listener_.on_ready(facts)) return broken(Cause::incompatible, *refusal);
   tell_clock(facts.unix_us, handshake_sent_);
   return true;
@@ -235,6 +243,18 @@ void Connection::answer_next(Awaited& awaited, const engine::Reply& reply) {
   tags_.pop_front();
   --awaited.commands;
   listener_.on_reply(tag, reply);
+}
+
+/// Only a handshake judges what is new: here it is enough that it would.
+bool Connection::take_role(const ReplyView& reply) {
+  if (!reply.is(ReplyView::Kind::text)) return true;  // an error
+  const InfoText info(reply.text());
+  const std::string_view role = info.value("role");
+  if (!role.empty() && role != role_) return broken(Cause::read_only, "its role has changed");
+  // It has a new id also with its first replica, and an hour after its last.
+  const std::string_view replid = info.value("master_replid");
+  const bool promoted = info.was_replica() && !replid_.empty() && replid != replid_;
+  return promoted ? broken(Cause::connection_lost, "it has been a replica meanwhile") : true;
 }
 
 void Connection::take_time(const Awaited& awaited, const ReplyView& reply) {
