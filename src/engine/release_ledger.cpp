@@ -13,6 +13,10 @@ namespace {
 /// often at most the debts are looked through.
 constexpr Duration pause = std::chrono::milliseconds(500);
 
+/// How many debts are repeated to a node before it has answered: a few milliseconds of its time, so
+/// that what is asked of it meanwhile is answered in time.
+constexpr std::size_t repeats_at_once = 256;
+
 /// Whether the answer to an acquire shows that nothing of it is on the node.
 bool left_nothing(const Reply& reply) {
   if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
@@ -35,7 +39,7 @@ bool answered_with_error(const Unavailable& unavailable) {
 void ReleaseLedger::release(Instant now, const Grant& grant, NodeSet nodes, Outbox& out) {
   for (NodeIndex node = 0; node < owed_.size(); ++node) {
     if (!nodes.contains(node)) continue;
-    Debt& debt = owed_[node][grant.id];
+    Debt& debt = owed_[node].debts[grant.id];
     debt = {.name = grant.name,
             .owner = grant.owner,
             .until = now + grant.lease,
@@ -46,55 +50,78 @@ void ReleaseLedger::release(Instant now, const Grant& grant, NodeSet nodes, Outb
 
 void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form,
                          Outbox& out) {
-  debt.sent = true;
+  if (!std::exchange(debt.sent, true)) ++under_way_;
   debt.ask_again = false;
-  ++under_way_;
   const Tag tag{grant, now, {}, 0, Tag::Kind::release};
   out.send(node, tag, ReleaseCommand{debt.name, debt.owner}, form);
 }
 
-void ReleaseLedger::answered(Debt& debt) {
+void ReleaseLedger::answered(NodeIndex node, Debt& debt) {
   if (!debt.sent) return;
   debt.sent = false;
   --under_way_;
+  if (std::exchange(debt.repeated, false)) --owed_[node].repeats_under_way;
 }
 
 bool ReleaseLedger::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                              Outbox& out) {
-  const auto found = owed_[node].find(tag.grant);
-  if (found == owed_[node].end()) return false;
+  Owed& owed = owed_[node];
+  const auto found = owed.debts.find(tag.grant);
+  if (found == owed.debts.end()) return false;
   Debt& debt = found->second;
-  answered(debt);
   if (std::holds_alternative<NoScript>(reply)) {
     send(now, node, tag.grant, debt, Form::source, out);
     return true;
   }
+  answered(node, debt);
   if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
     debt.ask_again = answered_with_error(*unavailable);
     look_again_by(debt.ask_again ? now + pause : std::max(debt.until, now + pause));
+    // The connection is gone: the next one begins anew.
+    if (!debt.ask_again) owed.to_repeat.clear();
   } else {
-    owed_[node].erase(found);
+    owed.debts.erase(found);
   }
+  repeat_next(now, node, out);
   return false;
 }
 
 void ReleaseLedger::on_acquire_reply(NodeIndex node, GrantId grant, const Reply& reply) {
-  const auto found = owed_[node].find(grant);
-  if (found == owed_[node].end()) return;
+  const auto found = owed_[node].debts.find(grant);
+  if (found == owed_[node].debts.end()) return;
   // It has been executed: the release, written behind it, takes it away.
   if (std::holds_alternative<Granted>(reply)) found->second.may_come_late = false;
   if (!left_nothing(reply)) return;
-  answered(found->second);
-  owed_[node].erase(found);
+  answered(node, found->second);
+  owed_[node].debts.erase(found);
 }
 
 void ReleaseLedger::on_node_up(Instant now, NodeIndex node, Outbox& out) {
   if (planted(Bug::debts_not_repeated)) return;
-  for (auto& [grant, debt] : owed_[node]) {
+  Owed& owed = owed_[node];
+  owed.to_repeat.clear();
+  for (auto& [grant, debt] : owed.debts) {
     if (debt.sent) continue;
+    debt.ask_again = false;
+    owed.to_repeat.push_back(grant);
+  }
+  repeat_next(now, node, out);
+}
+
+void ReleaseLedger::repeat_next(Instant now, NodeIndex node, Outbox& out) {
+  Owed& owed = owed_[node];
+  while (owed.repeats_under_way < repeats_at_once && !owed.to_repeat.empty()) {
+    const GrantId grant = owed.to_repeat.front();
+    owed.to_repeat.pop_front();
+    const auto found = owed.debts.find(grant);
+    if (found == owed.debts.end() || found->second.sent) continue;
+    Debt& debt = found->second;
     // A node that hung for longer than the lease may have executed the acquire just now.
-    const bool late = std::exchange(debt.may_come_late, false);
-    if (late || now < debt.until) send(now, node, grant, debt, Form::digest, out);
+    if (debt.until <= now && !debt.may_come_late) continue;
+    if (!debt.ask_again) debt.may_come_late = false;  // on a new connection
+    debt.repeated = true;
+    ++owed.repeats_under_way;
+    send(now, node, grant, debt, Form::digest, out);
   }
 }
 
@@ -102,18 +129,23 @@ void ReleaseLedger::on_deadline(Instant now, Outbox& out) {
   if (now < next_look_) return;
   next_look_ = never;
   for (NodeIndex node = 0; node < owed_.size(); ++node) {
-    std::erase_if(owed_[node], [now](const auto& entry) {
+    Owed& owed = owed_[node];
+    std::erase_if(owed.debts, [now](const auto& entry) {
       const Debt& debt = entry.second;
       return !debt.sent && !debt.may_come_late && debt.until <= now;
     });
-    for (auto& [grant, debt] : owed_[node]) {
+    const bool others_wait = !owed.to_repeat.empty();
+    for (const auto& [grant, debt] : owed.debts) {
       if (debt.sent) continue;
-      if (debt.ask_again) {
-        send(now, node, grant, debt, Form::digest, out);
+      if (debt.ask_again && others_wait) {
+        look_again_by(now + pause);
+      } else if (debt.ask_again) {
+        owed.to_repeat.push_back(grant);
       } else if (debt.until > now) {
         look_again_by(std::max(debt.until, now + pause));
       }
     }
+    repeat_next(now, node, out);
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -33,7 +34,8 @@ class ReleaseLedger {
   bool on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   /// The node answered the acquire of a grant that is owed to it.
   void on_acquire_reply(NodeIndex node, GrantId grant, const Reply& reply);
-  /// A new connection: says again what is still owed and not under way.
+  /// A new connection: says again what is still owed and not under way, a part at a time: many
+  /// debts at once would keep the node from everything else.
   void on_node_up(Instant now, NodeIndex node, Outbox& out);
 
   [[nodiscard]] Instant deadline() const { return next_look_; }
@@ -48,16 +50,22 @@ class ReleaseLedger {
     OwnerId owner;
     Instant until{};             // by then the lease has ended by itself
     bool sent = false;           // an answer is to come
+    bool repeated = false;       // it was sent in its turn
     bool ask_again = false;      // the node answered with an error: the link is well
     bool may_come_late = false;  // the acquire may be executed until the next connection is up
   };
-  using Debts = std::map<GrantId, Debt>;
+  struct Owed {
+    std::map<GrantId, Debt> debts;
+    std::deque<GrantId> to_repeat;  // in turn; only while others are under way
+    std::size_t repeats_under_way = 0;
+  };
 
   void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out);
-  void answered(Debt& debt);
+  void answered(NodeIndex node, Debt& debt);
+  void repeat_next(Instant now, NodeIndex node, Outbox& out);
   void look_again_by(Instant when) { next_look_ = std::min(next_look_, when); }
 
-  std::vector<Debts> owed_;
+  std::vector<Owed> owed_;  // by node
   std::size_t under_way_ = 0;
   Instant next_look_ = never;
 };

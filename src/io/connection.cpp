@@ -18,8 +18,6 @@ constexpr std::size_t command_reply_limit = std::size_t{1} << 20;
 constexpr std::size_t question_reply_limit = std::size_t{64} << 20;
 // The node does them one behind the other and nothing else meanwhile: a millisecond or so.
 constexpr std::size_t holds_in_one_call = 100;
-// What a node that does not read may make us keep.
-constexpr std::size_t unsent_limit = std::size_t{16} << 20;
 
 constexpr const char* not_of_the_script = "its answer is none that the script can give";
 
@@ -82,26 +80,33 @@ void Connection::send(std::shared_ptr<Question> question) {
 
 void Connection::send_probe() {
   write_holds_together();
-  await({.kind = Awaited::Kind::probe,
+  await({.kind = Awaited::Kind::time,
          .begins_at = stream_->appended(),
          .question = nullptr,
          .sent = BootClock::now()});
   CommandWriter::write(stream_->output(), {"TIME"});
+  if (role_.empty()) return;  // it refuses INFO, and would write down each time that it did
+  await({.kind = Awaited::Kind::role, .begins_at = stream_->appended(), .question = nullptr});
+  CommandWriter::write(stream_->output(), {"INFO", "replication"});
 }
 
 void Connection::await(Awaited awaited) {
-  if (awaited_.empty()) first_awaited_ = loop_now();
+  if (awaited_.empty()) {
+    first_awaited_ = loop_now();
+    first_unsent_ = true;
+  }
   awaited_.push_back(std::move(awaited));
 }
 
 void Connection::flush() {
   write_holds_together();
   const int status = stream_->flush();
-  if (status != 0) {
-    broken(Cause::connection_lost, uv_strerror(status));
-  } else if (stream_->unsent() > unsent_limit) {
-    broken(Cause::timed_out, "it does not read what is sent to it; the connection was given up");
+  // Not before: to write a burst may take us longer than the node may be silent.
+  if (std::exchange(first_unsent_, false)) {
+    uv_update_time(stream_->loop());
+    first_awaited_ = loop_now();
   }
+  if (status != 0) broken(Cause::connection_lost, uv_strerror(status));
 }
 
 std::chrono::milliseconds Connection::silent_since() const {
@@ -167,8 +172,11 @@ bool Connection::take_reply(const ReplyView& reply) {
       if (!question->answered()) question->answer(reply.to_value());
       return true;
     }
-    case Awaited::Kind::probe:
+    case Awaited::Kind::time:
       take_time(awaited, reply);
+      break;
+    case Awaited::Kind::role:
+      if (!take_role(reply)) return false;
       break;
   }
   awaited_.pop_front();
@@ -196,6 +204,8 @@ bool Connection::take_handshake_reply(const ReplyView& reply) {
   scripts_ = facts.scripts;
   run_id_ = facts.run_id;
   client_id_ = facts.client_id;
+  role_ = facts.role;
+  replid_ = facts.replid;
   if (const auto refusal = listener_.on_ready(facts)) return broken(Cause::incompatible, *refusal);
   tell_clock(facts.unix_us, handshake_sent_);
   return true;
@@ -233,6 +243,18 @@ void Connection::answer_next(Awaited& awaited, const engine::Reply& reply) {
   tags_.pop_front();
   --awaited.commands;
   listener_.on_reply(tag, reply);
+}
+
+/// Only a handshake judges what is new: here it is enough that it would.
+bool Connection::take_role(const ReplyView& reply) {
+  if (!reply.is(ReplyView::Kind::text)) return true;  // an error
+  const InfoText info(reply.text());
+  const std::string_view role = info.value("role");
+  if (!role.empty() && role != role_) return broken(Cause::read_only, "its role has changed");
+  // It has a new id also with its first replica, and an hour after its last.
+  const std::string_view replid = info.value("master_replid");
+  const bool promoted = info.was_replica() && !replid_.empty() && replid != replid_;
+  return promoted ? broken(Cause::connection_lost, "it has been a replica meanwhile") : true;
 }
 
 void Connection::take_time(const Awaited& awaited, const ReplyView& reply) {

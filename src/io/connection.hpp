@@ -59,6 +59,8 @@ class Connection final : StreamListener {
   /// the node and us little more than renewing one.
   void send(const engine::Tag& tag, engine::Command command, engine::Form form);
   void send(std::shared_ptr<Question> question);
+  /// Asks for the node's clock, and whether it is what the handshake saw. It may have become a
+  /// replica and a master again, with the data of another one, without a command that noticed.
   void send_probe();
   /// When this is destroyed, what was written may still arrive.
   void let_arrive() { stream_->let_arrive(); }
@@ -72,19 +74,22 @@ class Connection final : StreamListener {
   /// Since when the node owes an answer without having said anything, on the loop's clock.
   [[nodiscard]] std::chrono::milliseconds silent_since() const;
 
+  /// Bytes that wait to be written.
+  [[nodiscard]] std::size_t unsent() const { return stream_->unsent(); }
+
   /// Takes over what is unanswered, oldest first.
   [[nodiscard]] std::vector<Unanswered> take_unanswered();
 
  private:
   /// What was sent in one piece. Its commands' tags stand in tags_.
   struct Awaited {
-    enum class Kind : std::uint8_t { commands, question, probe };
-    Kind kind = Kind::probe;
+    enum class Kind : std::uint8_t { commands, question, time, role };
+    Kind kind = Kind::time;
     Script script{};              // of commands
     std::uint32_t commands = 0;   // that are not answered yet
     std::uint64_t begins_at = 0;  // its first byte, counted over the whole connection
     std::shared_ptr<Question> question;
-    engine::Instant sent{};  // of a probe
+    engine::Instant sent{};  // of TIME
   };
 
   void on_connected() override {}
@@ -96,6 +101,7 @@ class Connection final : StreamListener {
   [[nodiscard]] bool take_command_reply(Awaited& awaited, const ReplyView& reply);
   [[nodiscard]] bool take_hold_replies(Awaited& awaited, const ReplyView& replies);
   void answer_next(Awaited& awaited, const engine::Reply& reply);
+  [[nodiscard]] bool take_role(const ReplyView& reply);
   void take_time(const Awaited& awaited, const ReplyView& reply);
   void tell_clock(std::int64_t unix_us, engine::Instant asked);
   void await(Awaited awaited);
@@ -113,6 +119,8 @@ class Connection final : StreamListener {
   ScriptSet scripts_{ScriptSet::Flags::unknown};
   std::string run_id_;
   std::int64_t client_id_ = 0;
+  std::string role_;  // as the handshake saw it, as is replid_
+  std::string replid_;
   ReplyReader reader_;
   std::deque<Awaited> awaited_;
   std::deque<engine::Tag> tags_;            // of the commands awaited, then those of holds_
@@ -120,6 +128,7 @@ class Connection final : StreamListener {
   engine::Form holds_form_{};
   std::chrono::milliseconds last_heard_{};
   std::chrono::milliseconds first_awaited_{};  // when awaited_ was empty last
+  bool first_unsent_ = false;                  // what was then awaited waits for flush()
 };
 
 }  // namespace redlock::io

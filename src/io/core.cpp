@@ -70,7 +70,7 @@ class Core::Impl final : LinkListener {
         sink_(sink),
         link_config_(link_config(config_)),
         engine_(config_.engine, random_),
-        identities_(config_.nodes.size()),
+        identities_(config_.nodes.size(), config_.max_lease),
         promoted_runs_(config_.nodes.size()),
         note_(random_id(random_)) {
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
@@ -311,7 +311,7 @@ void Core::Impl::on_reply(engine::NodeIndex node, const engine::Tag& tag,
 
 std::optional<std::string> Core::Impl::find_objection(engine::NodeIndex node,
                                                       const NodeFacts& facts) {
-  const auto twin = identities_.find_twin(node, facts.run_id);
+  const auto twin = identities_.find_twin(BootClock::now(), node, facts.run_id);
   if (!twin) return {};
   return "it is the same server as " + config_.nodes[*twin].label +
          "; list each server once, by one address";
@@ -329,7 +329,7 @@ void Core::Impl::on_node_facts(engine::NodeIndex node, const NodeFacts& facts) {
 }
 
 void Core::Impl::on_link_up(engine::NodeIndex node, const NodeFacts& facts) {
-  identities_.set_up(node, true);
+  identities_.set_up(BootClock::now(), node, true);
   engine().on_node_up(BootClock::now(), node);
   NodeFacts shown = facts;
   if (const auto why = engine_.objection(BootClock::now(), node)) shown.warn(why->detail);
@@ -337,7 +337,7 @@ void Core::Impl::on_link_up(engine::NodeIndex node, const NodeFacts& facts) {
 }
 
 void Core::Impl::on_link_down(engine::NodeIndex node, const engine::Unavailable& why) {
-  identities_.set_up(node, false);
+  identities_.set_up(BootClock::now(), node, false);
   sink_.on_node_down(node, why);
 }
 

@@ -159,8 +159,9 @@ bool Handshake::take_info(std::string_view text) {
   const InfoText info(text);
   facts_.run_id = info.value("run_id");
   facts_.promotion = info.promotion();
-  const std::string_view offset = info.value("second_repl_offset");
-  facts_.was_replica = !offset.empty() && offset != "-1";
+  facts_.role = info.value("role");
+  facts_.replid = info.value("master_replid");
+  facts_.was_replica = info.was_replica();
   // Negative if its clock was put back; a damaged number must fit into nanoseconds.
   constexpr std::chrono::seconds century = std::chrono::years(100);
   facts_.uptime = std::clamp(std::chrono::seconds(info.number("uptime_in_seconds")),
@@ -178,8 +179,7 @@ bool Handshake::take_info(std::string_view text) {
       !unfit("it is a sentinel; give the addresses of independent masters")) {
     return false;
   }
-  const std::string_view role = info.value("role");
-  if ((role == "slave" || role == "replica") &&
+  if ((facts_.role == "slave" || facts_.role == "replica") &&
       !unfit("it is a replica; give the addresses of independent masters")) {
     return false;
   }

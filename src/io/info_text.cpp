@@ -32,6 +32,11 @@ std::int64_t InfoText::number(std::string_view key) const {
   return parse_number(value(key));
 }
 
+bool InfoText::was_replica() const {
+  const std::string_view offset = value("second_repl_offset");
+  return !offset.empty() && offset != "-1";
+}
+
 std::string InfoText::promotion() const {
   const std::string run(value("run_id"));
   return run.empty() ? run : run + ':' + std::string(value("master_replid"));

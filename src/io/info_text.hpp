@@ -16,6 +16,8 @@ class InfoText {
   [[nodiscard]] std::string_view value(std::string_view key) const;
   /// The same as a number, 0 if it is none.
   [[nodiscard]] std::int64_t number(std::string_view key) const;
+  /// It is a replica or was promoted from one, as far as the node remembers.
+  [[nodiscard]] bool was_replica() const;
   /// Another one with every start of the server and with every promotion; empty if not known.
   [[nodiscard]] std::string promotion() const;
 

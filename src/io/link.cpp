@@ -93,6 +93,10 @@ void Link::has_output() {
 void Link::flush() {
   output_waiting_ = false;
   if (connection_) connection_->flush();
+  if (connection_ && connection_->unsent() > config_.unsent_limit) {
+    drop({Cause::timed_out, engine::Delivery::unknown,
+          "it does not read what is sent to it; the connection was given up"});
+  }
 }
 
 void Link::look_anew() {

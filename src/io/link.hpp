@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -58,6 +59,9 @@ class Link final : ConnectorListener, ConnectionListener {
     Connector::Timeouts timeouts;
     std::chrono::milliseconds silence{};  ///< this long without a word, it is given up
     std::chrono::milliseconds probe_interval{};
+    /// What may wait to be written. Only for memory's sake: it is by its silence that a node which
+    /// does not read is known, as a burst may be of any size.
+    std::size_t unsent_limit = std::size_t{256} << 20;
   };
 
   /// All of them must outlive the link.

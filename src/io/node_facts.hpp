@@ -21,6 +21,8 @@ struct NodeFacts {
   std::string vouched;          ///< the run id for which its marker vouches; may be empty
   std::string promotion;        ///< what somebody vouches for who adopts a former replica
   bool was_replica = false;
+  std::string role;               ///< empty if INFO is not permitted
+  std::string replid;             ///< another one with every promotion, among other occasions
   std::chrono::seconds uptime{};  ///< zero if not known
   std::string warnings;           ///< what is unsafe about it, sentences joined by "; "
   ScriptSet scripts{ScriptSet::Flags::unknown};

@@ -44,7 +44,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   void set_listener(StreamListener& listener) { listener_ = &listener; }
-  [[nodiscard]] const uv_loop_t* loop() const { return handle_.tcp.loop; }
+  [[nodiscard]] uv_loop_t* loop() const { return handle_.tcp.loop; }
 
   /// When this is closed, what the system has taken may still arrive.
   void let_arrive() { reset_when_closed_ = false; }

@@ -34,6 +34,16 @@ void cancelled_attempt(Rig& rig) {
   rig.cancel(id);
 }
 
+/// That many leases were released, and node 2 has answered each release with this.
+void owe(Rig& rig, int leases, const Reply& answer) {
+  for (int i = 0; i < leases; ++i) {
+    const auto lease = rig.lease_on_all();
+    rig.release(lease.grant);
+    rig.answer({0, 1}, ReleasedHere{});
+    rig.answer(2, answer);
+  }
+}
+
 /// How often the engine wants to be called while this much time passes.
 int wake_ups(Rig& rig, Duration span) {
   const Instant end = rig.now + span;
@@ -78,6 +88,77 @@ TEST_CASE("only an answer that says so shows that a heal left nothing to release
     rig.node_up(2);
     CHECK(rig.releases(2) == (answer.clears ? 0 : 1));
   }
+}
+
+TEST_CASE("many debts are repeated a part at a time, the next one as an answer comes") {
+  Rig rig(3);
+  owe(rig, 1'000, broken);
+  rig.node_up(2);
+  const std::size_t at_once = rig.releases(2);
+  CHECK(at_once >= 100);
+  CHECK(at_once <= 300);
+  // Behind no more than these stands what is asked meanwhile.
+  rig.acquire();
+  CHECK(rig.asked_count(2) == at_once + 1);
+  int repeated = 0;
+  for (; rig.asked(2); ++repeated) {
+    if (!rig.oldest_is<ReleaseCommand>(2)) {
+      rig.answer(2, Granted{7});
+      --repeated;
+      continue;
+    }
+    const bool is_new = rig.releases(2) < at_once;
+    CHECK((!is_new || repeated + rig.releases(2) == 1'000));
+    rig.answer(2, repeated % 3 == 0 ? Reply{ReleasedHere{}} : Reply{NotHeld{}});
+  }
+  CHECK(repeated == 1'000);
+  CHECK(rig.engine.releases_under_way() == 0);
+}
+
+TEST_CASE("a release of now is sent at once beside debts that wait for their turn") {
+  Rig rig(3);
+  owe(rig, 1'000, broken);
+  rig.node_up(2);
+  const std::size_t before = rig.releases(2);
+  const auto id = rig.acquire();
+  rig.answer({0, 1}, Granted{7});
+  rig.release(rig.result<AcquireSucceeded>(id).grant);
+  CHECK(rig.releases(2) == before + 1);
+}
+
+TEST_CASE("debts whose turn had not come are repeated on the connection after the next") {
+  Rig rig(3);
+  for (int i = 0; i < 1'000; ++i) cancelled_attempt(rig);
+  while (rig.asked(2)) rig.answer(2, broken);
+  rig.advance(10min);  // they may come late all the same
+  rig.node_up(2);
+  const std::size_t at_once = rig.releases(2);
+  while (rig.asked(2)) rig.answer(2, broken);
+  rig.advance(10min);
+  std::size_t repeated = at_once;
+  for (rig.node_up(2); rig.asked(2); ++repeated) rig.answer(2, ReleasedHere{});
+  CHECK(repeated == 1'000);
+}
+
+TEST_CASE("a debt whose lease ends before its turn is not repeated") {
+  Rig rig(3);
+  owe(rig, 1'000, broken);
+  rig.node_up(2);
+  const std::size_t at_once = rig.releases(2);
+  rig.advance(31s);
+  std::size_t repeated = 0;
+  for (; rig.asked(2); ++repeated) rig.answer(2, NotHeld{});
+  CHECK(repeated == at_once);
+}
+
+TEST_CASE("releases that a node refuses are asked again a part at a time, too") {
+  Rig rig(3);
+  owe(rig, 1'000, Unavailable{Cause::server_error, Delivery::refused, "ERR"});
+  rig.advance(500ms);
+  CHECK(rig.releases(2) <= 300);
+  std::size_t repeated = 0;
+  for (; rig.asked(2); ++repeated) rig.answer(2, NotHeld{});
+  CHECK(repeated == 1'000);
 }
 
 TEST_CASE("a release that is under way is not repeated") {

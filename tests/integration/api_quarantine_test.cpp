@@ -2,7 +2,11 @@
 // Nodes that forgot, as a program sees them: they do not vote, the error says for how long, and
 // adoption lets them vote at once.
 #include <algorithm>
+#include <atomic>
 #include <doctest/doctest.h>
+#include <memory>
+#include <string>
+#include <string_view>
 
 #include <redlock/admin.hpp>
 
@@ -26,6 +30,26 @@ void replicate(const Fleet& fleet, std::size_t node, std::uint16_t port) {
   REQUIRE(eventually([&] {
     return contains(fleet.run(node, {"INFO", "replication"}), "master_link_status:up");
   }));
+}
+
+struct QuarantineCount final : Observer {
+  std::atomic<int> quarantined{0};
+  void on_node_up(std::string_view, std::string_view warning) override {
+    if (contains(warning, "quarantined")) ++quarantined;
+  }
+};
+
+/// Two nodes of the fleet get the data of the spares, and are masters again.
+void change_data(const Fleet& fleet, const Fleet& spares) {
+  for (const std::size_t node : {0U, 1U}) {
+    fleet.run(node, {"REPLICAOF", "127.0.0.1", std::to_string(spares.port(node))});
+  }
+  for (const std::size_t node : {0U, 1U}) {
+    REQUIRE(eventually([&] {
+      return contains(fleet.run(node, {"INFO", "replication"}), "master_link_status:up");
+    }));
+    fleet.run(node, {"REPLICAOF", "NO", "ONE"});
+  }
 }
 
 /// Until the client has reached what it can, or half a minute.
@@ -139,6 +163,37 @@ TEST_CASE("a node promoted a second time waits again") {
   const auto lease = later.lock("a").acquire();
   REQUIRE_FALSE(lease.has_value());
   CHECK(contains(lease.error().message, "it was a replica"));
+}
+
+TEST_CASE("nodes demoted and promoted on a connection that stands do not grant twice") {
+  const cluster::FleetOptions settings{.nodes = 3,
+                                       .persistence = Persistence::always,
+                                       .adopted = true,
+                                       .settings = {"repl-diskless-sync-delay 0"}};
+  const Fleet fleet(settings);
+  const Fleet spares(settings);
+  for (const std::size_t node : {0U, 1U, 2U}) {
+    for (const Fleet* any : {&fleet, &spares}) {
+      any->run(node, {"HSET", "redlock:node", "max_lease_ms", "6000"});
+    }
+  }
+  ClientOptions options = careful(fleet);
+  options.max_lease = options.lease = 6s;  // a probe a second
+  const Client first = start_client(options);
+  const auto seen = std::make_shared<QuarantineCount>();
+  options.observer = seen;
+  const Client second = start_client(options);
+  warm_up(first, fleet);
+  warm_up(second, fleet);
+  CHECK(seen->quarantined == 0);
+  const Lease held = must(first.lock("seat").acquire());
+  REQUIRE(eventually([&] { return nodes_with_lock(fleet, "seat") == 3; }));
+  change_data(fleet, spares);
+  REQUIRE(nodes_with_lock(fleet, "seat") == 1);
+  REQUIRE(eventually([&] { return seen->quarantined >= 2; }));
+  const auto taken = second.lock("seat").acquire();
+  REQUIRE_FALSE(taken);
+  CHECK(std::ranges::count(taken.error().votes, Cause::quarantined, &NodeVote::cause) == 2);
 }
 
 }  // namespace

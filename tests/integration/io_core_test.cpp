@@ -166,6 +166,25 @@ TEST_CASE("many acquisitions at once travel together, and each is answered") {
   CHECK(grants == count);
 }
 
+TEST_CASE("a burst of any size does not break the connection of a node that reads") {
+  const Fleet fleet({.nodes = 1});
+  Running client({fleet.uri(0)});
+  client.sink.await_up(0);
+  constexpr engine::RequestId releases = 10'000;
+  client.on_loop([&] {
+    for (engine::RequestId i = 1; i <= releases; ++i) {
+      client.core->engine().release(
+          BootClock::now(), i,
+          std::make_shared<const std::string>(std::string(2'000, 'x') + std::to_string(i)),
+          engine::OwnerId{{1, i}}, milliseconds(30'000));
+    }
+  });
+  const auto last = client.sink.await_finish(releases);
+  CHECK(std::get<engine::ReleaseDone>(last.result).outcome == redlock::Released::already_gone);
+  CHECK(granted(client.acquire(releases + 1, "n")).token > 0);
+  CHECK(client.sink.why_down(0).empty());
+}
+
 TEST_CASE(
     "destroying the core answers every question, runs every posted task, leaves nothing open") {
   { const Running warm_up({"redis://127.0.0.1:1"}); }  // libuv keeps a pipe of its own for ever

@@ -247,10 +247,26 @@ TEST_CASE("an idle connection that died unnoticed is found by the probe and repl
   CHECK(link.replies.empty());
 }
 
+TEST_CASE("a node that does not read is given up after the silence, however much waits for it") {
+  const UniqueFd listener = listen_on_loopback();
+  LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)), quick);
+  const UniqueFd node = shake_hands(link, listener);
+  const std::string name(1'000, 'x');
+  for (std::uint64_t number = 1; number <= 20'000; ++number) {
+    link.submit(number, LinkFixture::acquire(name));
+  }
+  link.run_until_down();
+  CHECK(contains(link.downs[0].detail, "silent for"));
+  REQUIRE(link.replies.size() == 20'000);
+}
+
 TEST_CASE("a node that does not read is given up before its output grows without end") {
   const UniqueFd listener = listen_on_loopback();
   LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)),
-                   [](Link::Config& config) { config.silence = milliseconds(60'000); });
+                   [](Link::Config& config) {
+                     config.silence = milliseconds(60'000);
+                     config.unsent_limit = std::size_t{16} << 20;
+                   });
   const UniqueFd node = shake_hands(link, listener);
   const std::string name(512, 'x');
   std::uint64_t sent = 0;
