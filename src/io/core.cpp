@@ -319,13 +319,17 @@ std::optional<std::string> Core::Impl::find_objection(engine::NodeIndex node,
 
 void Core::Impl::on_node_facts(engine::NodeIndex node, const NodeFacts& facts) {
   const bool promoted = facts.was_replica && facts.vouched != facts.promotion;
-  promoted_runs_[node] = promoted ? facts.promotion : std::string();
+  const std::string before =
+      std::exchange(promoted_runs_[node], promoted ? facts.promotion : std::string());
   engine().on_node_facts(BootClock::now(), node,
                          {.marker = facts.marker,
                           .durable = facts.durable.value_or(false),
                           .promoted = promoted,
                           .uptime = facts.uptime,
                           .run = facts.run_id});
+  // While it waited for the first time it may have lost the newest locks once more.
+  const bool once_more = promoted && !before.empty() && before != facts.promotion;
+  if (once_more) tell_marker(node, engine::Marker::gone_anew);
 }
 
 void Core::Impl::on_link_up(engine::NodeIndex node, const NodeFacts& facts) {

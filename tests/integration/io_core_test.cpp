@@ -20,12 +20,14 @@
 
 #include "cluster/fleet.hpp"
 #include "io_core_fixture.hpp"
+#include "support/processes.hpp"
 #include "support/stub_server.hpp"
 
 using namespace redlock::io;
 using redlock::BootClock;
 using redlock::Cause;
 using redlock::cluster::Fleet;
+using redlock::testing::eventually;
 using redlock::testing::StubServer;
 namespace engine = redlock::engine;
 
@@ -113,6 +115,33 @@ TEST_CASE("twins stay refused over a restart, until both have shown that they di
       if (first || second) break;
     }
   }
+}
+
+TEST_CASE("a node that is promoted while it waits for that waits from the beginning") {
+  const Fleet fleet({.nodes = 2, .adopted = true});
+  CoreConfig config = Running::config_for({fleet.uri(0), fleet.uri(1)});
+  config.engine.quarantine = true;
+  config.probe_interval = milliseconds(20);
+  Running client(config);
+  client.sink.await_up(1);
+  const auto demote_and_promote = [&] {
+    fleet.run(1, {"REPLICAOF", "127.0.0.1", std::to_string(fleet.port(0))});
+    fleet.run(1, {"REPLICAOF", "NO", "ONE"});
+  };
+  const auto votes_from = [&] {
+    engine::Instant from{};
+    client.on_loop([&] {
+      const auto now = BootClock::now();
+      const auto why = client.core->engine().objection(now, 1);
+      if (why && contains(why->detail, "it was a replica")) from = now + why->votes_in;
+    });
+    return from;
+  };
+  engine::Instant first{};
+  demote_and_promote();
+  REQUIRE(eventually([&] { return (first = votes_from()) != engine::Instant{}; }));
+  demote_and_promote();
+  CHECK(eventually([&] { return votes_from() > first; }));
 }
 
 TEST_CASE("tasks posted by many threads all run on the loop thread") {

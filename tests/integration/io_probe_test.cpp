@@ -6,6 +6,7 @@
 
 #include "cluster/fleet.hpp"
 #include "io_link_fixture.hpp"
+#include "support/proxy.hpp"
 
 using namespace redlock::io;
 using namespace redlock::testing;
@@ -32,6 +33,23 @@ void run_for_probes(LinkFixture& link) {
 }
 
 }  // namespace
+
+TEST_CASE("an idle connection that died unnoticed is found by the probe and replaced") {
+  StubServer node(healthy);
+  Proxy network(node.port());
+  LinkFixture link(network.uri(), [](Link::Config& config) {
+    config.silence = milliseconds(50);
+    config.probe_interval = milliseconds(20);
+  });
+  link.run_until_up();
+  link.run_until([&] { return link.clocks.size() >= 3; });  // the probe reads the clock as well
+  network.hold();
+  link.run_until_down();
+  CHECK(link.downs[0].cause == Cause::timed_out);
+  network.pass();
+  link.run_until_up();
+  CHECK(link.replies.empty());
+}
 
 TEST_CASE("a node that was a replica between two probes is looked at anew") {
   const Fleet fleet({.nodes = 2});
@@ -88,7 +106,10 @@ TEST_CASE("a user who may not ask for INFO keeps the connection, and is not refu
   LinkFixture no_more("redis://bob" + at, probed_often);
   never.run_until_up();
   run_for_probes(never);
-  CHECK(contains(fleet.run(0, {"INFO", "commandstats"}), "rejected_calls=1,"));
+  const std::string stats = fleet.run(0, {"INFO", "commandstats"});
+  const std::size_t line = stats.find("cmdstat_info:");
+  REQUIRE(line != std::string::npos);
+  CHECK(contains(stats.substr(line, stats.find('\n', line) - line), "rejected_calls=1,"));
   no_more.run_until_up();
   fleet.run(0, {"ACL", "SETUSER", "bob", "-info"});
   run_for_probes(no_more);
