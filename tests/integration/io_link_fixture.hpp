@@ -167,7 +167,8 @@ class LinkFixture final : LinkListener {
   void on_link_down(engine::NodeIndex, const engine::Unavailable& why) override {
     downs.push_back(why);
   }
-  void on_clock(engine::NodeIndex, std::int64_t unix_us, engine::Duration) override {
+  void on_clock(engine::Instant, engine::NodeIndex, std::int64_t unix_us,
+                engine::Duration) override {
     clocks.push_back(unix_us);
   }
   void on_output_waiting(Link& link) override { waiting_.push_back(&link); }
