@@ -110,10 +110,12 @@ void Lease::State::confirm(const std::shared_ptr<State>& state, BootClock::time_
   BootClock::time_point until;
   {
     const std::scoped_lock lock(lost_mutex);
-    // The guard may have been quicker: what it said stays said.
-    if (self.loss_.load(std::memory_order_relaxed) != 0) return;
+    // The guard may have been quicker: what it said stays said, and the end only comes nearer.
+    const bool over = self.loss_.load(std::memory_order_relaxed) != 0;
+    if (over && valid_until >= self.valid_until()) return;
     const auto before = self.guarded_until();
     self.valid_until_.store(valid_until.time_since_epoch().count(), std::memory_order_release);
+    if (over) return;
     self.set_outlook(outlook);
     until = self.guarded_until();
     earlier = self.lost_.stop_possible() && until < before;
@@ -138,8 +140,8 @@ bool Lease::State::lose(LossReason reason) noexcept {
   std::stop_source told{std::nostopstate};
   {
     const std::scoped_lock lock(lost_mutex);
-    const bool gone = reason == LossReason::taken || reason == LossReason::forced ||
-                      reason == LossReason::closed;
+    const bool gone =
+        reason == LossReason::taken || reason == LossReason::forced || reason == LossReason::closed;
     if (gone) gone_.store(true, std::memory_order_release);
     if (loss_.load(std::memory_order_relaxed) != 0) return false;
     loss_.store(static_cast<std::uint8_t>(static_cast<int>(reason) + 1), std::memory_order_release);
