@@ -4,12 +4,15 @@
 #include <doctest/doctest.h>
 #include <string>
 
+#include <redlock/clock.hpp>
+
 #include "io_link_fixture.hpp"
 #include "support/processes.hpp"
 #include "support/proxy.hpp"
 
 using namespace redlock::io;
 using namespace redlock::testing;
+using redlock::BootClock;
 using redlock::Cause;
 using redlock::engine::Delivery;
 using redlock::engine::Granted;
@@ -228,6 +231,19 @@ TEST_CASE("a node that drips bytes and never ends a reply is given up as a silen
   CHECK(link.downs[0].cause == Cause::timed_out);
   REQUIRE(link.replies.size() == 1);
   CHECK(unavailable(link.replies[0].second).delivery == Delivery::unknown);
+}
+
+TEST_CASE("a link that is told to reads the node's clock at once") {
+  StubServer node(healthy);
+  LinkFixture link(node.uri());  // the next probe would be in a minute
+  link.probe();                  // there is no connection yet, and it shows the clock
+  link.run_until_up();
+  CHECK(link.clocks.size() == 1);
+  const auto before = BootClock::now();
+  link.probe();
+  link.run_until([&] { return link.clocks.size() == 2; });
+  CHECK(link.clock_read_at >= before);
+  CHECK(link.clock_read_at <= BootClock::now());
 }
 
 TEST_CASE("an idle connection that died unnoticed is found by the probe and replaced") {
