@@ -39,7 +39,7 @@ class REDLOCK_EXPORT Observer {
   /// The node's clock moved by so much against this machine's (positive: ahead), which is more than
   /// clocks may differ by. What the node confirmed before is trusted for that much less, and the
   /// node does not count until it has kept time for max_lease. With `ours` a quorum of nodes moved
-  /// the same way: it was this machine's clock that stood still or ran (a virtual machine that was
+  /// by as much: it was this machine's clock that stood still or ran (a virtual machine that was
   /// paused, say), the nodes count, and leases end that much earlier.
   virtual void on_clock_moved(std::string_view node, std::chrono::nanoseconds by, bool ours);
   /// One attempt was decided; `code` is null for a grant. `elapsed` from its first send.

@@ -110,10 +110,12 @@ void Lease::State::confirm(const std::shared_ptr<State>& state, BootClock::time_
   BootClock::time_point until;
   {
     const std::scoped_lock lock(lost_mutex);
-    // The guard may have been quicker: what it said stays said.
-    if (self.is_lost()) return;
+    // The guard may have been quicker: what it said stays said, and the end only comes nearer.
+    const bool over = self.is_lost();
+    if (over && valid_until >= self.valid_until()) return;
     const auto before = self.guarded_until();
     self.valid_until_.store(valid_until.time_since_epoch().count(), std::memory_order_release);
+    if (over) return;
     self.set_outlook(outlook);
     until = self.guarded_until();
     earlier = self.lost_.stop_possible() && until < before;

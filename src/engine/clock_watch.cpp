@@ -2,7 +2,9 @@
 #include "engine/clock_watch.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
+#include <iterator>
 #include <string>
 
 #include "engine/engine.hpp"
@@ -18,11 +20,18 @@ using std::chrono::microseconds;
 constexpr Duration shortest_window = std::chrono::seconds(10);
 /// Readings are this part of the window apart, so that a few are enough.
 constexpr int readings_in_a_window = 8;
+/// A clock that runs wild does not make us read them all the time.
+constexpr Duration between_asking_all = std::chrono::seconds(1);
 /// Clocks may show anything, and nobody holds a lease for so long.
 constexpr std::int64_t a_year_us = microseconds(std::chrono::hours(24 * 365)).count();
 
 std::int64_t to_us(Duration duration) {
   return std::chrono::duration_cast<microseconds>(duration).count();
+}
+
+/// Nobody sees that it is no more than a year.
+Duration to_duration(std::int64_t us) {
+  return microseconds(std::clamp(us, -a_year_us, a_year_us));
 }
 
 std::string in_seconds(Duration left) {
@@ -39,73 +48,182 @@ std::int64_t ClockWatch::allowed_us(Duration between) const {
   return static_cast<std::int64_t>(static_cast<double>(to_us(window)) * drift_factor_) + 2'000;
 }
 
-std::optional<ClockWatch::Movement> ClockWatch::on_reading(Instant now, NodeIndex node,
-                                                           std::int64_t unix_us,
-                                                           Duration give_or_take) {
+ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::int64_t unix_us,
+                                            Duration give_or_take) {
   Node& clock = nodes_[node];
   const std::int64_t ahead_us = unix_us - to_us(now.time_since_epoch());
   const std::int64_t unsure_us = planted(Bug::round_trip_ignored) ? 0 : to_us(give_or_take) + 1;
-  const Reading reading{now - 2 * give_or_take, now, ahead_us - unsure_us, ahead_us + unsure_us};
+  const Reading reading{now - 2 * give_or_take, now, {ahead_us - unsure_us, ahead_us + unsure_us}};
 
   // Twice as long as a lease: the last one before a node hung is older than what it confirmed then.
   std::erase_if(clock.readings, [&](const Reading& old) { return now - old.at > 2 * window_; });
-  bool moved = false;
-  std::int64_t least_us = -a_year_us;
+  std::erase_if(moves_, [&](const Move& move) { return now - move.at > window_; });
+  Findings findings;
   std::int64_t most_us = -a_year_us;
-  for (const Reading& old : clock.readings) {
-    const std::int64_t at_least = reading.least_us - old.most_us;
-    const std::int64_t at_most = reading.most_us - old.least_us;
-    const std::int64_t allowed = allowed_us(now - old.asked);
-    moved = moved || at_least > allowed || -at_most > allowed;
-    least_us = std::max(least_us, at_least);
-    most_us = std::max(most_us, at_most);
+  const auto move = compare(node, reading, most_us);
+  clock.readings.push_back(reading);
+  if (move) {
+    clock.compared_from = now;
+    moves_.push_back(*move);
+    if (most_us > 0) findings.earlier.push_back({node, to_duration(most_us)});
   }
-  if (!moved) {
-    keep(clock.readings, reading);
-    return std::nullopt;
-  }
-  // From here on it is compared with what it shows now.
-  clock.readings = {reading};
-  clock.moved_at = now;
-  clock.moved_by = microseconds(std::clamp((least_us + most_us) / 2, -a_year_us, a_year_us));
-  const bool ours = is_ours(now, clock.moved_by);
-  for (Node& each : nodes_) {
-    const bool together = (each.moved_by < Duration::zero()) == (clock.moved_by < Duration::zero());
-    if (ours && together) each.trusted_from = Instant::min();
-  }
-  if (!ours) clock.trusted_from = now + window_;
-  return Movement{clock.moved_by, microseconds(std::clamp(most_us, -a_year_us, a_year_us)), ours};
+  judge();
+  shorten_with_ours(findings.earlier);
+  thin_out(clock);
+  if (!move) return findings;
+  const bool ask_all = now >= ask_all_from_;
+  if (ask_all) ask_all_from_ = now + between_asking_all;
+  const Duration by = to_duration((move->by.least_us + move->by.most_us) / 2);
+  findings.movement = {by, moves_.back().ours, ask_all};
+  return findings;
 }
 
-/// The newest always, the others well apart.
-void ClockWatch::keep(std::vector<Reading>& readings, const Reading& reading) const {
-  const std::size_t count = readings.size();
-  const bool close =
-      count > 1 && readings[count - 1].at - readings[count - 2].at < window_ / readings_in_a_window;
-  if (close) readings.pop_back();
-  readings.push_back(reading);
+/// The movement since the newest reading that shows one, and how far it may have gone since any.
+std::optional<ClockWatch::Move> ClockWatch::compare(NodeIndex node, const Reading& reading,
+                                                    std::int64_t& most_us) const {
+  std::optional<Move> found;
+  for (const Reading& old : nodes_[node].readings) {
+    if (old.at < nodes_[node].compared_from) continue;
+    const Interval by{reading.ahead.least_us - old.ahead.most_us,
+                      reading.ahead.most_us - old.ahead.least_us};
+    const std::int64_t allowed = allowed_us(reading.at - old.asked);
+    most_us = std::max(most_us, by.most_us);
+    if (by.least_us <= allowed && -by.most_us <= allowed) continue;
+    found.emplace();
+    found->node = node;
+    found->from = old.at;
+    found->at = reading.at;
+    found->by = by;
+    found->together.insert(node);
+  }
+  return found;
 }
 
-/// Whether a quorum of nodes moved this way within a lease: then it is we who moved.
-bool ClockWatch::is_ours(Instant now, Duration by) const {
-  if (planted(Bug::own_clock_never_blamed)) return false;
-  const auto together = std::ranges::count_if(nodes_, [&](const Node& node) {
-    const bool lately = node.moved_at != Instant::min() && now - node.moved_at <= window_;
-    return lately && (node.moved_by < Duration::zero()) == (by < Duration::zero());
+/// The newest always, the others well apart, and what a clock showed before it moved.
+void ClockWatch::thin_out(Node& clock) const {
+  auto& readings = clock.readings;
+  if (readings.size() < 3) return;
+  const auto last = readings.end() - 2;
+  const auto before = last - 1;
+  const bool close = last->at - before->at < window_ / readings_in_a_window;
+  if (close && before->at >= clock.compared_from) readings.erase(last);
+}
+
+/// By how much the node's clock was ahead at some moment, from the readings before and after it: it
+/// went there by a jump or steadily, and in one direction.
+ClockWatch::Interval ClockWatch::around(const std::vector<Reading>& readings, Instant when) {
+  auto after = std::ranges::upper_bound(readings, when, {}, &Reading::at);
+  if (after == readings.begin()) return after->ahead;
+  const Reading& before = *std::prev(after);
+  if (before.at == when || after == readings.end()) return before.ahead;
+  return {std::min(before.ahead.least_us, after->ahead.least_us),
+          std::max(before.ahead.most_us, after->ahead.most_us)};
+}
+
+/// How far the node's clock went while the other one made this movement. It must have been read
+/// since.
+ClockWatch::Displacement ClockWatch::displacement(const Move& move, NodeIndex node) const {
+  const auto& readings = nodes_[node].readings;
+  const Interval start = around(readings, move.from);
+  const Interval end = around(readings, move.at);
+  return {.by = {end.least_us - start.most_us, end.most_us - start.least_us},
+          .all_known = readings.front().at <= move.from && readings.back().at >= move.at};
+}
+
+ClockWatch::Word ClockWatch::moved_so(const Move& move, NodeIndex node) const {
+  const Displacement moved = displacement(move, node);
+  // Two honest nodes drift apart as well.
+  const std::int64_t drift = allowed_us(move.at - move.from);
+  const bool possible =
+      moved.by.most_us >= move.by.least_us - drift && moved.by.least_us <= move.by.most_us + drift;
+  if (possible) return Word::yes;
+  return moved.all_known ? Word::no : Word::unknown;
+}
+
+/// Its own movement at that time, if it was seen to make one.
+const ClockWatch::Move* ClockWatch::meanwhile(const Move& move, NodeIndex node) const {
+  const auto found = std::ranges::find_if(moves_, [&](const Move& own) {
+    return own.node == node && own.from < move.at && move.from < own.at;
   });
-  return static_cast<std::uint32_t>(together) >=
-         quorum_of(static_cast<std::uint32_t>(nodes_.size()));
+  return found == moves_.end() ? nullptr : &*found;
+}
+
+/// What the node's readings say to the movement of another. Its first word counts, because later
+/// readings may have moved for another reason; but who moved as well was sure to.
+void ClockWatch::hear(Move& move, NodeIndex node) const {
+  if (move.together.contains(node) || move.against.contains(node)) return;
+  const auto& readings = nodes_[node].readings;
+  if (readings.empty() || readings.back().at <= move.from) return;
+  if (const Move* const own = meanwhile(move, node)) {
+    const Word so = moved_so(move, node);
+    const Word other = moved_so(*own, move.node);
+    const bool no = so == Word::no || other == Word::no;
+    if (!no && (so == Word::unknown || other == Word::unknown)) return;
+    move.perhaps.erase(node);
+    return (no ? move.against : move.together).insert(node);
+  }
+  // What was asked before the movement was seen may have been answered before it happened.
+  if (move.perhaps.contains(node) || readings.back().asked < move.at) return;
+  const Word so = moved_so(move, node);
+  if (so == Word::no) move.against.insert(node);
+  if (so == Word::yes && readings.front().at <= move.from) move.perhaps.insert(node);
+}
+
+/// Whether it is we who moved. A quorum must be able to have made the movement, so a minority that
+/// jumped is blamed as soon as the readings of a majority exclude that. Where they are too coarse
+/// to exclude either (far nodes, and a small movement) fewer clocks that are wrong is the better
+/// explanation, and nobody is blamed. That is safe: what was confirmed before ends as much earlier
+/// as any of them may have gone ahead; blame is about what the clock will do next, and if it moves
+/// on, that is a movement again.
+bool ClockWatch::is_ours(const Move& move) const {
+  if (planted(Bug::own_clock_never_blamed)) return false;
+  const std::uint32_t quorum = quorum_of(static_cast<std::uint32_t>(nodes_.size()));
+  return move.together.size() + move.perhaps.size() >= quorum &&
+         move.against.size() < move.together.size();
+}
+
+void ClockWatch::judge() {
+  if (moves_.empty()) return;
+  for (Node& clock : nodes_) clock.trusted_from = Instant::min();
+  for (Move& move : moves_) {
+    for (NodeIndex node = 0; node < nodes_.size(); ++node) hear(move, node);
+    move.ours = is_ours(move);
+    Instant& trusted_from = nodes_[move.node].trusted_from;
+    if (!move.ours) trusted_from = std::max(trusted_from, move.at + window_);
+  }
+}
+
+/// If it was us, it was so for the nodes too whose readings do not show it.
+void ClockWatch::shorten_with_ours(std::vector<Earlier>& earlier) {
+  for (const Move& move : moves_) {
+    if (!move.ours) continue;
+    for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+      Node& clock = nodes_[node];
+      const bool known = clock.compared_from > move.from;
+      if (known || !move.perhaps.contains(node)) continue;
+      clock.compared_from = clock.readings.back().at;
+      const std::int64_t most_us = std::min(displacement(move, node).by.most_us,
+                                            move.by.most_us + allowed_us(move.at - move.from));
+      if (most_us > 0) earlier.push_back({node, to_duration(most_us)});
+    }
+  }
 }
 
 std::optional<Unavailable> ClockWatch::objection(Instant now, NodeIndex node) const {
   if (keeps_time(now, node)) return std::nullopt;
   const Node& clock = nodes_[node];
-  const bool ahead = clock.moved_by > Duration::zero();
-  const auto by = std::chrono::round<std::chrono::milliseconds>(std::chrono::abs(clock.moved_by));
+  const auto blamed = [&](const Move& move) { return move.node == node && !move.ours; };
+  const auto found = std::find_if(moves_.rbegin(), moves_.rend(), blamed);
+  assert(found != moves_.rend());
+  const Move& move = *found;
+  const Duration moved = to_duration((move.by.least_us + move.by.most_us) / 2);
+  const auto by = std::chrono::round<std::chrono::milliseconds>(std::chrono::abs(moved));
   return Unavailable{Cause::clock_moved, Delivery::not_sent,
-                     "its clock went " + std::string(ahead ? "ahead" : "back") + " by " +
-                         std::to_string(by.count()) + " ms against ours; it votes in " +
-                         in_seconds(clock.trusted_from - now) + " if it keeps time until then"};
+                     "its clock went " + std::string(moved > Duration::zero() ? "ahead" : "back") +
+                         " by " + std::to_string(by.count()) + " ms against ours; it votes in " +
+                         in_seconds(clock.trusted_from - now) +
+                         " if it keeps time until then: let chrony slew it, and step it only "
+                         "before redis-server starts"};
 }
 
 }  // namespace redlock::engine

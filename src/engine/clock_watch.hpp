@@ -2,6 +2,10 @@
 // Whether the nodes' clocks keep time with ours. A node ends a lease by its own clock: if that
 // jumps or runs, the lease ends there at another time than this client thinks. A clock is compared
 // with what it showed before, so it may be wrong by any amount as long as it stays so.
+//
+// Who moved, they or we? If we did, every node moved by the same amount over the same time, as far
+// as its readings can tell. So a movement is ours if a quorum of nodes may have made it, and fewer
+// cannot have made it than certainly did.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +13,7 @@
 #include <vector>
 
 #include "engine/messages.hpp"
+#include "engine/quorum.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -20,16 +25,24 @@ class ClockWatch {
   explicit ClockWatch(const Config& config);
 
   struct Movement {
-    Duration by{};       ///< against our clock; positive: the node's went ahead
-    Duration at_most{};  ///< how far it may have gone ahead, the round trips considered
-    bool ours = false;   ///< a quorum of nodes moved the same way: it is our clock
+    Duration by{};         ///< against our clock; positive: the node's went ahead
+    bool ours = false;     ///< as far as is known now; see keeps_time()
+    bool ask_all = false;  ///< the other clocks are to be read at once, to know who moved
+  };
+  /// What a node confirmed ends that much earlier, the round trips considered.
+  struct Earlier {
+    NodeIndex node = 0;
+    Duration by{};
+  };
+  struct Findings {
+    std::optional<Movement> movement;  ///< of the clock read, if more than clocks may differ by
+    std::vector<Earlier> earlier;
   };
   /// The node's clock, in microseconds since 1970, when ours read `now`, give or take half the
-  /// round trip that brought it. Its movement, if it was more than clocks may differ by.
-  std::optional<Movement> on_reading(Instant now, NodeIndex node, std::int64_t unix_us,
-                                     Duration give_or_take);
+  /// round trip that brought it.
+  Findings on_reading(Instant now, NodeIndex node, std::int64_t unix_us, Duration give_or_take);
 
-  /// False for max_lease after the node's clock was seen to move.
+  /// False for max_lease after the node's clock was seen to move, unless it was our own.
   [[nodiscard]] bool keeps_time(Instant now, NodeIndex node) const {
     return now >= nodes_[node].trusted_from;
   }
@@ -37,26 +50,55 @@ class ClockWatch {
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;
 
  private:
+  /// Of microseconds by which a node's clock is ahead of ours, or went ahead.
+  struct Interval {
+    std::int64_t least_us = 0;
+    std::int64_t most_us = 0;
+  };
   struct Reading {
     Instant asked{};
     Instant at{};
-    std::int64_t least_us = 0;  // by which the node's clock was ahead of ours
-    std::int64_t most_us = 0;
+    Interval ahead;
   };
   struct Node {
-    std::vector<Reading> readings;  // of the last max_lease, a few
+    std::vector<Reading> readings;           // of the last two max_lease, a few
+    Instant compared_from = Instant::min();  // older ones only tell how it moved with the others
     Instant trusted_from = Instant::min();
-    Instant moved_at = Instant::min();
-    Duration moved_by{};
+  };
+  /// A movement of the last max_lease, and what the readings of the other nodes say to it.
+  struct Move {
+    NodeIndex node = 0;
+    Instant from{};
+    Instant at{};
+    Interval by;
+    NodeSet together;  // moved as well, by as much
+    NodeSet perhaps;   // may have, and may have stood still
+    NodeSet against;   // did not move so
+    bool ours = false;
+  };
+  struct Displacement {
+    Interval by;
+    bool all_known = false;  // it was read before and after
   };
 
   [[nodiscard]] std::int64_t allowed_us(Duration between) const;
-  void keep(std::vector<Reading>& readings, const Reading& reading) const;
-  [[nodiscard]] bool is_ours(Instant now, Duration by) const;
+  std::optional<Move> compare(NodeIndex node, const Reading& reading, std::int64_t& most_us) const;
+  [[nodiscard]] static Interval around(const std::vector<Reading>& readings, Instant when);
+  [[nodiscard]] Displacement displacement(const Move& move, NodeIndex node) const;
+  enum class Word : std::uint8_t { no, unknown, yes };
+  [[nodiscard]] Word moved_so(const Move& move, NodeIndex node) const;
+  void hear(Move& move, NodeIndex node) const;
+  [[nodiscard]] const Move* meanwhile(const Move& move, NodeIndex node) const;
+  [[nodiscard]] bool is_ours(const Move& move) const;
+  void judge();
+  void shorten_with_ours(std::vector<Earlier>& earlier);
+  void thin_out(Node& clock) const;
 
   Duration window_;
   double drift_factor_;
   std::vector<Node> nodes_;
+  std::vector<Move> moves_;
+  Instant ask_all_from_ = Instant::min();
 };
 
 }  // namespace redlock::engine

@@ -134,7 +134,8 @@ struct Finish {
   std::variant<AcquireSucceeded, ReleaseDone, ExtendSucceeded, EnterSucceeded, ForceDone, Failed>
       result;
 };
-/// A lease's validity was confirmed anew (or, after a node took back its vote, shortened).
+/// A lease's validity was confirmed anew, or shortened because a node took back its vote or its
+/// clock went ahead. After a loss it is only shortened.
 struct ValidityChanged {
   GrantId grant = 0;
   Instant valid_until{};
@@ -168,11 +169,12 @@ struct TendMarker {
 };
 
 /// A node's clock jumped or runs. It does not count for max_lease from now, unless a quorum of
-/// nodes moved the same way: then it is our own clock that stood still or ran.
+/// nodes moved by as much: then it is our own clock that stood still or ran.
 struct NodeClockMoved {
   NodeIndex node = 0;
-  Duration by{};  ///< against our clock; positive: the node's went ahead
-  bool ours = false;
+  Duration by{};         ///< against our clock; positive: the node's went ahead
+  bool ours = false;     ///< as far as the nodes read so far can tell
+  bool ask_all = false;  ///< every clock is to be read at once, to know whose fault it is
 };
 
 using Output = std::variant<Send, Finish, ValidityChanged, LeaseLost, AttemptDecided,

@@ -78,6 +78,7 @@ class Engine::Impl {
  private:
   void begin_attempt(Instant now, Acquisition& acquisition);
   void on_release_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
+  void node_ran_ahead(Instant now, NodeIndex node, Duration by);
   void on_force_reply(NodeIndex node, const Tag& tag, const Reply& reply);
   void after_attempt_input(Instant now, GrantId grant, bool was_lost);
   void finish_attempt(Instant now, Attempt attempt);

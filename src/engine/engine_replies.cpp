@@ -143,8 +143,6 @@ void Engine::Impl::end_acquisition(RequestId request, Failed failure) {
   out_.put(Finish{request, std::move(failure)});
 }
 
-/// A node whose clock went ahead ends its leases that much earlier, whosever fault it is: if a
-/// quorum of them did, ours stood still while leases went on.
 void Engine::Impl::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                                  Duration give_or_take) {
   // Any number can come out of a damaged clock.
@@ -152,15 +150,20 @@ void Engine::Impl::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_
   floors_.on_node_clock(now, node, unix_us);
   standing_.on_sign_of_life(now, node);
   if (planted(Bug::clocks_not_watched)) return;
-  const auto moved = clocks_.on_reading(now, node, unix_us, give_or_take);
-  if (!moved) return;
-  out_.put(NodeClockMoved{node, moved->by, moved->ours});
-  if (moved->at_most <= Duration::zero() || planted(Bug::moved_clock_keeps_its_votes)) return;
-  for (const GrantId grant : attempts_.ids()) {
-    attempts_.find(grant)->node_ran_ahead(node, moved->at_most);
+  const auto found = clocks_.on_reading(now, node, unix_us, give_or_take);
+  if (const auto& moved = found.movement) {
+    out_.put(NodeClockMoved{node, moved->by, moved->ours, moved->ask_all});
   }
+  if (planted(Bug::moved_clock_keeps_its_votes)) return;
+  for (const auto& earlier : found.earlier) node_ran_ahead(now, earlier.node, earlier.by);
+}
+
+/// A node whose clock went ahead ends its leases that much earlier, whosever fault it is: if a
+/// quorum of them did, ours stood still while leases went on.
+void Engine::Impl::node_ran_ahead(Instant now, NodeIndex node, Duration by) {
+  for (const GrantId grant : attempts_.ids()) attempts_.find(grant)->node_ran_ahead(node, by);
   for (const GrantId grant : holdings_.ids()) {
-    holdings_.find(grant)->node_ran_ahead(now, node, moved->at_most, out_);
+    holdings_.find(grant)->node_ran_ahead(now, node, by, out_);
     after_holding_input(grant);
   }
 }

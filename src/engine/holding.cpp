@@ -97,7 +97,7 @@ void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
 void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                        Outbox& out) {
   lose_if_over(now, out);
-  if (lost_ && !planted(Bug::lost_lease_revived)) return;
+  if (lost_ && !planted(Bug::lost_lease_revived)) return on_reply_after_loss(now, node, reply, out);
   if (std::holds_alternative<ForcedOut>(reply)) {
     on_forced_out(node, tag);
     update_validity(now, out);
@@ -124,6 +124,25 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   }
   update_validity(now, out);
   conclude_rounds(now, out);
+}
+
+/// Nothing lengthens it any more; but until the end that was told last, somebody may believe in it.
+void Holding::on_reply_after_loss(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
+  const bool free = std::holds_alternative<Free>(reply);
+  const bool taken = std::holds_alternative<Taken>(reply) ||
+                     std::holds_alternative<Refused>(reply) ||
+                     std::holds_alternative<ForcedOut>(reply);
+  if (!free && !taken) return;
+  nodes_.withdraw(node, taken);
+  shorten_after_loss(now, out);
+}
+
+void Holding::shorten_after_loss(Instant now, Outbox& out) {
+  const Instant confirmed = nodes_.valid_until();
+  const Instant until = confirmed == Instant::min() ? now : confirmed;
+  if (until >= valid_until_) return;
+  valid_until_ = until;
+  if (!attach_failed_) out.put(ValidityChanged{plan_.grant, valid_until_, outlook()});
 }
 
 /// The node turns this owner away, whatever is sent to it: healing it would be of no use.
@@ -194,7 +213,7 @@ void Holding::confirm(Instant now, NodeIndex node, const Tag& tag) {
 
 void Holding::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out) {
   nodes_.shorten(node, by);
-  if (lost_) return;
+  if (lost_) return shorten_after_loss(now, out);
   update_validity(now, out);
   // What ends earlier is to be renewed earlier.
   if (!lost_ && next_renewal_ != never) {
@@ -331,6 +350,9 @@ void Holding::lose(LossReason reason, Outbox& out) {
   if (lost_) return;
   lost_ = true;
   attach_failed_ = std::exchange(attaching_, 0) != 0;
+  // Whoever is told so believes in it no more.
+  const bool gone = reason == LossReason::taken || reason == LossReason::forced;
+  if (gone) valid_until_ = Instant::min();
   if (planted(Bug::request_forgotten_at_loss)) rounds_.clear();
   const char* detail = "its validity ended meanwhile";
   if (reason == LossReason::forced) detail = "somebody released it by force";

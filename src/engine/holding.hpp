@@ -80,6 +80,8 @@ class Holding {
   void send_heal(Instant now, NodeIndex node, Form form, Outbox& out);
   void heal_free_nodes(Instant now, HoldRound& round, Outbox& out);
 
+  void on_reply_after_loss(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
+  void shorten_after_loss(Instant now, Outbox& out);
   void on_forced_out(NodeIndex node, const Tag& tag);
   void on_straggler(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);

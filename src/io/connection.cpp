@@ -265,8 +265,9 @@ void Connection::take_time(const Awaited& awaited, const ReplyView& reply) {
 
 void Connection::tell_clock(std::int64_t unix_us, engine::Instant asked) {
   if (unix_us == 0) return;  // it said something else
-  const engine::Duration half = (BootClock::now() - asked) / 2;
-  listener_.on_clock(unix_us + half / std::chrono::microseconds(1), half);
+  const engine::Instant now = BootClock::now();
+  const engine::Duration half = (now - asked) / 2;
+  listener_.on_clock(now, unix_us + half / std::chrono::microseconds(1), half);
 }
 
 void Connection::on_stream_failed(int uv_status) {

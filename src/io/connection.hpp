@@ -34,9 +34,10 @@ class ConnectionListener {
   /// The handshake is complete. A sentence refuses the node: the connection then ends.
   virtual std::optional<std::string> on_ready(NodeFacts& facts) = 0;
   virtual void on_reply(const engine::Tag& tag, const engine::Reply& reply) = 0;
-  /// The node's clock as it stands now, by the middle of the round trip that brought it; half of
-  /// that is how wrong it may be.
-  virtual void on_clock(std::int64_t unix_us, engine::Duration give_or_take) = 0;
+  /// The node's clock as it stood `now` (a moment ago, which would else count as its error), by the
+  /// middle of the round trip that brought it; half of that is how wrong it may be.
+  virtual void on_clock(engine::Instant now, std::int64_t unix_us,
+                        engine::Duration give_or_take) = 0;
   /// It cannot go on. To be destroyed; only this call may destroy it.
   virtual void on_broken(engine::Unavailable why) = 0;
 

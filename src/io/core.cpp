@@ -123,7 +123,7 @@ class Core::Impl final : LinkListener {
   }
   void on_link_up(engine::NodeIndex node, const NodeFacts& facts) override;
   void on_link_down(engine::NodeIndex node, const engine::Unavailable& why) override;
-  void on_clock(engine::NodeIndex node, std::int64_t unix_us,
+  void on_clock(engine::Instant now, engine::NodeIndex node, std::int64_t unix_us,
                 engine::Duration give_or_take) override;
   void on_output_waiting(Link& link) override { links_to_flush_.push_back(&link); }
 
@@ -274,6 +274,10 @@ void Core::Impl::perform(engine::Output&& output) {
   } else if (const auto* what = std::get_if<engine::TendMarker>(&output)) {
     tend(*what);
   } else {
+    const auto* moved = std::get_if<engine::NodeClockMoved>(&output);
+    if (moved != nullptr && moved->ask_all) {
+      for (const auto& link : links_) link->probe();
+    }
     sink_.on_output(std::move(output));
   }
 }
@@ -345,9 +349,9 @@ void Core::Impl::on_link_down(engine::NodeIndex node, const engine::Unavailable&
   sink_.on_node_down(node, why);
 }
 
-void Core::Impl::on_clock(engine::NodeIndex node, std::int64_t unix_us,
+void Core::Impl::on_clock(engine::Instant now, engine::NodeIndex node, std::int64_t unix_us,
                           engine::Duration give_or_take) {
-  engine().on_node_clock(BootClock::now(), node, unix_us, give_or_take);
+  engine().on_node_clock(now, node, unix_us, give_or_take);
 }
 
 tl::expected<std::unique_ptr<Core>, std::string> Core::start(CoreConfig config, CoreSink& sink) {

@@ -105,6 +105,13 @@ void Link::look_anew() {
   drop({Cause::connection_lost, engine::Delivery::unknown, "its marker was written"});
 }
 
+void Link::probe() {
+  if (state_ != State::up) return;  // connecting will show the clock
+  probe_at_ = now_of(loop_) + config_.probe_interval;
+  connection_->send_probe();
+  has_output();
+}
+
 void Link::on_stream(Stream::Owned stream, milliseconds left) {
   timer_.start(left);
   ConnectionListener& self = *this;
@@ -152,8 +159,8 @@ void Link::on_reply(const engine::Tag& tag, const engine::Reply& reply) {
   listener_.on_reply(node_, tag, reply);
 }
 
-void Link::on_clock(std::int64_t unix_us, engine::Duration give_or_take) {
-  listener_.on_clock(node_, unix_us, give_or_take);
+void Link::on_clock(engine::Instant now, std::int64_t unix_us, engine::Duration give_or_take) {
+  listener_.on_clock(now, node_, unix_us, give_or_take);
 }
 
 void Link::on_broken(engine::Unavailable why) {
@@ -190,11 +197,7 @@ void Link::watch() {
   }
   // If it was us who did not run, the answer may have arrived unread: read once before judging.
   suspected_ = silent;
-  if (!silent && now >= probe_at_) {
-    probe_at_ = now + config_.probe_interval;
-    connection_->send_probe();
-    has_output();
-  }
+  if (!silent && now >= probe_at_) probe();
   watch_at_ = connection_->all_answered()
                   ? probe_at_
                   : std::min(probe_at_, connection_->silent_since() + config_.silence);

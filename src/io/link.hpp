@@ -43,7 +43,7 @@ class LinkListener {
   /// After every outstanding command was answered. Told once for each reason.
   virtual void on_link_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
   /// See ConnectionListener.
-  virtual void on_clock(engine::NodeIndex node, std::int64_t unix_us,
+  virtual void on_clock(engine::Instant now, engine::NodeIndex node, std::int64_t unix_us,
                         engine::Duration give_or_take) = 0;
   /// There is output: flush() is to be called at the end of this turn.
   virtual void on_output_waiting(Link& link) = 0;
@@ -77,6 +77,8 @@ class Link final : ConnectorListener, ConnectionListener {
   void submit(const engine::Tag& tag, engine::Command command, engine::Form form);
   void ask(std::shared_ptr<Question> question);
   void flush();
+  /// Reads the node's clock now, and not when it would be time to.
+  void probe();
   /// Gives up the connection and makes another, whose handshake looks at the node anew.
   void look_anew();
 
@@ -95,7 +97,7 @@ class Link final : ConnectorListener, ConnectionListener {
   void on_no_stream(engine::Unavailable why) override;
   std::optional<std::string> on_ready(NodeFacts& facts) override;
   void on_reply(const engine::Tag& tag, const engine::Reply& reply) override;
-  void on_clock(std::int64_t unix_us, engine::Duration give_or_take) override;
+  void on_clock(engine::Instant now, std::int64_t unix_us, engine::Duration give_or_take) override;
   void on_broken(engine::Unavailable why) override;
 
   void timer_expired();

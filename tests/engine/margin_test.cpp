@@ -86,6 +86,36 @@ TEST_CASE("extending after a pause past the loss finds the lease lost and sends 
   for (NodeIndex node = 0; node < 3; ++node) CHECK_FALSE(rig.asked(node));
 }
 
+TEST_CASE("between its loss and its end a lease that the nodes take away is over at once") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.advance(10s);
+  for (const NodeIndex node : {0U, 1U, 2U}) REQUIRE(rig.oldest_is<HoldCommand>(node));
+  const Send first = rig.take(0);
+  const Send second = rig.take(1);
+  const Send third = rig.take(2);
+  rig.advance(thirty - 13s);
+  REQUIRE(rig.lost.at(lease.grant) == LossReason::nodes_unavailable);
+  SUBCASE("taken") {
+    rig.answer(first, Taken{});
+    CHECK_FALSE(rig.valid_until.contains(lease.grant));
+    rig.answer(second, Taken{});
+    CHECK(rig.valid_until.at(lease.grant) == rig.now);
+  }
+  SUBCASE("forced") {
+    rig.answer(first, ForcedOut{});
+    rig.answer(second, Free{});
+    CHECK(rig.valid_until.at(lease.grant) == rig.now);
+  }
+  SUBCASE("and nothing makes it longer") {
+    rig.answer(first, Held{7});
+    rig.answer(second, Held{7});
+    rig.answer(third, Held{7});
+    CHECK(rig.valid_until.empty());
+  }
+  CHECK(rig.lost.at(lease.grant) == LossReason::nodes_unavailable);
+}
+
 TEST_CASE("a caller that extends while another detaches is told so") {
   Rig rig(3);
   const auto lease = rig.lease_on_all();

@@ -91,11 +91,38 @@ TEST_CASE("a node is no older than the last sight of the run before, whatever it
       CHECK(words_about(rig, 0).starts_with("quarantined, votes in 32 s"));
     }
   }
+  SUBCASE("also one that it says is shorter") {
+    rig.engine.on_node_facts(rig.now, 0,
+                             {.marker = true, .durable = false, .uptime = 1h, .run = "b"});
+    CHECK(words_about(rig, 0).starts_with("quarantined, votes in 42 s"));
+  }
   SUBCASE("nor younger than nothing") {
     rig.engine.on_node_facts(rig.now, 0,
                              {.marker = true, .durable = false, .uptime = -24h, .run = "b"});
     CHECK(words_about(rig, 0).starts_with("quarantined, votes in 62 s"));
   }
+}
+
+TEST_CASE("an uptime that leaps, because the node's clock was set, ends no quarantine") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 0);
+  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 5s, .run = "a"});
+  rig.advance(2s);
+  // The same run, by another connection.
+  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 1h, .run = "a"});
+  CHECK(words_about(rig, 0).starts_with("quarantined, votes in 55 s"));
+}
+
+TEST_CASE("a setting that is mended in quarantine does not end it") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 0);
+  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 5s, .run = "a"});
+  CHECK(words_about(rig, 0).find("set appendonly yes and appendfsync always") != std::string::npos);
+  rig.advance(5s);
+  // The operator did just that, by CONFIG SET; what the crash took is still forgotten.
+  rig.engine.on_node_facts(rig.now, 0,
+                           {.marker = true, .durable = true, .uptime = 10s, .run = "a"});
+  CHECK(words_about(rig, 0) != "");
 }
 
 TEST_CASE("a node without a marker waits from when it was first seen so, and is then marked") {

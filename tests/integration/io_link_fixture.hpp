@@ -105,6 +105,7 @@ class LinkFixture final : LinkListener {
     CHECK(replies.back().first == 1'000 + before);
     return replies.back().second;
   }
+  void probe() { link_->probe(); }
   void ask(std::vector<std::string> command, milliseconds timeout = std::chrono::seconds(20)) {
     link_->ask(std::make_shared<Question>(
         loop_, std::move(command), timeout,
@@ -138,6 +139,7 @@ class LinkFixture final : LinkListener {
   std::vector<std::string> warnings;       ///< one for each time that the node came up
   std::vector<engine::Unavailable> downs;  ///< one for each reason
   std::vector<std::int64_t> clocks;
+  engine::Instant clock_read_at{};
   std::vector<Answer> answers;
   std::optional<std::string> objection;
   std::optional<engine::Unavailable> unfit;
@@ -167,8 +169,10 @@ class LinkFixture final : LinkListener {
   void on_link_down(engine::NodeIndex, const engine::Unavailable& why) override {
     downs.push_back(why);
   }
-  void on_clock(engine::NodeIndex, std::int64_t unix_us, engine::Duration) override {
+  void on_clock(engine::Instant now, engine::NodeIndex, std::int64_t unix_us,
+                engine::Duration) override {
     clocks.push_back(unix_us);
+    clock_read_at = now;
   }
   void on_output_waiting(Link& link) override { waiting_.push_back(&link); }
 

@@ -34,6 +34,19 @@ void run_for_probes(LinkFixture& link) {
 
 }  // namespace
 
+TEST_CASE("a link that is told to reads the node's clock at once") {
+  StubServer node(healthy);
+  LinkFixture link(node.uri());  // the next probe would be in a minute
+  link.probe();                  // there is no connection yet, and it shows the clock
+  link.run_until_up();
+  CHECK(link.clocks.size() == 1);
+  const auto before = redlock::BootClock::now();
+  link.probe();
+  link.run_until([&] { return link.clocks.size() == 2; });
+  CHECK(link.clock_read_at >= before);
+  CHECK(link.clock_read_at <= redlock::BootClock::now());
+}
+
 TEST_CASE("an idle connection that died unnoticed is found by the probe and replaced") {
   StubServer node(healthy);
   Proxy network(node.port());

@@ -28,7 +28,7 @@ struct Event {
     validity_ends,    ///< of grant c of client life a, in slot b
     many_forget,      ///< a quorum of nodes forgets the newest grants
     tidy,             ///< look at what is left on the nodes
-    probe,            ///< the client of wire a reads the clock of its node
+    probe,            ///< the client of wire a reads the clock of its node, for the cth time
     tend,             ///< client a looks for the marker of node b, or (c) writes it
   };
   engine::Instant when{};

@@ -321,10 +321,13 @@ void Invariants::told_validity(Instant world, ClientId client, engine::GrantId i
                                Instant valid_until) {
   Grant* grant = find(client, id);
   const auto what = [&] { return fmt::format("grant {} of client {}", id, client); };
-  require(grant != nullptr && grant->state == State::live,
-          "what is lost or released is not confirmed again", what);
-  rule(judged_, valid_until <= grant->belief.valid_until(), "validity is what a quorum confirmed",
-       what);
+  require(grant != nullptr && (grant->state == State::live || grant->state == State::lost),
+          "what is released is not confirmed again", what);
+  const bool lost = grant->state == State::lost;
+  require(!lost || valid_until < grant->valid_until, "what is lost only ends earlier", what);
+  rule(judged_,
+       valid_until <= grant->belief.valid_until() || (lost && valid_until <= local(world, client)),
+       "validity is what a quorum confirmed", what);
   if (valid_until > grant->valid_until) {
     require(local(world, client) < grant->valid_until, "an ended validity is never extended", what);
   } else {
@@ -358,6 +361,7 @@ void Invariants::turn_ends(Instant world, ClientId id) {
     check_live(world, client, *grant);
     grant->shrunk = false;
   }
+  check_lost(world, id);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     rule(judged_, !client.clocks[node].must_be_noticed, "a clock that moved is noticed",
          [&] { return fmt::format("client {}, node {}", id, node); });
@@ -383,14 +387,6 @@ void Invariants::check_live(Instant world, const Client& client, const Grant& gr
   const auto says_so = [&](std::uint32_t count) { return count == grant.count + grant.entering; };
   rule(judged_, std::ranges::all_of(grant.counts, says_so), "every node is told the count at once",
        what);
-}
-
-void Invariants::validity_ends(Instant world, ClientId client, engine::GrantId id,
-                               Instant valid_until) {
-  const Grant* grant = find(client, id);
-  if (grant == nullptr || grant->valid_until != valid_until) return;
-  if (grant->state != State::live && grant->state != State::lost) return;
-  check_possession(world, *grant);
 }
 
 }  // namespace redlock::simulation

@@ -85,6 +85,8 @@ class Invariants {
     Instant at{};             ///< by the client's clock, when it learned of it
     Duration ahead{};         ///< the node's clock of the client's, in truth
     Duration give_or_take{};  ///< as the client knows
+    Instant world{};          ///< when it was made, in truth
+    Duration astray{};        ///< the node's clock of the world's time then
   };
   /// A client is about to be told what a node's clock shows.
   void clock_read(ClientId client, std::uint32_t node, const Reading& reading);
@@ -144,11 +146,17 @@ class Invariants {
     Belief belief;
   };
   /// What a client was told of a node's clock.
+  struct Move {
+    Instant from{};
+    Instant at{};
+    Duration by{};         // between the last two readings, in truth
+    bool certain = false;  // they show it
+  };
   struct Clock {
-    std::vector<Reading> readings;  // since it moved last, of the last max_lease
+    std::vector<Reading> readings;  // of the last two max_lease
+    std::vector<Move> moves;        // of the last max_lease
     Instant blamed_until = Instant::min();
-    std::optional<Instant> moved_at;
-    bool moved_ahead = false;
+    Duration blamed_for{};
     bool must_be_noticed = false;
   };
   struct Client {
@@ -186,6 +194,8 @@ class Invariants {
   void told_validity(Instant world, ClientId client, engine::GrantId grant, Instant valid_until);
   void told_clock(Instant now, ClientId client, const engine::NodeClockMoved& moved);
   [[nodiscard]] Duration allowed(Duration between) const;
+  [[nodiscard]] bool surely_theirs(const Client& client, std::uint32_t node, Duration by) const;
+  [[nodiscard]] bool surely_ours(const Client& client, const Clock& moved) const;
   void told_lost(Instant world, ClientId client, const engine::LeaseLost& loss);
   void check_send(Instant world, Grant& grant, const engine::Send& send);
   void check_token(const Grant& grant);
@@ -193,6 +203,7 @@ class Invariants {
   void check_turned_away(Instant world, std::uint32_t node, const engine::Command& command);
   void check_claim(Instant world, const Grant& grant);
   void check_live(Instant world, const Client& client, const Grant& grant) const;
+  void check_lost(Instant world, ClientId client) const;
   void check_possession(Instant world, const Grant& grant) const;
 
   Judged judged_;

@@ -75,6 +75,28 @@ void Invariants::detached(ClientId client, engine::GrantId id) {
   end_claim(*grant);
 }
 
+void Invariants::validity_ends(Instant world, ClientId client, engine::GrantId id,
+                               Instant valid_until) {
+  const Grant* grant = find(client, id);
+  if (grant == nullptr || grant->valid_until != valid_until) return;
+  if (grant->state != State::live && grant->state != State::lost) return;
+  check_possession(world, *grant);
+}
+
+/// Its user may believe in it until its validity ends.
+void Invariants::check_lost(Instant world, ClientId id) const {
+  const Instant now = local(world, id);
+  for (const auto& [name, state] : names_) {
+    for (const Grant* grant : state.claims) {
+      const bool believed =
+          grant->client == id && grant->state == State::lost && now < grant->valid_until;
+      if (!believed || grant->valid_until <= grant->belief.valid_until() || !judged_.rules)
+        continue;
+      throw Violation{"what is lost ends no later than a quorum confirmed", name};
+    }
+  }
+}
+
 void Invariants::must_be_done() const {
   for (const Client& client : clients_) {
     if (client.requests.empty()) continue;

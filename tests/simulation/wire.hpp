@@ -26,8 +26,10 @@ struct Wire {
     engine::Reply reply;
     std::int64_t clock_us = 0;
     engine::NodeFacts facts = {};
-    engine::Instant asked = {};   ///< what brought the clock was sent then
-    engine::Duration ahead = {};  ///< by which the node's clock was ahead of the client's then
+    engine::Instant asked = {};    ///< what brought the clock was sent then
+    engine::Duration ahead = {};   ///< by which the node's clock was ahead of the client's then
+    engine::Instant world = {};    ///< and the world's time
+    engine::Duration astray = {};  ///< by which the node's clock was ahead of that
   };
 
   std::uint32_t client = 0;
@@ -44,6 +46,7 @@ struct Wire {
   engine::Instant last_at_client{};
   std::uint32_t waiting_to_node = 0;  ///< packets that arrived at a cut
   std::uint32_t waiting_to_client = 0;
+  std::uint64_t next_probe = 0;  ///< its number: one that was put off is not made
 };
 
 }  // namespace redlock::simulation

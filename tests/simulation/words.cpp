@@ -99,8 +99,9 @@ struct OutputWords {
     return fmt::format("{} the marker of node {}", o.write ? "writes" : "looks for", o.node);
   }
   std::string operator()(const engine::NodeClockMoved& o) const {
-    return fmt::format("the clock of node {} moved by {} ms{}", o.node,
-                       o.by / std::chrono::milliseconds(1), o.ours ? ", so it is our own" : "");
+    return fmt::format("the clock of node {} moved by {} ms{}{}", o.node,
+                       o.by / std::chrono::milliseconds(1), o.ours ? ", so it is our own" : "",
+                       o.ask_all ? "; all are read" : "");
   }
 };
 

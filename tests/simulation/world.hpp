@@ -117,6 +117,7 @@ class World {
   void silence(const Event& event);
   void link_up(std::uint32_t wire, const Wire::Answer& welcome);
   void probe(const Event& event);
+  void read_clock(std::uint32_t wire);
   void clock_read(std::uint32_t wire, const Wire::Answer& answer);
   void tend_marker(const Event& event);
   void link_broken(std::uint32_t wire);

@@ -81,6 +81,12 @@ void World::perform(std::uint32_t client, const engine::Output& output) {
   if (const auto* tend = std::get_if<engine::TendMarker>(&output)) {
     return at(now_ + delay(tend->node), Event::What::tend, client, tend->node, tend->write ? 1 : 0);
   }
+  const auto* moved = std::get_if<engine::NodeClockMoved>(&output);
+  if (moved != nullptr && moved->ask_all && !ending_) {
+    for (const Link& link : clients_[client].links) {
+      if (link.up) read_clock(link.wire);
+    }
+  }
   tell_user(client, output);
 }
 

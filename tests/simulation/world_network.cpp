@@ -79,7 +79,9 @@ void World::process_at_node(std::uint32_t id) {
                                .reply = {},
                                .clock_us = node.now_us(now_),
                                .asked = request.asked,
-                               .ahead = ahead_of(wire.client, wire.node)});
+                               .ahead = ahead_of(wire.client, wire.node),
+                               .world = now_,
+                               .astray = node.wall.read(now_) - now_});
   }
   const engine::Reply reply =
       node.model.execute(request.send.command, request.send.form, node.now_ms(now_));
@@ -110,7 +112,9 @@ void World::shake_hands(std::uint32_t id, const Wire::Request& request) {
                                 .uptime = now_ - states_[wire.node].started,
                                 .run = run_of(states_[wire.node].started)},
                       .asked = request.asked,
-                      .ahead = ahead_of(wire.client, wire.node)});
+                      .ahead = ahead_of(wire.client, wire.node),
+                      .world = now_,
+                      .astray = node.wall.read(now_) - now_});
 }
 
 void World::close_at_node(std::uint32_t id) {
@@ -204,20 +208,25 @@ void World::link_up(std::uint32_t id, const Wire::Answer& welcome) {
 }
 
 void World::clock_read(std::uint32_t id, const Wire::Answer& answer) {
-  const Wire& wire = wires_[id];
+  Wire& wire = wires_[id];
   Client& client = clients_[wire.client];
   const Instant now = local(wire.client);
   const Duration half = (now - answer.asked) / 2;
-  invariants_.clock_read(client.life, wire.node, {now, answer.ahead, half});
+  invariants_.clock_read(client.life, wire.node,
+                         {now, answer.ahead, half, answer.world, answer.astray});
   client.engine->on_node_clock(now, wire.node, answer.clock_us + half / microseconds(1), half);
-  at(now_ + random_.between(plan_.between_probes / 2, plan_.between_probes), Event::What::probe,
-     id);
+  at(now_ + random_.between(plan_.between_probes / 2, plan_.between_probes), Event::What::probe, id,
+     0, ++wire.next_probe);
 }
 
 void World::probe(const Event& event) {
   const Wire& wire = wires_[event.a];
-  if (!wire.client_open || ending_ || defer(wire.client, event)) return;
-  push_to_node(event.a, {.kill = {}, .send = {}, .time = true, .asked = local(wire.client)});
+  if (!wire.client_open || ending_ || event.c != wire.next_probe) return;
+  if (!defer(wire.client, event)) read_clock(event.a);
+}
+
+void World::read_clock(std::uint32_t id) {
+  push_to_node(id, {.kill = {}, .send = {}, .time = true, .asked = local(wires_[id].client)});
 }
 
 /// By which the node's clock shows more than the client's.
