@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <cstddef>
 #include <iterator>
 #include <string>
 
@@ -20,6 +21,7 @@ using std::chrono::microseconds;
 constexpr Duration shortest_window = std::chrono::seconds(10);
 /// Readings are this part of the window apart, so that a few are enough.
 constexpr int readings_in_a_window = 8;
+constexpr std::ptrdiff_t moves_of_a_node = 8;
 /// A clock that runs wild does not make us read them all the time.
 constexpr Duration between_asking_all = std::chrono::seconds(1);
 /// Clocks may show anything, and nobody holds a lease for so long.
@@ -64,7 +66,7 @@ ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::in
   clock.readings.push_back(reading);
   if (move) {
     clock.compared_from = now;
-    moves_.push_back(*move);
+    remember(*move);
     if (most_us > 0) findings.earlier.push_back({node, to_duration(most_us)});
   }
   judge();
@@ -97,6 +99,15 @@ std::optional<ClockWatch::Move> ClockWatch::compare(NodeIndex node, const Readin
     found->together.insert(node);
   }
   return found;
+}
+
+/// Of a clock that runs wild the last few: the latest says for how long it is not trusted.
+void ClockWatch::remember(const Move& move) {
+  const auto of_node = [&](const Move& old) { return old.node == move.node; };
+  if (std::ranges::count_if(moves_, of_node) >= moves_of_a_node) {
+    moves_.erase(std::ranges::find_if(moves_, of_node));
+  }
+  moves_.push_back(move);
 }
 
 /// The newest always, the others well apart, and what a clock showed before it moved.

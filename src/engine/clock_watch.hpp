@@ -92,6 +92,7 @@ class ClockWatch {
   [[nodiscard]] bool is_ours(const Move& move) const;
   void judge();
   void shorten_with_ours(std::vector<Earlier>& earlier);
+  void remember(const Move& move);
   void thin_out(Node& clock) const;
 
   Duration window_;
