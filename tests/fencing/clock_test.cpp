@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <filesystem>
@@ -67,15 +68,18 @@ class Ears final : public Observer {
 /// Three nodes with clocks that can be set, and a client that reads them often.
 class Clocks {
  public:
-  Clocks() {
+  enum class Each : std::uint8_t { its_own, the_same };
+
+  explicit Clocks(Each clock = Each::its_own) {
     const char* const chosen = std::getenv("REDLOCK_REDIS_SERVER");
     const std::string server = chosen != nullptr ? chosen : "redis-server";
     ::setenv("REDLOCK_REDIS_SERVER",
              place_
                  .script("redis-server-with-shim",
-                         fmt::format("LD_PRELOAD='{}' CLOCK_SHIM_FILE=\"${{1%/*}}/clock\" exec {} "
-                                     "\"$@\"\n",
-                                     REDLOCK_CLOCK_SHIM, server))
+                         fmt::format(
+                             "LD_PRELOAD='{}' CLOCK_SHIM_FILE=\"{}/clock\" exec {} \"$@\"\n",
+                             REDLOCK_CLOCK_SHIM,
+                             clock == Each::its_own ? "${1%/*}" : place_.path().string(), server))
                  .c_str(),
              1);
     nodes_.emplace(cluster::FleetOptions{.nodes = 3});
@@ -94,12 +98,10 @@ class Clocks {
   }
 
   void set_ahead(std::size_t node, std::chrono::seconds by) const {
-    const std::int64_t offset = by.count();
-    std::fstream file(nodes_->directory(node) / "clock", std::ios::in | std::ios::out);
-    file.write(reinterpret_cast<const char*>(&offset), sizeof offset);
-    file.close();
-    REQUIRE(file.good());
+    set_clock(nodes_->directory(node), by);
   }
+  /// At one stroke: a client that read two of them meanwhile would not know what to think.
+  void set_all_ahead(std::chrono::seconds by) const { set_clock(place_.path(), by); }
   /// Until every node has voted.
   void await_votes(RedLock& lock) const {
     std::set<std::size_t> voted;
@@ -119,6 +121,14 @@ class Clocks {
   std::optional<Client> client;
 
  private:
+  static void set_clock(const std::filesystem::path& directory, std::chrono::seconds by) {
+    const std::int64_t offset = by.count();
+    std::fstream file(directory / "clock", std::ios::in | std::ios::out);
+    file.write(reinterpret_cast<const char*>(&offset), sizeof offset);
+    file.close();
+    REQUIRE(file.good());
+  }
+
   TemporaryDirectory place_;
   std::optional<Fleet> nodes_;
 };
@@ -148,12 +158,12 @@ TEST_CASE("a node whose clock jumps is told of, does not vote, and votes when it
 }
 
 TEST_CASE("if all nodes go ahead of us it is our clock that stood still, and leases are lost") {
-  Clocks clocks;
+  Clocks clocks(Clocks::Each::the_same);
   RedLock lock = clocks.client->lock("a");
   clocks.await_votes(lock);
   const auto lease = lock.acquire({.renewal = Renewal::always, .wait = patience});
   REQUIRE(lease.has_value());
-  for (const std::size_t node : {0U, 1U, 2U}) clocks.set_ahead(node, 1h);
+  clocks.set_all_ahead(1h);
   CHECK(clocks.ears->await([](const auto& moved, bool ours) { return moved.size() == 3 && ours; }));
   CHECK_FALSE(lease->valid());
   CHECK(lease->lost().stop_requested());
