@@ -2,6 +2,7 @@
 // What is owed to a node: the releases that it has not confirmed, which of its answers clear them,
 // and for how long they are kept.
 #include <algorithm>
+#include <cstddef>
 #include <doctest/doctest.h>
 
 #include "engine/rig.hpp"
@@ -100,7 +101,7 @@ TEST_CASE("many debts are repeated a part at a time, the next one as an answer c
   // Behind no more than these stands what is asked meanwhile.
   rig.acquire();
   CHECK(rig.asked_count(2) == at_once + 1);
-  int repeated = 0;
+  std::size_t repeated = 0;
   for (; rig.asked(2); ++repeated) {
     if (!rig.oldest_is<ReleaseCommand>(2)) {
       rig.answer(2, Granted{7});
