@@ -93,7 +93,8 @@ std::optional<Unavailable> NodeStanding::objection(Instant now, NodeIndex node) 
   why.votes_in = standing.votes_from - now;
   why.detail = "quarantined, votes in " + in_seconds(why.votes_in);
   if (standing.suspect_since && standing.promoted) {
-    why.detail += ": it was a replica, and may not know the newest locks; run redlock adopt if it does";
+    why.detail +=
+        ": it was a replica, and may not know the newest locks; run redlock adopt if it does";
   } else if (standing.suspect_since) {
     why.detail += "; run redlock adopt if this node is new";
   } else {

@@ -196,8 +196,8 @@ TEST_CASE("a promoted replica waits although it has a marker") {
   all_but(rig, 3, 0);
   rig.engine.on_node_facts(rig.now, 0, {.marker = true, .durable = true, .promoted = true});
   CHECK(words_about(rig, 0) ==
-        "quarantined, votes in 62 s: it was a replica, and may not know the newest locks; run redlock "
-        "adopt if it does");
+        "quarantined, votes in 62 s: it was a replica, and may not know the newest locks; "
+        "run redlock adopt if it does");
   CHECK_FALSE(asks(rig, 0));
 }
 
