@@ -23,7 +23,7 @@ constexpr std::uint64_t fixed_seeds = 1'500;  // of seeds_test.cpp
 /// nodes forget.
 std::vector<std::uint64_t> seeds_for(engine::Bug bug) {
   // A node must forget, be marked by one client behind the back of another, and forget again: one
-  // world in a thousand. `./dev simulate --bug second_forgetting_overlooked` found these.
+  // world in some thousands. `./dev simulate --bug second_forgetting_overlooked` found these.
   if (bug == engine::Bug::second_forgetting_overlooked) return {8305, 11236};
   const bool about_forgetting = bug == engine::Bug::quarantine_ignored ||
                                 bug == engine::Bug::quarantine_by_configuration ||
