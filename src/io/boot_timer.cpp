@@ -11,6 +11,13 @@
 namespace redlock::io {
 
 struct BootTimer::Handle {
+  Handle() = default;
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+
   uv_poll_t uv{};
   int descriptor = -1;
   BootTimer* owner = nullptr;
@@ -43,7 +50,6 @@ std::unique_ptr<BootTimer> BootTimer::create(Loop& loop, std::function<void()> e
 BootTimer::~BootTimer() {
   uv_close(reinterpret_cast<uv_handle_t*>(&handle_->uv), [](uv_handle_t* uv) {
     const std::unique_ptr<Handle> handle(static_cast<Handle*>(uv->data));
-    ::close(handle->descriptor);
   });
 }
 
