@@ -51,7 +51,7 @@ class REDLOCK_EXPORT RedLock {
   [[nodiscard]] const std::string& name() const noexcept;
 
   /// Blocks until the lock is granted by a quorum, or a reason is known why it will not be. Must
-  /// not be called from the client's loop thread (it answers would_deadlock there).
+  /// not be called in a callback of the client (it answers would_deadlock there).
   Result<Lease> acquire(const AcquireOptions& options = {});
   void acquire(const AcquireOptions& options, Callback<Lease> callback);
   [[nodiscard]] std::future<Result<Lease>> acquire_future(const AcquireOptions& options = {});

@@ -23,7 +23,7 @@ using api::Command;
 class Candidates {
  public:
   explicit Candidates(const std::vector<io::NodeAddress>& nodes)
-      : nodes_(nodes), promoted_(nodes.size()) {
+      : nodes_(nodes), promotions_(nodes.size()) {
     for (const auto& node : nodes) {
       adoptions_.emplace_back();
       adoptions_.back().node = node.label;
@@ -43,8 +43,7 @@ class Candidates {
       fail(node, Cause::incompatible, "it belongs to a Redis Cluster; take an independent master");
     }
     const std::string run_id(info.value("run_id"));
-    const auto offset = info.value("second_repl_offset");
-    if (!offset.empty() && offset != "-1") promoted_[node] = info.promotion();
+    if (info.was_replica()) promotions_[node] = info.promotion();
     if (run_id.empty()) return;
     const auto [first, is_new] = seen_.emplace(run_id, node);
     if (is_new) return;
@@ -55,8 +54,8 @@ class Candidates {
   [[nodiscard]] bool accepted(std::size_t node) const {
     return adoptions_[node].cause == Cause::none;
   }
-  /// The run id of a node that was a replica; empty for the others.
-  [[nodiscard]] const std::string& promoted_run(std::size_t node) const { return promoted_[node]; }
+  /// Of a node that was a replica; empty for the others.
+  [[nodiscard]] const std::string& promotion(std::size_t node) const { return promotions_[node]; }
   [[nodiscard]] std::vector<NodeAdoption>& adoptions() { return adoptions_; }
 
   void fail(std::size_t node, Cause cause, const std::string& detail) {
@@ -72,7 +71,7 @@ class Candidates {
 
   const std::vector<io::NodeAddress>& nodes_;
   std::vector<NodeAdoption> adoptions_;
-  std::vector<std::string> promoted_;
+  std::vector<std::string> promotions_;
   std::map<std::string, std::size_t> seen_;
 };
 
@@ -128,7 +127,7 @@ Result<std::vector<NodeAdoption>> Admin::adopt() const {
   std::vector<std::vector<Command>> commands(set.nodes);
   for (std::size_t i = 0; i < set.nodes; ++i) {
     if (candidates.accepted(i))
-      commands[i] = {io::adoption_command(random, set, candidates.promoted_run(i))};
+      commands[i] = {io::adoption_command(random, set, candidates.promotion(i))};
   }
   const auto answers = panel->ask(commands, panel->options().node_timeout);
   if (!answers) return tl::make_unexpected(answers.error());

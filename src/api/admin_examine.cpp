@@ -41,6 +41,8 @@ class Info {
     return problem == std::errc() ? std::optional(number) : std::nullopt;
   }
 
+  [[nodiscard]] const io::InfoText& fields() const { return info_; }
+
  private:
   std::string text_;
   io::InfoText info_;
@@ -51,8 +53,7 @@ void take_info(NodeHealth& health, const Info& info) {
   health.version = info.text("redis_version");
   health.run_id = info.text("run_id");
   health.role = info.text("role");
-  health.promoted =
-      health.role == "master" && info.text("second_repl_offset").value_or("-1") != "-1";
+  health.promoted = health.role == "master" && info.fields().was_replica();
   health.cluster = info.text("cluster_enabled") == "1";
   if (const auto seconds = info.number("uptime_in_seconds")) {
     health.uptime = std::chrono::seconds(*seconds);
@@ -180,7 +181,8 @@ class Examiner {
                                          {"HGETALL", std::string(io::KeyLayout::marker)}};
     return round(questions, timeout,
                  [](NodeHealth& health, const NodeAnswers& answers, const io::NodeAddress& node) {
-                   take_info(health, Info(answers.answers[0], node));
+                   const Info info(answers.answers[0], node);
+                   take_info(health, info);
                    const auto config = api::fields_of(answers.answers[1]);
                    if (const auto fsync = config.find("appendfsync"); fsync != config.end()) {
                      health.append_fsync = api::cleaned(fsync->second, node);
@@ -188,9 +190,8 @@ class Examiner {
                    health.marker = api::read_marker(answers.answers[2], node);
                    const auto marker = api::fields_of(answers.answers[2]);
                    const auto vouched = marker.find("vouched");
-                   const auto text = api::text_of(answers.answers[0]).value_or("");
                    health.vouched =
-                       vouched != marker.end() && vouched->second == io::InfoText(text).promotion();
+                       vouched != marker.end() && vouched->second == info.fields().promotion();
                  });
   }
 

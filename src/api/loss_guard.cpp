@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "api/lease_state.hpp"
+#include "io/boot_timer.hpp"
 
 namespace redlock::api {
 
@@ -47,7 +48,7 @@ void LossGuard::add(Look look) {
   const bool earliest = looks_.empty() || look.when < looks_.front().when;
   looks_.push_back(std::move(look));
   std::push_heap(looks_.begin(), looks_.end());
-  if (earliest) set_alarm(looks_.front().when);
+  if (earliest) io::set_alarm(alarm_, looks_.front().when);
 }
 
 /// Most leases are released long before their look comes.
@@ -55,16 +56,6 @@ void LossGuard::forget_those_over() {
   std::erase_if(looks_, [](const Look& look) { return look.lease.expired(); });
   std::make_heap(looks_.begin(), looks_.end());
   tidy_at_ = std::max<std::size_t>(64, 2 * looks_.size());
-}
-
-void LossGuard::set_alarm(engine::Instant when) noexcept {
-  // All zero would disarm it.
-  const auto since_boot = std::max(when.time_since_epoch(), engine::Duration(1));
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_boot);
-  itimerspec setting{};
-  setting.it_value.tv_sec = seconds.count();
-  setting.it_value.tv_nsec = (since_boot - seconds).count();
-  timerfd_settime(alarm_, TFD_TIMER_ABSTIME, &setting, nullptr);
 }
 
 void LossGuard::start() {
@@ -87,7 +78,7 @@ void LossGuard::stop() noexcept {
   {
     const std::scoped_lock lock(mutex_);
     stopped_ = true;
-    if (alarm_ >= 0) set_alarm(engine::Instant::min());
+    if (alarm_ >= 0) io::set_alarm(alarm_, engine::Instant::min());
   }
   if (thread_.joinable()) thread_.join();
 }
@@ -101,7 +92,7 @@ void LossGuard::run() {
       look_at(lock);
       continue;
     }
-    if (!looks_.empty()) set_alarm(looks_.front().when);
+    if (!looks_.empty()) io::set_alarm(alarm_, looks_.front().when);
     lock.unlock();
     std::uint64_t expirations = 0;
     static_cast<void>(::read(alarm_, &expirations, sizeof expirations));

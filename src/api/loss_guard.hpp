@@ -39,7 +39,6 @@ class LossGuard {
 
   void start();
   void add(Look look);
-  void set_alarm(engine::Instant when) noexcept;
   void forget_those_over();
   void run();
   void look_at(std::unique_lock<std::mutex>& lock);

@@ -20,7 +20,7 @@ std::string random_id(engine::RandomSource& random) {
 }
 
 std::vector<std::string> adoption_command(engine::RandomSource& random, const NodeSet& set,
-                                          std::string_view vouched_run, std::string_view client) {
+                                          std::string_view promotion, std::string_view client) {
   std::vector<std::string> command{"EVAL",
                                    std::string(scripts::adopt),
                                    "2",
@@ -30,7 +30,7 @@ std::vector<std::string> adoption_command(engine::RandomSource& random, const No
                                    std::string(KeyLayout::id),
                                    std::to_string(set.nodes),
                                    std::to_string(set.max_lease.count()),
-                                   std::string(vouched_run)};
+                                   std::string(promotion)};
   if (!client.empty()) command.emplace_back(client);
   return command;
 }

@@ -14,11 +14,11 @@ namespace redlock::io {
 
 /// 128 random bits in hexadecimal.
 [[nodiscard]] std::string random_id(engine::RandomSource& random);
-/// `vouched_run`: of a server that was a replica; otherwise empty. `client`: whose note must be
+/// `promotion`: of a server that was a replica; otherwise empty. `client`: whose note must be
 /// there; empty for an operator's word.
 [[nodiscard]] std::vector<std::string> adoption_command(engine::RandomSource& random,
                                                         const NodeSet& set,
-                                                        std::string_view vouched_run,
+                                                        std::string_view promotion,
                                                         std::string_view client = {});
 /// Leaves the client's note on a node that has no marker.
 [[nodiscard]] std::vector<std::string> note_command(std::string_view client, const NodeSet& set);

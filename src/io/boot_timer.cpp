@@ -2,6 +2,7 @@
 // A timerfd, because libuv's own timers use CLOCK_MONOTONIC.
 #include "io/boot_timer.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <sys/timerfd.h>
@@ -9,6 +10,16 @@
 #include <utility>
 
 namespace redlock::io {
+
+void set_alarm(int descriptor, engine::Instant when) noexcept {
+  // All zero would disarm it; the boot itself is long past.
+  const auto since_boot = std::max(when.time_since_epoch(), engine::Duration(1));
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
+  itimerspec setting{};
+  setting.it_value.tv_sec = seconds.count();
+  setting.it_value.tv_nsec = (since_boot - seconds).count();
+  timerfd_settime(descriptor, TFD_TIMER_ABSTIME, &setting, nullptr);
+}
 
 struct BootTimer::Handle {
   Handle() = default;
@@ -56,13 +67,7 @@ BootTimer::~BootTimer() {
 void BootTimer::expire_by(engine::Instant when) {
   if (when >= armed_) return;
   armed_ = when;
-  // All zero would disarm it; the boot itself is long past.
-  const auto since_boot = std::max(when.time_since_epoch(), engine::Duration(1));
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
-  itimerspec setting{};
-  setting.it_value.tv_sec = seconds.count();
-  setting.it_value.tv_nsec = (since_boot - seconds).count();
-  timerfd_settime(handle_->descriptor, TFD_TIMER_ABSTIME, &setting, nullptr);
+  set_alarm(handle_->descriptor, when);
 }
 
 }  // namespace redlock::io

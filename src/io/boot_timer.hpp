@@ -12,6 +12,9 @@
 
 namespace redlock::io {
 
+/// Sets a timerfd of CLOCK_BOOTTIME.
+void set_alarm(int descriptor, engine::Instant when) noexcept;
+
 class BootTimer {
  public:
   /// None if the system has no descriptor left.

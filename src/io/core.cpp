@@ -71,7 +71,7 @@ class Core::Impl final : LinkListener {
         link_config_(link_config(config_)),
         engine_(config_.engine, random_),
         identities_(config_.nodes.size(), config_.max_lease),
-        promoted_runs_(config_.nodes.size()),
+        promotions_(config_.nodes.size()),
         note_(random_id(random_)) {
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
     engine_.on_own_clock(BootClock::now(),
@@ -135,8 +135,8 @@ class Core::Impl final : LinkListener {
   KernelRandom random_;
   engine::Engine engine_;
   ServerIdentities identities_;
-  std::vector<std::string> promoted_runs_;  // of servers that were replicas
-  std::string note_;                        // this client's, left on nodes without a marker
+  std::vector<std::string> promotions_;  // of servers that were replicas
+  std::string note_;                     // this client's, left on nodes without a marker
   std::vector<engine::NodeIndex> look_anew_;
   std::unique_ptr<Loop> loop_ = std::make_unique<Loop>();
   Mailbox mailbox_;
@@ -285,7 +285,7 @@ void Core::Impl::perform(engine::Output&& output) {
 /// What somebody else wrote is judged by a new handshake.
 void Core::Impl::tend(const engine::TendMarker& what) {
   const engine::NodeIndex node = what.node;
-  const std::string& run = promoted_runs_[node];
+  const std::string& run = promotions_[node];
   const NodeSet& set = link_config_.terms.set;
   const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
   if (!what.write) {
@@ -324,7 +324,7 @@ std::optional<std::string> Core::Impl::find_objection(engine::NodeIndex node,
 void Core::Impl::on_node_facts(engine::NodeIndex node, const NodeFacts& facts) {
   const bool promoted = facts.was_replica && facts.vouched != facts.promotion;
   const std::string before =
-      std::exchange(promoted_runs_[node], promoted ? facts.promotion : std::string());
+      std::exchange(promotions_[node], promoted ? facts.promotion : std::string());
   engine().on_node_facts(BootClock::now(), node,
                          {.marker = facts.marker,
                           .durable = facts.durable.value_or(false),

@@ -77,7 +77,7 @@ class Link final : ConnectorListener, ConnectionListener {
   void submit(const engine::Tag& tag, engine::Command command, engine::Form form);
   void ask(std::shared_ptr<Question> question);
   void flush();
-  /// Reads the node's clock now, and not when it would be time to.
+  /// Asks for the node's clock and role now, and not when it would be time to.
   void probe();
   /// Gives up the connection and makes another, whose handshake looks at the node anew.
   void look_anew();

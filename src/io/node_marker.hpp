@@ -23,8 +23,7 @@ struct NodeMarker {
   std::string layout;
   std::string nodes;
   std::string max_lease_ms;
-  std::string vouched =
-      {};  ///< the run id of a server that was a replica, if somebody vouched for it
+  std::string vouched = {};  ///< the promotion of a former replica, if somebody vouched for it
 
   /// From the answer to HGETALL; none if the key does not exist.
   [[nodiscard]] static std::optional<NodeMarker> read(const ReplyView& fields);

@@ -27,6 +27,13 @@ struct Clocks {
   void read(std::initializer_list<NodeIndex> nodes, Duration ahead = {}) {
     for (const NodeIndex node : nodes) read(node, ahead);
   }
+  /// Ten seconds after all clocks were read, that of node 0 is seen to have jumped.
+  void node_0_jumps() {
+    read({0, 1, 2});
+    rig.advance(10s);
+    read(0, 1h);
+    read({1, 2});
+  }
   /// Nodes 0 and 1 answer within 2 ms, the other three within 120.
   void read_near_and_far(Duration ahead) {
     for (NodeIndex node = 0; node < 5; ++node) read(node, ahead, node < 2 ? 1ms : 60ms);
@@ -140,10 +147,7 @@ TEST_CASE(
     "two nodes that jump by different amounts at different times are blamed each for itself") {
   Rig rig(3);
   Clocks clocks(rig);
-  clocks.read({0, 1, 2});
-  rig.advance(10s);
-  clocks.read(0, 1h);
-  clocks.read({1, 2});
+  clocks.node_0_jumps();
   CHECK(words_about(rig, 0) != "");
   rig.advance(20s);
   clocks.read(2);
@@ -157,10 +161,7 @@ TEST_CASE(
 TEST_CASE("our own movement does not excuse a node for an earlier one of its own") {
   Rig rig(3);
   Clocks clocks(rig);
-  clocks.read({0, 1, 2});
-  rig.advance(10s);
-  clocks.read(0, 1h);
-  clocks.read({1, 2});
+  clocks.node_0_jumps();
   rig.advance(10s);
   clocks.read(0, 1h + 20s);
   clocks.read({1, 2}, 20s);  // this machine stood still

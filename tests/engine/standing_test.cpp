@@ -70,35 +70,34 @@ TEST_CASE("a node is no older than the last sight of the run before, whatever it
   all_but(rig, 3, 0);
   const NodeFacts before{.marker = true, .durable = false, .uptime = 24h, .run = "a"};
   rig.engine.on_node_facts(rig.now, 0, before);
+  // Its machine started in 1970, and was told the time after redis-server had started.
+  const auto another_run = [&](Duration uptime = 500'000h) {
+    rig.engine.on_node_facts(rig.now, 0,
+                             {.marker = true, .durable = false, .uptime = uptime, .run = "b"});
+  };
   CHECK(asks(rig, 0));
   rig.advance(20s);
   SUBCASE("seen when its clock was read") {
     rig.engine.on_node_clock(rig.now, 0, 0);
     rig.advance(5s);
-    // Its machine started in 1970, and was told the time after redis-server had started.
-    rig.engine.on_node_facts(rig.now, 0,
-                             {.marker = true, .durable = false, .uptime = 500'000h, .run = "b"});
+    another_run();
     CHECK(words_about(rig, 0).starts_with("quarantined, votes in 57 s"));
   }
   SUBCASE("seen when it was connected to") {
-    rig.engine.on_node_facts(rig.now, 0,
-                             {.marker = true, .durable = false, .uptime = 500'000h, .run = "b"});
+    another_run();
     CHECK(words_about(rig, 0).starts_with("quarantined, votes in 42 s"));
     SUBCASE("and connecting once more makes it no older") {
       rig.advance(10s);
-      rig.engine.on_node_facts(rig.now, 0,
-                               {.marker = true, .durable = false, .uptime = 500'000h, .run = "b"});
+      another_run();
       CHECK(words_about(rig, 0).starts_with("quarantined, votes in 32 s"));
     }
   }
   SUBCASE("also one that it says is shorter") {
-    rig.engine.on_node_facts(rig.now, 0,
-                             {.marker = true, .durable = false, .uptime = 1h, .run = "b"});
+    another_run(1h);
     CHECK(words_about(rig, 0).starts_with("quarantined, votes in 42 s"));
   }
   SUBCASE("nor younger than nothing") {
-    rig.engine.on_node_facts(rig.now, 0,
-                             {.marker = true, .durable = false, .uptime = -24h, .run = "b"});
+    another_run(-24h);
     CHECK(words_about(rig, 0).starts_with("quarantined, votes in 62 s"));
   }
 }
