@@ -113,13 +113,17 @@ void Taking::enter(const std::shared_ptr<Lease::State>& lease, const AcquireOpti
 void Taking::entered(const std::shared_ptr<Lease::State>& lease, Result<std::uint32_t> result) {
   HeldLocks& held = client_.held();
   if (result) {
-    const auto handle = handle_.lock();
+    auto handle = handle_.lock();
     if (!callback_ || !handle) {
       Lease::State::leave(lease);
       return end(tl::make_unexpected(handle_gone()));
     }
-    if (client_.closing()) return end(tl::make_unexpected(client_.closed_error()));
-    if (const std::size_t count = held.enter(key_, *handle, lease)) return end(count);
+    const bool closing = client_.closing();
+    const std::size_t count = closing ? 0 : held.enter(key_, *handle, lease);
+    // Its RedLock may go as soon as the call is answered, and must give back where and when it goes.
+    handle.reset();
+    if (closing) return end(tl::make_unexpected(client_.closed_error()));
+    if (count > 0) return end(count);
   }
   if (!callback_) return end(tl::make_unexpected(std::move(result.error())));
   // Somebody else of this owner gave back what was being entered: then it is taken anew.
@@ -132,9 +136,10 @@ void Taking::entered(const std::shared_ptr<Lease::State>& lease, Result<std::uin
 
 void Taking::acquired(Result<Lease> result) {
   if (!result) return end(tl::make_unexpected(std::move(result.error())));
-  const auto handle = handle_.lock();
+  auto handle = handle_.lock();
   if (!handle) return end(tl::make_unexpected(handle_gone()));
   client_.held().hold(key_, *handle, std::move(*result));
+  handle.reset();  // before the answer: see entered()
   end(1);
 }
 

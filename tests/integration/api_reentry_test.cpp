@@ -281,6 +281,21 @@ TEST_CASE("a RedLock that goes gives back its own levels, and no others") {
   CHECK(soon_free_everywhere(three_nodes(), "scopes"));
 }
 
+TEST_CASE("what a RedLock held is given back when its destructor returns, not later") {
+  const Client client = start_client(three_nodes());
+  RedLock outer = client.lock("at once");
+  outer.lock();
+  for (int i = 0; i < 500; ++i) {
+    { client.lock("at once").lock(); }
+    REQUIRE(outer.hold_count() == 1);
+  }
+  outer.unlock();
+  for (int i = 0; i < 500; ++i) {
+    { client.lock("at once").lock(); }
+    REQUIRE(outer.hold_count() == 0);
+  }
+}
+
 TEST_CASE("a thread that comes after one that went without unlocking does not inherit its lock") {
   const Client client = start_client(three_nodes());
   RedLock lock = client.lock("inherited");
