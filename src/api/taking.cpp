@@ -120,7 +120,7 @@ void Taking::entered(const std::shared_ptr<Lease::State>& lease, Result<std::uin
     }
     const bool closing = client_.closing();
     const std::size_t count = closing ? 0 : held.enter(key_, *handle, lease);
-    // Its RedLock may go as soon as the call is answered, and must give back where and when it goes.
+    // Its RedLock may go as soon as the call is answered, and must give back when it does.
     handle.reset();
     if (closing) return end(tl::make_unexpected(client_.closed_error()));
     if (count > 0) return end(count);

@@ -109,7 +109,8 @@ class Engine::Impl {
   MachineTable<Releasing> releasings_;
   MachineTable<Forcing> forcings_;
   std::unordered_map<RequestId, GrantId> attaching_;
-  std::deque<GrantId> renewal_queue_;  // due, and waiting for their turn
+  std::deque<GrantId> renewal_queue_;               // due, and waiting for their turn
+  std::size_t renewals_a_time_ = renewals_at_once;  // that leave the queue
   Instant next_renewals_ = never;
 };
 

@@ -200,6 +200,8 @@ void Engine::Impl::holdings_due(Instant now) {
       const bool others_wait = renewals >= renewals_at_once || !renewal_queue_.empty();
       if (others_wait && holding.suspend_renewal(now)) {
         renewal_queue_.push_back(*grant);
+        // So that any number is through within a third of a second.
+        renewals_a_time_ = std::max(renewals_a_time_, renewal_queue_.size() / 32);
         next_renewals_ = std::min(next_renewals_, now + between_renewals);
       } else {
         ++renewals;
@@ -212,9 +214,7 @@ void Engine::Impl::holdings_due(Instant now) {
 
 void Engine::Impl::renew_from_queue(Instant now) {
   if (now < next_renewals_) return;
-  // In proportion, so that any number is through within a third of a second or so.
-  std::size_t count = std::max(renewals_at_once, renewal_queue_.size() / 32);
-  for (; count > 0 && !renewal_queue_.empty(); --count) {
+  for (auto count = renewals_a_time_; count > 0 && !renewal_queue_.empty(); --count) {
     const GrantId grant = renewal_queue_.front();
     renewal_queue_.pop_front();
     Holding* const holding = holdings_.find(grant);
@@ -223,7 +223,10 @@ void Engine::Impl::renew_from_queue(Instant now) {
     holding->on_deadline(now, out_);
     after_holding_input(grant);
   }
-  next_renewals_ = renewal_queue_.empty() ? never : now + between_renewals;
+  next_renewals_ = now + between_renewals;
+  if (!renewal_queue_.empty()) return;
+  next_renewals_ = never;
+  renewals_a_time_ = renewals_at_once;
 }
 
 void Engine::Impl::acquisition_due(Instant now, RequestId request) {

@@ -22,7 +22,7 @@ NodeSet HoldRound::take_free() {
 }
 
 bool HoldRound::announce() {
-  return decided() && announce_end();
+  return !announced_ && decided() && announce_end();
 }
 
 std::vector<Ballot> HoldRound::ballots() const {

@@ -51,7 +51,9 @@ class HoldRound {
     return {nodes_, yes_.size(), no_.size(), unavailable_.size()};
   }
   /// Every node has answered, or was given up.
-  [[nodiscard]] bool complete() const { return tally().pending() == 0; }
+  [[nodiscard]] bool complete() const {
+    return (yes_ | no_ | unavailable_) == NodeSet::first(nodes_);
+  }
   /// Won or lost for certain, whatever is still to come.
   [[nodiscard]] bool decided() const { return tally().won() || tally().out_of_reach(); }
   [[nodiscard]] Instant deadline() const { return complete() ? never : deadline_; }

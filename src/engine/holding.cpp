@@ -255,9 +255,10 @@ Instant Holding::in_step(Instant when) const {
 }
 
 bool Holding::suspend_renewal(Instant now) {
-  if (lost_at_ - now < plan_.lease / 3) return false;
-  next_renewal_ = never;
-  return true;
+  const Instant latest = lost_at_ - plan_.lease / 3;
+  suspended_ = now < latest;
+  if (suspended_) next_renewal_ = latest;
+  return suspended_;
 }
 
 /// A third of the lease; sooner if the grant took so long that little is left of it.
@@ -325,6 +326,7 @@ void Holding::on_deadline(Instant now, Outbox& out) {
     next_renewal_ = never;
     return;
   }
+  suspended_ = false;
   next_renewal_ = in_step(now + plan_.lease / 3);
   begin_round(now, HoldRound::Purpose::renew, 0, plan_.lease, out);
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -53,9 +54,12 @@ class Holding {
 
   /// Whether the watchdog's time has come.
   [[nodiscard]] bool renewal_due(Instant now) const { return !lost_ && next_renewal_ <= now; }
-  /// Leaves a due renewal to resume_renewal(). False if it cannot wait.
+  /// Leaves a due renewal to resume_renewal(), or to the moment when it cannot wait any longer.
+  /// False if that is now.
   bool suspend_renewal(Instant now);
-  void resume_renewal(Instant now) { next_renewal_ = now; }
+  void resume_renewal(Instant now) {
+    if (std::exchange(suspended_, false)) next_renewal_ = now;
+  }
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] Instant valid_until() const { return valid_until_; }
@@ -117,6 +121,7 @@ class Holding {
   Hundredths longest_lease_;
   std::uint32_t round_ = 0;
   std::uint32_t count_ = 1;  // as confirmed by a quorum, less what was left since
+  bool suspended_ = false;   // the next renewal waits for its turn
   bool attach_failed_ = false;
   bool lost_ = false;
   bool forced_ = false;  // a node said that this owner was forced out

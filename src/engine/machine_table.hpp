@@ -92,13 +92,12 @@ class MachineTable {
 
   using Named = std::pair<const Id, Entry>;
 
-  /// The time stands here as well, so that comparing does not reach for the machines.
+  /// The time stands here as well, so that comparing does not reach for the machines. Of those that
+  /// are due at once, the order is that of the calls before, and so of every library.
   struct Queued {
     Instant when;
     Named* entry;
-    bool operator<(const Queued& other) const {
-      return when != other.when ? when < other.when : entry->first < other.entry->first;
-    }
+    bool operator<(const Queued& other) const { return when < other.when; }
   };
 
   /// Four children stand in a cache line or two, and moving a machine touches the machine.

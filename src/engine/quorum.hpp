@@ -20,15 +20,23 @@ class NodeSet {
  public:
   static constexpr std::uint32_t max_nodes = 64;
 
+  constexpr NodeSet() = default;
+
   constexpr void insert(NodeIndex node) { bits_ |= bit(node); }
   constexpr void erase(NodeIndex node) { bits_ &= ~bit(node); }
   [[nodiscard]] constexpr bool contains(NodeIndex node) const { return (bits_ & bit(node)) != 0; }
   friend constexpr bool operator==(NodeSet, NodeSet) = default;
+  friend constexpr NodeSet operator|(NodeSet a, NodeSet b) { return NodeSet(a.bits_ | b.bits_); }
+  /// The first so many.
+  [[nodiscard]] static constexpr NodeSet first(std::uint32_t nodes) {
+    return NodeSet(nodes == max_nodes ? ~std::uint64_t{0} : bit(nodes) - 1);
+  }
   [[nodiscard]] constexpr std::uint32_t size() const {
     return static_cast<std::uint32_t>(std::popcount(bits_));
   }
 
  private:
+  explicit constexpr NodeSet(std::uint64_t bits) : bits_(bits) {}
   static constexpr std::uint64_t bit(NodeIndex node) { return std::uint64_t{1} << node; }
   std::uint64_t bits_ = 0;
 };

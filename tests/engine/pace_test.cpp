@@ -19,9 +19,9 @@ void hold_everything(Rig& rig) {
   }
 }
 
-std::vector<GrantId> many_leases(Rig& rig, int count) {
+std::vector<GrantId> many_leases(Rig& rig, int count, std::chrono::milliseconds lease = 30s) {
   std::vector<GrantId> grants;
-  for (int i = 0; i < count; ++i) grants.push_back(rig.lease_on_all(Rig::renewed()).grant);
+  for (int i = 0; i < count; ++i) grants.push_back(rig.lease_on_all(Rig::renewed(lease)).grant);
   return grants;
 }
 
@@ -86,4 +86,41 @@ TEST_CASE("a crowd that is due at once is never lost while the nodes answer") {
     hold_everything(rig);
   }
   CHECK(rig.lost.empty());
+}
+
+TEST_CASE("of a crowd of short leases none is lost while it queues") {
+  for (const auto lease : {300ms, 1'000ms}) {
+    CAPTURE(lease.count());
+    Rig rig(3);
+    many_leases(rig, 8'000, lease);
+    for (auto left = 2 * lease; left > 0ms; left -= 10ms) {
+      rig.advance(10ms);
+      hold_everything(rig);
+    }
+    CHECK(rig.lost.empty());
+  }
+}
+
+TEST_CASE("a crowd of any size has left the queue after a third of a second") {
+  Rig rig(3);
+  many_leases(rig, 8'000);
+  rig.advance(10s);
+  for (int i = 0; i < 33; ++i) {
+    hold_everything(rig);
+    rig.advance(10ms);
+  }
+  hold_everything(rig);
+  CHECK(rig.renewals.size() == 8'000);
+}
+
+TEST_CASE("a lease that could not wait any longer is not renewed again when its turn comes") {
+  Rig rig(3);
+  many_leases(rig, 1'000, 300ms);
+  rig.advance(100ms);
+  rig.pause(75ms);  // now a third of the lease is left
+  rig.advance(0ms);
+  hold_everything(rig);
+  CHECK(rig.renewals.size() == 1'000);
+  rig.advance(50ms);
+  CHECK(rig.asked_count(0) == 0);
 }

@@ -40,3 +40,13 @@ TEST_CASE("a node set holds the first and the last of 64 nodes") {
   CHECK_FALSE(set.contains(0));
   CHECK(set.contains(63));
 }
+
+TEST_CASE("the first so many nodes are all that a smaller set can add up to") {
+  for (std::uint32_t nodes = 0; nodes <= NodeSet::max_nodes; ++nodes) {
+    NodeSet odd;
+    NodeSet even;
+    for (NodeIndex node = 0; node < nodes; ++node) (node % 2 == 0 ? even : odd).insert(node);
+    CHECK((odd | even) == NodeSet::first(nodes));
+    CHECK(NodeSet::first(nodes).size() == nodes);
+  }
+}
