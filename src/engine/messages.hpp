@@ -31,6 +31,8 @@ struct HoldCommand {
   std::chrono::milliseconds lease{};
   std::uint32_t count = 1;
   Token token = 0;
+  /// Of the same hold: its name is the same object as well.
+  friend bool operator==(const HoldCommand&, const HoldCommand&) = default;
 };
 
 /// Delete the lock if it is this owner's.

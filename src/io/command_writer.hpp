@@ -15,6 +15,8 @@ class CommandWriter {
  public:
   /// Exactly `arguments` calls of bulk() and number() must follow; the command's name is the first.
   CommandWriter(std::string& out, std::size_t arguments) : out_(out) { head('*', arguments); }
+  /// Arguments alone, of a command that begins elsewhere.
+  explicit CommandWriter(std::string& out) : out_(out) {}
 
   CommandWriter& bulk(std::string_view text);
   /// One argument made of several pieces.

@@ -24,12 +24,13 @@ constexpr const char* not_of_the_script = "its answer is none that the script ca
 }  // namespace
 
 Connection::Connection(Stream::Owned stream, const NodeAddress& address,
-                       const Handshake::Terms& terms, std::optional<LostConnection> lost,
-                       ConnectionListener& listener)
+                       const Handshake::Terms& terms, HoldText& hold_text,
+                       std::optional<LostConnection> lost, ConnectionListener& listener)
     : stream_(std::move(stream)),
       address_(address),
       listener_(listener),
-      handshake_(std::make_unique<Handshake>(address, terms, std::move(lost))) {
+      handshake_(std::make_unique<Handshake>(address, terms, std::move(lost))),
+      hold_text_(hold_text) {
   stream_->set_listener(*this);
 }
 
@@ -42,9 +43,9 @@ bool Connection::start() {
 
 void Connection::send(const engine::Tag& tag, engine::Command command, engine::Form form) {
   if (auto* hold = std::get_if<engine::HoldCommand>(&command)) {
-    if (form != holds_form_ || holds_.size() == holds_in_one_call) write_holds_together();
+    if (form != holds_form_ || holds_.count() == holds_in_one_call) write_holds_together();
     holds_form_ = form;
-    holds_.push_back(std::move(*hold));
+    holds_.add(hold_text_.of(std::move(*hold)));
     tags_.push_back(tag);
     return;
   }
@@ -59,13 +60,13 @@ void Connection::send(const engine::Tag& tag, engine::Command command, engine::F
 }
 
 void Connection::write_holds_together() {
-  if (holds_.empty()) return;
+  if (holds_.count() == 0) return;
   await({.kind = Awaited::Kind::commands,
          .script = Script::hold,
-         .commands = static_cast<std::uint32_t>(holds_.size()),
+         .commands = holds_.count(),
          .begins_at = stream_->appended(),
          .question = nullptr});
-  write_holds(stream_->output(), scripts_, holds_form_, holds_);
+  holds_.write(stream_->output(), scripts_, holds_form_);
   holds_.clear();
 }
 

@@ -15,6 +15,7 @@
 
 #include "engine/messages.hpp"
 #include "io/handshake.hpp"
+#include "io/hold_text.hpp"
 #include "io/question.hpp"
 #include "io/reply_reader.hpp"
 #include "io/script_call.hpp"
@@ -47,9 +48,9 @@ class ConnectionListener {
 
 class Connection final : StreamListener {
  public:
-  /// `address` and `terms` must outlive the connection.
+  /// All references must outlive the connection.
   Connection(Stream::Owned stream, const NodeAddress& address, const Handshake::Terms& terms,
-             std::optional<LostConnection> lost, ConnectionListener& listener);
+             HoldText& hold_text, std::optional<LostConnection> lost, ConnectionListener& listener);
 
   /// Sends the handshake. False: the listener has heard on_broken().
   bool start();
@@ -71,7 +72,7 @@ class Connection final : StreamListener {
   [[nodiscard]] bool ready() const { return !handshake_; }
   /// How this connection is to be named to the node once it is lost.
   [[nodiscard]] LostConnection identity() const { return {run_id_, client_id_}; }
-  [[nodiscard]] bool all_answered() const { return awaited_.empty() && holds_.empty(); }
+  [[nodiscard]] bool all_answered() const { return awaited_.empty() && holds_.count() == 0; }
   /// Since when the node owes an answer without having said anything, on the loop's clock.
   [[nodiscard]] std::chrono::milliseconds silent_since() const;
 
@@ -124,8 +125,9 @@ class Connection final : StreamListener {
   std::string replid_;
   ReplyReader reader_;
   std::deque<Awaited> awaited_;
-  std::deque<engine::Tag> tags_;            // of the commands awaited, then those of holds_
-  std::vector<engine::HoldCommand> holds_;  // to be written together
+  std::deque<engine::Tag> tags_;  // of the commands awaited, then those of holds_
+  HoldText& hold_text_;
+  HoldParts holds_;  // to be written together
   engine::Form holds_form_{};
   std::chrono::milliseconds last_heard_{};
   std::chrono::milliseconds first_awaited_{};  // when awaited_ was empty last

@@ -59,7 +59,9 @@ void write(std::string& out, const ScriptSet& scripts, engine::Form form,
 
 void write(std::string& out, const ScriptSet& scripts, engine::Form form,
            const engine::HoldCommand& command) {
-  write_holds(out, scripts, form, {&command, 1});
+  HoldParts parts;
+  parts.add(command);
+  parts.write(out, scripts, form);
 }
 
 void write(std::string& out, const ScriptSet& scripts, engine::Form form,
@@ -111,15 +113,31 @@ void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
   std::visit([&](const auto& what) { write(out, scripts, form, what); }, command);
 }
 
-void write_holds(std::string& out, const ScriptSet& scripts, engine::Form form,
-                 std::span<const engine::HoldCommand> commands) {
-  CommandWriter writer =
-      begin(out, scripts, form, Script::hold, 2 * commands.size(), 4 * commands.size());
-  for (const engine::HoldCommand& command : commands) keys(writer, command.name);
-  for (const engine::HoldCommand& command : commands) {
-    owner(writer, command.owner).number(command.count);
-    writer.number(command.token).number(count_of(command.lease));
-  }
+void HoldParts::add(const engine::HoldCommand& command) {
+  CommandWriter writer(keys_);
+  keys(writer, command.name);
+  CommandWriter arguments(arguments_);
+  owner(arguments, command.owner).number(command.count);
+  arguments.number(command.token).number(count_of(command.lease));
+  ++count_;
+}
+
+void HoldParts::add(const HoldParts& other) {
+  keys_ += other.keys_;
+  arguments_ += other.arguments_;
+  count_ += other.count_;
+}
+
+void HoldParts::clear() {
+  keys_.clear();
+  arguments_.clear();
+  count_ = 0;
+}
+
+void HoldParts::write(std::string& out, const ScriptSet& scripts, engine::Form form) const {
+  begin(out, scripts, form, Script::hold, std::size_t{2} * count_, std::size_t{4} * count_);
+  out += keys_;
+  out += arguments_;
 }
 
 std::optional<engine::Reply> read_hold(const ReplyView& answer) {

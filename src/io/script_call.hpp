@@ -2,8 +2,8 @@
 // The engine's commands as script calls, and the scripts' answers as the engine's replies.
 #pragma once
 
+#include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "engine/messages.hpp"
@@ -17,9 +17,22 @@ namespace redlock::io {
 /// Writes the call. In Form::source the text goes along, and the node remembers it.
 void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
                 const engine::Command& command);
-/// Several holds in one call; its reply has one element for each, to be read with read_hold().
-void write_holds(std::string& out, const ScriptSet& scripts, engine::Form form,
-                 std::span<const engine::HoldCommand> commands);
+
+/// Holds for one call, which has the keys of all of them before the arguments of all.
+class HoldParts {
+ public:
+  void add(const engine::HoldCommand& command);
+  void add(const HoldParts& other);
+  void clear();
+  [[nodiscard]] std::uint32_t count() const { return count_; }
+  /// The call's reply has one element for each, to be read with read_hold().
+  void write(std::string& out, const ScriptSet& scripts, engine::Form form) const;
+
+ private:
+  std::string keys_;
+  std::string arguments_;
+  std::uint32_t count_ = 0;
+};
 
 /// What the node answered to one command (for hold: one call with one lock). None: that is nothing
 /// that this script can answer. An error's text goes through printable() with this secret.

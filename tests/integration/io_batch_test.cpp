@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Holds of one turn travel in one call: each gets its own answer, whatever is wrong with another.
+#include <chrono>
 #include <doctest/doctest.h>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "cluster/fleet.hpp"
+#include "io/hold_text.hpp"
 #include "io_link_fixture.hpp"
 
 using namespace redlock::io;
@@ -13,6 +17,7 @@ using redlock::engine::Delivery;
 using redlock::engine::Form;
 namespace engine = redlock::engine;
 using namespace redlock::testing;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -127,4 +132,37 @@ TEST_CASE("an answer with too few elements, or a bad one, leaves no hold without
     CHECK(link.replies[1].first == 2);
     CHECK(unavailable(link.replies[1].second).delivery == Delivery::unknown);
   }
+}
+
+TEST_CASE("a hold that differs in anything is spelled anew, and the same one is spelled the same") {
+  const auto spelled = [](const HoldParts& parts) {
+    std::string out;
+    parts.write(out, ScriptSet(ScriptSet::Flags::understood), Form::digest);
+    return out;
+  };
+  const auto name = std::make_shared<const std::string>("a");
+  const engine::HoldCommand hold{name, {{1, 2}}, 30s, 1, 7};
+  std::vector<engine::HoldCommand> all{hold, hold, hold, hold, hold, hold};
+  all[1].name = std::make_shared<const std::string>("b");
+  all[2].owner = {{1, 3}};
+  all[3].lease = 31s;
+  all[4].count = 2;
+  all[5].token = 8;
+  HoldText text;
+  for (const engine::HoldCommand& before : all) {
+    for (const engine::HoldCommand& after : all) {
+      static_cast<void>(text.of(before));
+      HoldParts alone;
+      alone.add(after);
+      CHECK(spelled(text.of(after)) == spelled(alone));
+    }
+  }
+  HoldParts three;
+  HoldParts together;
+  for (int i = 0; i < 3; ++i) {
+    three.add(all[static_cast<std::size_t>(i)]);
+    together.add(text.of(all[static_cast<std::size_t>(i)]));
+  }
+  CHECK(together.count() == 3);
+  CHECK(spelled(together) == spelled(three));
 }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// A round asks all nodes the same at the same time: what it asks is spelled once for all of them.
+#pragma once
+
+#include <optional>
+
+#include "engine/messages.hpp"
+#include "io/script_call.hpp"
+
+namespace redlock::io {
+
+/// What the connections of one loop share.
+class HoldText {
+ public:
+  /// Of this hold. Until the next call.
+  [[nodiscard]] const HoldParts& of(engine::HoldCommand command) {
+    if (!latest_ || *latest_ != command) {
+      parts_.clear();
+      parts_.add(command);
+      latest_ = std::move(command);
+    }
+    return parts_;
+  }
+
+ private:
+  std::optional<engine::HoldCommand> latest_;
+  HoldParts parts_;
+};
+
+}  // namespace redlock::io
