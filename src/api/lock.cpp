@@ -39,11 +39,15 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
     return {name, owner_ ? *owner_ : Owner::this_thread()};
   }
   [[nodiscard]] Result<void> take(const AcquireOptions& options);
-  void take(const AcquireOptions& options, Callback<std::size_t> callback);
   [[nodiscard]] api::HeldLocks::Left leave() { return client->held().leave(key(), handle_); }
   [[nodiscard]] Result<Released> give_back(api::HeldLocks::Left left) const;
-  void give_back(Callback<Released> callback);
-  void report(const Result<Released>& result) const;
+  static void report(Client::Impl& client, const engine::Name& name,
+                     const Result<Released>& result);
+  // The callback may destroy the RedLock, which is to give everything back there and then: these
+  // let go of it before the call can be answered.
+  static void take(std::shared_ptr<State> state, const AcquireOptions& options,
+                   Callback<std::size_t> callback);
+  static void give_back(std::shared_ptr<State> state, Callback<Released> callback);
   /// What this owner holds; null if nothing, also in the child of a fork.
   [[nodiscard]] std::shared_ptr<Lease::State> held() const {
     return client->forked() ? nullptr : client->held().find(key());
@@ -54,8 +58,10 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
 
  private:
   [[nodiscard]] Result<void> check_take(const AcquireOptions& options) const;
-  void begin_taking(const AcquireOptions& options, Callback<std::size_t> callback);
+  [[nodiscard]] std::shared_ptr<api::Taking> taking(const AcquireOptions& options,
+                                                    Callback<std::size_t> callback);
   [[nodiscard]] Error no_owner(const char* call) const;
+  [[nodiscard]] Error not_held() const;
 
   const std::optional<Owner> owner_;  // none: the calling thread
   api::HeldLocks::Handle handle_;
@@ -115,25 +121,33 @@ Result<void> RedLock::State::take(const AcquireOptions& options) {
   }
   std::optional<Result<std::size_t>> taken;
   std::binary_semaphore ready{0};
-  begin_taking(options, [&](Result<std::size_t> result) {
+  api::Taking::begin(taking(options, [&](Result<std::size_t> result) {
     taken.emplace(std::move(result));
     ready.release();
-  });
+  }));
   ready.acquire();
   if (!*taken) return tl::make_unexpected(std::move(taken->error()));
   return {};
 }
 
-void RedLock::State::take(const AcquireOptions& options, Callback<std::size_t> callback) {
-  if (auto ok = check_take(options); !ok) return callback(tl::make_unexpected(ok.error()));
-  if (!owner_) return callback(tl::make_unexpected(no_owner("try_lock")));
-  begin_taking(options, std::move(callback));
+void RedLock::State::take(std::shared_ptr<State> state, const AcquireOptions& options,
+                          Callback<std::size_t> callback) {
+  const auto client = state->client;
+  auto possible = state->check_take(options);
+  if (possible && !state->owner_) possible = tl::make_unexpected(state->no_owner("try_lock"));
+  if (!possible) {
+    state.reset();
+    return callback(tl::make_unexpected(std::move(possible.error())));
+  }
+  const auto taking = state->taking(options, std::move(callback));
+  state.reset();
+  api::Taking::begin(taking);
 }
 
-void RedLock::State::begin_taking(const AcquireOptions& options, Callback<std::size_t> callback) {
+std::shared_ptr<api::Taking> RedLock::State::taking(const AcquireOptions& options,
+                                                    Callback<std::size_t> callback) {
   const std::shared_ptr<api::HeldLocks::Handle> handle(shared_from_this(), &handle_);
-  api::Taking::begin(
-      std::make_shared<api::Taking>(*client, key(), handle, options, std::move(callback)));
+  return std::make_shared<api::Taking>(*client, key(), handle, options, std::move(callback));
 }
 
 /// A callback or coroutine is on whichever thread it is.
@@ -145,12 +159,20 @@ Error RedLock::State::no_owner(const char* call) const {
           {}};
 }
 
-void RedLock::State::give_back(Callback<Released> callback) {
-  if (client->forked()) return callback(tl::make_unexpected(client->closed_error()));
-  if (!owner_) return callback(tl::make_unexpected(no_owner("release")));
-  auto left = leave();
+void RedLock::State::give_back(std::shared_ptr<State> state, Callback<Released> callback) {
+  std::optional<Error> error;
+  api::HeldLocks::Left left;
+  if (state->client->forked()) {
+    error = state->client->closed_error();
+  } else if (!state->owner_) {
+    error = state->no_owner("release");
+  } else {
+    left = state->leave();
+    if (!left.last && !left.inner) error = state->not_held();
+  }
+  state.reset();
+  if (error) return callback(tl::make_unexpected(std::move(*error)));
   if (left.last) return left.last.release(std::move(callback));
-  if (!left.inner) return callback(give_back(std::move(left)));
   Lease::State::leave(std::move(left.inner), std::move(callback));
 }
 
@@ -161,19 +183,23 @@ Result<Released> RedLock::State::give_back(api::HeldLocks::Left left) const {
     Lease::State::leave(left.inner);
     return left.inner->found_by_leaving();
   }
-  return tl::make_unexpected(Error{Errc::invalid_argument,
-                                   "unlock() of " + api::quoted(*name) + " by " +
-                                       (owner_ ? "an owner" : "a thread") +
-                                       " that does not hold it",
-                                   {}});
+  return tl::make_unexpected(not_held());
+}
+
+Error RedLock::State::not_held() const {
+  return {Errc::invalid_argument,
+          "unlock() of " + api::quoted(*name) + " by " + (owner_ ? "an owner" : "a thread") +
+              " that does not hold it",
+          {}};
 }
 
 /// Of an unlock(), which has no other way to say what it found.
-void RedLock::State::report(const Result<Released>& result) const {
+void RedLock::State::report(Client::Impl& client, const engine::Name& name,
+                            const Result<Released>& result) {
   if (result == Released::released || result == Released::still_held) return;
-  if (!result) return client->report_release_failed(name, result.error());
+  if (!result) return client.report_release_failed(name, result.error());
   const bool gone = *result == Released::already_gone;
-  client->report_release_failed(
+  client.report_release_failed(
       name, Error{gone ? Errc::lost : Errc::no_quorum,
                   api::quoted(*name) + (gone ? " was no longer ours when it was unlocked"
                                              : " was unlocked, but no quorum of nodes confirmed "
@@ -269,24 +295,28 @@ bool RedLock::try_lock_within(std::chrono::milliseconds wait,
 }
 
 void RedLock::try_lock(const AcquireOptions& options, Callback<std::size_t> callback) {
-  state_->take(options, std::move(callback));
+  State::take(state_, options, std::move(callback));
 }
 std::future<Result<std::size_t>> RedLock::try_lock_future(const AcquireOptions& options) {
   return api::as_future<std::size_t>(
       [&](auto callback) { try_lock(options, std::move(callback)); });
 }
 Operation<std::size_t> RedLock::co_try_lock(const AcquireOptions& options) {
-  return Operation<std::size_t>(
-      [state = state_, options](auto callback) { state->take(options, std::move(callback)); });
+  return Operation<std::size_t>([state = state_, options](auto callback) mutable {
+    State::take(std::move(state), options, std::move(callback));
+  });
 }
 
 void RedLock::unlock() noexcept {
   if (state_->client->forked()) return;
   auto left = state_->leave();
   if (left.last && state_->client->must_not_wait()) {
-    left.last.release([state = state_](const Result<Released>& result) { state->report(result); });
+    left.last.release(
+        [client = state_->client, name = state_->name](const Result<Released>& result) {
+          State::report(*client, name, result);
+        });
   } else {
-    state_->report(state_->give_back(std::move(left)));
+    State::report(*state_->client, state_->name, state_->give_back(std::move(left)));
   }
 }
 
@@ -296,14 +326,15 @@ Result<Released> RedLock::release() {
 }
 
 void RedLock::release(Callback<Released> callback) {
-  state_->give_back(std::move(callback));
+  State::give_back(state_, std::move(callback));
 }
 std::future<Result<Released>> RedLock::release_future() {
   return api::as_future<Released>([&](auto callback) { release(std::move(callback)); });
 }
 Operation<Released> RedLock::co_release() {
-  return Operation<Released>(
-      [state = state_](auto callback) { state->give_back(std::move(callback)); });
+  return Operation<Released>([state = state_](auto callback) mutable {
+    State::give_back(std::move(state), std::move(callback));
+  });
 }
 
 std::size_t RedLock::hold_count() const noexcept {

@@ -113,8 +113,8 @@ void Taking::enter(const std::shared_ptr<Lease::State>& lease, const AcquireOpti
 void Taking::entered(const std::shared_ptr<Lease::State>& lease, Result<std::uint32_t> result) {
   HeldLocks& held = client_.held();
   if (result) {
-    auto handle = handle_.lock();
-    if (!callback_ || !handle) {
+    auto handle = callback_ ? handle_.lock() : nullptr;
+    if (!handle) {
       Lease::State::leave(lease);
       return end(tl::make_unexpected(handle_gone()));
     }
@@ -123,7 +123,7 @@ void Taking::entered(const std::shared_ptr<Lease::State>& lease, Result<std::uin
     // Its RedLock may go as soon as the call is answered, and must give back when it does.
     handle.reset();
     if (closing) return end(tl::make_unexpected(client_.closed_error()));
-    if (count > 0) return end(count);
+    if (count > 0) return end_holding(count);
   }
   if (!callback_) return end(tl::make_unexpected(std::move(result.error())));
   // Somebody else of this owner gave back what was being entered: then it is taken anew.
@@ -140,7 +140,13 @@ void Taking::acquired(Result<Lease> result) {
   if (!handle) return end(tl::make_unexpected(handle_gone()));
   client_.held().hold(key_, *handle, std::move(*result));
   handle.reset();  // before the answer: see entered()
-  end(1);
+  end_holding(1);
+}
+
+/// Unless the RedLock went at this very moment, and so gave it back.
+void Taking::end_holding(std::size_t count) {
+  if (handle_.expired()) return end(tl::make_unexpected(handle_gone()));
+  end(count);
 }
 
 void Taking::pause_or_end(Error error) {

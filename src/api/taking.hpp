@@ -64,6 +64,7 @@ class Taking final : public io::Task, public std::enable_shared_from_this<Taking
   /// Answers now, and leaves the line unless a round is under way.
   void give_up(Error error);
   void end(Result<std::size_t> result);
+  void end_holding(std::size_t count);
   void answer(Result<std::size_t> result);
 
   [[nodiscard]] bool waits() const;

@@ -32,7 +32,6 @@ inline Instant renew_until(Instant now, bool renew, const std::optional<Duration
 
 class Engine::Impl {
   static constexpr std::size_t renewals_at_once = 100;  // one message
-  static constexpr Duration between_renewals = std::chrono::milliseconds(10);
 
  public:
   Impl(const Config& config, RandomSource& random);
@@ -68,7 +67,7 @@ class Engine::Impl {
   [[nodiscard]] Instant deadline() const {
     return std::min({acquisitions_.deadline(), attempts_.deadline(), holdings_.deadline(),
                      releasings_.deadline(), forcings_.deadline(), ledger_.deadline(),
-                     standing_.deadline(), next_renewals_});
+                     standing_.deadline()});
   }
   void on_deadline(Instant now);
 
@@ -92,7 +91,6 @@ class Engine::Impl {
   void after_forcing_input(GrantId id);
   void end_acquisition(RequestId request, Failed failure);
   void holdings_due(Instant now);
-  void renew_from_queue(Instant now);
   void acquisition_due(Instant now, RequestId request);
 
   NodeStanding standing_;
@@ -109,9 +107,7 @@ class Engine::Impl {
   MachineTable<Releasing> releasings_;
   MachineTable<Forcing> forcings_;
   std::unordered_map<RequestId, GrantId> attaching_;
-  std::deque<GrantId> renewal_queue_;               // due, and waiting for their turn
-  std::size_t renewals_a_time_ = renewals_at_once;  // that leave the queue
-  Instant next_renewals_ = never;
+  std::uint32_t postponed_renewals_ = 0;  // so far
 };
 
 }  // namespace redlock::engine

@@ -176,7 +176,6 @@ void Engine::Impl::on_deadline(Instant now) {
     attempt.on_deadline(now);
     after_attempt_input(now, *grant, was_lost);
   }
-  renew_from_queue(now);
   holdings_due(now);
   while (const auto grant = releasings_.due(now)) {
     releasings_.find(*grant)->on_deadline(now);
@@ -191,42 +190,19 @@ void Engine::Impl::on_deadline(Instant now) {
 }
 
 /// Leases that came at once, or waited for a loop that did not run, would be renewed at once for
-/// ever: after the first hundred they queue, and leave the queue at a pace that spreads them out.
+/// ever: all but the first hundred are postponed a little, each to another moment.
 void Engine::Impl::holdings_due(Instant now) {
   std::size_t renewals = 0;
   while (const auto grant = holdings_.due(now)) {
     Holding& holding = *holdings_.find(*grant);
     if (holding.renewal_due(now)) {
-      const bool others_wait = renewals >= renewals_at_once || !renewal_queue_.empty();
-      if (others_wait && holding.suspend_renewal(now)) {
-        renewal_queue_.push_back(*grant);
-        // So that any number is through within a third of a second.
-        renewals_a_time_ = std::max(renewals_a_time_, renewal_queue_.size() / 32);
-        next_renewals_ = std::min(next_renewals_, now + between_renewals);
-      } else {
-        ++renewals;
-      }
+      const bool postponed =
+          renewals >= renewals_at_once && holding.postpone_renewal(now, postponed_renewals_);
+      postponed ? ++postponed_renewals_ : ++renewals;
     }
     holding.on_deadline(now, out_);
     after_holding_input(*grant);
   }
-}
-
-void Engine::Impl::renew_from_queue(Instant now) {
-  if (now < next_renewals_) return;
-  for (auto count = renewals_a_time_; count > 0 && !renewal_queue_.empty(); --count) {
-    const GrantId grant = renewal_queue_.front();
-    renewal_queue_.pop_front();
-    Holding* const holding = holdings_.find(grant);
-    if (holding == nullptr) continue;
-    holding->resume_renewal(now);
-    holding->on_deadline(now, out_);
-    after_holding_input(grant);
-  }
-  next_renewals_ = now + between_renewals;
-  if (!renewal_queue_.empty()) return;
-  next_renewals_ = never;
-  renewals_a_time_ = renewals_at_once;
 }
 
 void Engine::Impl::acquisition_due(Instant now, RequestId request) {

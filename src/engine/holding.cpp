@@ -254,11 +254,13 @@ Instant Holding::in_step(Instant when) const {
   return Instant(when.time_since_epoch() / step * step);
 }
 
-bool Holding::suspend_renewal(Instant now) {
-  const Instant latest = lost_at_ - plan_.lease / 3;
-  suspended_ = now < latest;
-  if (suspended_) next_renewal_ = latest;
-  return suspended_;
+bool Holding::postpone_renewal(Instant now, std::uint32_t number) {
+  if (postponed_ || lost_at_ - now < plan_.lease / 3) return false;
+  constexpr std::uint32_t moments = 32;
+  const Duration longest = plan_.lease / 30;
+  next_renewal_ = in_step(now + longest * (number % moments + 1) / moments);
+  postponed_ = next_renewal_ > now;
+  return postponed_;
 }
 
 /// A third of the lease; sooner if the grant took so long that little is left of it.
@@ -326,7 +328,7 @@ void Holding::on_deadline(Instant now, Outbox& out) {
     next_renewal_ = never;
     return;
   }
-  suspended_ = false;
+  postponed_ = false;
   next_renewal_ = in_step(now + plan_.lease / 3);
   begin_round(now, HoldRound::Purpose::renew, 0, plan_.lease, out);
 }

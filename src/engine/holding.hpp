@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -54,12 +53,9 @@ class Holding {
 
   /// Whether the watchdog's time has come.
   [[nodiscard]] bool renewal_due(Instant now) const { return !lost_ && next_renewal_ <= now; }
-  /// Leaves a due renewal to resume_renewal(), or to the moment when it cannot wait any longer.
-  /// False if that is now.
-  bool suspend_renewal(Instant now);
-  void resume_renewal(Instant now) {
-    if (std::exchange(suspended_, false)) next_renewal_ = now;
-  }
+  /// Puts a due renewal off, once, by up to a thirtieth of the lease: those that are due together
+  /// and have numbers in a row do not come together again. False if it cannot wait.
+  bool postpone_renewal(Instant now, std::uint32_t number);
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] Instant valid_until() const { return valid_until_; }
@@ -121,7 +117,7 @@ class Holding {
   Hundredths longest_lease_;
   std::uint32_t round_ = 0;
   std::uint32_t count_ = 1;  // as confirmed by a quorum, less what was left since
-  bool suspended_ = false;   // the next renewal waits for its turn
+  bool postponed_ = false;   // the next renewal was
   bool attach_failed_ = false;
   bool lost_ = false;
   bool forced_ = false;  // a node said that this owner was forced out

@@ -92,8 +92,8 @@ class MachineTable {
 
   using Named = std::pair<const Id, Entry>;
 
-  /// The time stands here as well, so that comparing does not reach for the machines. Of those that
-  /// are due at once, the order is that of the calls before, and so of every library.
+  /// The time stands here as well, so that comparing does not reach for the machines. Which of
+  /// those that are due at once comes first depends on the calls before, on nothing of the machine.
   struct Queued {
     Instant when;
     Named* entry;

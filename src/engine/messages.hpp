@@ -31,7 +31,7 @@ struct HoldCommand {
   std::chrono::milliseconds lease{};
   std::uint32_t count = 1;
   Token token = 0;
-  /// Of the same hold: its name is the same object as well.
+  /// Equal names that are different objects make different holds.
   friend bool operator==(const HoldCommand&, const HoldCommand&) = default;
 };
 

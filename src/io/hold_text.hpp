@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "engine/messages.hpp"
 #include "io/script_call.hpp"
@@ -15,6 +16,7 @@ class HoldText {
   /// Of this hold. Until the next call.
   [[nodiscard]] const HoldParts& of(engine::HoldCommand command) {
     if (!latest_ || *latest_ != command) {
+      latest_.reset();
       parts_.clear();
       parts_.add(command);
       latest_ = std::move(command);

@@ -62,8 +62,6 @@ class Link final : ConnectorListener, ConnectionListener {
     /// What may wait to be written. Only for memory's sake: it is by its silence that a node which
     /// does not read is known, as a burst may be of any size.
     std::size_t unsent_limit = std::size_t{256} << 20;
-    /// For all links of the loop.
-    std::shared_ptr<HoldText> hold_text = std::make_shared<HoldText>();
   };
 
   /// All of them must outlive the link.

@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <uv.h>
 
+#include "io/hold_text.hpp"
+
 namespace redlock::io {
 
 struct Loop {
   uv_loop_t uv{};
   /// Every stream reads into this one: what was read is taken in before the next read.
   std::array<char, std::size_t{64} * 1024> input{};
+  HoldText hold_text;
 
   /// The loop that a handle belongs to. `uv.data` must point to it.
   [[nodiscard]] static Loop& of(const uv_loop_t* uv) { return *static_cast<Loop*>(uv->data); }

@@ -41,7 +41,7 @@ TEST_CASE("a node set holds the first and the last of 64 nodes") {
   CHECK(set.contains(63));
 }
 
-TEST_CASE("the first so many nodes are all that a smaller set can add up to") {
+TEST_CASE("first(n) is the set of n nodes, also of none and of 64") {
   for (std::uint32_t nodes = 0; nodes <= NodeSet::max_nodes; ++nodes) {
     NodeSet odd;
     NodeSet even;

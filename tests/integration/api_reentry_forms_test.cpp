@@ -112,6 +112,31 @@ FireAndForget hop(const Client& client, Owner owner, std::latch& done) {
   done.count_down();
 }
 
+/// Leaves a scope with a level that its end gives back, while the call in it has not returned yet:
+/// what cannot work is said before anything is waited for. How often it is held then.
+FireAndForget leave_scope(const Client& client, const RedLock& outer, Owner owner,
+                          std::promise<std::size_t>& count) {
+  {
+    RedLock inner = client.lock("scoped", owner);
+    CHECK((co_await inner.co_try_lock({.wait = forever})).has_value());
+    const auto refused = co_await inner.co_try_lock({.lease = -1s});
+    CHECK(refused.error().code == Errc::invalid_argument);
+  }
+  count.set_value(outer.hold_count());
+}
+
+TEST_CASE("a RedLock that goes before a call in it returns gives back there and then") {
+  const Client client = start_client(owners_nodes());
+  const Owner owner = Owner::create();
+  RedLock outer = client.lock("scoped", owner);
+  outer.lock();
+  std::promise<std::size_t> count;
+  auto held = count.get_future();
+  leave_scope(client, outer, owner, count);
+  CHECK(get_soon(held) == 1);
+  outer.unlock();
+}
+
 TEST_CASE("a coroutine that changes threads keeps what its owner holds") {
   const Client client = start_client(owners_nodes());
   const Owner owner = Owner::create();
