@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -31,7 +30,7 @@ inline Instant renew_until(Instant now, bool renew, const std::optional<Duration
 }
 
 class Engine::Impl {
-  static constexpr std::size_t renewals_at_once = 100;  // one message
+  static constexpr std::size_t renewals_in_one_message = 100;
 
  public:
   Impl(const Config& config, RandomSource& random);
@@ -91,6 +90,7 @@ class Engine::Impl {
   void after_forcing_input(GrantId id);
   void end_acquisition(RequestId request, Failed failure);
   void holdings_due(Instant now);
+  [[nodiscard]] std::size_t renewals_at_once() const;
   void acquisition_due(Instant now, RequestId request);
 
   NodeStanding standing_;

@@ -190,19 +190,26 @@ void Engine::Impl::on_deadline(Instant now) {
 }
 
 /// Leases that came at once, or waited for a loop that did not run, would be renewed at once for
-/// ever: all but the first hundred are postponed a little, each to another moment.
+/// ever: all but the first are postponed a little, each to another moment.
 void Engine::Impl::holdings_due(Instant now) {
+  const std::size_t at_once = renewals_at_once();
   std::size_t renewals = 0;
   while (const auto grant = holdings_.due(now)) {
     Holding& holding = *holdings_.find(*grant);
     if (holding.renewal_due(now)) {
       const bool postponed =
-          renewals >= renewals_at_once && holding.postpone_renewal(now, postponed_renewals_);
+          renewals >= at_once && holding.postpone_renewal(now, postponed_renewals_);
       postponed ? ++postponed_renewals_ : ++renewals;
     }
     holding.on_deadline(now, out_);
     after_holding_input(*grant);
   }
+}
+
+/// Evenly spread, a thousandth of them is due at each moment (see Holding::in_step): three times
+/// that is no crowd yet.
+std::size_t Engine::Impl::renewals_at_once() const {
+  return std::max(renewals_in_one_message, holdings_.size() * 3 / 1'000);
 }
 
 void Engine::Impl::acquisition_due(Instant now, RequestId request) {
