@@ -10,7 +10,6 @@
 #include <libpq-fe.h>
 #include <pwd.h>
 #include <sstream>
-#include <stdlib.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -47,28 +46,16 @@ const passwd* other_user() {
   return user != nullptr ? user : ::getpwnam("nobody");
 }
 
-fs::path fresh_directory() {
-  std::string name = (fs::temp_directory_path() / "redlock-postgres-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw FleetError("cannot make a directory " + name);
-  if (const passwd* const user = other_user()) {
-    if (::chown(name.c_str(), user->pw_uid, user->pw_gid) != 0) {
-      throw FleetError("cannot give the directory " + name + " to " + user->pw_name);
-    }
-  }
-  return name;
+void give_to_other_user(const fs::path& directory) {
+  const passwd* const user = other_user();
+  if (user == nullptr || ::chown(directory.c_str(), user->pw_uid, user->pw_gid) == 0) return;
+  throw FleetError("cannot give the directory " + directory.string() + " to " + user->pw_name);
 }
 
 }  // namespace
 
 bool PostgresServer::is_installed() {
   return !programs().empty();
-}
-
-PostgresServer::Directory::Directory() : path(fresh_directory()) {}
-
-PostgresServer::Directory::~Directory() {
-  std::error_code ignored;
-  fs::remove_all(path, ignored);
 }
 
 PostgresServer::Server::~Server() {
@@ -80,14 +67,15 @@ PostgresServer::Server::~Server() {
   process.await_end(std::chrono::seconds(30));
 }
 
-PostgresServer::PostgresServer() : reaper_(directory_.path) {
-  const std::string data = (directory_.path / "data").string();
+PostgresServer::PostgresServer() : reaper_(directory_.path()) {
+  give_to_other_user(directory_.path());
+  const std::string data = (directory_.path() / "data").string();
   const Server initdb(start("initdb", {"--pgdata", data, "--username", user_name, "--auth", "trust",
                                        "--no-sync", "--encoding", "UTF8", "--locale", "C"}));
   if (!initdb.process.await_end(std::chrono::minutes(2))) {
     throw FleetError("initdb takes too long: " + log());
   }
-  server_.emplace(start("postgres", {"-D", data, "-k", directory_.path.string(), "-c",
+  server_.emplace(start("postgres", {"-D", data, "-k", directory_.path().string(), "-c",
                                      "listen_addresses=", "-c", "max_connections=50"}));
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (PQping(connection().c_str()) != PQPING_OK) {
@@ -100,7 +88,7 @@ PostgresServer::PostgresServer() : reaper_(directory_.path) {
 }
 
 std::string PostgresServer::connection() const {
-  return fmt::format("host={} user={} dbname=postgres", directory_.path.string(), user_name);
+  return fmt::format("host={} user={} dbname=postgres", directory_.path().string(), user_name);
 }
 
 cluster::Process PostgresServer::start(const std::string& program,
@@ -117,11 +105,11 @@ cluster::Process PostgresServer::start(const std::string& program,
   argv.emplace_back("--");
   argv.push_back((programs() / program).string());
   argv.insert(argv.end(), arguments.begin(), arguments.end());
-  return cluster::Process::spawn({.argv = argv, .output = directory_.path / "log"});
+  return cluster::Process::spawn({.argv = argv, .output = directory_.path() / "log"});
 }
 
 std::string PostgresServer::log() const {
-  std::ifstream in(directory_.path / "log");
+  std::ifstream in(directory_.path() / "log");
   return {std::istreambuf_iterator<char>(in), {}};
 }
 

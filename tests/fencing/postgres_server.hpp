@@ -10,6 +10,7 @@
 
 #include "cluster/process.hpp"
 #include "cluster/reaper.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 
@@ -24,16 +25,9 @@ class PostgresServer {
 
   /// For libpq.
   [[nodiscard]] std::string connection() const;
-  [[nodiscard]] const std::filesystem::path& directory() const { return directory_.path; }
+  [[nodiscard]] const std::filesystem::path& directory() const { return directory_.path(); }
 
  private:
-  struct Directory {
-    Directory();
-    Directory(const Directory&) = delete;
-    Directory& operator=(const Directory&) = delete;
-    ~Directory();
-    std::filesystem::path path;
-  };
   struct Server {
     explicit Server(cluster::Process started) : process(std::move(started)) {}
     Server(const Server&) = delete;
@@ -46,7 +40,7 @@ class PostgresServer {
                                        const std::vector<std::string>& arguments) const;
   [[nodiscard]] std::string log() const;
 
-  Directory directory_;
+  TemporaryDirectory directory_;
   cluster::Reaper reaper_;
   std::optional<Server> server_;
 };

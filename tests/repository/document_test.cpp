@@ -20,15 +20,16 @@
 #include <fstream>
 #include <regex>
 #include <sstream>
-#include <stdlib.h>
 #include <sys/wait.h>
 
 #include "cluster/fleet.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace redlock::repository {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::TemporaryDirectory;
 
 const fs::path source_dir = REDLOCK_SOURCE_DIR;
 
@@ -49,24 +50,6 @@ std::string joined(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) text += line + "\n";
   return text;
 }
-
-/// A directory that is gone at the end.
-class Workshop {
- public:
-  Workshop() {
-    std::string name = (fs::temp_directory_path() / "redlock-document-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  Workshop(const Workshop&) = delete;
-  Workshop& operator=(const Workshop&) = delete;
-  ~Workshop() { fs::remove_all(path_); }
-
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// The document under test, its nodes replaced by those of the fleet.
 std::vector<Block> blocks_for(const cluster::Fleet& fleet) {
@@ -98,7 +81,7 @@ struct Outcome {
 };
 
 /// Runs a bash script, its output going to a file beside it.
-Outcome run_script(const Workshop& workshop, const std::string& text) {
+Outcome run_script(const TemporaryDirectory& workshop, const std::string& text) {
   const fs::path script = workshop.path() / ".script";
   const fs::path log = workshop.path() / ".log";
   write_text(script, "set -Eeuo pipefail\ncd '" + workshop.path().string() + "'\n" + text);
@@ -108,7 +91,7 @@ Outcome run_script(const Workshop& workshop, const std::string& text) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, read_text(log)};
 }
 
-void check_program(const Workshop& workshop, const Block& block) {
+void check_program(const TemporaryDirectory& workshop, const Block& block) {
   std::string text = joined(block.lines);
   const bool is_program = text.find("int main") != text.npos;
   if (!is_program && text.find("#include") == text.npos) {
@@ -128,7 +111,7 @@ void check_program(const Workshop& workshop, const Block& block) {
 }
 
 /// All commands of the document in one shell, so that what one block exports the next one has.
-void check_commands(const Workshop& workshop, const std::vector<Block>& blocks) {
+void check_commands(const TemporaryDirectory& workshop, const std::vector<Block>& blocks) {
   std::string script;
   for (const Block& block : blocks) {
     script += "echo " + std::to_string(block.line) + " >.block\n{\n" + joined(commands(block)) +
@@ -150,7 +133,7 @@ void check_commands(const Workshop& workshop, const std::vector<Block>& blocks) 
   }
 }
 
-void set_environment(const Workshop& workshop, const cluster::Fleet& fleet) {
+void set_environment(const TemporaryDirectory& workshop, const cluster::Fleet& fleet) {
   std::string nodes;
   for (const std::string& uri : fleet.uris()) nodes += (nodes.empty() ? "" : ",") + uri;
   setenv("REDLOCK_NODES", nodes.c_str(), 1);
@@ -165,7 +148,7 @@ void set_environment(const Workshop& workshop, const cluster::Fleet& fleet) {
 
 TEST_CASE("what the document shows works") {
   const cluster::Fleet fleet({.persistence = cluster::Persistence::always, .adopted = true});
-  const Workshop workshop;
+  const TemporaryDirectory workshop;
   set_environment(workshop, fleet);
 
   std::vector<Block> programs;

@@ -52,7 +52,7 @@ const std::vector<Rule> ladder = {
     {"tests/fencing/",
      {"redlock/", "fencing/", "integration/cli_process.hpp", "support/", "cluster/", "examples/",
       "doctest/", "fmt/", "CLI/", "sqlite3.h", "libpq-fe.h", "hiredis/"}},
-    {"tests/repository/", {"repository/", "cluster/", "doctest/", "fmt/"}},
+    {"tests/repository/", {"repository/", "support/", "cluster/", "doctest/", "fmt/"}},
     {"tests/doctest_main.cpp", {"doctest/"}},
 };
 
