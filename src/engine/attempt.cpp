@@ -30,7 +30,7 @@ Attempt::Attempt(const Terms& terms, Plan plan, Instant now, Outbox& out)
       ballots_(terms.nodes()) {
   for (NodeIndex node = 0; node < terms.nodes(); ++node) {
     if (auto why = terms.objection(now, node)) {
-      withdraw(node, false);
+      withdraw(node);
       lose_vote(node, Vote::unavailable, why->cause, std::move(why->detail));
     } else {
       ask(node, Form::digest, out);
@@ -66,7 +66,7 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
     lose_vote(node, Vote::unavailable, Cause::server_error,
               "its fence counter is damaged (" + std::to_string(granted->token) + ")");
   } else if (const auto* refused = std::get_if<Refused>(&reply)) {
-    withdraw(node, true);
+    withdraw(node);
     lose_vote(node, Vote::refused, Cause::none,
               refused->foreign_type ? "a key of another type stands where the lock would be" : "");
     if (refused->free_in) {
@@ -81,10 +81,10 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
       return ask(node, Form::source, out);
     }
     // Its release is written already: an acquire behind it would stay for a whole lease.
-    withdraw(node, false);
+    withdraw(node);
     lose_vote(node, Vote::unavailable, Cause::server_error, "the script was not loaded");
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
-    if (unavailable->delivery != Delivery::unknown) withdraw(node, false);
+    if (unavailable->delivery != Delivery::unknown) withdraw(node);
     lose_vote(node, Vote::unavailable, unavailable->cause, unavailable->detail);
   } else {
     lose_vote(node, Vote::unavailable, Cause::protocol_error, answered_otherwise);
@@ -146,10 +146,10 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
       lose_vote(node, Vote::unavailable, Cause::server_error, "its fence counter does not rise");
     }
   } else if (std::holds_alternative<Free>(reply)) {
-    withdraw(node, false);
+    withdraw(node);
     lose_vote(node, Vote::unavailable, Cause::timed_out, "its grant ended before it was settled");
   } else if (std::holds_alternative<Taken>(reply)) {
-    withdraw(node, true);
+    withdraw(node);
     lose_vote(node, Vote::refused, Cause::none, "its grant ended and somebody else has the lock");
   } else if (std::holds_alternative<ForcedOut>(reply)) {
     forced_out(node);
@@ -163,7 +163,7 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
 }
 
 void Attempt::forced_out(NodeIndex node) {
-  withdraw(node, true);
+  withdraw(node);
   lose_vote(node, Vote::refused, Cause::none, "somebody released it by force");
 }
 
@@ -219,8 +219,8 @@ void Attempt::fail(Errc why) {
   failure_ = why;
 }
 
-void Attempt::withdraw(NodeIndex node, bool foreign) {
-  nodes_.withdraw(node, foreign);
+void Attempt::withdraw(NodeIndex node) {
+  nodes_.withdraw(node);
   granted_[node] = 0;
   settled_.erase(node);
 }

@@ -73,7 +73,7 @@ class Attempt {
   void win_or_be_late(Instant now);
   void fail(Errc why);
   [[nodiscard]] std::uint32_t quorum() const;
-  void withdraw(NodeIndex node, bool foreign);
+  void withdraw(NodeIndex node);
   void lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail);
 
   const Terms& terms_;

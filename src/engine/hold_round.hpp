@@ -63,6 +63,7 @@ class HoldRound {
   NodeSet take_free();
   /// True once, when the round is decided and its result is to be told.
   bool announce();
+  [[nodiscard]] bool announced() const { return announced_; }
   /// The same for a round that ends undecided: true unless its result was told.
   bool announce_end() { return !std::exchange(announced_, true); }
 

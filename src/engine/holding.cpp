@@ -79,16 +79,14 @@ void Holding::send_heal(Instant now, NodeIndex node, Form form, Outbox& out) {
            form);
 }
 
-/// Only beside a quorum that held through in this very round, and never where another owner's
-/// grant was seen: that owner may count the node.
+/// Once the round has shown what there is. A lease that is valid has its quorum, whoever answers at
+/// the moment: nobody else was granted, and whose grant stood here before was released or is over.
 void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
-  if (lost_) return;
-  if (!round.tally().won() && !planted(Bug::heals_without_quorum)) return;
+  if (lost_ || attach_failed_ || !round.announced()) return;
   const NodeSet free = round.take_free();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const bool gone = nodes_[node].possession == Possession::not_ours;
-    const bool foreign = nodes_[node].foreign && !planted(Bug::heals_where_foreign);
-    if (free.contains(node) && gone && !foreign && !terms_->objection(now, node)) {
+    if (free.contains(node) && gone && !terms_->objection(now, node)) {
       send_heal(now, node, Form::digest, out);
     }
   }
@@ -128,12 +126,12 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
 
 /// Nothing lengthens it any more; but until the end that was told last, somebody may believe in it.
 void Holding::on_reply_after_loss(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
-  const bool free = std::holds_alternative<Free>(reply);
+  const bool free = std::holds_alternative<Free>(reply) && !terms_->quarantine(now, node);
   const bool taken = std::holds_alternative<Taken>(reply) ||
                      std::holds_alternative<Refused>(reply) ||
                      std::holds_alternative<ForcedOut>(reply);
   if (!free && !taken) return;
-  nodes_.withdraw(node, taken);
+  nodes_.withdraw(node);
   shorten_after_loss(now, out);
 }
 
@@ -145,9 +143,8 @@ void Holding::shorten_after_loss(Instant now, Outbox& out) {
   if (!attach_failed_) out.put(ValidityChanged{plan_.grant, valid_until_, outlook()});
 }
 
-/// The node turns this owner away, whatever is sent to it: healing it would be of no use.
 void Holding::on_forced_out(NodeIndex node, const Tag& tag) {
-  nodes_.withdraw(node, true);
+  nodes_.withdraw(node);
   forced_ = true;
   HoldRound* const round = tag.kind == Tag::Kind::hold ? find_round(tag.round) : nullptr;
   if (round != nullptr) round->denied(node, false);
@@ -160,15 +157,15 @@ void Holding::on_straggler(Instant now, NodeIndex node, const Tag& tag, const Re
   if (confirms && nodes_[node].possession != Possession::not_ours) {
     confirm(now, node, tag);
   } else if (std::holds_alternative<Refused>(reply) || std::holds_alternative<Taken>(reply)) {
-    nodes_.withdraw(node, true);
+    nodes_.withdraw(node);
   } else if (std::holds_alternative<Free>(reply)) {
-    nodes_.withdraw(node, false);
+    if (!terms_->quarantine(now, node)) nodes_.withdraw(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
     // The next round heals the node; the attempt needs it no more.
-    if (tag.kind == Tag::Kind::acquire) nodes_.withdraw(node, false);
+    if (tag.kind == Tag::Kind::acquire) nodes_.withdraw(node);
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
     const bool never_asked = unavailable->delivery != Delivery::unknown;
-    if (tag.kind == Tag::Kind::acquire && never_asked) nodes_.withdraw(node, false);
+    if (tag.kind == Tag::Kind::acquire && never_asked) nodes_.withdraw(node);
   }
 }
 
@@ -179,13 +176,9 @@ void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const R
   if (std::holds_alternative<Held>(reply)) {
     on_held(now, node, tag, round);
   } else if (std::holds_alternative<Free>(reply)) {
-    // A free that was said before healing was sent speaks of the time before it.
-    const bool healed_since =
-        nodes_[node].possession == Possession::healing && tag.round <= nodes_[node].healed_in;
-    if (!healed_since) nodes_.withdraw(node, false);
-    if (round != nullptr) round->denied(node, true);
+    on_free(now, node, tag, round);
   } else if (std::holds_alternative<Taken>(reply)) {
-    nodes_.withdraw(node, true);
+    nodes_.withdraw(node);
     if (round != nullptr) round->denied(node, false);
   } else if (std::holds_alternative<NoScript>(reply)) {
     if (round != nullptr) send_hold(now, node, *round, Form::source, out);
@@ -204,6 +197,19 @@ void Holding::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* ro
   if (round == nullptr) return;
   if (const auto why = terms_->distrust(now, node)) return round->unavailable(node, *why);
   round->held(node);
+}
+
+void Holding::on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round) {
+  // It has forgotten the lease, and gives the lock to nobody until the lease is over.
+  if (const auto why = terms_->quarantine(now, node)) {
+    if (round != nullptr) round->unavailable(node, *why);
+    return;
+  }
+  // A free that was said before healing was sent speaks of the time before it.
+  const bool healed_since =
+      nodes_[node].possession == Possession::healing && tag.round <= nodes_[node].healed_in;
+  if (!healed_since) nodes_.withdraw(node);
+  if (round != nullptr) round->denied(node, true);
 }
 
 void Holding::confirm(Instant now, NodeIndex node, const Tag& tag) {
@@ -225,11 +231,11 @@ void Holding::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& o
 void Holding::on_heal_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
   if (nodes_[node].possession != Possession::healing) return;
   if (std::holds_alternative<Refused>(reply)) {
-    nodes_.withdraw(node, true);
+    nodes_.withdraw(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
     send_heal(now, node, Form::source, out);
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
-    if (unavailable->delivery != Delivery::unknown) nodes_.withdraw(node, false);
+    if (unavailable->delivery != Delivery::unknown) nodes_.withdraw(node);
   }
 }
 
@@ -238,6 +244,7 @@ void Holding::update_validity(Instant now, Outbox& out) {
   if (valid_until == Instant::min()) {
     // A grant being taken up may still find its quorum; a lease without one is over.
     const bool hopeless = nodes_.can_be_ours() < terms_->quorum();
+    if (planted(Bug::lost_quorum_healed) && nodes_.may_hold().size() >= terms_->quorum()) return;
     if (attaching_ == 0 || hopeless) lose(forced_ ? LossReason::forced : LossReason::taken, out);
     return;
   }

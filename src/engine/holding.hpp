@@ -86,6 +86,7 @@ class Holding {
   void on_straggler(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   void on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round);
+  void on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round);
   void confirm(Instant now, NodeIndex node, const Tag& tag);
   void on_heal_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
 

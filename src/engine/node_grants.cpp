@@ -22,12 +22,11 @@ void NodeGrants::shorten(NodeIndex node, Duration by) {
   if (until != Instant::min()) until -= by;
 }
 
-void NodeGrants::withdraw(NodeIndex node, bool foreign) {
+void NodeGrants::withdraw(NodeIndex node) {
   NodeGrant& grant = nodes_[node];
   if (grant.possession == Possession::ours && planted(Bug::denial_not_withdrawn)) return;
   grant.possession = Possession::not_ours;
   grant.until = Instant::min();
-  grant.foreign = grant.foreign || foreign;
 }
 
 Instant NodeGrants::valid_until() const {

@@ -24,7 +24,6 @@ struct NodeGrant {
   Instant until = Instant::min();  ///< trusted until then; meaningful while ours
   std::uint32_t healed_in = 0;     ///< the last round that had begun when healing was sent
   Possession possession = Possession::unknown;
-  bool foreign = false;  ///< another owner's grant was seen here: never healed
 };
 
 class NodeGrants {
@@ -44,7 +43,7 @@ class NodeGrants {
   /// The node ends every lease that much earlier than was thought.
   void shorten(NodeIndex node, Duration by);
   /// The node says that it is free, or taken: whatever it confirmed before no longer counts.
-  void withdraw(NodeIndex node, bool foreign);
+  void withdraw(NodeIndex node);
 
   /// The quorum-th latest of the trusted times: until then, too few nodes are free for anybody
   /// else. Instant::min() if fewer than a quorum are ours.

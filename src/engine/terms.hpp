@@ -33,6 +33,11 @@ class Terms {
     auto why = standing_->objection(now, node);
     return why ? why : clocks_->objection(now, node);
   }
+  /// Why the node gives no lock to anybody: it may have forgotten grants, and waits until they are
+  /// over. What it confirmed before is as good as before.
+  [[nodiscard]] std::optional<Unavailable> quarantine(Instant now, NodeIndex node) const {
+    return standing_->objection(now, node);
+  }
   /// Why what this node confirms does not count now; nothing if it does.
   [[nodiscard]] std::optional<Unavailable> distrust(Instant now, NodeIndex node) const {
     if (clocks_->keeps_time(now, node)) [[likely]]

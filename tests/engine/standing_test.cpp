@@ -225,6 +225,63 @@ TEST_CASE("a quarantined node is not healed, but what it still holds counts") {
   CHECK(rig.valid_until[lease.grant] == rig.start + 20s + 30s - 302ms);
 }
 
+TEST_CASE("what a node confirmed counts until it is over, also if it forgets that") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 3);
+  const RequestId id = rig.acquire(Rig::renewed());
+  rig.answer({0, 1}, Granted{7});
+  rig.answer(2, down);
+  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  rig.engine.on_node_facts(rig.now, 1, {.marker = false, .durable = true});
+  rig.advance(10s);
+  rig.answer(0, Held{7});
+  rig.answer(1, Free{});  // and grants nothing to anybody before 30 s
+  CHECK(rig.lost.empty());
+  // Node 2 takes part again: the lease goes on.
+  rig.answer(2, Free{});
+  REQUIRE(rig.oldest_is<AcquireCommand>(2));
+  rig.answer(2, Granted{8});
+  rig.advance(10s);
+  rig.answer({0, 2}, Held{8});
+  rig.answer(1, Free{});
+  CHECK(rig.lost.empty());
+  CHECK(rig.valid_until[grant] > rig.start + 30s);
+}
+
+TEST_CASE("what a node confirmed and forgot is over in time") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 3);
+  const RequestId id = rig.acquire(Rig::renewed());
+  rig.answer({0, 1}, Granted{7});
+  rig.answer(2, Refused{30s});
+  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  rig.engine.on_node_facts(rig.now, 1, {.marker = false, .durable = true});
+  while (rig.lost.empty() && rig.now < rig.start + 60s) {
+    rig.advance(500ms);
+    if (rig.asked(0)) rig.answer(0, Held{7});
+    if (rig.asked(1)) rig.answer(1, Free{});
+    if (rig.asked(2)) rig.answer(2, Taken{});
+  }
+  REQUIRE(rig.lost.contains(grant));
+  CHECK(rig.lost.at(grant) == LossReason::nodes_unavailable);
+  CHECK(rig.now < rig.start + 30s - 302ms);
+}
+
+TEST_CASE("a node that votes and has not the lock is believed at once") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 3);
+  const RequestId id = rig.acquire(Rig::renewed());
+  rig.answer({0, 1}, Granted{7});
+  rig.answer(2, Refused{30s});
+  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  rig.engine.on_node_facts(rig.now, 1, {.marker = false, .durable = true});
+  rig.engine.on_marker(rig.now, 1, Marker::there);  // adopted
+  rig.advance(10s);
+  rig.answer(1, Free{});
+  REQUIRE(rig.lost.contains(grant));
+  CHECK(rig.lost.at(grant) == LossReason::taken);
+}
+
 TEST_CASE("without the quarantine everybody votes") {
   Rig rig(3);
   rig.engine.on_node_facts(rig.now, 0, {});

@@ -46,16 +46,17 @@ void Belief::confirm(Node& node, const engine::Tag& tag, bool trusted) {
   node.healing = false;
 }
 
-void Belief::deny(Node& node, bool foreign) {
-  node.ours = false;
-  node.healing = false;
+void Belief::deny(Node& node, bool quarantined) {
   node.may_hold = false;
   node.granted = 0;
-  node.foreign = node.foreign || foreign;
+  // What it gives to nobody else is as good as ours.
+  if (quarantined) return;
+  node.ours = false;
+  node.healing = false;
 }
 
 void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine::Reply& reply,
-                      bool trusted) {
+                      Circumstances circumstances) {
   if (tag.kind == Kind::release || tag.kind == Kind::force) return;
   Node& node = nodes_[index];
   if ((tag.kind == Kind::hold || tag.kind == Kind::settle) && !node.sent.empty()) {
@@ -70,18 +71,17 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
     ++granted_;
     node.granted = std::get<engine::Granted>(reply).token;
     node.fence = node.granted;
-    confirm(node, tag, trusted);
+    confirm(node, tag, circumstances.trusted);
   } else if (std::holds_alternative<engine::Held>(reply)) {
-    if (tag.kind == Kind::hold && ++held_in_round_[tag.round] >= quorum()) quorum_held_ = true;
     if (tag.kind == Kind::settle) node.fence = std::get<engine::Held>(reply).fence;
-    if (!before_healing) confirm(node, tag, trusted);
+    if (!before_healing) confirm(node, tag, circumstances.trusted);
   } else if (std::holds_alternative<engine::Free>(reply)) {
-    if (!before_healing) deny(node, false);
+    if (!before_healing) deny(node, circumstances.quarantined);
   } else if (std::holds_alternative<engine::Taken>(reply) ||
              std::holds_alternative<engine::Refused>(reply) ||
              std::holds_alternative<engine::ForcedOut>(reply)) {
     ++refused_;
-    deny(node, true);
+    deny(node, false);
   } else if (tag.kind == Kind::acquire && nothing_happened(reply)) {
     node.may_hold = false;
   }

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <vector>
 
 #include "engine/messages.hpp"
@@ -16,14 +15,19 @@ namespace redlock::simulation {
 using engine::Duration;
 using engine::Instant;
 
+/// Of the node that answers.
+struct Circumstances {
+  bool trusted = true;       ///< its clock keeps time, as far as the client knows
+  bool quarantined = false;  ///< it forgot what it had, and grants nothing as yet
+};
+
 class Belief {
  public:
   Belief(std::uint32_t nodes, std::int64_t drift_ppm) : nodes_(nodes), drift_ppm_(drift_ppm) {}
 
   void sent(std::uint32_t node, const engine::Tag& tag);
-  /// `trusted`: the node's clock keeps time, as far as the client knows.
   void answered(std::uint32_t node, const engine::Tag& tag, const engine::Reply& reply,
-                bool trusted = true);
+                Circumstances circumstances = {});
   /// The node ends what it confirmed that much earlier.
   void ran_ahead(std::uint32_t node, Duration by);
   /// A hold with this count is on its way; answers come in the order of messages.
@@ -43,9 +47,6 @@ class Belief {
     return nodes_[node].may_hold && !nodes_[node].released;
   }
   [[nodiscard]] bool released(std::uint32_t node) const { return nodes_[node].released; }
-  /// Whether a quorum held through in one round, so that another node may be healed beside it.
-  [[nodiscard]] bool quorum_held_in_a_round() const { return quorum_held_; }
-  [[nodiscard]] bool saw_another_owner(std::uint32_t node) const { return nodes_[node].foreign; }
   [[nodiscard]] std::uint32_t granted() const { return granted_; }
   [[nodiscard]] std::uint32_t refused() const { return refused_; }
   /// A lease sent then is trusted until then.
@@ -54,7 +55,6 @@ class Belief {
  private:
   struct Node {
     bool ours = false;
-    bool foreign = false;
     bool healing = false;
     bool may_hold = false;
     bool released = false;
@@ -66,16 +66,14 @@ class Belief {
     std::uint32_t count = 1;         // the largest that it confirmed
   };
   void confirm(Node& node, const engine::Tag& tag, bool trusted);
-  void deny(Node& node, bool foreign);
+  static void deny(Node& node, bool quarantined);
   [[nodiscard]] std::size_t quorum() const { return nodes_.size() / 2 + 1; }
 
   std::vector<Node> nodes_;
-  std::map<std::uint32_t, std::uint32_t> held_in_round_;
   std::int64_t drift_ppm_;
   std::uint32_t last_round_ = 0;
   std::uint32_t granted_ = 0;
   std::uint32_t refused_ = 0;
-  bool quorum_held_ = false;
 };
 
 }  // namespace redlock::simulation

@@ -119,10 +119,8 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
        "nothing is sent behind a release", what);
   if (send.tag.kind == Kind::heal) {
     rule(judged_, grant.state == State::live, "nothing is healed after loss or release", what);
-    rule(judged_, grant.belief.quorum_held_in_a_round(), "healing only beside a quorum that held",
+    rule(judged_, grant.belief.confirmed() > nodes_.size() / 2, "healing only beside a quorum",
          what);
-    rule(judged_, !grant.belief.saw_another_owner(send.node),
-         "no healing where another owner was seen", what);
   }
   if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
     rule(judged_, hold->count == grant.count + grant.entering,
@@ -172,7 +170,8 @@ void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
   Grant* const grant = find(client, tag.grant);
   if (grant == nullptr) return;
   const bool trusted = local(world, client) >= clients_[client].clocks[node].blamed_until;
-  grant->belief.answered(node, tag, reply, trusted);
+  const bool quarantined = world < nodes_[node].forgot_at + max_lease_;
+  grant->belief.answered(node, tag, reply, {.trusted = trusted, .quarantined = quarantined});
 }
 
 // --- outputs

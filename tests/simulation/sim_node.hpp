@@ -9,7 +9,8 @@ namespace redlock::simulation {
 
 struct SimNode {
   NodeModel model;
-  DriftingClock wall;  ///< from 1970
+  DriftingClock wall;                  ///< from 1970
+  Instant forgot_at = Instant::min();  ///< lost its data, or the newest of it; by the world's time
 
   [[nodiscard]] std::int64_t now_us(Instant world) const {
     return wall.read(world).time_since_epoch().count() / 1'000;

@@ -176,6 +176,7 @@ class World {
   void repair_node(const ActiveFault& active);
   void cut(std::uint32_t client, std::uint32_t node, int to_node, int from_node);
   void forget(std::uint32_t node);
+  void forget_newest(std::uint32_t node);
   void many_forget();
   bool may_forget();
   void kill_node(std::uint32_t node);

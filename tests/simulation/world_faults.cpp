@@ -139,7 +139,7 @@ void World::inject_in_node(Fault fault, std::uint32_t node, ActiveFault& active)
       kill_node(node);
       if (fault == Fault::node_wiped) forget(node);
       // Without appendfsync always it comes back as it was before the newest grants.
-      if (plan_.kind == WorldKind::forgetful && !plan_.durable) at_node.model.forget_locks();
+      if (plan_.kind == WorldKind::forgetful && !plan_.durable) forget_newest(node);
       return;
     case Fault::node_flushed:
       return forget(node);
@@ -187,6 +187,12 @@ void World::kill_node(std::uint32_t node) {
 /// When it may vote again is for the clients to find out.
 void World::forget(std::uint32_t node) {
   nodes_[node].model.forget_everything();
+  nodes_[node].forgot_at = now_;
+}
+
+void World::forget_newest(std::uint32_t node) {
+  nodes_[node].model.forget_locks();
+  nodes_[node].forgot_at = now_;
 }
 
 /// Not before a quarantine is over and somebody has had the lock again.
@@ -216,7 +222,7 @@ void World::many_forget() {
     if (plan_.durable) {
       forget(node);
     } else {
-      nodes_[node].model.forget_locks();
+      forget_newest(node);
     }
   }
 }

@@ -203,9 +203,6 @@ class Run {
     fleet_.restart(node, cluster::Data::empty);
     const auto back = BootClock::now();
     await_votes(node, back);
-    // What was granted meanwhile by a bare quorum, beside a rival, is on this node after its next
-    // renewal, and counts there after the one that follows.
-    if (!plan_.careless) std::this_thread::sleep_for(2s);
     fmt::print(
         "restart {}: node {} is counted by all after {:.1f} s; {} holds, {} renewals, {} not "
         "in time, {} lost\n",
