@@ -21,7 +21,7 @@ namespace redlock {
 
 /// What release found.
 enum class Released {
-  released,      ///< a quorum of nodes had it for this owner and deleted it
+  released,      ///< a quorum of nodes had it for this owner; now it is free
   already_gone,  ///< too few nodes still had it: it had expired, was taken or was deleted
   unknown,       ///< too few nodes answered; what is left ends with the lease at the latest
   still_held,    ///< an inner level was left (RedLock::release): the owner holds the lock still

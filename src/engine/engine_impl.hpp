@@ -85,7 +85,7 @@ class Engine::Impl {
   void abandon_attempt(Instant now, GrantId grant);
   void release_attempt(Instant now, const Attempt& attempt);
   void begin_release(Instant now, RequestId request, const ReleaseLedger::Grant& grant,
-                     NodeSet nodes);
+                     NodeSet nodes, NodeSet confirmed);
   void after_releasing_input(GrantId grant);
   void after_forcing_input(GrantId id);
   void end_acquisition(RequestId request, Failed failure);

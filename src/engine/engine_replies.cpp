@@ -43,7 +43,7 @@ void Engine::Impl::on_release_reply(Instant now, NodeIndex node, const Tag& tag,
   const bool again = ledger_.on_reply(now, node, tag, reply, out_);
   Releasing* const releasing = releasings_.find(tag.grant);
   if (releasing == nullptr || again) return;
-  releasing->on_reply(node, reply);
+  releasing->on_reply(now, node, reply);
   after_releasing_input(tag.grant);
 }
 

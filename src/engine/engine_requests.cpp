@@ -111,21 +111,21 @@ void Engine::Impl::release(Instant now, RequestId request, GrantId grant) {
   holding.end_requests(Errc::lost, "the lease was released meanwhile", out_);
   const ReleaseLedger::Grant owed{grant, holding.plan().name, holding.plan().owner,
                                   holding.longest_lease(), holding.nodes().may_answer_late()};
-  begin_release(now, request, owed, holding.nodes().may_hold());
+  begin_release(now, request, owed, holding.nodes().may_hold(), holding.nodes().trusted(now));
 }
 
 void Engine::Impl::release(Instant now, RequestId request, Name name, OwnerId owner,
                            std::chrono::milliseconds lease) {
   NodeSet every_node;
   for (NodeIndex node = 0; node < terms_.nodes(); ++node) every_node.insert(node);
-  begin_release(now, request, {++last_grant_, std::move(name), owner, lease, {}}, every_node);
+  begin_release(now, request, {++last_grant_, std::move(name), owner, lease, {}}, every_node, {});
 }
 
 void Engine::Impl::begin_release(Instant now, RequestId request, const ReleaseLedger::Grant& grant,
-                                 NodeSet nodes) {
+                                 NodeSet nodes, NodeSet confirmed) {
   ledger_.release(now, grant, nodes, out_);
   if (request == 0) return;
-  releasings_.add(grant.id, Releasing(terms_, request, nodes, now));
+  releasings_.add(grant.id, Releasing(terms_, request, nodes, confirmed, now));
   after_releasing_input(grant.id);
 }
 

@@ -52,6 +52,15 @@ std::uint32_t NodeGrants::can_be_ours() const {
   }));
 }
 
+NodeSet NodeGrants::trusted(Instant now) const {
+  NodeSet set;
+  for (NodeIndex node = 0; node < size(); ++node) {
+    const NodeGrant& grant = nodes_[node];
+    if (grant.possession == Possession::ours && now < grant.until) set.insert(node);
+  }
+  return set;
+}
+
 NodeSet NodeGrants::may_hold() const {
   NodeSet set;
   for (NodeIndex node = 0; node < size(); ++node) {

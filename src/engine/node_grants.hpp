@@ -50,6 +50,8 @@ class NodeGrants {
   [[nodiscard]] Instant valid_until() const;
   /// Nodes that are ours or may be, without those that are only being healed.
   [[nodiscard]] std::uint32_t can_be_ours() const;
+  /// Nodes that confirmed, and are trusted to have the lock still.
+  [[nodiscard]] NodeSet trusted(Instant now) const;
   /// Nodes that may have something of this owner, and so must be released.
   [[nodiscard]] NodeSet may_hold() const;
   /// Nodes that were asked to take the lock and did not answer: they may do it at any time.

@@ -3,10 +3,13 @@
 
 namespace redlock::engine {
 
-void Releasing::on_reply(NodeIndex node, const Reply& reply) {
+void Releasing::on_reply(Instant now, NodeIndex node, const Reply& reply) {
   if (!asked_.contains(node)) return;
   asked_.erase(node);
-  if (std::holds_alternative<ReleasedHere>(reply)) {
+  // One in quarantine has forgotten it, and has given it to nobody else.
+  const bool kept = confirmed_.contains(node) && terms_->quarantine(now, node).has_value();
+  if (std::holds_alternative<ReleasedHere>(reply) ||
+      (std::holds_alternative<NotHeld>(reply) && kept)) {
     ++tally_.yes;
   } else if (std::holds_alternative<NotHeld>(reply) || std::holds_alternative<NoScript>(reply)) {
     // NOSCRIPT to a release that is not repeated: the node is known to have nothing.

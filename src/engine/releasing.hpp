@@ -13,14 +13,19 @@ namespace redlock::engine {
 
 class Releasing {
  public:
-  /// Nodes that are not asked certainly had nothing.
-  Releasing(const Terms& terms, RequestId request, NodeSet asked, Instant now)
-      : request_(request), asked_(asked), deadline_(now + terms.node_timeout()) {
+  /// Nodes that are not asked certainly had nothing. Those `confirmed` are trusted to have it
+  /// still.
+  Releasing(const Terms& terms, RequestId request, NodeSet asked, NodeSet confirmed, Instant now)
+      : terms_(&terms),
+        request_(request),
+        asked_(asked),
+        confirmed_(confirmed),
+        deadline_(now + terms.node_timeout()) {
     tally_.nodes = terms.nodes();
     tally_.no = terms.nodes() - asked.size();
   }
 
-  void on_reply(NodeIndex node, const Reply& reply);
+  void on_reply(Instant now, NodeIndex node, const Reply& reply);
   void on_deadline(Instant now);
 
   [[nodiscard]] RequestId request() const { return request_; }
@@ -29,8 +34,10 @@ class Releasing {
   [[nodiscard]] std::optional<Released> outcome() const;
 
  private:
+  const Terms* terms_;
   RequestId request_;
   NodeSet asked_;
+  NodeSet confirmed_;
   Tally tally_;
   Instant deadline_;
 };

@@ -277,16 +277,15 @@ TEST_CASE("who won beside a rival outlives any one node") {
     rig.answer({0, 1}, Granted{7});
     rig.answer(2, Refused{30s});
     const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
-    for (int round = 0; round < 60; ++round) {
+    bool healed = false;
+    while (rig.now < rig.start + 30s) {
       rig.advance(500ms);
       if (rig.asked(1 - dead)) rig.answer(1 - dead, Held{7});
       if (rig.asked(dead)) rig.answer(dead, down);
       if (!rig.asked(2)) continue;
-      if (rig.oldest_is<AcquireCommand>(2)) {
-        rig.answer(2, Granted{8});
-      } else {
-        rig.answer(2, round == 19 ? Reply{Free{}} : Reply{Held{8}});
-      }
+      const bool heals = rig.oldest_is<AcquireCommand>(2);
+      rig.answer(2, heals ? Reply{Granted{8}} : healed ? Reply{Held{8}} : Reply{Free{}});
+      healed = healed || heals;
     }
     CHECK(rig.lost.empty());
     CHECK(rig.valid_until[grant] > rig.start + 40s);

@@ -248,6 +248,34 @@ TEST_CASE("what a node confirmed counts until it is over, also if it forgets tha
   CHECK(rig.valid_until[grant] > rig.start + 30s);
 }
 
+TEST_CASE("what a node confirmed and forgot was not gone when it is released") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 3);
+  const RequestId id = rig.acquire();
+  rig.answer({0, 1}, Granted{7});
+  rig.answer(2, Refused{30s});
+  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  rig.engine.on_node_facts(rig.now, 1, {.marker = false, .durable = true});
+  SUBCASE("in time") {
+    const RequestId release = rig.release(grant);
+    rig.answer(0, ReleasedHere{});
+    rig.answer(1, NotHeld{});
+    CHECK(rig.result<ReleaseDone>(release).outcome == Released::released);
+  }
+  SUBCASE("after it was over there") {
+    rig.advance(30s);
+    const RequestId release = rig.release(grant);
+    rig.answer(0, ReleasedHere{});
+    rig.answer(1, NotHeld{});
+    CHECK(rig.result<ReleaseDone>(release).outcome == Released::already_gone);
+  }
+  SUBCASE("somebody else's word") {
+    const RequestId release = rig.release_elsewhere(OwnerId{{1, 2}});
+    rig.answer({0, 1, 2}, NotHeld{});
+    CHECK(rig.result<ReleaseDone>(release).outcome == Released::already_gone);
+  }
+}
+
 TEST_CASE("what a node confirmed and forgot is over in time") {
   Rig rig(3, careful());
   all_but(rig, 3, 3);
