@@ -172,6 +172,18 @@ TEST_CASE("a node that lost a lock in the hands of a quorum is healed by a renew
   CHECK(lease.valid());
 }
 
+TEST_CASE("a lease that was won beside a rival outlives the first of its nodes") {
+  Fleet fleet({.nodes = 3});
+  const Listening listening(fleet, steady_lease());
+  fleet.run(2, {"HSET", "redlock:lock:{bare}", "rival", "1"});
+  const Lease lease = must(listening.client.lock("bare").acquire({.wait = patience}));
+  fleet.run(2, {"DEL", "redlock:lock:{bare}"});
+  fleet.kill(0);
+  CHECK(eventually([&] { return is_locked_on(fleet, 2, "bare"); }));
+  CHECK(listening.journal->hears("renewed bare", 3));
+  CHECK(lease.valid());
+}
+
 TEST_CASE("an observer hears of nodes that come and go, without their passwords") {
   Fleet fleet({.nodes = 3, .password = "open-sesame"});
   const Listening listening(fleet);
