@@ -68,36 +68,13 @@ void Holding::send_hold(Instant now, NodeIndex node, const HoldRound& round, For
   out.send(node, tag, hold, form);
 }
 
-void Holding::send_heal(Instant now, NodeIndex node, Form form, Outbox& out) {
-  NodeGrant& grant = nodes_[node];
-  grant.possession = Possession::healing;
-  grant.healed_in = round_;
-  const Tag tag{plan_.grant, now, plan_.lease, round_, Tag::Kind::heal};
-  out.send(node, tag,
-           AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.token,
-                          terms_->config().quarantine},
-           form);
-}
-
-/// Once the round has shown what there is. A lease that is valid has its quorum, whoever answers at
-/// the moment: nobody else was granted, and whose grant stood here before was released or is over.
-void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
-  if (lost_ || attach_failed_ || !round.announced()) return;
-  const NodeSet free = round.take_free();
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    const bool gone = nodes_[node].possession == Possession::not_ours;
-    if (free.contains(node) && gone && !terms_->objection(now, node)) {
-      send_heal(now, node, Form::digest, out);
-    }
-  }
-}
-
 void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                        Outbox& out) {
   lose_if_over(now, out);
-  if (lost_ && !planted(Bug::lost_lease_revived)) return on_reply_after_loss(now, node, reply, out);
+  if (lost_ && !planted(Bug::lost_lease_revived))
+    return on_reply_after_loss(now, node, tag, reply, out);
   if (std::holds_alternative<ForcedOut>(reply)) {
-    on_forced_out(node, tag);
+    on_forced_out(now, node, tag);
     update_validity(now, out);
     return conclude_rounds(now, out);
   }
@@ -107,7 +84,7 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
       on_straggler(now, node, tag, reply);
       break;
     case Tag::Kind::heal:
-      on_heal_reply(now, node, reply, out);
+      on_heal_reply(now, node, tag, reply, out);
       if (std::holds_alternative<Granted>(reply) && planted(Bug::healing_counts_at_once)) {
         nodes_.confirm(node, terms_->trusted_until(tag.sent, tag.lease));
       }
@@ -125,13 +102,13 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
 }
 
 /// Nothing lengthens it any more; but until the end that was told last, somebody may believe in it.
-void Holding::on_reply_after_loss(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
-  const bool free = std::holds_alternative<Free>(reply) && !terms_->quarantine(now, node);
-  const bool taken = std::holds_alternative<Taken>(reply) ||
-                     std::holds_alternative<Refused>(reply) ||
-                     std::holds_alternative<ForcedOut>(reply);
-  if (!free && !taken) return;
-  nodes_.withdraw(node);
+void Holding::on_reply_after_loss(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                                  Outbox& out) {
+  const bool denied = std::holds_alternative<Free>(reply) || std::holds_alternative<Taken>(reply) ||
+                      std::holds_alternative<Refused>(reply) ||
+                      std::holds_alternative<ForcedOut>(reply);
+  if (!denied) return;
+  deny(now, node, tag);
   shorten_after_loss(now, out);
 }
 
@@ -143,8 +120,9 @@ void Holding::shorten_after_loss(Instant now, Outbox& out) {
   if (!attach_failed_) out.put(ValidityChanged{plan_.grant, valid_until_, outlook()});
 }
 
-void Holding::on_forced_out(NodeIndex node, const Tag& tag) {
-  nodes_.withdraw(node);
+void Holding::on_forced_out(Instant now, NodeIndex node, const Tag& tag) {
+  deny(now, node, tag);
+  doubt();
   forced_ = true;
   HoldRound* const round = tag.kind == Tag::Kind::hold ? find_round(tag.round) : nullptr;
   if (round != nullptr) round->denied(node, false);
@@ -154,19 +132,17 @@ void Holding::on_forced_out(NodeIndex node, const Tag& tag) {
 void Holding::on_straggler(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   const bool confirms =
       std::holds_alternative<Granted>(reply) || std::holds_alternative<Held>(reply);
-  if (confirms && nodes_[node].possession != Possession::not_ours) {
-    confirm(now, node, tag);
-  } else if (std::holds_alternative<Refused>(reply) || std::holds_alternative<Taken>(reply)) {
-    nodes_.withdraw(node);
-  } else if (std::holds_alternative<Free>(reply)) {
-    if (!terms_->quarantine(now, node)) nodes_.withdraw(node);
-  } else if (std::holds_alternative<NoScript>(reply)) {
-    // The next round heals the node; the attempt needs it no more.
-    if (tag.kind == Tag::Kind::acquire) nodes_.withdraw(node);
-  } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
-    const bool never_asked = unavailable->delivery != Delivery::unknown;
-    if (tag.kind == Tag::Kind::acquire && never_asked) nodes_.withdraw(node);
+  if (confirms) {
+    if (nodes_[node].possession != Possession::not_ours) confirm(now, node, tag);
+    return;
   }
+  const auto* unavailable = std::get_if<Unavailable>(&reply);
+  // An acquire that was not executed is not repeated: the next round heals the node.
+  const bool not_executed = std::holds_alternative<NoScript>(reply) ||
+                            (unavailable != nullptr && unavailable->delivery != Delivery::unknown);
+  const bool denied = std::holds_alternative<Refused>(reply) ||
+                      std::holds_alternative<Taken>(reply) || std::holds_alternative<Free>(reply);
+  if (denied || (tag.kind == Tag::Kind::acquire && not_executed)) deny(now, node, tag);
 }
 
 void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
@@ -176,9 +152,9 @@ void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const R
   if (std::holds_alternative<Held>(reply)) {
     on_held(now, node, tag, round);
   } else if (std::holds_alternative<Free>(reply)) {
-    on_free(now, node, tag, round);
+    on_free(now, node, tag, round, out);
   } else if (std::holds_alternative<Taken>(reply)) {
-    nodes_.withdraw(node);
+    deny(now, node, tag);
     if (round != nullptr) round->denied(node, false);
   } else if (std::holds_alternative<NoScript>(reply)) {
     if (round != nullptr) send_hold(now, node, *round, Form::source, out);
@@ -199,19 +175,6 @@ void Holding::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* ro
   round->held(node);
 }
 
-void Holding::on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round) {
-  // It has forgotten the lease, and gives the lock to nobody until the lease is over.
-  if (const auto why = terms_->quarantine(now, node)) {
-    if (round != nullptr) round->unavailable(node, *why);
-    return;
-  }
-  // A free that was said before healing was sent speaks of the time before it.
-  const bool healed_since =
-      nodes_[node].possession == Possession::healing && tag.round <= nodes_[node].healed_in;
-  if (!healed_since) nodes_.withdraw(node);
-  if (round != nullptr) round->denied(node, true);
-}
-
 void Holding::confirm(Instant now, NodeIndex node, const Tag& tag) {
   if (terms_->distrust(now, node)) return nodes_.confirm_without_trust(node);
   nodes_.confirm(node, terms_->trusted_until(tag.sent, tag.lease));
@@ -226,17 +189,6 @@ void Holding::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& o
     next_renewal_ = std::min(next_renewal_, now + renewal_interval(now));
   }
   conclude_rounds(now, out);
-}
-
-void Holding::on_heal_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
-  if (nodes_[node].possession != Possession::healing) return;
-  if (std::holds_alternative<Refused>(reply)) {
-    nodes_.withdraw(node);
-  } else if (std::holds_alternative<NoScript>(reply)) {
-    send_heal(now, node, Form::source, out);
-  } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
-    if (unavailable->delivery != Delivery::unknown) nodes_.withdraw(node);
-  }
 }
 
 void Holding::update_validity(Instant now, Outbox& out) {
@@ -297,6 +249,7 @@ void Holding::conclude_rounds(Instant now, Outbox& out) {
 
 void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
   const bool ok = round.tally().won();
+  if (ok) doubted_ = false;
   if (round.purpose() == HoldRound::Purpose::tell_count) return;
   if (round.request() == 0) {
     if (!ok) next_renewal_ = std::min(next_renewal_, now + plan_.lease / 12);

@@ -77,18 +77,23 @@ class Holding {
   void tell_count(Instant now, Outbox& out);
   void entered(Instant now, const HoldRound& round, Outbox& out);
   void send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form, Outbox& out) const;
-  void send_heal(Instant now, NodeIndex node, Form form, Outbox& out);
+  void send_heal(Instant now, NodeIndex node, std::chrono::milliseconds lease, Form form,
+                 Outbox& out);
+  void heal(Instant now, NodeIndex node, std::chrono::milliseconds asked, Outbox& out);
   void heal_free_nodes(Instant now, HoldRound& round, Outbox& out);
 
-  void on_reply_after_loss(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
+  void on_reply_after_loss(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                           Outbox& out);
   void shorten_after_loss(Instant now, Outbox& out);
-  void on_forced_out(NodeIndex node, const Tag& tag);
+  void on_forced_out(Instant now, NodeIndex node, const Tag& tag);
   void on_straggler(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   void on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round);
-  void on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round);
+  void on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round, Outbox& out);
+  void deny(Instant now, NodeIndex node, const Tag& tag);
+  void doubt();
   void confirm(Instant now, NodeIndex node, const Tag& tag);
-  void on_heal_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
+  void on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
 
   void conclude_rounds(Instant now, Outbox& out);
   void conclude(Instant now, HoldRound& round, Outbox& out);
@@ -121,7 +126,8 @@ class Holding {
   bool postponed_ = false;   // the next renewal was
   bool attach_failed_ = false;
   bool lost_ = false;
-  bool forced_ = false;  // a node said that this owner was forced out
+  bool forced_ = false;   // a node said that this owner was forced out
+  bool doubted_ = false;  // a node has it no more and should, since a quorum held last
 };
 
 }  // namespace redlock::engine

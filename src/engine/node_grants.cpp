@@ -15,6 +15,7 @@ void NodeGrants::confirm(NodeIndex node, Instant until) {
   // Messages only ever lengthen a lease, so an older, longer confirmation stays true.
   grant.until = was_ours ? std::max(grant.until, until) : until;
   grant.possession = Possession::ours;
+  grant.forgotten = false;
 }
 
 void NodeGrants::shorten(NodeIndex node, Duration by) {
@@ -27,6 +28,13 @@ void NodeGrants::withdraw(NodeIndex node) {
   if (grant.possession == Possession::ours && planted(Bug::denial_not_withdrawn)) return;
   grant.possession = Possession::not_ours;
   grant.until = Instant::min();
+  grant.forgotten = false;
+}
+
+void NodeGrants::withdraw_forgotten() {
+  for (NodeIndex node = 0; node < size(); ++node) {
+    if (nodes_[node].forgotten) withdraw(node);
+  }
 }
 
 Instant NodeGrants::valid_until() const {

@@ -24,6 +24,7 @@ struct NodeGrant {
   Instant until = Instant::min();  ///< trusted until then; meaningful while ours
   std::uint32_t healed_in = 0;     ///< the last round that had begun when healing was sent
   Possession possession = Possession::unknown;
+  bool forgotten = false;  ///< in quarantine, and has it no more; counts until it is over
 };
 
 class NodeGrants {
@@ -44,6 +45,10 @@ class NodeGrants {
   void shorten(NodeIndex node, Duration by);
   /// The node says that it is free, or taken: whatever it confirmed before no longer counts.
   void withdraw(NodeIndex node);
+  /// The node has forgotten what it confirmed, and gives it to nobody else before it is over.
+  void forget(NodeIndex node) { nodes_[node].forgotten = true; }
+  /// Nothing is concluded from that any more.
+  void withdraw_forgotten();
 
   /// The quorum-th latest of the trusted times: until then, too few nodes are free for anybody
   /// else. Instant::min() if fewer than a quorum are ours.

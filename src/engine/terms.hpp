@@ -33,8 +33,8 @@ class Terms {
     auto why = standing_->objection(now, node);
     return why ? why : clocks_->objection(now, node);
   }
-  /// Why the node gives no lock to anybody: it may have forgotten grants, and waits until they are
-  /// over. What it confirmed before is as good as before.
+  /// Why the node, as far as this client knows, gives no lock to anybody: it may have forgotten
+  /// grants, and waits until they are over.
   [[nodiscard]] std::optional<Unavailable> quarantine(Instant now, NodeIndex node) const {
     return standing_->objection(now, node);
   }

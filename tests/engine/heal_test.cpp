@@ -34,6 +34,53 @@ TEST_CASE("a node that refused its healing is healed when it is free again") {
   CHECK(rig.oldest_is<AcquireCommand>(2));
 }
 
+TEST_CASE("a node that answers after the node timeout is healed as well") {
+  Rig rig(3);
+  rig.lease_on_all(Rig::renewed());
+  rig.advance(10s);
+  rig.answer({0, 1}, Held{7});
+  rig.advance(250ms);
+  rig.answer(2, Free{});
+  REQUIRE(rig.oldest_is<AcquireCommand>(2));
+  rig.answer(2, Granted{8});
+  CHECK_FALSE(rig.asked(2));
+}
+
+TEST_CASE("a late free that ends the lease is not healed") {
+  Rig rig(3);
+  const auto id = rig.acquire(Rig::renewed());
+  rig.answer({0, 1}, Granted{7});
+  rig.answer(2, Refused{30s});
+  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  rig.advance(10s);
+  rig.answer(0, Held{7});
+  rig.answer(2, Taken{});
+  rig.advance(250ms);
+  rig.answer(1, Free{});
+  CHECK(rig.lost.contains(grant));
+  CHECK_FALSE(rig.asked(1));
+}
+
+TEST_CASE("what is not renewed is not made longer by healing") {
+  Rig rig(3);
+  const auto id = rig.acquire();
+  rig.answer({0, 1}, Granted{7});
+  rig.answer(2, Refused{30s});
+  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  rig.enter(grant, 1ms);
+  rig.answer({0, 1}, Held{7});
+  rig.answer(2, Taken{});
+  rig.advance(26s);
+  rig.leave(grant);
+  rig.answer({0, 1}, Held{7});
+  rig.answer(2, Free{});
+  REQUIRE(rig.oldest_is<AcquireCommand>(2));
+  CHECK(rig.oldest<AcquireCommand>(2).lease < 4s);
+  CHECK(rig.oldest<AcquireCommand>(2).lease > 3s);
+  rig.answer(2, NoScript{});
+  CHECK(rig.oldest<AcquireCommand>(2).lease < 4s);
+}
+
 TEST_CASE("a heal that could not be sent is tried again when the node says free again") {
   Rig rig(3);
   const auto lease = rig.lease_on_all(Rig::renewed());
@@ -79,6 +126,28 @@ TEST_CASE("a free that was said before the healing does not undo it") {
   rig.answer(2, Held{8});
   rig.answer(0, Free{});  // nodes 1 and 2 keep it
   CHECK_FALSE(rig.lost.contains(lease.grant));
+}
+
+TEST_CASE("what was said before the healing does not keep it from being released") {
+  for (const Reply& word : {Reply{Taken{}}, Reply{ForcedOut{}}}) {
+    for (const bool lost : {false, true}) {
+      Rig rig(3);
+      const auto lease = rig.lease_on_all(Rig::renewed());
+      rig.advance(10s);
+      rig.answer(2, Free{});
+      rig.extend(lease.grant, 30s);  // behind the renewal, before the heal
+      rig.answer({0, 1}, Held{7});
+      const Send second = rig.take(2);
+      const Send heal = rig.take(2);
+      REQUIRE(std::holds_alternative<AcquireCommand>(heal.command));
+      if (lost) rig.advance(28s);
+      CHECK(rig.lost.contains(lease.grant) == lost);
+      rig.answer(second, word);
+      rig.answer(heal, Granted{8});
+      rig.release(lease.grant);
+      CHECK(rig.releases(2) == 1);
+    }
+  }
 }
 
 TEST_CASE("a held that was said before the healing does not count") {

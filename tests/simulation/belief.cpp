@@ -81,7 +81,7 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
              std::holds_alternative<engine::Refused>(reply) ||
              std::holds_alternative<engine::ForcedOut>(reply)) {
     ++refused_;
-    deny(node, false);
+    if (!before_healing) deny(node, false);
   } else if (tag.kind == Kind::acquire && nothing_happened(reply)) {
     node.may_hold = false;
   }

@@ -119,8 +119,8 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
        "nothing is sent behind a release", what);
   if (send.tag.kind == Kind::heal) {
     rule(judged_, grant.state == State::live, "nothing is healed after loss or release", what);
-    rule(judged_, grant.belief.confirmed() > nodes_.size() / 2, "healing only beside a quorum",
-         what);
+    rule(judged_, local(world, grant.client) < grant.belief.valid_until(),
+         "nothing is healed that is not valid", what);
   }
   if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
     rule(judged_, hold->count == grant.count + grant.entering,
@@ -170,7 +170,12 @@ void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
   Grant* const grant = find(client, tag.grant);
   if (grant == nullptr) return;
   const bool trusted = local(world, client) >= clients_[client].clocks[node].blamed_until;
-  const bool quarantined = world < nodes_[node].forgot_at + max_lease_;
+  const auto* why = std::get_if<engine::Unavailable>(&reply);
+  if (why != nullptr && why->cause == Cause::marker_missing) marker_shown(world, client, node);
+  // As far as the client can know.
+  const Instant forgot_at = nodes_[node].forgot_at;
+  const bool quarantined =
+      world < forgot_at + max_lease_ && clients_[client].marker_seen[node] >= forgot_at;
   grant->belief.answered(node, tag, reply, {.trusted = trusted, .quarantined = quarantined});
 }
 

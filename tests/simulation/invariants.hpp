@@ -88,6 +88,10 @@ class Invariants {
     Instant world{};          ///< when it was made, in truth
     Duration astray{};        ///< the node's clock of the world's time then
   };
+  /// A client is about to be told whether the node has its marker.
+  void marker_shown(Instant world, ClientId client, std::uint32_t node) {
+    clients_[client].marker_seen[node] = world;
+  }
   /// A client is about to be told what a node's clock shows.
   void clock_read(ClientId client, std::uint32_t node, const Reading& reading);
 
@@ -162,6 +166,7 @@ class Invariants {
   struct Client {
     const DriftingClock* clock = nullptr;
     std::vector<Clock> clocks;
+    std::vector<Instant> marker_seen;  // of each node, when it was last seen to be there or gone
     bool alive = true;
     Instant resumed{};
     std::map<engine::RequestId, Request> requests;

@@ -10,6 +10,7 @@ ClientId Invariants::client_starts(const DriftingClock& clock) {
   clients_.push_back({});
   clients_.back().clock = &clock;
   clients_.back().clocks.resize(nodes_.size());
+  clients_.back().marker_seen.resize(nodes_.size(), Instant::min());
   return static_cast<ClientId>(clients_.size() - 1);
 }
 

@@ -201,6 +201,7 @@ void World::link_up(std::uint32_t id, const Wire::Answer& welcome) {
   link.up = true;
   link.to_kill.clear();
   disturb(wire.client, wire.node);
+  invariants_.marker_shown(now_, client.life, wire.node);
   client.engine->on_node_facts(local(wire.client), wire.node, welcome.facts);
   client.engine->on_node_up(local(wire.client), wire.node);
   clock_read(id, welcome);
@@ -250,6 +251,7 @@ void World::tend_marker(const Event& event) {
     return fmt::format("client {} {} node {}", client, marked ? "marks" : "leaves its note on",
                        node);
   });
+  invariants_.marker_shown(now_, life, node);
   clients_[client].engine->on_marker(local(client), node,
                                      marked ? engine::Marker::there : engine::Marker::gone_anew);
   turn(client);

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+// A node that has forgotten a lease, and gives it to nobody else while it is in quarantine: until
+// when it counts all the same, and what makes that a wrong conclusion.
+#include <doctest/doctest.h>
+
+#include "engine/rig.hpp"
+
+using namespace redlock;
+using namespace redlock::engine;
+using namespace redlock::engine::test;
+
+namespace {
+
+/// Nodes that are known to keep their data, until one of them is wiped.
+struct Careful : Rig {
+  explicit Careful(std::uint32_t nodes) : Rig(nodes, {.max_lease = 60s, .quarantine = true}) {
+    for (NodeIndex node = 0; node < nodes; ++node) {
+      engine.on_node_facts(now, node, {.marker = true, .durable = true});
+    }
+  }
+  void wipe(NodeIndex node) { engine.on_node_facts(now, node, {.marker = false, .durable = true}); }
+  /// By nodes 0 and 1; a rival has node 2.
+  GrantId bare_lease() { return bare_lease(acquire(renewed())); }
+  GrantId bare_lease(RequestId id) {
+    answer({0, 1}, Granted{7});
+    answer(2, Refused{30s});
+    return result<AcquireSucceeded>(id).grant;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what a node confirmed counts until it is over, also if it forgets that") {
+  Careful rig(3);
+  const GrantId grant = rig.bare_lease();
+  rig.wipe(1);
+  rig.advance(10s);
+  rig.answer(0, Held{7});
+  rig.answer(1, Free{});  // and grants nothing to anybody before 30 s
+  CHECK(rig.lost.empty());
+  // Node 2 takes part again: the lease goes on.
+  rig.answer(2, Free{});
+  REQUIRE(rig.oldest_is<AcquireCommand>(2));
+  rig.answer(2, Granted{8});
+  rig.advance(10s);
+  rig.answer({0, 2}, Held{8});
+  rig.answer(1, Free{});
+  CHECK(rig.lost.empty());
+  CHECK(rig.valid_until[grant] > rig.start + 30s);
+}
+
+TEST_CASE("what a node confirmed and forgot is over in time") {
+  Careful rig(3);
+  const GrantId grant = rig.bare_lease();
+  rig.wipe(1);
+  while (rig.lost.empty() && rig.now < rig.start + 60s) {
+    rig.advance(500ms);
+    if (rig.asked(0)) rig.answer(0, Held{7});
+    if (rig.asked(1)) rig.answer(1, Free{});
+    if (rig.asked(2)) rig.answer(2, Taken{});
+  }
+  REQUIRE(rig.lost.contains(grant));
+  CHECK(rig.lost.at(grant) == LossReason::nodes_unavailable);
+  CHECK(rig.now < rig.start + 30s - 302ms);
+}
+
+TEST_CASE("what a node confirmed and forgot was not gone when it is released") {
+  Careful rig(3);
+  const GrantId grant = rig.bare_lease(rig.acquire());
+  rig.wipe(1);
+  SUBCASE("in time") {
+    const RequestId release = rig.release(grant);
+    rig.answer(0, ReleasedHere{});
+    rig.answer(1, NotHeld{});
+    CHECK(rig.result<ReleaseDone>(release).outcome == Released::released);
+  }
+  SUBCASE("after it was over there") {
+    rig.advance(30s);
+    const RequestId release = rig.release(grant);
+    rig.answer(0, ReleasedHere{});
+    rig.answer(1, NotHeld{});
+    CHECK(rig.result<ReleaseDone>(release).outcome == Released::already_gone);
+  }
+  SUBCASE("somebody else's word") {
+    const RequestId release = rig.release_elsewhere(OwnerId{{1, 2}});
+    rig.answer({0, 1, 2}, NotHeld{});
+    CHECK(rig.result<ReleaseDone>(release).outcome == Released::already_gone);
+  }
+}
+
+TEST_CASE("a node that votes and has not the lock is believed at once") {
+  Careful rig(3);
+  const GrantId grant = rig.bare_lease();
+  rig.wipe(1);
+  rig.engine.on_marker(rig.now, 1, Marker::there);  // adopted
+  rig.advance(10s);
+  rig.answer(1, Free{});
+  REQUIRE(rig.lost.contains(grant));
+  CHECK(rig.lost.at(grant) == LossReason::taken);
+}
+
+TEST_CASE("a node whose clock moved is believed: it may have ended the lease, and grant another") {
+  constexpr std::int64_t year_2026_us = 1'767'225'600'000'000;
+  Careful rig(3);
+  const auto read = [&](NodeIndex node, std::chrono::microseconds ahead) {
+    const auto us =
+        std::chrono::duration_cast<std::chrono::microseconds>(rig.now.time_since_epoch() + ahead);
+    rig.engine.on_node_clock(rig.now, node, year_2026_us + us.count(), 100us);
+    rig.collect();
+  };
+  for (NodeIndex node = 0; node < 3; ++node) read(node, 0us);
+  const GrantId grant = rig.bare_lease();
+  rig.advance(10s);
+  read(1, -1h);
+  for (const NodeIndex node : {0U, 2U}) read(node, 0us);
+  REQUIRE(rig.engine.objection(rig.now, 1));
+  CHECK(rig.lost.empty());
+  rig.answer(1, Free{});
+  CHECK(rig.lost.contains(grant));
+}
+
+// A quorum has forced the holder out, or released its lease from elsewhere, and a rival was
+// granted. Then nodes of that quorum are wiped: they have forgotten that as well.
+TEST_CASE("nothing is concluded from a quarantine when somebody takes the lease away") {
+  for (const Reply& word : {Reply{ForcedOut{}}, Reply{Taken{}}, Reply{Free{}}}) {
+    for (const bool before : {true, false}) {
+      Careful rig(3);
+      const auto lease = rig.lease_on_all(Rig::renewed());
+      rig.wipe(0);
+      rig.wipe(1);
+      rig.advance(10s);
+      if (before) rig.answer(2, word);
+      rig.answer({0, 1}, Free{});
+      CHECK(rig.lost.contains(lease.grant) == before);
+      if (!before) rig.answer(2, word);
+      CHECK(rig.lost.contains(lease.grant));
+    }
+  }
+}
+
+TEST_CASE("who was forced out is not confirmed by a node that has forgotten it") {
+  Careful rig(5);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.advance(10s);
+  rig.answer(0, Held{7});
+  for (NodeIndex node = 1; node < 5; ++node) rig.take(node);  // silent: valid until 29.7 s
+  // Forced out on 0, 1 and 2, where a rival is granted; then 0 is wiped.
+  rig.wipe(0);
+  rig.advance(3s);
+  rig.answer({1, 2}, ForcedOut{});
+  rig.answer(0, Free{});
+  rig.answer({3, 4}, Held{7});
+  REQUIRE(rig.lost.contains(lease.grant));
+  CHECK(rig.lost.at(lease.grant) == LossReason::forced);
+}
+
+TEST_CASE("a lease that a quorum holds is in doubt no more") {
+  Careful rig(5);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.advance(10s);
+  rig.answer(4, Taken{});
+  rig.answer({0, 1, 2, 3}, Held{7});
+  rig.wipe(0);
+  rig.wipe(1);
+  rig.advance(10s);
+  rig.answer({2, 3}, Held{7});
+  rig.answer({0, 1}, Free{});
+  CHECK_FALSE(rig.lost.contains(lease.grant));
+}
+
+TEST_CASE("a node that has the lease again is as good as any") {
+  Careful rig(3);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.wipe(0);
+  rig.advance(10s);
+  rig.answer({1, 2}, Held{7});
+  rig.answer(0, Free{});
+  rig.engine.on_marker(rig.now, 0, Marker::there);  // adopted
+  rig.advance(10s);
+  rig.answer({1, 2}, Held{7});
+  rig.answer(0, Free{});
+  REQUIRE(rig.oldest_is<AcquireCommand>(0));
+  rig.answer(0, Granted{8});
+  rig.advance(10s);
+  rig.answer(0, Held{8});
+  rig.answer(1, Taken{});
+  CHECK_FALSE(rig.lost.contains(lease.grant));
+}
