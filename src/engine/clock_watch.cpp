@@ -151,12 +151,18 @@ ClockWatch::Word ClockWatch::moved_so(const Move& move, NodeIndex node) const {
   return moved.all_known ? Word::no : Word::unknown;
 }
 
-/// Its own movement at that time, if it was seen to make one.
+/// Its own movement at that time, if it was seen to make one: of several the one that had most of
+/// the time in common, since readings that are made together are milliseconds apart.
 const ClockWatch::Move* ClockWatch::meanwhile(const Move& move, NodeIndex node) const {
-  const auto found = std::ranges::find_if(moves_, [&](const Move& own) {
-    return own.node == node && own.from < move.at && move.from < own.at;
-  });
-  return found == moves_.end() ? nullptr : &*found;
+  const Move* found = nullptr;
+  Duration longest = Duration::zero();
+  for (const Move& own : moves_) {
+    const Duration common = std::min(own.at, move.at) - std::max(own.from, move.from);
+    if (own.node != node || common <= longest) continue;
+    longest = common;
+    found = &own;
+  }
+  return found;
 }
 
 /// What the node's readings say to the movement of another. Its first word counts, because later

@@ -122,12 +122,12 @@ class Holding {
   std::vector<HoldRound> rounds_;
   Hundredths longest_lease_;
   std::uint32_t round_ = 0;
-  std::uint32_t count_ = 1;  // as confirmed by a quorum, less what was left since
-  bool postponed_ = false;   // the next renewal was
-  bool attach_failed_ = false;
-  bool lost_ = false;
-  bool forced_ = false;   // a node said that this owner was forced out
-  bool doubted_ = false;  // a node has it no more and should, since a quorum held last
+  std::uint32_t count_ = 1;     // as confirmed by a quorum, less what was left since
+  bool postponed_ : 1 = false;  // the next renewal was
+  bool attach_failed_ : 1 = false;
+  bool lost_ : 1 = false;
+  bool forced_ : 1 = false;   // a node said that this owner was forced out
+  bool doubted_ : 1 = false;  // a node has it no more and should, since a quorum held last
 };
 
 }  // namespace redlock::engine
