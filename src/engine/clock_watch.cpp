@@ -176,6 +176,8 @@ void ClockWatch::hear(Move& move, NodeIndex node) const {
     const Word other = moved_so(*own, move.node);
     const bool no = so == Word::no || other == Word::no;
     if (!no && (so == Word::unknown || other == Word::unknown)) return;
+    // An earlier movement: the next reading may show another one, at the time of this.
+    if (no && own->at < move.at && readings.back().asked < move.at) return;
     move.perhaps.erase(node);
     return (no ? move.against : move.together).insert(node);
   }

@@ -64,6 +64,9 @@ class HoldRound {
   /// True once, when the round is decided and its result is to be told.
   bool announce();
   [[nodiscard]] bool announced() const { return announced_; }
+  /// What is known now makes its earlier answers worth less.
+  void doubt() { doubted_ = true; }
+  [[nodiscard]] bool doubted() const { return doubted_; }
   /// The same for a round that ends undecided: true unless its result was told.
   bool announce_end() { return !std::exchange(announced_, true); }
 
@@ -77,6 +80,7 @@ class HoldRound {
   Instant deadline_;
   Purpose purpose_;
   bool announced_ = false;
+  bool doubted_ = false;
   NodeSet yes_;
   NodeSet no_;
   NodeSet free_;

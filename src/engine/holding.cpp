@@ -140,8 +140,10 @@ void Holding::on_straggler(Instant now, NodeIndex node, const Tag& tag, const Re
   // An acquire that was not executed is not repeated: the next round heals the node.
   const bool not_executed = std::holds_alternative<NoScript>(reply) ||
                             (unavailable != nullptr && unavailable->delivery != Delivery::unknown);
-  const bool denied = std::holds_alternative<Refused>(reply) ||
-                      std::holds_alternative<Taken>(reply) || std::holds_alternative<Free>(reply);
+  const bool free = std::holds_alternative<Free>(reply);
+  if (free && explained_by_quarantine(now, node)) return nodes_.forget(node);
+  const bool denied =
+      free || std::holds_alternative<Refused>(reply) || std::holds_alternative<Taken>(reply);
   if (denied || (tag.kind == Tag::Kind::acquire && not_executed)) deny(now, node, tag);
 }
 
@@ -176,8 +178,12 @@ void Holding::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* ro
 }
 
 void Holding::confirm(Instant now, NodeIndex node, const Tag& tag) {
-  if (terms_->distrust(now, node)) return nodes_.confirm_without_trust(node);
-  nodes_.confirm(node, terms_->trusted_until(tag.sent, tag.lease));
+  if (terms_->distrust(now, node)) {
+    nodes_.confirm_without_trust(node);
+  } else {
+    nodes_.confirm(node, terms_->trusted_until(tag.sent, tag.lease));
+  }
+  nodes_[node].in_quarantine = terms_->quarantined(now, node);
 }
 
 void Holding::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out) {
@@ -249,7 +255,7 @@ void Holding::conclude_rounds(Instant now, Outbox& out) {
 
 void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
   const bool ok = round.tally().won();
-  if (ok) doubted_ = false;
+  if (ok && !round.doubted()) doubted_ = false;
   if (round.purpose() == HoldRound::Purpose::tell_count) return;
   if (round.request() == 0) {
     if (!ok) next_renewal_ = std::min(next_renewal_, now + plan_.lease / 12);

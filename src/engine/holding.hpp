@@ -90,6 +90,7 @@ class Holding {
   void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   void on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round);
   void on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round, Outbox& out);
+  [[nodiscard]] bool explained_by_quarantine(Instant now, NodeIndex node) const;
   void deny(Instant now, NodeIndex node, const Tag& tag);
   void doubt();
   void confirm(Instant now, NodeIndex node, const Tag& tag);

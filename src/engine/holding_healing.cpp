@@ -7,16 +7,26 @@
 namespace redlock::engine {
 
 void Holding::on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round, Outbox& out) {
-  // It has forgotten the lease, and gives the lock to nobody until the lease is over.
-  if (const auto why = terms_->quarantine(now, node); why && !doubted_) {
+  if (explained_by_quarantine(now, node)) {
     nodes_.forget(node);
+  } else {
+    deny(now, node, tag);
+  }
+  if (const auto why = terms_->quarantine(now, node)) {
     if (round != nullptr) round->unavailable(node, *why);
     return;
   }
-  deny(now, node, tag);
   if (round != nullptr) return round->denied(node, true);
   // Its round is over: no later moment will do.
   if (now < nodes_.valid_until()) heal(now, node, tag.lease, out);
+}
+
+/// That it has the lease no more: it confirmed that before it was quarantined, so it has forgotten
+/// it since, and gives the lock to nobody until the lease is over.
+bool Holding::explained_by_quarantine(Instant now, NodeIndex node) const {
+  const NodeGrant& grant = nodes_[node];
+  return grant.possession == Possession::ours && !grant.in_quarantine && !doubted_ &&
+         terms_->quarantined(now, node);
 }
 
 /// It has nothing of this owner.
@@ -25,7 +35,7 @@ void Holding::deny(Instant now, NodeIndex node, const Tag& tag) {
   // What was sent before the healing speaks of the time before it.
   const bool healed_since = grant.possession == Possession::healing && tag.round <= grant.healed_in;
   if (healed_since && tag.kind != Tag::Kind::heal) return;
-  if (nodes_.trusted(now).contains(node)) doubt();
+  if (now < grant.until && !terms_->quarantined(now, node)) doubt();
   nodes_.withdraw(node);
 }
 
@@ -33,6 +43,7 @@ void Holding::deny(Instant now, NodeIndex node, const Tag& tag) {
 /// should not be. So a node in quarantine may have forgotten that, and not only the lease.
 void Holding::doubt() {
   doubted_ = true;
+  for (HoldRound& round : rounds_) round.doubt();
   nodes_.withdraw_forgotten();
 }
 
@@ -70,7 +81,10 @@ void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
 void Holding::on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                             Outbox& out) {
   if (nodes_[node].possession != Possession::healing) return;
-  if (std::holds_alternative<Refused>(reply)) {
+  if (std::holds_alternative<Granted>(reply)) {
+    // So that it is known what it should have; it counts when a round confirms it.
+    nodes_[node].until = terms_->trusted_until(tag.sent, tag.lease);
+  } else if (std::holds_alternative<Refused>(reply)) {
     nodes_.withdraw(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
     send_heal(now, node, tag.lease, Form::source, out);

@@ -15,6 +15,7 @@ void NodeGrants::confirm(NodeIndex node, Instant until) {
   // Messages only ever lengthen a lease, so an older, longer confirmation stays true.
   grant.until = was_ours ? std::max(grant.until, until) : until;
   grant.possession = Possession::ours;
+  grant.in_quarantine = false;
   grant.forgotten = false;
 }
 

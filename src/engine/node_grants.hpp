@@ -21,10 +21,11 @@ enum class Possession : std::uint8_t {
 };
 
 struct NodeGrant {
-  Instant until = Instant::min();  ///< trusted until then; meaningful while ours
+  Instant until = Instant::min();  ///< it should have the lock until then; counts while ours
   std::uint32_t healed_in = 0;     ///< the last round that had begun when healing was sent
   Possession possession = Possession::unknown;
-  bool forgotten = false;  ///< in quarantine, and has it no more; counts until it is over
+  bool in_quarantine = false;  ///< it was when it confirmed
+  bool forgotten = false;      ///< in quarantine, and has it no more; counts until it is over
 };
 
 class NodeGrants {

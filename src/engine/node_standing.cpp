@@ -81,10 +81,15 @@ void NodeStanding::trust(Standing& standing) const {
   standing.votes_from = keeps_its_data ? Instant::min() : standing.up_since + quarantine_;
 }
 
-std::optional<Unavailable> NodeStanding::objection(Instant now, NodeIndex node) const {
+bool NodeStanding::votes(Instant now, NodeIndex node) const {
   const Standing& standing = nodes_[node];
-  if (planted(Bug::quarantine_ignored)) return std::nullopt;
-  if (now >= standing.votes_from && !standing.suspect_since) return std::nullopt;
+  return (now >= standing.votes_from && !standing.suspect_since) ||
+         planted(Bug::quarantine_ignored);
+}
+
+std::optional<Unavailable> NodeStanding::objection(Instant now, NodeIndex node) const {
+  if (votes(now, node)) return std::nullopt;
+  const Standing& standing = nodes_[node];
   Unavailable why{Cause::quarantined, Delivery::not_sent, {}};
   if (now >= standing.votes_from) {
     why.detail = "quarantined; its marker is about to be written";

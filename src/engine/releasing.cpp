@@ -6,11 +6,14 @@ namespace redlock::engine {
 void Releasing::on_reply(Instant now, NodeIndex node, const Reply& reply) {
   if (!asked_.contains(node)) return;
   asked_.erase(node);
-  // One in quarantine has forgotten it, and has given it to nobody else.
-  const bool kept = confirmed_.contains(node) && terms_->quarantine(now, node).has_value();
-  if (std::holds_alternative<ReleasedHere>(reply) ||
-      (std::holds_alternative<NotHeld>(reply) && kept)) {
+  const bool quarantined = terms_->quarantined(now, node);
+  const bool not_held = std::holds_alternative<NotHeld>(reply);
+  if (not_held && confirmed_.contains(node) && !quarantined) denied_ = true;
+  if (std::holds_alternative<ReleasedHere>(reply)) {
     ++tally_.yes;
+  } else if (not_held && confirmed_.contains(node) && quarantined) {
+    ++forgotten_;
+    ++tally_.unavailable;
   } else if (std::holds_alternative<NotHeld>(reply) || std::holds_alternative<NoScript>(reply)) {
     // NOSCRIPT to a release that is not repeated: the node is known to have nothing.
     ++tally_.no;
@@ -28,8 +31,11 @@ void Releasing::on_deadline(Instant now) {
 std::optional<Released> Releasing::outcome() const {
   if (tally_.won()) return Released::released;
   if (tally_.no > tally_.nodes - tally_.quorum()) return Released::already_gone;
-  if (tally_.pending() == 0) return Released::unknown;
-  return std::nullopt;
+  if (tally_.pending() > 0) return std::nullopt;
+  if (!denied_ && tally_.yes + forgotten_ >= tally_.quorum()) return Released::released;
+  // Nothing is concluded from a quarantine when somebody took the lease away.
+  if (tally_.no + forgotten_ > tally_.nodes - tally_.quorum()) return Released::already_gone;
+  return Released::unknown;
 }
 
 }  // namespace redlock::engine

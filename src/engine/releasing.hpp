@@ -39,6 +39,8 @@ class Releasing {
   NodeSet asked_;
   NodeSet confirmed_;
   Tally tally_;
+  std::uint32_t forgotten_ = 0;  // among the unavailable: may have had it, and gave it to nobody
+  bool denied_ = false;          // a node should have had it, and has not forgotten it
   Instant deadline_;
 };
 

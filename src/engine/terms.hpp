@@ -33,6 +33,9 @@ class Terms {
     auto why = standing_->objection(now, node);
     return why ? why : clocks_->objection(now, node);
   }
+  [[nodiscard]] bool quarantined(Instant now, NodeIndex node) const {
+    return !standing_->votes(now, node);
+  }
   /// Why the node, as far as this client knows, gives no lock to anybody: it may have forgotten
   /// grants, and waits until they are over.
   [[nodiscard]] std::optional<Unavailable> quarantine(Instant now, NodeIndex node) const {

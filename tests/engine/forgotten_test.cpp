@@ -160,6 +160,9 @@ TEST_CASE("a lease that a quorum holds is in doubt no more") {
   rig.advance(10s);
   rig.answer(4, Taken{});
   rig.answer({0, 1, 2, 3}, Held{7});
+  rig.advance(10s);
+  rig.answer(4, Taken{});
+  rig.answer({0, 1, 2, 3}, Held{7});
   rig.wipe(0);
   rig.wipe(1);
   rig.advance(10s);
@@ -185,4 +188,125 @@ TEST_CASE("a node that has the lease again is as good as any") {
   rig.answer(0, Held{8});
   rig.answer(1, Taken{});
   CHECK_FALSE(rig.lost.contains(lease.grant));
+}
+
+TEST_CASE("what was asked before the denial does not end the doubt") {
+  Careful rig(3);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.advance(10s);
+  SUBCASE("in the same round") {
+    rig.answer(2, ForcedOut{});
+    rig.answer({0, 1}, Held{7});  // executed before the force came there
+  }
+  SUBCASE("in another one") {
+    rig.extend(lease.grant, 30s);
+    const Send second = rig.take(0);
+    rig.answer(2, Held{7});
+    rig.answer(2, ForcedOut{});
+    rig.answer(second, Held{7});
+    rig.answer(0, Held{7});
+    rig.answer(1, Held{7});
+    rig.answer(1, Held{7});
+  }
+  REQUIRE(rig.lost.empty());
+  // The force comes to 0 and 1, a rival is granted there, and they are wiped. Node 2 is silent.
+  rig.wipe(0);
+  rig.wipe(1);
+  rig.advance(10s);
+  rig.answer({0, 1}, Free{});
+  CHECK(rig.lost.contains(lease.grant));
+}
+
+TEST_CASE("a node that was healed and is taken raises doubt as well") {
+  Careful rig(3);
+  const GrantId grant = rig.bare_lease();
+  rig.advance(10s);
+  rig.answer({0, 1}, Held{7});
+  rig.answer(2, Free{});
+  REQUIRE(rig.oldest_is<AcquireCommand>(2));
+  rig.answer(2, Granted{8});
+  // Released from elsewhere, and granted to a rival; then 0 and 1 are wiped.
+  rig.wipe(0);
+  rig.wipe(1);
+  rig.advance(10s);
+  rig.answer(2, Taken{});
+  rig.answer({0, 1}, Free{});
+  CHECK(rig.lost.contains(grant));
+}
+
+TEST_CASE("a quarantine that began before the node confirmed explains nothing") {
+  Careful rig(3);
+  const GrantId grant = rig.bare_lease();
+  rig.engine.on_node_facts(rig.now, 1, {.marker = false, .durable = true});
+  rig.advance(10s);
+  rig.answer({0, 1}, Held{7});  // somebody else has marked node 1 meanwhile, or it kept its data
+  rig.answer(2, Taken{});
+  CHECK(rig.lost.empty());
+  rig.advance(10s);
+  rig.answer(1, Free{});
+  CHECK(rig.lost.contains(grant));
+}
+
+TEST_CASE("a denial of a node in quarantine raises no doubt: it may have an old lock again") {
+  Careful rig(5);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.wipe(0);
+  rig.wipe(1);
+  rig.advance(10s);
+  rig.answer(0, Free{});
+  rig.answer(1, Taken{});
+  rig.answer(3, broken);
+  CHECK_FALSE(rig.lost.contains(lease.grant));  // 0, 2, 3 and 4
+  rig.answer(2, Taken{});
+  CHECK(rig.lost.contains(lease.grant));
+}
+
+TEST_CASE("a late answer to settling that is explained by a quarantine is no denial") {
+  Careful rig(5);
+  const auto id = rig.acquire(Rig::renewed());
+  rig.answer(4, Granted{5});
+  rig.answer({0, 1}, Granted{7});
+  REQUIRE(rig.oldest_is<HoldCommand>(4));
+  rig.answer(2, Granted{7});
+  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  rig.answer(3, Refused{30s});
+  rig.wipe(0);
+  rig.wipe(4);
+  rig.advance(10s);
+  const Send settle = rig.take(4);
+  rig.answer({1, 2}, Held{7});
+  rig.answer(0, Free{});
+  rig.answer(settle, Free{});
+  CHECK_FALSE(rig.lost.contains(grant));
+}
+
+TEST_CASE("a heal under way is released, though its node is seen in quarantine meanwhile") {
+  Careful rig(5);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.advance(10s);
+  rig.extend(lease.grant, 30s);  // behind the renewal, before the heal
+  rig.answer(4, Free{});
+  rig.answer({0, 1, 2}, Held{7});
+  const Send second = rig.take(4);
+  const Send heal = rig.take(4);
+  REQUIRE(std::holds_alternative<AcquireCommand>(heal.command));
+  rig.engine.on_marker(rig.now, 4, Marker::gone);  // as the acquire of another lock said
+  rig.answer(second, Free{});
+  rig.answer(3, Taken{});
+  rig.answer(heal, Granted{8});  // somebody has marked it meanwhile
+  rig.release(lease.grant);
+  CHECK(rig.releases(4) == 1);
+}
+
+TEST_CASE("what was released from elsewhere is gone, whatever is forgotten, in any order") {
+  for (const bool forgotten_first : {false, true}) {
+    Careful rig(5);
+    const auto lease = rig.lease_on_all();
+    for (const NodeIndex node : {0U, 1U, 2U}) rig.wipe(node);
+    const RequestId release = rig.release(lease.grant);
+    if (forgotten_first) rig.answer({0, 1, 2}, NotHeld{});
+    rig.answer({3, 4}, NotHeld{});
+    if (!forgotten_first) rig.answer({0, 1, 2}, NotHeld{});
+    CHECK(rig.result<ReleaseDone>(release).outcome == Released::already_gone);
+  }
 }

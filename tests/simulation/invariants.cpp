@@ -173,9 +173,10 @@ void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
   const auto* why = std::get_if<engine::Unavailable>(&reply);
   if (why != nullptr && why->cause == Cause::marker_missing) marker_shown(world, client, node);
   // As far as the client can know.
-  const Instant forgot_at = nodes_[node].forgot_at;
-  const bool quarantined =
-      world < forgot_at + max_lease_ && clients_[client].marker_seen[node] >= forgot_at;
+  const Instant seen = clients_[client].marker_seen[node];
+  const bool quarantined = std::ranges::any_of(nodes_[node].forgot, [&](Instant forgot) {
+    return forgot <= seen && world < forgot + max_lease_;
+  });
   grant->belief.answered(node, tag, reply, {.trusted = trusted, .quarantined = quarantined});
 }
 

@@ -2,6 +2,8 @@
 // A node with its wall clock, as the judges of a run see it.
 #pragma once
 
+#include <vector>
+
 #include "simulation/drifting_clock.hpp"
 #include "simulation/node_model.hpp"
 
@@ -9,8 +11,8 @@ namespace redlock::simulation {
 
 struct SimNode {
   NodeModel model;
-  DriftingClock wall;                  ///< from 1970
-  Instant forgot_at = Instant::min();  ///< lost its data, or the newest of it; by the world's time
+  DriftingClock wall;                ///< from 1970
+  std::vector<Instant> forgot = {};  ///< when it lost data, by the world's time
 
   [[nodiscard]] std::int64_t now_us(Instant world) const {
     return wall.read(world).time_since_epoch().count() / 1'000;

@@ -187,12 +187,12 @@ void World::kill_node(std::uint32_t node) {
 /// When it may vote again is for the clients to find out.
 void World::forget(std::uint32_t node) {
   nodes_[node].model.forget_everything();
-  nodes_[node].forgot_at = now_;
+  nodes_[node].forgot.push_back(now_);
 }
 
 void World::forget_newest(std::uint32_t node) {
   nodes_[node].model.forget_locks();
-  nodes_[node].forgot_at = now_;
+  nodes_[node].forgot.push_back(now_);
 }
 
 /// Not before a quarantine is over and somebody has had the lock again.
