@@ -6,15 +6,15 @@ namespace redlock::engine {
 void Releasing::on_reply(Instant now, NodeIndex node, const Reply& reply) {
   if (!asked_.contains(node)) return;
   asked_.erase(node);
-  const bool quarantined = terms_->quarantined(now, node);
   const bool not_held = std::holds_alternative<NotHeld>(reply);
-  if (not_held && confirmed_.contains(node) && !quarantined) denied_ = true;
+  const bool missing = not_held && confirmed_.contains(node);
   if (std::holds_alternative<ReleasedHere>(reply)) {
     ++tally_.yes;
-  } else if (not_held && confirmed_.contains(node) && quarantined) {
+  } else if (missing && terms_->quarantined(now, node)) {
     ++forgotten_;
     ++tally_.unavailable;
-  } else if (std::holds_alternative<NotHeld>(reply) || std::holds_alternative<NoScript>(reply)) {
+  } else if (not_held || std::holds_alternative<NoScript>(reply)) {
+    denied_ = denied_ || missing;
     // NOSCRIPT to a release that is not repeated: the node is known to have nothing.
     ++tally_.no;
   } else {
