@@ -25,6 +25,7 @@ class NodeStanding {
   /// What an acquire noticed, or the answer to TendMarker.
   void on_marker(Instant now, NodeIndex node, Marker marker);
 
+  /// Whether it may be asked for the lock now, as far as this client knows.
   [[nodiscard]] bool votes(Instant now, NodeIndex node) const;
   /// Why it may not be asked for the lock now; nothing if it may.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;

@@ -12,17 +12,12 @@ using namespace redlock::engine::test;
 
 namespace {
 
-constexpr std::int64_t year_2026_us = 1'767'225'600'000'000;
-
 /// Node clocks beside a rig, all read at will.
 struct Clocks {
   explicit Clocks(Rig& of) : rig(of) {}
 
   void read(NodeIndex node, Duration ahead = {}, Duration give_or_take = 100us) {
-    const auto us =
-        std::chrono::duration_cast<std::chrono::microseconds>(rig.now.time_since_epoch() + ahead);
-    rig.engine.on_node_clock(rig.now, node, year_2026_us + us.count(), give_or_take);
-    rig.collect();
+    rig.read_clock(node, ahead, give_or_take);
   }
   void read(std::initializer_list<NodeIndex> nodes, Duration ahead = {}) {
     for (const NodeIndex node : nodes) read(node, ahead);

@@ -19,20 +19,13 @@ struct Careful : Rig {
     }
   }
   void wipe(NodeIndex node) { engine.on_node_facts(now, node, {.marker = false, .durable = true}); }
-  /// By nodes 0 and 1; a rival has node 2.
-  GrantId bare_lease() { return bare_lease(acquire(renewed())); }
-  GrantId bare_lease(RequestId id) {
-    answer({0, 1}, Granted{7});
-    answer(2, Refused{30s});
-    return result<AcquireSucceeded>(id).grant;
-  }
 };
 
 }  // namespace
 
 TEST_CASE("what a node confirmed counts until it is over, also if it forgets that") {
   Careful rig(3);
-  const GrantId grant = rig.bare_lease();
+  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.wipe(1);
   rig.advance(10s);
   rig.answer(0, Held{7});
@@ -51,7 +44,7 @@ TEST_CASE("what a node confirmed counts until it is over, also if it forgets tha
 
 TEST_CASE("what a node confirmed and forgot is over in time") {
   Careful rig(3);
-  const GrantId grant = rig.bare_lease();
+  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.wipe(1);
   while (rig.lost.empty() && rig.now < rig.start + 60s) {
     rig.advance(500ms);
@@ -66,7 +59,7 @@ TEST_CASE("what a node confirmed and forgot is over in time") {
 
 TEST_CASE("what a node confirmed and forgot was not gone when it is released") {
   Careful rig(3);
-  const GrantId grant = rig.bare_lease(rig.acquire());
+  const GrantId grant = rig.lease_beside_rival(Rig::request());
   rig.wipe(1);
   SUBCASE("in time") {
     const RequestId release = rig.release(grant);
@@ -90,7 +83,7 @@ TEST_CASE("what a node confirmed and forgot was not gone when it is released") {
 
 TEST_CASE("a node that votes and has not the lock is believed at once") {
   Careful rig(3);
-  const GrantId grant = rig.bare_lease();
+  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.wipe(1);
   rig.engine.on_marker(rig.now, 1, Marker::there);  // adopted
   rig.advance(10s);
@@ -100,19 +93,12 @@ TEST_CASE("a node that votes and has not the lock is believed at once") {
 }
 
 TEST_CASE("a node whose clock moved is believed: it may have ended the lease, and grant another") {
-  constexpr std::int64_t year_2026_us = 1'767'225'600'000'000;
   Careful rig(3);
-  const auto read = [&](NodeIndex node, std::chrono::microseconds ahead) {
-    const auto us =
-        std::chrono::duration_cast<std::chrono::microseconds>(rig.now.time_since_epoch() + ahead);
-    rig.engine.on_node_clock(rig.now, node, year_2026_us + us.count(), 100us);
-    rig.collect();
-  };
-  for (NodeIndex node = 0; node < 3; ++node) read(node, 0us);
-  const GrantId grant = rig.bare_lease();
+  for (NodeIndex node = 0; node < 3; ++node) rig.read_clock(node);
+  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.advance(10s);
-  read(1, -1h);
-  for (const NodeIndex node : {0U, 2U}) read(node, 0us);
+  rig.read_clock(1, -1h);
+  for (const NodeIndex node : {0U, 2U}) rig.read_clock(node);
   REQUIRE(rig.engine.objection(rig.now, 1));
   CHECK(rig.lost.empty());
   rig.answer(1, Free{});
@@ -219,7 +205,7 @@ TEST_CASE("what was asked before the denial does not end the doubt") {
 
 TEST_CASE("a node that was healed and is taken raises doubt as well") {
   Careful rig(3);
-  const GrantId grant = rig.bare_lease();
+  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.advance(10s);
   rig.answer({0, 1}, Held{7});
   rig.answer(2, Free{});
@@ -236,8 +222,8 @@ TEST_CASE("a node that was healed and is taken raises doubt as well") {
 
 TEST_CASE("a quarantine that began before the node confirmed explains nothing") {
   Careful rig(3);
-  const GrantId grant = rig.bare_lease();
-  rig.engine.on_node_facts(rig.now, 1, {.marker = false, .durable = true});
+  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
+  rig.wipe(1);
   rig.advance(10s);
   rig.answer({0, 1}, Held{7});  // somebody else has marked node 1 meanwhile, or it kept its data
   rig.answer(2, Taken{});
@@ -249,10 +235,7 @@ TEST_CASE("a quarantine that began before the node confirmed explains nothing") 
 
 TEST_CASE("a denial of a node in quarantine raises no doubt: it may have an old lock again") {
   Careful rig(5);
-  const auto id = rig.acquire(Rig::renewed());
-  rig.answer({0, 1, 2, 3}, Granted{7});
-  rig.answer(4, Refused{30s});
-  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.wipe(0);
   rig.wipe(1);
   rig.advance(10s);
@@ -281,10 +264,7 @@ TEST_CASE("a late answer to settling that is explained by a quarantine is no den
 
 TEST_CASE("a heal under way is released, though its node is seen in quarantine meanwhile") {
   Careful rig(5);
-  const auto id = rig.acquire(Rig::renewed());
-  rig.answer({0, 1, 2, 3}, Granted{7});
-  rig.answer(4, Refused{30s});
-  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.advance(10s);
   rig.extend(grant, 30s);  // behind the renewal, before the heal
   rig.answer(4, Free{});

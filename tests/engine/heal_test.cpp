@@ -48,10 +48,7 @@ TEST_CASE("a node that answers after the node timeout is healed as well") {
 
 TEST_CASE("a late free that ends the lease is not healed") {
   Rig rig(3);
-  const auto id = rig.acquire(Rig::renewed());
-  rig.answer({0, 1}, Granted{7});
-  rig.answer(2, Refused{30s});
-  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.advance(10s);
   rig.answer(0, Held{7});
   rig.answer(2, Taken{});
@@ -63,10 +60,7 @@ TEST_CASE("a late free that ends the lease is not healed") {
 
 TEST_CASE("what is not renewed is not made longer by healing") {
   Rig rig(3);
-  const auto id = rig.acquire();
-  rig.answer({0, 1}, Granted{7});
-  rig.answer(2, Refused{30s});
-  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  const GrantId grant = rig.lease_beside_rival(Rig::request());
   rig.enter(grant, 1ms);
   rig.answer({0, 1}, Held{7});
   rig.answer(2, Taken{});

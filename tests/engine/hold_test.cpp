@@ -273,10 +273,7 @@ TEST_CASE("nothing is healed for a grant that could not be taken up") {
 TEST_CASE("who won beside a rival outlives any one node") {
   for (const NodeIndex dead : {0U, 1U}) {
     Rig rig(3);
-    const auto id = rig.acquire(Rig::renewed());
-    rig.answer({0, 1}, Granted{7});
-    rig.answer(2, Refused{30s});
-    const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+    const GrantId grant = rig.lease_beside_rival(Rig::renewed());
     bool healed = false;
     while (rig.now < rig.start + 30s) {
       rig.advance(500ms);

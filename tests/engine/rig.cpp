@@ -162,6 +162,22 @@ AcquireSucceeded Rig::lease_on_all(AcquireRequest what, Token token) {
   return result<AcquireSucceeded>(id);
 }
 
+GrantId Rig::lease_beside_rival(AcquireRequest what) {
+  const RequestId id = acquire(std::move(what));
+  const auto last = static_cast<NodeIndex>(sent_.size() - 1);
+  for (NodeIndex node = 0; node < last; ++node) answer(node, Granted{7});
+  answer(last, Refused{30s});
+  return result<AcquireSucceeded>(id).grant;
+}
+
+void Rig::read_clock(NodeIndex node, Duration ahead, Duration give_or_take) {
+  constexpr std::chrono::microseconds year_2026(1'767'225'600'000'000);
+  const auto shown =
+      std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch() + ahead);
+  engine.on_node_clock(now, node, (year_2026 + shown).count(), give_or_take);
+  collect();
+}
+
 void Rig::collect() {
   std::vector<Output> outputs;
   engine.take_outputs(outputs);

@@ -84,6 +84,12 @@ class Rig {
 
   /// Acquires over all nodes, each granting this token.
   AcquireSucceeded lease_on_all(AcquireRequest what = {}, Token token = 7);
+  /// Acquires over all nodes but the last, where somebody else has it. Token 7.
+  GrantId lease_beside_rival(AcquireRequest what);
+
+  /// The node's clock shows the time of this rig (as 2026), and so much more.
+  void read_clock(NodeIndex node, Duration ahead = {},
+                  Duration give_or_take = std::chrono::microseconds(100));
 
   [[nodiscard]] static AcquireRequest request(std::chrono::milliseconds lease = 30s);
   /// The same, to be renewed.

@@ -126,6 +126,27 @@ TEST_CASE("of three nodes two that were wiped grant nothing, though a lock was h
   CHECK(lease.valid());
 }
 
+TEST_CASE("a lease goes on although a node that it needs restarts empty") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const auto count = std::make_shared<QuarantineCount>();
+  ClientOptions options = careful(fleet);
+  options.lease = 6s;
+  options.node_timeout = 3s;
+  options.observer = count;
+  const Client client = start_client(options);
+  fleet.run(2, {"HSET", "redlock:lock:{bare}", "rival", "1"});
+  Lease lease = must(client.lock("bare").acquire({.wait = patience}));
+  const auto first = lease.valid_until();
+  fleet.restart(1, Data::empty);
+  fleet.run(2, {"DEL", "redlock:lock:{bare}"});
+  REQUIRE(eventually([&] { return count->quarantined > 0; }));
+  // Longer than node 1 had confirmed: now by nodes 0 and 2.
+  CHECK(eventually([&] { return lease.valid_until() > first + 6s; }));
+  CHECK(lease.valid());
+  CHECK_FALSE(is_locked_on(fleet, 1, "bare"));
+  CHECK(must(lease.release()) == Released::released);
+}
+
 TEST_CASE("FLUSHALL takes a node's vote away in the middle of everything") {
   Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
   const Client client = start_client(careful(fleet));
