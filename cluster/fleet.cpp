@@ -237,7 +237,7 @@ NodeState Fleet::state(std::size_t node) const {
 }
 
 std::string Fleet::uri(std::size_t node) const {
-  const auto secret = password_.empty() ? "" : ":" + percent_encoded(password_) + "@";
+  const auto secret = password_.empty() ? "" : fmt::format(":{}@", percent_encoded(password_));
   return fmt::format("redis://{}127.0.0.1:{}", secret, port(node));
 }
 

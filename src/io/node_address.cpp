@@ -149,9 +149,15 @@ std::string make_label(const NodeAddress& node) {
     return "unix://" + user + percent_encode(node.unix_path) + (node.db == 0 ? "" : "?db=" + db);
   }
   const bool ipv6 = node.host.find(':') != std::string::npos;
-  const std::string host = ipv6 ? "[" + percent_encode(node.host) + "]" : node.host;
-  return "redis://" + user + host + ":" + std::to_string(node.port) +
-         (node.db == 0 ? "" : "/" + db);
+  // Appended, not "[" + ...: GCC 12 warns about that at -O3 (-Wrestrict, wrongly).
+  std::string label = "redis://" + user;
+  if (ipv6) label += '[';
+  label += ipv6 ? percent_encode(node.host) : node.host;
+  if (ipv6) label += ']';
+  label += ':';
+  label += std::to_string(node.port);
+  if (node.db != 0) label += "/" + db;
+  return label;
 }
 
 }  // namespace

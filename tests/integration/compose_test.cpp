@@ -83,7 +83,10 @@ std::string volume_text(const json& volume) {
 std::string command_text(const json& command) {
   if (command.is_string()) return command.get<std::string>();
   std::string text;
-  for (const auto& word : command) text += (text.empty() ? "" : " ") + word.get<std::string>();
+  for (const auto& word : command) {
+    if (!text.empty()) text += ' ';
+    text += word.get<std::string>();
+  }
   return text;
 }
 

@@ -2,6 +2,7 @@
 // Holds of one turn travel in one call: each gets its own answer, whatever is wrong with another.
 #include <chrono>
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,7 +42,7 @@ std::string holding(const Command& command) {
 }
 
 std::string name_of(std::uint64_t number) {
-  return "n" + std::to_string(number);
+  return fmt::format("n{}", number);
 }
 
 }  // namespace

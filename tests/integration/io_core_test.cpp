@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <filesystem>
+#include <fmt/core.h>
 #include <fstream>
 #include <future>
 #include <memory>
@@ -182,7 +183,7 @@ TEST_CASE("many acquisitions at once travel together, and each is answered") {
     for (engine::RequestId request = 1; request <= count; ++request) {
       client.core->engine().acquire(
           BootClock::now(), request,
-          {.name = std::make_shared<const std::string>("n" + std::to_string(request)),
+          {.name = std::make_shared<const std::string>(fmt::format("n{}", request)),
            .lease = milliseconds(30'000),
            .max_hold = {}});
     }
