@@ -4,6 +4,8 @@
 // built on it); a program that only takes locks does not need it.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -3,6 +3,8 @@
 // Start here: make one Client per program, then a RedLock per name.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <memory>
 #include <string>
 #include <vector>

@@ -4,6 +4,8 @@
 // time has passed.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <chrono>
 
 #include <redlock/export.hpp>

@@ -3,6 +3,8 @@
 // value, or an Error with a code to branch on, a sentence to show, and the vote of each node.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <cstdint>
 #include <string>
 #include <system_error>

@@ -4,6 +4,8 @@
 // has seen the other's larger token.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

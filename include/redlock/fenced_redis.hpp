@@ -7,6 +7,8 @@
 // comes with a smaller one is turned away; any other stamps and does its work, in one step.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -3,6 +3,8 @@
 // a C library: include it yourself, and link hiredis.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <cstddef>
 #include <hiredis/hiredis.h>
 #include <memory>

@@ -3,6 +3,8 @@
 // renewals succeed. Its destructor gives the lock back.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <future>

@@ -3,6 +3,8 @@
 // (std::unique_lock works), or take a Lease with acquire() and read errors instead of exceptions.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

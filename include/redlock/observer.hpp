@@ -3,6 +3,8 @@
 // metrics; nothing depends on anybody listening.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <string_view>

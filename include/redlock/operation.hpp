@@ -3,6 +3,8 @@
 // the blocking, std::future and co_await forms are thin covers made here.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <coroutine>
 #include <functional>
 #include <future>

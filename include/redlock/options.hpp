@@ -2,6 +2,8 @@
 // Everything that can be set, with its default: once for a Client, and per call for an acquisition.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <chrono>
 #include <memory>
 #include <optional>

@@ -3,6 +3,8 @@
 // (coroutines, thread pools) a handle that is given to Client::lock.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <cstdint>
 
 #include <redlock/export.hpp>

@@ -2,6 +2,8 @@
 // Includes everything a program needs. Read client.hpp first, then lock.hpp and lease.hpp.
 #pragma once
 
+#include <redlock/cpp20.hpp>
+
 #include <redlock/client.hpp>
 #include <redlock/clock.hpp>
 #include <redlock/error.hpp>
