@@ -15,3 +15,4 @@
 #include <redlock/operation.hpp>
 #include <redlock/options.hpp>
 #include <redlock/owner.hpp>
+#include <redlock/version.hpp>

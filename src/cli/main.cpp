@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <redlock/version.hpp>
+
 #include "cli/exit_code.hpp"
 #include "cli/invocation.hpp"
 #include "cli/output.hpp"
