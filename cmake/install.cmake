@@ -18,9 +18,12 @@ endif()
 configure_package_config_file(cmake/redlock-config.cmake.in redlock-config.cmake
                               INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(redlock-config-version.cmake COMPATIBILITY SameMinorVersion)
-# redlock.pc finds its prefix from where it lies, so that the installed tree can be moved.
+# redlock.pc finds its prefix from where it lies, so that the installed tree can be moved. Some
+# distributions give the directories with the prefix in them.
 file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+file(RELATIVE_PATH pc_libdir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
+file(RELATIVE_PATH pc_includedir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 configure_file(cmake/redlock.pc.in redlock.pc @ONLY)
 
 install(
