@@ -74,5 +74,24 @@ TEST_CASE("every ./dev step that a document names exists") {
   CHECK_MESSAGE(unknown.empty(), join(unknown));
 }
 
+TEST_CASE("every option of the build is named in the README") {
+  std::string readme;
+  std::vector<std::string> options;
+  for (const File& file : files()) {
+    if (file.path == "README.md") readme = join(file.lines);
+    if (file.path != "CMakeLists.txt") continue;
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (std::regex_search(line, match, std::regex(R"(^\s*option\((\w+))"))) {
+        options.push_back(match[1]);
+      }
+    }
+  }
+  CHECK(options.size() > 4);
+  for (const std::string& option : options) {
+    CHECK_MESSAGE(readme.find("`" + option + "`") != readme.npos, option);
+  }
+}
+
 }  // namespace
 }  // namespace redlock::repository

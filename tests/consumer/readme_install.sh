@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# readme_install.sh SOURCE WORK VERSION: runs the README's section "Install" as it stands there, in
+# a clone that has a tag for VERSION: its commands, one after the other, then each of its CMake
+# blocks in a project of its own. What would be written to the system is staged (DESTDIR), and the
+# URL in the README leads to the clone.
+set -euo pipefail
+here=$(realpath "$(dirname "$0")")
+source=$1
+work=$2
+rm -rf "$work"
+mkdir -p "$work/clone"
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+# Warnings are errors if the outer build says so; here they are those of a Release build.
+if [ "${REDLOCK_WERROR:-}" = ON ]; then export CXXFLAGS="${CXXFLAGS:-} -Werror"; fi
+
+# The tree as it is, with what is not committed yet.
+git -c safe.directory='*' -C "$source" ls-files -z --cached --others --exclude-standard |
+  while IFS= read -r -d '' file; do
+    if [ -e "$source/$file" ]; then printf '%s\0' "$file"; fi
+  done | (cd "$source" && xargs -0 cp --parents -t "$work/clone")
+git -C "$work/clone" init -q
+git -C "$work/clone" add -A
+git -C "$work/clone" -c user.name=test -c user.email=test@localhost commit -q -m "what is tested"
+git -C "$work/clone" tag "v$3"
+
+# block LANGUAGE N: the N-th block in this language.
+section=$(awk '/^## / { inside = $0 == "## Install" } inside' "$source/README.md")
+block() {
+  awk -v start="\`\`\`$1" -v wanted="$2" \
+    '/^```/ { inside = !inside && $0 == start && ++n == wanted; next } inside' <<<"$section"
+}
+
+echo "== the commands"
+cd "$work/clone"
+cp "$here/consumer.cpp" program.cpp
+export DESTDIR=$work/stage
+export PKG_CONFIG_PATH=$DESTDIR/usr/local/lib/pkgconfig:$DESTDIR/usr/local/lib64/pkgconfig
+bash -euxo pipefail -c "$(block sh 1)"
+./a.out
+unset DESTDIR PKG_CONFIG_PATH
+
+url=$(sed -nE 's/.*GIT_REPOSITORY ([^ )]+).*/\1/p' <<<"$section")
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.file://$work/clone.insteadOf GIT_CONFIG_VALUE_0=$url
+number=0
+while lines=$(block cmake $((number + 1))) && [ -n "$lines" ]; do
+  number=$((number + 1))
+  echo "== CMake, block $number"
+  project=$work/project$number
+  mkdir "$project"
+  cp "$here/consumer.cpp" "$project/program.cpp"
+  cat >"$project/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(program LANGUAGES CXX)
+add_executable(program program.cpp)
+$lines
+target_link_libraries(program PRIVATE redlock::redlock)
+END
+  cmake -S "$project" -B "$project/build" -DCMAKE_PREFIX_PATH="$work/stage/usr/local" \
+    -DCMAKE_UNITY_BUILD=ON
+  cmake --build "$project/build"
+  "$project/build/program"
+done
+if [ $number != 2 ]; then
+  echo "the README shows find_package and FetchContent, but this found $number blocks"
+  exit 1
+fi
