@@ -108,7 +108,7 @@ Result<void> check_client_name(std::string_view name) {
   const bool printable =
       std::all_of(name.begin(), name.end(), [](char c) { return c >= '!' && c <= '~'; });
   if (printable && !name.empty()) return {};
-  return wrong("client_name is " + (name.empty() ? "empty" : quoted(name)) +
+  return wrong("client_name is " + (name.empty() ? "empty" : api::quoted(name)) +
                ": use letters, digits and punctuation without spaces, as CLIENT SETNAME wants");
 }
 
@@ -153,11 +153,11 @@ Result<std::vector<io::NodeAddress>> check_client_options(const ClientOptions& w
 Result<void> check_name(std::string_view name) {
   if (name.empty()) return wrong("the name is empty: a lock needs a name of 1 to 512 bytes");
   if (name.size() > longest_name) {
-    return wrong("the name " + quoted(name) + " has " + std::to_string(name.size()) +
+    return wrong("the name " + api::quoted(name) + " has " + std::to_string(name.size()) +
                  " bytes: the most is " + std::to_string(longest_name));
   }
   if (name.find_first_of(std::string_view("{}\0", 3)) == std::string_view::npos) return {};
-  return wrong("the name " + quoted(name) +
+  return wrong("the name " + api::quoted(name) +
                " contains {, } or a NUL byte: any other bytes can be used");
 }
 
@@ -194,7 +194,7 @@ Result<engine::OwnerId> parse_owner(std::string_view text) {
     owner.bits[i / 16] = owner.bits[i / 16] << 4 | static_cast<std::uint64_t>(value & 15);
   }
   if (good) return owner;
-  return wrong("the owner " + quoted(text) +
+  return wrong("the owner " + api::quoted(text) +
                " is not one that redlock made: it has 32 hexadecimal digits in lower case");
 }
 

@@ -33,13 +33,15 @@ engine::Duration waiting_time(std::chrono::milliseconds wait) {
 /// What needs no node to be answered.
 std::optional<Error> over_already(const std::string& name, const AcquireOptions& options) {
   if (options.stop.stop_requested()) {
-    return Error{
-        Errc::cancelled, "the call for " + quoted(name) + " was cancelled before it began", {}};
+    return Error{Errc::cancelled,
+                 "the call for " + api::quoted(name) + " was cancelled before it began",
+                 {}};
   }
   if (options.deadline && *options.deadline <= BootClock::now()) {
-    return Error{Errc::timed_out,
-                 "the deadline of the call for " + quoted(name) + " had passed before it began",
-                 {}};
+    return Error{
+        Errc::timed_out,
+        "the deadline of the call for " + api::quoted(name) + " had passed before it began",
+        {}};
   }
   return std::nullopt;
 }

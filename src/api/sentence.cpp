@@ -160,7 +160,7 @@ std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
 Error describe(std::string_view name, const engine::Failed& failed,
                const std::vector<io::NodeAddress>& nodes) {
   Error error{failed.code, {}, name_ballots(failed.ballots, nodes)};
-  error.message = first_part(failed.code, quoted(name), Tally(failed.ballots));
+  error.message = first_part(failed.code, api::quoted(name), Tally(failed.ballots));
   if (!failed.detail.empty()) error.message += ": " + escaped(failed.detail, longest_detail);
   append_nodes(error.message, error.votes);
   return error;

@@ -207,7 +207,7 @@ std::chrono::milliseconds Taking::left() const {
 }
 
 Error Taking::out_of_time() const {
-  const std::string name = quoted(*key_.name);
+  const std::string name = api::quoted(*key_.name);
   if (stage_ == Stage::entering || stage_ == Stage::pausing) {
     return {Errc::timed_out, "the deadline of the call for " + name + " has passed", {}};
   }
@@ -216,7 +216,7 @@ Error Taking::out_of_time() const {
 
 Error Taking::handle_gone() const {
   return {Errc::cancelled,
-          "the RedLock that was to hold " + quoted(*key_.name) +
+          "the RedLock that was to hold " + api::quoted(*key_.name) +
               " has gone: keep it until the call is answered",
           {}};
 }
