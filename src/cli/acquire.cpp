@@ -56,9 +56,7 @@ class Acquire {
     auto lease = wait_for_lock(
         client, *watch, signals, name_,
         {.lease = length, .renewal = Renewal::never, .wait = wait_.value_or(milliseconds(0))});
-    // If nobody takes the line the lease is released by its destructor: without its owner the lock
-    // would be of no use to anybody.
-    print_grant(lease, format_);
+    print_or_give_back(lease);
     lease.detach();
     // A quorum has granted. The others get theirs before this process ends: a question comes behind
     // it. One that hangs is not waited for any longer than in an attempt.
@@ -67,6 +65,20 @@ class Acquire {
   }
 
  private:
+  /// If nobody takes the line: without its owner the lock would be of no use to anybody.
+  void print_or_give_back(Lease& lease) const {
+    try {
+      print_grant(lease, format_);
+    } catch (const Exit& exit) {
+      const auto released = lease.release();
+      const bool done = released && *released == Released::released;
+      throw Exit(exit.code(),
+                 fmt::format("{}; {} {}", exit.what(), name_,
+                             done ? "was given back"
+                                  : "is being given back, or ends with its lease at the latest"));
+    }
+  }
+
   NodeOptions nodes_;
   std::string name_;
   std::optional<milliseconds> lease_;

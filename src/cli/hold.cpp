@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // redlock hold: confirms a lock taken by `redlock acquire` and makes it last longer.
+#include <fmt/core.h>
 #include <memory>
 
 #include <redlock/redlock.hpp>
@@ -53,7 +54,12 @@ class Hold {
     // It was there before this command and stays, whether or not its line is read.
     const auto line = grant_line(*lease, format_);
     lease->detach();
-    print(line);
+    try {
+      print(line);
+    } catch (const Exit& exit) {
+      throw Exit(exit.code(),
+                 fmt::format("{}; {} was held longer all the same", exit.what(), grant_.name));
+    }
     return exit_ok;
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 #include <fcntl.h>
+#include <sstream>
 #include <unistd.h>
 
 #include <redlock/version.hpp>
@@ -65,7 +66,9 @@ void parse(CLI::App& app, std::vector<std::string> arguments) {
     app.parse(arguments);
   } catch (const CLI::Success& wanted) {
     // --help and --version are answers, on stdout.
-    app.exit(wanted);
+    std::ostringstream answer;
+    app.exit(wanted, answer, answer);
+    print(answer.str());
     throw Exit(exit_ok, "");
   } catch (const CLI::ExtrasError& error) {
     const std::string hint = command_is_loose
@@ -78,13 +81,13 @@ void parse(CLI::App& app, std::vector<std::string> arguments) {
 }
 
 // A descriptor that is closed would be the next that is opened: what is printed would go into a
-// socket, and libuv ends the program when one of its own is among the first three.
+// socket, and libuv ends the program when one of its own is among the first three. What takes its
+// place fails as it did: nobody must believe that something was printed.
 void open_missing_descriptors() {
-  int fd = 0;
-  do {
-    fd = ::open("/dev/null", O_RDWR);
-  } while (fd >= 0 && fd <= STDERR_FILENO);
-  if (fd >= 0) ::close(fd);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 int run(int argc, char** argv) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <fmt/core.h>
 #include <map>
@@ -84,11 +85,18 @@ Json quarantine_as_json(const std::optional<NodeQuarantine>& quarantine) {
 }
 
 void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
-    return;
-  }
+  // A pipe without a reader is to be told of, too, and not to end the command here and now.
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  struct sigaction before {};
+  ::sigaction(SIGPIPE, &ignore, &before);
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  const int why = errno;
+  ::sigaction(SIGPIPE, &before, nullptr);
+  if (written) return;
   throw Exit(exit_internal,
-             fmt::format("cannot write to stdout: {}", std::generic_category().message(errno)));
+             fmt::format("cannot write to stdout: {}", std::generic_category().message(why)));
 }
 
 void say(std::string_view sentence) {

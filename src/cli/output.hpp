@@ -36,7 +36,8 @@ void add_format_option(CLI::App& app, Format& format);
 /// {why, votes_in_s}, null for none.
 [[nodiscard]] Json quarantine_as_json(const std::optional<NodeQuarantine>& quarantine);
 
-/// To stdout, at once. Throws Exit if nobody takes it.
+/// To stdout, at once. Throws Exit if nobody takes it: stdout is closed, the disk is full, the pipe
+/// has no reader.
 void print(std::string_view text);
 
 /// To stderr, behind "redlock: ".
