@@ -6,6 +6,7 @@
 #include <redlock/cpp20.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <future>
@@ -84,7 +85,8 @@ class REDLOCK_EXPORT RedLock {
   /// One attempt. False if it was not granted, for whatever reason; throws only would_deadlock,
   /// invalid_argument, closed and (of a re-entry) lost.
   bool try_lock();
-  /// Keeps trying for so long; see try_lock.
+  /// Keeps trying for so long; see try_lock. Zero, a negative time and a NaN are one attempt; more
+  /// than a century is for ever.
   template <typename Rep, typename Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
     return try_lock_within(whole(wait), std::nullopt);
@@ -97,8 +99,7 @@ class REDLOCK_EXPORT RedLock {
   }
   template <typename Clock, typename Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
-    const auto now = Clock::now();
-    return when <= now ? try_lock() : try_lock_for(when - now);
+    return try_lock_for(Wide(when.time_since_epoch()) - Wide(Clock::now().time_since_epoch()));
   }
   /// Takes it for the Owner that this lock was made with, as lock() and try_lock_for() do: once
   /// more if that owner holds it already. Answers how often it is held now. The defaults try once;
@@ -137,13 +138,16 @@ class REDLOCK_EXPORT RedLock {
   [[nodiscard]] std::stop_token lost() const noexcept;
 
  private:
+  // In floating point: the ends of integer durations overflow as soon as units are converted.
+  using Wide = std::chrono::duration<double, std::milli>;
   template <typename Rep, typename Period>
   static std::chrono::milliseconds whole(const std::chrono::duration<Rep, Period>& wait) {
-    using Wide = std::chrono::duration<double, std::milli>;
-    if (std::chrono::duration_cast<Wide>(wait) >= std::chrono::duration_cast<Wide>(forever)) {
-      return forever;
-    }
-    return std::chrono::ceil<std::chrono::milliseconds>(wait);
+    constexpr std::chrono::hours century(24 * 36'525);
+    const Wide wide(wait);
+    if (!(wide > Wide::zero())) return std::chrono::milliseconds::zero();
+    if (wide > century) return forever;
+    return std::chrono::milliseconds(
+        static_cast<std::chrono::milliseconds::rep>(std::ceil(wide.count())));
   }
   bool try_lock_within(std::chrono::milliseconds wait,
                        std::optional<std::chrono::milliseconds> lease);

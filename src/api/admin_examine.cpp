@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Asks each node everything that decides whether it is fit to vote. In rounds, so that what is
 // measured (the round trip, the clock) waits for nothing else.
+#include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include <redlock/admin.hpp>
@@ -56,7 +59,10 @@ void take_info(NodeHealth& health, const Info& info) {
   health.promoted = health.role == "master" && info.fields().was_replica();
   health.cluster = info.text("cluster_enabled") == "1";
   if (const auto seconds = info.number("uptime_in_seconds")) {
-    health.uptime = std::chrono::seconds(*seconds);
+    // A damaged number must fit into nanoseconds.
+    constexpr std::chrono::seconds century = std::chrono::years(100);
+    const auto most = static_cast<std::uint64_t>(century.count());
+    health.uptime = std::chrono::seconds(std::min(*seconds, most));
   }
   if (const auto enabled = info.text("aof_enabled")) health.append_only = *enabled == "1";
   if (const auto status = info.text("aof_last_write_status"); status && *status != "ok") {
@@ -163,7 +169,9 @@ class Examiner {
   }
 
   Result<void> clock(milliseconds timeout) {
-    const auto wall = std::chrono::system_clock::now().time_since_epoch();
+    // In microseconds: a damaged clock may show a time that nanoseconds cannot.
+    const auto wall = std::chrono::duration_cast<microseconds>(
+        std::chrono::system_clock::now().time_since_epoch());
     const auto boot = BootClock::now();
     return round({{"TIME"}}, timeout,
                  [=](NodeHealth& health, const NodeAnswers& answers, const io::NodeAddress&) {
@@ -171,7 +179,7 @@ class Examiner {
                    if (!time) return;
                    const auto middle = answers.asked + (answers.answered - answers.asked) / 2;
                    health.clock_offset =
-                       std::chrono::duration_cast<microseconds>(*time - wall - (middle - boot));
+                       *time - wall - std::chrono::duration_cast<microseconds>(middle - boot);
                  });
   }
 

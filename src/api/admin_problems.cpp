@@ -13,7 +13,8 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-std::string in_ms(std::chrono::nanoseconds duration) {
+// Not in nanoseconds: the clocks of damaged nodes can be further apart than those reach.
+std::string in_ms(microseconds duration) {
   return std::to_string(std::chrono::round<milliseconds>(duration).count()) + " ms";
 }
 
@@ -311,14 +312,15 @@ void check_clocks(std::vector<Problem>& problems, const std::vector<NodeHealth>&
   }
   if (slow == nullptr) return;
   const auto apart = *fast->clock_offset - *slow->clock_offset;
-  const auto unsure =
-      (fast->round_trip.value_or(microseconds(0)) + slow->round_trip.value_or(microseconds(0))) / 2;
-  if (apart - unsure <= expected.drift_allowance) return;
-  problems.push_back({Severity::warning, "the clocks of " + slow->node + " and " + fast->node +
-                                             " are " + in_ms(apart) +
-                                             " apart, more than the drift allowance of " +
-                                             in_ms(expected.drift_allowance) +
-                                             "; run a time service (chrony, ntpd) on every node"});
+  const auto trips =
+      fast->round_trip.value_or(microseconds(0)) + slow->round_trip.value_or(microseconds(0));
+  const auto unsure = std::chrono::duration_cast<microseconds>(trips / 2);
+  const auto allowance = std::chrono::duration_cast<microseconds>(expected.drift_allowance);
+  if (apart - unsure <= allowance) return;
+  problems.push_back({Severity::warning,
+                      "the clocks of " + slow->node + " and " + fast->node + " are " +
+                          in_ms(apart) + " apart, more than the drift allowance of " +
+                          in_ms(allowance) + "; run a time service (chrony, ntpd) on every node"});
 }
 
 }  // namespace

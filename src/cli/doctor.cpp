@@ -48,9 +48,11 @@ std::string uptime_of(const NodeHealth& node) {
   return fmt::format("{}d", seconds / 86400);
 }
 
-std::string in_ms(const std::optional<std::chrono::nanoseconds>& duration) {
+template <typename Duration>
+std::string in_ms(const std::optional<Duration>& duration) {
   if (!duration) return "?";
-  return fmt::format("{:.1f} ms", static_cast<double>(duration->count()) / 1e6);
+  // In floating point: the offset of a damaged clock is more than nanoseconds reach.
+  return fmt::format("{:.1f} ms", std::chrono::duration<double, std::milli>(*duration).count());
 }
 
 std::string state_of(const NodeHealth& node) {
