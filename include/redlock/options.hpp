@@ -54,7 +54,8 @@ struct ClientOptions {
   std::chrono::milliseconds retry_max{150};
   std::chrono::milliseconds retry_cap{500};
 
-  /// Bounds of one connection: resolving the name; connecting and the whole handshake.
+  /// Bounds of one connection: resolving the name; connecting and the whole handshake. A look-up
+  /// that takes longer goes on; meanwhile the addresses that the last one found are used.
   std::chrono::milliseconds resolve_timeout{2'000};
   std::chrono::milliseconds connect_timeout{1'000};
 

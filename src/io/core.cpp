@@ -5,11 +5,15 @@
 #include "io/core.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
+#include <cerrno>
 #include <csignal>
-#include <mutex>
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <uv.h>
 
@@ -38,12 +42,21 @@ Link::Config link_config(const CoreConfig& config) {
           .probe_interval = config.probe_interval};
 }
 
-// A name look-up that does not return cannot be stopped, and needs its loop when it does.
-void keep_for_ever(std::unique_ptr<Loop> loop) {
-  static std::mutex mutex;
-  static auto& kept = *new std::vector<std::unique_ptr<Loop>>;
-  const std::scoped_lock lock(mutex);
-  kept.push_back(std::move(loop));
+/// 0 or libuv's error. What it has to have at the least is tried first: without the descriptors for
+/// its signal pipes libuv ends the process, and before 1.52 it keeps some of what it opened before
+/// it failed.
+int init_loop(uv_loop_t& uv) {
+  constexpr std::size_t needed = 8;
+  std::array<int, needed> spare{};
+  std::size_t opened = 0;
+  while (opened < needed && (spare[opened] = eventfd(0, EFD_CLOEXEC)) >= 0) ++opened;
+  const int problem = opened < needed ? uv_translate_sys_error(errno) : 0;
+  while (opened > 0) ::close(spare[--opened]);
+  if (problem != 0) return problem;
+  uv.backend_fd = -1;
+  const int status = uv_loop_init(&uv);
+  if (status != 0 && uv.backend_fd != -1) ::close(uv.backend_fd);
+  return status;
 }
 
 class AllSignalsBlocked {
@@ -174,7 +187,7 @@ int Core::Impl::open_handles() {
 }
 
 std::optional<std::string> Core::Impl::start() {
-  int status = uv_loop_init(&loop_->uv);
+  int status = init_loop(loop_->uv);
   if (status != 0) {
     loop_.reset();
     return "cannot make an event loop: " + std::string(uv_strerror(status));
@@ -223,7 +236,9 @@ Core::Impl::~Impl() {
   links_.clear();
   timer_.reset();
   close_handles();
-  if (uv_loop_close(&loop_->uv) != 0) keep_for_ever(std::move(loop_));
+  const int status = uv_loop_close(&loop_->uv);
+  assert(status == 0);
+  static_cast<void>(status);
 }
 
 void Core::Impl::close_handles() {
@@ -232,12 +247,7 @@ void Core::Impl::close_handles() {
         reinterpret_cast<uv_handle_t*>(&before_poll_)}) {
     if (handle->loop != nullptr) uv_close(handle, nullptr);
   }
-  // Not until nothing is alive: a look-up under way may be so for half a minute.
-  for (bool open = true; open;) {
-    uv_run(&loop_->uv, UV_RUN_NOWAIT);
-    open = false;
-    uv_walk(
-        &loop_->uv, [](uv_handle_t*, void* found) { *static_cast<bool*>(found) = true; }, &open);
+  while (uv_run(&loop_->uv, UV_RUN_NOWAIT) != 0) {
   }
 }
 

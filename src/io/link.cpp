@@ -124,6 +124,12 @@ void Link::on_no_stream(engine::Unavailable why) {
   drop(std::move(why));
 }
 
+void Link::on_moved() {
+  backoff_.reset();
+  drop(
+      {Cause::connection_lost, engine::Delivery::unknown, "its name leads to another address now"});
+}
+
 std::optional<std::string> Link::on_ready(NodeFacts& facts) {
   if (auto objection = listener_.find_objection(node_, facts)) {
     if (config_.terms.unfit == UnfitNodes::refuse) return objection;

@@ -95,6 +95,7 @@ class Link final : ConnectorListener, ConnectionListener {
 
   void on_stream(Stream::Owned stream, std::chrono::milliseconds left) override;
   void on_no_stream(engine::Unavailable why) override;
+  void on_moved() override;
   std::optional<std::string> on_ready(NodeFacts& facts) override;
   void on_reply(const engine::Tag& tag, const engine::Reply& reply) override;
   void on_clock(engine::Instant now, std::int64_t unix_us, engine::Duration give_or_take) override;

@@ -1,44 +1,111 @@
 // SPDX-License-Identifier: MIT
-// Host names, with the C library's look-up replaced by one that can hang and that knows a name with
-// two addresses.
+// Host names, with the C library's look-up replaced by one that knows what a test tells it, and
+// that hangs for as long as a test wants.
 #include <arpa/inet.h>
-#include <atomic>
+#include <condition_variable>
+#include <cstdint>
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <map>
+#include <mutex>
 #include <netdb.h>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cluster/fleet.hpp"
 #include "io_core_fixture.hpp"
+#include "io_link_fixture.hpp"
+#include "support/stub_server.hpp"
 
 using namespace redlock::io;
 using redlock::cluster::Fleet;
+using redlock::testing::StubServer;
 
 namespace {
 
-std::atomic<bool> name_server_hangs = true;
-std::atomic<int> look_ups = 0;
+class NameServer {
+ public:
+  using Address = std::pair<std::string, std::uint16_t>;
+  using Addresses = std::vector<Address>;
+
+  /// A port of 0 stands for the one that is asked for.
+  void set(const std::string& name, Addresses addresses) {
+    const std::scoped_lock lock(mutex_);
+    names_[name] = std::move(addresses);
+  }
+  /// Look-ups of that name do not return before answer().
+  void hang(const std::string& name) {
+    const std::scoped_lock lock(mutex_);
+    hanging_.insert(name);
+  }
+  void answer() {
+    const std::scoped_lock lock(mutex_);
+    hanging_.clear();
+    changed_.notify_all();
+  }
+  Addresses look_up(const std::string& name) {
+    std::unique_lock lock(mutex_);
+    ++look_ups_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return !hanging_.contains(name); });
+    return names_.contains(name) ? names_.at(name) : Addresses();
+  }
+  [[nodiscard]] int look_ups() {
+    const std::scoped_lock lock(mutex_);
+    return look_ups_;
+  }
+  void await_look_ups(int count) {
+    std::unique_lock lock(mutex_);
+    REQUIRE(changed_.wait_for(lock, std::chrono::seconds(30), [&] { return look_ups_ >= count; }));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Addresses> names_;
+  std::set<std::string> hanging_;
+  int look_ups_ = 0;
+};
+
+NameServer& name_server() {
+  static auto& server = *new NameServer;  // look-ups may go on when the program ends
+  return server;
+}
+
+/// Ends with a name server that answers, whatever became of the test.
+struct HangingName {
+  explicit HangingName(const std::string& name) { name_server().hang(name); }
+  ~HangingName() { name_server().answer(); }
+  HangingName(const HangingName&) = delete;
+  HangingName& operator=(const HangingName&) = delete;
+};
+
+std::size_t open_descriptors() {
+  std::size_t open = 0;
+  for (int descriptor = 0; descriptor < 1'024; ++descriptor) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) ++open;
+  }
+  return open;
+}
 
 }  // namespace
 
-// Visible, so that libuv finds these before the C library's.
+// Visible, so that shared libraries find these before the C library's.
 extern "C" [[gnu::visibility("default")]] int getaddrinfo(const char* host, const char* service,
                                                           const addrinfo* hints,
                                                           addrinfo** result) {
-  ++look_ups;
-  const std::string name = host;
-  if (name == "hangs.example") {
-    name_server_hangs.wait(true);
-    return EAI_AGAIN;
-  }
-  if (name != "two.example") return EAI_NONAME;
-  // The first of the two is one where nobody listens.
+  const auto addresses = name_server().look_up(host);
+  if (addresses.empty()) return EAI_NONAME;
   *result = nullptr;
-  for (const char* address : {"127.0.0.1", "127.0.0.77"}) {
+  for (auto address = addresses.rbegin(); address != addresses.rend(); ++address) {
     auto* entry = new addrinfo{};
     auto* where = new sockaddr_in{};
+    const auto port = static_cast<std::uint16_t>(std::stoi(service));
     where->sin_family = AF_INET;
-    where->sin_port = htons(static_cast<std::uint16_t>(std::stoi(service)));
-    inet_pton(AF_INET, address, &where->sin_addr);
+    where->sin_port = htons(address->second == 0 ? port : address->second);
+    inet_pton(AF_INET, address->first.c_str(), &where->sin_addr);
     entry->ai_family = AF_INET;
     entry->ai_socktype = hints->ai_socktype;
     entry->ai_addr = reinterpret_cast<sockaddr*>(where);
@@ -60,22 +127,94 @@ extern "C" [[gnu::visibility("default")]] void freeaddrinfo(addrinfo* list) {
 
 TEST_CASE("a name server that hangs delays neither the other nodes nor the stop") {
   Fleet fleet({.nodes = 2});
-  {
-    Running client({"redis://hangs.example", fleet.uri(0), fleet.uri(1)});
-    CHECK(granted(client.acquire(1, "n")).token > 0);
-    CHECK(contains(client.sink.await_down(0).detail, "cannot resolve its name within 2000 ms"));
-    // The look-up that hangs is not joined by others.
-    const int so_far = look_ups;
-    client.ask(0, {"PING"}).get();
-    CHECK(look_ups == so_far);
+  const HangingName hanging("hangs.example");
+  Running client({"redis://hangs.example", fleet.uri(0), fleet.uri(1)});
+  CHECK(granted(client.acquire(1, "n")).token > 0);
+  CHECK(contains(client.sink.await_down(0).detail, "cannot resolve its name within 2000 ms"));
+  // The look-up that hangs is not joined by others.
+  const int so_far = name_server().look_ups();
+  client.ask(0, {"PING"}).get();
+  CHECK(name_server().look_ups() == so_far);
+}
+
+TEST_CASE("look-ups that hang do not hold up those of other nodes") {
+  Fleet fleet({.nodes = 3});
+  name_server().set("good.example", {{"127.0.0.1", 0}});
+  const HangingName one("one.example");
+  const HangingName two("two.example");
+  std::vector<std::string> uris{"redis://one.example", "redis://two.example"};
+  for (std::size_t node = 0; node < 3; ++node) {
+    uris.push_back("redis://good.example:" + std::to_string(fleet.port(node)));
   }
-  name_server_hangs = false;
-  name_server_hangs.notify_all();
+  Running client(uris);
+  CHECK(granted(client.acquire(1, "n")).token > 0);
+}
+
+TEST_CASE("while a look-up hangs, a lost connection is replaced at the last address") {
+  Fleet fleet({.nodes = 1});
+  name_server().set("node.example", {{"127.0.0.77", 0}, {"127.0.0.1", 0}});
+  LinkFixture link("redis://node.example:" + std::to_string(fleet.port(0)));
+  link.run_until_up();
+  const HangingName hanging("node.example");
+  fleet.run(0, {"CLIENT", "KILL", "TYPE", "normal"});
+  link.run_until_up();
+}
+
+TEST_CASE("a name that moved is followed when a slow look-up says where to") {
+  StubServer before(healthy);
+  StubServer after(healthy);
+  name_server().set("node.example", {{"127.0.0.1", before.port()}});
+  LinkFixture link("redis://node.example");
+  link.run_until_up();
+  {
+    const HangingName hanging("node.example");
+    name_server().set("node.example", {{"127.0.0.1", after.port()}});
+    before.reset_all();
+    link.run_until_up();
+    CHECK(before.accepted() == 2);
+    CHECK(after.accepted() == 0);
+  }
+  link.run_until_up();
+  CHECK(after.accepted() == 1);
+  CHECK(contains(link.downs.back().detail, "its name leads to another address now"));
+}
+
+TEST_CASE("a slow look-up that finds the same address changes nothing") {
+  StubServer node(healthy);
+  name_server().set("node.example", {{"127.0.0.1", node.port()}});
+  LinkFixture link("redis://node.example");
+  link.run_until_up();
+  const int so_far = name_server().look_ups();
+  {
+    const HangingName hanging("node.example");
+    node.reset_all();
+    link.run_until_up();
+    name_server().await_look_ups(so_far + 1);
+  }
+  // Its answer has come when another look-up is made, which joins none.
+  node.reset_all();
+  link.run_until_up();
+  CHECK(node.accepted() == 3);
+}
+
+TEST_CASE("clients that end beside look-ups that hang leave no descriptor open") {
+  const HangingName hanging("hangs.example");
+  Running({"redis://hangs.example"});  // what the process has for ever is made now
+  const std::size_t before = open_descriptors();
+  const int look_ups = name_server().look_ups();
+  constexpr int clients = 20;
+  for (int i = 1; i <= clients; ++i) {
+    Running client({"redis://hangs.example"});
+    name_server().await_look_ups(look_ups + i);
+  }
+  CHECK(open_descriptors() == before);
 }
 
 TEST_CASE("all addresses of a name are tried in turn") {
   Fleet fleet({.nodes = 1});
-  Running client({"redis://two.example:" + std::to_string(fleet.port(0))});
+  // The first of the two is one where nobody listens.
+  name_server().set("both.example", {{"127.0.0.77", 0}, {"127.0.0.1", 0}});
+  Running client({"redis://both.example:" + std::to_string(fleet.port(0))});
   client.sink.await_up(0);
 }
 
