@@ -168,7 +168,8 @@ void think_too_long(const Customer& me, std::chrono::milliseconds time) {
   over.get_future().wait();
   say("lost", fmt::format("is told that the time is over, {} before the nodes give {} away",
                           milliseconds(lease.remaining()), me.seat));
-  lease.detach();  // went away without a word: the nodes themselves must free the seat
+  // Went away without a word: the nodes themselves must free the seat.
+  static_cast<void>(lease.detach());
 }
 
 /// Checks the lease, and is stopped between the check and the booking.

@@ -38,7 +38,7 @@ class REDLOCK_EXPORT Client {
  public:
   /// Checks the options, starts the loop thread and begins to connect, without waiting for any
   /// node. Fails with `invalid_argument` and a sentence that says what to change.
-  static Result<Client> create(ClientOptions options);
+  [[nodiscard]] static Result<Client> create(ClientOptions options);
 
   /// A client that was moved from can only be assigned to or destroyed.
   Client(Client&&) noexcept;

@@ -90,7 +90,8 @@ class REDLOCK_EXPORT FenceGuard {
   using Turn = std::unique_ptr<Resource, Leave>;
   class Impl;
 
-  tl::expected<Turn, FenceRefusal> enter(std::string_view resource, std::uint64_t token);
+  [[nodiscard]] tl::expected<Turn, FenceRefusal> enter(std::string_view resource,
+                                                       std::uint64_t token);
 
   std::unique_ptr<Impl> impl_;
 };

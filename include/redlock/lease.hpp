@@ -41,7 +41,7 @@ struct Grant {
 /// Move-only; an empty lease (default-constructed, moved from, released, detached) holds nothing.
 /// Members may be called from any thread, but not two at once on one object except the observers
 /// (const members).
-class REDLOCK_EXPORT Lease {
+class [[nodiscard]] REDLOCK_EXPORT Lease {
  public:
   Lease() noexcept;
   Lease(Lease&&) noexcept;
@@ -88,7 +88,8 @@ class REDLOCK_EXPORT Lease {
   /// Gives the lock back and waits until a quorum of nodes confirmed (at most the node timeout).
   /// Every node is told, and told again for up to one lease if it cannot be reached now. The
   /// lease is empty afterwards in every case (in a callback, where it cannot wait, it answers
-  /// would_deadlock and gives the lock back all the same).
+  /// would_deadlock and gives the lock back all the same). So the result may be ignored, like that
+  /// of the destructor, which has none; look at it to learn that the lock was lost before.
   Result<Released> release();
   void release(Callback<Released> callback);
   [[nodiscard]] std::future<Result<Released>> release_future();
@@ -100,7 +101,8 @@ class REDLOCK_EXPORT Lease {
   /// a failure releases nothing and leaves the validity as it was. `lost`, too, if this lease is
   /// released or detached meanwhile (after detach the lock stays taken all the same), `closed` if
   /// its client ends.
-  Result<BootClock::time_point> extend(std::chrono::milliseconds lease);
+  [[nodiscard("the lock may be lost")]] Result<BootClock::time_point> extend(
+      std::chrono::milliseconds lease);
   void extend(std::chrono::milliseconds lease, Callback<BootClock::time_point> callback);
   [[nodiscard]] std::future<Result<BootClock::time_point>> extend_future(
       std::chrono::milliseconds lease);
@@ -109,14 +111,14 @@ class REDLOCK_EXPORT Lease {
   /// Asks the nodes whether the lock is still ours now, without making it last longer: a question
   /// to put before a step that cannot be undone. Answers with valid_until() when a quorum says so.
   /// Fails as extend() does. Like that of valid(), the answer may be old when it is used.
-  Result<BootClock::time_point> confirm();
+  [[nodiscard("the lock may be lost")]] Result<BootClock::time_point> confirm();
   void confirm(Callback<BootClock::time_point> callback);
   [[nodiscard]] std::future<Result<BootClock::time_point>> confirm_future();
   Operation<BootClock::time_point> co_confirm();
 
   /// Lets go without releasing: no more renewal, no release by the destructor. The lock stays taken
   /// until it expires or somebody with this grant extends or releases it (RedLock::attach).
-  Grant detach();
+  [[nodiscard("without it nobody can extend or release the lock")]] Grant detach();
 
   struct State;
   /// For the library's own parts.

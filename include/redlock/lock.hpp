@@ -54,22 +54,27 @@ class REDLOCK_EXPORT RedLock {
   [[nodiscard]] const std::string& name() const noexcept;
 
   /// Blocks until the lock is granted by a quorum, or a reason is known why it will not be. Must
-  /// not be called in a callback of the client (it answers would_deadlock there).
-  Result<Lease> acquire(const AcquireOptions& options = {});
+  /// not be called in a callback of the client (it answers would_deadlock there). Keep the result:
+  /// `lock.acquire();` alone would take the lock and release it again.
+  [[nodiscard("the lease in it would be released at once")]] Result<Lease> acquire(
+      const AcquireOptions& options = {});
   void acquire(const AcquireOptions& options, Callback<Lease> callback);
-  [[nodiscard]] std::future<Result<Lease>> acquire_future(const AcquireOptions& options = {});
+  [[nodiscard("the lease in it would be released at once")]] std::future<Result<Lease>>
+  acquire_future(const AcquireOptions& options = {});
   Operation<Lease> co_acquire(const AcquireOptions& options = {});
 
   /// Takes up a grant made elsewhere (see Lease::detach): a quorum must confirm that it is still
   /// this owner's, and it then lasts `options.lease` from now. Never releases when it fails.
-  Result<Lease> attach(const Grant& grant, const AcquireOptions& options = {});
+  [[nodiscard("the lease in it would be released at once")]] Result<Lease> attach(
+      const Grant& grant, const AcquireOptions& options = {});
   /// Of the options it heeds lease, renewal, max_hold and stop; it asks once and does not wait.
   void attach(const Grant& grant, const AcquireOptions& options, Callback<Lease> callback);
-  [[nodiscard]] std::future<Result<Lease>> attach_future(const Grant& grant,
-                                                         const AcquireOptions& options = {});
+  [[nodiscard("the lease in it would be released at once")]] std::future<Result<Lease>>
+  attach_future(const Grant& grant, const AcquireOptions& options = {});
   Operation<Lease> co_attach(const Grant& grant, const AcquireOptions& options = {});
 
-  /// Gives back a grant made elsewhere.
+  /// Gives back a grant made elsewhere. The result may be ignored, as of every blocking release:
+  /// the lock is given back whatever it says, and ends with its lease at the latest.
   Result<Released> release(const Grant& grant);
   void release(const Grant& grant, Callback<Released> callback);
   [[nodiscard]] std::future<Result<Released>> release_future(const Grant& grant);
@@ -84,21 +89,23 @@ class REDLOCK_EXPORT RedLock {
   void lock(std::chrono::milliseconds lease);
   /// One attempt. False if it was not granted, for whatever reason; throws only would_deadlock,
   /// invalid_argument, closed and (of a re-entry) lost.
-  bool try_lock();
+  [[nodiscard("without it nobody knows whether to unlock")]] bool try_lock();
   /// Keeps trying for so long; see try_lock. Zero, a negative time and a NaN are one attempt; more
   /// than a century is for ever.
   template <typename Rep, typename Period>
-  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+  [[nodiscard("without it nobody knows whether to unlock")]] bool try_lock_for(
+      const std::chrono::duration<Rep, Period>& wait) {
     return try_lock_within(whole(wait), std::nullopt);
   }
   /// The same with a lease of this length, which is not renewed (but for an outer level's sake).
   template <typename Rep, typename Period>
-  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait,
-                    std::chrono::milliseconds lease) {
+  [[nodiscard("without it nobody knows whether to unlock")]] bool try_lock_for(
+      const std::chrono::duration<Rep, Period>& wait, std::chrono::milliseconds lease) {
     return try_lock_within(whole(wait), lease);
   }
   template <typename Clock, typename Duration>
-  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
+  [[nodiscard("without it nobody knows whether to unlock")]] bool try_lock_until(
+      const std::chrono::time_point<Clock, Duration>& when) {
     return try_lock_for(Wide(when.time_since_epoch()) - Wide(Clock::now().time_since_epoch()));
   }
   /// Takes it for the Owner that this lock was made with, as lock() and try_lock_for() do: once
@@ -149,8 +156,8 @@ class REDLOCK_EXPORT RedLock {
     return std::chrono::milliseconds(
         static_cast<std::chrono::milliseconds::rep>(std::ceil(wide.count())));
   }
-  bool try_lock_within(std::chrono::milliseconds wait,
-                       std::optional<std::chrono::milliseconds> lease);
+  [[nodiscard]] bool try_lock_within(std::chrono::milliseconds wait,
+                                     std::optional<std::chrono::milliseconds> lease);
 
   struct State;
   std::shared_ptr<State> state_;

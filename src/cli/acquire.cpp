@@ -57,7 +57,7 @@ class Acquire {
         client, *watch, signals, name_,
         {.lease = length, .renewal = Renewal::never, .wait = wait_.value_or(milliseconds(0))});
     print_or_give_back(lease);
-    lease.detach();
+    static_cast<void>(lease.detach());
     // A quorum has granted. The others get theirs before this process ends: a question comes behind
     // it. One that hangs is not waited for any longer than in an attempt.
     static_cast<void>(Admin(client).inspect(name_));

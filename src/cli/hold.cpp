@@ -53,7 +53,7 @@ class Hold {
     if (!lease) throw failure(lease.error());
     // It was there before this command and stays, whether or not its line is read.
     const auto line = grant_line(*lease, format_);
-    lease->detach();
+    static_cast<void>(lease->detach());
     try {
       print(line);
     } catch (const Exit& exit) {
