@@ -26,6 +26,16 @@ struct NodeTrouble {
   std::string detail;
 };
 
+/// Which program took a lock, as it says itself: a note for people beside the owner. No part of the
+/// protocol reads it, and whoever may write to a node may have written it.
+struct Holder {
+  std::string host;
+  std::uint64_t pid = 0;  ///< of the process that took it, on (or in a container of) that host
+  std::string label;      ///< ClientOptions::label
+  /// When the attempt began that took it, by that host's clock.
+  std::chrono::sys_time<std::chrono::milliseconds> since{};
+};
+
 /// A node that may have forgotten a grant and does not vote yet.
 struct NodeQuarantine {
   std::string why;  ///< as errors say it: "quarantined, votes in 41 s; run redlock adopt if ..."
@@ -38,11 +48,13 @@ struct NodeLock {
   NodeTrouble trouble;
   /// Empty if the node did not answer, or the lock is free there. More than one only if somebody
   /// else wrote the key.
-  struct Holder {
+  struct OwnerCount {
     std::string owner;
     std::uint64_t count = 0;  ///< how often the owner took it; 1 without re-entry
   };
-  std::vector<Holder> holders;
+  std::vector<OwnerCount> owners;
+  /// None if the node has no such note, or none that can be read.
+  std::optional<Holder> holder;
   /// Until the node frees the lock. None if it is free, or if it never expires by itself, which
   /// this library never writes.
   std::optional<std::chrono::milliseconds> remaining;
@@ -55,9 +67,7 @@ struct NodeLock {
   std::optional<NodeQuarantine> quarantine;
 
   [[nodiscard]] bool answered() const noexcept { return trouble.cause == Cause::none; }
-  [[nodiscard]] bool free() const noexcept {
-    return answered() && holders.empty() && !foreign_type;
-  }
+  [[nodiscard]] bool free() const noexcept { return answered() && owners.empty() && !foreign_type; }
 };
 
 enum class Verdict {
@@ -76,6 +86,7 @@ struct LockReport {
   Verdict verdict = Verdict::unknown;
   std::string owner;                 ///< on the most nodes; empty if on none
   std::uint32_t nodes_of_owner = 0;  ///< how many nodes say so
+  std::optional<Holder> holder;      ///< of that owner, as the first of these nodes says
   std::uint32_t quorum = 0;
   std::vector<NodeLock> nodes;
 };
@@ -97,6 +108,21 @@ enum class Forced {
 };
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Forced outcome) noexcept;
 
+/// What became of a lock on one node that was to give it up by force.
+enum class ForcedHere {
+  removed,      ///< it had it for that owner and deleted it; it turns that owner away from now on
+  not_held,     ///< it had it not for that owner; it turns that owner away from now on
+  not_told,     ///< it answered, and no owner was found who could be forced out
+  unreachable,  ///< it did not answer, or refused: it may have it until that lease is over
+};
+[[nodiscard]] REDLOCK_EXPORT const char* to_string(ForcedHere what) noexcept;
+
+struct NodeForced {
+  std::string node;
+  ForcedHere what = ForcedHere::unreachable;
+  NodeTrouble trouble;  ///< of one that is unreachable
+};
+
 struct ForcedRelease {
   std::string name;
   Forced outcome = Forced::unknown;
@@ -104,9 +130,7 @@ struct ForcedRelease {
   std::uint32_t removed = 0;    ///< nodes that had it for this owner
   std::uint32_t confirmed = 0;  ///< nodes that turn this owner away from now on
   std::uint32_t quorum = 0;
-  /// granted: it turns the owner away. refused: it answered, and nothing was to be done. pending:
-  /// it was told, and a quorum had confirmed before it answered.
-  std::vector<NodeVote> votes;
+  std::vector<NodeForced> nodes;  ///< all of them, in the order of the configuration
 };
 
 struct ListedLock {
@@ -114,6 +138,7 @@ struct ListedLock {
   ListedAs kind = ListedAs::lock;
   std::string owner;                 ///< on the most nodes; empty if `kind` is not lock
   std::uint32_t nodes_of_owner = 0;  ///< the lock is held if this is a quorum
+  std::optional<Holder> holder;      ///< of that owner, as the first of these nodes says
   /// The shortest that one of these nodes reports; none if it expires on none of them, or (unread)
   /// that is not known.
   std::optional<std::chrono::milliseconds> remaining;
@@ -230,6 +255,7 @@ class REDLOCK_EXPORT Admin {
   /// that owner away for as long as one of its leases can last. Once a quorum has confirmed this,
   /// the owner cannot get it back, and nobody else is touched, however late a message comes. What a
   /// single node has beside a free quorum (the rest of an attempt) is left to end with its lease.
+  /// Waits for every node, at most the node timeout, to say what became of each.
   ///
   /// The holder is not asked. It learns at its next renewal, extend or confirm
   /// (LossReason::forced), and until then it works on and believes itself valid: for the rest of

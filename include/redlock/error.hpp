@@ -17,8 +17,8 @@ namespace redlock {
 
 /// Why an operation did not succeed. A code is also a std::error_code of the category "redlock".
 enum class Errc {
-  /// A quorum of nodes voted and somebody else holds the lock. What this attempt got on other nodes
-  /// is being released.
+  /// A quorum of nodes voted and another owner holds the lock (the message says if that is of this
+  /// client). What this attempt got on other nodes is being released.
   contended = 1,
   /// Fewer than a quorum of nodes could vote in time. What the attempt may have left on a node is
   /// being released; a node that cannot be reached frees itself within one lease.

@@ -87,7 +87,7 @@ class REDLOCK_EXPORT RedLock {
   void lock();
   /// The same with a lease of this length, which is not renewed (but for an outer level's sake).
   void lock(std::chrono::milliseconds lease);
-  /// One attempt. False if it was not granted, for whatever reason; throws only would_deadlock,
+  /// One attempt. False if it was not granted: last_error() says why. Throws only would_deadlock,
   /// invalid_argument, closed and (of a re-entry) lost.
   [[nodiscard("without it nobody knows whether to unlock")]] bool try_lock();
   /// Keeps trying for so long; see try_lock. Zero, a negative time and a NaN are one attempt; more
@@ -108,6 +108,12 @@ class REDLOCK_EXPORT RedLock {
       const std::chrono::time_point<Clock, Duration>& when) {
     return try_lock_for(Wide(when.time_since_epoch()) - Wide(Clock::now().time_since_epoch()));
   }
+  /// Why the last lock(), try_lock(), try_lock_for() or try_lock_until() that this owner (the
+  /// calling thread, or the Owner that this lock was made with) called on this object did not take
+  /// it, with the votes of the nodes; nothing if it did, or there was none. So it has the reason
+  /// for a false of try_lock(), a std::unique_lock that does not own, and the votes behind an
+  /// exception. Of the threads that failed the last 64 are kept. Any thread; a copy.
+  [[nodiscard]] std::optional<Error> last_error() const;
   /// Takes it for the Owner that this lock was made with, as lock() and try_lock_for() do: once
   /// more if that owner holds it already. Answers how often it is held now. The defaults try once;
   /// `.wait = forever` is lock(). Of a re-entry it heeds lease, renewal, wait, deadline and stop (a

@@ -64,6 +64,9 @@ struct ClientOptions {
 
   /// Shown by CLIENT LIST on each node.
   std::string client_name = "redlock";
+  /// What this program calls itself to people who ask who holds a lock (Holder::label; redlock
+  /// status). Empty: the name of the program. Cut at 64 bytes, control characters replaced.
+  std::string label{};
 
   /// Hears what happens (see observer.hpp). May be null.
   std::shared_ptr<Observer> observer{};

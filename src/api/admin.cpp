@@ -56,6 +56,20 @@ const char* to_string(Forced outcome) noexcept {
   return "unknown";
 }
 
+const char* to_string(ForcedHere what) noexcept {
+  switch (what) {
+    case ForcedHere::removed:
+      return "removed";
+    case ForcedHere::not_held:
+      return "not_held";
+    case ForcedHere::not_told:
+      return "not_told";
+    case ForcedHere::unreachable:
+      return "unreachable";
+  }
+  return "unknown";
+}
+
 const char* to_string(Severity severity) noexcept {
   switch (severity) {
     case Severity::error:

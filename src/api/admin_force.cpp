@@ -22,8 +22,8 @@ ForcedRelease nobody_found(const LockReport& report) {
   result.outcome = report.verdict == Verdict::unknown ? Forced::unknown : Forced::nothing_held;
   result.quorum = report.quorum;
   for (const NodeLock& node : report.nodes) {
-    const auto vote = node.answered() ? Vote::refused : Vote::unavailable;
-    result.votes.push_back({node.node, vote, node.trouble.cause, node.trouble.detail});
+    const auto what = node.answered() ? ForcedHere::not_told : ForcedHere::unreachable;
+    result.nodes.push_back({node.node, what, node.trouble});
   }
   return result;
 }

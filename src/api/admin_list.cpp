@@ -105,7 +105,7 @@ ListedAs kind_of(const ListedLock& listed, const std::vector<NodeLock>& nodes) {
   if (!listed.owner.empty()) return ListedAs::lock;
   const auto any = [&nodes](auto what) { return std::any_of(nodes.begin(), nodes.end(), what); };
   if (any([](const NodeLock& node) { return node.foreign_type; })) return ListedAs::foreign_type;
-  if (any([](const NodeLock& node) { return !node.holders.empty(); })) {
+  if (any([](const NodeLock& node) { return !node.owners.empty(); })) {
     return ListedAs::several_owners;
   }
   return ListedAs::unread;
@@ -115,11 +115,12 @@ ListedLock summary(const std::string& name, const std::vector<NodeLock>& nodes) 
   ListedLock listed;
   listed.name = name;
   std::tie(listed.owner, listed.nodes_of_owner) = api::leading_owner(nodes);
+  listed.holder = api::holder_of(nodes, listed.owner);
   listed.kind = kind_of(listed, nodes);
   for (const auto& node : nodes) {
     if (!node.remaining) continue;
     const bool counts = listed.kind != ListedAs::lock ||
-                        (node.holders.size() == 1 && node.holders[0].owner == listed.owner);
+                        (node.owners.size() == 1 && node.owners[0].owner == listed.owner);
     if (!counts) continue;
     if (!listed.remaining || *node.remaining < *listed.remaining) listed.remaining = node.remaining;
   }

@@ -13,6 +13,8 @@
 #include "api/admin_quarantine.hpp"
 #include "api/client_impl.hpp"
 #include "api/options_check.hpp"
+#include "api/sentence.hpp"
+#include "io/holder_text.hpp"
 #include "io/key_layout.hpp"
 
 namespace redlock {
@@ -32,6 +34,15 @@ std::optional<milliseconds> remaining_of(const io::Answer& pttl) {
   return milliseconds(*ms);
 }
 
+std::optional<Holder> read_holder(const std::string& text, const io::NodeAddress& node) {
+  const auto fields = io::read_holder(text);
+  if (!fields) return std::nullopt;
+  return Holder{.host = api::cleaned(fields->host, node),
+                .pid = fields->pid,
+                .label = api::cleaned(fields->label, node),
+                .since = std::chrono::sys_time<milliseconds>(milliseconds(fields->since_unix_ms))};
+}
+
 }  // namespace
 
 namespace api {
@@ -49,9 +60,16 @@ NodeLock read_lock(const io::NodeAddress& node, const io::Answer* answers) {
     lock.foreign_type = true;
     lock.trouble = {};
   }
-  for (const auto& [owner, count] : api::fields_of(answers[0])) {
+  auto fields = api::fields_of(answers[0]);
+  // Alone it is no note, but something that keeps everybody from the lock.
+  if (const auto note = fields.find(std::string(io::HolderText::field));
+      note != fields.end() && fields.size() > 1) {
+    lock.holder = read_holder(note->second, node);
+    fields.erase(note);
+  }
+  for (const auto& [owner, count] : fields) {
     const auto number = api::number_of(io::Value{count});
-    lock.holders.push_back(
+    lock.owners.push_back(
         {owner, static_cast<std::uint64_t>(std::max<std::int64_t>(number.value_or(0), 0))});
   }
   lock.remaining = remaining_of(answers[1]);
@@ -61,13 +79,21 @@ NodeLock read_lock(const io::NodeAddress& node, const io::Answer* answers) {
 std::pair<std::string, std::uint32_t> leading_owner(const std::vector<NodeLock>& nodes) {
   std::map<std::string, std::uint32_t> counts;
   for (const auto& node : nodes) {
-    if (node.holders.size() == 1) ++counts[node.holders[0].owner];
+    if (node.owners.size() == 1) ++counts[node.owners[0].owner];
   }
   std::pair<std::string, std::uint32_t> leader;
   for (const auto& [owner, count] : counts) {
     if (count > leader.second) leader = {owner, count};
   }
   return leader;
+}
+
+std::optional<Holder> holder_of(const std::vector<NodeLock>& nodes, const std::string& owner) {
+  for (const auto& node : nodes) {
+    const bool has_it = node.owners.size() == 1 && node.owners[0].owner == owner;
+    if (has_it && node.holder) return node.holder;
+  }
+  return std::nullopt;
 }
 
 }  // namespace api
@@ -91,6 +117,7 @@ NodeLock read_lock_and_fence(const io::NodeAddress& node, const NodeAnswers& ans
 
 void judge(LockReport& report) {
   std::tie(report.owner, report.nodes_of_owner) = api::leading_owner(report.nodes);
+  report.holder = api::holder_of(report.nodes, report.owner);
   std::uint32_t free = 0;
   std::uint32_t silent = 0;
   for (const auto& node : report.nodes) {

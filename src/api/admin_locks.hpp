@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,5 +23,9 @@ namespace redlock::api {
 /// The owner that the most nodes name, and how many do. A node with several holders names none.
 [[nodiscard]] std::pair<std::string, std::uint32_t> leading_owner(
     const std::vector<NodeLock>& nodes);
+
+/// What the first node that has the lock for this owner says of its holder.
+[[nodiscard]] std::optional<Holder> holder_of(const std::vector<NodeLock>& nodes,
+                                              const std::string& owner);
 
 }  // namespace redlock::api

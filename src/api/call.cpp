@@ -41,13 +41,20 @@ ForcedRelease report_of(const Client::Impl& client, const AskForce& ask,
   ForcedRelease report;
   report.name = *ask.name;
   report.owner = engine::to_hex(ask.owner);
-  report.removed = done.removed;
+  report.removed = done.removed.size();
   report.confirmed = done.confirmed;
   report.quorum = engine::quorum_of(static_cast<std::uint32_t>(done.ballots.size()));
   if (done.confirmed >= report.quorum) {
-    report.outcome = done.removed > 0 ? Forced::released : Forced::nothing_held;
+    report.outcome = report.removed > 0 ? Forced::released : Forced::nothing_held;
   }
-  report.votes = name_ballots(done.ballots, client.nodes());
+  for (engine::NodeIndex node = 0; node < done.ballots.size(); ++node) {
+    const engine::Ballot& ballot = done.ballots[node];
+    const bool confirmed = ballot.vote == Vote::granted;
+    const auto held = done.removed.contains(node) ? ForcedHere::removed : ForcedHere::not_held;
+    report.nodes.push_back({client.nodes()[node].label,
+                            confirmed ? held : ForcedHere::unreachable,
+                            {ballot.cause, ballot.detail}});
+  }
   return report;
 }
 

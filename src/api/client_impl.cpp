@@ -32,6 +32,7 @@ io::CoreConfig core_config(const ClientOptions& options, std::vector<io::NodeAdd
   config.resolve_timeout = options.resolve_timeout;
   config.connect_timeout = options.connect_timeout;
   config.client_name = options.client_name;
+  config.label = options.label;
   return config;
 }
 
@@ -125,7 +126,24 @@ void Client::Impl::cancel(engine::RequestId id) {
 Lease Client::Impl::make_lease(const engine::Name& name, const engine::AcquireSucceeded& granted) {
   auto state = std::make_shared<Lease::State>(shared_from_this(), name, granted);
   leases_.emplace(granted.grant, state);
+  held_names_.insert(*name, granted.grant);
   return Lease(std::move(state));
+}
+
+bool Client::Impl::forget(engine::GrantId grant) {
+  const auto found = leases_.find(grant);
+  if (found == leases_.end()) return false;
+  held_names_.erase(*found->second->name, grant);
+  leases_.erase(found);
+  return true;
+}
+
+bool Client::Impl::holds(const std::string& name) {
+  return held_names_.any_of(name, [&](engine::GrantId grant) {
+    const auto found = leases_.find(grant);
+    return found != leases_.end() && *found->second->name == name &&
+           found->second->remaining() > std::chrono::nanoseconds::zero();
+  });
 }
 
 std::shared_ptr<Lease::State> Client::Impl::find_lease(engine::GrantId grant) {
@@ -153,7 +171,9 @@ void Client::Impl::on(engine::Finish&& output) {
   if (const auto* failed = std::get_if<engine::Failed>(&output.result)) {
     // The engine cannot know that it is this client's end that releases a lease.
     if (closing_ && failed->code == Errc::lost) return call.fail(closed_error());
-    call.fail(api::describe(call.name(), *failed, nodes_));
+    const bool by_itself = holds(call.name());
+    call.fail(api::describe(call.name(), *failed, nodes_,
+                            by_itself ? api::Rival::this_client : api::Rival::somebody));
   } else {
     call.succeed(std::move(output.result));
   }

@@ -13,7 +13,7 @@ namespace {
 const char* meaning(Errc code) noexcept {
   switch (code) {
     case Errc::contended:
-      return "somebody else holds the lock";
+      return "another owner holds the lock";
     case Errc::no_quorum:
       return "fewer than a quorum of nodes could vote";
     case Errc::too_late:

@@ -13,6 +13,7 @@
 #include "api/client_impl.hpp"
 #include "api/fork.hpp"
 #include "api/forms.hpp"
+#include "api/last_errors.hpp"
 #include "api/requests.hpp"
 #include "api/sentence.hpp"
 #include "api/taking.hpp"
@@ -39,6 +40,7 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
     return {name, owner_ ? *owner_ : Owner::this_thread()};
   }
   [[nodiscard]] Result<void> take(const AcquireOptions& options);
+  [[nodiscard]] std::optional<Error> last_error() const;
   [[nodiscard]] api::HeldLocks::Left leave() { return client->held().leave(key(), handle_); }
   [[nodiscard]] Result<Released> give_back(api::HeldLocks::Left left) const;
   static void report(Client::Impl& client, const engine::Name& name,
@@ -58,6 +60,7 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
 
  private:
   [[nodiscard]] Result<void> check_take(const AcquireOptions& options) const;
+  [[nodiscard]] Result<void> take_unnoted(const AcquireOptions& options);
   [[nodiscard]] std::shared_ptr<api::Taking> taking(const AcquireOptions& options,
                                                     Callback<std::size_t> callback);
   [[nodiscard]] Error no_owner(const char* call) const;
@@ -65,6 +68,7 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
 
   const std::optional<Owner> owner_;  // none: the calling thread
   api::HeldLocks::Handle handle_;
+  api::LastErrors errors_;
 };
 
 namespace {
@@ -115,6 +119,17 @@ Result<void> RedLock::State::check_take(const AcquireOptions& options) const {
 }
 
 Result<void> RedLock::State::take(const AcquireOptions& options) {
+  auto taken = take_unnoted(options);
+  // Another thread may have been at its errors when the process forked.
+  if (!client->forked()) errors_.note(key().owner, taken);
+  return taken;
+}
+
+std::optional<Error> RedLock::State::last_error() const {
+  return client->forked() ? client->closed_error() : errors_.of(key().owner);
+}
+
+Result<void> RedLock::State::take_unnoted(const AcquireOptions& options) {
   if (auto ok = check_take(options); !ok) return ok;
   if (client->must_not_wait()) {
     return tl::make_unexpected(client->perform(ask_acquire(options)).error());
@@ -292,6 +307,10 @@ bool RedLock::try_lock_within(std::chrono::milliseconds wait,
       state_->take({.lease = lease, .wait = std::max(wait, std::chrono::milliseconds::zero())});
   if (!taken && is_callers_fault(taken.error().code)) raise(taken.error());
   return taken.has_value();
+}
+
+std::optional<Error> RedLock::last_error() const {
+  return state_->last_error();
 }
 
 void RedLock::try_lock(const AcquireOptions& options, Callback<std::size_t> callback) {

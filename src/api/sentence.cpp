@@ -96,29 +96,37 @@ void append_nodes(std::string& message, const std::vector<NodeVote>& votes) {
   if (untold > 0) message += "; and " + std::to_string(untold) + " more";
 }
 
-std::string contended(const std::string& name, const Tally& tally) {
+constexpr const char* held_here =
+    "this client holds it itself, by another Lease, thread or Owner (only a RedLock of the same "
+    "Owner takes it once more)";
+
+std::string contended(const std::string& name, const Tally& tally, Rival rival) {
+  if (rival == Rival::this_client) {
+    return name + " was not granted, because " + held_here + ": " + who_refused(tally);
+  }
   const char* what = tally.granted > 0 ? " is held or being taken by somebody else: "
                                        : " is held by somebody else: ";
   return name + what + who_refused(tally);
 }
 
-std::string timed_out(const std::string& name, const Tally& tally) {
-  const std::string text = name + " was not granted in the time given";
+std::string timed_out(const std::string& name, const Tally& tally, Rival rival) {
+  std::string text = name + " was not granted in the time given";
+  if (rival == Rival::this_client) text += std::string(", because ") + held_here;
   if (tally.nodes == 0) return text;
   return text + ": " +
          (tally.granted + tally.refused < tally.quorum() ? who_voted(tally) : who_refused(tally));
 }
 
-std::string first_part(Errc code, const std::string& name, const Tally& tally) {
+std::string first_part(Errc code, const std::string& name, const Tally& tally, Rival rival) {
   switch (code) {
     case Errc::contended:
-      return contended(name, tally);
+      return contended(name, tally, rival);
     case Errc::no_quorum:
       return "no quorum for " + name + ": " + who_voted(tally);
     case Errc::too_late:
       return name + " was granted too late to be of use, and was given back";
     case Errc::timed_out:
-      return timed_out(name, tally);
+      return timed_out(name, tally, rival);
     case Errc::lost:
       return name + " is no longer ours";
     case Errc::cancelled:
@@ -158,9 +166,9 @@ std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
 }
 
 Error describe(std::string_view name, const engine::Failed& failed,
-               const std::vector<io::NodeAddress>& nodes) {
+               const std::vector<io::NodeAddress>& nodes, Rival rival) {
   Error error{failed.code, {}, name_ballots(failed.ballots, nodes)};
-  error.message = first_part(failed.code, api::quoted(name), Tally(failed.ballots));
+  error.message = first_part(failed.code, api::quoted(name), Tally(failed.ballots), rival);
   if (!failed.detail.empty()) error.message += ": " + escaped(failed.detail, longest_detail);
   append_nodes(error.message, error.votes);
   return error;

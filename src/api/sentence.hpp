@@ -4,6 +4,7 @@
 // length. (That no node's words carry a password or control characters is io's promise.)
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +25,13 @@ namespace redlock::api {
 [[nodiscard]] std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
                                                  const std::vector<io::NodeAddress>& nodes);
 
+/// Who keeps a name from being granted, as far as the client itself can tell: a node that refuses
+/// does not say.
+enum class Rival : std::uint8_t { somebody, this_client };
+
 /// The error of an operation on this name.
 [[nodiscard]] Error describe(std::string_view name, const engine::Failed& failed,
-                             const std::vector<io::NodeAddress>& nodes);
+                             const std::vector<io::NodeAddress>& nodes,
+                             Rival rival = Rival::somebody);
 
 }  // namespace redlock::api

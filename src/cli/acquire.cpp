@@ -43,6 +43,7 @@ class Acquire {
     add_duration_option(app, "--wait", wait_, Zero::allowed, Forever::allowed,
                         "How long to wait for it: a duration, forever, or 0 (default): one "
                         "attempt");
+    add_label_option(app, label_);
     add_format_option(app, format_);
   }
 
@@ -51,6 +52,7 @@ class Acquire {
     auto options = nodes_.client_options();
     const auto watch = std::make_shared<AttemptWatch>();
     options.observer = watch;
+    options.label = label_;
     const auto length = lease_.value_or(default_lease(options));
     const auto client = make_client(std::move(options));
     auto lease = wait_for_lock(
@@ -81,6 +83,7 @@ class Acquire {
 
   NodeOptions nodes_;
   std::string name_;
+  std::string label_;
   std::optional<milliseconds> lease_;
   std::optional<milliseconds> wait_;
   Format format_ = Format::table;

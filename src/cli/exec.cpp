@@ -66,6 +66,7 @@ class Exec {
            "--signal", [this](const std::string& text) { set_signal(text); },
            "How CMD is told to end when the lock is lost; default TERM")
         ->option_text("SIG");
+    add_label_option(app, label_);
     app.add_option("-E,--conflict-exit-code", conflict_code_, "Exit with this code in place of 75")
         ->check(CLI::Range(0, 255))
         ->option_text("CODE");
@@ -112,6 +113,9 @@ class Exec {
     Signals signals;
     const auto watch = std::make_shared<AttemptWatch>();
     options.observer = watch;
+    // What the lock is held for says more than that redlock holds it.
+    const std::string& command = invocation_.command->front();
+    options.label = label_.empty() ? command.substr(command.rfind('/') + 1) : label_;
     const auto client = make_client(std::move(options));
     auto lease = wait_for_lock(
         client, *watch, signals, name_,
@@ -144,6 +148,7 @@ class Exec {
   NodeOptions nodes_;
   const Invocation& invocation_;
   std::string name_;
+  std::string label_;
   std::optional<milliseconds> lease_;
   std::optional<milliseconds> wait_;
   std::optional<milliseconds> grace_;

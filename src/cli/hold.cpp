@@ -2,6 +2,7 @@
 // redlock hold: confirms a lock taken by `redlock acquire` and makes it last longer.
 #include <fmt/core.h>
 #include <memory>
+#include <utility>
 
 #include <redlock/redlock.hpp>
 
@@ -42,11 +43,14 @@ class Hold {
         ->option_text("TOKEN");
     add_duration_option(app, "--lease", lease_, Zero::refused, Forever::refused,
                         "How long it is to last from now; default 30s");
+    add_label_option(app, label_);
     add_format_option(app, format_);
   }
 
   int run() {
-    const auto client = nodes_.connect();
+    auto options = nodes_.client_options();
+    options.label = label_;
+    const auto client = make_client(std::move(options));
     auto lease = client.lock(grant_.name)
                      .attach(grant_, {.lease = lease_.value_or(client.options().lease),
                                       .renewal = Renewal::never});
@@ -66,6 +70,7 @@ class Hold {
  private:
   NodeOptions nodes_;
   Grant grant_;
+  std::string label_;
   std::optional<milliseconds> lease_;
   Format format_ = Format::table;
 };

@@ -7,6 +7,7 @@
 #include <redlock/admin.hpp>
 
 #include "cli/exit_code.hpp"
+#include "cli/holder.hpp"
 #include "cli/invocation.hpp"
 #include "cli/nodes.hpp"
 #include "cli/output.hpp"
@@ -46,11 +47,11 @@ std::string remaining_of(const ListedLock& lock) {
 }
 
 std::string as_table(const LockList& list) {
-  std::vector<std::vector<std::string>> rows{{"NAME", "OWNER", "NODES", "REMAINING"}};
+  std::vector<std::vector<std::string>> rows{{"NAME", "OWNER", "NODES", "REMAINING", "TAKEN BY"}};
   for (const auto& lock : list.locks) {
     rows.push_back({printable(lock.name), owner_of(lock),
                     fmt::format("{}/{}", lock.nodes_of_owner, list.nodes.size()),
-                    remaining_of(lock)});
+                    remaining_of(lock), program_of(lock.holder)});
   }
   return table(rows);
 }
@@ -63,7 +64,8 @@ Json as_json(const LockList& list) {
                      {"owner", lock.owner.empty() ? Json(nullptr) : Json(lock.owner)},
                      {"held", lock.nodes_of_owner >= list.quorum},
                      {"nodes_of_owner", lock.nodes_of_owner},
-                     {"remaining_ms", milliseconds_or_null(lock.remaining)}});
+                     {"remaining_ms", milliseconds_or_null(lock.remaining)},
+                     {"holder", holder_as_json(lock.holder)}});
   }
   Json nodes = Json::array();
   for (const auto& node : list.nodes) {

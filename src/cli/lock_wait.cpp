@@ -10,6 +10,7 @@
 
 #include "cli/duration.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/holder.hpp"
 #include "cli/output.hpp"
 
 namespace redlock::cli {
@@ -43,8 +44,8 @@ std::string holder_of(const Client& client, const std::string& name) {
   const auto patience = std::min(client.options().node_timeout, std::chrono::milliseconds(1000));
   const auto report = Admin(client).inspect(name, patience);
   if (!report || report->verdict != Verdict::held) return "somebody else holds it";
-  return fmt::format("held by {} on {} of {} nodes", report->owner, report->nodes_of_owner,
-                     report->nodes.size());
+  return fmt::format("held by {} on {} of {} nodes, taken by: {}", report->owner,
+                     report->nodes_of_owner, report->nodes.size(), in_words(report->holder));
 }
 
 void say_what_for(const Client& client, const std::string& name, const Error& failed,

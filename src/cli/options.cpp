@@ -13,6 +13,11 @@ CLI::Option* add_owner_option(CLI::App& app, std::string& owner) {
       ->option_text("OWNER");
 }
 
+void add_label_option(CLI::App& app, std::string& label) {
+  app.add_option("--as", label, "What `redlock status` calls the holder; default: the program")
+      ->option_text("LABEL");
+}
+
 void add_duration_option(CLI::App& app, const std::string& option,
                          std::optional<std::chrono::milliseconds>& value, Zero zero,
                          Forever endless, const std::string& description) {

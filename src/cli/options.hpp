@@ -17,6 +17,9 @@ void add_name_option(CLI::App& app, std::string& name);
 /// --owner, required.
 CLI::Option* add_owner_option(CLI::App& app, std::string& owner);
 
+/// --as: ClientOptions::label.
+void add_label_option(CLI::App& app, std::string& label);
+
 /// An option that takes a duration; the value stays empty if it is not given.
 void add_duration_option(CLI::App& app, const std::string& option,
                          std::optional<std::chrono::milliseconds>& value, Zero zero,

@@ -28,6 +28,8 @@ from now on, so that it cannot renew or heal its way back. Prints what came of i
   released      from whom, on how many nodes it was, and how many turn it away            (exit 0)
   nothing_held  nobody had it on a quorum, or it went by itself meanwhile                 (exit 75)
   unknown       too few answered; what was done stays done, and can be repeated     (exit 69 or 78)
+and, of every node, whether it was removed there, was not there, or the node did not answer: what
+such a node has ends with the lease. Waits one --node-timeout for it, at most.
 The holder is not asked. It hears of it at its next renewal (a third of its lease); until then it
 works on, perhaps beside the next holder. Its fencing token is older than the next holder's: a
 resource that refuses older tokens turns it away, anything else does not. So look first, and force
@@ -38,19 +40,50 @@ Examples:
   redlock release deploy --owner "$owner"
   redlock release deploy --force)help";
 
-std::string as_line(const ForcedRelease& forced) {
-  if (forced.outcome != Forced::released) return std::string(to_string(forced.outcome)) + "\n";
-  return fmt::format("released from {} on {} of {} nodes; {} turn it away\n", forced.owner,
-                     forced.removed, forced.votes.size(), forced.confirmed);
+std::string what_of(const NodeForced& node) {
+  switch (node.what) {
+    case ForcedHere::removed:
+      return "removed";
+    case ForcedHere::not_held:
+      return "had it not; turns that owner away";
+    case ForcedHere::not_told:
+      return "nothing done";
+    case ForcedHere::unreachable:
+      break;
+  }
+  return "unreachable: " +
+         (node.trouble.detail.empty() ? to_string(node.trouble.cause) : node.trouble.detail);
+}
+
+std::string as_text(const ForcedRelease& forced) {
+  std::string text = std::string(to_string(forced.outcome)) + "\n";
+  if (forced.outcome == Forced::released) {
+    text = fmt::format("released from {} on {} of {} nodes; {} turn it away\n", forced.owner,
+                       forced.removed, forced.nodes.size(), forced.confirmed);
+  }
+  if (forced.owner.empty()) return text;
+  for (const NodeForced& node : forced.nodes) {
+    text += fmt::format("  {}: {}\n", node.node, what_of(node));
+  }
+  return text;
 }
 
 Json as_json(const ForcedRelease& forced) {
+  Json nodes = Json::array();
+  for (const NodeForced& node : forced.nodes) {
+    const bool answered = node.trouble.cause == Cause::none;
+    nodes.push_back({{"node", node.node},
+                     {"result", to_string(node.what)},
+                     {"cause", answered ? Json(nullptr) : Json(to_string(node.trouble.cause))},
+                     {"detail", node.trouble.detail}});
+  }
   return {{"name", forced.name},
           {"result", to_string(forced.outcome)},
           {"owner", forced.owner.empty() ? Json(nullptr) : Json(forced.owner)},
           {"removed", forced.removed},
           {"confirmed", forced.confirmed},
-          {"quorum", forced.quorum}};
+          {"quorum", forced.quorum},
+          {"nodes", nodes}};
 }
 
 class Release {
@@ -96,7 +129,7 @@ class Release {
   int take_away(const Client& client) const {
     const auto forced = Admin(client).force_release(grant_.name);
     if (!forced) throw failure(forced.error());
-    print(format_ == Format::json ? to_text(as_json(*forced)) : as_line(*forced));
+    print(format_ == Format::json ? to_text(as_json(*forced)) : as_text(*forced));
     switch (forced->outcome) {
       case Forced::released:
         leave_at_once(exit_ok);
@@ -105,7 +138,13 @@ class Release {
       case Forced::unknown:
         break;
     }
-    throw failure(why_unknown(forced->votes));
+    std::vector<NodeVote> votes;
+    for (const NodeForced& node : forced->nodes) {
+      const bool silent = node.what == ForcedHere::unreachable;
+      votes.push_back({node.node, silent ? Vote::unavailable : Vote::granted, node.trouble.cause,
+                       node.trouble.detail});
+    }
+    throw failure(why_unknown(std::move(votes)));
   }
 
   /// The answer to a release has no votes; the nodes are asked once more, for their reasons.

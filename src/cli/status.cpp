@@ -6,6 +6,7 @@
 #include <redlock/admin.hpp>
 
 #include "cli/exit_code.hpp"
+#include "cli/holder.hpp"
 #include "cli/invocation.hpp"
 #include "cli/nodes.hpp"
 #include "cli/options.hpp"
@@ -22,6 +23,8 @@ fence (the counter that tokens come from) stands, and what a quorum of nodes mak
   no_majority  neither: an attempt under way, or the rest of one that failed
   unknown      too few nodes answered to tell
 A node that may have forgotten locks and does not vote yet says for how many seconds.
+"taken by" is what the holder wrote beside its owner: its program (or --as), process, host, and when
+it began to take it, by its own clock. Nobody checks that.
 It only looks, and what it saw may be over when it is printed. Exits 0 whatever it saw, 69 if it is
 unknown, 78 if that is because the nodes refuse us.
 
@@ -33,18 +36,18 @@ std::string holder_of(const NodeLock& node) {
   if (!node.answered()) return "?";
   if (node.foreign_type) return "a key of another type";
   std::string text;
-  for (const auto& holder : node.holders)
+  for (const auto& holder : node.owners)
     text += (text.empty() ? "" : ",") + printable(holder.owner);
   return text.empty() ? "-" : text;
 }
 
 std::string count_of(const NodeLock& node) {
-  return node.holders.empty() ? "-" : std::to_string(node.holders.front().count);
+  return node.owners.empty() ? "-" : std::to_string(node.owners.front().count);
 }
 
 std::string remaining_of(const NodeLock& node) {
   if (node.remaining) return fmt::format("{} ms", node.remaining->count());
-  return node.holders.empty() ? "-" : "never ends";
+  return node.owners.empty() ? "-" : "never ends";
 }
 
 std::string trouble_of(const NodeLock& node) {
@@ -57,8 +60,9 @@ std::string verdict_line(const LockReport& report) {
   const auto nodes = report.nodes.size();
   switch (report.verdict) {
     case Verdict::held:
-      return fmt::format("{} is held by {} on {} of {} nodes\n", name, printable(report.owner),
-                         report.nodes_of_owner, nodes);
+      return fmt::format("{} is held by {} on {} of {} nodes\ntaken by: {}\n", name,
+                         printable(report.owner), report.nodes_of_owner, nodes,
+                         in_words(report.holder));
     case Verdict::free:
       return fmt::format("{} is free on a quorum of {} nodes\n", name, nodes);
     case Verdict::no_majority:
@@ -84,7 +88,7 @@ std::string as_table(const LockReport& report) {
 
 Json as_json(const NodeLock& node) {
   Json holders = Json::array();
-  for (const auto& holder : node.holders) {
+  for (const auto& holder : node.owners) {
     holders.push_back({{"owner", holder.owner}, {"count", holder.count}});
   }
   return {{"node", node.node},
@@ -92,6 +96,7 @@ Json as_json(const NodeLock& node) {
           {"cause", node.answered() ? Json(nullptr) : Json(to_string(node.trouble.cause))},
           {"detail", node.trouble.detail},
           {"holders", holders},
+          {"holder", holder_as_json(node.holder)},
           {"foreign_type", node.foreign_type},
           {"remaining_ms", milliseconds_or_null(node.remaining)},
           {"fence", node.fence ? Json(*node.fence) : Json(nullptr)},
@@ -105,6 +110,7 @@ Json as_json(const LockReport& report) {
           {"verdict", to_string(report.verdict)},
           {"owner", report.owner.empty() ? Json(nullptr) : Json(report.owner)},
           {"nodes_of_owner", report.nodes_of_owner},
+          {"holder", holder_as_json(report.holder)},
           {"quorum", report.quorum},
           {"nodes", nodes}};
 }

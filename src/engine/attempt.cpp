@@ -42,10 +42,10 @@ Attempt::Attempt(const Terms& terms, Plan plan, Instant now, Outbox& out)
 void Attempt::ask(NodeIndex node, Form form, Outbox& out) const {
   // A repetition after NOSCRIPT carries the first send's time: time counts from there.
   const Tag tag{plan_.grant, started_, plan_.lease, 0, Tag::Kind::acquire};
-  out.send(
-      node, tag,
-      AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.floor, terms_.config().quarantine},
-      form);
+  out.send(node, tag,
+           AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.floor,
+                          terms_.config().quarantine, started_},
+           form);
 }
 
 void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,

@@ -17,6 +17,7 @@
 #include <redlock/observer.hpp>
 
 #include "engine/messages.hpp"
+#include "engine/quorum.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -110,8 +111,9 @@ struct ReleaseDone {
   Released outcome{};
 };
 /// Done if a quorum confirmed. What each node said: granted, it turns the owner away from now on.
+/// None is pending.
 struct ForceDone {
-  std::uint32_t removed = 0;    ///< nodes that had the lock for this owner
+  NodeSet removed;              ///< nodes that had the lock for this owner
   std::uint32_t confirmed = 0;  ///< nodes that have it for this owner no more, and will not again
   std::vector<Ballot> ballots;
 };

@@ -111,6 +111,7 @@ void Engine::Impl::succeed(Instant now, Attempt attempt) {
       .token = attempt.token(),
       .lease = plan.lease,
       .renew_until = renew_until(now, what.renew, what.max_hold),
+      .since = attempt.started(),
   };
   floors_.on_token(stripe_of(*plan.name), attempt.token());
   const Holding& holding =

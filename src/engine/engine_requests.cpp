@@ -54,6 +54,7 @@ void Engine::Impl::attach(Instant now, RequestId request, AttachRequest what) {
       .token = what.token,
       .lease = what.lease,
       .renew_until = renew_until(now, what.renew, what.max_hold),
+      .since = now,
   };
   attaching_.emplace(request, grant);
   holdings_.add(grant, Holding(terms_, std::move(plan), request, now, out_));

@@ -18,10 +18,7 @@ std::chrono::milliseconds keep_out(const Terms& terms, std::chrono::milliseconds
 }  // namespace
 
 Forcing::Forcing(const Terms& terms, const Plan& plan, Instant now, Outbox& out)
-    : request_(plan.request),
-      quorum_(terms.quorum()),
-      deadline_(now + terms.node_timeout()),
-      ballots_(terms.nodes()) {
+    : request_(plan.request), deadline_(now + terms.node_timeout()), ballots_(terms.nodes()) {
   const ForceCommand command{plan.name, plan.owner, keep_out(terms, plan.lease)};
   for (NodeIndex node = 0; node < terms.nodes(); ++node) {
     out.send(node, Tag{plan.id, now, {}, 0, Tag::Kind::force}, command, Form::source);
@@ -30,7 +27,7 @@ Forcing::Forcing(const Terms& terms, const Plan& plan, Instant now, Outbox& out)
 
 void Forcing::on_reply(NodeIndex node, const Reply& reply) {
   if (std::holds_alternative<ReleasedHere>(reply)) {
-    ++removed_;
+    removed_.insert(node);
     ballots_[node] = {Vote::granted, Cause::none, {}};
   } else if (std::holds_alternative<NotHeld>(reply)) {
     ballots_[node] = {Vote::granted, Cause::none, {}};
@@ -53,9 +50,8 @@ std::optional<ForceDone> Forcing::outcome() const {
   const auto count = [this](Vote vote) {
     return static_cast<std::uint32_t>(std::ranges::count(ballots_, vote, &Ballot::vote));
   };
-  const std::uint32_t confirmed = count(Vote::granted);
-  if (confirmed < quorum_ && count(Vote::pending) > 0) return std::nullopt;
-  return ForceDone{removed_, confirmed, ballots_};
+  if (count(Vote::pending) > 0) return std::nullopt;
+  return ForceDone{removed_, count(Vote::granted), ballots_};
 }
 
 }  // namespace redlock::engine

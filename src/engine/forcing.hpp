@@ -2,7 +2,8 @@
 // Takes a lock away from one owner: every node is told to delete it and to turn that owner away
 // from now on. A quorum that has done so is enough for good: the owner can be confirmed by no
 // quorum any more. So nothing is owed to nodes that could not be told; what they have ends with its
-// lease.
+// lease. But whoever forces a lock is told of every node: it ends when all have answered, or with
+// the node timeout.
 #pragma once
 
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "engine/engine.hpp"
 #include "engine/outbox.hpp"
+#include "engine/quorum.hpp"
 #include "engine/terms.hpp"
 
 namespace redlock::engine {
@@ -31,14 +33,13 @@ class Forcing {
 
   [[nodiscard]] RequestId request() const { return request_; }
   [[nodiscard]] Instant deadline() const { return deadline_; }
-  /// What came of it, once a quorum has done it, or cannot any more in time.
+  /// What came of it, once every node has answered or was given up.
   [[nodiscard]] std::optional<ForceDone> outcome() const;
 
  private:
   RequestId request_;
-  std::uint32_t quorum_;
   Instant deadline_;
-  std::uint32_t removed_ = 0;
+  NodeSet removed_;
   std::vector<Ballot> ballots_;
 };
 

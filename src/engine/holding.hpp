@@ -27,6 +27,7 @@ class Holding {
     Token token = 0;
     std::chrono::milliseconds lease{};
     Instant renew_until = Instant::min();  ///< by the watchdog; never: without end
+    Instant since{};                       ///< when its attempt began
   };
 
   /// A lease just granted.

@@ -54,7 +54,8 @@ void Holding::send_heal(Instant now, NodeIndex node, std::chrono::milliseconds l
   grant.healed_in = round_;
   const Tag tag{plan_.grant, now, lease, round_, Tag::Kind::heal};
   out.send(node, tag,
-           AcquireCommand{plan_.name, plan_.owner, lease, plan_.token, terms_->config().quarantine},
+           AcquireCommand{plan_.name, plan_.owner, lease, plan_.token, terms_->config().quarantine,
+                          plan_.since},
            form);
 }
 

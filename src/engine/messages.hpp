@@ -21,6 +21,7 @@ struct AcquireCommand {
   std::chrono::milliseconds lease{};
   Token floor = 0;
   bool marker_wanted = false;  ///< refused by a node that has none
+  Instant since{};             ///< when the attempt began; for people who look at the lock
 };
 
 /// If the lock is still this owner's: set the absolute count, raise the fence to the token, make

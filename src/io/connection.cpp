@@ -24,13 +24,14 @@ constexpr const char* not_of_the_script = "its answer is none that the script ca
 }  // namespace
 
 Connection::Connection(Stream::Owned stream, const NodeAddress& address,
-                       const Handshake::Terms& terms, HoldText& hold_text,
+                       const Handshake::Terms& terms, HoldText& hold_text, HolderText& holder_text,
                        std::optional<LostConnection> lost, ConnectionListener& listener)
     : stream_(std::move(stream)),
       address_(address),
       listener_(listener),
       handshake_(std::make_unique<Handshake>(address, terms, std::move(lost))),
-      hold_text_(hold_text) {
+      hold_text_(hold_text),
+      holder_text_(holder_text) {
   stream_->set_listener(*this);
 }
 
@@ -56,7 +57,9 @@ void Connection::send(const engine::Tag& tag, engine::Command command, engine::F
          .begins_at = stream_->appended(),
          .question = nullptr});
   tags_.push_back(tag);
-  write_call(stream_->output(), scripts_, form, command);
+  const auto* const acquire = std::get_if<engine::AcquireCommand>(&command);
+  write_call(stream_->output(), scripts_, form, command,
+             acquire != nullptr ? holder_text_.since(acquire->since) : std::string_view());
 }
 
 void Connection::write_holds_together() {

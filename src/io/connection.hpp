@@ -16,6 +16,7 @@
 #include "engine/messages.hpp"
 #include "io/handshake.hpp"
 #include "io/hold_text.hpp"
+#include "io/holder_text.hpp"
 #include "io/question.hpp"
 #include "io/reply_reader.hpp"
 #include "io/script_call.hpp"
@@ -50,7 +51,8 @@ class Connection final : StreamListener {
  public:
   /// All references must outlive the connection.
   Connection(Stream::Owned stream, const NodeAddress& address, const Handshake::Terms& terms,
-             HoldText& hold_text, std::optional<LostConnection> lost, ConnectionListener& listener);
+             HoldText& hold_text, HolderText& holder_text, std::optional<LostConnection> lost,
+             ConnectionListener& listener);
 
   /// Sends the handshake. False: the listener has heard on_broken().
   bool start();
@@ -127,6 +129,7 @@ class Connection final : StreamListener {
   std::deque<Awaited> awaited_;
   std::deque<engine::Tag> tags_;  // of the commands awaited, then those of holds_
   HoldText& hold_text_;
+  HolderText& holder_text_;
   HoldParts holds_;  // to be written together
   engine::Form holds_form_{};
   std::chrono::milliseconds last_heard_{};

@@ -193,6 +193,7 @@ std::optional<std::string> Core::Impl::start() {
     return "cannot make an event loop: " + std::string(uv_strerror(status));
   }
   loop_->uv.data = loop_.get();
+  loop_->holder_text = HolderText::of_this_process(config_.label);
   status = open_handles();
   if (status != 0) return "cannot make an event loop: " + std::string(uv_strerror(status));
   for (engine::NodeIndex node = 0; node < config_.nodes.size(); ++node) {

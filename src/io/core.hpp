@@ -29,6 +29,7 @@ struct CoreConfig {
   std::chrono::milliseconds resolve_timeout{2'000};
   std::chrono::milliseconds connect_timeout{1'000};
   std::string client_name = "redlock";
+  std::string label{};  ///< see HolderText::of_this_process
   UnfitNodes unfit = UnfitNodes::refuse;
   /// How often a connection is used at the least, so that one which is dead is noticed and replaced
   /// before it is needed. Also how often the nodes' clocks are read.

@@ -116,7 +116,7 @@ void Link::on_stream(Stream::Owned stream, milliseconds left) {
   timer_.start(left);
   ConnectionListener& self = *this;
   connection_ = std::make_unique<Connection>(std::move(stream), address_, config_.terms,
-                                             loop_.hold_text, lost_, self);
+                                             loop_.hold_text, loop_.holder_text, lost_, self);
   connection_->start();
 }
 

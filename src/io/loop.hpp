@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "io/hold_text.hpp"
+#include "io/holder_text.hpp"
 
 namespace redlock::io {
 
@@ -15,6 +16,7 @@ struct Loop {
   /// Every stream reads into this one: what was read is taken in before the next read.
   std::array<char, std::size_t{64} * 1024> input{};
   HoldText hold_text;
+  HolderText holder_text;
 
   /// The loop that a handle belongs to. `uv.data` must point to it.
   [[nodiscard]] static Loop& of(const uv_loop_t* uv) { return *static_cast<Loop*>(uv->data); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <type_traits>
 
 #include "engine/stripe.hpp"
 #include "io/command_writer.hpp"
@@ -48,13 +49,14 @@ std::uint64_t count_of(std::chrono::milliseconds lease) {
 }
 
 void write(std::string& out, const ScriptSet& scripts, engine::Form form,
-           const engine::AcquireCommand& command) {
-  CommandWriter writer =
-      begin(out, scripts, form, Script::acquire, command.marker_wanted ? 3 : 2, 3);
+           const engine::AcquireCommand& command, std::string_view holder) {
+  CommandWriter writer = begin(out, scripts, form, Script::acquire, command.marker_wanted ? 3 : 2,
+                               holder.empty() ? 3 : 4);
   keys(writer, command.name);
   if (command.marker_wanted) writer.bulk(KeyLayout::marker);
   owner(writer, command.owner).number(count_of(command.lease));
   writer.number(std::max<engine::Token>(command.floor, 1));
+  if (!holder.empty()) writer.bulk(holder);
 }
 
 void write(std::string& out, const ScriptSet& scripts, engine::Form form,
@@ -109,8 +111,17 @@ Script script_of(const engine::Command& command) {
 }
 
 void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
-                const engine::Command& command) {
-  std::visit([&](const auto& what) { write(out, scripts, form, what); }, command);
+                const engine::Command& command, std::string_view holder) {
+  if (const auto* acquire = std::get_if<engine::AcquireCommand>(&command)) {
+    return write(out, scripts, form, *acquire, holder);
+  }
+  std::visit(
+      [&]<typename What>(const What& what) {
+        if constexpr (!std::is_same_v<What, engine::AcquireCommand>) {
+          write(out, scripts, form, what);
+        }
+      },
+      command);
 }
 
 void HoldParts::add(const engine::HoldCommand& command) {

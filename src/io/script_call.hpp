@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/messages.hpp"
 #include "io/reply_view.hpp"
@@ -14,9 +15,10 @@ namespace redlock::io {
 
 [[nodiscard]] Script script_of(const engine::Command& command);
 
-/// Writes the call. In Form::source the text goes along, and the node remembers it.
+/// Writes the call. In Form::source the text goes along, and the node remembers it. `holder` goes
+/// with an acquire (see holder_text.hpp), unless it is empty.
 void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
-                const engine::Command& command);
+                const engine::Command& command, std::string_view holder = {});
 
 /// Holds for one call, which has the keys of all of them before the arguments of all.
 class HoldParts {

@@ -33,21 +33,40 @@ TEST_CASE("a force is sent in full to every node, for this owner, for longer tha
   }
 }
 
-TEST_CASE("a force is done when a quorum confirmed it, whatever the others say later") {
+TEST_CASE("a force ends when every node has answered, and says what each of them did") {
   Rig rig(5);
   const auto id = rig.force_release(somebody);
   rig.answer(0, ReleasedHere{});
   rig.answer(1, NotHeld{});
   CHECK_FALSE(rig.ended(id));
   rig.answer(2, ReleasedHere{});
-  REQUIRE(rig.ended_with<ForceDone>(id));
-  const auto& done = rig.result<ForceDone>(id);
-  CHECK(done.removed == 2);
-  CHECK(done.confirmed == 3);
-  CHECK(done.ballots[1].vote == Vote::granted);
-  CHECK(done.ballots[3].vote == Vote::pending);
+  CHECK_FALSE(rig.ended(id));
   rig.answer(3, ReleasedHere{});
   rig.answer(4, broken);
+  REQUIRE(rig.ended_with<ForceDone>(id));
+  const auto& done = rig.result<ForceDone>(id);
+  CHECK(done.removed.size() == 3);
+  CHECK(done.removed.contains(0));
+  CHECK_FALSE(done.removed.contains(1));
+  CHECK(done.confirmed == 4);
+  CHECK(done.ballots[1].vote == Vote::granted);
+  CHECK(done.ballots[3].vote == Vote::granted);
+  CHECK(done.ballots[4].vote == Vote::unavailable);
+}
+
+TEST_CASE("a node that hangs keeps a force no longer than the node timeout") {
+  Rig rig(3);
+  const auto id = rig.force_release(somebody);
+  rig.answer({0, 1}, ReleasedHere{});
+  rig.advance(249ms);
+  CHECK_FALSE(rig.ended(id));
+  rig.advance(1ms);
+  REQUIRE(rig.ended_with<ForceDone>(id));
+  const auto& done = rig.result<ForceDone>(id);
+  CHECK(done.confirmed == 2);
+  CHECK(done.ballots[2].vote == Vote::unavailable);
+  CHECK(done.ballots[2].cause == Cause::timed_out);
+  rig.answer(2, ReleasedHere{});  // of no interest any more
 }
 
 TEST_CASE("a force that too few nodes confirmed ends with the node timeout, and says why") {

@@ -30,7 +30,11 @@ TEST_CASE("a forced holder is told so when it asks, and the next has a larger to
   CHECK(forced.quorum == 2);
   CHECK(forced.removed >= 1);
   CHECK(forced.confirmed >= 2);
-  CHECK(forced.votes.size() == 3);
+  REQUIRE(forced.nodes.size() == 3);
+  for (std::size_t node = 0; node < 3; ++node) {
+    CHECK(forced.nodes[node].node == fleet.uri(node));
+    CHECK(forced.nodes[node].what == ForcedHere::removed);
+  }
 
   const Lease next = must(other.lock("a").acquire({.wait = patience}));
   CHECK(next.token() > lease.token());
@@ -102,9 +106,9 @@ TEST_CASE("without a quorum it is not known what came of it, and the votes say w
   CHECK(forced.owner == lease.owner());
   CHECK(forced.removed == 1);
   CHECK(forced.confirmed == 1);
-  CHECK(forced.votes[0].vote == Vote::granted);
-  CHECK(forced.votes[1].vote == Vote::unavailable);
-  CHECK(forced.votes[1].cause != Cause::none);
+  CHECK(forced.nodes[0].what == ForcedHere::removed);
+  CHECK(forced.nodes[1].what == ForcedHere::unreachable);
+  CHECK(forced.nodes[1].trouble.cause != Cause::none);
 }
 
 TEST_CASE("with a minority of the nodes dead a lock can be forced") {
@@ -115,6 +119,31 @@ TEST_CASE("with a minority of the nodes dead a lock can be forced") {
   const auto forced = must(Admin(client).force_release("a"));
   CHECK(forced.outcome == Forced::released);
   CHECK(forced.removed == 2);
+}
+
+TEST_CASE("a force waits for all nodes, and says of each what became of the lock there") {
+  Fleet fleet({.nodes = 5});
+  const Client holder = start_client(fleet);
+  auto options = options_for(fleet.uris());
+  options.node_timeout = 2s;
+  const Client client = start_client(options);
+  warm_up(client, fleet);
+  const Lease lease = everywhere(holder, fleet, "a");
+  REQUIRE(fleet.run(0, {"DEL", "redlock:lock:{a}"}) == "1");
+  fleet.pause(4);
+
+  const auto forced = must(Admin(client).force_release("a"));
+  CHECK(forced.outcome == Forced::released);
+  REQUIRE(forced.nodes.size() == 5);
+  CHECK(forced.nodes[0].what == ForcedHere::not_held);
+  for (std::size_t node = 1; node < 4; ++node) {
+    CHECK(forced.nodes[node].what == ForcedHere::removed);
+  }
+  CHECK(forced.nodes[4].what == ForcedHere::unreachable);
+  CHECK(forced.nodes[4].trouble.cause == Cause::timed_out);
+  CHECK(forced.removed == 3);
+  CHECK(forced.confirmed == 4);
+  fleet.resume(4);
 }
 
 TEST_CASE("what remembers a forced owner is no lock, and ends by itself") {

@@ -23,7 +23,7 @@ const Fleet& owners_nodes() {
 bool soon_held(const Client& client, const std::string& name, std::uint64_t times) {
   return eventually([&] {
     for (const auto& node : must(Admin(client).inspect(name)).nodes) {
-      const std::uint64_t count = node.holders.empty() ? 0 : node.holders.front().count;
+      const std::uint64_t count = node.owners.empty() ? 0 : node.owners.front().count;
       if (count != times) return false;
     }
     return true;

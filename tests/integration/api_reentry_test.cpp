@@ -17,7 +17,7 @@ namespace {
 std::vector<std::uint64_t> counts(const Client& client, const std::string& name) {
   std::vector<std::uint64_t> result;
   for (const auto& node : must(Admin(client).inspect(name)).nodes) {
-    result.push_back(node.holders.empty() ? 0 : node.holders.front().count);
+    result.push_back(node.owners.empty() ? 0 : node.owners.front().count);
   }
   return result;
 }
@@ -250,7 +250,7 @@ TEST_CASE("an entry that no quorum confirms fails and gives nothing back") {
   CHECK(lock.held_by_me());
   CHECK(is_locked_on(fleet, 0, "held on"));
   CHECK(eventually([&] {
-    return must(Admin(client).inspect("held on")).nodes.front().holders.front().count == 1;
+    return must(Admin(client).inspect("held on")).nodes.front().owners.front().count == 1;
   }));
   fleet.restart(1);
   CHECK(lock.try_lock_for(patience));

@@ -40,6 +40,9 @@ TEST_CASE("release --force speaks JSON, and exits 75 where nothing is held") {
   CHECK(forced["result"] == "released");
   CHECK(forced["owner"] == owner);
   CHECK(forced["confirmed"].get<int>() >= 2);
+  REQUIRE(forced["nodes"].size() == 3);
+  CHECK(forced["nodes"][0]["node"] == fleet.uri(0));
+  CHECK(forced["nodes"][0]["cause"].is_null());
   const auto again = run(fleet, {"release", "b", "--force", "-o", "json"});
   CHECK(again.status == 75);
   CHECK(json::parse(again.out)["result"] == "nothing_held");
@@ -55,6 +58,20 @@ TEST_CASE("release --force without a quorum exits 69 and says which nodes are mi
   CHECK(forced.status == 69);
   CHECK(contains(forced.out, "unknown"));
   CHECK(contains(forced.err, fleet.uri(0)));
+}
+
+TEST_CASE("release --force says of every node what became of the lock there") {
+  Fleet fleet({.nodes = 3});
+  REQUIRE(run(fleet, {"acquire", "a"}).status == 0);
+  fleet.pause(2);
+  const auto forced =
+      redlock({"release", "a", "--force", "--node-timeout", "2s"}, nodes_variable(fleet.uris()));
+  CHECK(forced.status == 0);
+  CHECK(contains(forced.out, "released from "));
+  CHECK(contains(forced.out, fleet.uri(0) + ": removed\n"));
+  CHECK(contains(forced.out, fleet.uri(1) + ": removed\n"));
+  CHECK(contains(forced.out, fleet.uri(2) + ": unreachable: "));
+  fleet.resume(2);
 }
 
 TEST_CASE("release must be told whose lock, in one way") {

@@ -100,7 +100,8 @@ TEST_CASE("waiting for a lock ends when it is released") {
   const auto token = nodes.status("a")["nodes"][0]["fence"].get<std::uint64_t>();
   Running second({"acquire", "a", "--wait", "forever", "--node-timeout", "10s"},
                  nodes_variable(nodes.fleet.uris()));
-  REQUIRE(second.await_err("waiting for a (held by " + owner + " on 3 of 3 nodes)"));
+  REQUIRE(second.await_err("waiting for a (held by " + owner +
+                           " on 3 of 3 nodes, taken by: redlock, pid "));
   CHECK(nodes.run({"release", "a", "--owner", owner}).status == 0);
   const auto finished = second.wait();
   CHECK(finished.status == 0);
@@ -258,6 +259,45 @@ TEST_CASE("a command that is started without stdin, stdout or stderr works all t
     CHECK(finished.out == "0\n");
     CHECK(finished.err.empty());
   }
+}
+
+TEST_CASE("status and list say which program took a lock") {
+  const LockNodes nodes(3);
+  nodes.everywhere({"--as", "the nightly run"});
+  const auto shown = nodes.run({"status", "a"});
+  CHECK(contains(shown.out, "\ntaken by: the nightly run, pid "));
+  CHECK(contains(shown.out, " UTC\n"));
+  const auto report = nodes.status("a");
+  CHECK(report["holder"]["label"] == "the nightly run");
+  CHECK(report["holder"]["pid"].get<int>() > 0);
+  CHECK(report["holder"]["since_unix_ms"].get<std::int64_t>() > 1'700'000'000'000);
+  CHECK(report["nodes"][0]["holder"] == report["holder"]);
+  CHECK(report["nodes"][0]["holders"].size() == 1);
+  CHECK(contains(nodes.run({"list"}).out, "the nightly run, pid "));
+  const auto list = json::parse(nodes.run({"list", "-o", "json"}).out);
+  CHECK(list["locks"][0]["holder"] == report["holder"]);
+}
+
+TEST_CASE("a lock without a note of its holder is taken by unknown") {
+  const LockNodes nodes(1);
+  nodes.fleet.run(0, {"HSET", "redlock:lock:{a}", std::string(32, 'e'), "1"});
+  CHECK(contains(nodes.run({"status", "a"}).out, "\ntaken by: unknown\n"));
+  CHECK(nodes.status("a")["holder"].is_null());
+  CHECK(nodes.run({"list"}).status == 0);
+}
+
+TEST_CASE("a lock that exec holds is called like its command, or as it is told") {
+  const LockNodes nodes(3);
+  const auto variables = nodes_variable(nodes.fleet.uris());
+  Running plain({"exec", "a", "--node-timeout", "10s", "--", "/bin/sh", "-c", "echo in; read line"},
+                variables);
+  REQUIRE(plain.await_out("in"));
+  CHECK(nodes.status("a")["holder"]["label"] == "sh");
+  Running named({"exec", "b", "--as", "job 7", "--node-timeout", "10s", "--", "sh", "-c",
+                 "echo in; read line"},
+                variables);
+  REQUIRE(named.await_out("in"));
+  CHECK(nodes.status("b")["holder"]["label"] == "job 7");
 }
 
 }  // namespace

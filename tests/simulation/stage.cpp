@@ -271,7 +271,8 @@ void Stage::tell(Client& of, const engine::Finish& finish) {
   } else if (const auto* forced = std::get_if<engine::ForceDone>(&finish.result)) {
     const bool by_quorum = forced->confirmed > nodes_.size() / 2;
     say(fmt::format("{}: {}: {} removed, {} confirmed", of.name,
-                    by_quorum ? "FORCED" : "force unknown", forced->removed, forced->confirmed));
+                    by_quorum ? "FORCED" : "force unknown", forced->removed.size(),
+                    forced->confirmed));
   } else {
     say(fmt::format("{}: EXTENDED, valid for {}", of.name, validity(of)));
   }

@@ -66,7 +66,7 @@ struct ResultWords {
     return fmt::format("extended until {} ms of its clock", ms(r.valid_until));
   }
   std::string operator()(const engine::ForceDone& r) const {
-    return fmt::format("forced, {} removed, {} confirmed", r.removed, r.confirmed);
+    return fmt::format("forced, {} removed, {} confirmed", r.removed.size(), r.confirmed);
   }
   std::string operator()(const engine::EnterSucceeded& r) const {
     return fmt::format("entered, count {} valid until {} ms of its clock", r.count,
