@@ -5,7 +5,6 @@
 #include <new>
 
 #include "integration/api_fixture.hpp"
-#include "io/holder_text.hpp"
 
 namespace {
 
@@ -67,16 +66,6 @@ TEST_CASE("dropping a lease allocates nothing") {
   *lease = Lease();
   CHECK(allocations == before);
   CHECK(soon_free_everywhere(fleet, "dropped"));
-}
-
-TEST_CASE("saying who takes a lock allocates nothing") {
-  io::HolderText text("some-host", 4711, "a label that fits into no small string");
-  const auto began = BootClock::now();
-  const std::size_t before = allocations;
-  std::size_t written = 0;
-  for (int i = 0; i < 10; ++i) written += text.since(began + i * 1s).size();
-  CHECK(allocations == before);
-  CHECK(written > 0);
 }
 
 }  // namespace

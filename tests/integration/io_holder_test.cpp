@@ -38,6 +38,13 @@ TEST_CASE("a node that is healed is told of the same moment, to the millisecond"
   CHECK(read_holder(other)->since_unix_ms == read_holder(first)->since_unix_ms + 7'000);
 }
 
+TEST_CASE("for another grant only the moment is written anew, in place") {
+  HolderText text("some-host", 4711, "a label that fits into no small string");
+  const auto began = BootClock::now();
+  const char* const place = text.since(began).data();
+  for (int i = 1; i < 10; ++i) CHECK(text.since(began + milliseconds(i)).data() == place);
+}
+
 TEST_CASE("what cannot be shown is replaced, and what is too long is cut between characters") {
   HolderText text("a host\n", 1, "red\x1b[31m\x7f");
   const auto fields = read_holder(text.since(BootClock::now()));

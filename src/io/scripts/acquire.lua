@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Takes the lock for an owner unless somebody else has it. One node, one lock, atomically.
---   KEYS  1 lock (hash owner -> count, @ -> who took it, for people)   2 fence (counter)   3 marker (may be left out)
+--   KEYS  1 lock (hash owner -> count)   2 fence (counter)   3 marker (may be left out)
 --   ARGV  1 owner   2 lease in ms   3 floor (a new token is at least this; decimal, 1 or more)
---         4 who takes it (may be left out)
+--         4 who takes it: kept in the lock's field @ for people to read (may be left out)
 -- Replies {1, token} granted, {1, fence} this owner's already, {0, pttl} somebody else's (-1: it
 -- never expires), {2} a key of another type stands there, {3} this owner was forced out (the key
 -- beside the lock, see force.lua). Error replies leave no lock behind. A node whose marker is gone
