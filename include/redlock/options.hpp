@@ -9,9 +9,12 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <redlock/clock.hpp>
+#include <redlock/error.hpp>
+#include <redlock/export.hpp>
 
 namespace redlock {
 
@@ -30,11 +33,26 @@ enum class Quarantine { on, off };
 /// A duration that never ends, for AcquireOptions::wait.
 inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
 
+/// The nodes of a list as people write it, for ClientOptions::nodes: each as `nodes` takes it, with
+/// commas, spaces or line breaks between them; a `#` in place of a node begins a comment, up to the
+/// end of the line. A comma or a space inside a password is written %2C or %20. Fails with
+/// invalid_argument, and a sentence that names the entry and repeats no password.
+[[nodiscard]] REDLOCK_EXPORT Result<std::vector<std::string>> parse_nodes(std::string_view text);
+
 /// How a Client finds its nodes and how it behaves unless a call says otherwise.
 struct ClientOptions {
+  /// The options that the environment asks for, as the command `redlock` understands it:
+  /// REDLOCK_NODES is a list for parse_nodes(), and REDLOCK_QUARANTINE=off (for tests) sets
+  /// `quarantine`; there are no others. A list given here, from a program's own configuration, goes
+  /// before REDLOCK_NODES. Fails with invalid_argument if neither names a node, or one is bad.
+  /// Reads the environment: no other thread may change it meanwhile.
+  [[nodiscard]] REDLOCK_EXPORT static Result<ClientOptions> from_env(
+      std::optional<std::string_view> nodes = {});
+
   /// The independent Redis masters, all of them, in any order:
-  /// `redis://[user:pass@]host[:port][/db]` or `unix:///path?db=N`. A quorum is a majority of this
-  /// list, reachable or not, so every program must be given the same list.
+  /// `redis://[user:pass@]host[:port][/db]`, `unix:///path?db=N`, or host:port alone (an IPv6
+  /// address in brackets). A quorum is a majority of this list, reachable or not, so every program
+  /// must be given the same list.
   std::vector<std::string> nodes{};
 
   /// How long a node keeps a grant that nobody renews.

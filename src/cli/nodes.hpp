@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -26,12 +27,13 @@ class NodeOptions {
   [[nodiscard]] Client connect() const;
 
  private:
-  [[nodiscard]] std::vector<std::string> nodes() const;
+  [[nodiscard]] ClientOptions options_with_nodes() const;
 
   const Invocation& invocation_;
   std::optional<std::string> list_;
   std::optional<std::string> file_;
-  ClientOptions defaults_;
+  std::optional<std::chrono::milliseconds> node_timeout_;
+  std::optional<std::chrono::milliseconds> max_lease_;
 };
 
 /// A client with these options. Throws Exit with the library's sentence.

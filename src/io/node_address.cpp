@@ -118,6 +118,18 @@ Failure parse_tcp(std::string_view rest, NodeAddress& node) {
   return {};
 }
 
+/// host:port and nothing else: what could mean two things needs its scheme.
+Failure parse_without_scheme(std::string_view text, NodeAddress& node) {
+  const std::string scheme_wanted =
+      "the node has no scheme, so it can be host:port only" + std::string(how) + " or unix:///path";
+  if (text.find_first_of("@/?#") != std::string_view::npos) return scheme_wanted;
+  const std::size_t host_end = text.front() == '[' ? text.find(']') : 0;
+  if (text.find(':', std::min(host_end, text.size())) == std::string_view::npos) {
+    return "the node has neither scheme nor port; write host:port, as 127.0.0.1:6379";
+  }
+  return parse_host_and_port(text, node);
+}
+
 Failure parse_unix(std::string_view rest, NodeAddress& node) {
   const std::size_t query = std::min(rest.find('?'), rest.size());
   // Not before the first '/': a path may have a '@', a login only with its '/' encoded.
@@ -165,14 +177,14 @@ std::string make_label(const NodeAddress& node) {
 tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri) {
   if (uri.empty()) return tl::unexpected("the node URI is empty" + std::string(how));
   const std::size_t colon = uri.find("://");
-  if (colon == std::string_view::npos) {
-    return tl::unexpected("the node has no scheme" + std::string(how) + " or unix:///path");
-  }
-  const std::string scheme = lower(uri.substr(0, colon));
-  const std::string_view rest = uri.substr(colon + 3);
+  const bool has_scheme = colon != std::string_view::npos;
+  const std::string scheme = has_scheme ? lower(uri.substr(0, colon)) : "";
+  const std::string_view rest = has_scheme ? uri.substr(colon + 3) : uri;
   NodeAddress node;
   Failure failure;
-  if (scheme == "redis") {
+  if (!has_scheme) {
+    failure = parse_without_scheme(rest, node);
+  } else if (scheme == "redis") {
     failure = parse_tcp(rest, node);
   } else if (scheme == "unix") {
     failure = parse_unix(rest, node);

@@ -3,8 +3,13 @@
 // anything is sent. No node runs here.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "integration/api_fixture.hpp"
 #include "support/text.hpp"
@@ -168,6 +173,81 @@ TEST_CASE("a call whose end is over already sends nothing") {
   stop.request_stop();
   CHECK(code_of(client.lock("x").acquire({.stop = stop.get_token()})) == Errc::cancelled);
   CHECK(code_of(client.lock("x").acquire({.deadline = BootClock::now()})) == Errc::timed_out);
+}
+
+using Nodes = std::vector<std::string>;
+
+TEST_CASE("a list of nodes has commas, spaces or lines between them, and comments") {
+  const auto parsed = [](std::string_view text) { return must(parse_nodes(text)); };
+  const Nodes three{"redis://a:1", "b:2", "unix:///c"};
+  CHECK(parsed("redis://a:1,b:2,unix:///c") == three);
+  CHECK(parsed(" redis://a:1 ,\tb:2,\n unix:///c\n") == three);
+  CHECK(parsed("redis://a:1 b:2\tunix:///c") == three);
+  CHECK(parsed("# all\r\nredis://a:1\r\n  # the second, too\nb:2 # here\n\nunix:///c") == three);
+  CHECK(parsed("redis://:p%2Cw%20d@a") == Nodes{"redis://:p%2Cw%20d@a"});
+  CHECK(parsed("redis://:p#w@a:1 ") == Nodes{"redis://:p#w@a:1"});
+}
+
+TEST_CASE("a bad list of nodes is answered with its entry, without a password") {
+  for (const std::string_view text :
+       {"", " \n", "# redis://a:1", "#,", "a:1,,b:2", ",a:1", "a:1,", "a:1,\n", "a:1 b",
+        "redis://u:secret,x@h:1", "u:secret@h:1"}) {
+    const auto parsed = parse_nodes(text);
+    REQUIRE_MESSAGE(code_of(parsed) == Errc::invalid_argument, text);
+    check_sentence(parsed.error().message);
+    CHECK_MESSAGE(!contains(parsed.error().message, "secret"), parsed.error().message);
+  }
+  CHECK(contains(parse_nodes("a:1,b:x").error().message, "nodes[1]: the port"));
+  CHECK(contains(parse_nodes("a:1,,b:2").error().message, "nodes[1]: there is nothing"));
+}
+
+/// Sets a variable of the environment, or (null) removes it, as long as this object lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name); before != nullptr) before_ = before;
+    set(value);
+  }
+  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
+  Variable(const Variable&) = delete;
+
+ private:
+  void set(const char* value) const {
+    value == nullptr ? ::unsetenv(name_) : ::setenv(name_, value, 1);
+  }
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST_CASE("the environment names the nodes, and a list that is given goes before it") {
+  const Variable nodes("REDLOCK_NODES", "redis://a:1,b:2");
+  const Variable quarantine("REDLOCK_QUARANTINE", nullptr);
+  const auto options = must(ClientOptions::from_env());
+  CHECK(options.nodes == Nodes{"redis://a:1", "b:2"});
+  CHECK(options.quarantine == Quarantine::on);
+  CHECK(Client::create(options).has_value());
+  CHECK(must(ClientOptions::from_env("c:3 d:4")).nodes == Nodes{"c:3", "d:4"});
+  const Variable off("REDLOCK_QUARANTINE", "off");
+  CHECK(must(ClientOptions::from_env()).quarantine == Quarantine::off);
+}
+
+TEST_CASE("an environment that cannot be used is said to be so, without a password") {
+  const auto refused = [](const char* nodes, const char* quarantine) {
+    const Variable list("REDLOCK_NODES", nodes);
+    const Variable other("REDLOCK_QUARANTINE", quarantine);
+    const auto options = ClientOptions::from_env();
+    REQUIRE(code_of(options) == Errc::invalid_argument);
+    check_sentence(options.error().message);
+    return options.error().message;
+  };
+  CHECK(contains(refused(nullptr, nullptr), "REDLOCK_NODES is not set"));
+  CHECK(contains(refused("", nullptr), "REDLOCK_NODES is not set"));
+  const auto bad = refused("a:1,redis://u:secret@h:x", nullptr);
+  CHECK(contains(bad, "REDLOCK_NODES: nodes[1]: the port"));
+  CHECK_FALSE(contains(bad, "secret"));
+  CHECK(contains(refused("a:1", "maybe"), "REDLOCK_QUARANTINE"));
+  const Variable list("REDLOCK_NODES", "a:1");
+  CHECK_FALSE(contains(ClientOptions::from_env("").error().message, "REDLOCK_NODES"));
 }
 
 TEST_CASE("codes are std::error_codes that compare with the standard's") {

@@ -66,6 +66,13 @@ TEST_CASE("an IPv6 address stands in brackets") {
   CHECK(good("redis://[fe80::1%25eth0]").host == "fe80::1%eth0");
 }
 
+TEST_CASE("a host and its port need no scheme") {
+  CHECK(good("Example.org:7001").label == "redis://example.org:7001");
+  CHECK(good("[::1]:7001").label == "redis://[::1]:7001");
+  CHECK(good("redis:6379").host == "redis");  // as compose files name it
+  CHECK(good("10.0.0.1:7001").port == 7001);
+}
+
 TEST_CASE("user, password and path are percent-decoded") {
   const NodeAddress node = good("redis://a%40b:p%2Fs%3As%25@host");
   CHECK(node.user == "a@b");
@@ -95,7 +102,18 @@ TEST_CASE("a Unix socket has a path, and may have a login and a database") {
 TEST_CASE("each bad URI gets a sentence that says what is wrong") {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"", "empty"},
-      {"localhost:6379", "no scheme"},
+      {"localhost", "neither scheme nor port"},
+      {"6379", "neither scheme nor port"},
+      {"[::1]", "neither scheme nor port"},
+      {"[::1", "neither scheme nor port"},
+      {"::1:6379", "write an IPv6 address in brackets"},
+      {"localhost:", "port is not a number from 1 to 65535"},
+      {"localhost:0", "port is not a number from 1 to 65535"},
+      {"localhost:redis", "port is not a number from 1 to 65535"},
+      {":6379", "host is missing"},
+      {"alice:secret@localhost:6379", "no scheme"},
+      {"localhost:6379/1", "no scheme"},
+      {"/run/redis.sock", "no scheme"},
       {"redis:/host", "no scheme"},
       {"http://host", "neither redis:// nor unix://"},
       {"redis-sentinel://host", "neither redis:// nor unix://"},
