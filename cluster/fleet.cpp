@@ -49,6 +49,14 @@ fs::path node_directory(const fs::path& directory, std::size_t node) {
   return directory / fmt::format("node-{}", node);
 }
 
+FreePort port_for(const FleetOptions& options, std::size_t node) {
+  if (options.first_port == 0) return FreePort::pick();
+  const auto port = options.first_port + node;
+  if (port <= 65'535) return FreePort::take(static_cast<std::uint16_t>(port));
+  throw FleetError(
+      fmt::format("port {} of node {} does not exist; choose a lower first port", port, node + 1));
+}
+
 std::string settings_of(const FleetOptions& options, const Node& node) {
   std::string text;
   if (options.persistence == Persistence::none) text += "appendonly no\n";
@@ -113,6 +121,7 @@ Fleet::Fleet(const FleetOptions& options) : Fleet(unused_temporary_path(), optio
 
 Fleet::Fleet(fs::path directory, const FleetOptions& options) : Fleet(std::move(directory)) {
   password_ = options.password;
+  persistence_ = options.persistence;
   create(options);
 }
 
@@ -126,7 +135,7 @@ void Fleet::create(const FleetOptions& options) {
 
   std::vector<std::size_t> waiting;
   for (std::size_t i = 0; i < options.nodes; ++i) {
-    ports_.push_back(FreePort::pick());
+    ports_.push_back(port_for(options, i));
     nodes_.emplace_back(i, node_directory(directory_, i), ports_[i].number(), password_);
     waiting.push_back(i);
   }
@@ -138,7 +147,7 @@ void Fleet::create(const FleetOptions& options) {
     // Started together, then awaited together: five nodes take as long as one.
     std::erase_if(waiting, [&](std::size_t i) { return nodes_[i].await_ready(deadline); });
     for (const auto i : waiting) {
-      ports_[i] = FreePort::pick();
+      ports_[i] = port_for(options, i);
       nodes_[i].move_to_port(ports_[i].number());
     }
   }
@@ -170,6 +179,7 @@ Fleet Fleet::open(const fs::path& directory) {
   }
   Fleet fleet(fs::absolute(directory).lexically_normal());
   fleet.password_ = record->password;
+  fleet.persistence_ = record->durable ? Persistence::always : Persistence::none;
   for (std::size_t i = 0; i < record->nodes.size(); ++i) {
     const auto& entry = record->nodes[i];
     fleet.nodes_.emplace_back(i, node_directory(fleet.directory_, i), entry.port, record->password);
@@ -207,6 +217,7 @@ void Fleet::end_nodes() {
 void Fleet::make_record() const {
   auto record = FleetRecord::of_this_boot();
   record.password = password_;
+  record.durable = persistence_ == Persistence::always;
   for (const auto& node : nodes_) record.nodes.push_back({node.port(), node.id()});
   record.save(directory_);
 }

@@ -34,6 +34,9 @@ struct FleetOptions {
   std::size_t nodes = 5;
   Persistence persistence = Persistence::none;
 
+  /// The port of the first node, the others on those that follow; 0: free ones, found by chance.
+  std::uint16_t first_port = 0;
+
   /// Each node has its marker, for a longest lease of 60 s, as after `redlock adopt`. With
   /// Persistence::always it may then vote at once, otherwise once it has run for a minute.
   bool adopted = false;
@@ -83,6 +86,7 @@ class Fleet {
   ~Fleet();
 
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
+  [[nodiscard]] Persistence persistence() const { return persistence_; }
   [[nodiscard]] std::uint16_t port(std::size_t node) const;
   [[nodiscard]] pid_t pid(std::size_t node) const;
   [[nodiscard]] NodeState state(std::size_t node) const;
@@ -127,6 +131,7 @@ class Fleet {
 
   std::filesystem::path directory_;
   std::string password_;
+  Persistence persistence_ = Persistence::none;
   std::vector<Node> nodes_;
   std::vector<FreePort> ports_;  // kept while this program lives, so that no other fleet takes them
   std::unique_ptr<Reaper> reaper_;  // none: the fleet is detached

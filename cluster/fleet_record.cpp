@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The format, line by line: "redlock-fleet 1", "boot ID", "password TEXT" if there is one, and
-// "node PORT PID START" for each node in order.
+// The format, line by line: "redlock-fleet 1", "boot ID", "password TEXT" if there is one,
+// "persistence always" if that is so, and "node PORT PID START" for each node in order.
 #include "fleet_record.hpp"
 
 #include <cerrno>
@@ -48,6 +48,12 @@ bool read_line(const std::string& line, FleetRecord& record) {
   words >> key;
   if (key == "boot") return static_cast<bool>(words >> record.boot);
   if (key == "password") return static_cast<bool>(std::getline(words >> std::ws, record.password));
+  if (key == "persistence") {
+    std::string value;
+    words >> value;
+    record.durable = value == "always";
+    return record.durable;
+  }
   return key == "node" && read_entry(words, record);
 }
 
@@ -85,6 +91,7 @@ void FleetRecord::save(const std::filesystem::path& directory) const {
   const UniqueFd fd(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   std::string text = fmt::format("{}\nboot {}\n", kHeadline, boot);
   if (!password.empty()) text += fmt::format("password {}\n", password);
+  if (durable) text += "persistence always\n";
   for (const auto& [port, process] : nodes) {
     text += fmt::format("node {} {} {}\n", port, process.pid, process.started);
   }

@@ -22,6 +22,7 @@ struct FleetRecord {
   };
   std::string boot;  // pids and start times mean nothing after the machine was restarted
   std::string password;
+  bool durable = false;  // the nodes were started with Persistence::always
   std::vector<Entry> nodes;
 
   /// An empty record of this boot.

@@ -84,4 +84,12 @@ FreePort FreePort::pick() {
   throw FleetError(fmt::format("found no free port between {} and {} on 127.0.0.1", low, high));
 }
 
+FreePort FreePort::take(std::uint16_t port) {
+  auto reservation = reserve(port);
+  if (reservation && is_free(port)) return {port, std::move(reservation)};
+  throw FleetError(fmt::format(
+      "port {} of this machine is taken; choose other ports, or end the program that has it",
+      port));
+}
+
 }  // namespace redlock::cluster

@@ -16,6 +16,9 @@ class FreePort {
   /// A port that is free on 127.0.0.1 and ::1 and that no other program's FreePort has.
   static FreePort pick();
 
+  /// This port. Throws FleetError if anybody has it.
+  static FreePort take(std::uint16_t port);
+
   [[nodiscard]] std::uint16_t number() const { return number_; }
 
  private:

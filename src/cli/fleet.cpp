@@ -2,16 +2,17 @@
 // redlock fleet: lock nodes on this machine without Docker, for trying things out and for tests.
 // They are recorded in a directory and outlive the command.
 #include <cluster/fleet.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <fmt/core.h>
+#include <map>
 #include <memory>
-
-#include <redlock/admin.hpp>
+#include <optional>
+#include <system_error>
+#include <vector>
 
 #include "cli/exit_code.hpp"
+#include "cli/fleet_command.hpp"
 #include "cli/invocation.hpp"
-#include "cli/nodes.hpp"
 #include "cli/output.hpp"
 
 namespace redlock::cli {
@@ -22,11 +23,18 @@ using cluster::Fleet;
 using cluster::NodeState;
 
 constexpr auto* fleet_footer = R"help(
-Nodes are numbered from 1. They are redis-server processes on free ports of the loopback interface,
-and keep running until `fleet down`.
+Nodes are numbered from 1. They are redis-server processes on ports of the loopback interface, and
+keep running until `fleet down`. `fleet up` prints the line that sets REDLOCK_NODES; where the fleet
+runs already it prints the same line again and says so on stderr, and which of its nodes do not run.
+A fleet of which no node runs any more is replaced by a new one, without its data.
+
+Fleets have names, so that several can run side by side: --name, or REDLOCK_FLEET, or "default".
 
 Examples:
   eval "$(redlock fleet up)"        five nodes, and REDLOCK_NODES set for the commands that follow
+  eval "$(redlock fleet env)"       the same for another terminal, where they run already
+  redlock fleet up --name other -n 3 --port 7001
+  redlock fleet list
   redlock fleet status
   redlock fleet pause 2             hung: it accepts connections and answers nobody (SIGSTOP)
   redlock fleet kill 3              crashed (SIGKILL)
@@ -36,88 +44,53 @@ Examples:
                                     after `redlock adopt`, if you know that no lease lives
   redlock fleet down
 
-Exit status: 64 usage, 125 if it cannot be done; the sentence says why.)help";
+Exit status: 64 usage, also for options that a running fleet does not have; 125 if it cannot be
+done; the sentence says why.)help";
 
-fs::path default_directory() {
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
-    return fs::path(state) / "redlock" / "fleet";
-  }
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
-    return fs::path(home) / ".local" / "state" / "redlock" / "fleet";
-  }
-  throw Exit(exit_usage, "HOME is not set; say where with --dir DIR");
-}
-
-/// What all actions of the fleet share: its directory.
-class FleetCommand {
+class Env : public FleetCommand {
  public:
-  FleetCommand(CLI::App& app, const Invocation& /*invocation*/) {
-    app.add_option("--dir", directory_,
-                   "Where the fleet is recorded; default $XDG_STATE_HOME/redlock/fleet or "
-                   "~/.local/state/redlock/fleet")
-        ->option_text("DIR");
+  using FleetCommand::FleetCommand;
+  int run() {
+    print(export_line(open()));
+    return exit_ok;
   }
-
- protected:
-  [[nodiscard]] fs::path directory() const {
-    return directory_.empty() ? default_directory() : fs::path(directory_);
-  }
-  [[nodiscard]] Fleet open() const { return Fleet::open(directory()); }
-
- private:
-  std::string directory_;
 };
 
-std::string export_line(const Fleet& fleet) {
-  std::string nodes;
-  for (const auto& uri : fleet.uris()) nodes += (nodes.empty() ? "" : ",") + uri;
-  return "export REDLOCK_NODES=" + nodes + "\n";
-}
-
-class Up : public FleetCommand {
+class FleetList {
  public:
-  Up(CLI::App& app, const Invocation& invocation) : FleetCommand(app, invocation) {
-    app.add_option("-n", nodes_, "How many; default 5")->check(CLI::Range(1, 64))->option_text("N");
-    app.add_option("--persistence", persistence_,
-                   "always (default): every write is on disk before it is answered; none: a "
-                   "restarted node has forgotten everything, and so a node votes when it has run "
-                   "for a minute (REDLOCK_QUARANTINE=off: at once, for tests)")
-        ->check(CLI::IsMember({"always", "none"}))
-        ->option_text("none|always");
-  }
+  FleetList(CLI::App& app, const Invocation& /*invocation*/) { add_format_option(app, format_); }
 
   int run() {
-    const auto persistence =
-        persistence_ == "none" ? cluster::Persistence::none : cluster::Persistence::always;
-    const auto place = directory();
-    const auto fleet = Fleet::start_detached(place, {.nodes = nodes_, .persistence = persistence});
-    try {
-      adopt(fleet);
-      print(export_line(fleet));
-    } catch (...) {
-      Fleet::down(place);
-      throw;
+    std::vector<std::vector<std::string>> rows{{"NAME", "NODES", "RUNNING", "DIRECTORY"}};
+    Json list = Json::array();
+    for (const auto& [name, place] : recorded()) {
+      const auto fleet = Fleet::open(place);
+      std::size_t running = 0;
+      for (std::size_t i = 0; i < fleet.size(); ++i) {
+        running += fleet.state(i) == NodeState::running ? 1 : 0;
+      }
+      rows.push_back({name, std::to_string(fleet.size()), std::to_string(running), place.string()});
+      list.push_back({{"name", name},
+                      {"nodes", fleet.size()},
+                      {"running", running},
+                      {"directory", place.string()}});
     }
+    print(format_ == Format::json ? to_text({{"fleets", list}}) : table(rows));
     return exit_ok;
   }
 
  private:
-  static void adopt(const Fleet& fleet) {
-    ClientOptions options;
-    options.nodes = fleet.uris();
-    // They have just answered; what is slow here is this machine.
-    options.node_timeout = std::chrono::seconds(10);
-    const auto client = make_client(std::move(options));
-    const auto adoptions = Admin(client).adopt();
-    if (!adoptions) throw failure(adoptions.error());
-    for (const auto& node : *adoptions) {
-      if (node.adoption == Adoption::written || node.adoption == Adoption::already_there) continue;
-      throw Exit(exit_internal, fmt::format("could not adopt {}: {}", node.node, node.detail));
+  static std::map<std::string, fs::path> recorded() {
+    std::map<std::string, fs::path> found;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(fleets_directory(), none)) {
+      if (!fs::exists(entry.path() / "fleet", none)) continue;
+      found.emplace(entry.path().filename().string(), entry.path());
     }
+    return found;
   }
 
-  std::size_t nodes_ = 5;
-  std::string persistence_ = "always";
+  Format format_ = Format::table;
 };
 
 const char* to_string(NodeState state) {
@@ -266,7 +239,9 @@ void add_fleet(CLI::App& app, Invocation& invocation) {
         fleet, invocation,
         {name, description, "redlock fleet " + name + arguments + " [OPTIONS]", fleet_footer});
   };
-  add(std::type_identity<Up>{}, "up", "", "Start nodes, adopt them, print their export line");
+  add_fleet_up(fleet, invocation, fleet_footer);
+  add(std::type_identity<Env>{}, "env", "", "Print the export line of a fleet that was started");
+  add(std::type_identity<FleetList>{}, "list", "", "Show the fleets of this user, by name");
   add(std::type_identity<FleetStatus>{}, "status", "", "Show the nodes of the fleet");
   add(std::type_identity<Kill>{}, "kill", " I", "End a node as a crash would (SIGKILL)");
   add(std::type_identity<Pause>{}, "pause", " I", "Let a node hang (SIGSTOP)");

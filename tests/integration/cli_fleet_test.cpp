@@ -2,10 +2,14 @@
 // redlock fleet: local nodes that outlive the command, until `down` leaves nothing of them.
 #include <doctest/doctest.h>
 #include <filesystem>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
 #include "cli_process.hpp"
 #include "cluster/fleet.hpp"
+#include "cluster/free_port.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
@@ -100,7 +104,7 @@ TEST_CASE("a fleet without persistence is said not to be safe") {
   const LocalFleet fleet;
   const auto nodes = exported(fleet.run({"up", "-n", "3", "--persistence", "none"}).out);
   const auto sick = redlock({"doctor"}, nodes);
-  CHECK(sick.status == 1);
+  CHECK(sick.status == 2);
   CHECK(contains(sick.out, "appendonly is no"));
 }
 
@@ -108,12 +112,12 @@ TEST_CASE("the directory is that of the user's state unless --dir names another"
   const TemporaryDirectory place;
   const Variables state{{"XDG_STATE_HOME", place.path().string()}};
   REQUIRE(redlock({"fleet", "up", "-n", "1"}, state).status == 0);
-  CHECK(std::filesystem::exists(place.path() / "redlock" / "fleet"));
+  CHECK(std::filesystem::exists(place.path() / "redlock" / "fleet" / "default" / "fleet"));
   CHECK(redlock({"fleet", "down"}, state).status == 0);
 
   const Variables home{{"HOME", place.path().string()}};
   REQUIRE(redlock({"fleet", "up", "-n", "1"}, home).status == 0);
-  CHECK(std::filesystem::exists(place.path() / ".local" / "state" / "redlock" / "fleet"));
+  CHECK(std::filesystem::exists(place.path() / ".local/state/redlock/fleet/default/fleet"));
   CHECK(redlock({"fleet", "down"}, home).status == 0);
 }
 
@@ -125,15 +129,135 @@ TEST_CASE("what cannot be done is said in a sentence") {
   CHECK(fleet.run({"kill", "1"}).status == 125);
   CHECK(fleet.run({"down"}).status == 0);
 
+  CHECK(fleet.run({"env"}).status == 125);
+
   REQUIRE(fleet.run({"up", "-n", "2"}).status == 0);
-  const auto twice = fleet.run({"up"});
-  CHECK(twice.status == 125);
-  CHECK(contains(twice.err, "fleet down"));
   const auto beyond = fleet.run({"kill", "3"});
   CHECK(beyond.status == 64);
   CHECK(contains(beyond.err, "nodes 1 to 2"));
   CHECK(fleet.run({"kill", "0"}).status == 64);
   CHECK(fleet.run({"kill"}).status == 64);
+}
+
+TEST_CASE("up on a fleet that runs prints its line again, and env prints nothing else") {
+  const LocalFleet fleet;
+  const auto up = fleet.run({"up", "-n", "3"});
+  REQUIRE(up.status == 0);
+  for (const auto& arguments : {Arguments{"up"}, Arguments{"up", "-n", "3"}}) {
+    const auto again = fleet.run(arguments);
+    CHECK(again.status == 0);
+    CHECK(again.out == up.out);
+    CHECK(contains(again.err, "3 nodes run already"));
+  }
+  CHECK(processes_in(fleet.directory()) == 3);
+  const auto env = fleet.run({"env"});
+  CHECK(env.status == 0);
+  CHECK(env.out == up.out);
+  CHECK(env.err.empty());
+
+  REQUIRE(fleet.run({"kill", "2"}).status == 0);
+  REQUIRE(fleet.run({"pause", "3"}).status == 0);
+  const auto lame = fleet.run({"up"});
+  CHECK(lame.status == 0);
+  CHECK(lame.out == up.out);
+  CHECK(contains(lame.err, "node 2 has ended; redlock fleet restart 2 --dir "));
+  CHECK(contains(lame.err, "node 3 is paused; redlock fleet resume 3 --dir "));
+}
+
+TEST_CASE("up refuses options that the fleet that runs does not have") {
+  const LocalFleet fleet;
+  REQUIRE(fleet.run({"up", "-n", "2"}).status == 0);
+  const auto taken = std::to_string(cluster::FreePort::pick().number());
+  for (const auto& options :
+       {Arguments{"up", "-n", "3"}, Arguments{"up", "--nodes", "3"},
+        Arguments{"up", "--persistence", "none"}, Arguments{"up", "--port", taken}}) {
+    const auto refused = fleet.run(options);
+    CAPTURE(refused.err);
+    CHECK(refused.status == 64);
+    CHECK(refused.out.empty());
+    CHECK(contains(refused.err, "the fleet runs already, with "));
+    CHECK(contains(refused.err, "fleet down"));
+  }
+}
+
+TEST_CASE("a fleet whose nodes have all ended is replaced by a new one") {
+  const LocalFleet fleet;
+  REQUIRE(fleet.run({"up", "-n", "1"}).status == 0);
+  REQUIRE(fleet.run({"kill", "1"}).status == 0);
+  const auto anew = fleet.run({"up", "-n", "2"});
+  CHECK(anew.status == 0);
+  CHECK(anew.err.empty());
+  CHECK(processes_in(fleet.directory()) == 2);
+}
+
+TEST_CASE("two that start one fleet at the same moment get the same one") {
+  const LocalFleet fleet;
+  const Arguments up{"fleet", "up", "-n", "3", "--dir", fleet.directory().string()};
+  Running first(up);
+  Running second(up);
+  const auto one = first.wait();
+  const auto other = second.wait();
+  CHECK(one.status == 0);
+  CHECK(other.status == 0);
+  CHECK(one.out == other.out);
+  CHECK(processes_in(fleet.directory()) == 3);
+}
+
+TEST_CASE("fleets of different names run side by side, and are listed") {
+  const TemporaryDirectory place;
+  Variables state{{"XDG_STATE_HOME", place.path().string()}};
+  const auto fleet = [&](Arguments arguments) {
+    arguments.insert(arguments.begin(), "fleet");
+    return redlock(arguments, state);
+  };
+  const auto one = fleet({"up", "-n", "1"});
+  const auto other = fleet({"up", "-n", "2", "--name", "other"});
+  REQUIRE(one.status == 0);
+  REQUIRE(other.status == 0);
+  CHECK(fleet({"env"}).out == one.out);
+  CHECK(fleet({"env", "--name", "other"}).out == other.out);
+  CHECK(fleet({"kill", "2", "--name", "other"}).status == 0);
+  const auto list = json::parse(fleet({"list", "-o", "json"}).out)["fleets"];
+  REQUIRE(list.size() == 2);
+  CHECK(list[0]["name"] == "default");
+  CHECK(list[1]["name"] == "other");
+  CHECK(list[1]["nodes"] == 2);
+  CHECK(list[1]["running"] == 1);
+  CHECK(contains(fleet({"list"}).out, "NAME"));
+
+  state["REDLOCK_FLEET"] = "other";
+  CHECK(fleet({"env"}).out == other.out);
+  CHECK(fleet({"env", "--name", "default"}).out == one.out);
+  CHECK(fleet({"down"}).status == 0);
+  CHECK(fleet({"down", "--name", "default"}).status == 0);
+  CHECK(json::parse(fleet({"list", "-o", "json"}).out)["fleets"].empty());
+  for (const auto* bad : {"", "a/b", "..", ".a", "a b"}) {
+    CHECK(fleet({"env", "--name", bad}).status == 64);
+  }
+}
+
+TEST_CASE("nodes get consecutive ports, or a sentence that names the one that is taken") {
+  const LocalFleet fleet;
+  // A program that takes one of these meanwhile is not ours; then the ports are others.
+  const auto try_ports = [&] {
+    const int first = cluster::FreePort::pick().number();
+    const auto up = fleet.run({"up", "-n", "2", "--port", std::to_string(first)});
+    return std::pair(first, up);
+  };
+  auto [first, up] = try_ports();
+  for (int i = 0; i < 20 && up.status != 0; ++i) std::tie(first, up) = try_ports();
+  REQUIRE(up.status == 0);
+  CHECK(contains(up.out, fmt::format("127.0.0.1:{},", first)));
+  CHECK(contains(up.out, fmt::format("127.0.0.1:{}\n", first + 1)));
+  CHECK(fleet.run({"up", "--port", std::to_string(first)}).out == up.out);
+
+  const LocalFleet other;
+  const auto refused = other.run({"up", "-n", "2", "--port", std::to_string(first)});
+  CHECK(refused.status == 125);
+  CHECK(contains(refused.err, fmt::format("port {} of this machine is taken", first)));
+  CHECK(occurrences(refused.err, "\n") == 1);
+  CHECK(processes_in(other.directory()) == 0);
+  CHECK(other.run({"up", "-n", "2", "--port", "65535"}).status == 125);
 }
 
 }  // namespace
