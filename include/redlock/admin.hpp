@@ -168,8 +168,8 @@ struct Marker {
 };
 
 enum class Severity {
-  error,    ///< the set is not safe, or it is not known to be
-  warning,  ///< it is safe; something will cost time or availability
+  error,    ///< a promise does not hold or is not known to hold, or no lock can be granted at all
+  warning,  ///< all promises hold, and locks are granted; something is to be mended all the same
   hint,     ///< it could be better
 };
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Severity severity) noexcept;
@@ -210,12 +210,21 @@ struct NodeHealth {
   [[nodiscard]] bool reachable() const noexcept { return trouble.cause == Cause::none; }
 };
 
+/// What an examination comes to: the worst severity that it found.
+enum class Fitness {
+  healthy,   ///< nothing worse than a hint
+  degraded,  ///< a warning, such as a minority of nodes that does not vote, or not yet
+  unsafe,    ///< an error
+};
+[[nodiscard]] REDLOCK_EXPORT const char* to_string(Fitness fitness) noexcept;
+
 struct Examination {
   std::vector<NodeHealth> nodes;
   std::vector<Problem> problems;  ///< of the set as a whole
   std::uint32_t quorum = 0;
 
-  /// Every node was examined, and nothing of severity error was found.
+  [[nodiscard]] REDLOCK_EXPORT Fitness fitness() const noexcept;
+  /// Nothing of severity error was found.
   [[nodiscard]] REDLOCK_EXPORT bool safe() const noexcept;
 };
 

@@ -7,13 +7,31 @@ namespace redlock {
 
 Admin::Admin(const Client& client) : client_(&client) {}
 
+Fitness Examination::fitness() const noexcept {
+  auto worst = Severity::hint;
+  const auto weigh = [&worst](const std::vector<Problem>& found) {
+    for (const Problem& problem : found) worst = std::min(worst, problem.severity);
+  };
+  weigh(problems);
+  for (const NodeHealth& node : nodes) weigh(node.problems);
+  if (worst == Severity::error) return Fitness::unsafe;
+  return worst == Severity::warning ? Fitness::degraded : Fitness::healthy;
+}
+
 bool Examination::safe() const noexcept {
-  const auto is_error = [](const Problem& problem) { return problem.severity == Severity::error; };
-  return std::none_of(problems.begin(), problems.end(), is_error) &&
-         std::all_of(nodes.begin(), nodes.end(), [&](const NodeHealth& node) {
-           return node.reachable() &&
-                  std::none_of(node.problems.begin(), node.problems.end(), is_error);
-         });
+  return fitness() != Fitness::unsafe;
+}
+
+const char* to_string(Fitness fitness) noexcept {
+  switch (fitness) {
+    case Fitness::healthy:
+      return "healthy";
+    case Fitness::degraded:
+      return "degraded";
+    case Fitness::unsafe:
+      return "unsafe";
+  }
+  return "unknown";
 }
 
 const char* to_string(Verdict verdict) noexcept {

@@ -22,7 +22,12 @@ std::string in_s(std::chrono::seconds duration) {
   return std::to_string(duration.count()) + " s";
 }
 
-/// Collects problems; its members are the rules for one node.
+bool recent_enough(const std::string& version) {
+  return io::ServerVersion::parse(version).at_least(6, 2);
+}
+
+/// Collects problems; its members are the rules for one node. What only keeps the node from voting
+/// is a warning: the others carry the set, and whether they are enough is a rule of the set.
 class NodeRules {
  public:
   NodeRules(const NodeHealth& node, const Expectation& expected)
@@ -52,37 +57,37 @@ class NodeRules {
     const auto& why = node_.trouble.detail;
     switch (node_.trouble.cause) {
       case Cause::authentication:
-        return error("it refuses the user or password (" + why +
-                     "); correct them in the node's URI");
+        return warn("it refuses the user or password (" + why +
+                    "); correct them in the node's URI");
       case Cause::permission:
-        return error("the user may not do what is needed (" + why +
-                     "); give it the rights that cluster/users.acl lists");
+        return warn("the user may not do what is needed (" + why +
+                    "); give it the rights that cluster/users.acl lists");
       case Cause::moved:
         return in_a_cluster(" (" + why + ")");
       case Cause::incompatible:
-        return error("it is not fit to be a lock node: " + why);
+        return warn("it is not fit to be a lock node: " + why);
       case Cause::loading:
-        return error("it is still reading its data; wait until it has, and look again");
+        return warn("it is still reading its data; wait until it has, and look again");
       case Cause::busy:
-        return error("it is stuck in somebody's script (" + why +
-                     "); end that script (SCRIPT KILL), and look again");
+        return warn("it is stuck in somebody's script (" + why +
+                    "); end that script (SCRIPT KILL), and look again");
       case Cause::protocol_error:
-        return error("what answers there is not Redis (" + why + "); correct its address");
+        return warn("what answers there is not Redis (" + why + "); correct its address");
       case Cause::server_error:
         return refuses_the_beginning(why);
       default:
-        return error("it cannot be examined (" +
-                     (why.empty() ? std::string(to_string(node_.trouble.cause)) : why) +
-                     "); start it, or correct its address, and look again");
+        return warn("it cannot be examined (" +
+                    (why.empty() ? std::string(to_string(node_.trouble.cause)) : why) +
+                    "); start it, or correct its address, and look again");
     }
   }
 
   void refuses_the_beginning(const std::string& why) {
     if (why.starts_with("WRONGTYPE")) {
-      return error("a key that is no marker stands in its place (" + why +
-                   "); find out who wrote redlock:node, delete it, and run `redlock adopt`");
+      return warn("a key that is no marker stands in its place (" + why +
+                  "); find out who wrote redlock:node, delete it, and run `redlock adopt`");
     }
-    error("it refuses what every client begins with (" + why + "); mend that, and look again");
+    warn("it refuses what every client begins with (" + why + "); mend that, and look again");
   }
 
   void refusal() {
@@ -91,31 +96,31 @@ class NodeRules {
       case Cause::none:
         return;
       case Cause::permission:
-        return error("the user may not take, hold and give back a lock (" + why +
-                     "); give it the rights that cluster/users.acl lists");
+        return warn("the user may not take, hold and give back a lock (" + why +
+                    "); give it the rights that cluster/users.acl lists");
       case Cause::too_few_replicas:
-        return error("it waits for replicas that it does not have and grants no lock (" + why +
-                     "); set min-replicas-to-write 0: lock nodes have none");
+        return warn("it waits for replicas that it does not have and grants no lock (" + why +
+                    "); set min-replicas-to-write 0: lock nodes have none");
       case Cause::out_of_memory:
-        return error("its memory is full and it grants no lock (" + why + "); raise maxmemory");
+        return warn("its memory is full and it grants no lock (" + why + "); raise maxmemory");
       case Cause::write_error:
         if (node_.append_error) return;
-        return error("it cannot write to its disk and grants no lock (" + why +
-                     "); make room there, or repair it");
+        return warn("it cannot write to its disk and grants no lock (" + why +
+                    "); make room there, or repair it");
       default:
-        return error("it did not take, hold and give back a lock (" +
-                     (why.empty() ? std::string(to_string(node_.refusal.cause)) : why) +
-                     "); mend that, and look again");
+        return warn("it did not take, hold and give back a lock (" +
+                    (why.empty() ? std::string(to_string(node_.refusal.cause)) : why) +
+                    "); mend that, and look again");
     }
   }
 
   void kind_of_server() {
     if (node_.version && !recent_enough(*node_.version)) {
-      error("Redis " + *node_.version + " is too old; run 6.2 or newer");
+      warn("Redis " + *node_.version + " is too old; run 6.2 or newer");
     }
     if (node_.role && *node_.role != "master") {
-      error("it is a replica (role " + *node_.role +
-            "), which follows another node instead of voting for itself; use independent masters");
+      warn("it is a replica (role " + *node_.role +
+           "), which follows another node instead of voting for itself; use independent masters");
     }
     if (node_.promoted && !node_.vouched) promoted();
     if (node_.cluster) in_a_cluster("");
@@ -144,34 +149,33 @@ class NodeRules {
   }
 
   void in_a_cluster(const std::string& evidence) {
-    error("it belongs to a Redis Cluster" + evidence +
-          ", which moves keys between nodes; set cluster-enabled no, or use another node");
-  }
-
-  static bool recent_enough(const std::string& version) {
-    return io::ServerVersion::parse(version).at_least(6, 2);
+    warn("it belongs to a Redis Cluster" + evidence +
+         ", which moves keys between nodes; set cluster-enabled no, or use another node");
   }
 
   void marker() {
     if (!node_.marker) {
-      if (role_is_master()) {
-        error(
-            "it has no marker: it is new, or has lost its data and with it perhaps a lock that is "
-            "held; run `redlock adopt` if it is new, or when the longest lease is over" +
-            (node_.quarantine ? " (" + after_quarantine() + ")" : ""));
-      }
+      if (role_is_master()) no_marker();
       return;
     }
     const auto how = disagreement(*node_.marker, expected_.set);
-    if (!how.empty()) error(how);
+    if (!how.empty()) warn(how);
+  }
+
+  void no_marker() {
+    const std::string what =
+        "it has no marker: it is new, or has lost its data and with it perhaps a lock that is "
+        "held; run `redlock adopt` if it is new, or when the longest lease is over";
+    if (!node_.quarantine) return error(what);
+    warn(what + " (" + after_quarantine() + ")");
   }
 
   [[nodiscard]] bool role_is_master() const { return !node_.role || *node_.role == "master"; }
 
   void persistence() {
     if (node_.append_error) {
-      error("it cannot write its append-only file (" + *node_.append_error +
-            ") and refuses locks; make room on its disk or repair it");
+      warn("it cannot write its append-only file (" + *node_.append_error +
+           ") and refuses locks; make room on its disk or repair it");
     }
     if (!node_.append_only) return;
     if (!*node_.append_only) {
@@ -233,6 +237,7 @@ void check_size(std::vector<Problem>& problems, std::size_t nodes) {
 bool can_vote(const NodeHealth& node, const Expectation& expected) {
   if (!node.reachable() || node.refusal.cause != Cause::none) return false;
   if (node.role.value_or("master") != "master" || node.cluster) return false;
+  if (node.version && !recent_enough(*node.version)) return false;
   return !node.marker || disagreement(*node.marker, expected.set).empty();
 }
 
@@ -251,6 +256,19 @@ void check_quarantines(std::vector<Problem>& problems, const std::vector<NodeHea
                       "fewer than a quorum of nodes vote at once: a client that begins now takes "
                       "its first lock in " +
                           in_s(wait) + "; run `redlock adopt` if the set is new"});
+}
+
+/// Tokens survive what a minority forgets.
+void check_memory(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
+  const auto unmarked = std::count_if(nodes.begin(), nodes.end(), [](const NodeHealth& node) {
+    return node.reachable() && node.role.value_or("master") == "master" && !node.marker;
+  });
+  const auto quorum = nodes.size() / 2 + 1;
+  if (nodes.size() - static_cast<std::size_t>(unmarked) >= quorum) return;
+  problems.push_back(
+      {Severity::error, std::to_string(unmarked) + " of " + std::to_string(nodes.size()) +
+                            " nodes have no marker: the set is new, or a majority has lost its "
+                            "data, and tokens may start again; run `redlock adopt` if it is new"});
 }
 
 void check_quorum(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
@@ -334,6 +352,7 @@ std::vector<Problem> problems_of_set(const std::vector<NodeHealth>& nodes,
   std::vector<Problem> problems;
   check_size(problems, nodes.size());
   check_quorum(problems, nodes, expected);
+  check_memory(problems, nodes);
   check_identity(problems, nodes);
   check_markers(problems, nodes);
   check_clocks(problems, nodes, expected);

@@ -66,7 +66,7 @@ class Adopt {
       return std::any_of(adoptions.begin(), adoptions.end(),
                          [=](const auto& node) { return node.adoption == adoption; });
     };
-    if (any(Adoption::disagrees)) return exit_unsafe;
+    if (any(Adoption::disagrees)) return exit_disagrees;
     if (!any(Adoption::failed)) return exit_ok;
     Error error{Errc::no_quorum, {}, {}};
     for (const auto& node : adoptions) {

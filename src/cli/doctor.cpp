@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // redlock doctor: whether the nodes are fit to hold locks, and what to do where they are not.
 #include <fmt/core.h>
+#include <map>
 #include <memory>
 
 #include <redlock/admin.hpp>
@@ -18,15 +19,24 @@ Looks at every node: whether it is reachable, its round trip, version, run id, r
 eviction policy, uptime, its clock against this machine's, its marker (see redlock adopt --help),
 and whether it votes: one that may have forgotten locks waits first, and says for how many seconds.
 Lets each node take, hold and give back the lock "redlock-doctor"; nothing else is changed.
-Then looks at the set as a whole. Says of each problem what is wrong and what to do:
-  error    the set is not safe, or it is not known to be
-  warning  it is safe; something will cost time or availability
-  hint     it could be better
-Exits 0 if every node was examined and there is no error, otherwise 1.
+Then looks at the set as a whole. The first line says what it comes to:
+  healthy   every node votes, and nothing is to be done                                   (exit 0)
+  degraded  all promises hold and locks are granted; there is a warning                   (exit 1)
+  unsafe    there is an error: a promise does not hold or is not known to hold, or too few
+            nodes can vote for any lock to be granted                                     (exit 2)
+Then each problem, with what to do about it:
+  error     a node that votes may forget or evict locks, or does not let us see whether; two that
+            are one server; nodes of different sets; a majority that is out of reach, or without
+            its markers (a new set, until `redlock adopt`)
+  warning   a node that does not vote, or not yet: down, refusing us, in quarantine; clocks that
+            are apart; appendfsync everysec
+  hint      it could be better; it makes nothing worse than healthy
+Columns that a terminal has no room for are left out; -o json has everything.
 
 Examples:
   redlock doctor
-  redlock doctor --nodes-file nodes.txt -o json | jq .safe)help";
+  redlock doctor --nodes-file nodes.txt -o json | jq -r .verdict
+  redlock doctor >/dev/null || [ $? = 1 ] || exit    goes on unless the set is unsafe)help";
 
 template <typename Value>
 std::string shown(const std::optional<Value>& value) {
@@ -76,23 +86,41 @@ std::vector<std::string> row_of(const NodeHealth& node) {
 }
 
 std::string line_of(const Problem& problem, const std::string& where) {
-  return fmt::format("{:8} {}: {}\n", to_string(problem.severity), where, problem.what);
+  return wrapped(fmt::format("{:8} {}: {}", to_string(problem.severity),
+                             shortened(where, columns() / 2), problem.what),
+                 columns(), 9);
+}
+
+std::string fitness_line(const Examination& examination) {
+  const auto nodes = examination.nodes.size();
+  switch (examination.fitness()) {
+    case Fitness::healthy:
+      return fmt::format("healthy: all of {} nodes vote; nothing is to be done\n", nodes);
+    case Fitness::degraded:
+      return "degraded: all promises hold and locks are granted; something is to be mended\n";
+    case Fitness::unsafe:
+      break;
+  }
+  return "unsafe: a promise does not hold or may not, or no lock can be granted\n";
 }
 
 std::string as_table(const Examination& examination) {
   std::vector<std::vector<std::string>> rows{{"NODE", "STATE", "ROUND TRIP", "VERSION", "RUN ID",
                                               "ROLE", "PERSISTENCE", "EVICTION", "UPTIME", "CLOCK",
                                               "MARKER"}};
-  std::string problems;
+  std::map<Severity, std::string> problems;  // the worst first
+  const auto note = [&problems](const std::vector<Problem>& found, const std::string& where) {
+    for (const auto& problem : found) problems[problem.severity] += line_of(problem, where);
+  };
+  note(examination.problems, "the set");
   for (const auto& node : examination.nodes) {
     rows.push_back(row_of(node));
-    for (const auto& problem : node.problems) problems += line_of(problem, node.node);
+    note(node.problems, node.node);
   }
-  for (const auto& problem : examination.problems) problems += line_of(problem, "the set");
-  if (!problems.empty()) problems = "\n" + problems;
-  const auto verdict =
-      examination.safe() ? "\nThe set is safe.\n" : "\nThe set is NOT safe, or not known to be.\n";
-  return table(rows) + problems + verdict;
+  std::string text = fitness_line(examination);
+  for (const auto& [severity, lines] : problems) text += lines;
+  return text + "\n" +
+         table(rows, {"RUN ID", "MARKER", "EVICTION", "ROLE", "VERSION", "ROUND TRIP", "UPTIME"});
 }
 
 template <typename Value>
@@ -154,7 +182,8 @@ Json as_json(const NodeHealth& node) {
 Json as_json(const Examination& examination) {
   Json nodes = Json::array();
   for (const auto& node : examination.nodes) nodes.push_back(as_json(node));
-  return {{"safe", examination.safe()},
+  return {{"verdict", to_string(examination.fitness())},
+          {"safe", examination.safe()},
           {"quorum", examination.quorum},
           {"problems", as_json(examination.problems)},
           {"nodes", nodes}};
@@ -171,10 +200,15 @@ class Doctor {
     const auto examination = Admin(client).examine();
     if (!examination) throw failure(examination.error());
     print(format_ == Format::json ? to_text(as_json(*examination)) : as_table(*examination));
-    return examination->safe() ? exit_ok : exit_unsafe;
+    return exit_code_of(examination->fitness());
   }
 
  private:
+  static int exit_code_of(Fitness fitness) {
+    if (fitness == Fitness::healthy) return exit_ok;
+    return fitness == Fitness::degraded ? exit_degraded : exit_unsafe;
+  }
+
   NodeOptions nodes_;
   Format format_ = Format::table;
 };

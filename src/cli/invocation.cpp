@@ -11,7 +11,7 @@ constexpr std::size_t option_column = 26;
 constexpr std::size_t page_width = 100;
 
 // The words in lines of this width; CLI11 indents what follows a line break.
-std::string wrapped(const std::string& text, std::size_t width) {
+std::string wrapped_words(const std::string& text, std::size_t width) {
   std::istringstream words(text);
   std::string result;
   std::size_t column = 0;
@@ -42,7 +42,7 @@ class HelpFormatter : public CLI::Formatter {
     return "\nUsage: " + usage_ + "\n";
   }
   std::string make_option_desc(const CLI::Option* option) const override {
-    return wrapped(CLI::Formatter::make_option_desc(option), page_width - option_column);
+    return wrapped_words(CLI::Formatter::make_option_desc(option), page_width - option_column);
   }
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {

@@ -30,7 +30,7 @@ Exit status:
   78 configuration (the nodes refuse password, user or set)   124 lease lost   125 internal
   exec, fence: otherwise that of the command
 
-`redlock SUBCOMMAND --help` says more, with examples.)help";
+`redlock help SUBCOMMAND` (or `redlock SUBCOMMAND --help`) says more, with examples.)help";
 
 // CLI11 would read the options of the user's command as ours. Only exec and fence have one;
 // elsewhere
@@ -41,6 +41,13 @@ void split_off_command(std::vector<std::string>& arguments, Invocation& invocati
   if (dashes == arguments.end()) return;
   invocation.command.emplace(dashes + 1, arguments.end());
   arguments.erase(dashes, arguments.end());
+}
+
+// `redlock help [SUBCOMMAND [ACTION]]` is --help with the words before it.
+void turn_help_around(std::vector<std::string>& arguments) {
+  if (arguments.size() < 2 || arguments[1] != "help") return;
+  arguments.erase(arguments.begin() + 1);
+  arguments.emplace_back("--help");
 }
 
 // CLI11 knows no better than that "a subcommand is required".
@@ -94,6 +101,7 @@ int run(int argc, char** argv) {
   Invocation invocation;
   auto arguments = take_arguments(argc, argv);
   invocation.nodes_variable = take_variable("REDLOCK_NODES");
+  turn_help_around(arguments);
   split_off_command(arguments, invocation);
 
   CLI::App app("One mutex for many machines, granted by a majority of independent Redis nodes.",

@@ -3,22 +3,96 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <fmt/core.h>
 #include <map>
+#include <numeric>
+#include <sys/ioctl.h>
 #include <system_error>
+#include <unistd.h>
 
 #include "cli/exit_code.hpp"
 
 namespace redlock::cli {
 namespace {
 
+bool begins_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+}
+
 // Code points: near enough to columns for what stands in these tables.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-  }));
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+std::string first_columns(std::string_view text, std::size_t width) {
+  std::size_t end = 0;
+  for (; end < text.size(); ++end) {
+    if (begins_character(text[end]) && width-- == 0) break;
+  }
+  return std::string(text.substr(0, end));
+}
+
+std::string last_columns(std::string_view text, std::size_t width) {
+  const auto all = width_of(text);
+  return std::string(text.substr(first_columns(text, all - std::min(all, width)).size()));
+}
+
+std::vector<std::size_t> widths_of(const Rows& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+  }
+  return widths;
+}
+
+std::size_t width_of(const Rows& rows) {
+  const auto widths = widths_of(rows);
+  return std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1));
+}
+
+// Takes the last column away; what it said stands in lines that begin with the row's first cell.
+std::string take_notes(Rows& rows, std::size_t limit) {
+  const auto column = rows.front().size() - 1;
+  std::string notes;
+  for (auto& row : rows) {
+    if (row.size() <= column) continue;
+    if (!row[column].empty()) {
+      notes += wrapped(shortened(row.front(), limit / 2) + ": " + row[column], limit, 2);
+    }
+    row.pop_back();
+  }
+  return notes;
+}
+
+void take_column(Rows& rows, std::string_view title) {
+  const auto& header = rows.front();
+  const auto at = std::find(header.begin(), header.end(), title) - header.begin();
+  if (at == static_cast<std::ptrdiff_t>(header.size())) return;
+  for (auto& row : rows) {
+    if (static_cast<std::ptrdiff_t>(row.size()) > at) row.erase(row.begin() + at);
+  }
+}
+
+// The widest column as long as need be; none below what a title or a number takes.
+void shorten(Rows& rows, std::size_t limit) {
+  constexpr std::size_t least = 12;
+  auto total = width_of(rows);
+  auto widths = widths_of(rows);
+  while (total > limit) {
+    auto& widest = *std::max_element(widths.begin(), widths.end());
+    if (widest <= least) break;
+    --widest;
+    --total;
+  }
+  for (auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] = shortened(row[i], widths[i]);
+  }
 }
 
 }  // namespace
@@ -39,23 +113,66 @@ void add_format_option(CLI::App& app, Format& format) {
       ->option_text("table|json");
 }
 
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+std::size_t columns() {
+  winsize size{};
+  std::size_t found = 0;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) found = size.ws_col;
+  if (const char* const variable = std::getenv("COLUMNS"); variable != nullptr) {
+    const std::string_view text = variable;
+    std::from_chars(text.data(), text.data() + text.size(), found);
   }
+  return std::clamp<std::size_t>(found, 80, 1000);
+}
+
+std::string shortened(const std::string& text, std::size_t width) {
+  if (width_of(text) <= width) return text;
+  const std::size_t front = (width - 1) / 2;
+  return first_columns(text, front) + "…" + last_columns(text, width - 1 - front);
+}
+
+std::string clipped(const std::string& text, std::size_t width) {
+  return width_of(text) <= width ? text : first_columns(text, width - 1) + "…";
+}
+
+std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {
+  std::string result;
+  std::string line;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto word = std::min(text.find_first_not_of(' ', begin), text.size());
+    const auto end = std::min(text.find(' ', word), text.size());
+    const auto blanks_and_word = std::string_view(text).substr(begin, end - begin);
+    if (line.empty() || width_of(line) + width_of(blanks_and_word) <= width) {
+      line += blanks_and_word;
+    } else {
+      result += line + "\n";
+      line = std::string(indent, ' ') + text.substr(word, end - word);
+    }
+    begin = end;
+  }
+  return result + line + "\n";
+}
+
+std::string table(Rows rows, const std::vector<std::string_view>& expendable) {
+  const auto limit = columns();
+  std::string notes;
+  if (rows.front().back().empty() && width_of(rows) > limit) notes = take_notes(rows, limit);
+  for (const auto title : expendable) {
+    if (width_of(rows) <= limit) break;
+    take_column(rows, title);
+  }
+  shorten(rows, limit);
+  const auto widths = widths_of(rows);
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       line += row[i];
-      line.append(widths[i] - width(row[i]) + 2, ' ');
+      line.append(widths[i] - width_of(row[i]) + 2, ' ');
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }
-  return text;
+  return text + notes;
 }
 
 std::string to_text(const Json& json) {

@@ -21,8 +21,26 @@ enum class Format { table, json };
 /// Adds -o.
 void add_format_option(CLI::App& app, Format& format);
 
+using Rows = std::vector<std::vector<std::string>>;
+
+/// How wide what people read may be: the terminal's width (or $COLUMNS), 80 at least.
+[[nodiscard]] std::size_t columns();
+
 /// Columns as wide as their widest cell, two spaces between them. The first row is the header.
-[[nodiscard]] std::string table(const std::vector<std::vector<std::string>>& rows);
+/// Where that is wider than columns(): the last column, if it has no title (words on the row), goes
+/// into lines of its own behind the table; then the columns of these titles are left out, the first
+/// of them first, as many as need be; then the longest cells are shortened.
+[[nodiscard]] std::string table(Rows rows, const std::vector<std::string_view>& expendable = {});
+
+/// Cut in the middle to this many columns, with "…" in its place: both ends of a node's URI tell it
+/// from the others.
+[[nodiscard]] std::string shortened(const std::string& text, std::size_t width);
+
+/// The first columns of a sentence, with "…" for what is missing.
+[[nodiscard]] std::string clipped(const std::string& text, std::size_t width);
+
+/// The words in lines of this width, all but the first indented; a longer word stays whole.
+[[nodiscard]] std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
 
 /// Two spaces of indent, a final newline. Bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string to_text(const Json& json);

@@ -176,6 +176,20 @@ inline std::string field(const std::string& line, const std::string& name) {
   return line.substr(begin, line.find_first_of(" \n", begin) - begin);
 }
 
+/// Prose that was broken into lines, on one: a line that is indented continues the one before it.
+inline std::string unwrapped(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.compare(i, 3, "\n  ") == 0) {
+      while (i + 1 < text.size() && text[i + 1] == ' ') ++i;
+      result += ' ';
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
 inline std::size_t occurrences(const std::string& text, std::string_view part) {
   std::size_t count = 0;
   for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;

@@ -23,7 +23,9 @@ Finished ask_carefully(const Fleet& fleet, Arguments arguments) {
   auto variables = nodes_variable(fleet.uris());
   variables["REDLOCK_QUARANTINE"] = "on";
   arguments.insert(arguments.end(), {"--node-timeout", "10s"});
-  return redlock(arguments, variables);
+  auto finished = redlock(arguments, variables);
+  finished.out = unwrapped(finished.out);
+  return finished;
 }
 json ask_json(const Fleet& fleet, Arguments arguments) {
   arguments.insert(arguments.end(), {"-o", "json"});
@@ -53,7 +55,7 @@ TEST_CASE("status and doctor say how long a new node waits until it votes") {
     }
     CHECK(examination["nodes"][node]["quarantine"]["votes_in_s"] == whole_quarantine_s);
   }
-  CHECK(names_problem(examination["nodes"][0]["problems"], "error", "has it vote in 62 s"));
+  CHECK(names_problem(examination["nodes"][0]["problems"], "warning", "has it vote in 62 s"));
   CHECK(names_problem(examination["problems"], "warning", "takes its first lock in 62 s"));
   CHECK(occurrences(ask_carefully(fleet, {"doctor"}).out, "votes in 62s") == 3);
   const auto table = ask_carefully(fleet, {"status", "a"}).out;
@@ -89,6 +91,7 @@ TEST_CASE("a node with a marker that may have forgotten waits for that long less
   CHECK(names_problem(node["problems"], "warning", "it was restarted and may have forgotten"));
   CHECK(examination["nodes"][0]["quarantine"].is_null());
   CHECK(examination["problems"].empty());  // the other two are a quorum
+  CHECK(examination["verdict"] == "degraded");
   CHECK(examination["safe"] == true);
   const auto status = ask_json(fleet, {"status", "a"});
   CHECK(status["nodes"][1]["quarantine"]["votes_in_s"] < whole_quarantine_s);
@@ -122,6 +125,23 @@ TEST_CASE("a promoted replica is safe behind its quarantine, and votes when it i
   CHECK(node["quarantine"].is_null());
   CHECK(node["problems"].empty());
   CHECK(examination["safe"] == true);
+}
+
+TEST_CASE("one node that lost its data degrades the set while it waits, three make it unsafe") {
+  Fleet fleet({.nodes = 5, .persistence = Persistence::always});
+  REQUIRE(ask_carefully(fleet, {"adopt"}).status == 0);
+  REQUIRE(ask_carefully(fleet, {"doctor"}).status == 0);
+  fleet.restart(4, cluster::Data::empty);
+  const auto one = ask_carefully(fleet, {"doctor"});
+  CHECK(one.status == 1);
+  CHECK(one.out.starts_with("degraded: "));
+  CHECK(contains(one.out, "has no marker"));
+  fleet.restart(3, cluster::Data::empty);
+  CHECK(ask_carefully(fleet, {"doctor"}).status == 1);
+  fleet.restart(2, cluster::Data::empty);
+  const auto three = ask_carefully(fleet, {"doctor"});
+  CHECK(three.status == 2);
+  CHECK(contains(three.out, "3 of 5 nodes have no marker"));
 }
 
 }  // namespace

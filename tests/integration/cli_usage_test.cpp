@@ -3,6 +3,7 @@
 // is needed: nothing here may reach one.
 #include <doctest/doctest.h>
 #include <fstream>
+#include <sys/stat.h>
 
 #include "cli_process.hpp"
 #include "support/temporary_directory.hpp"
@@ -39,6 +40,21 @@ TEST_CASE("every subcommand explains itself with examples") {
   CHECK(finished.status == 0);
   CHECK(contains(finished.out, "redlock fleet up"));
   CHECK(contains(finished.out, "69 no quorum"));
+}
+
+TEST_CASE("help is --help, also with the words before it") {
+  const std::vector<std::pair<Arguments, Arguments>> same{
+      {{"help"}, {"--help"}},
+      {{"help", "exec"}, {"exec", "--help"}},
+      {{"help", "fleet"}, {"fleet", "--help"}},
+      {{"help", "fleet", "up"}, {"fleet", "up", "--help"}}};
+  for (const auto& [words, option] : same) {
+    const auto help = redlock(words);
+    CHECK(help.status == 0);
+    CHECK(help.out == redlock(option).out);
+    CHECK_FALSE(help.out.empty());
+  }
+  refuses({"help", "lock"}, "there is no subcommand lock");
 }
 
 TEST_CASE("the help of exec says what the token is for") {
@@ -97,11 +113,43 @@ TEST_CASE("a nodes file that cannot be read or names no node is refused") {
   refuses({"status", "a", "--nodes-file", "/nowhere/nodes"}, "/nowhere/nodes");
   const auto file = (place.path() / "nodes").string();
   std::ofstream(file) << "# nothing\n\n";
-  refuses({"status", "a", "--nodes-file", file}, "one URI on each line");
+  refuses({"status", "a", "--nodes-file", file}, "names no node");
   refuses({"status", "a", "--nodes-file", file, "--nodes", "redis://h"}, "--nodes");
   refuses({"status", "a", "--nodes-file", place.path().string()}, "it is a directory");
-  std::ofstream(file) << "redis://127.0.0.1:1,redis://127.0.0.1:2\n";
-  refuses({"status", "a", "--nodes-file", file}, "one on each line, without commas");
+  std::ofstream(file) << "redis://127.0.0.1:1,\nredis://:secret@127.0.0.1:2x\n";
+  refuses({"status", "a", "--nodes-file", file}, file + ": nodes[1]: the port");
+}
+
+TEST_CASE("a nodes file is read to a bound, and not for ever") {
+  const TemporaryDirectory place;
+  refuses({"status", "a", "--nodes-file", "/dev/zero"}, "is longer than 65536 bytes");
+  refuses({"status", "a", "--nodes-file", "/dev/null"}, "names no node");
+  refuses({"status", "a", "--nodes-file", "/dev/stdin"}, "names no node");
+  const auto pipe = (place.path() / "pipe").string();
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  refuses({"status", "a", "--nodes-file", pipe}, "did not come to its end within 20 s");
+}
+
+TEST_CASE("nodes may come from stdin, from a pipe, and without their scheme") {
+  const TemporaryDirectory place;
+  const auto unreachable = [](const Finished& finished) {
+    CAPTURE(finished.err);
+    CHECK(finished.status == 69);
+    CHECK(contains(finished.out, "redis://127.0.0.1:1"));
+  };
+  Running typed({"status", "a", "--nodes-file", "/dev/stdin"});
+  typed.write("127.0.0.1:1 # the only one\n");
+  typed.close_stdin();
+  unreachable(typed.wait());
+
+  const auto pipe = (place.path() / "pipe").string();
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  Running reader({"status", "a", "--nodes-file", pipe});
+  std::ofstream(pipe) << "127.0.0.1:1\n";
+  unreachable(reader.wait());
+
+  unreachable(redlock({"status", "a", "--nodes", "127.0.0.1:1"}));
+  unreachable(redlock({"status", "a"}, nodes_variable({"127.0.0.1:1"})));
 }
 
 TEST_CASE("a duration without a unit is refused with the unit to write") {
