@@ -57,7 +57,8 @@ class Acquire {
     const auto client = make_client(std::move(options));
     auto lease = wait_for_lock(
         client, *watch, signals, name_,
-        {.lease = length, .renewal = Renewal::never, .wait = wait_.value_or(milliseconds(0))});
+        {.lease = length, .renewal = Renewal::never, .wait = wait_.value_or(milliseconds(0))},
+        IfUnreachable::go_on);
     print_or_give_back(lease);
     static_cast<void>(lease.detach());
     // A quorum has granted. The others get theirs before this process ends: a question comes behind

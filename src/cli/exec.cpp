@@ -36,6 +36,10 @@ let it refuse a smaller token than it has seen.
 
 Ctrl-Z stops CMD and redlock; if the lease ended before they are continued, CMD is killed instead.
 
+While it waits for the lock, redlock says on stderr for what, since when and for how long still: on
+a terminal in a line that is refreshed, elsewhere at once and then ever more rarely (after 5 s,
+15 s, 35 s). Without --wait it gives up, and exits 69, if no node has answered within 10 seconds.
+
 The environment of CMD has no REDLOCK_NODES if that contains a password.
 
 Exit status: that of CMD, 128+N if signal N ended it; 126 CMD cannot be run, 127 CMD not found;
@@ -43,7 +47,7 @@ Exit status: that of CMD, 128+N if signal N ended it; 126 CMD cannot be run, 127
 125 internal. A signal N that ends the wait for the lock: 128+N.
 
 Examples:
-  redlock exec nightly -- ./backup.sh --all       waits for ever, as flock does
+  redlock exec nightly -- ./backup.sh --all       waits while somebody has it, as flock does
   redlock exec nightly --wait 0 -- ./backup.sh    only if it is free now; otherwise exits 75
   redlock exec nightly --wait 5m -E 0 -- ./backup.sh     no failure if somebody else is at it
   redlock exec deploy --lease 10s --signal INT --grace 4s -- ./deploy.sh
@@ -57,8 +61,8 @@ class Exec {
     add_duration_option(app, "--lease", lease_, Zero::refused, Forever::refused,
                         "How long nodes keep the lock if redlock vanishes; default 30s");
     add_duration_option(app, "--wait", wait_, Zero::allowed, Forever::allowed,
-                        "How long to wait for the lock: a duration, forever (default), or 0: one "
-                        "attempt");
+                        "How long to wait for the lock: a duration, forever, or 0: one attempt. "
+                        "Default: forever, once a node has answered, and 10s until then");
     add_duration_option(app, "--grace", grace_, Zero::allowed, Forever::refused,
                         "What is left of the lease when CMD is told to end; less than half of it, "
                         "default a sixth");
@@ -119,7 +123,8 @@ class Exec {
     const auto client = make_client(std::move(options));
     auto lease = wait_for_lock(
         client, *watch, signals, name_,
-        {.lease = length, .renewal = Renewal::always, .wait = wait_.value_or(forever)});
+        {.lease = length, .renewal = Renewal::always, .wait = wait_.value_or(forever)},
+        wait_ ? IfUnreachable::go_on : IfUnreachable::give_up);
     const int status = run_command(lease, signals);
     if (give_back(lease, status)) leave_at_once(status);
     return status;

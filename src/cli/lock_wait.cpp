@@ -3,15 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdint>
 #include <fmt/core.h>
 #include <poll.h>
 
 #include <redlock/admin.hpp>
 
-#include "cli/duration.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/holder.hpp"
-#include "cli/output.hpp"
+#include "cli/wait_progress.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -48,24 +49,23 @@ std::string holder_of(const Client& client, const std::string& name) {
                      report->nodes_of_owner, report->nodes.size(), in_words(report->holder));
 }
 
-void say_what_for(const Client& client, const std::string& name, const Error& failed,
-                  std::chrono::milliseconds wait) {
-  const auto how_long = wait == forever ? std::string() : " up to " + format_duration(wait);
-  const auto why = failed.code == Errc::no_quorum
-                       ? "no quorum of nodes: " + unavailable_nodes(failed.votes)
-                       : holder_of(client, name);
-  say(fmt::format("waiting{} for {} ({})", how_long, name, why));
+std::string reason_of(const Client& client, const std::string& name, const Error& failed) {
+  return failed.code == Errc::no_quorum ? "no quorum of nodes: " + unavailable_nodes(failed.votes)
+                                        : holder_of(client, name);
 }
 
 class LockWait {
  public:
   LockWait(const Client& client, AttemptWatch& watch, const Signals& signals, std::string name,
-           AcquireOptions options)
+           AcquireOptions options, IfUnreachable if_unreachable)
       : client_(client),
         watch_(watch),
         signals_(signals),
         name_(std::move(name)),
-        options_(std::move(options)) {}
+        options_(std::move(options)) {
+    if (options_.wait != forever) until_ = began_ + options_.wait;
+    if (if_unreachable == IfUnreachable::give_up) give_up_at_ = began_ + unreachable_for;
+  }
 
   Lease run() {
     options_.stop = stop_.get_token();
@@ -75,9 +75,12 @@ class LockWait {
       if (auto result = slot_->take()) return conclude(std::move(*result));
       hear_attempt();
       hear_signals();
+      if (watch_.reached_a_node()) give_up_at_.reset();
+      show_progress();
+      give_up_on_silence();
       std::array<pollfd, 3> waiting{
           {{slot_->fd(), POLLIN, 0}, {watch_.event().fd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
-      ::poll(waiting.data(), waiting.size(), -1);
+      ::poll(waiting.data(), waiting.size(), until_next());
     }
   }
 
@@ -85,13 +88,38 @@ class LockWait {
   void hear_attempt() {
     const auto failed = watch_.take();
     if (!failed) return;
-    if (failed->is_configuration()) {
-      hopeless_ = failed;
-      stop_.request_stop();
-    } else if (!told_ && options_.wait > std::chrono::milliseconds(0) && ended_by_ == 0) {
-      told_ = true;
-      say_what_for(client_, name_, *failed, options_.wait);
-    }
+    failed_ = failed;
+    if (!failed->is_configuration()) return;
+    hopeless_ = failed;
+    stop_.request_stop();
+  }
+
+  [[nodiscard]] bool shows_progress() const {
+    return failed_ && options_.wait > std::chrono::milliseconds(0) && !stop_.stop_requested();
+  }
+
+  void show_progress() {
+    const auto now = BootClock::now();
+    if (!shows_progress() || now < progress_.due()) return;
+    std::optional<std::string> reason;
+    if (progress_.wants_reason(now)) reason = reason_of(client_, name_, *failed_);
+    progress_.show(now, name_, std::move(reason), give_up_at_ ? give_up_at_ : until_);
+  }
+
+  void give_up_on_silence() {
+    if (!give_up_at_ || silent_ || BootClock::now() < *give_up_at_) return;
+    silent_ = true;
+    stop_.request_stop();
+  }
+
+  /// For poll: milliseconds until there is something to do without being told; -1: never.
+  [[nodiscard]] int until_next() const {
+    auto next = BootClock::time_point::max();
+    if (shows_progress()) next = std::min(next, progress_.due());
+    if (give_up_at_ && !silent_) next = std::min(next, *give_up_at_);
+    if (next == BootClock::time_point::max()) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - BootClock::now());
+    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
   }
 
   void hear_signals() {
@@ -110,6 +138,13 @@ class LockWait {
       throw Exit(exit_configuration, fmt::format("{} will never be granted: {}", name_,
                                                  unavailable_nodes(hopeless_->votes)));
     }
+    if (silent_ && result.error().code == Errc::cancelled) {
+      throw Exit(exit_no_quorum,
+                 fmt::format("no node has answered within {} s: {}; start the nodes, or say --wait "
+                             "forever (or how long) to wait for them",
+                             unreachable_for.count(),
+                             failed_ ? unavailable_nodes(failed_->votes) : "not even a refusal"));
+    }
     throw failure(result.error());
   }
 
@@ -120,12 +155,31 @@ class LockWait {
   AcquireOptions options_;
   std::stop_source stop_;
   std::shared_ptr<Slot> slot_ = std::make_shared<Slot>();
+  BootClock::time_point began_ = BootClock::now();
+  std::optional<BootClock::time_point> until_;       // the end of --wait
+  std::optional<BootClock::time_point> give_up_at_;  // unless a node has answered by then
+  WaitProgress progress_{began_};
+  std::optional<Error> failed_;  // the last attempt
   std::optional<Error> hopeless_;
   int ended_by_ = 0;
-  bool told_ = false;
+  bool silent_ = false;
 };
 
 }  // namespace
+
+void AttemptWatch::on_node_up(std::string_view /*node*/, std::string_view /*warning*/) {
+  reached_ = true;
+}
+
+// A node that refuses the connection, breaks it or is silent has not answered.
+void AttemptWatch::on_node_down(std::string_view /*node*/, Cause cause,
+                                std::string_view /*detail*/) {
+  if (cause == Cause::timed_out || cause == Cause::connection_failed ||
+      cause == Cause::connection_lost) {
+    return;
+  }
+  reached_ = true;
+}
 
 void AttemptWatch::on_attempt(std::string_view /*name*/, const Errc* code,
                               const std::vector<NodeVote>& votes,
@@ -145,8 +199,8 @@ std::optional<Error> AttemptWatch::take() {
 }
 
 Lease wait_for_lock(const Client& client, AttemptWatch& watch, const Signals& signals,
-                    const std::string& name, AcquireOptions options) {
-  return LockWait(client, watch, signals, name, std::move(options)).run();
+                    const std::string& name, AcquireOptions options, IfUnreachable if_unreachable) {
+  return LockWait(client, watch, signals, name, std::move(options), if_unreachable).run();
 }
 
 }  // namespace redlock::cli

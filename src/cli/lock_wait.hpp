@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Takes the lock while listening to signals, and says once what it waits for. For exec and acquire.
+// Takes the lock while listening to signals, and shows what it waits for. For exec and acquire.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -15,9 +17,13 @@ namespace redlock::cli {
 /// how a wait without end learns that it could never succeed.
 class AttemptWatch : public Observer {
  public:
+  void on_node_up(std::string_view node, std::string_view warning) override;
+  void on_node_down(std::string_view node, Cause cause, std::string_view detail) override;
   void on_attempt(std::string_view name, const Errc* code, const std::vector<NodeVote>& votes,
                   std::chrono::nanoseconds elapsed) override;
 
+  /// Whether any node has ever answered, be it to refuse us.
+  [[nodiscard]] bool reached_a_node() const noexcept { return reached_; }
   /// Notified at every failed attempt.
   [[nodiscard]] const Event& event() const noexcept { return event_; }
   /// The last attempt's failure since the last call, if there was one.
@@ -27,12 +33,18 @@ class AttemptWatch : public Observer {
   Event event_;
   std::mutex mutex_;
   std::optional<Error> failed_;
+  std::atomic<bool> reached_ = false;
 };
 
+/// How long a wait of which nobody said how long it may take goes on while no node answers at all.
+inline constexpr std::chrono::seconds unreachable_for{10};
+enum class IfUnreachable { go_on, give_up };
+
 /// The lease. Throws Exit: with the code of the error; 128 + N if a signal ended the wait; 78 as
-/// soon as an attempt shows that the nodes' configuration keeps it from ever succeeding. Nothing is
-/// held then.
+/// soon as an attempt shows that the nodes' configuration keeps it from ever succeeding; 69 if it
+/// is to give up and no node has ever answered. Nothing is held then.
 [[nodiscard]] Lease wait_for_lock(const Client& client, AttemptWatch& watch, const Signals& signals,
-                                  const std::string& name, AcquireOptions options);
+                                  const std::string& name, AcquireOptions options,
+                                  IfUnreachable if_unreachable);
 
 }  // namespace redlock::cli

@@ -179,21 +179,21 @@ TEST_CASE("the command has a process group of its own") {
   CHECK(::getpgid(running.pid()) != child);
 }
 
-TEST_CASE("while somebody else holds the lock, exec says once what it waits for") {
+TEST_CASE("while somebody else holds the lock, exec says what it waits for") {
   const Nodes nodes(3);
   const auto variables = nodes_variable(nodes.fleet.uris());
   Running first(Nodes::exec("a", {}, {"sh", "-c", "echo first; read line"}), variables);
   REQUIRE(first.await_out("first"));
   Running second(Nodes::exec("a", {}, {"echo", "second"}), variables);
-  REQUIRE(second.await_err("waiting for a (held by "));
+  REQUIRE(second.await_err("for a (held by "));
   CHECK(second.out().empty());
   first.write("go\n");
   CHECK(first.wait().status == 0);
   const auto finished = second.wait();
   CHECK(finished.status == 0);
   CHECK(finished.out == "second\n");
-  CHECK(occurrences(finished.err, "waiting") == 1);
-  CHECK(occurrences(finished.err, "\n") == 1);
+  // Again only after seconds.
+  CHECK(occurrences(finished.err, "waiting") == occurrences(finished.err, "\n"));
 }
 
 TEST_CASE("a bounded wait that ends exits 75, or what -E says") {
@@ -232,7 +232,7 @@ TEST_CASE("a wait without end goes on while nodes are gone, and ends when they a
   nodes.fleet.kill(0);
   nodes.fleet.kill(1);
   Running running(Nodes::exec("a", {}, {"echo", "done"}), nodes_variable(nodes.fleet.uris()));
-  REQUIRE(running.await_err("waiting for a (no quorum of nodes: " + nodes.fleet.uri(0)));
+  REQUIRE(running.await_err("for a (no quorum of nodes: " + nodes.fleet.uri(0)));
   nodes.fleet.restart(0);
   const auto finished = running.wait();
   CHECK(finished.status == 0);

@@ -140,7 +140,7 @@ void set_environment(const TemporaryDirectory& workshop, const cluster::Fleet& f
   setenv("PKG_CONFIG_PATH", REDLOCK_PKG_CONFIG_DIR, 1);
   setenv("PATH", (REDLOCK_BIN_DIR + std::string(":") + std::getenv("PATH")).c_str(), 1);
   // Where the command keeps its local fleet.
-  setenv("XDG_RUNTIME_DIR", workshop.path().c_str(), 1);
+  setenv("XDG_STATE_HOME", workshop.path().c_str(), 1);
   fs::create_symlink(source_dir / "dev", workshop.path() / "dev");
   fs::create_directories(source_dir / "build");
   fs::create_symlink(source_dir / "build", workshop.path() / "build");

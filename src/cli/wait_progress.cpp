@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include "cli/wait_progress.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <fmt/core.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <utility>
+
+#include "cli/output.hpp"
+
+namespace redlock::cli {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds between_reasons(5);
+constexpr seconds longest_pause(600);
+
+std::string in_words(BootClock::duration time) {
+  const auto s = std::chrono::round<seconds>(time).count();
+  if (s < 120) return fmt::format("{}s", s);
+  return s < 7200 ? fmt::format("{}m", s / 60) : fmt::format("{}h", s / 3600);
+}
+
+void write_to_terminal(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+}  // namespace
+
+WaitProgress::WaitProgress(Instant began) : began_(began), due_(began), reason_due_(began) {}
+
+WaitProgress::~WaitProgress() {
+  if (drawn_) write_to_terminal("\r\x1b[K");
+}
+
+// In the background the line would go through what somebody else is doing there.
+bool WaitProgress::on_terminal() const {
+  return ::isatty(STDERR_FILENO) == 1 && ::tcgetpgrp(STDERR_FILENO) == ::getpgrp();
+}
+
+void WaitProgress::show(Instant now, const std::string& name, std::optional<std::string> reason,
+                        std::optional<Instant> until) {
+  if (reason) {
+    reason_ = std::move(*reason);
+    reason_due_ = now + between_reasons;
+  }
+  const auto waited =
+      now - began_ < seconds(1) ? "" : fmt::format(" since {}", in_words(now - began_));
+  const auto left =
+      until ? fmt::format(" up to {}{}", in_words(*until - now), waited.empty() ? "" : " more")
+            : std::string();
+  const auto line = fmt::format("waiting{}{} for {} ({})", waited, left, name, reason_);
+  if (on_terminal()) {
+    winsize size{};
+    const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
+    const std::size_t width = known ? size.ws_col - 1U : 79;
+    // A line that wraps could not be written over.
+    write_to_terminal("\r\x1b[K" + clipped("redlock: " + printable(line), width));
+    drawn_ = true;
+    due_ = now + seconds(1);
+  } else {
+    say(line);
+    due_ = now + pause_;
+    pause_ = std::min(2 * pause_, longest_pause);
+  }
+}
+
+}  // namespace redlock::cli

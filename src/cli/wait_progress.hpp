@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Shows a wait for a lock: on a terminal one line that is refreshed every second and goes away with
+// the wait; elsewhere a line at once and then ever more rarely.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <redlock/clock.hpp>
+
+namespace redlock::cli {
+
+class WaitProgress {
+ public:
+  using Instant = BootClock::time_point;
+
+  explicit WaitProgress(Instant began);
+  /// Clears the line.
+  ~WaitProgress();
+  WaitProgress(const WaitProgress&) = delete;
+  WaitProgress& operator=(const WaitProgress&) = delete;
+
+  /// When there is something to show next.
+  [[nodiscard]] Instant due() const noexcept { return due_; }
+  /// Whether it is also time to find out anew what is waited for: every few seconds at most.
+  [[nodiscard]] bool wants_reason(Instant now) const noexcept { return now >= reason_due_; }
+
+  /// Shows what is waited for, and for how long still (nothing: for ever). `reason` replaces the
+  /// last one, if it is given.
+  void show(Instant now, const std::string& name, std::optional<std::string> reason,
+            std::optional<Instant> until);
+
+ private:
+  [[nodiscard]] bool on_terminal() const;
+
+  Instant began_;
+  Instant due_;
+  Instant reason_due_;
+  std::chrono::seconds pause_{5};
+  std::string reason_;
+  bool drawn_ = false;
+};
+
+}  // namespace redlock::cli
