@@ -20,8 +20,8 @@ struct NodeAddress {
   std::string label;
 };
 
-/// The address of a URI, or of host:port; or one sentence that says what is wrong and what to write instead. The sentence
-/// never repeats a password.
+/// The address of a URI, or of host:port; or one sentence that says what is wrong and what to write
+/// instead. The sentence never repeats a password.
 [[nodiscard]] tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri);
 
 }  // namespace redlock::io
