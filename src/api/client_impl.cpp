@@ -2,6 +2,7 @@
 // The client while it runs; closing.cpp has how it ends.
 #include "api/client_impl.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <variant>
 
@@ -126,24 +127,19 @@ void Client::Impl::cancel(engine::RequestId id) {
 Lease Client::Impl::make_lease(const engine::Name& name, const engine::AcquireSucceeded& granted) {
   auto state = std::make_shared<Lease::State>(shared_from_this(), name, granted);
   leases_.emplace(granted.grant, state);
-  held_names_.insert(*name, granted.grant);
   return Lease(std::move(state));
 }
 
-bool Client::Impl::forget(engine::GrantId grant) {
-  const auto found = leases_.find(grant);
-  if (found == leases_.end()) return false;
-  held_names_.erase(*found->second->name, grant);
-  leases_.erase(found);
-  return true;
-}
-
-bool Client::Impl::holds(const std::string& name) {
-  return held_names_.any_of(name, [&](engine::GrantId grant) {
-    const auto found = leases_.find(grant);
-    return found != leases_.end() && *found->second->name == name &&
-           found->second->remaining() > std::chrono::nanoseconds::zero();
+/// Whether the client contends with itself.
+api::Rival Client::Impl::rival_for(const std::string& name) const {
+  // An index of names would cost every lease memory, and looking through very many the loop time.
+  constexpr std::size_t few = 256;
+  if (leases_.size() > few) return api::Rival::anybody;
+  const bool ours = std::ranges::any_of(leases_, [&](const auto& entry) {
+    const Lease::State& lease = *entry.second;
+    return *lease.name == name && lease.remaining() > std::chrono::nanoseconds::zero();
   });
+  return ours ? api::Rival::this_client : api::Rival::somebody;
 }
 
 std::shared_ptr<Lease::State> Client::Impl::find_lease(engine::GrantId grant) {
@@ -171,9 +167,7 @@ void Client::Impl::on(engine::Finish&& output) {
   if (const auto* failed = std::get_if<engine::Failed>(&output.result)) {
     // The engine cannot know that it is this client's end that releases a lease.
     if (closing_ && failed->code == Errc::lost) return call.fail(closed_error());
-    const bool by_itself = holds(call.name());
-    call.fail(api::describe(call.name(), *failed, nodes_,
-                            by_itself ? api::Rival::this_client : api::Rival::somebody));
+    call.fail(api::describe(call.name(), *failed, nodes_, rival_for(call.name())));
   } else {
     call.succeed(std::move(output.result));
   }

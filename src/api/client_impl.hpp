@@ -16,9 +16,9 @@
 #include "api/call.hpp"
 #include "api/gate.hpp"
 #include "api/held_locks.hpp"
-#include "api/held_names.hpp"
 #include "api/lease_state.hpp"
 #include "api/loss_guard.hpp"
+#include "api/sentence.hpp"
 #include "api/taking.hpp"
 #include "engine/engine.hpp"
 #include "io/core.hpp"
@@ -85,7 +85,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   [[nodiscard]] Lease make_lease(const engine::Name& name, const engine::AcquireSucceeded& granted);
   /// The lease is over for its holder: nothing that the engine says of it is of interest any more.
   /// False if that was so already.
-  bool forget(engine::GrantId grant);
+  bool forget(engine::GrantId grant) { return leases_.erase(grant) != 0; }
 
   void on_output(engine::Output&& output) noexcept override;
   void on_node_up(engine::NodeIndex node, std::string_view warning) noexcept override;
@@ -102,8 +102,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   void on(engine::RenewalDecided&& output);
   void on(engine::NodeClockMoved&& output);
   [[nodiscard]] std::shared_ptr<Lease::State> find_lease(engine::GrantId grant);
-  /// Whether this client itself has a lease of this name that is not lost.
-  [[nodiscard]] bool holds(const std::string& name);
+  [[nodiscard]] api::Rival rival_for(const std::string& name) const;
 
   // The steps of shut_down().
   void finish_everything();
@@ -129,7 +128,6 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   engine::RequestId last_request_ = 0;
   std::unordered_map<engine::RequestId, api::Call*> calls_;
   std::unordered_map<engine::GrantId, std::shared_ptr<Lease::State>> leases_;
-  api::HeldNames held_names_;  // of leases_, and perhaps of some that have left it
   /// Releases that shut_down() asked for and no quorum has confirmed.
   std::unordered_set<engine::RequestId> last_releases_;
 };

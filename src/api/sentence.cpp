@@ -104,9 +104,10 @@ std::string contended(const std::string& name, const Tally& tally, Rival rival) 
   if (rival == Rival::this_client) {
     return name + " was not granted, because " + held_here + ": " + who_refused(tally);
   }
-  const char* what = tally.granted > 0 ? " is held or being taken by somebody else: "
-                                       : " is held by somebody else: ";
-  return name + what + who_refused(tally);
+  return name + " is held " + (tally.granted > 0 ? "or being taken " : "") +
+         (rival == Rival::somebody ? "by somebody else: "
+                                   : "by another owner, perhaps of this client: ") +
+         who_refused(tally);
 }
 
 std::string timed_out(const std::string& name, const Tally& tally, Rival rival) {

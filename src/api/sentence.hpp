@@ -27,7 +27,7 @@ namespace redlock::api {
 
 /// Who keeps a name from being granted, as far as the client itself can tell: a node that refuses
 /// does not say.
-enum class Rival : std::uint8_t { somebody, this_client };
+enum class Rival : std::uint8_t { somebody, this_client, anybody };
 
 /// The error of an operation on this name.
 [[nodiscard]] Error describe(std::string_view name, const engine::Failed& failed,

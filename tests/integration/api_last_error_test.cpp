@@ -135,6 +135,19 @@ TEST_CASE("a client that contends with its own lease is told so, and no other is
   CHECK(says(after.error(), "somebody else"));
 }
 
+TEST_CASE("a client with very many leases does not blame somebody else for its own") {
+  const Fleet fleet({.nodes = 1});
+  const Client client = start_client(fleet);
+  std::vector<Lease> leases;
+  for (int i = 0; i < 257; ++i) {
+    leases.push_back(must(client.lock(std::to_string(i)).acquire()));
+  }
+  const auto again = client.lock("7").acquire();
+  REQUIRE(code_of(again) == Errc::contended);
+  CHECK(says(again.error(), "perhaps of this client"));
+  CHECK_FALSE(says(again.error(), "somebody else"));
+}
+
 TEST_CASE("what another owner of this client holds by lock() is its own as well") {
   const Fleet fleet({.nodes = 3});
   const Client client = start_client(fleet);
