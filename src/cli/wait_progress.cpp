@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "cli/duration.hpp"
 #include "cli/output.hpp"
 
 namespace redlock::cli {
@@ -48,12 +49,17 @@ void WaitProgress::show(Instant now, const std::string& name, std::optional<std:
     reason_ = std::move(*reason);
     reason_due_ = now + between_reasons;
   }
-  const auto waited =
-      now - began_ < seconds(1) ? "" : fmt::format(" since {}", in_words(now - began_));
-  const auto left =
-      until ? fmt::format(" up to {}{}", in_words(*until - now), waited.empty() ? "" : " more")
-            : std::string();
-  const auto line = fmt::format("waiting{}{} for {} ({})", waited, left, name, reason_);
+  // The first line says the whole time as it was asked for, to the millisecond.
+  const bool begins = now - began_ < seconds(1);
+  std::string how_long;
+  if (begins && until) {
+    const auto whole = std::chrono::round<std::chrono::milliseconds>(*until - began_);
+    how_long = " up to " + format_duration(whole);
+  } else if (!begins) {
+    how_long = " since " + in_words(now - began_);
+    if (until) how_long += " up to " + in_words(*until - now) + " more";
+  }
+  const auto line = fmt::format("waiting{} for {} ({})", how_long, name, reason_);
   if (on_terminal()) {
     winsize size{};
     const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20;

@@ -98,10 +98,10 @@ TEST_CASE("a node listed twice is found, however it is written") {
 
 TEST_CASE("a bad URI is named with its place in the list, without its password") {
   for (const std::string uri :
-       {"", "127.0.0.1:6379", "http://127.0.0.1", "redis://", "redis://:secret@", "redis://h:0",
-        "redis://u:secret@h:66000", "redis://u:secret@h:6379/x", "redis://u:secret@h/1/2",
-        "redis://h:port", "unix://", "unix://relative?db=1", "unix:///tmp/s?db=-1",
-        "redis://u:secret%zz@h"}) {
+       {"", "127.0.0.1", "u:secret@127.0.0.1:6379", "http://127.0.0.1", "redis://",
+        "redis://:secret@", "redis://h:0", "redis://u:secret@h:66000", "redis://u:secret@h:6379/x",
+        "redis://u:secret@h/1/2", "redis://h:port", "unix://", "unix://relative?db=1",
+        "unix:///tmp/s?db=-1", "redis://u:secret%zz@h"}) {
     const std::string message = refusal([&](auto& o) { o.nodes[1] = uri; });
     CHECK_MESSAGE(contains(message, "nodes[1]"), uri, " gives ", message);
     CHECK_MESSAGE(!contains(message, "secret"), message);
@@ -185,12 +185,11 @@ TEST_CASE("a list of nodes has commas, spaces or lines between them, and comment
   CHECK(parsed("redis://a:1 b:2\tunix:///c") == three);
   CHECK(parsed("# all\r\nredis://a:1\r\n  # the second, too\nb:2 # here\n\nunix:///c") == three);
   CHECK(parsed("redis://:p%2Cw%20d@a") == Nodes{"redis://:p%2Cw%20d@a"});
-  CHECK(parsed("redis://:p#w@a:1 ") == Nodes{"redis://:p#w@a:1"});
 }
 
 TEST_CASE("a bad list of nodes is answered with its entry, without a password") {
   for (const std::string_view text :
-       {"", " \n", "# redis://a:1", "#,", "a:1,,b:2", ",a:1", "a:1,", "a:1,\n", "a:1 b",
+       {"", " \n", "# redis://a:1", "#,", "a:1,,b:2", ",a:1", "a:1,", "a:1,\n", "a:1 b", "a:1#x",
         "redis://u:secret,x@h:1", "u:secret@h:1"}) {
     const auto parsed = parse_nodes(text);
     REQUIRE_MESSAGE(code_of(parsed) == Errc::invalid_argument, text);

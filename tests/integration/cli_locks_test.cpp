@@ -169,7 +169,8 @@ TEST_CASE("status says for each node who holds the lock, and what a quorum makes
   const auto held = nodes.run({"status", "a"});
   CHECK(held.status == 0);
   CHECK(contains(held.out, "a is held by " + owner + " on 3 of 3 nodes"));
-  CHECK(occurrences(held.out, owner) == 4);
+  // Whole in the first line; the table may have to cut it in the middle.
+  CHECK(occurrences(held.out, owner.substr(owner.size() - 8)) == 4);
 
   const auto report = nodes.status("a");
   CHECK(report["verdict"] == "held");

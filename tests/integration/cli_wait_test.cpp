@@ -62,7 +62,7 @@ TEST_CASE("a wait that is to end says how long it has waited and how long it sti
   Running holder({"exec", "a", "--", "sh", "-c", "echo held; read line"}, variables);
   REQUIRE(holder.await_out("held"));
   Running waiter(waiting_for("a", {"--wait", "60s"}), variables);
-  REQUIRE(waiter.await_err("waiting up to 60s for a (held by "));
+  REQUIRE(waiter.await_err("waiting up to 1m for a (held by "));
   REQUIRE(waiter.await_err("waiting since 5s up to 55s more for a (held by "));
   holder.write("go\n");
   CHECK(waiter.wait().out == "done\n");
