@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Redis puts an upper-case word first in its errors. Inside a script Redis 7 keeps it first
 // ("OOM ... script: SHA, on @user_script:5."), Redis 6.2 buries it
-// ("ERR Error running script (call to f_SHA): @user_script: 5: -OOM ...").
+// ("ERR Error running script (call to f_SHA): @user_script: 5: -OOM ..."). A command that the user
+// may not run has no such word inside a script, and other words in each: Redis 6.2 and 7.0 say "The
+// user executing the script can't ...", Redis 7.2 and later, Valkey and Redict "ACL failure in
+// script: ...", behind "ERR " except in 6.2.
 #include "io/error_reply.hpp"
 
 #include <algorithm>
@@ -39,11 +42,18 @@ constexpr std::array known{
 };
 
 constexpr std::string_view inside_script = "user_script:";
+constexpr std::array refusals_inside_script{
+    std::string_view{"The user executing the script "},
+    std::string_view{"ACL failure in script: "},
+};
 
 // The error of the command inside the script alone.
 std::string_view unwrap(std::string_view error) {
   if (!error.starts_with("ERR Error running script")) {
-    return error.substr(0, error.find(" script: "));
+    // The error's own words may speak of a script, too.
+    const std::size_t line = error.rfind(", on @user_script:");
+    if (line == std::string_view::npos) return error;
+    return error.substr(0, error.rfind(" script: ", line));
   }
   const std::size_t at = error.rfind(inside_script);
   if (at == std::string_view::npos) return error;
@@ -55,6 +65,13 @@ std::string_view unwrap(std::string_view error) {
 bool has_prefix(std::string_view text, std::string_view word) {
   return text.starts_with(word) &&
          (text.size() == word.size() || text[word.size()] == ' ' || text[word.size()] == '\r');
+}
+
+bool is_refusal_inside_script(std::string_view inner) {
+  constexpr std::string_view general = "ERR ";
+  if (inner.starts_with(general)) inner.remove_prefix(general.size());
+  return std::any_of(refusals_inside_script.begin(), refusals_inside_script.end(),
+                     [&](std::string_view words) { return inner.starts_with(words); });
 }
 
 void mask(std::string& text, std::string_view secret) {
@@ -81,7 +98,7 @@ engine::Unavailable to_unavailable(std::string_view error) {
     return {entry.cause, late ? engine::Delivery::unknown : engine::Delivery::refused,
             std::string(inner)};
   }
-  if (inner.starts_with("ERR The user executing the script can't")) {  // Redis 7.0's NOPERM
+  if (is_refusal_inside_script(inner)) {
     return {Cause::permission, engine::Delivery::unknown, std::string(inner)};
   }
   const bool ours = inner.starts_with("ERR redlock: ");

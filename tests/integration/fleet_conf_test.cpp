@@ -9,10 +9,12 @@
 #include <sstream>
 
 #include "cluster/fleet.hpp"
+#include "support/text.hpp"
 
 using redlock::cluster::Fleet;
 using redlock::cluster::NodeClient;
 using redlock::cluster::Persistence;
+using redlock::testing::contains;
 
 namespace {
 
@@ -117,7 +119,7 @@ TEST_CASE("the user of users.acl may do nothing else") {
     const auto reply = client.command(command);
     INFO(fmt::format("{}: {}", fmt::join(command, " "), reply));
     CHECK(reply.find("(error)") == 0);
-    CHECK((reply.find("NOPERM") != std::string::npos ||
-           reply.find("The user executing the script can't") != std::string::npos));
+    CHECK((contains(reply, "NOPERM") || contains(reply, "ACL failure in script: ") ||
+           contains(reply, "The user executing the script can't")));
   }
 }
