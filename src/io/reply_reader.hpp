@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Turns the bytes of a connection into replies. hiredis parses; we build the result ourselves,
 // because hiredis 0.14 allocates, and on failure walks, as many elements as a server merely
-// announces, and because a reply must not grow beyond what its question can be worth.
+// announces, and because a reply must not grow beyond what its question can be worth. It gets whole
+// items only: the cost of a reply is linear in its length, whatever the pieces it arrives in.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io/item_scanner.hpp"
 #include "io/reply_view.hpp"
 
 struct redisReader;
@@ -27,7 +30,8 @@ class ReplyReader {
   /// Takes bytes in. What is wrong with them is said by next().
   void feed(std::string_view bytes);
 
-  /// Decodes the next reply, which may take up `limit` bytes (text and 32 for each part). Once it
+  /// Decodes the next reply, which may take up `limit` bytes (text and 32 for each part; a line
+  /// never more than ItemScanner::longest_line). One that announces more is broken at once. Once it
   /// says broken it always will: the connection must be dropped.
   [[nodiscard]] Outcome next(std::size_t limit);
 
@@ -42,9 +46,13 @@ class ReplyReader {
     void operator()(redisReader* reader) const;
   };
 
+  void hand_over(std::string_view items);
+  [[nodiscard]] bool fits(std::size_t parts, std::uint64_t text) const;
   [[nodiscard]] bool add(const ReplyPart& part);
   [[nodiscard]] bool add(ReplyPart::Kind kind, const char* text, std::size_t length);
 
+  ItemScanner scanner_;
+  std::string unfinished_;  // the beginning of an item
   std::unique_ptr<redisReader, Free> reader_;
   std::vector<ReplyPart> parts_;
   std::string texts_;

@@ -65,6 +65,11 @@ class Recorder final : public CoreSink {
     const std::scoped_lock lock(mutex_);
     return up_.at(node);
   }
+  /// So that the next time can be awaited.
+  void forget_up(engine::NodeIndex node) {
+    const std::scoped_lock lock(mutex_);
+    up_.erase(node);
+  }
   /// Empty if it never was.
   std::string why_down(engine::NodeIndex node) {
     const std::scoped_lock lock(mutex_);

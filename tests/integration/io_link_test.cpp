@@ -115,12 +115,6 @@ TEST_CASE("a node that accepts and never speaks is given up at the connect timeo
   link.run_until_up();
 }
 
-TEST_CASE("a name with several addresses is tried until one answers") {
-  StubServer node(healthy);  // on 127.0.0.1 only; localhost may be ::1 first
-  LinkFixture link("redis://localhost:" + std::to_string(node.port()));
-  link.run_until_up();
-}
-
 TEST_CASE("an error reply is a node that did not vote, and the connection stays") {
   const std::pair<const char*, Cause> cases[] = {
       {"LOADING Redis is loading the dataset in memory", Cause::loading},

@@ -210,7 +210,7 @@ TEST_CASE("clients that end beside look-ups that hang leave no descriptor open")
   CHECK(open_descriptors() == before);
 }
 
-TEST_CASE("all addresses of a name are tried in turn") {
+TEST_CASE("a name with several addresses is tried until one answers") {
   Fleet fleet({.nodes = 1});
   // The first of the two is one where nobody listens.
   name_server().set("both.example", {{"127.0.0.77", 0}, {"127.0.0.1", 0}});

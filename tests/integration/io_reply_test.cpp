@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "io/error_reply.hpp"
+#include "io/item_scanner.hpp"
 #include "io/reply_reader.hpp"
 #include "io/script_call.hpp"
 
@@ -104,7 +105,10 @@ TEST_CASE("what is not Redis is broken, and stays so") {
   for (const std::string_view bytes :
        {std::string_view("HTTP/1.1 400 Bad Request\r\n\r\n"), std::string_view("\0\0\0\0\r\n", 6),
         std::string_view("$x\r\n"), std::string_view("*x\r\n"), std::string_view(":1x\r\n"),
-        std::string_view("*-2\r\n"), std::string_view("$-2\r\n"), std::string_view("%1\r\n"),
+        std::string_view("*-2\r\n"), std::string_view("$-2\r\n"), std::string_view("\r\n"),
+        std::string_view("+a\n"), std::string_view("+a\rb\r\n"), std::string_view("-a\r\r\n"),
+        std::string_view("+a\nb\r\n"), std::string_view("$1x\r\n"), std::string_view("*\r\n"),
+        std::string_view("$ 1\r\n"), std::string_view("*0000000000000000000000001\r\n:1\r\n"),
         std::string_view("\x16\x03\x01\x02\r\n")}) {
     ReplyReader reader;
     reader.feed(bytes);
@@ -115,12 +119,85 @@ TEST_CASE("what is not Redis is broken, and stays so") {
   }
 }
 
-TEST_CASE("announced lengths reserve nothing, and absurd ones are refused or waited for") {
-  CHECK(outcome_of("*2147483647\r\n:1\r\n") == Outcome::incomplete);
+TEST_CASE("RESP3 is refused at its first byte, also inside an array") {
+  for (const std::string_view bytes : {"%1\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(1\r\n", "~1\r\n",
+                                       ">1\r\n", "|1\r\n", "!5\r\n", "=5\r\ntxt:x\r\n"}) {
+    CHECK_MESSAGE(outcome_of(bytes.substr(0, 1)) == Outcome::broken, bytes);
+    CHECK_MESSAGE(outcome_of(bytes) == Outcome::broken, bytes);
+    CHECK_MESSAGE(outcome_of("*2\r\n:1\r\n" + std::string(bytes)) == Outcome::broken, bytes);
+  }
+}
+
+TEST_CASE("replies that arrive before the one that is broken are still replies") {
+  ReplyReader reader;
+  reader.feed(std::string_view("+OK\r\n:1\r\n%1\r\n"));
+  REQUIRE(reader.next(limit) == Outcome::complete);
+  CHECK(reader.reply().text() == "OK");
+  REQUIRE(reader.next(limit) == Outcome::complete);
+  CHECK(reader.reply().integer() == 1);
+  CHECK(reader.next(limit) == Outcome::broken);
+}
+
+TEST_CASE("a line is refused when it is longer than any in a reply, whole or not") {
+  constexpr std::size_t most = ItemScanner::longest_line;
+  constexpr std::size_t question_limit = std::size_t{64} << 20;
+  for (const std::string_view type : {"+", "-", ":", "$", "*"}) {
+    const std::string line = std::string(type) + std::string(most, type == "-" ? 'x' : '1');
+    ReplyReader reader;
+    reader.feed(line);
+    CHECK_MESSAGE(reader.next(question_limit) == Outcome::broken, type);
+    ReplyReader with_end;
+    with_end.feed(line + "\r\n");
+    CHECK_MESSAGE(with_end.next(question_limit) == Outcome::broken, type);
+  }
+  ReplyReader reader;
+  reader.feed("-" + std::string(most - 3, 'x') + "\r\n");
+  CHECK(reader.next(question_limit) == Outcome::complete);
+}
+
+TEST_CASE("the same bytes in other pieces are the same replies") {
+  const std::string bytes =
+      "-a b\r\n$4\r\n\r\n\r\n\r\n*2\r\n$0\r\n\r\n*1\r\n$-1\r\n*-1\r\n*0\r\n:7\r\n$2\r\n$"
+      "1\r\n%";
+  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
+    CAPTURE(piece);
+    ReplyReader reader;
+    std::size_t fed = 0;
+    const auto next = [&] {
+      Outcome outcome = Outcome::incomplete;
+      while ((outcome = reader.next(limit)) == Outcome::incomplete && fed < bytes.size()) {
+        reader.feed(std::string_view(bytes).substr(fed, piece));
+        fed += piece;
+      }
+      return outcome;
+    };
+    REQUIRE(next() == Outcome::complete);
+    CHECK(reader.reply().text() == "a b");
+    REQUIRE(next() == Outcome::complete);
+    CHECK(reader.reply().text() == "\r\n\r\n");
+    REQUIRE(next() == Outcome::complete);
+    REQUIRE(reader.reply().size() == 2);
+    CHECK(reader.reply().first().next().size() == 1);
+    for (const auto kind : {ReplyView::Kind::nil, ReplyView::Kind::array, ReplyView::Kind::integer,
+                            ReplyView::Kind::text}) {
+      REQUIRE(next() == Outcome::complete);
+      CHECK(reader.reply().is(kind));
+    }
+    CHECK(next() == Outcome::broken);
+  }
+}
+
+TEST_CASE("what announces more than the limit is refused at once") {
+  CHECK(outcome_of("*312\r\n:1\r\n") == Outcome::broken);  // 313 parts of 32 bytes
+  CHECK(outcome_of("*311\r\n:1\r\n") == Outcome::incomplete);
+  CHECK(outcome_of("$9969\r\n") == Outcome::broken);
+  CHECK(outcome_of("$9968\r\n") == Outcome::incomplete);
+  CHECK(outcome_of("*2147483647\r\n:1\r\n") == Outcome::broken);
   CHECK(outcome_of("*2147483648\r\n") == Outcome::broken);
+  CHECK(outcome_of("*2\r\n*2147483648\r\n") == Outcome::broken);
   CHECK(outcome_of("*9223372036854775807\r\n") == Outcome::broken);
   CHECK(outcome_of("*99999999999999999999999\r\n") == Outcome::broken);
-  CHECK(outcome_of("$9223372036854775807\r\nabc\r\n") == Outcome::incomplete);
+  CHECK(outcome_of("$9223372036854775807\r\nabc\r\n") == Outcome::broken);
   CHECK(outcome_of("$18446744073709551614\r\nabc\r\n") == Outcome::broken);
 }
 
@@ -133,7 +210,7 @@ TEST_CASE("arrays nested without end are refused") {
 TEST_CASE("a reply beyond the limit is refused, announced or not, whole or in parts") {
   CHECK(outcome_of("$20000\r\n" + std::string(20'000, 'x') + "\r\n") == Outcome::broken);
   CHECK(outcome_of("$20000\r\n" + std::string(15'000, 'x')) == Outcome::broken);
-  CHECK(outcome_of("+" + std::string(15'000, 'x')) == Outcome::broken);
+  CHECK(outcome_of("+" + std::string(15'000, 'x') + "\r\n") == Outcome::broken);
   std::string many = "*2000\r\n";
   for (int i = 0; i < 2'000; ++i) many += ":1\r\n";
   CHECK(outcome_of(many) == Outcome::broken);
@@ -203,6 +280,32 @@ TEST_CASE("the prefix of an error says why the node did not vote") {
     CHECK_MESSAGE(why.cause == cause, text);
     CHECK_MESSAGE(why.delivery == Delivery::refused, text);
     CHECK(why.detail == text);
+  }
+}
+
+TEST_CASE("a command that the user may not run is a permission, in the words of each server") {
+  // Of Redis 6.2.14, 7.0.15, 8.0.2; Valkey 8.0.1 and Redict 7.3.6 say the same as the last.
+  for (const std::string_view text : {
+           "ERR Error running script (call to f_0d): @user_script:1: @user_script: 1: The user "
+           "executing the script can't run this command or subcommand",
+           "ERR Error running script (call to f_06): @user_script:1: @user_script: 1: The user "
+           "executing the script can't access at least one of the keys mentioned in the command "
+           "arguments",
+           "ERR The user executing the script can't run this command or subcommand script: 0d, on "
+           "@user_script:1.",
+           "ERR The user executing the script can't access at least one of the keys mentioned in "
+           "the command arguments script: 06, on @user_script:1.",
+           "ERR ACL failure in script: User bob has no permissions to run the 'get' command "
+           "script: 0d, on @user_script:1.",
+           "ERR ACL failure in script: No permissions to access a key script: 06, on "
+           "@user_script:1.",
+       }) {
+    const engine::Unavailable why = to_unavailable(text);
+    CHECK_MESSAGE(why.cause == Cause::permission, text);
+    CHECK_MESSAGE(why.delivery == Delivery::unknown, text);
+    CHECK_MESSAGE(why.detail.find("@user_script") == std::string::npos, why.detail);
+    const bool command = why.detail.find("command") != std::string::npos;
+    CHECK_MESSAGE((command || why.detail.ends_with("access a key")), why.detail);
   }
 }
 

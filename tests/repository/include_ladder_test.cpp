@@ -42,6 +42,7 @@ const std::vector<Rule> ladder = {
      {"engine/", "simulation/", "cluster/", "redlock/", "tl/", "doctest/", "fmt/", "CLI/"}},
     {"tests/soak/", {"redlock/", "soak/", "cluster/", "CLI/", "fmt/"}},
     {"tests/support/", {"support/", "cluster/", "redlock/", "fmt/", "tl/"}},
+    {"tests/integration/io_linear_test.cpp", {"io/", "doctest/", "hiredis/"}},
     {"tests/integration/io_",
      {"io/", "engine/", "redlock/", "integration/", "support/", "cluster/", "tl/", "doctest/",
       "fmt/", "uv.h"}},

@@ -90,6 +90,10 @@ std::vector<Command> StubServer::commands() const {
   return thread_.read([&] { return commands_; });
 }
 
+std::size_t StubServer::letters_sent() const {
+  return thread_.read([&] { return letters_sent_; });
+}
+
 bool StubServer::await_accepted(std::size_t count) {
   return thread_.await([&] { return accepted_ >= count; });
 }
@@ -136,11 +140,25 @@ bool StubServer::serve(Connection& connection) {
   connection.input += received.bytes;
   answer_commands(connection);
   if (!send_some(connection.socket, connection.output)) return false;
+  if (connection.then == StubReply::Then::never_end) return go_on_for_ever(connection);
   if (connection.output.empty() && connection.then != StubReply::Then::keep_open) {
     if (connection.then == StubReply::Then::reset) reset(connection.socket);
     return false;
   }
   return received.end == Received::End::open;
+}
+
+// As much as the connection takes now, but no more than leaves time for the others. False: it is
+// over.
+bool StubServer::go_on_for_ever(Connection& connection) {
+  constexpr std::size_t at_once = 65'536;
+  for (int i = 0; i < 16 && connection.output.empty(); ++i) {
+    connection.output.assign(at_once, 'x');
+    letters_sent_ += at_once;
+    if (!send_some(connection.socket, connection.output)) return false;
+  }
+  if (connection.output.empty()) connection.output = "x";  // to be polled for room
+  return true;
 }
 
 void StubServer::answer_commands(Connection& connection) {

@@ -23,12 +23,17 @@ namespace redlock::testing {
 
 /// The bytes to send, unchecked, and what to do with the connection afterwards.
 struct StubReply {
-  enum class Then { keep_open, close, reset };
+  enum class Then { keep_open, close, reset, never_end };
 
   // Implicit, so that a script can simply return a text.
   StubReply(std::string reply) : bytes(std::move(reply)) {}  // NOLINT(google-explicit-constructor)
   StubReply(const char* reply) : bytes(reply) {}             // NOLINT(google-explicit-constructor)
   StubReply(std::string reply, Then what) : bytes(std::move(reply)), then(what) {}
+
+  /// A reply that begins like this and goes on with one letter until the connection ends.
+  static StubReply without_end(std::string beginning) {
+    return {std::move(beginning), Then::never_end};
+  }
 
   /// No answer, ever; the connection stays open.
   static StubReply silence() { return {""}; }
@@ -65,6 +70,9 @@ class StubServer {
   [[nodiscard]] std::size_t accepted() const;
   [[nodiscard]] std::vector<Command> commands() const;
 
+  /// Letters that were sent as parts of replies without end, on all connections.
+  [[nodiscard]] std::size_t letters_sent() const;
+
   /// Wait until it has happened; false when it has not after half a minute.
   bool await_accepted(std::size_t count);
   bool await_command(std::string_view name);
@@ -85,6 +93,7 @@ class StubServer {
   void perform(const std::vector<pollfd>& polled);
   bool serve(Connection& connection);
   void answer_commands(Connection& connection);
+  bool go_on_for_ever(Connection& connection);
   void accept_all();
 
   Greeting greeting_;
@@ -94,6 +103,7 @@ class StubServer {
   std::list<Connection> connections_;
   std::size_t accepted_ = 0;
   std::vector<Command> commands_;
+  std::size_t letters_sent_ = 0;
   PollThread thread_;  // last: it starts when all else exists and ends before anything is gone
 };
 
