@@ -33,7 +33,7 @@ std::vector<Command> trial_of(const NodeHealth& node) {
   const auto lock = KeyLayout::lock(trial_name);
   const auto fence = KeyLayout::fence(trial_name);
   io::KernelRandom random;
-  const auto owner = engine::to_hex({{random.next(), random.next()}});
+  const auto owner = engine::to_hex(random.next_owner());
   const std::string nobody(40, '0');  // the digest of no script
   return {{"EVAL", scripts.source(Script::acquire), "2", lock, fence, owner, trial_lease_ms, "1"},
           {"EVAL", scripts.source(Script::hold), "2", lock, fence, owner, "1", "1", trial_lease_ms},

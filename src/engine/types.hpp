@@ -24,6 +24,9 @@ using NodeIndex = std::uint32_t;
 using Token = std::uint64_t;
 /// Tokens end here: Redis scripts count in doubles, which are exact below 2^53.
 inline constexpr Token token_limit = Token{1} << 53;
+/// No floor is above this; clocks in microseconds reach it in 2112. A fence beyond it is the damage
+/// of its node, unless a quorum of fences is.
+inline constexpr Token floor_limit = token_limit / 2;
 
 /// What a caller asked for; chosen by the caller, never 0 and never used again.
 using RequestId = std::uint64_t;
@@ -49,6 +52,11 @@ class RandomSource {
  public:
   virtual ~RandomSource() = default;
   virtual std::uint64_t next() = 0;
+  /// Another one every time, in whatever process of whatever copy of this machine.
+  virtual OwnerId next_owner() {
+    const std::uint64_t first = next();
+    return {{first, next()}};
+  }
 };
 
 }  // namespace redlock::engine

@@ -15,8 +15,7 @@ bool says(const Answer& answer, std::string_view word) {
 }  // namespace
 
 std::string random_id(engine::RandomSource& random) {
-  const std::uint64_t high = random.next();
-  return engine::to_hex(engine::OwnerId{{high, random.next()}});
+  return engine::to_hex(random.next_owner());
 }
 
 std::vector<std::string> adoption_command(engine::RandomSource& random, const NodeSet& set,

@@ -10,13 +10,12 @@
 
 namespace redlock::io {
 
-std::uint64_t KernelRandom::next() {
-  if (left_ == 0) refill();
-  return numbers_[--left_];
-}
+namespace {
 
-void KernelRandom::refill() {
-  std::span<std::byte> missing = std::as_writable_bytes(std::span(numbers_));
+template <typename T>
+T draw() {
+  T number;
+  std::span<std::byte> missing = std::as_writable_bytes(std::span(&number, 1));
   while (!missing.empty()) {
     const ssize_t got = getrandom(missing.data(), missing.size(), 0);
     if (got > 0) {
@@ -25,7 +24,17 @@ void KernelRandom::refill() {
       std::abort();  // going on without randomness would hand one lock to two owners
     }
   }
-  left_ = numbers_.size();
+  return number;
+}
+
+}  // namespace
+
+std::uint64_t KernelRandom::next() {
+  return draw<std::uint64_t>();
+}
+
+engine::OwnerId KernelRandom::next_owner() {
+  return draw<engine::OwnerId>();
 }
 
 }  // namespace redlock::io

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Random numbers from the kernel, fetched 64 at a time: an owner id must be unguessable and unique
-// among all clients there are, which no seed of ours could promise.
+// Random numbers from the kernel, drawn when they are needed: an owner id must be unguessable and
+// unique among all clients there are, which no seed of ours could promise. What is kept in memory
+// would be given out twice by a process that is copied (a virtual machine that is cloned, a
+// snapshot that is restored).
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "engine/types.hpp"
@@ -14,12 +14,8 @@ namespace redlock::io {
 class KernelRandom final : public engine::RandomSource {
  public:
   std::uint64_t next() override;
-
- private:
-  void refill();
-
-  std::array<std::uint64_t, 64> numbers_{};
-  std::size_t left_ = 0;
+  /// In one call to the kernel.
+  engine::OwnerId next_owner() override;
 };
 
 }  // namespace redlock::io
