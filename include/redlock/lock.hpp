@@ -65,6 +65,7 @@ class REDLOCK_EXPORT RedLock {
 
   /// Takes up a grant made elsewhere (see Lease::detach): a quorum must confirm that it is still
   /// this owner's, and it then lasts `options.lease` from now. Never releases when it fails.
+  /// A token that the nodes have not reached was never given for it: `invalid_argument`.
   [[nodiscard("the lease in it would be released at once")]] Result<Lease> attach(
       const Grant& grant, const AcquireOptions& options = {});
   /// Of the options it heeds lease, renewal, max_hold and stop; it asks once and does not wait.
@@ -73,8 +74,9 @@ class REDLOCK_EXPORT RedLock {
   attach_future(const Grant& grant, const AcquireOptions& options = {});
   Operation<Lease> co_attach(const Grant& grant, const AcquireOptions& options = {});
 
-  /// Gives back a grant made elsewhere. The result may be ignored, as of every blocking release:
-  /// the lock is given back whatever it says, and ends with its lease at the latest.
+  /// Gives back a grant made elsewhere, for good: its owner does not get it again. The result may be
+  /// ignored, as of every blocking release: the lock is given back whatever it says, and ends with
+  /// its lease at the latest.
   Result<Released> release(const Grant& grant);
   void release(const Grant& grant, Callback<Released> callback);
   [[nodiscard]] std::future<Result<Released>> release_future(const Grant& grant);

@@ -21,7 +21,7 @@ enum class LossReason : std::uint8_t {
   taken,              ///< too few nodes still have it for this owner
   nodes_unavailable,  ///< too few nodes confirmed a renewal in time
   closed,             ///< its client ended, and released it
-  forced,             ///< somebody released it by force (Admin::force_release)
+  forced,             ///< somebody released it by force (Admin::force_release) or by its grant
 };
 
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(LossReason reason) noexcept;
