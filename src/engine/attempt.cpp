@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::chrono::milliseconds a_day = std::chrono::hours(24);
 
-/// Half again as far as the nodes' clocks can raise tokens. A counter beyond it was damaged, and
-/// carrying its token to the other nodes would use up theirs as well.
-constexpr Token believable_tokens = token_limit / 4 * 3;
+constexpr bool is_far(Token token) {
+  return token > floor_limit;
+}
 
 }  // namespace
 
@@ -51,6 +51,7 @@ void Attempt::ask(NodeIndex node, Form form, Outbox& out) const {
 void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                        Outbox& out) {
   assert(!ended());
+  if (tag.kind == Tag::Kind::settle && executed(reply)) nodes_.hold_executed(node);
   if (tag.kind == Tag::Kind::acquire) {
     on_acquire_reply(now, node, reply, out);
   } else {
@@ -62,9 +63,7 @@ void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
 
 void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
   if (const auto* granted = std::get_if<Granted>(&reply)) {
-    if (granted->token < believable_tokens) return on_granted(now, node, granted->token, out);
-    lose_vote(node, Vote::unavailable, Cause::server_error,
-              "its fence counter is damaged (" + std::to_string(granted->token) + ")");
+    on_granted(now, node, granted->token, out);
   } else if (const auto* refused = std::get_if<Refused>(&reply)) {
     withdraw(node);
     lose_vote(node, Vote::refused, Cause::none,
@@ -76,6 +75,8 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
     }
   } else if (std::holds_alternative<ForcedOut>(reply)) {
     forced_out(node);
+  } else if (std::holds_alternative<AlreadyOurs>(reply)) {
+    on_shared_owner(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
     if (phase_ != Phase::failing || planted(Bug::acquire_resent_behind_release)) {
       return ask(node, Form::source, out);
@@ -91,6 +92,16 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
   }
 }
 
+/// Another process has drawn this owner (a machine that was cloned, a snapshot that was restored):
+/// nodes cannot tell the two apart, so whatever one has here the other may release at any time.
+void Attempt::on_shared_owner(NodeIndex node) {
+  withdraw(node);
+  lose_vote(node, Vote::unavailable, Cause::server_error,
+            "another process locks with the same random numbers");
+  owner_is_shared_ = true;
+  fail(Errc::no_quorum);
+}
+
 void Attempt::on_granted(Instant now, NodeIndex node, Token token, Outbox& out) {
   if (auto why = terms_.distrust(now, node)) {
     nodes_.confirm_without_trust(node);
@@ -101,10 +112,45 @@ void Attempt::on_granted(Instant now, NodeIndex node, Token token, Outbox& out) 
   nodes_.confirm(node, terms_.trusted_until(counted_from, plan_.lease));
   granted_[node] = token;
   if (phase_ != Phase::settling) return;
+  // What was settled among believable fences is not carried by, or to, one that is beyond them.
+  if (is_far(token) != is_far(token_) && !planted(Bug::damaged_fence_carried)) return;
   // A straggler helps to settle if its own grant is not above the token.
   if (token == token_) return settled_.insert(node);
   const bool may_settle = token < token_ || planted(Bug::every_held_settles);
   if (may_settle) send_settle(now, node, Form::digest, out);
+}
+
+/// A fence beyond what floors reach is its node's damage, unless a quorum is there: carried to the
+/// others, and learnt as a floor, it would use up the tokens of every stripe and node. Until that
+/// is known its vote is pending.
+void Attempt::judge_far_fences() {
+  if (planted(Bug::damaged_fence_carried) || std::ranges::none_of(granted_, is_far)) return;
+  std::uint32_t far = 0;
+  std::uint32_t open = 0;
+  std::uint32_t near = 0;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (is_far(granted_[node])) {
+      ++far;
+    } else if (ballots_[node].vote == Vote::pending) {
+      ++open;
+    } else if (ballots_[node].vote == Vote::granted) {
+      ++near;
+    }
+  }
+  const bool shared = far >= quorum() || (phase_ == Phase::settling && is_far(token_));
+  const bool may_be_shared = phase_ == Phase::voting && near < quorum() && far + open >= quorum();
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (!is_far(granted_[node])) continue;
+    if (shared) {
+      ballots_[node] = {Vote::granted, Cause::none, {}};
+    } else if (may_be_shared) {
+      ballots_[node] = {};
+    } else {
+      lose_vote(node, Vote::unavailable, Cause::server_error,
+                "its fence counter is damaged (" + std::to_string(granted_[node]) + ")");
+      granted_[node] = 0;
+    }
+  }
 }
 
 void Attempt::begin_settling(Instant now, Outbox& out) {
@@ -121,7 +167,8 @@ void Attempt::begin_settling(Instant now, Outbox& out) {
   if (settled_.size() >= quorum()) return;
   deadline_ = std::min(now + terms_.node_timeout(), latest);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (granted_[node] != 0 && !settled_.contains(node)) {
+    if (granted_[node] != 0 && !settled_.contains(node) &&
+        is_far(granted_[node]) == is_far(token_)) {
       send_settle(now, node, Form::digest, out);
     }
   }
@@ -129,6 +176,7 @@ void Attempt::begin_settling(Instant now, Outbox& out) {
 
 void Attempt::send_settle(Instant now, NodeIndex node, Form form, Outbox& out) {
   settle_pending_.insert(node);
+  nodes_.hold_sent(node);
   const Tag tag{plan_.grant, now, plan_.lease, 0, Tag::Kind::settle};
   out.send(node, tag, HoldCommand{plan_.name, plan_.owner, plan_.lease, 1, token_}, form);
 }
@@ -169,18 +217,20 @@ void Attempt::forced_out(NodeIndex node) {
 
 void Attempt::on_deadline(Instant now) {
   if (ended() || now < deadline_) return;
+  if (phase_ == Phase::voting) phase_ = Phase::failing;
+  judge_far_fences();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (ballots_[node].vote == Vote::pending || settle_pending_.contains(node)) {
       lose_vote(node, Vote::unavailable, Cause::timed_out, "no answer within the node timeout");
     }
   }
   settle_pending_ = {};
-  if (phase_ == Phase::settling) decide_settling(now);
-  if (phase_ == Phase::voting) phase_ = Phase::failing;
+  decide_settling(now);
   decide_failing();
 }
 
 void Attempt::decide(Instant now, Outbox& out) {
+  judge_far_fences();
   const Tally votes = tally();
   if (phase_ == Phase::voting && votes.won()) begin_settling(now, out);
   if (phase_ == Phase::voting && votes.out_of_reach()) phase_ = Phase::failing;
@@ -228,6 +278,23 @@ void Attempt::withdraw(NodeIndex node) {
 void Attempt::lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail) {
   if (planted(Bug::unavailable_counts_as_refused)) vote = Vote::refused;
   ballots_[node] = {vote, cause, std::move(detail)};
+}
+
+NodeSet Attempt::granted() const {
+  NodeSet set;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (nodes_[node].possession == Possession::ours) set.insert(node);
+  }
+  return set;
+}
+
+NodeSet Attempt::unanswered() const {
+  NodeSet set;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    const bool pending = ballots_[node].vote == Vote::pending;
+    if (pending && nodes_[node].possession == Possession::asked) set.insert(node);
+  }
+  return set;
 }
 
 std::uint32_t Attempt::quorum() const {

@@ -54,6 +54,10 @@ class Attempt {
   [[nodiscard]] const NodeGrants& nodes() const { return nodes_; }
   /// Of a failed attempt.
   [[nodiscard]] Errc failure() const { return failure_; }
+  /// Another process has the same owner: only what was granted to this one is its to release.
+  [[nodiscard]] bool owner_is_shared() const { return owner_is_shared_; }
+  [[nodiscard]] NodeSet granted() const;
+  [[nodiscard]] NodeSet unanswered() const;
   /// How soon one of the nodes that refused will be free by itself, as far as any said.
   [[nodiscard]] std::optional<Duration> free_in() const { return free_in_; }
   [[nodiscard]] const std::vector<Ballot>& ballots() const { return ballots_; }
@@ -66,6 +70,8 @@ class Attempt {
   void on_granted(Instant now, NodeIndex node, Token token, Outbox& out);
   void on_settle_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
   void forced_out(NodeIndex node);
+  void on_shared_owner(NodeIndex node);
+  void judge_far_fences();
   void begin_settling(Instant now, Outbox& out);
   void decide(Instant now, Outbox& out);
   void decide_settling(Instant now);
@@ -81,6 +87,7 @@ class Attempt {
   Instant started_;
   Instant deadline_;
   Phase phase_ = Phase::voting;
+  bool owner_is_shared_ = false;
   Errc failure_ = Errc::no_quorum;
   Token token_ = 0;
   NodeGrants nodes_;

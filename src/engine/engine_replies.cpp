@@ -20,7 +20,7 @@ void Engine::Impl::on_reply(Instant now, NodeIndex node, const Tag& tag, const R
   if (tag.kind == Tag::Kind::release) return on_release_reply(now, node, tag, reply);
   if (tag.kind == Tag::Kind::force) return on_force_reply(node, tag, reply);
   if (tag.kind == Tag::Kind::acquire || tag.kind == Tag::Kind::heal) {
-    ledger_.on_acquire_reply(node, tag.grant, reply);
+    ledger_.on_acquire_reply(now, node, tag, reply, out_);
     const auto* const why = std::get_if<Unavailable>(&reply);
     if (why != nullptr && why->cause == Cause::marker_missing) {
       standing_.on_marker(now, node, Marker::gone);
@@ -73,8 +73,11 @@ void Engine::Impl::after_forcing_input(GrantId id) {
 void Engine::Impl::release_attempt(Instant now, const Attempt& attempt) {
   const Attempt::Plan& plan = attempt.plan();
   const NodeGrants& nodes = attempt.nodes();
-  ledger_.release(now, {plan.grant, plan.name, plan.owner, plan.lease, nodes.may_answer_late()},
-                  nodes.may_hold(), out_);
+  const ReleaseLedger::Grant owed{plan.grant, plan.name, plan.owner, plan.lease,
+                                  nodes.may_answer_late()};
+  if (!attempt.owner_is_shared()) return ledger_.release(now, owed, nodes.may_hold(), out_);
+  ledger_.release(now, owed, attempt.granted(), out_);
+  ledger_.release_if_granted(now, owed, attempt.unanswered());
 }
 
 void Engine::Impl::after_attempt_input(Instant now, GrantId grant, bool was_lost) {

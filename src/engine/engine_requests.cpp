@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What callers ask of the engine.
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -32,7 +33,7 @@ void Engine::Impl::begin_attempt(Instant now, Acquisition& acquisition) {
       .grant = grant,
       .request = acquisition.request(),
       .name = what.name,
-      .owner = {{random_.next(), random_.next()}},
+      .owner = random_.next_owner(),
       .lease = what.lease,
       .min_validity = what.min_validity,
       .floor = floors_.floor(now, stripe_of(*what.name)),
@@ -110,16 +111,25 @@ void Engine::Impl::release(Instant now, RequestId request, GrantId grant) {
   const bool goes_on = planted(Bug::renewed_after_release);
   Holding holding = goes_on ? *holdings_.find(grant) : holdings_.take(grant);
   holding.end_requests(Errc::lost, "the lease was released meanwhile", out_);
-  const ReleaseLedger::Grant owed{grant, holding.plan().name, holding.plan().owner,
-                                  holding.longest_lease(), holding.nodes().may_answer_late()};
-  begin_release(now, request, owed, holding.nodes().may_hold(), holding.nodes().trusted(now));
+  ReleaseLedger::Grant owed{grant, holding.plan().name, holding.plan().owner,
+                            holding.longest_lease(), holding.nodes().may_answer_late()};
+  NodeSet nodes = holding.nodes().may_hold();
+  if (holding.taken_up()) {
+    // Whoever detached it may have an acquire or heal on its way, also to a node that denied it;
+    // and what it was granted may last longer than what is asked for here.
+    owed.keep_out = terms_.config().max_lease;
+    owed.lease = std::max(owed.lease, owed.keep_out);
+    nodes = NodeSet::first(terms_.nodes());
+  }
+  begin_release(now, request, owed, nodes, holding.nodes().trusted(now));
 }
 
 void Engine::Impl::release(Instant now, RequestId request, Name name, OwnerId owner,
                            std::chrono::milliseconds lease) {
-  NodeSet every_node;
-  for (NodeIndex node = 0; node < terms_.nodes(); ++node) every_node.insert(node);
-  begin_release(now, request, {++last_grant_, std::move(name), owner, lease, {}}, every_node, {});
+  const NodeSet every_node = NodeSet::first(terms_.nodes());
+  const auto keep_out = std::max(lease, terms_.config().max_lease);
+  begin_release(now, request, {++last_grant_, std::move(name), owner, lease, every_node, keep_out},
+                every_node, {});
 }
 
 void Engine::Impl::begin_release(Instant now, RequestId request, const ReleaseLedger::Grant& grant,
@@ -139,7 +149,7 @@ void Engine::Impl::force_release(Instant now, RequestId request, Name name, Owne
 
 void Engine::Impl::give_up(Instant now, GrantId grant, LossReason reason) {
   Holding* const holding = holdings_.find(grant);
-  if (holding == nullptr) return;
+  if (holding == nullptr || planted(Bug::give_up_ignored)) return;
   holding->give_up(now, reason, out_);
   after_holding_input(grant);
 }

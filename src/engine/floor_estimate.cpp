@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cassert>
 
+#include "engine/planted_bug.hpp"
+#include "engine/quorum.hpp"
+
 namespace redlock::engine {
 namespace {
 
@@ -25,16 +28,20 @@ std::int64_t median(const std::vector<std::optional<std::int64_t>>& values) {
 }  // namespace
 
 FloorEstimate::FloorEstimate(std::uint32_t nodes, bool use_clocks)
-    : use_clocks_(use_clocks), offset_us_(nodes), seen_(cells) {}
+    : use_clocks_(use_clocks), node_offsets_us_(nodes), seen_(cells) {}
 
 void FloorEstimate::on_own_clock(Instant now, std::int64_t unix_us) {
-  if (!node_clock_known_) median_offset_us_ = unix_us - to_us(now);
+  if (!quorum_known_) offset_us_ = unix_us - to_us(now);
 }
 
 void FloorEstimate::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us) {
-  offset_us_[node] = unix_us - to_us(now);
-  median_offset_us_ = median(offset_us_);
-  node_clock_known_ = true;
+  node_offsets_us_[node] = unix_us - to_us(now);
+  const auto known = std::ranges::count_if(node_offsets_us_, [](const auto& o) { return !!o; });
+  const auto nodes = static_cast<std::uint32_t>(node_offsets_us_.size());
+  const bool enough = static_cast<std::uint32_t>(known) >= quorum_of(nodes);
+  if (!enough && !planted(Bug::floor_of_one_node)) return;
+  offset_us_ = median(node_offsets_us_);
+  quorum_known_ = true;
 }
 
 void FloorEstimate::on_token(std::uint32_t stripe, Token token) {
@@ -43,12 +50,11 @@ void FloorEstimate::on_token(std::uint32_t stripe, Token token) {
 }
 
 Token FloorEstimate::floor(Instant now, std::uint32_t stripe) const {
-  const Token after_seen = std::min(seen_[stripe % cells] + 1, token_limit - 1);
-  if (!use_clocks_ || !median_offset_us_) return after_seen;
-  const std::int64_t clock = std::max<std::int64_t>(to_us(now) + *median_offset_us_, 0);
-  // A node whose clock is absurd must not use the tokens up: far below the limit, clocks end.
-  const Token bounded = std::min(static_cast<Token>(clock), token_limit / 2);
-  return std::max(after_seen, bounded);
+  const Token after_seen = seen_[stripe % cells] + 1;
+  // Neither absurd clocks nor the counter of one stripe use up the tokens of others.
+  if (!use_clocks_ || !offset_us_) return std::min(after_seen, floor_limit);
+  const std::int64_t clock = std::max<std::int64_t>(to_us(now) + *offset_us_, 0);
+  return std::min(std::max(after_seen, static_cast<Token>(clock)), floor_limit);
 }
 
 }  // namespace redlock::engine

@@ -17,8 +17,8 @@ class FloorEstimate {
  public:
   FloorEstimate(std::uint32_t nodes, bool use_clocks);
 
-  /// This machine's own clock, taken until a node's is known: a program's first acquire may be
-  /// written before any node has said anything.
+  /// This machine's own clock, taken until a quorum of the nodes' is known: a program's first
+  /// acquire may be written before any node has said anything, and one node's clock may be absurd.
   void on_own_clock(Instant now, std::int64_t unix_us);
   /// A node's clock, read when ours read `now`.
   void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us);
@@ -26,7 +26,7 @@ class FloorEstimate {
   void on_token(std::uint32_t stripe, Token token);
 
   /// The larger of (largest token lately seen + 1) and the median of the nodes' clocks (or, before
-  /// one is known, our own).
+  /// a quorum of them is known, our own); floor_limit at most.
   [[nodiscard]] Token floor(Instant now, std::uint32_t stripe) const;
 
  private:
@@ -34,9 +34,9 @@ class FloorEstimate {
   static constexpr std::size_t cells = 4096;
 
   bool use_clocks_;
-  std::vector<std::optional<std::int64_t>> offset_us_;  // each node's clock less ours
-  std::optional<std::int64_t> median_offset_us_;        // of those known; kept off the hot path
-  bool node_clock_known_ = false;
+  std::vector<std::optional<std::int64_t>> node_offsets_us_;  // each node's clock less ours
+  std::optional<std::int64_t> offset_us_;  // their median, or our own; kept off the hot path
+  bool quorum_known_ = false;
   std::vector<Token> seen_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "engine/hold_round.hpp"
 
+#include <string>
 #include <utility>
 
 namespace redlock::engine {
@@ -8,6 +9,12 @@ namespace redlock::engine {
 void HoldRound::unavailable(NodeIndex node, const Unavailable& why) {
   unavailable_.insert(node);
   if (request_ != 0) reasons_.emplace_back(node, why);
+}
+
+void HoldRound::below_token(NodeIndex node, Token fence) {
+  ++below_token_;
+  unavailable(node, {Cause::server_error, Delivery::refused,
+                     "its fence (" + std::to_string(fence) + ") is below the token"});
 }
 
 void HoldRound::time_out() {

@@ -44,6 +44,10 @@ class HoldRound {
     if (free) free_.insert(node);
   }
   void unavailable(NodeIndex node, const Unavailable& why);
+  /// It has the lock, and a fence below the token that is to be taken up: no confirmation.
+  void below_token(NodeIndex node, Token fence);
+  /// Whether so many fences are below it that no quorum can ever have settled that token.
+  [[nodiscard]] bool refutes_token() const { return below_token_ > nodes_ - quorum_of(nodes_); }
   /// Every node that has not answered is unavailable.
   void time_out();
 
@@ -79,6 +83,7 @@ class HoldRound {
   std::chrono::milliseconds lease_;
   Instant deadline_;
   Purpose purpose_;
+  std::uint32_t below_token_ = 0;
   bool announced_ = false;
   bool doubted_ = false;
   NodeSet yes_;

@@ -25,7 +25,8 @@ Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, 
       plan_(std::move(plan)),
       nodes_(terms.nodes(), false),
       attaching_(request),
-      longest_lease_(std::chrono::ceil<Hundredths>(plan_.lease)) {
+      longest_lease_(std::chrono::ceil<Hundredths>(plan_.lease)),
+      taken_up_(true) {
   begin_round(now, HoldRound::Purpose::extend, request, plan_.lease, out);
 }
 
@@ -51,25 +52,28 @@ void Holding::begin_round(Instant now, HoldRound::Purpose purpose, RequestId req
                           std::chrono::milliseconds lease, Outbox& out) {
   ++round_;
   longest_lease_ = std::max(longest_lease_, std::chrono::ceil<Hundredths>(lease));
-  Instant deadline = now + terms_->node_timeout();
-  if (attaching_ == 0) deadline = std::min(deadline, valid_until_);
-  const HoldRound& round =
-      rounds_.emplace_back(round_, terms_->nodes(), purpose, request, lease, deadline);
+  const HoldRound& round = rounds_.emplace_back(round_, terms_->nodes(), purpose, request, lease,
+                                                now + terms_->node_timeout());
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     send_hold(now, node, round, Form::digest, out);
   }
 }
 
 void Holding::send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form,
-                        Outbox& out) const {
+                        Outbox& out) {
+  nodes_.hold_sent(node);
   const Tag tag{plan_.grant, now, round.lease(), round.number(), Tag::Kind::hold};
+  // What somebody says who takes it up may be wrong: no fence is raised to it.
+  const Token token = attaching_ == 0 || planted(Bug::attach_believes_token) ? plan_.token : 0;
   // The count of this moment, also of a round that is sent again: an old one must not come last.
-  const HoldCommand hold{plan_.name, plan_.owner, round.lease(), asked_count(), plan_.token};
+  const HoldCommand hold{plan_.name, plan_.owner, round.lease(), asked_count(), token};
   out.send(node, tag, hold, form);
 }
 
 void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                        Outbox& out) {
+  const bool holds = tag.kind == Tag::Kind::hold || tag.kind == Tag::Kind::settle;
+  if (holds && tag.round == round_ && executed(reply)) nodes_.hold_executed(node);
   lose_if_over(now, out);
   if (lost_ && !planted(Bug::lost_lease_revived))
     return on_reply_after_loss(now, node, tag, reply, out);
@@ -81,6 +85,7 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   switch (tag.kind) {
     case Tag::Kind::acquire:
     case Tag::Kind::settle:
+      if (std::holds_alternative<AlreadyOurs>(reply)) return on_shared_owner(now, node, tag, out);
       on_straggler(now, node, tag, reply);
       break;
     case Tag::Kind::heal:
@@ -128,6 +133,13 @@ void Holding::on_forced_out(Instant now, NodeIndex node, const Tag& tag) {
   if (round != nullptr) round->denied(node, false);
 }
 
+/// Another process has this owner as well, and may release at any time what the two cannot tell
+/// apart (see Attempt::on_shared_owner).
+void Holding::on_shared_owner(Instant now, NodeIndex node, const Tag& tag, Outbox& out) {
+  deny(now, node, tag);
+  lose(LossReason::taken, out);
+}
+
 /// A late answer to the attempt that was granted without it.
 void Holding::on_straggler(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   const bool confirms =
@@ -151,11 +163,17 @@ void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const R
                             Outbox& out) {
   HoldRound* round = find_round(tag.round);
   if (planted(Bug::rounds_mixed) && !rounds_.empty()) round = &rounds_.back();
-  if (std::holds_alternative<Held>(reply)) {
-    on_held(now, node, tag, round);
+  if (const auto* held = std::get_if<Held>(&reply)) {
+    const bool too_low = attaching_ != 0 && held->fence < plan_.token;
+    if (too_low && !planted(Bug::attach_believes_token)) {
+      if (round != nullptr) round->below_token(node, held->fence);
+    } else {
+      on_held(now, node, tag, round);
+    }
   } else if (std::holds_alternative<Free>(reply)) {
     on_free(now, node, tag, round, out);
-  } else if (std::holds_alternative<Taken>(reply)) {
+  } else if (const auto* taken = std::get_if<Taken>(&reply)) {
+    if (taken->foreign_type && planted(Bug::foreign_key_denies_nothing)) return;
     deny(now, node, tag);
     if (round != nullptr) round->denied(node, false);
   } else if (std::holds_alternative<NoScript>(reply)) {
@@ -263,7 +281,13 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
     return;
   }
   const bool attached = std::exchange(attaching_, 0) != 0;
-  if (!ok) {
+  if (!ok && attached && round.refutes_token()) {
+    attach_failed_ = true;
+    out.put(Finish{round.request(),
+                   Failed{Errc::invalid_argument,
+                          "the token " + std::to_string(plan_.token) + " was never given for it",
+                          round.ballots()}});
+  } else if (!ok) {
     attach_failed_ = attached;
     if (round.enters() && planted(Bug::failed_entry_counts)) ++count_;
     out.put(Finish{round.request(), Failed{Errc::no_quorum, {}, round.ballots()}});

@@ -64,6 +64,8 @@ class Holding {
   [[nodiscard]] const NodeGrants& nodes() const { return nodes_; }
   /// The longest lease that any message of this grant asked for.
   [[nodiscard]] std::chrono::milliseconds longest_lease() const { return longest_lease_; }
+  /// Made elsewhere: somebody there may have sent what is still on its way.
+  [[nodiscard]] bool taken_up() const { return taken_up_; }
   [[nodiscard]] bool lost() const { return lost_; }
   /// A taken-up grant whose first round has failed: there is no lease.
   [[nodiscard]] bool attach_failed() const { return attach_failed_; }
@@ -77,7 +79,7 @@ class Holding {
   [[nodiscard]] std::uint32_t asked_count() const;
   void tell_count(Instant now, Outbox& out);
   void entered(Instant now, const HoldRound& round, Outbox& out);
-  void send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form, Outbox& out) const;
+  void send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form, Outbox& out);
   void send_heal(Instant now, NodeIndex node, std::chrono::milliseconds lease, Form form,
                  Outbox& out);
   void heal(Instant now, NodeIndex node, std::chrono::milliseconds asked, Outbox& out);
@@ -87,6 +89,7 @@ class Holding {
                            Outbox& out);
   void shorten_after_loss(Instant now, Outbox& out);
   void on_forced_out(Instant now, NodeIndex node, const Tag& tag);
+  void on_shared_owner(Instant now, NodeIndex node, const Tag& tag, Outbox& out);
   void on_straggler(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   void on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round);
@@ -127,6 +130,7 @@ class Holding {
   std::uint32_t count_ = 1;     // as confirmed by a quorum, less what was left since
   bool postponed_ : 1 = false;  // the next renewal was
   bool attach_failed_ : 1 = false;
+  bool taken_up_ : 1 = false;
   bool lost_ : 1 = false;
   bool forced_ : 1 = false;   // a node said that this owner was forced out
   bool doubted_ : 1 = false;  // a node has it no more and should, since a quorum held last

@@ -53,8 +53,9 @@ void Holding::send_heal(Instant now, NodeIndex node, std::chrono::milliseconds l
   grant.possession = Possession::healing;
   grant.healed_in = round_;
   const Tag tag{plan_.grant, now, lease, round_, Tag::Kind::heal};
+  const Token floor = std::min(plan_.token, floor_limit);
   out.send(node, tag,
-           AcquireCommand{plan_.name, plan_.owner, lease, plan_.token, terms_->config().quarantine,
+           AcquireCommand{plan_.name, plan_.owner, lease, floor, terms_->config().quarantine,
                           plan_.since},
            form);
 }
@@ -82,7 +83,7 @@ void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
 void Holding::on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                             Outbox& out) {
   if (nodes_[node].possession != Possession::healing) return;
-  if (std::holds_alternative<Granted>(reply)) {
+  if (std::holds_alternative<Granted>(reply) || std::holds_alternative<AlreadyOurs>(reply)) {
     // So that it is known what it should have; it counts when a round confirms it.
     nodes_[node].until = terms_->trusted_until(tag.sent, tag.lease);
   } else if (std::holds_alternative<Refused>(reply)) {

@@ -24,8 +24,8 @@ struct AcquireCommand {
   Instant since{};             ///< when the attempt began; for people who look at the lock
 };
 
-/// If the lock is still this owner's: set the absolute count, raise the fence to the token, make
-/// the lease last this long from now if it would end earlier.
+/// If the lock is still this owner's: set the absolute count, raise the fence to the token (0:
+/// leave it alone), make the lease last this long from now if it would end earlier.
 struct HoldCommand {
   Name name;
   OwnerId owner;
@@ -68,8 +68,11 @@ enum class Form : std::uint8_t { digest, source };
 
 // Replies to acquire.
 struct Granted {
-  Token token = 0;  ///< the new token, or the fence if it was this owner's already
+  Token token = 0;
 };
+/// The lock is this owner's already; it lasts one lease from now, if it would have ended earlier.
+/// Right for a heal; to a first acquire it means that another process has drawn the same owner.
+struct AlreadyOurs {};
 struct Refused {
   std::optional<std::chrono::milliseconds> free_in;  ///< PTTL; none if it never expires by itself
   bool foreign_type = false;  ///< a key of another type stands where the lock would be
@@ -105,10 +108,16 @@ struct Unavailable {
   Duration votes_in{};  ///< if it is quarantined; zero: as soon as its marker is written
 };
 
+using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, NoScript,
+                           Unavailable, ForcedOut, AlreadyOurs>;
+
+/// Whether the node has dealt with the command, so that it cannot do so later.
+[[nodiscard]] inline bool executed(const Reply& reply) {
+  const auto* unavailable = std::get_if<Unavailable>(&reply);
+  return unavailable == nullptr || unavailable->delivery == Delivery::refused;
+}
+
 /// Said of a node whose reply is not one of those that the command can have.
 inline constexpr const char* answered_otherwise = "its answer belongs to another command";
-
-using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, NoScript,
-                           Unavailable, ForcedOut>;
 
 }  // namespace redlock::engine

@@ -83,8 +83,11 @@ NodeSet NodeGrants::may_hold() const {
 NodeSet NodeGrants::may_answer_late() const {
   NodeSet set;
   for (NodeIndex node = 0; node < size(); ++node) {
-    const Possession possession = nodes_[node].possession;
-    if (possession == Possession::asked || possession == Possession::healing) set.insert(node);
+    const NodeGrant& grant = nodes_[node];
+    const bool takes =
+        grant.possession == Possession::asked || grant.possession == Possession::healing;
+    const bool lengthens = grant.hold_is_out && !planted(Bug::late_hold_not_awaited);
+    if (takes || lengthens) set.insert(node);
   }
   return set;
 }

@@ -26,6 +26,7 @@ struct NodeGrant {
   Possession possession = Possession::unknown;
   bool in_quarantine = false;  ///< it was when it confirmed
   bool forgotten = false;      ///< in quarantine, and has it no more; counts until it is over
+  bool hold_is_out = false;    ///< it may execute a hold of ours late, and lengthen what it has
 };
 
 class NodeGrants {
@@ -48,6 +49,9 @@ class NodeGrants {
   void withdraw(NodeIndex node);
   /// The node has forgotten what it confirmed, and gives it to nobody else before it is over.
   void forget(NodeIndex node) { nodes_[node].forgotten = true; }
+  void hold_sent(NodeIndex node) { nodes_[node].hold_is_out = true; }
+  /// The last hold that was sent.
+  void hold_executed(NodeIndex node) { nodes_[node].hold_is_out = false; }
   /// Nothing is concluded from that any more.
   void withdraw_forgotten();
 
@@ -60,7 +64,8 @@ class NodeGrants {
   [[nodiscard]] NodeSet trusted(Instant now) const;
   /// Nodes that may have something of this owner, and so must be released.
   [[nodiscard]] NodeSet may_hold() const;
-  /// Nodes that were asked to take the lock and did not answer: they may do it at any time.
+  /// Nodes that did not answer when they were asked to take the lock, or to make it last: they may
+  /// do so at any time until the next connection is up.
   [[nodiscard]] NodeSet may_answer_late() const;
 
  private:

@@ -12,6 +12,13 @@ enum class Bug : std::uint8_t {
   none,
   max_without_settling,
   every_held_settles,
+  damaged_fence_carried,
+  floor_of_one_node,
+  attach_believes_token,
+  handed_over_revived,
+  late_hold_not_awaited,
+  foreign_key_denies_nothing,
+  give_up_ignored,
   owner_reused,
   validity_from_completion,
   validity_checked_against_old_time,
@@ -52,6 +59,7 @@ enum class Bug : std::uint8_t {
   hold_never_lowers_count,
   release_without_owner_check,
   force_undone_by_healing,
+  own_already_is_a_grant,
   count_of_bugs,
 };
 

@@ -43,8 +43,22 @@ void ReleaseLedger::release(Instant now, const Grant& grant, NodeSet nodes, Outb
     debt = {.name = grant.name,
             .owner = grant.owner,
             .until = now + grant.lease,
+            .lease = grant.lease,
+            .keep_out = grant.keep_out,
             .may_come_late = grant.may_answer_late.contains(node)};
     send(now, node, grant.id, debt, Form::digest, out);
+  }
+}
+
+void ReleaseLedger::release_if_granted(Instant now, const Grant& grant, NodeSet nodes) {
+  for (NodeIndex node = 0; node < owed_.size(); ++node) {
+    if (!nodes.contains(node)) continue;
+    owed_[node].debts[grant.id] = {.name = grant.name,
+                                   .owner = grant.owner,
+                                   .until = now + grant.lease,
+                                   .lease = grant.lease,
+                                   .if_granted = true};
+    look_again_by(now + grant.lease);
   }
 }
 
@@ -53,7 +67,12 @@ void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt,
   if (!std::exchange(debt.sent, true)) ++under_way_;
   debt.ask_again = false;
   const Tag tag{grant, now, {}, 0, Tag::Kind::release};
-  out.send(node, tag, ReleaseCommand{debt.name, debt.owner}, form);
+  const bool turned_away = debt.keep_out.count() > 0 && !planted(Bug::handed_over_revived);
+  if (turned_away) {
+    out.send(node, tag, ForceCommand{debt.name, debt.owner, debt.keep_out}, form);
+  } else {
+    out.send(node, tag, ReleaseCommand{debt.name, debt.owner}, form);
+  }
 }
 
 void ReleaseLedger::answered(NodeIndex node, Debt& debt) {
@@ -86,13 +105,24 @@ bool ReleaseLedger::on_reply(Instant now, NodeIndex node, const Tag& tag, const 
   return false;
 }
 
-void ReleaseLedger::on_acquire_reply(NodeIndex node, GrantId grant, const Reply& reply) {
-  const auto found = owed_[node].debts.find(grant);
+void ReleaseLedger::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag,
+                                     const Reply& reply, Outbox& out) {
+  const auto found = owed_[node].debts.find(tag.grant);
   if (found == owed_[node].debts.end()) return;
+  Debt& debt = found->second;
+  const bool granted = std::holds_alternative<Granted>(reply);
+  if (std::exchange(debt.if_granted, false)) {
+    if (granted) return send(now, node, tag.grant, debt, Form::digest, out);
+    // Its lock, if it has one, may be that of another process with the same owner.
+    owed_[node].debts.erase(found);
+    return;
+  }
   // It has been executed: the release, written behind it, takes it away.
-  if (std::holds_alternative<Granted>(reply)) found->second.may_come_late = false;
-  if (!left_nothing(reply)) return;
-  answered(node, found->second);
+  if (granted || std::holds_alternative<AlreadyOurs>(reply)) debt.may_come_late = false;
+  const bool of_another =
+      std::holds_alternative<AlreadyOurs>(reply) && tag.kind == Tag::Kind::acquire;
+  if (!left_nothing(reply) && !of_another) return;
+  answered(node, debt);
   owed_[node].debts.erase(found);
 }
 
@@ -101,7 +131,7 @@ void ReleaseLedger::on_node_up(Instant now, NodeIndex node, Outbox& out) {
   Owed& owed = owed_[node];
   owed.to_repeat.clear();
   for (auto& [grant, debt] : owed.debts) {
-    if (debt.sent) continue;
+    if (debt.sent || debt.if_granted) continue;
     debt.ask_again = false;
     owed.to_repeat.push_back(grant);
   }
@@ -116,9 +146,11 @@ void ReleaseLedger::repeat_next(Instant now, NodeIndex node, Outbox& out) {
     const auto found = owed.debts.find(grant);
     if (found == owed.debts.end() || found->second.sent) continue;
     Debt& debt = found->second;
-    // A node that hung for longer than the lease may have executed the acquire just now.
+    // A node that hung for longer than the lease may have executed an acquire or hold just now.
     if (debt.until <= now && !debt.may_come_late) continue;
-    if (!debt.ask_again) debt.may_come_late = false;  // on a new connection
+    if (!debt.ask_again && std::exchange(debt.may_come_late, false)) {  // on a new connection
+      debt.until = std::max(debt.until, now + debt.lease);
+    }
     debt.repeated = true;
     ++owed.repeats_under_way;
     send(now, node, grant, debt, Form::digest, out);

@@ -24,16 +24,23 @@ class ReleaseLedger {
     Name name;
     OwnerId owner;
     std::chrono::milliseconds lease{};
-    NodeSet may_answer_late;  ///< nodes that may execute its acquire at any time
+    NodeSet may_answer_late;  ///< nodes that may execute an acquire or hold of it at any time
+    /// If somebody else may have sent what comes late, too: for how long its owner is turned away.
+    std::chrono::milliseconds keep_out{};
   };
 
   /// Tells these nodes to delete the grant, and remembers it until they have.
   void release(Instant now, const Grant& grant, NodeSet nodes, Outbox& out);
 
+  /// The same for nodes that have not answered its acquire: only if they answer that they granted
+  /// it, as the lock that they have may be another's of the same owner.
+  void release_if_granted(Instant now, const Grant& grant, NodeSet nodes);
+
   /// A node's answer to a release. True if it is asked again at once.
   bool on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
-  /// The node answered the acquire of a grant that is owed to it.
-  void on_acquire_reply(NodeIndex node, GrantId grant, const Reply& reply);
+  /// The node answered the acquire or heal of a grant that is owed to it.
+  void on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                        Outbox& out);
   /// A new connection: says again what is still owed and not under way, a part at a time: many
   /// debts at once would keep the node from everything else.
   void on_node_up(Instant now, NodeIndex node, Outbox& out);
@@ -48,11 +55,14 @@ class ReleaseLedger {
   struct Debt {
     Name name;
     OwnerId owner;
-    Instant until{};             // by then the lease has ended by itself
+    Instant until{};  // by then the lease has ended by itself
+    std::chrono::milliseconds lease{};
+    std::chrono::milliseconds keep_out{};
     bool sent = false;           // an answer is to come
     bool repeated = false;       // it was sent in its turn
     bool ask_again = false;      // the node answered with an error: the link is well
-    bool may_come_late = false;  // the acquire may be executed until the next connection is up
+    bool may_come_late = false;  // an acquire or hold, until the next connection is up
+    bool if_granted = false;     // the answer to the acquire is awaited
   };
   struct Owed {
     std::map<GrantId, Debt> debts;

@@ -96,6 +96,7 @@ std::optional<engine::Reply> read_acquire(const ReplyView& answer, std::int64_t 
   }
   if (code == 2) return engine::Refused{.free_in = {}, .foreign_type = true};
   if (code == 3) return engine::ForcedOut{};
+  if (code == 4) return engine::AlreadyOurs{};
   std::int64_t left = 0;
   if (code != 0 || !answer.integer_at(1, left) || left < -1) return {};
   if (left == -1) return engine::Refused{};

@@ -51,3 +51,49 @@ TEST_CASE("a grant that was taken up is renewed at a third of the lease, if aske
     CHECK(rig.oldest_is<HoldCommand>(0) == renew);
   }
 }
+
+TEST_CASE("taking up a grant raises no fence, whatever its token says") {
+  Rig rig(3);
+  const auto id = rig.attach(elsewhere(true));
+  for (const NodeIndex node : {0U, 1U, 2U}) CHECK(rig.oldest<HoldCommand>(node).token == 0);
+  rig.answer(0, NoScript{});
+  const Send again = rig.take(0);
+  CHECK(std::get<HoldCommand>(again.command).token == 0);
+  rig.answer(again, Held{7});
+  rig.answer(1, Held{9});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(id));
+  CHECK(rig.result<AcquireSucceeded>(id).token == 7);
+  rig.advance(10s);
+  CHECK(rig.oldest<HoldCommand>(0).token == 7);  // which a quorum has
+}
+
+TEST_CASE("a node whose fence is below the token does not confirm a grant that is taken up") {
+  Rig rig(3);
+  const auto id = rig.attach(elsewhere(false));
+  rig.answer({0, 1}, Held{7});
+  CHECK(rig.ended_with<AcquireSucceeded>(id));
+
+  Rig one(3);
+  const auto second = one.attach(elsewhere(false));
+  one.answer(0, Held{6});
+  one.answer(1, Held{7});
+  CHECK_FALSE(one.ended(second));
+  one.answer(2, down);
+  CHECK(one.failure(second) == Errc::no_quorum);
+  CHECK(one.result<Failed>(second).ballots[0].detail == "its fence (6) is below the token");
+  CHECK(one.releases(0) == 0);
+}
+
+TEST_CASE("a token that no quorum can have is told as wrong") {
+  Rig rig(3);
+  auto what = elsewhere(false);
+  what.token = 8;
+  const auto id = rig.attach(what);
+  rig.answer({0, 1}, Held{7});
+  REQUIRE(rig.failure(id) == Errc::invalid_argument);
+  CHECK(rig.result<Failed>(id).detail == "the token 8 was never given for it");
+  rig.answer(2, Held{8});
+  rig.advance(60s);
+  for (const NodeIndex node : {0U, 1U, 2U}) CHECK_FALSE(rig.asked(node));
+  CHECK(rig.lost.empty());
+}

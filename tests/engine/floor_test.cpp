@@ -9,23 +9,41 @@
 using namespace redlock::engine;
 using namespace redlock::engine::test;
 
-TEST_CASE("an absurd clock, the only one known, does not use the tokens up") {
-  Rig rig(3);
-  rig.engine.on_node_clock(rig.now, 1, std::int64_t{1} << 60);
+TEST_CASE("an absurd clock, the only one there is, does not use the tokens up") {
+  Rig rig(1);
+  rig.engine.on_node_clock(rig.now, 0, std::int64_t{1} << 60);
   rig.acquire();
   CHECK(rig.oldest<AcquireCommand>(0).floor == Token{1} << 52);
 }
 
-TEST_CASE("our own clock is the floor until a node's is known, and never again") {
+TEST_CASE("our own clock is the floor until a quorum of the nodes' is known, and never again") {
   Rig rig(3);
   rig.engine.on_own_clock(rig.now, 1'700'000'000'000'000);
   rig.acquire();
   CHECK(rig.oldest<AcquireCommand>(0).floor == 1'700'000'000'000'000);
   Rig told(3);
   told.engine.on_node_clock(told.now, 1, 5'000'000);
+  told.engine.on_node_clock(told.now, 0, 6'000'000);
   told.engine.on_own_clock(told.now, 1'700'000'000'000'000);
   told.acquire();
   CHECK(told.oldest<AcquireCommand>(0).floor == 5'000'000);
+}
+
+TEST_CASE("one clock of several is no floor: it may be absurd") {
+  Rig rig(5);
+  for (const NodeIndex node : {3U, 1U, 3U}) {
+    rig.engine.on_node_clock(rig.now, node, std::int64_t{1} << 60);
+  }
+  rig.acquire();
+  CHECK(rig.oldest<AcquireCommand>(0).floor == 1);
+  rig.engine.on_own_clock(rig.now, 5'000'000);
+  rig.acquire();
+  rig.take(0);
+  CHECK(rig.oldest<AcquireCommand>(0).floor == 5'000'000);
+  rig.engine.on_node_clock(rig.now, 0, 6'000'000);  // the third of five
+  rig.acquire();
+  rig.take(0);
+  CHECK(rig.oldest<AcquireCommand>(0).floor == floor_limit);
 }
 
 TEST_CASE("a clock before 1970 is no floor") {
@@ -35,12 +53,12 @@ TEST_CASE("a clock before 1970 is no floor") {
   CHECK(rig.oldest<AcquireCommand>(0).floor == 1);
 }
 
-TEST_CASE("the floor after the last token stays below the limit of tokens") {
+TEST_CASE("the floor after the last token stays far below the limit of tokens") {
   FloorEstimate floors(1, true);
-  floors.on_token(3, token_limit - 2);
-  CHECK(floors.floor({}, 3) == token_limit - 1);
-  floors.on_token(3, token_limit - 1);
-  CHECK(floors.floor({}, 3) == token_limit - 1);
+  for (const Token token : {floor_limit - 1, floor_limit, token_limit - 1}) {
+    floors.on_token(3, token);
+    CHECK(floors.floor({}, 3) == floor_limit);
+  }
 }
 
 TEST_CASE("an older token does not lower the floor") {

@@ -351,3 +351,40 @@ TEST_CASE("a confirmation that asks for next to nothing changes no validity") {
   CHECK(rig.valid_until.empty());
   CHECK(rig.lost.empty());
 }
+
+TEST_CASE("a key of another type where the lock was denies the lease") {
+  for (const bool renewed : {false, true}) {
+    Rig rig(3);
+    const auto lease = rig.lease_on_all(renewed ? Rig::renewed() : Rig::request());
+    const auto id = rig.extend(lease.grant, 30s);
+    rig.answer(0, Taken{.foreign_type = true});
+    CHECK(rig.lost.empty());
+    rig.answer(1, Taken{.foreign_type = true});
+    CHECK(rig.lost.at(lease.grant) == LossReason::taken);
+    CHECK(rig.failure(id) == Errc::lost);
+    rig.drop(lease.grant);
+    CHECK(rig.releases(2) == 1);
+    CHECK(rig.releases(0) == 0);  // nothing of ours is there
+  }
+}
+
+TEST_CASE("what its holder was told is lost is lost: it is neither confirmed nor renewed") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.advance(10s);
+  REQUIRE(rig.oldest_is<HoldCommand>(0));
+  const auto extend = rig.extend(lease.grant, 60s);
+  rig.give_up(lease.grant, LossReason::nodes_unavailable);
+  CHECK(rig.lost.at(lease.grant) == LossReason::nodes_unavailable);
+  CHECK(rig.failure(extend) == Errc::lost);
+  rig.answer({0, 1, 2}, Held{7});
+  rig.answer({0, 1, 2}, Held{7});
+  CHECK(rig.valid_until.empty());
+  rig.advance(20s);
+  for (const NodeIndex node : {0U, 1U, 2U}) CHECK_FALSE(rig.asked(node));
+  CHECK(rig.failure(rig.extend(lease.grant, 60s)) == Errc::lost);
+  rig.give_up(lease.grant, LossReason::expired);  // once
+  rig.drop(lease.grant);
+  CHECK(rig.releases(0) == 1);
+  rig.give_up(lease.grant, LossReason::expired);  // of a lease that is over
+}

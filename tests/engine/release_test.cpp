@@ -134,10 +134,33 @@ TEST_CASE("somebody's grant is released by name and owner on every node") {
   Rig rig(3);
   const auto id = rig.release_elsewhere(OwnerId{{1, 2}});
   for (NodeIndex node = 0; node < 3; ++node) {
-    CHECK(rig.oldest<ReleaseCommand>(node).owner == OwnerId{{1, 2}});
+    CHECK(rig.oldest<ForceCommand>(node).owner == OwnerId{{1, 2}});
   }
   rig.answer({0, 1}, ReleasedHere{});
   CHECK(rig.result<ReleaseDone>(id).outcome == Released::released);
+}
+
+TEST_CASE("what was granted elsewhere is released for good: what is late of it finds no way back") {
+  // The process that detached it may have a heal, or an acquire, on its way to a node.
+  Rig rig(3);
+  const auto id = rig.attach({{5, 6}}, 7, 1s);
+  rig.answer({0, 1}, Held{7});
+  rig.answer(2, Taken{});
+  rig.release(rig.result<AcquireSucceeded>(id).grant);
+  for (NodeIndex node = 0; node < 3; ++node) {
+    REQUIRE(rig.oldest_is<ForceCommand>(node));
+    CHECK(rig.oldest<ForceCommand>(node).owner == OwnerId{{5, 6}});
+    CHECK(rig.oldest<ForceCommand>(node).keep_out == 60s);  // the longest lease
+  }
+  rig.answer({0, 1}, ReleasedHere{});
+  rig.answer(2, broken);
+  rig.advance(59s);  // its lease elsewhere may be longer than the one here
+  rig.node_up(2);
+  REQUIRE(rig.oldest_is<ForceCommand>(2));
+  rig.answer(2, NotHeld{});
+  const auto own = rig.lease_on_all();
+  rig.release(own.grant);
+  CHECK(rig.oldest_is<ReleaseCommand>(0));
 }
 
 TEST_CASE("a detached lease is neither renewed nor released") {

@@ -110,6 +110,11 @@ void Rig::drop(GrantId grant) {
   collect();
 }
 
+void Rig::give_up(GrantId grant, LossReason reason) {
+  engine.give_up(now, grant, reason);
+  collect();
+}
+
 void Rig::detach(GrantId grant) {
   engine.detach(grant);
   collect();
@@ -146,9 +151,8 @@ void Rig::answer(const Send& send, const Reply& reply) {
 }
 
 std::size_t Rig::releases(NodeIndex node) const {
-  return static_cast<std::size_t>(std::ranges::count_if(sent_[node], [](const Send& send) {
-    return std::holds_alternative<ReleaseCommand>(send.command);
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      sent_[node], [](const Send& send) { return send.tag.kind == Tag::Kind::release; }));
 }
 
 std::optional<Errc> Rig::failure(RequestId request) const {

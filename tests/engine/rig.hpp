@@ -44,6 +44,8 @@ class Rig {
   RequestId force_release(OwnerId owner);
   /// Releases without asking what became of it, as a lease's destructor does.
   void drop(GrantId grant);
+  /// As the holder who was told of a loss that the engine has not noticed yet.
+  void give_up(GrantId grant, LossReason reason);
   void detach(GrantId grant);
   void cancel(RequestId request, Errc why = Errc::cancelled);
   void node_up(NodeIndex node);
@@ -67,7 +69,7 @@ class Rig {
   }
   /// Takes the oldest message away, to be answered later or never.
   Send take(NodeIndex node);
-  /// How many releases wait unanswered at the node.
+  /// How many releases, of whatever kind, wait unanswered at the node.
   [[nodiscard]] std::size_t releases(NodeIndex node) const;
 
   [[nodiscard]] bool ended(RequestId request) const { return results_.contains(request); }

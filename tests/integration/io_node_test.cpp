@@ -79,7 +79,7 @@ TEST_CASE("after SCRIPT FLUSH the node says NOSCRIPT once, and the source in ful
   fleet.run(0, {"SCRIPT", "FLUSH"});
   CHECK(std::holds_alternative<engine::NoScript>(link.call(LinkFixture::acquire())));
   CHECK(is_granted(link.call(LinkFixture::acquire(), engine::Form::source)));
-  CHECK(is_granted(link.call(LinkFixture::acquire())));
+  CHECK(std::holds_alternative<engine::AlreadyOurs>(link.call(LinkFixture::acquire())));
   CHECK(std::holds_alternative<engine::NoScript>(link.call(LinkFixture::hold())));
   CHECK(std::holds_alternative<engine::NoScript>(link.call(LinkFixture::release())));
 }

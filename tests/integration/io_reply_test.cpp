@@ -230,6 +230,7 @@ TEST_CASE("each answer of a script has its meaning") {
   CHECK_FALSE(expect<engine::Taken>(Script::hold, "*1\r\n*1\r\n:-1\r\n").foreign_type);
   CHECK(expect<engine::Taken>(Script::hold, "*1\r\n*1\r\n:-2\r\n").foreign_type);
   expect<engine::ForcedOut>(Script::acquire, "*1\r\n:3\r\n");
+  expect<engine::AlreadyOurs>(Script::acquire, "*1\r\n:4\r\n");
   expect<engine::ForcedOut>(Script::hold, "*1\r\n*1\r\n:-3\r\n");
   expect<engine::ReleasedHere>(Script::force, "*1\r\n:1\r\n");
   expect<engine::NotHeld>(Script::force, "*1\r\n:0\r\n");

@@ -82,6 +82,9 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
              std::holds_alternative<engine::ForcedOut>(reply)) {
     ++refused_;
     if (!before_healing) deny(node, false);
+  } else if (tag.kind == Kind::acquire && std::holds_alternative<engine::AlreadyOurs>(reply)) {
+    node.may_hold = false;  // it is another's, whom nodes cannot tell from this one
+    owner_is_shared_ = true;
   } else if (tag.kind == Kind::acquire && nothing_happened(reply)) {
     node.may_hold = false;
   }

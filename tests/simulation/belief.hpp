@@ -44,7 +44,8 @@ class Belief {
   [[nodiscard]] bool settled(engine::Token token) const;
   /// Whether the node was asked for the lock, may have it, and was not told to delete it.
   [[nodiscard]] bool left_behind(std::uint32_t node) const {
-    return nodes_[node].may_hold && !nodes_[node].released;
+    const Node& at = nodes_[node];
+    return at.may_hold && !at.released && (at.granted != 0 || !owner_is_shared_);
   }
   [[nodiscard]] bool released(std::uint32_t node) const { return nodes_[node].released; }
   [[nodiscard]] std::uint32_t granted() const { return granted_; }
@@ -74,6 +75,7 @@ class Belief {
   std::uint32_t last_round_ = 0;
   std::uint32_t granted_ = 0;
   std::uint32_t refused_ = 0;
+  bool owner_is_shared_ = false;
 };
 
 }  // namespace redlock::simulation

@@ -18,6 +18,13 @@ inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "none",
     "max_without_settling",
     "every_held_settles",
+    "damaged_fence_carried",
+    "floor_of_one_node",
+    "attach_believes_token",
+    "handed_over_revived",
+    "late_hold_not_awaited",
+    "foreign_key_denies_nothing",
+    "give_up_ignored",
     "owner_reused",
     "validity_from_completion",
     "validity_checked_against_old_time",
@@ -56,6 +63,7 @@ inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "hold_never_lowers_count",
     "release_without_owner_check",
     "force_undone_by_healing",
+    "own_already_is_a_grant",
 };
 
 [[nodiscard]] constexpr std::string_view name_of(engine::Bug bug) {

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,14 @@ namespace {
 constexpr std::size_t runs = 150;
 constexpr std::uint64_t fixed_seeds = 1'500;  // of seeds_test.cpp
 
+/// What takes messages of two connections in one order of thousands: late_hold.scn and
+/// late_acquire_after_handing_over.scn show these, and what they break.
+bool is_shown_by_scenario(engine::Bug bug) {
+  return bug == engine::Bug::handed_over_revived || bug == engine::Bug::late_hold_not_awaited;
+}
+
 /// Seeds whose worlds can notice the bug: what is done about nodes that forget matters only where
-/// nodes forget.
+/// nodes forget, and somebody's key of another type only where a lock is taken away for it.
 std::vector<std::uint64_t> seeds_for(engine::Bug bug) {
   // A node must forget, be marked by one client behind the back of another, and forget again: one
   // world in some thousands. `./dev simulate --bug second_forgetting_overlooked` found these.
@@ -28,10 +35,13 @@ std::vector<std::uint64_t> seeds_for(engine::Bug bug) {
   const bool about_forgetting = bug == engine::Bug::quarantine_ignored ||
                                 bug == engine::Bug::quarantine_by_configuration ||
                                 bug == engine::Bug::uptime_trusted_without_marker;
-  const std::size_t most = about_forgetting ? fixed_seeds : runs;
+  std::optional<WorldKind> kind;
+  if (about_forgetting) kind = WorldKind::forgetful;
+  if (bug == engine::Bug::foreign_key_denies_nothing) kind = WorldKind::forced;
+  const std::size_t most = kind ? fixed_seeds : runs;
   std::vector<std::uint64_t> seeds;
   for (std::uint64_t seed = 1; seed <= fixed_seeds && seeds.size() < most; ++seed) {
-    if (!about_forgetting || plan_of(seed).kind == WorldKind::forgetful) seeds.push_back(seed);
+    if (!kind || plan_of(seed).kind == *kind) seeds.push_back(seed);
   }
   return seeds;
 }
@@ -41,6 +51,7 @@ TEST_CASE("each planted bug is caught within the fixed seeds") {
       fmt::format("{:<36} {:>6} of seeds, most often because\n", "planted bug", "caught");
   for (std::size_t i = 1; i < bug_count; ++i) {
     const auto bug = static_cast<engine::Bug>(i);
+    if (is_shown_by_scenario(bug)) continue;
     const Planted planted(bug);
     std::map<std::string, int> rules;
     int caught = 0;

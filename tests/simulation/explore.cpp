@@ -81,7 +81,9 @@ bool explore(const Exploration& what) {
     while (!stop) {
       const std::uint64_t seed = next_seed++;
       Coverage coverage;
-      const RunResult result = run(seed, coverage);
+      Plan plan = plan_of(seed);
+      plan.judges_rules = what.judges_rules;
+      const RunResult result = run(std::move(plan), coverage);
       total.add(seed, result, coverage);
       if (result.violation) stop = true;
     }
@@ -99,7 +101,9 @@ bool explore(const Exploration& what) {
   print_figures(total, since(start));
   if (!total.violation) return true;
   const Planted planted(what.bug);
-  fmt::print("{}", report(total.broken_seed, *total.violation));
+  Plan plan = plan_of(total.broken_seed);
+  plan.judges_rules = what.judges_rules;
+  fmt::print("{}", report(plan, *total.violation));
   return false;
 }
 

@@ -14,6 +14,7 @@ struct Exploration {
   std::chrono::seconds length{60};
   unsigned threads = 1;
   engine::Bug bug = engine::Bug::none;
+  bool judges_rules = true;  ///< or promises alone
 };
 
 /// Runs one seed after the other until the time is over or a promise is broken; prints progress,

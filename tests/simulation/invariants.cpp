@@ -71,7 +71,9 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
   Grant& kept = client.grants.emplace(grant.id, std::move(grant)).first->second;
   if (acquires) {
     ++counts_.attempts;
-    rule(judged_, owners_.emplace(owner.bits, &kept).second, "an owner is used for one attempt",
+    const bool is_new = owners_.emplace(owner.bits, &kept).second;
+    if (!is_new) drawn_twice_.insert(owner.bits);
+    rule(judged_, is_new || judged_.clones, "an owner is used for one attempt",
          [&] { return fmt::format("grant {} of client {}", kept.id, id); });
   }
   if (const auto request = client.by_name.find(name.get()); request != client.by_name.end()) {
@@ -114,6 +116,10 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   require(send.tag.sent <= local(world, grant.client), "no message is sent in the future", what);
   if (send.tag.kind == Kind::acquire) {
     rule(judged_, send.tag.sent == grant.started, "time counts from the first send", what);
+    // Seventy years before the end of floors.
+    constexpr engine::Token year_2040 = 2'209'000'000'000'000;
+    require(std::get<engine::AcquireCommand>(send.command).floor < year_2040,
+            "one absurd clock lifts no floor", what);
   }
   rule(judged_, !grant.belief.released(send.node) || send.tag.kind == Kind::release,
        "nothing is sent behind a release", what);
@@ -139,30 +145,6 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
       grant.over_at = world;
     }
   }
-}
-
-void Invariants::executed(Instant world, std::uint32_t node, const engine::Command& command,
-                          const engine::Reply& reply) {
-  const auto check = [&](const engine::Name& name, const engine::OwnerId& owner) {
-    const SimNode& at = nodes_[node];
-    const std::int64_t now_ms = at.now_ms(world);
-    const auto known = owners_.find(owner.bits);
-    if (known == owners_.end() || !at.model.holds(*name, owner, now_ms)) return;
-    const auto ends = at.model.find(*name, now_ms)->ends_ms;
-    if (!judged_.clocks) return;
-    require(ends && *ends <= now_ms + known->second->lease.count() + 1,
-            "a key lasts one lease from the last message at most",
-            [&] { return fmt::format("node {}", node); });
-  };
-  const auto* hold = std::get_if<engine::HoldCommand>(&command);
-  if (hold != nullptr && std::holds_alternative<engine::Held>(reply)) {
-    const auto* lock = nodes_[node].model.find(*hold->name, nodes_[node].now_ms(world));
-    require(lock == nullptr || lock->owner != hold->owner || lock->count == hold->count,
-            "a hold sets the count of its message",
-            [&] { return fmt::format("node {}: {}, not {}", node, lock->count, hold->count); });
-  }
-  std::visit([&](const auto& what) { check(what.name, what.owner); }, command);
-  check_turned_away(world, node, command);
 }
 
 void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
@@ -256,8 +238,13 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
 }
 
 void Invariants::check_token(const Grant& grant) {
-  if (grant.taken_up || !judged_.tokens) return;
+  if (!judged_.tokens) return;
   NameState& name = names_[*grant.name];
+  // Whoever passed on a wrong token: those who come later have larger ones.
+  if (grant.taken_up) {
+    name.largest_returned = std::max(name.largest_returned, grant.token);
+    return;
+  }
   const auto what = [&] {
     return fmt::format("client {}, {}, token {}", grant.client, *grant.name, grant.token);
   };
@@ -385,6 +372,7 @@ void Invariants::check_live(Instant world, const Client& client, const Grant& gr
   const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
   require(local(world, grant.client) < grant.valid_until + rounding || client.resumed == world,
           "a loss is reported before the validity ends", what);
+  require(!grant.given_up, "what its holder was told is lost is lost", what);
   rule(judged_, grant.valid_until <= grant.belief.valid_until(),
        "validity is what a quorum confirmed", what);
   rule(judged_, grant.belief.confirmed() > nodes_.size() / 2,

@@ -63,6 +63,11 @@ void Invariants::released(Instant world, ClientId client, engine::GrantId id) {
   grant->state = State::over;
   grant->over_at = world;
   end_claim(*grant);
+  // Who took it up and gives it back leaves nothing of it either.
+  if (!grant->taken_up) return;
+  Grant*& first = owners_[grant->owner.bits];
+  if (first != nullptr) grant->lease = std::max(grant->lease, first->lease);
+  first = grant;
 }
 
 void Invariants::left(ClientId client, engine::GrantId id) {
@@ -74,6 +79,10 @@ void Invariants::detached(ClientId client, engine::GrantId id) {
   if (grant == nullptr) return;
   grant->state = State::detached;
   end_claim(*grant);
+}
+
+void Invariants::given_up(ClientId client, engine::GrantId id) {
+  if (Grant* grant = find(client, id)) grant->given_up = true;
 }
 
 void Invariants::validity_ends(Instant world, ClientId client, engine::GrantId id,

@@ -15,7 +15,9 @@ void Invariants::check_turned_away(Instant world, std::uint32_t node,
   const auto check = [&](const auto& what) {
     const auto away = turned_away_.find({node, what.owner.bits});
     if (away == turned_away_.end() || now_ms > away->second) return;
-    if (!judged_.rules || !at.model.holds(*what.name, what.owner, now_ms)) return;
+    // A clock that was set back finds the duty anew that was over.
+    if (!judged_.rules || !judged_.clocks || !at.model.holds(*what.name, what.owner, now_ms))
+      return;
     throw Violation{"a node gives nothing to whom it turns away", fmt::format("node {}", node)};
   };
   if (const auto* force = std::get_if<engine::ForceCommand>(&command)) {

@@ -124,20 +124,21 @@ engine::Reply NodeModel::acquire(const engine::AcquireCommand& command, std::int
     if (!lock->ends_ms) return engine::Refused{};
     return engine::Refused{std::chrono::milliseconds(*lock->ends_ms - now_ms)};
   }
-  const auto fence = fences_.find(engine::stripe_of(*command.name));
-  const Token* token = fence == fences_.end() ? nullptr : std::get_if<Token>(&fence->second);
-  if (fence != fences_.end() && std::holds_alternative<WrongType>(fence->second)) {
-    return refused(Cause::server_error, "WRONGTYPE");
+  if (planted(Bug::own_already_is_a_grant)) {
+    return engine::Granted{fence(engine::stripe_of(*command.name))};
   }
-  if (token == nullptr || *token >= engine::token_limit) {
-    return refused(Cause::server_error, "the fence of this lock is missing or damaged");
+  const std::int64_t ends = now_ms + command.lease.count();
+  if (!lock->ends_ms || *lock->ends_ms <= ends) {
+    if (ailment_ == Ailment::misconf) return refused(Cause::write_error, "MISCONF");
+    if (ailment_ == Ailment::read_only) return refused(Cause::read_only, "READONLY");
+    locks_.at(*command.name).ends_ms = ends;
   }
-  return engine::Granted{*token};
+  return engine::AlreadyOurs{};
 }
 
 engine::Reply NodeModel::grant(const engine::AcquireCommand& command, std::int64_t now_ms) {
-  if (command.floor >= engine::token_limit) {
-    return refused(Cause::server_error, "the floor is beyond 2^53");
+  if (command.floor > engine::floor_limit) {
+    return refused(Cause::server_error, "the floor is beyond 2^52");
   }
   // INCR is the first command that writes.
   if (ailment_ == Ailment::misconf) return refused(Cause::write_error, "MISCONF");
@@ -171,7 +172,9 @@ Token NodeModel::raised_to(std::uint32_t stripe, Token token) {
   Fence& fence = fences_.try_emplace(stripe, Token{0}).first->second;
   Token* reached = std::get_if<Token>(&fence);
   if (reached == nullptr || *reached >= engine::token_limit) return 0;
-  *reached = std::max(*reached, token);
+  const bool far_apart = token > engine::floor_limit && *reached <= engine::floor_limit &&
+                         !planted(Bug::damaged_fence_carried);
+  if (!far_apart && token < engine::token_limit) *reached = std::max(*reached, token);
   return *reached;
 }
 

@@ -74,6 +74,11 @@ class NodeModel {
 
   /// Puts a key of another type where the lock would be.
   void put_foreign(const std::string& name) { locks_[name] = {{}, 0, std::nullopt, true}; }
+  /// And takes it away again.
+  void remove_foreign(const std::string& name) {
+    const auto found = locks_.find(name);
+    if (found != locks_.end() && found->second.foreign_type) locks_.erase(found);
+  }
   void set_fence(std::uint32_t stripe, Fence fence) { fences_[stripe] = fence; }
   /// DEL by somebody's hand.
   void lose_fence(std::uint32_t stripe) { fences_.erase(stripe); }

@@ -4,6 +4,7 @@
 // that a trace goes where its sentence says.
 #include <array>
 #include <doctest/doctest.h>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 
 using namespace redlock;
 using namespace redlock::simulation;
+using engine::floor_limit;
 using engine::Form;
 using engine::token_limit;
 
@@ -25,23 +27,38 @@ TEST_CASE("a free lock is granted, refused to others with its time, released by 
   CHECK(is_granted(both.acquire(bob), 2));
 }
 
-TEST_CASE("the owner who acquires again gets the same fence and no longer lease") {
+TEST_CASE("the owner who acquires again gets no token, and no shorter lease") {
   SideBySide both(fleet());
   CHECK(is_granted(both.acquire(ann, 60'000), 1));
-  CHECK(is_granted(both.acquire(ann, 600'000, 100), 1));
-  CHECK(left(both.acquire(bob)) == 60'000);
+  CHECK(is<engine::AlreadyOurs>(both.acquire(ann, 600'000, 100)));
+  CHECK(left(both.acquire(bob)) == 600'000);
+  CHECK(is<engine::AlreadyOurs>(both.acquire(ann, 60'000)));
+  CHECK(left(both.acquire(bob)) == 600'000);
+  both.release(ann);
+  CHECK(is_granted(both.acquire(ann), 2));
 }
 
-TEST_CASE("the floor lifts a new token, and never lowers one, and ends at 2^53") {
+TEST_CASE("the floor lifts a new token, and never lowers one, and ends at 2^52") {
   SideBySide both(fleet());
   CHECK(is_granted(both.acquire(ann, 60'000, 1'795'227'228'964'050), 1'795'227'228'964'050));
   both.release(ann);
   CHECK(is_granted(both.acquire(ann, 60'000, 5), 1'795'227'228'964'051));
   both.release(ann);
-  CHECK(is_error(both.acquire(ann, 60'000, token_limit), Cause::server_error));
-  CHECK(is_granted(both.acquire(ann, 60'000, token_limit - 1), token_limit - 1));
+  CHECK(is_error(both.acquire(ann, 60'000, floor_limit + 1), Cause::server_error));
+  CHECK(is_granted(both.acquire(ann, 60'000, floor_limit), floor_limit));
   both.release(ann);
-  CHECK(is_error(both.acquire(ann), Cause::server_error));
+  CHECK(is_granted(both.acquire(ann), floor_limit + 1));
+}
+
+TEST_CASE("hold carries no fence over 2^52, but those that are beyond it further") {
+  SideBySide both(fleet());
+  both.acquire(ann);
+  CHECK(is_held(both.hold(ann, floor_limit + 1), 1));
+  CHECK(is_held(both.hold(ann, floor_limit), floor_limit));
+  both.put_fence(ann.name, floor_limit + 1);
+  CHECK(is_held(both.hold(ann, token_limit - 1), token_limit - 1));
+  CHECK(is_held(both.hold(ann, token_limit + 7), token_limit - 1));
+  CHECK(is_held(both.hold(ann, 0), token_limit - 1));
 }
 
 TEST_CASE("names of one stripe draw their tokens from one counter") {
@@ -51,7 +68,7 @@ TEST_CASE("names of one stripe draw their tokens from one counter") {
   CHECK(is_granted(both.acquire(other), 2));
   CHECK(is_held(both.hold(other, 40), 40));
   CHECK(is_held(both.hold(ann, 1), 40));
-  CHECK(is_granted(both.acquire(ann), 40));
+  CHECK(is_held(both.hold(ann, 0), 40));
 }
 
 TEST_CASE("hold lengthens a lease, never shortens it, and sets the count") {
@@ -69,8 +86,10 @@ TEST_CASE("hold gives a lock without an end one") {
   both.acquire(ann);
   both.persist(ann.name);
   CHECK(left(both.acquire(bob)) == -1);
-  CHECK(is_granted(both.acquire(ann), 1));
   CHECK(is_held(both.hold(ann, 1, 30'000), 1));
+  CHECK(left(both.acquire(bob)) == 30'000);
+  both.persist(ann.name);
+  CHECK(is<engine::AlreadyOurs>(both.acquire(ann, 30'000)));
   CHECK(left(both.acquire(bob)) == 30'000);
 }
 
@@ -119,8 +138,8 @@ TEST_CASE("a node without the scripts asks for them, each for itself") {
   CHECK(is_held(both.hold(ann, 1, 60'000, 1, Form::source), 1));
   CHECK(is_held(both.hold(ann, 1), 1));
   CHECK(is<engine::NoScript>(both.acquire(ann)));
-  CHECK(is_granted(both.acquire(ann, 60'000, 1, Form::source), 1));
-  CHECK(is_granted(both.acquire(ann), 1));
+  CHECK(is<engine::AlreadyOurs>(both.acquire(ann, 60'000, 1, Form::source)));
+  CHECK(is<engine::AlreadyOurs>(both.acquire(ann)));
   CHECK(is<engine::ReleasedHere>(both.release(ann, Form::source)));
   CHECK(is<engine::NotHeld>(both.release(ann)));
 }
@@ -139,7 +158,8 @@ TEST_CASE("a replica says who has the lock, but grants, holds and releases nothi
   both.acquire(ann);
   both.fall_read_only();
   CHECK(left(both.acquire(bob)) == 60'000);
-  CHECK(is_granted(both.acquire(ann), 1));
+  CHECK(is<engine::AlreadyOurs>(both.acquire(ann, 30'000)));
+  CHECK(is_error(both.acquire(ann, 600'000), Cause::read_only));
   CHECK(is_error(both.acquire({"free", 1}), Cause::read_only));
   CHECK(is_error(both.hold(ann, 1), Cause::read_only));
   CHECK(is_error(both.release(ann), Cause::read_only));
@@ -166,7 +186,7 @@ TEST_CASE("a full node grants nothing new, but holds and releases") {
   both.acquire(ann);
   both.fall_full();
   CHECK(left(both.acquire(bob)) == 60'000);
-  CHECK(is_granted(both.acquire(ann), 1));
+  CHECK(is<engine::AlreadyOurs>(both.acquire(ann, 600'000)));
   CHECK(is_error(both.acquire({"free", 1}), Cause::out_of_memory));
   CHECK(is_error(both.acquire({"free", 1}, 60'000, token_limit), Cause::server_error));
   CHECK(is_held(both.hold(ann, 1, 600'000, 2), 1));
@@ -185,7 +205,8 @@ TEST_CASE("a node that cannot save says who has the lock and writes nothing") {
   both.acquire(ann);
   both.fall_misconf();
   CHECK(left(both.acquire(bob)) == 60'000);
-  CHECK(is_granted(both.acquire(ann), 1));
+  CHECK(is<engine::AlreadyOurs>(both.acquire(ann, 30'000)));
+  CHECK(is_error(both.acquire(ann, 600'000), Cause::write_error));
   CHECK(is_error(both.acquire({"free", 1}), Cause::write_error));
   CHECK(is_error(both.hold(ann, 1), Cause::write_error));
   CHECK(is_error(both.release(ann), Cause::write_error));
@@ -221,20 +242,19 @@ TEST_CASE("a damaged fence fails acquire with no lock written, and hold goes on 
     both.flush_all();
     both.acquire(ann);
     (both.*damage)(ann.name);
-    CHECK(is_error(both.acquire(ann), Cause::server_error));
+    CHECK(is<engine::AlreadyOurs>(both.acquire(ann)));
     CHECK(left(both.acquire(bob)) == 60'000);
     CHECK(is_held(both.hold(ann, 50, 600'000, 2), 0));
     CHECK(is<engine::ReleasedHere>(both.release(ann)));
   }
 }
 
-TEST_CASE("a lost fence vouches for no owner until hold raises it again") {
+TEST_CASE("a lost fence is raised again by hold") {
   SideBySide both(fleet());
   both.acquire(ann, 60'000, 20);
   both.lose_fence(ann.name);
-  CHECK(is_error(both.acquire(ann), Cause::server_error));
+  CHECK(is_held(both.hold(ann, 0), 0));
   CHECK(is_held(both.hold(ann, 20), 20));
-  CHECK(is_granted(both.acquire(ann), 20));
 }
 
 TEST_CASE("a fence at its end or beyond grants nothing and stays as it is") {
@@ -242,7 +262,7 @@ TEST_CASE("a fence at its end or beyond grants nothing and stays as it is") {
     SideBySide both(fleet());
     both.acquire(ann);
     both.put_fence(ann.name, end);
-    CHECK(is_granted(both.acquire(ann), end) == (end < token_limit));
+    CHECK(is<engine::AlreadyOurs>(both.acquire(ann)));
     CHECK(is_held(both.hold(ann, 5), end < token_limit ? end : 0));
     both.release(ann);
     CHECK(is_error(both.acquire(bob), Cause::server_error));
@@ -270,7 +290,7 @@ class RandomTrace {
     if (die < 34) {
       said(both_.acquire(who(), lease(), floor(), form()));
     } else if (die < 60) {
-      said(both_.hold(who(), token(), lease(), 1 + random_.below(3), form()));
+      said(both_.hold(who(), far(50).value_or(token()), lease(), 1 + random_.below(3), form()));
     } else if (die < 77) {
       said(both_.release(who(), form()));
     } else if (die < 80) {
@@ -293,8 +313,13 @@ class RandomTrace {
   Form form() { return random_.chance(300) ? Form::source : Form::digest; }
   engine::Token token() { return 1 + random_.below(40); }
   engine::Token floor() {
-    if (random_.chance(20)) return token_limit - 1 + random_.below(2);
+    if (const auto token = far(20)) return *token;
     return random_.chance(500) ? 1 : token();
+  }
+  /// Now and then: where floors end.
+  std::optional<engine::Token> far(std::uint32_t per_mille) {
+    if (!random_.chance(per_mille)) return std::nullopt;
+    return engine::floor_limit + random_.below(3);
   }
 
   void said(const engine::Reply& reply) { ++met_.replies[reply.index()]; }

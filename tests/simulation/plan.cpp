@@ -68,6 +68,15 @@ void choose_times(Plan& plan, Random& random) {
   plan.length = timeout * (60 + static_cast<int>(random.below(140)));
 }
 
+/// What is wrong from the beginning. Drawn apart, so that the worlds of old stay as they are.
+void choose_oddities(Plan& plan) {
+  Random random(plan.seed ^ 0x0dd);
+  const bool others = plan.engine.nodes >= 3;  // enough of them for a quorum
+  plan.damaged_fence = random.chance(150) && others && plan.kind != WorldKind::forgetful;
+  plan.absurd_clock = random.chance(150) && others;
+  plan.cloned = random.chance(300) && plan.kind == WorldKind::wild_clocks;
+}
+
 }  // namespace
 
 const char* in_words(WorldKind kind) {
@@ -105,6 +114,7 @@ Plan plan_of(std::uint64_t seed) {
   plan.durable = !forgetful || random.chance(500);
   plan.between_probes = std::max<Duration>(plan.max_lease() / 4, plan.length / 40);
   if (forgetful) plan.length += plan.max_lease() * 2 + std::chrono::seconds(4);
+  choose_oddities(plan);
   return plan;
 }
 
@@ -117,6 +127,9 @@ std::string Plan::in_words() const {
   text += fmt::format(" ms, floor {}, jitter {} us, slow {} in 1000, a fault every {} ms:",
                       engine.clock_floor ? "by clocks" : "none", delay_jitter.count() / 1000,
                       slow_per_mille, between_faults.count() / 1'000'000);
+  if (damaged_fence) text += " a damaged fence,";
+  if (absurd_clock) text += " an absurd clock,";
+  if (cloned) text += " clones,";
   for (std::size_t fault = 0; fault < fault_count; ++fault) {
     if (faults[fault]) text += fmt::format(" {},", simulation::in_words(static_cast<Fault>(fault)));
   }

@@ -46,7 +46,11 @@ struct Plan {
   Duration between_probes{};            ///< two readings of a node's clock, at most
   Duration between_faults{};            ///< on average; zero: none
   std::bitset<fault_count> faults;
-  Duration length{};  ///< until the faults end and everything is given back
+  bool damaged_fence = false;  ///< one node's is far beyond the others
+  bool absurd_clock = false;   ///< one node's is of the next century
+  bool cloned = false;         ///< now and then two clients draw the same random numbers
+  bool judges_rules = true;    ///< not only what is promised but also how it is kept
+  Duration length{};           ///< until the faults end and everything is given back
 
   [[nodiscard]] bool judges_tokens() const { return kind != WorldKind::forgetful; }
   [[nodiscard]] bool judges_exclusion() const {

@@ -9,8 +9,12 @@
 namespace redlock::simulation {
 
 RunResult run(std::uint64_t seed, Coverage& coverage, Trace::Reader reader) {
+  return run(plan_of(seed), coverage, std::move(reader));
+}
+
+RunResult run(Plan plan, Coverage& coverage, Trace::Reader reader) {
   Trace trace(std::move(reader));
-  World world(plan_of(seed), trace, coverage);
+  World world(std::move(plan), trace, coverage);
   RunResult result;
   try {
     world.run();
@@ -24,16 +28,20 @@ RunResult run(std::uint64_t seed, Coverage& coverage, Trace::Reader reader) {
 }
 
 std::string report(std::uint64_t seed, const Violation& violation) {
+  return report(plan_of(seed), violation);
+}
+
+std::string report(const Plan& plan, const Violation& violation) {
   constexpr std::size_t shown = 150;
   std::deque<std::string> last;
   Coverage ignored;
-  run(seed, ignored, [&](const std::string& line) {
+  run(plan, ignored, [&](const std::string& line) {
     last.push_back(line);
     if (last.size() > shown) last.pop_front();
   });
   std::string text =
       fmt::format("BROKEN: {}\n  {}\n{}\nthe last steps (all: ./dev simulate --seed {}):\n",
-                  violation.rule, violation.what, plan_of(seed).in_words(), seed);
+                  violation.rule, violation.what, plan.in_words(), plan.seed);
   for (const std::string& line : last) text += line + "\n";
   return text;
 }

@@ -20,8 +20,10 @@ struct RunResult {
 
 /// The same for the same seed, whoever reads along.
 RunResult run(std::uint64_t seed, Coverage& coverage, Trace::Reader reader = {});
+RunResult run(Plan plan, Coverage& coverage, Trace::Reader reader = {});
 
 /// What to print when a seed fails: the violation, the world, how to see it again, the last steps.
 [[nodiscard]] std::string report(std::uint64_t seed, const Violation& violation);
+[[nodiscard]] std::string report(const Plan& plan, const Violation& violation);
 
 }  // namespace redlock::simulation

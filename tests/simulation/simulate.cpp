@@ -20,6 +20,7 @@ struct Arguments {
   std::uint64_t hashes = 0;
   std::string length = "1m";
   std::string bug = "none";
+  bool promises = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 };
 
@@ -34,11 +35,13 @@ std::chrono::seconds parse_length(const std::string& text) {
   return std::chrono::seconds(count);
 }
 
-int replay(std::uint64_t seed) {
-  fmt::print("{}\n", plan_of(seed).in_words());
+int replay(std::uint64_t seed, bool judges_rules) {
+  Plan plan = plan_of(seed);
+  plan.judges_rules = judges_rules;
+  fmt::print("{}\n", plan.in_words());
   Coverage coverage;
   const RunResult result =
-      run(seed, coverage, [](const std::string& line) { fmt::print("{}\n", line); });
+      run(plan, coverage, [](const std::string& line) { fmt::print("{}\n", line); });
   fmt::print("{} steps, hash {:016x}\n", result.steps, result.hash);
   if (!result.violation) return 0;
   fmt::print("BROKEN: {}\n  {}\n", result.violation->rule, result.violation->what);
@@ -62,6 +65,8 @@ int main(int argc, char** argv) {
   app.add_option("--from", arguments.from, "explore from this seed on (otherwise: by the clock)");
   app.add_option("--threads", arguments.threads, "explore on so many cores");
   app.add_option("--bug", arguments.bug, "with this bug planted");
+  app.add_flag("--promises", arguments.promises,
+               "judge what is promised, and not by which rules it is kept");
   app.add_option("--hashes", arguments.hashes, "print the trace hashes of so many seeds");
   CLI11_PARSE(app, argc, argv);
 
@@ -74,10 +79,12 @@ int main(int argc, char** argv) {
   if (arguments.hashes != 0) return print_hashes(arguments.hashes);
   if (arguments.seed != 0) {
     const Planted planted(*bug);
-    return replay(arguments.seed);
+    return replay(arguments.seed, !arguments.promises);
   }
-  Exploration what{
-      .length = parse_length(arguments.length), .threads = arguments.threads, .bug = *bug};
+  Exploration what{.length = parse_length(arguments.length),
+                   .threads = arguments.threads,
+                   .bug = *bug,
+                   .judges_rules = !arguments.promises};
   const auto by_the_clock = std::chrono::system_clock::now().time_since_epoch().count();
   what.first_seed =
       arguments.from != 0 ? arguments.from : static_cast<std::uint64_t>(by_the_clock) / 1000;

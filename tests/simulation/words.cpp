@@ -49,6 +49,7 @@ struct ReplyWords {
   std::string operator()(const engine::NotHeld&) const { return "not held"; }
   std::string operator()(const engine::NoScript&) const { return "no script"; }
   std::string operator()(const engine::ForcedOut&) const { return "forced out"; }
+  std::string operator()(const engine::AlreadyOurs&) const { return "this owner's already"; }
   std::string operator()(const engine::Unavailable& r) const {
     static constexpr const char* deliveries[] = {"not sent", "perhaps executed", "refused"};
     return fmt::format("unavailable: {} ({})", in_words(r.cause),

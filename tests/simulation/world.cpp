@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "engine/stripe.hpp"
+
 namespace redlock::simulation {
 namespace {
 
@@ -23,12 +25,21 @@ World::World(Plan plan, Trace& trace, Coverage& coverage)
       random_(plan_.seed ^ 0x5eedU),
       now_(seconds(1)),
       invariants_({plan_.judges_tokens(), plan_.judges_exclusion(), plan_.judges_possession(),
-                   plan_.kind != WorldKind::wild_clocks},
+                   plan_.kind != WorldKind::wild_clocks, plan_.judges_rules, plan_.cloned},
                   nodes_, drift_ppm, plan_.engine.max_lease) {
   for (std::uint32_t node = 0; node < plan_.engine.nodes; ++node) {
     const Duration offset = random_.between(-milliseconds(300), milliseconds(300));
     nodes_.push_back(
         {{}, {now_, year_2026 + offset, random_.between(-drift_within, drift_within)}});
+  }
+  if (plan_.absurd_clock) {
+    nodes_.back().wall.step(now_, std::chrono::hours(24 * 365 * 80));
+  }
+  if (plan_.damaged_fence) {
+    for (const std::string& name : plan_.names) {
+      nodes_.front().model.set_fence(engine::stripe_of(name), engine::token_limit / 4 * 3 - 2);
+    }
+    invariants_.fence_damaged(0);
   }
   states_.resize(nodes_.size());
   for (NodeState& state : states_) state.started = now_ - std::chrono::hours(1);
@@ -114,8 +125,11 @@ void World::dispatch(const Event& event) {
   }
 }
 
-/// Looks at what is left on the nodes.
+/// Looks at what is left on the nodes, and takes away what is nobody's.
 void World::tidy() {
+  for (SimNode& node : nodes_) {
+    for (const std::string& name : plan_.names) node.model.remove_foreign(name);
+  }
   // A release that a node refused is repeated after half a second of a clock that may be slow.
   const Duration slow = plan_.slow_per_mille > 0 ? plan_.engine.node_timeout * 3 : Duration::zero();
   const Duration grace = milliseconds(700) + slow + (plan_.delay_min + plan_.delay_jitter) * 4;

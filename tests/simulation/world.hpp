@@ -148,6 +148,7 @@ class World {
   void user_next(User& user, Duration at_most);
   void user_event(const Event& event);
   void begin_request(User& user);
+  void clone(std::uint32_t client);
   void begin_acquire(User& user);
   void take_over(User& user);
   void use_lease(User& user);

@@ -90,6 +90,12 @@ void World::process_at_node(std::uint32_t id) {
                        in_words(request.send), in_words(reply));
   });
   invariants_.executed(now_, wire.node, request.send.command, reply);
+  // What is forced out may be followed by somebody's key of another type.
+  const auto* force = std::get_if<engine::ForceCommand>(&request.send.command);
+  const bool deletes = force != nullptr && std::holds_alternative<engine::ReleasedHere>(reply);
+  if (deletes && plan_.kind == WorldKind::forced && random_.chance(500)) {
+    node.model.put_foreign(*force->name);
+  }
   push_to_client(id, {.tag = request.send.tag, .reply = reply});
 }
 

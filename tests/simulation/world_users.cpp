@@ -42,9 +42,21 @@ void World::begin_request(User& user) {
   user = {.client = user.client, .turn = user.turn + 1, .state = User::State::acquiring};
   user.request = ++last_request_;
   user.lease = random_.pick(std::span<const milliseconds>(plan_.leases));
+  if (plan_.cloned && random_.chance(100)) clone(user.client);
   if (handed_over_ && random_.chance(500)) return take_over(user);
   begin_acquire(user);
   if (random_.chance(60)) user_next(user, plan_.engine.node_timeout * 2);  // to cancel it
+}
+
+/// Another client goes on as a copy of this one's machine: with the same random numbers.
+void World::clone(std::uint32_t client) {
+  const std::uint32_t other = random_.below(plan_.clients);
+  clients_[other].random = clients_[client].random;
+  for (User& user : users_) {
+    const bool starts = user.client == other && other != client && clients_[other].alive &&
+                        !clients_[other].paused && user.state == User::State::idle;
+    if (starts) user_next(user, plan_.delay_min + plan_.delay_jitter);
+  }
 }
 
 void World::begin_acquire(User& user) {
@@ -85,6 +97,10 @@ void World::take_over(User& user) {
   user.name = *what.name;
   user.lease = what.lease;
   what.name = std::make_shared<const std::string>(user.name);
+  // Sometimes what was passed on is wrong.
+  if (random_.chance(100)) {
+    what.token = random_.chance(500) ? what.token + 1 + random_.below(3) : engine::token_limit - 9;
+  }
   invariants_.requested(clients_[user.client].life, {.id = user.request,
                                                      .name = what.name,
                                                      .expected = now + plan_.engine.node_timeout,
@@ -108,6 +124,12 @@ void World::use_lease(User& user) {
     return user_next(user, plan_.think);
   } else if (choice < 85) {
     leave_one(user);
+    return user_next(user, plan_.think);
+  } else if (choice == 99 && valid) {
+    // As the guard does when its client was too late for the loss.
+    invariants_.given_up(clients_[user.client].life, user.grant);
+    clients_[user.client].engine->give_up(local(user.client), user.grant,
+                                          LossReason::nodes_unavailable);
     return user_next(user, plan_.think);
   } else if (choice < 90 && valid) {
     return hand_over(user);

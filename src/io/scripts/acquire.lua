@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 -- Takes the lock for an owner unless somebody else has it. One node, one lock, atomically.
 --   KEYS  1 lock (hash owner -> count)   2 fence (counter)   3 marker (may be left out)
---   ARGV  1 owner   2 lease in ms   3 floor (a new token is at least this; decimal, 1 or more)
+--   ARGV  1 owner   2 lease in ms   3 floor (a new token is at least this; decimal, 1 to 2^52)
 --         4 who takes it: kept in the lock's field @ for people to read (may be left out)
--- Replies {1, token} granted, {1, fence} this owner's already, {0, pttl} somebody else's (-1: it
--- never expires), {2} a key of another type stands there, {3} this owner was forced out (the key
--- beside the lock, see force.lua). Error replies leave no lock behind. A node whose marker is gone
--- has forgotten its locks, and grants none.
+-- Replies {1, token} granted, {0, pttl} somebody else's (-1: it never expires), {2} a key of
+-- another type stands there, {3} this owner was forced out (the key beside the lock, see
+-- force.lua), {4} this owner's already, and lasts one lease from now. Error replies leave no lock
+-- behind. A node whose marker is gone has forgotten its locks, and grants none.
 local lock, fence = KEYS[1], KEYS[2]
 local owner, lease, floor = ARGV[1], ARGV[2], ARGV[3]
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
@@ -19,21 +19,18 @@ if kind == 'hash' then
   if redis.call('HEXISTS', lock, owner) == 0 then
     return {0, redis.call('PTTL', lock)}
   end
-  -- A fence that is gone or damaged cannot vouch for this owner's token.
-  local text = redis.call('GET', fence)
-  local token = text and string.match(text, '^%d+$') and tonumber(text)
-  if not token or token >= limit then
-    return redis.error_reply('ERR redlock: the fence of this lock is missing or damaged')
+  if redis.call('PTTL', lock) <= tonumber(lease) then -- also -1, no expiry
+    redis.call('PEXPIRE', lock, lease)
   end
-  return {1, token}
+  return {4}
 elseif kind ~= 'none' then
   return {2}
 elseif redis.call('HEXISTS', lock .. ':forced', owner) == 1 then
   return {3} -- a healing, or a late message of it
 end
 
-if tonumber(floor) >= limit then
-  return redis.error_reply('ERR redlock: the floor is beyond 2^53, the end of tokens')
+if not (tonumber(floor) <= limit / 2) then -- no client sends it: tokens must last
+  return redis.error_reply('ERR redlock: the floor is beyond 2^52')
 end
 -- The fence before the lock: if it has the wrong type this fails with nothing written, and a
 -- script does not roll back.

@@ -7,7 +7,7 @@
 -- Replies an array with, for each lock: {1, fence} held, {0} free, {-1} another owner's, {-2} a key
 -- of another type stands there, {-3} free or another's, because this owner was forced out (the key
 -- beside the lock, see force.lua). A fence that cannot be raised (wrong type, damaged) is told as
--- 0.
+-- 0. Token 0 raises nothing.
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
 
 local function forced(lock, owner)
@@ -32,7 +32,11 @@ local function hold(lock, fence, owner, count, token, lease)
     reached = type(text) == 'string' and string.match(text, '^%d+$') and tonumber(text)
   end
   local usable = reached and reached < limit
-  local raise = usable and reached < tonumber(token)
+  -- Over 2^52 only a fence that is there already: a quorum of fences shares a token beyond it, or
+  -- the token is wrong.
+  local wanted = tonumber(token)
+  local raise = usable and reached < wanted and wanted < limit
+    and (wanted <= limit / 2 or reached > limit / 2)
 
   -- At maxmemory Redis before 7 lets only those commands of a script grow memory that follow a
   -- write of the same script. So a write that needs no memory goes first; one that changes nothing
@@ -48,7 +52,7 @@ local function hold(lock, fence, owner, count, token, lease)
   end
   if raise then
     redis.call('SET', fence, token) -- the text itself: a Lua number would be rounded
-    reached = tonumber(token)
+    reached = wanted
   end
   return {1, usable and reached or 0}
 end

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// Fences beyond 2^52, where no clock of ours goes: the damage of one node stays on that node, and
+// what a quorum of nodes has reached is used up to the end of tokens.
+#include <doctest/doctest.h>
+
+#include "engine/floor_estimate.hpp"
+#include "engine/rig.hpp"
+
+using namespace redlock;
+using namespace redlock::engine;
+using namespace redlock::engine::test;
+
+namespace {
+
+constexpr Token damaged = token_limit / 4 * 3 - 2;
+
+/// Acquires, with these answers of nodes 0, 1, ... in this order.
+RequestId answered(Rig& rig, std::initializer_list<Token> tokens) {
+  const auto id = rig.acquire();
+  NodeIndex node = 0;
+  for (const Token token : tokens) rig.answer(node++, Granted{token});
+  return id;
+}
+
+}  // namespace
+
+TEST_CASE("a damaged fence is neither carried to the other nodes nor learnt as a floor") {
+  for (const Token fence : {floor_limit + 1, damaged, token_limit - 1}) {
+    Rig rig(3, {.clock_floor = false});
+    const auto id = answered(rig, {fence, 7, 7});
+    REQUIRE(rig.ended_with<AcquireSucceeded>(id));
+    CHECK(rig.result<AcquireSucceeded>(id).token == 7);
+    const Ballot& vote = rig.attempts.back().ballots.at(0);
+    CHECK(vote.vote == Vote::unavailable);
+    CHECK(vote.cause == Cause::server_error);
+    CHECK(vote.detail == "its fence counter is damaged (" + std::to_string(fence) + ")");
+    for (const NodeIndex node : {0U, 1U, 2U}) CHECK_FALSE(rig.asked(node));  // no settling
+    rig.acquire();
+    CHECK(rig.oldest<AcquireCommand>(1).floor == 8);
+  }
+}
+
+TEST_CASE("nobody waits for a damaged fence, nor is the vote lost by it while others can vote") {
+  Rig rig(5, {.clock_floor = false});
+  const auto id = answered(rig, {damaged, 7, damaged, 7});
+  CHECK_FALSE(rig.ended(id));
+  rig.answer(4, Granted{7});
+  CHECK(rig.result<AcquireSucceeded>(id).token == 7);
+}
+
+TEST_CASE("with too few other nodes a damaged fence is no quorum, at once and with its sentence") {
+  Rig rig(3, {.clock_floor = false});
+  const auto id = answered(rig, {damaged, 7});
+  CHECK_FALSE(rig.ended(id));  // node 2 may be there as well
+  rig.answer(2, down);
+  REQUIRE(rig.failure(id) == Errc::no_quorum);
+  CHECK(rig.result<Failed>(id).ballots[0].detail.find("damaged") != std::string::npos);
+  CHECK(rig.releases(0) == 1);
+  CHECK(rig.releases(1) == 1);
+}
+
+TEST_CASE("a damaged fence is named as such when the time is over") {
+  Rig rig(3, {.clock_floor = false});
+  const auto id = answered(rig, {damaged});
+  rig.advance(250ms);
+  REQUIRE(rig.failure(id) == Errc::no_quorum);
+  CHECK(rig.result<Failed>(id).ballots[0].detail.find("damaged") != std::string::npos);
+  CHECK(rig.result<Failed>(id).ballots[1].cause == Cause::timed_out);
+}
+
+TEST_CASE("what a quorum has reached is settled among those who have") {
+  Rig rig(3, {.clock_floor = false});
+  const auto id = answered(rig, {floor_limit + 9, 7, floor_limit + 4});
+  REQUIRE(rig.oldest_is<HoldCommand>(2));
+  CHECK(rig.oldest<HoldCommand>(2).token == floor_limit + 9);
+  CHECK_FALSE(rig.asked(1));
+  rig.answer(2, Held{floor_limit + 9});
+  CHECK(rig.result<AcquireSucceeded>(id).token == floor_limit + 9);
+  CHECK(rig.attempts.back().ballots.at(1).vote == Vote::granted);
+}
+
+TEST_CASE("tokens go on to their end on two nodes, where every vote is needed") {
+  Rig rig(2, {.clock_floor = false});
+  const auto id = answered(rig, {token_limit - 2, token_limit - 2});
+  CHECK(rig.result<AcquireSucceeded>(id).token == token_limit - 2);
+}
+
+TEST_CASE("a straggler beyond the others settles nothing, and one below them nothing beyond") {
+  Rig rig(5, {.clock_floor = false});
+  const auto id = answered(rig, {9, 7, 7});
+  rig.answer(3, Granted{damaged});
+  CHECK_FALSE(rig.asked(3));
+  rig.answer({1, 2}, Held{9});
+  CHECK(rig.result<AcquireSucceeded>(id).token == 9);
+
+  Rig far(5, {.clock_floor = false});
+  const auto second = answered(far, {damaged, damaged - 1, damaged - 1});
+  far.answer(3, Granted{7});
+  CHECK_FALSE(far.asked(3));
+  far.answer({1, 2}, Held{damaged});
+  CHECK(far.result<AcquireSucceeded>(second).token == damaged);
+}
+
+TEST_CASE("no floor is beyond what acquire takes: neither of an attempt nor of a heal") {
+  Rig rig(3, {.clock_floor = false});
+  const auto id = rig.acquire(Rig::renewed());
+  rig.answer({0, 1, 2}, Granted{damaged});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(id));
+  rig.advance(10s);
+  rig.answer(2, Free{});
+  rig.answer({0, 1}, Held{damaged});
+  REQUIRE(rig.oldest_is<AcquireCommand>(2));
+  CHECK(rig.oldest<AcquireCommand>(2).floor == floor_limit);
+  rig.acquire();
+  CHECK(rig.oldest<AcquireCommand>(0).floor == floor_limit);
+}
