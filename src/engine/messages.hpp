@@ -40,6 +40,7 @@ struct HoldCommand {
 struct ReleaseCommand {
   Name name;
   OwnerId owner;
+  bool alone = false;  ///< in a call of its own: what is wrong with another must not fail it
 };
 
 /// Delete the lock if it is this owner's, and grant it to this owner no more for so long, so that

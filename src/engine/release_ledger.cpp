@@ -26,12 +26,16 @@ bool left_nothing(const Reply& reply) {
          std::holds_alternative<ForcedOut>(reply);
 }
 
+/// An error about one of the locks of the call, and not about the state of the node.
+bool about_the_command(const Reply& reply) {
+  const auto* unavailable = std::get_if<Unavailable>(&reply);
+  return unavailable != nullptr && unavailable->delivery != Delivery::not_sent &&
+         (unavailable->cause == Cause::server_error || unavailable->cause == Cause::permission);
+}
+
 /// The node itself said so, over a connection that goes on.
 bool answered_with_error(const Unavailable& unavailable) {
-  const bool about_the_command =
-      unavailable.cause == Cause::server_error || unavailable.cause == Cause::permission;
-  return unavailable.delivery == Delivery::refused ||
-         (unavailable.delivery == Delivery::unknown && about_the_command);
+  return unavailable.delivery == Delivery::refused || about_the_command(unavailable);
 }
 
 }  // namespace
@@ -64,22 +68,34 @@ void ReleaseLedger::release_if_granted(Instant now, const Grant& grant, NodeSet 
 
 void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form,
                          Outbox& out) {
-  if (!std::exchange(debt.sent, true)) ++under_way_;
+  if (!std::exchange(debt.sent, true)) ++owed_[node].under_way;
   debt.ask_again = false;
   const Tag tag{grant, now, {}, 0, Tag::Kind::release};
   const bool turned_away = debt.keep_out.count() > 0 && !planted(Bug::handed_over_revived);
   if (turned_away) {
     out.send(node, tag, ForceCommand{debt.name, debt.owner, debt.keep_out}, form);
   } else {
-    out.send(node, tag, ReleaseCommand{debt.name, debt.owner}, form);
+    out.send(node, tag, ReleaseCommand{debt.name, debt.owner, debt.alone}, form);
   }
 }
 
 void ReleaseLedger::answered(NodeIndex node, Debt& debt) {
   if (!debt.sent) return;
   debt.sent = false;
-  --under_way_;
+  --owed_[node].under_way;
   if (std::exchange(debt.repeated, false)) --owed_[node].repeats_under_way;
+}
+
+std::size_t ReleaseLedger::under_way() const {
+  std::size_t sum = 0;
+  for (const Owed& owed : owed_) sum += owed.under_way;
+  return sum;
+}
+
+std::uint32_t ReleaseLedger::nodes_under_way() const {
+  std::uint32_t nodes = 0;
+  for (const Owed& owed : owed_) nodes += owed.under_way > 0 ? 1 : 0;
+  return nodes;
 }
 
 bool ReleaseLedger::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
@@ -90,6 +106,10 @@ bool ReleaseLedger::on_reply(Instant now, NodeIndex node, const Tag& tag, const 
   Debt& debt = found->second;
   if (std::holds_alternative<NoScript>(reply)) {
     send(now, node, tag.grant, debt, Form::source, out);
+    return true;
+  }
+  if (about_the_command(reply) && !std::exchange(debt.alone, true)) {
+    send(now, node, tag.grant, debt, Form::digest, out);
     return true;
   }
   answered(node, debt);

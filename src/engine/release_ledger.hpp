@@ -49,7 +49,9 @@ class ReleaseLedger {
   void on_deadline(Instant now, Outbox& out);
 
   /// Releases that were sent and not answered.
-  [[nodiscard]] std::size_t under_way() const { return under_way_; }
+  [[nodiscard]] std::size_t under_way() const;
+  /// How many nodes have to answer one.
+  [[nodiscard]] std::uint32_t nodes_under_way() const;
 
  private:
   struct Debt {
@@ -61,6 +63,7 @@ class ReleaseLedger {
     bool sent = false;           // an answer is to come
     bool repeated = false;       // it was sent in its turn
     bool ask_again = false;      // the node answered with an error: the link is well
+    bool alone = false;          // it did so, perhaps because of another release of the same call
     bool may_come_late = false;  // an acquire or hold, until the next connection is up
     bool if_granted = false;     // the answer to the acquire is awaited
   };
@@ -68,6 +71,7 @@ class ReleaseLedger {
     std::map<GrantId, Debt> debts;
     std::deque<GrantId> to_repeat;  // in turn; only while others are under way
     std::size_t repeats_under_way = 0;
+    std::size_t under_way = 0;
   };
 
   void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out);
@@ -76,7 +80,6 @@ class ReleaseLedger {
   void look_again_by(Instant when) { next_look_ = std::min(next_look_, when); }
 
   std::vector<Owed> owed_;  // by node
-  std::size_t under_way_ = 0;
   Instant next_look_ = never;
 };
 

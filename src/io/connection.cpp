@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t command_reply_limit = std::size_t{1} << 20;
 constexpr std::size_t question_reply_limit = std::size_t{64} << 20;
 // The node does them one behind the other and nothing else meanwhile: a millisecond or so.
-constexpr std::size_t holds_in_one_call = 100;
+constexpr std::size_t locks_in_one_call = 100;
 
 constexpr const char* not_of_the_script = "its answer is none that the script can give";
 
@@ -43,16 +43,22 @@ bool Connection::start() {
 }
 
 void Connection::send(const engine::Tag& tag, engine::Command command, engine::Form form) {
-  if (auto* hold = std::get_if<engine::HoldCommand>(&command)) {
-    if (form != holds_form_ || holds_.count() == holds_in_one_call) write_holds_together();
-    holds_form_ = form;
-    holds_.add(hold_text_.of(std::move(*hold)));
+  const Script script = script_of(command);
+  auto* const hold = std::get_if<engine::HoldCommand>(&command);
+  const auto* const release = std::get_if<engine::ReleaseCommand>(&command);
+  if (hold != nullptr || (release != nullptr && !release->alone)) {
+    const bool fits = script == together_script_ && form == together_form_ &&
+                      together_.count() < locks_in_one_call;
+    if (!fits) write_together();
+    together_script_ = script;
+    together_form_ = form;
+    hold != nullptr ? together_.add(hold_text_.of(std::move(*hold))) : together_.add(*release);
     tags_.push_back(tag);
     return;
   }
-  write_holds_together();
+  write_together();
   await({.kind = Awaited::Kind::commands,
-         .script = script_of(command),
+         .script = script,
          .commands = 1,
          .begins_at = stream_->appended(),
          .question = nullptr});
@@ -62,20 +68,20 @@ void Connection::send(const engine::Tag& tag, engine::Command command, engine::F
              acquire != nullptr ? holder_text_.since(acquire->since) : std::string_view());
 }
 
-void Connection::write_holds_together() {
-  if (holds_.count() == 0) return;
+void Connection::write_together() {
+  if (together_.count() == 0) return;
   await({.kind = Awaited::Kind::commands,
-         .script = Script::hold,
-         .commands = holds_.count(),
+         .script = together_script_,
+         .commands = together_.count(),
          .begins_at = stream_->appended(),
          .question = nullptr});
-  holds_.write(stream_->output(), scripts_, holds_form_);
-  holds_.clear();
+  together_.write(stream_->output(), scripts_, together_form_, together_script_);
+  together_.clear();
 }
 
 void Connection::send(std::shared_ptr<Question> question) {
   if (question->answered()) return;  // its time was over before there was a connection
-  write_holds_together();
+  write_together();
   const std::uint64_t begins_at = stream_->appended();
   CommandWriter writer(stream_->output(), question->command().size());
   for (const std::string& argument : question->command()) writer.bulk(argument);
@@ -83,7 +89,7 @@ void Connection::send(std::shared_ptr<Question> question) {
 }
 
 void Connection::send_probe() {
-  write_holds_together();
+  write_together();
   await({.kind = Awaited::Kind::time,
          .begins_at = stream_->appended(),
          .question = nullptr,
@@ -103,7 +109,7 @@ void Connection::await(Awaited awaited) {
 }
 
 void Connection::flush() {
-  write_holds_together();
+  write_together();
   const int status = stream_->flush();
   // Not before: to write a burst may take us longer than the node may be silent.
   if (std::exchange(first_unsent_, false)) {
@@ -132,7 +138,7 @@ std::vector<Unanswered> Connection::take_unanswered() {
     unanswered.push_back({*tag, nullptr, engine::Delivery::not_sent});
   }
   awaited_.clear();
-  holds_.clear();
+  together_.clear();
   tags_.clear();
   return unanswered;
 }
@@ -216,8 +222,9 @@ bool Connection::take_handshake_reply(const ReplyView& reply) {
 }
 
 bool Connection::take_command_reply(Awaited& awaited, const ReplyView& reply) {
-  if (awaited.script == Script::hold && !reply.is(ReplyView::Kind::error)) {
-    return take_hold_replies(awaited, reply);
+  const bool together = awaited.script == Script::hold || awaited.script == Script::release;
+  if (together && !reply.is(ReplyView::Kind::error)) {
+    return take_replies_together(awaited, reply);
   }
   const auto answer = read_answer(awaited.script, reply, address_.password);
   if (!answer) return broken(Cause::protocol_error, not_of_the_script);
@@ -229,11 +236,11 @@ bool Connection::take_command_reply(Awaited& awaited, const ReplyView& reply) {
   return replica ? broken(Cause::read_only, "it has become a replica") : true;
 }
 
-bool Connection::take_hold_replies(Awaited& awaited, const ReplyView& replies) {
+bool Connection::take_replies_together(Awaited& awaited, const ReplyView& replies) {
   if (replies.size() != awaited.commands) return broken(Cause::protocol_error, not_of_the_script);
   ReplyView reply = replies.first();
   for (;;) {
-    const auto answer = read_hold(reply);
+    const auto answer = awaited.script == Script::hold ? read_hold(reply) : read_release(reply);
     if (!answer) return broken(Cause::protocol_error, not_of_the_script);
     answer_next(awaited, *answer);
     if (awaited.commands == 0) return true;

@@ -59,8 +59,8 @@ class Connection final : StreamListener {
 
   // Once ready: these only collect output, for flush().
 
-  /// Holds of one turn go out together, up to a hundred in one call: renewing many leases costs
-  /// the node and us little more than renewing one.
+  /// Holds of one turn go out together, up to a hundred in one call, and so do releases: renewing
+  /// many leases costs the node and us little more than renewing one.
   void send(const engine::Tag& tag, engine::Command command, engine::Form form);
   void send(std::shared_ptr<Question> question);
   /// Asks for the node's clock, and whether it is what the handshake saw. It may have become a
@@ -74,7 +74,7 @@ class Connection final : StreamListener {
   [[nodiscard]] bool ready() const { return !handshake_; }
   /// How this connection is to be named to the node once it is lost.
   [[nodiscard]] LostConnection identity() const { return {run_id_, client_id_}; }
-  [[nodiscard]] bool all_answered() const { return awaited_.empty() && holds_.count() == 0; }
+  [[nodiscard]] bool all_answered() const { return awaited_.empty() && together_.count() == 0; }
   /// Since when the node owes an answer without having said anything, on the loop's clock.
   [[nodiscard]] std::chrono::milliseconds silent_since() const;
 
@@ -103,13 +103,13 @@ class Connection final : StreamListener {
   [[nodiscard]] bool take_reply(const ReplyView& reply);
   [[nodiscard]] bool take_handshake_reply(const ReplyView& reply);
   [[nodiscard]] bool take_command_reply(Awaited& awaited, const ReplyView& reply);
-  [[nodiscard]] bool take_hold_replies(Awaited& awaited, const ReplyView& replies);
+  [[nodiscard]] bool take_replies_together(Awaited& awaited, const ReplyView& replies);
   void answer_next(Awaited& awaited, const engine::Reply& reply);
   [[nodiscard]] bool take_role(const ReplyView& reply);
   void take_time(const Awaited& awaited, const ReplyView& reply);
   void tell_clock(std::int64_t unix_us, engine::Instant asked);
   void await(Awaited awaited);
-  void write_holds_together();
+  void write_together();
   [[nodiscard]] bool awaits_question() const;
   [[nodiscard]] std::size_t reply_limit() const;
   [[nodiscard]] std::chrono::milliseconds loop_now() const;
@@ -127,11 +127,12 @@ class Connection final : StreamListener {
   std::string replid_;
   ReplyReader reader_;
   std::deque<Awaited> awaited_;
-  std::deque<engine::Tag> tags_;  // of the commands awaited, then those of holds_
+  std::deque<engine::Tag> tags_;  // of the commands awaited, then those of together_
   HoldText& hold_text_;
   HolderText& holder_text_;
-  HoldParts holds_;  // to be written together
-  engine::Form holds_form_{};
+  CallParts together_;  // holds or releases that are to be written as one call
+  Script together_script_{};
+  engine::Form together_form_{};
   std::chrono::milliseconds last_heard_{};
   std::chrono::milliseconds first_awaited_{};  // when awaited_ was empty last
   bool first_unsent_ = false;                  // what was then awaited waits for flush()

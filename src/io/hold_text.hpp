@@ -14,7 +14,7 @@ namespace redlock::io {
 class HoldText {
  public:
   /// Of this hold. Until the next call.
-  [[nodiscard]] const HoldParts& of(engine::HoldCommand command) {
+  [[nodiscard]] const CallParts& of(engine::HoldCommand command) {
     if (!latest_ || *latest_ != command) {
       latest_.reset();
       parts_.clear();
@@ -26,7 +26,7 @@ class HoldText {
 
  private:
   std::optional<engine::HoldCommand> latest_;
-  HoldParts parts_;
+  CallParts parts_;
 };
 
 }  // namespace redlock::io

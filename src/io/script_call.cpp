@@ -61,9 +61,9 @@ void write(std::string& out, const ScriptSet& scripts, engine::Form form,
 
 void write(std::string& out, const ScriptSet& scripts, engine::Form form,
            const engine::HoldCommand& command) {
-  HoldParts parts;
+  CallParts parts;
   parts.add(command);
-  parts.write(out, scripts, form);
+  parts.write(out, scripts, form, Script::hold);
 }
 
 void write(std::string& out, const ScriptSet& scripts, engine::Form form,
@@ -125,7 +125,7 @@ void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
       command);
 }
 
-void HoldParts::add(const engine::HoldCommand& command) {
+void CallParts::add(const engine::HoldCommand& command) {
   CommandWriter writer(keys_);
   keys(writer, command.name);
   CommandWriter arguments(arguments_);
@@ -134,20 +134,31 @@ void HoldParts::add(const engine::HoldCommand& command) {
   ++count_;
 }
 
-void HoldParts::add(const HoldParts& other) {
+void CallParts::add(const engine::ReleaseCommand& command) {
+  CommandWriter writer(keys_);
+  lock_key(writer, command.name);
+  CommandWriter arguments(arguments_);
+  owner(arguments, command.owner);
+  ++count_;
+}
+
+void CallParts::add(const CallParts& other) {
   keys_ += other.keys_;
   arguments_ += other.arguments_;
   count_ += other.count_;
 }
 
-void HoldParts::clear() {
+void CallParts::clear() {
   keys_.clear();
   arguments_.clear();
   count_ = 0;
 }
 
-void HoldParts::write(std::string& out, const ScriptSet& scripts, engine::Form form) const {
-  begin(out, scripts, form, Script::hold, std::size_t{2} * count_, std::size_t{4} * count_);
+void CallParts::write(std::string& out, const ScriptSet& scripts, engine::Form form,
+                      Script script) const {
+  const std::size_t keys_each = script == Script::hold ? 2 : 1;
+  const std::size_t arguments_each = script == Script::hold ? 4 : 1;
+  begin(out, scripts, form, script, keys_each * count_, arguments_each * count_);
   out += keys_;
   out += arguments_;
 }
@@ -164,6 +175,13 @@ std::optional<engine::Reply> read_hold(const ReplyView& answer) {
   if (code == -1) return engine::Taken{};
   if (code == -2) return engine::Taken{.foreign_type = true};
   if (code == -3) return engine::ForcedOut{};
+  return {};
+}
+
+std::optional<engine::Reply> read_release(const ReplyView& answer) {
+  if (!answer.is(ReplyView::Kind::integer)) return {};
+  if (answer.integer() == 1) return engine::ReleasedHere{};
+  if (answer.integer() == 0) return engine::NotHeld{};
   return {};
 }
 

@@ -20,15 +20,16 @@ namespace redlock::io {
 void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
                 const engine::Command& command, std::string_view holder = {});
 
-/// Holds for one call, which has the keys of all of them before the arguments of all.
-class HoldParts {
+/// Holds, or releases, for one call, which has the keys of all of them before the arguments of all.
+class CallParts {
  public:
   void add(const engine::HoldCommand& command);
-  void add(const HoldParts& other);
+  void add(const engine::ReleaseCommand& command);
+  void add(const CallParts& other);
   void clear();
   [[nodiscard]] std::uint32_t count() const { return count_; }
-  /// The call's reply has one element for each, to be read with read_hold().
-  void write(std::string& out, const ScriptSet& scripts, engine::Form form) const;
+  /// The call's reply has one element for each, to be read with read_hold() or read_release().
+  void write(std::string& out, const ScriptSet& scripts, engine::Form form, Script script) const;
 
  private:
   std::string keys_;
@@ -41,5 +42,6 @@ class HoldParts {
 [[nodiscard]] std::optional<engine::Reply> read_answer(Script script, const ReplyView& answer,
                                                        std::string_view secret);
 [[nodiscard]] std::optional<engine::Reply> read_hold(const ReplyView& answer);
+[[nodiscard]] std::optional<engine::Reply> read_release(const ReplyView& answer);
 
 }  // namespace redlock::io

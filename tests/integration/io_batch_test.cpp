@@ -136,9 +136,9 @@ TEST_CASE("an answer with too few elements, or a bad one, leaves no hold without
 }
 
 TEST_CASE("a hold that differs in anything is spelled anew, and the same one is spelled the same") {
-  const auto spelled = [](const HoldParts& parts) {
+  const auto spelled = [](const CallParts& parts) {
     std::string out;
-    parts.write(out, ScriptSet(ScriptSet::Flags::understood), Form::digest);
+    parts.write(out, ScriptSet(ScriptSet::Flags::understood), Form::digest, Script::hold);
     return out;
   };
   const auto name = std::make_shared<const std::string>("a");
@@ -153,13 +153,13 @@ TEST_CASE("a hold that differs in anything is spelled anew, and the same one is 
   for (const engine::HoldCommand& before : all) {
     for (const engine::HoldCommand& after : all) {
       static_cast<void>(text.of(before));
-      HoldParts alone;
+      CallParts alone;
       alone.add(after);
       CHECK(spelled(text.of(after)) == spelled(alone));
     }
   }
-  HoldParts three;
-  HoldParts together;
+  CallParts three;
+  CallParts together;
   for (int i = 0; i < 3; ++i) {
     three.add(all[static_cast<std::size_t>(i)]);
     together.add(text.of(all[static_cast<std::size_t>(i)]));

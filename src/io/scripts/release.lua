@@ -1,10 +1,14 @@
 -- SPDX-License-Identifier: MIT
--- Deletes the lock if it is this owner's.
---   KEYS  1 lock      ARGV  1 owner
--- Replies {1} released, {0} not held: free, another owner's, or a key of another type.
-local lock, owner = KEYS[1], ARGV[1]
-if redis.call('TYPE', lock).ok == 'hash' and redis.call('HEXISTS', lock, owner) == 1 then
-  redis.call('DEL', lock)
-  return {1}
+-- Deletes locks that are still their owners'. Any number of locks in one call, each for itself.
+--   KEYS  the locks      ARGV  the owner of each
+-- Replies an array with, for each lock: 1 released, 0 not held: free, another owner's, or a key of
+-- another type.
+local replies = {}
+for i, lock in ipairs(KEYS) do
+  replies[i] = 0
+  if redis.call('TYPE', lock).ok == 'hash' and redis.call('HEXISTS', lock, ARGV[i]) == 1 then
+    redis.call('DEL', lock)
+    replies[i] = 1
+  end
 end
-return {0}
+return replies
