@@ -19,9 +19,14 @@ class Acquisition {
   [[nodiscard]] RequestId request() const { return request_; }
   [[nodiscard]] const AcquireRequest& what() const { return what_; }
 
-  /// The attempt under way; 0 while pausing.
+  /// The attempt under way; 0 while pausing or waiting for its turn.
   [[nodiscard]] GrantId attempt() const { return attempt_; }
-  void attempt_began(GrantId grant) { attempt_ = grant; }
+  void attempt_began(GrantId grant) {
+    attempt_ = grant;
+    waits_for_turn_ = false;
+  }
+  /// The next attempt begins when others have ended.
+  void wait_for_turn() { waits_for_turn_ = true; }
   /// The attempt under way was left alone, to be cleaned up by others.
   void attempt_ended() { attempt_ = 0; }
 
@@ -29,15 +34,20 @@ class Acquisition {
   /// deadline().
   std::optional<Failed> on_failure(Instant now, const Attempt& attempt, RandomSource& random);
 
-  [[nodiscard]] Instant deadline() const { return attempt_ == 0 ? retry_at_ : what_.deadline; }
-  /// The time given is over: that for waiting, or, with an attempt under way, the call's deadline.
-  [[nodiscard]] bool over(Instant now) const {
-    return now >= (attempt_ == 0 ? waits_until_ : what_.deadline);
+  [[nodiscard]] Instant deadline() const {
+    return attempt_ != 0 || waits_for_turn_ ? ends_at() : retry_at_;
   }
+  /// The time given is over: that for waiting, or, with an attempt under way, the call's deadline.
+  [[nodiscard]] bool over(Instant now) const { return now >= ends_at(); }
   /// The result of a call whose time is over; the attempt under way is null while pausing.
   [[nodiscard]] Failed time_is_over(const Attempt* under_way) const;
 
  private:
+  /// The first attempt, which others may delay, is made whatever the waiting time.
+  [[nodiscard]] Instant ends_at() const {
+    const bool first_to_come = waits_for_turn_ && !last_failure_;
+    return attempt_ != 0 || first_to_come ? what_.deadline : waits_until_;
+  }
   [[nodiscard]] Duration pause(Duration at_most, RandomSource& random);
 
   const Terms& terms_;
@@ -48,6 +58,7 @@ class Acquisition {
   Duration pause_min_;
   Duration pause_max_;
   GrantId attempt_ = 0;
+  bool waits_for_turn_ = false;
   std::optional<Failed> last_failure_;
 };
 

@@ -82,5 +82,8 @@ void Engine::take_outputs(std::vector<Output>& out) {
 std::size_t Engine::releases_under_way() const {
   return impl_->releases_under_way();
 }
+std::uint32_t Engine::nodes_releasing() const {
+  return impl_->nodes_releasing();
+}
 
 }  // namespace redlock::engine

@@ -33,6 +33,10 @@ struct Config {
   std::chrono::milliseconds max_lease{60'000};
   /// Whether a node that may have forgotten a grant has to wait before it votes.
   bool quarantine = false;
+  /// Attempts under way at once, at first (see Admission); others wait for their turn.
+  std::uint32_t attempts_at_once = 128;
+  /// The same for rounds that extend or enter a lease.
+  std::uint32_t rounds_at_once = 500;
 };
 
 /// What is known of a node's marker.
@@ -51,7 +55,8 @@ struct NodeFacts {
   std::string run = {};   ///< its run id, another with every start
 };
 
-/// One acquisition. `wait_until` ends the retries; `deadline` ends the call whatever it does.
+/// One acquisition. `wait` ends the retries; `deadline` ends the call whatever it does. The first
+/// attempt is made whatever `wait` says, also if it has to wait for its turn.
 struct AcquireRequest {
   Name name;
   std::chrono::milliseconds lease{};
@@ -240,8 +245,10 @@ class Engine {
   /// What is to be done, in this order. Swapped with the caller's vector, which must be empty.
   void take_outputs(std::vector<Output>& out);
 
-  /// How many releases were sent and not answered (for a shutdown that waits for them).
+  /// How many releases were sent and not answered (for a shutdown that waits for them), and by how
+  /// many nodes.
   [[nodiscard]] std::size_t releases_under_way() const;
+  [[nodiscard]] std::uint32_t nodes_releasing() const;
 
  private:
   class Impl;

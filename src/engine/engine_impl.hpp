@@ -4,10 +4,13 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "engine/acquisition.hpp"
+#include "engine/admission.hpp"
 #include "engine/attempt.hpp"
 #include "engine/clock_watch.hpp"
 #include "engine/engine.hpp"
@@ -72,8 +75,23 @@ class Engine::Impl {
 
   void take_outputs(std::vector<Output>& out) { out_.take(out); }
   [[nodiscard]] std::size_t releases_under_way() const { return ledger_.under_way(); }
+  [[nodiscard]] std::uint32_t nodes_releasing() const { return ledger_.nodes_under_way(); }
 
  private:
+  struct Extension {
+    GrantId grant = 0;
+    std::chrono::milliseconds lease{};
+  };
+  struct WaitingRound {
+    RequestId request = 0;
+    std::variant<Extension, EnterRequest> what;
+  };
+
+  void attempt_or_wait(Instant now, Acquisition& acquisition);
+  void round_or_wait(Instant now, WaitingRound round);
+  void begin_round(Instant now, const WaitingRound& round);
+  /// What waits for its turn and has it now. At the end of every input that may have made room.
+  void admit(Instant now);
   void begin_attempt(Instant now, Acquisition& acquisition);
   void on_release_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void node_ran_ahead(Instant now, NodeIndex node, Duration by);
@@ -106,6 +124,8 @@ class Engine::Impl {
   MachineTable<Holding> holdings_;
   MachineTable<Releasing> releasings_;
   MachineTable<Forcing> forcings_;
+  Admission admission_;
+  std::deque<WaitingRound> waiting_rounds_;
   std::unordered_map<RequestId, GrantId> attaching_;
   std::uint32_t postponed_renewals_ = 0;  // so far
 };

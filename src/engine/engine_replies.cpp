@@ -29,13 +29,13 @@ void Engine::Impl::on_reply(Instant now, NodeIndex node, const Tag& tag, const R
   if (Attempt* const attempt = attempts_.find(tag.grant)) {
     const bool was_lost = attempt->lost_the_vote();
     attempt->on_reply(now, node, tag, reply, out_);
-    return after_attempt_input(now, tag.grant, was_lost);
-  }
-  if (Holding* const holding = holdings_.find(tag.grant)) {
+    after_attempt_input(now, tag.grant, was_lost);
+  } else if (Holding* const holding = holdings_.find(tag.grant)) {
     holding->on_reply(now, node, tag, reply, out_);
     after_holding_input(tag.grant);
   }
   // Otherwise it speaks of a grant that is over; its release is written behind it.
+  admit(now);
 }
 
 void Engine::Impl::on_release_reply(Instant now, NodeIndex node, const Tag& tag,
@@ -94,6 +94,7 @@ void Engine::Impl::finish_attempt(Instant now, Attempt attempt) {
   const bool won = attempt.phase() == Attempt::Phase::won;
   const std::optional<Errc> failure = won ? std::nullopt : std::optional(attempt.failure());
   const RequestId request = attempt.plan().request;
+  admission_.ended(now, attempt.started(), won || failure == Errc::contended);
   out_.put(
       AttemptDecided{attempt.plan().name, failure, attempt.ballots(), now - attempt.started()});
   if (won) return succeed(now, std::move(attempt));
@@ -170,6 +171,7 @@ void Engine::Impl::node_ran_ahead(Instant now, NodeIndex node, Duration by) {
     holdings_.find(grant)->node_ran_ahead(now, node, by, out_);
     after_holding_input(grant);
   }
+  admit(now);
 }
 
 void Engine::Impl::on_deadline(Instant now) {
@@ -191,6 +193,7 @@ void Engine::Impl::on_deadline(Instant now) {
   }
   ledger_.on_deadline(now, out_);
   standing_.on_deadline(now, out_);
+  admit(now);
 }
 
 /// Leases that came at once, or waited for a loop that did not run, would be renewed at once for
@@ -218,7 +221,7 @@ std::size_t Engine::Impl::renewals_at_once() const {
 
 void Engine::Impl::acquisition_due(Instant now, RequestId request) {
   Acquisition& acquisition = *acquisitions_.find(request);
-  if (!acquisition.over(now)) return begin_attempt(now, acquisition);
+  if (!acquisition.over(now)) return attempt_or_wait(now, acquisition);
   const GrantId grant = acquisition.attempt();
   Failed failure = acquisition.time_is_over(attempts_.find(grant));
   abandon_attempt(now, grant);

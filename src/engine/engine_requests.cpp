@@ -16,14 +16,37 @@ Engine::Impl::Impl(const Config& config, RandomSource& random)
       terms_(config, standing_, clocks_),
       random_(random),
       floors_(config.nodes, config.clock_floor),
-      ledger_(config.nodes) {}
+      ledger_(config.nodes),
+      admission_(config.attempts_at_once, config.node_timeout) {}
 
 void Engine::Impl::acquire(Instant now, RequestId request, AcquireRequest what) {
   assert(request != 0);
   Acquisition& acquisition =
       acquisitions_.add(request, Acquisition(terms_, request, std::move(what), now));
   if (acquisition.over(now)) return end_acquisition(request, acquisition.time_is_over(nullptr));
-  begin_attempt(now, acquisition);
+  attempt_or_wait(now, acquisition);
+}
+
+void Engine::Impl::attempt_or_wait(Instant now, Acquisition& acquisition) {
+  if (admission_.open(attempts_.size())) return begin_attempt(now, acquisition);
+  acquisition.wait_for_turn();
+  acquisitions_.touched(acquisition.request());
+  admission_.wait(acquisition.request());
+  admit(now);
+}
+
+void Engine::Impl::admit(Instant now) {
+  if (planted(Bug::turn_not_given)) return;
+  // An attempt may end as it begins, so this is a loop and not what follows from an end.
+  while (const auto request = admission_.next(attempts_.size())) {
+    Acquisition* const acquisition = acquisitions_.find(*request);
+    if (acquisition != nullptr) begin_attempt(now, *acquisition);
+  }
+  while (!waiting_rounds_.empty() && out_.rounds_under_way() < terms_.config().rounds_at_once) {
+    const WaitingRound round = std::move(waiting_rounds_.front());
+    waiting_rounds_.pop_front();
+    begin_round(now, round);
+  }
 }
 
 void Engine::Impl::begin_attempt(Instant now, Acquisition& acquisition) {
@@ -68,32 +91,47 @@ void Engine::Impl::cancel(Instant now, RequestId request, Errc why) {
     Failed failure{why, {}, {}};
     if (const Attempt* const attempt = attempts_.find(grant)) failure.ballots = attempt->ballots();
     abandon_attempt(now, grant);
-    return end_acquisition(request, std::move(failure));
+    end_acquisition(request, std::move(failure));
+    return admit(now);
   }
   const auto attaching = attaching_.find(request);
   if (attaching == attaching_.end()) return;
   holdings_.find(attaching->second)->end_requests(why, "", out_);
   holdings_.erase(attaching->second);
   attaching_.erase(attaching);
+  admit(now);
 }
 
 void Engine::Impl::extend(Instant now, RequestId request, GrantId grant,
                           std::chrono::milliseconds lease) {
-  Holding* const holding = holdings_.find(grant);
-  if (holding == nullptr) {
-    return out_.put(Finish{request, Failed{Errc::lost, "the lease is not held any more", {}}});
-  }
-  holding->extend(now, request, lease, out_);
-  after_holding_input(grant);
+  round_or_wait(now, {request, Extension{grant, lease}});
 }
 
 void Engine::Impl::enter(Instant now, RequestId request, const EnterRequest& what) {
-  Holding* const holding = holdings_.find(what.grant);
+  round_or_wait(now, {request, what});
+}
+
+void Engine::Impl::round_or_wait(Instant now, WaitingRound round) {
+  const bool room = out_.rounds_under_way() < terms_.config().rounds_at_once;
+  if (waiting_rounds_.empty() && room) return begin_round(now, round);
+  waiting_rounds_.push_back(std::move(round));
+}
+
+void Engine::Impl::begin_round(Instant now, const WaitingRound& round) {
+  const auto* const extension = std::get_if<Extension>(&round.what);
+  const auto* const entry = std::get_if<EnterRequest>(&round.what);
+  const GrantId grant = extension != nullptr ? extension->grant : entry->grant;
+  Holding* const holding = holdings_.find(grant);
   if (holding == nullptr) {
-    return out_.put(Finish{request, Failed{Errc::lost, "the lease is not held any more", {}}});
+    return out_.put(
+        Finish{round.request, Failed{Errc::lost, "the lease is not held any more", {}}});
   }
-  holding->enter(now, request, what, out_);
-  after_holding_input(what.grant);
+  if (extension != nullptr) {
+    holding->extend(now, round.request, extension->lease, out_);
+  } else {
+    holding->enter(now, round.request, *entry, out_);
+  }
+  after_holding_input(grant);
 }
 
 void Engine::Impl::leave(Instant now, GrantId grant) {
@@ -122,6 +160,7 @@ void Engine::Impl::release(Instant now, RequestId request, GrantId grant) {
     nodes = NodeSet::first(terms_.nodes());
   }
   begin_release(now, request, owed, nodes, holding.nodes().trusted(now));
+  admit(now);
 }
 
 void Engine::Impl::release(Instant now, RequestId request, Name name, OwnerId owner,
@@ -152,6 +191,7 @@ void Engine::Impl::give_up(Instant now, GrantId grant, LossReason reason) {
   if (holding == nullptr || planted(Bug::give_up_ignored)) return;
   holding->give_up(now, reason, out_);
   after_holding_input(grant);
+  admit(now);
 }
 
 void Engine::Impl::detach(GrantId grant) {

@@ -42,6 +42,7 @@ void Holding::extend(Instant now, RequestId request, std::chrono::milliseconds l
 void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
   for (HoldRound& round : rounds_) {
     if (round.request() != 0 && round.announce_end()) {
+      out.round_ended();
       out.put(Finish{round.request(), Failed{why, detail, round.ballots()}});
     }
   }
@@ -51,6 +52,7 @@ void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
 void Holding::begin_round(Instant now, HoldRound::Purpose purpose, RequestId request,
                           std::chrono::milliseconds lease, Outbox& out) {
   ++round_;
+  if (request != 0) out.round_began();
   longest_lease_ = std::max(longest_lease_, std::chrono::ceil<Hundredths>(lease));
   const HoldRound& round = rounds_.emplace_back(round_, terms_->nodes(), purpose, request, lease,
                                                 now + terms_->node_timeout());
@@ -280,6 +282,7 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
     out.put(RenewalDecided{plan_.grant, ok, valid_until_});
     return;
   }
+  out.round_ended();
   const bool attached = std::exchange(attaching_, 0) != 0;
   if (!ok && attached && round.refutes_token()) {
     attach_failed_ = true;

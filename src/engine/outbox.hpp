@@ -2,6 +2,7 @@
 // Where the machines of the engine put what is to be done.
 #pragma once
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,13 @@ class Outbox {
   /// Gives the outputs away for an empty vector, whose memory is used for the next ones.
   void take(std::vector<Output>& out) { outputs_.swap(out); }
 
+  /// Rounds whose callers wait for their results.
+  void round_began() { ++rounds_under_way_; }
+  void round_ended() { --rounds_under_way_; }
+  [[nodiscard]] std::size_t rounds_under_way() const { return rounds_under_way_; }
+
  private:
+  std::size_t rounds_under_way_ = 0;
   std::vector<Output> outputs_;
 };
 

@@ -51,6 +51,7 @@ enum class Bug : std::uint8_t {
   failed_entry_counts,
   failed_entry_stays_on_nodes,
   leave_not_told,
+  turn_not_given,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
   // In the scripts, that is, in the simulator's node.

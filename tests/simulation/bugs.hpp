@@ -57,6 +57,7 @@ inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "failed_entry_counts",
     "failed_entry_stays_on_nodes",
     "leave_not_told",
+    "turn_not_given",
     "timers_sleep_in_suspend",
     "hold_without_owner_check",
     "hold_shortens",

@@ -111,6 +111,8 @@ Plan plan_of(std::uint64_t seed) {
   const bool forgetful = plan.kind == WorldKind::forgetful;
   plan.engine.quarantine = forgetful || random.chance(300);
   plan.engine.max_lease = plan.max_lease();
+  // Bursts are rare here: in every other world two users of a client are one.
+  if (seed % 2 == 0) plan.engine.attempts_at_once = 1;
   plan.durable = !forgetful || random.chance(500);
   plan.between_probes = std::max<Duration>(plan.max_lease() / 4, plan.length / 40);
   if (forgetful) plan.length += plan.max_lease() * 2 + std::chrono::seconds(4);

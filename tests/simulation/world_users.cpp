@@ -80,7 +80,9 @@ void World::begin_acquire(User& user) {
   if (random_.chance(150)) what.deadline = now + random_.up_to(timeout * 2);
   // A waiting time does not cut an attempt under way: that is a vote and perhaps a settling round.
   const bool bounded = what.wait != Duration::max();
-  const Instant expected = bounded ? now + what.wait + timeout * 2 : engine::never;
+  // Nor does it shorten the turns of others, when attempts wait for them.
+  const auto turns = static_cast<int>(plan_.users_per_client);
+  const Instant expected = bounded ? now + what.wait + timeout * 2 * turns : engine::never;
   invariants_.requested(clients_[user.client].life, {.id = user.request,
                                                      .name = what.name,
                                                      .expected = std::min(expected, what.deadline),

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#include "engine/admission.hpp"
+
+namespace redlock::engine {
+
+void Admission::ended(Instant now, Instant started, bool answered) {
+  const Duration took = now - started;
+  if (answered) fastest_ = std::min(fastest_, took);
+  const Duration distance = fastest_ < node_timeout_ ? fastest_ : Duration::zero();
+  const Duration room = node_timeout_ - distance;
+  if (took > distance + room / 2) {
+    if (started < shrunk_at_) return;
+    window_ = std::max(window_ / 2, smallest_);
+    shrunk_at_ = now;
+    quick_ = 0;
+  } else if (answered && took < distance + room / 4 && !waiting_.empty()) {
+    if (++quick_ < 8) return;
+    quick_ = 0;
+    window_ = std::min(window_ + 1, std::max(window_, most));
+  }
+}
+
+}  // namespace redlock::engine

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// A burst of requests: what nodes could not answer in time waits in the client for its turn.
+#include "engine/admission.hpp"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <vector>
+
+#include "engine/rig.hpp"
+
+using namespace redlock;
+using namespace redlock::engine;
+using namespace redlock::engine::test;
+
+namespace {
+
+/// Three nodes, and so many attempts (or rounds of callers) at once.
+Rig narrow(std::uint32_t at_once) {
+  Config config;
+  config.attempts_at_once = at_once;
+  config.rounds_at_once = at_once;
+  return Rig(3, config);
+}
+
+std::vector<RequestId> acquire_many(Rig& rig, int count) {
+  std::vector<RequestId> requests;
+  for (int i = 0; i < count; ++i) requests.push_back(rig.acquire());
+  return requests;
+}
+
+}  // namespace
+
+TEST_CASE("attempts beyond the window wait for their turn, which comes in order") {
+  Rig rig = narrow(2);
+  const auto requests = acquire_many(rig, 5);
+  for (std::size_t decided = 0; decided < 5; ++decided) {
+    CHECK(rig.asked_count(0) == std::min<std::size_t>(2, 5 - decided));
+    rig.answer({0, 1, 2}, Granted{7});
+    CHECK(rig.ended_with<AcquireSucceeded>(requests[decided]));
+  }
+}
+
+TEST_CASE("the time of an attempt that had to wait counts from its send") {
+  Rig rig = narrow(1);
+  const auto requests = acquire_many(rig, 3);
+  rig.advance(100ms);
+  rig.answer({0, 1, 2}, Granted{7});
+  rig.advance(249ms);
+  CHECK_FALSE(rig.ended(requests[1]));
+  rig.answer({0, 1, 2}, Granted{8});
+  const auto& second = rig.result<AcquireSucceeded>(requests[1]);
+  CHECK(second.valid_until == rig.start + 100ms + 30s - 302ms);
+  rig.advance(250ms);
+  CHECK(rig.failure(requests[2]) == Errc::no_quorum);
+}
+
+TEST_CASE("a failed attempt makes room, and so does one that is cancelled") {
+  Rig rig = narrow(1);
+  const auto requests = acquire_many(rig, 3);
+  rig.answer({0, 1}, Refused{});
+  CHECK(rig.failure(requests[0]) == Errc::contended);
+  static_cast<void>(rig.take(2));
+  REQUIRE(rig.oldest_is<AcquireCommand>(0));
+  rig.cancel(requests[1]);
+  static_cast<void>(rig.take(0));  // the cancelled acquire
+  CHECK(rig.oldest_is<ReleaseCommand>(0));
+  static_cast<void>(rig.take(0));
+  CHECK(rig.oldest_is<AcquireCommand>(0));
+}
+
+TEST_CASE("what waits for its turn is ended by its deadline and by its caller, and sends nothing") {
+  Rig rig = narrow(1);
+  rig.acquire();
+  auto what = Rig::request();
+  what.deadline = rig.now + 100ms;
+  const auto until = rig.acquire(what);
+  const auto cancelled = rig.acquire();
+  const auto last = rig.acquire();
+  rig.cancel(cancelled);
+  CHECK(rig.failure(cancelled) == Errc::cancelled);
+  rig.advance(100ms);
+  CHECK(rig.failure(until) == Errc::timed_out);
+  CHECK(rig.asked_count(0) == 1);
+  rig.answer({0, 1, 2}, Granted{7});
+  CHECK(rig.asked_count(0) == 1);
+  rig.answer({0, 1, 2}, Granted{8});
+  CHECK(rig.ended_with<AcquireSucceeded>(last));
+}
+
+TEST_CASE("whoever waits for locks has one attempt at the least, and ends in time after that") {
+  Rig rig = narrow(1);
+  rig.acquire();
+  auto what = Rig::request();
+  what.wait = 50ms;
+  const auto waiting = rig.acquire(what);
+  rig.advance(100ms);
+  rig.answer({0, 1, 2}, Granted{7});
+  CHECK_FALSE(rig.ended(waiting));
+  rig.answer({0, 1, 2}, Refused{});
+  CHECK(rig.failure(waiting) == Errc::timed_out);
+}
+
+TEST_CASE("a repeated attempt that waits for its turn ends with the waiting time") {
+  Rig rig = narrow(1);
+  auto what = Rig::request();
+  what.wait = 200ms;
+  const auto waiting = rig.acquire(what);
+  rig.answer({0, 1}, Refused{});
+  static_cast<void>(rig.take(2));
+  rig.answer(2, NotHeld{});
+  rig.acquire();  // takes the turn while the first pauses
+  rig.advance(199ms);
+  CHECK_FALSE(rig.ended(waiting));
+  rig.advance(1ms);
+  CHECK(rig.failure(waiting) == Errc::timed_out);
+}
+
+TEST_CASE("renewals, releases and repetitions wait for nobody's turn") {
+  Rig rig = narrow(1);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  const auto other = rig.lease_on_all();
+  rig.acquire();
+  for (NodeIndex node = 0; node < 3; ++node) static_cast<void>(rig.take(node));
+  rig.acquire();
+  rig.release(other.grant);
+  CHECK(rig.oldest_is<ReleaseCommand>(0));
+  rig.answer({0, 1, 2}, ReleasedHere{});
+  rig.extend(lease.grant, 30s);
+  rig.extend(lease.grant, 30s);
+  CHECK(rig.asked_count(0) == 1);
+  for (NodeIndex node = 0; node < 3; ++node) static_cast<void>(rig.take(node));
+  rig.engine.on_deadline(rig.now += 10s);
+  rig.collect();
+  bool renewed = false;
+  while (rig.asked(0)) renewed |= std::holds_alternative<HoldCommand>(rig.take(0).command);
+  CHECK(renewed);
+}
+
+TEST_CASE("rounds that extend or enter wait for their turn; one whose lease has gone is told so") {
+  Rig rig = narrow(1);
+  const auto one = rig.lease_on_all();
+  const auto two = rig.lease_on_all();
+  const auto first = rig.extend(one.grant, 30s);
+  const auto second = rig.extend(two.grant, 30s);
+  const auto third = rig.enter(one.grant);
+  const auto fourth = rig.extend(two.grant, 30s);
+  CHECK(rig.asked_count(0) == 1);
+  rig.advance(200ms);
+  rig.answer({0, 1, 2}, Held{7});
+  CHECK(rig.ended_with<ExtendSucceeded>(first));
+  rig.advance(200ms);
+  CHECK_FALSE(rig.ended(second));
+  rig.drop(two.grant);
+  CHECK(rig.failure(second) == Errc::lost);
+  for (NodeIndex node = 0; node < 3; ++node) {
+    static_cast<void>(rig.take(node));  // the extension's
+    rig.answer(node, ReleasedHere{});
+    rig.answer(node, Held{7});
+  }
+  CHECK(rig.ended_with<EnterSucceeded>(third));
+  CHECK(rig.failure(fourth) == Errc::lost);
+}
+
+TEST_CASE("a window is halved by attempts that take long, once for all that began before") {
+  Admission admission(128, 250ms);
+  const Instant start{std::chrono::hours(1)};
+  for (int i = 0; i < 100; ++i) admission.ended(start + 250ms, start, false);
+  CHECK(admission.window() == 64);
+  for (int i = 0; i < 100; ++i) admission.ended(start + 500ms, start + 251ms, false);
+  CHECK(admission.window() == 32);
+  for (int turn = 0; turn < 10; ++turn) {
+    const Instant began = start + std::chrono::seconds(1 + turn);
+    admission.ended(began + 250ms, began, false);
+  }
+  CHECK(admission.window() == 16);
+}
+
+TEST_CASE("a window grows while attempts are quick and others wait, up to a bound") {
+  Admission admission(128, 250ms);
+  const Instant start{std::chrono::hours(1)};
+  for (int i = 0; i < 800; ++i) admission.ended(start + 2ms, start, true);
+  CHECK(admission.window() == 128);
+  admission.wait(1);
+  for (int i = 0; i < 800; ++i) admission.ended(start + 2ms, start, true);
+  CHECK(admission.window() == 228);
+  for (int i = 0; i < 80'000; ++i) admission.ended(start + 2ms, start, true);
+  CHECK(admission.window() == 1'024);
+}
+
+TEST_CASE("nodes that are far away make no window smaller") {
+  Admission admission(128, 250ms);
+  const Instant start{std::chrono::hours(1)};
+  for (int i = 0; i < 1'000; ++i) {
+    const Instant began = start + std::chrono::seconds(i);
+    admission.ended(began + 200ms, began, true);
+  }
+  CHECK(admission.window() == 128);
+}
