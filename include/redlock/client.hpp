@@ -5,6 +5,7 @@
 
 #include <redlock/cpp20.hpp>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include <redlock/export.hpp>
 #include <redlock/lease.hpp>
 #include <redlock/lock.hpp>
+#include <redlock/observer.hpp>
 #include <redlock/operation.hpp>
 #include <redlock/options.hpp>
 
@@ -44,12 +46,18 @@ class REDLOCK_EXPORT Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   /// Ends every operation under way with `closed` (each callback is called), releases what its
-  /// leases hold, waits at most one node timeout for a quorum to confirm that, and stops the
-  /// loop. Leases and locks that outlive the client answer `closed`; such a lease is not valid any
-  /// more and its lost() is requested, before the release is sent. On the client's own loop thread
-  /// (in a callback) it returns at once and all that happens behind it. In the child of a fork it
-  /// does nothing.
+  /// leases hold, waits for a quorum to confirm that, and stops the loop. It waits for as long as
+  /// releases are confirmed, until one node timeout has passed without another. Leases and locks
+  /// that outlive the client answer `closed`; such a lease is not valid any more and its lost() is
+  /// requested, before the release is sent. On the client's own loop thread (in a callback) it
+  /// returns at once and all that happens behind it. In the child of a fork it does nothing.
   ~Client();
+
+  /// The same, and says what became of the leases; every other member then answers `closed`. Waits
+  /// no longer than `at_most`, which is not counted in what it sends at the end for the leases that
+  /// are left. Fails, and does nothing, with `would_deadlock` on the client's own loop thread and
+  /// with `closed` if the client has ended already or this is the child of a fork.
+  Result<CloseReport> close(std::chrono::milliseconds at_most = forever);
 
   /// The same as RedLock(*this, name).
   [[nodiscard]] RedLock lock(std::string name) const;

@@ -6,6 +6,7 @@
 #include <redlock/cpp20.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,15 @@ enum class LossReason : std::uint8_t {
 };
 
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(LossReason reason) noexcept;
+
+/// What became of the leases that a client still had when it ended.
+struct CloseReport {
+  std::size_t released = 0;      ///< a quorum confirmed that the lock is free
+  std::size_t already_gone = 0;  ///< a quorum said that this client did not hold it any more
+  /// Too few nodes answered in time. What was sent to the others may still arrive; otherwise the
+  /// lock is free when the lease has ended by itself.
+  std::size_t unconfirmed = 0;
+};
 
 /// Override what is of interest. Every call comes from the client's loop thread (one after the end
 /// of the client, of on_release_failed, from the thread that called unlock), so an override must
@@ -53,6 +63,9 @@ class REDLOCK_EXPORT Observer {
   virtual void on_lost(std::string_view name, std::uint64_t token, LossReason reason);
   /// An unlock() without a result to return could not confirm the release.
   virtual void on_release_failed(std::string_view name, const Error& error);
+  /// The client has ended, by its destructor or by close(). Not called if it ended in the child of
+  /// a fork, or on its own loop thread without a thread to be had for what is left to do.
+  virtual void on_closed(const CloseReport& report);
 };
 
 }  // namespace redlock

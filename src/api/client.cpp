@@ -38,6 +38,10 @@ Client::~Client() {
   if (impl_) impl_->shut_down();
 }
 
+Result<CloseReport> Client::close(std::chrono::milliseconds at_most) {
+  return impl_->close(at_most);
+}
+
 RedLock Client::lock(std::string name) const {
   return RedLock(*this, std::move(name));
 }

@@ -158,10 +158,7 @@ void Client::Impl::on(engine::TendMarker&&) {}
 
 void Client::Impl::on(engine::Finish&& output) {
   const auto found = calls_.find(output.request);
-  if (found == calls_.end()) {
-    last_releases_.erase(output.request);
-    return;
-  }
+  if (found == calls_.end()) return released_last(output.request, output);
   api::Call& call = *found->second;
   calls_.erase(found);
   if (const auto* failed = std::get_if<engine::Failed>(&output.result)) {

@@ -3,7 +3,10 @@
 // lease that each output of the engine belongs to, and ends everything in good order.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
@@ -66,8 +69,10 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   /// Tells the observer of a release whose result nobody is given.
   void report_release_failed(engine::Name name, Error error) noexcept;
 
-  /// Ends everything, as ~Client promises. Called once, from any thread.
+  /// Ends everything, as ~Client promises, unless that was done before. From any thread.
   void shut_down() noexcept;
+  /// The same and its report, as Client::close promises.
+  Result<CloseReport> close(std::chrono::milliseconds at_most);
 
   // Loop thread only.
 
@@ -105,11 +110,23 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   [[nodiscard]] api::Rival rival_for(const std::string& name) const;
 
   // The steps of shut_down().
-  void finish_everything();
+  void finish_everything(std::chrono::milliseconds at_most);
   void begin_closing();
-  /// What a closing client still waits for: answers that decide, answers of the slowest nodes.
-  enum class Unfinished : std::uint8_t { requests, stragglers, nothing };
-  [[nodiscard]] Unfinished unfinished();
+  /// Some of the leases that are left, so that those under way are answered within a node timeout.
+  void release_more();
+  void released_last(engine::RequestId request, const engine::Finish& finish);
+  struct Progress {
+    bool quorum_awaited = true;  ///< answers that decide are to come
+    bool only_dropped = false;   ///< none of leases, only of those that were dropped before
+    std::size_t confirmed = 0;   ///< leases
+    std::size_t unanswered = 0;  ///< releases, by all nodes
+  };
+  [[nodiscard]] Progress progress();
+  void await_releases(std::chrono::milliseconds at_most);
+  void await_quorum(BootClock::time_point end);
+  /// What nobody will confirm in time is sent all the same.
+  void release_rest();
+  void await_stragglers(BootClock::time_point end);
   void fail_leftovers();
   template <typename Step>
   void run_on_loop(Step step);
@@ -121,6 +138,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   api::HeldLocks held_;
   api::LossGuard guard_;
   std::unique_ptr<io::Core> core_;
+  std::atomic<bool> ended_{false};  // shut_down() or close() has begun
 
   // Loop thread only.
   bool closing_ = false;
@@ -128,8 +146,10 @@ class REDLOCK_NO_EXPORT Client::Impl final : public io::CoreSink,
   engine::RequestId last_request_ = 0;
   std::unordered_map<engine::RequestId, api::Call*> calls_;
   std::unordered_map<engine::GrantId, std::shared_ptr<Lease::State>> leases_;
-  /// Releases that shut_down() asked for and no quorum has confirmed.
+  /// Releases that shut_down() asked for and no quorum has confirmed, and what it will ask for.
   std::unordered_set<engine::RequestId> last_releases_;
+  std::deque<engine::GrantId> to_release_;
+  CloseReport report_;
 };
 
 template <typename Ask>

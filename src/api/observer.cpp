@@ -14,6 +14,7 @@ void Observer::on_attempt(std::string_view, const Errc*, const std::vector<NodeV
 void Observer::on_renewal(std::string_view, bool, std::chrono::nanoseconds) {}
 void Observer::on_lost(std::string_view, std::uint64_t, LossReason) {}
 void Observer::on_release_failed(std::string_view, const Error&) {}
+void Observer::on_closed(const CloseReport&) {}
 
 const char* to_string(LossReason reason) noexcept {
   switch (reason) {

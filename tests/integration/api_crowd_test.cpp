@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Ten thousand requests of one client at once, to nodes that are well: they take their time, and
+// none is refused. Then the client ends, and its leases with it.
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <doctest/doctest.h>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api_fixture.hpp"
+
+using namespace redlock;
+using namespace redlock::testing;
+
+namespace {
+
+constexpr std::size_t crowd = 10'000;
+
+/// Waits for that many callbacks, however long they take.
+class Count {
+ public:
+  void operator()(bool good) {
+    const std::scoped_lock lock(mutex_);
+    ++(good ? good_ : bad_);
+    changed_.notify_all();
+  }
+  /// How many were good.
+  std::size_t await(std::size_t all) {
+    std::unique_lock lock(mutex_);
+    REQUIRE(changed_.wait_for(lock, 120s, [&] { return good_ + bad_ == all; }));
+    return good_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t good_ = 0;
+  std::size_t bad_ = 0;
+};
+
+class Listener final : public Observer {
+ public:
+  void on_lost(std::string_view, std::uint64_t, LossReason reason) override {
+    if (reason != LossReason::closed) ++lost;
+  }
+  void on_closed(const CloseReport& what) override { report = what; }
+
+  std::atomic<int> lost{0};
+  std::optional<CloseReport> report;
+};
+
+ClientOptions hurried(const Fleet& fleet, std::shared_ptr<Observer> observer = {}) {
+  ClientOptions options = options_for(fleet.uris());
+  // What a crowd would take if all of it were sent at once is a multiple of this.
+  options.node_timeout = 1s;
+  options.observer = std::move(observer);
+  return options;
+}
+
+std::string number(std::size_t i) {
+  return "lock " + std::to_string(i);
+}
+
+/// All at once; keeps the leases that were granted.
+std::vector<Lease> acquire_crowd(const Client& client, std::size_t size,
+                                 AcquireOptions options = {}) {
+  std::vector<Lease> leases;
+  leases.reserve(size);
+  Count count;
+  for (std::size_t i = 0; i < size; ++i) {
+    client.submit(AcquireRequest{number(i), options}, [&](Result<Lease> lease) {
+      // Before it is counted: the loop thread is the only one that adds.
+      const bool good = lease.has_value();
+      if (good) leases.push_back(std::move(*lease));
+      count(good);
+    });
+  }
+  CHECK(count.await(size) == size);
+  return leases;
+}
+
+std::size_t locks_on(const Fleet& fleet, std::size_t node) {
+  return std::stoul(
+      fleet.run(node, {"EVAL", "return #redis.call('KEYS', 'redlock:lock:*')", "0"}, 30s));
+}
+
+}  // namespace
+
+TEST_CASE("a crowd is granted, extended and released in full, beside leases that are renewed") {
+  const Fleet fleet({.nodes = 5});
+  const auto listener = std::make_shared<Listener>();
+  Client client = start_client(hurried(fleet, listener));
+  std::vector<Lease> renewed;
+  for (int i = 0; i < 50; ++i) {
+    AcquireOptions options;
+    options.lease = 3s;
+    options.renewal = Renewal::always;
+    options.wait = patience;
+    renewed.push_back(must(client.lock("renewed " + std::to_string(i)).acquire(options)));
+  }
+  std::vector<Lease> leases = acquire_crowd(client, crowd);
+  Count extended;
+  for (Lease& lease : leases) {
+    lease.extend(40s, [&](Result<BootClock::time_point> result) { extended(result.has_value()); });
+  }
+  CHECK(extended.await(leases.size()) == crowd);
+  CHECK(listener->lost == 0);
+  const CloseReport report = must(client.close());
+  CHECK(report.released == crowd + renewed.size());
+  CHECK(report.already_gone == 0);
+  CHECK(report.unconfirmed == 0);
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    CHECK(eventually([&] { return locks_on(fleet, node) == 0; }));
+  }
+  REQUIRE(listener->report);
+  CHECK(listener->report->released == report.released);
+}
+
+TEST_CASE("a client that is destroyed beside a hung minority releases all its leases") {
+  Fleet fleet({.nodes = 5});
+  const auto listener = std::make_shared<Listener>();
+  std::vector<Lease> leases;  // outlive the client
+  {
+    const Client client = start_client(hurried(fleet, listener));
+    AcquireOptions options;
+    options.wait = patience;
+    leases = acquire_crowd(client, crowd / 2, options);
+    fleet.pause(0);
+    fleet.pause(3);
+  }
+  CHECK(listener->report->released == crowd / 2);
+  for (const std::size_t node : {1U, 2U, 4U}) CHECK(locks_on(fleet, node) == 0);
+}
+
+TEST_CASE("leases that the program dropped just before are released, too") {
+  const Fleet fleet({.nodes = 3});
+  {
+    const Client client = start_client(hurried(fleet));
+    AcquireOptions options;
+    options.wait = patience;
+    const auto leases = acquire_crowd(client, crowd / 2, options);
+  }
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    CHECK(eventually([&] { return locks_on(fleet, node) == 0; }));
+  }
+}
+
+TEST_CASE("closing without a quorum says how many releases it could not confirm") {
+  Fleet fleet({.nodes = 3});
+  Client client = start_client(hurried(fleet));
+  AcquireOptions options;
+  options.wait = patience;
+  const auto leases = acquire_crowd(client, 2'000, options);
+  fleet.pause(0);
+  fleet.pause(1);
+  const CloseReport report = must(client.close());
+  CHECK(report.unconfirmed == 2'000);
+  CHECK(report.released == 0);
+  // What could be sent was sent.
+  CHECK(eventually([&] { return locks_on(fleet, 2) == 0; }));
+}
+
+TEST_CASE("a client is closed once, and not by its own thread") {
+  Client client = start_client(three_nodes());
+  std::promise<Errc> from_callback;
+  client.submit(AcquireRequest{"closing"},
+                [&](Result<Lease>) { from_callback.set_value(code_of(client.close())); });
+  auto code = from_callback.get_future();
+  CHECK(get_soon(code) == Errc::would_deadlock);
+  Lease lease = must(client.lock("closed").acquire());
+  CHECK(must(client.close()).released == 1);
+  CHECK(lease.lost().stop_requested());
+  CHECK(code_of(client.close()) == Errc::closed);
+  CHECK(code_of(client.lock("closed").acquire()) == Errc::closed);
+  CHECK(soon_free_everywhere(three_nodes(), "closed"));
+}
