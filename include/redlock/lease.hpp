@@ -41,7 +41,7 @@ struct Grant {
 /// Move-only; an empty lease (default-constructed, moved from, released, detached) holds nothing.
 /// Members may be called from any thread, but not two at once on one object except the observers
 /// (const members).
-class [[nodiscard]] REDLOCK_EXPORT Lease {
+class REDLOCK_EXPORT Lease {
  public:
   Lease() noexcept;
   Lease(Lease&&) noexcept;

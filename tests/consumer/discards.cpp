@@ -52,12 +52,7 @@ void of_lock(RedLock& lock, const Grant& grant) {
   const std::unique_lock guard(lock, 1s);
 }
 
-Lease pass(Lease lease) {
-  return lease;
-}
-
 void of_lease(Lease& lease) {
-  pass({});                 // lost
   lease.valid();            // lost
   lease.remaining();        // lost
   lease.lost();             // lost
