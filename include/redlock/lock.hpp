@@ -74,9 +74,9 @@ class REDLOCK_EXPORT RedLock {
   attach_future(const Grant& grant, const AcquireOptions& options = {});
   Operation<Lease> co_attach(const Grant& grant, const AcquireOptions& options = {});
 
-  /// Gives back a grant made elsewhere, for good: its owner does not get it again. The result may be
-  /// ignored, as of every blocking release: the lock is given back whatever it says, and ends with
-  /// its lease at the latest.
+  /// Gives back a grant made elsewhere, for good: its owner does not get it again. The result may
+  /// be ignored, as of every blocking release: the lock is given back whatever it says, and ends
+  /// with its lease at the latest.
   Result<Released> release(const Grant& grant);
   void release(const Grant& grant, Callback<Released> callback);
   [[nodiscard]] std::future<Result<Released>> release_future(const Grant& grant);
