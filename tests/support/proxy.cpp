@@ -46,6 +46,22 @@ void Proxy::hold_replies() {
   thread_.change([&] { replies_held_ = true; });
 }
 
+void Proxy::strand() {
+  thread_.change([&] {
+    stranded_held_ = true;
+    late_ = connections_.size();
+    for (auto& connection : connections_) connection.stranded = true;
+  });
+}
+
+void Proxy::deliver_late() {
+  thread_.change([&] { stranded_held_ = false; });
+}
+
+bool Proxy::await_late() {
+  return thread_.await([&] { return late_ == 0; });
+}
+
 void Proxy::delay(std::chrono::milliseconds time) {
   thread_.change([&] { delay_ = time; });
 }
@@ -103,7 +119,7 @@ std::optional<PollThread::TimePoint> Proxy::prepare(std::vector<pollfd>& polled)
   };
   for (const auto& connection : connections_) {
     add(connection.client, connection.requests, connection.replies, replies_held_);
-    add(connection.node, connection.replies, connection.requests, requests_held_);
+    add(connection.node, connection.replies, connection.requests, holds_requests(connection));
   }
   return next;
 }
@@ -151,10 +167,18 @@ bool Proxy::serve(Connection& connection, const pollfd& client, const pollfd& no
       chunks.pop_front();
     }
     if (held || !chunks.empty()) return;
+    const bool ignored = connection.stranded && &stream == &connection.requests;
+    if (ignored) return;
     broken = broken || stream.end == Received::End::broken;
     closed = closed || stream.end == Received::End::closed;
   };
-  forward(connection.requests, connection.node, requests_held_);
+  if (connection.stranded) {
+    const bool answered = !connection.replies.under_way.empty();
+    const bool over = answered || connection.replies.end != Received::End::open;
+    if (over) --late_;
+    broken = broken || over;
+  }
+  forward(connection.requests, connection.node, holds_requests(connection));
   forward(connection.replies, connection.client, replies_held_);
 
   if (broken) {
@@ -162,6 +186,10 @@ bool Proxy::serve(Connection& connection, const pollfd& client, const pollfd& no
     reset(connection.node);
   }
   return !broken && !closed;
+}
+
+bool Proxy::holds_requests(const Connection& connection) const {
+  return requests_held_ || (connection.stranded && stranded_held_);
 }
 
 std::size_t Proxy::take(const UniqueFd& source, Stream& stream) const {

@@ -36,6 +36,13 @@ class Proxy {
   void hold_requests();
   void hold_replies();
 
+  /// What the connections that exist now carry towards the node waits here, even when their clients
+  /// have ended them, until deliver_late(); new connections are not concerned.
+  void strand();
+  void deliver_late();
+  /// Until the node has answered on each of those, or has closed it.
+  bool await_late();
+
   /// What arrives from now on is passed on this much later, in each direction.
   void delay(std::chrono::milliseconds time);
 
@@ -70,6 +77,7 @@ class Proxy {
     Stream requests = {};
     Stream replies = {};
     bool doomed = false;
+    bool stranded = false;  // is, or was: its client's end is of no consequence
   };
 
   std::optional<PollThread::TimePoint> prepare(std::vector<pollfd>& polled) const;
@@ -77,12 +85,15 @@ class Proxy {
   bool serve(Connection& connection, const pollfd& client, const pollfd& node);
   std::size_t take(const UniqueFd& source, Stream& stream) const;
   void accept_all();
+  [[nodiscard]] bool holds_requests(const Connection& connection) const;
 
   std::uint16_t node_port_;
   UniqueFd listener_;
   std::uint16_t port_;
   bool requests_held_ = false;
   bool replies_held_ = false;
+  bool stranded_held_ = false;
+  std::size_t late_ = 0;  // stranded connections that the node has neither answered nor closed
   std::chrono::milliseconds delay_{0};
   std::list<Connection> connections_;
   std::size_t accepted_ = 0;
