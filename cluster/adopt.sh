@@ -5,7 +5,9 @@
 #
 #   adopt.sh ADOPT.LUA MAX_LEASE_MS HOST:PORT...      all nodes of the set, every one of them
 #
-# A node that has this marker already is left as it is; one with another marker is an error.
+# A node that has this marker already is left as it is; one with another marker is an error. As with
+# `redlock adopt`, all markers name the same set: the one that a quorum of the nodes name already,
+# or a new one if a quorum can be given it.
 set -eu
 
 script=$1
@@ -14,10 +16,20 @@ shift 2
 nodes=$#
 status=0
 
+random_id() { od -An -v -N16 -tx1 /dev/urandom | tr -d ' \n'; }
+# What the marker of each node names, one a line; "-" if it names nothing.
+names=$(for node; do
+  name=$(redis-cli -h "${node%:*}" -p "${node##*:}" HGET redlock:node set 2>/dev/null) || continue
+  echo "${name:--}"
+done)
+set=$(echo "$names" | sort | uniq -c |
+  awk -v nodes="$nodes" '2 * $1 > nodes { print ($2 == "-") ? "new" : $2 }')
+if [ "$set" = new ]; then set=$(random_id); fi
+
 for node; do
-  id=$(od -An -v -N16 -tx1 /dev/urandom | tr -d ' \n')
+  id=$(random_id)
   if ! reply=$(redis-cli --no-raw -h "${node%:*}" -p "${node##*:}" --eval "$script" \
-    redlock:node redlock:node:notes , "$id" redlock-1 "$nodes" "$max_lease_ms" 2>&1); then
+    redlock:node redlock:node:notes , "$id" redlock-1 "$nodes" "$max_lease_ms" "$set" 2>&1); then
     echo "$node: not adopted: $reply" >&2
     status=1
     continue
@@ -26,8 +38,8 @@ for node; do
   field() { echo "$reply" | sed -n "/\"$1\"\$/{n;s/^[^\"]*\"\(.*\)\"\$/\1/p;}"; }
   if [ "$reply" = '"written"' ]; then
     echo "$node: adopted, one of $nodes, leases of up to $max_lease_ms ms"
-  elif [ "$(field layout) $(field nodes) $(field max_lease_ms)" = \
-    "redlock-1 $nodes $max_lease_ms" ]; then
+  elif [ "$(field layout) $(field nodes) $(field max_lease_ms) $(field set)" = \
+    "redlock-1 $nodes $max_lease_ms $set" ]; then
     echo "$node: adopted already"
   else
     echo "$node: not adopted: it has answered $(echo "$reply" | tr '\n' ' ')" >&2

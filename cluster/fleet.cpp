@@ -152,9 +152,9 @@ void Fleet::create(const FleetOptions& options) {
     }
   }
   for (std::size_t i = 0; options.adopted && i < options.nodes; ++i) {
-    run(i,
-        {"HSET", "redlock:node", "id", fmt::format("{}-{}", directory_.filename().string(), i),
-         "layout", "redlock-1", "nodes", std::to_string(options.nodes), "max_lease_ms", "60000"});
+    const auto name = directory_.filename().string();
+    run(i, {"HSET", "redlock:node", "id", fmt::format("{}-{}", name, i), "layout", "redlock-1",
+            "nodes", std::to_string(options.nodes), "max_lease_ms", "60000", "set", name});
   }
 }
 

@@ -163,6 +163,7 @@ struct Marker {
   std::string layout;
   std::string nodes;         ///< as written; of how many nodes its set consists
   std::string max_lease_ms;  ///< as written
+  std::string set = {};      ///< the random name of its set; empty if it has none
 
   friend bool operator==(const Marker&, const Marker&) = default;
 };
@@ -287,7 +288,9 @@ class REDLOCK_EXPORT Admin {
 
   /// Writes the marker (redlock:node) on every node that has none: the operator's word that the set
   /// is new, or that every lease that a wiped node may have forgotten is over. A node that has one
-  /// is never changed. Waits for connections as examine() does.
+  /// is never changed, but for the name of the set if it agrees and names none. All nodes get the
+  /// name that a quorum of them have, or a new one if that many have none; a node that has another
+  /// name belongs to another set (`disagrees`). Waits for connections as examine() does.
   [[nodiscard]] Result<std::vector<NodeAdoption>> adopt() const;
 
  private:

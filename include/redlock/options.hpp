@@ -28,6 +28,7 @@ enum class FenceFloor { clock, none };
 /// Whether a node that may have forgotten a grant (it was wiped, or restarted without its newest
 /// data, or was a replica) has to wait until all leases of before are over, about max_lease, before
 /// it may vote again. `off` is for tests: with it, two programs can hold one lock after a restart.
+/// Such a client refuses nodes that have a marker (see Admin::adopt): other clients rely on it.
 enum class Quarantine { on, off };
 
 /// A duration that never ends, for AcquireOptions::wait.

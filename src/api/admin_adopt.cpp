@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes the marker on nodes that have none, after a look at whether they may ever vote: a marker
-// that should not be there is hard to get rid of.
+// that should not be there is hard to get rid of. All markers of a set have one name: the one that
+// a quorum of the nodes have, or a new one if a quorum can be given it.
 #include <map>
 #include <utility>
 
@@ -10,20 +11,26 @@
 #include "api/admin_marker.hpp"
 #include "api/client_impl.hpp"
 #include "api/sentence.hpp"
+#include "api/set_name.hpp"
+#include "engine/quorum.hpp"
 #include "io/adoption.hpp"
 #include "io/info_text.hpp"
 #include "io/kernel_random.hpp"
+#include "io/key_layout.hpp"
 
 namespace redlock {
 namespace {
 
 using api::Command;
 
+constexpr auto* without_name =
+    "its marker names no set, as too few nodes could be asked; adopt again when a quorum can be";
+
 /// Which nodes may be given a marker, by what INFO says of them.
 class Candidates {
  public:
   explicit Candidates(const std::vector<io::NodeAddress>& nodes)
-      : nodes_(nodes), promotions_(nodes.size()) {
+      : nodes_(nodes), promotions_(nodes.size()), markers_(nodes.size()) {
     for (const auto& node : nodes) {
       adoptions_.emplace_back();
       adoptions_.back().node = node.label;
@@ -51,6 +58,50 @@ class Candidates {
     fail(first->second, Cause::incompatible, same_as(node));
   }
 
+  void take_marker(std::size_t node, const io::Answer& answer) {
+    markers_[node] = api::read_marker(answer, nodes_[node]);
+  }
+
+  /// The name for the markers of this set; empty if no quorum of the nodes can have it, so that a
+  /// later adoption would take it for another set's.
+  [[nodiscard]] std::string set_name(engine::RandomSource& random, const io::NodeSet& set) const {
+    std::vector<std::optional<std::string>> names(markers_.size());
+    std::size_t nameless = 0;
+    for (std::size_t i = 0; i < markers_.size(); ++i) {
+      const auto& marker = markers_[i];
+      if (!accepted(i) || (marker && !api::disagreement(*marker, set).empty())) continue;
+      if (marker && !marker->set.empty()) {
+        names[i] = marker->set;
+      } else {
+        ++nameless;
+      }
+    }
+    if (auto name = api::name_of_quorum(names)) return *name;
+    return nameless >= engine::quorum_of(static_cast<std::uint32_t>(names.size()))
+               ? io::random_id(random)
+               : std::string();
+  }
+  /// Whether the node is to be left as it is: its marker agrees but for its name, which is not that
+  /// of this set, or is the set's as far as nodes that could not be asked may say.
+  bool leave(std::size_t node, const std::string& name, const io::NodeSet& set) {
+    const auto& marker = markers_[node];
+    if (!marker || marker->set.empty() || marker->set == name) return false;
+    if (!api::disagreement(*marker, set).empty()) return false;  // which the node's answer tells
+    std::size_t alike = 0;
+    for (std::size_t i = 0; i < markers_.size(); ++i) {
+      const bool unknown = !accepted(i);
+      alike += unknown || (markers_[i] && markers_[i]->set == marker->set) ? 1 : 0;
+    }
+    if (name.empty() && alike >= engine::quorum_of(static_cast<std::uint32_t>(set.nodes))) {
+      adoptions_[node].adoption = Adoption::already_there;
+      return true;
+    }
+    adoptions_[node].adoption = Adoption::disagrees;
+    adoptions_[node].detail =
+        api::another_set(marker->set, name.empty() ? std::nullopt : std::optional(name));
+    return true;
+  }
+
   [[nodiscard]] bool accepted(std::size_t node) const {
     return adoptions_[node].cause == Cause::none;
   }
@@ -72,20 +123,26 @@ class Candidates {
   const std::vector<io::NodeAddress>& nodes_;
   std::vector<NodeAdoption> adoptions_;
   std::vector<std::string> promotions_;
+  std::vector<std::optional<Marker>> markers_;
   std::map<std::string, std::size_t> seen_;
 };
 
 void read_adoption(Candidates& candidates, std::size_t at, const io::Answer& answer,
-                   const io::NodeAddress& node, const io::NodeSet& set) {
+                   const io::NodeAddress& node, const io::NodeSet& set, const std::string& name) {
   auto& adoption = candidates.adoptions()[at];
   const auto trouble = api::trouble_of(answer, node);
   if (trouble.cause != Cause::none) {
     candidates.fail(at, trouble.cause, trouble.detail);
   } else if (api::text_of(answer) == "written") {
     adoption.adoption = Adoption::written;
+    if (name.empty()) adoption.detail = without_name;
   } else if (const auto marker = api::read_marker(answer, node)) {
     adoption.detail = api::disagreement(*marker, set);
+    if (adoption.detail.empty() && marker->set != name) {  // somebody else's adoption meanwhile
+      adoption.detail = api::another_set(marker->set, name);
+    }
     adoption.adoption = adoption.detail.empty() ? Adoption::already_there : Adoption::disagrees;
+    if (adoption.detail.empty() && name.empty()) adoption.detail = without_name;
   } else {
     candidates.fail(at, Cause::protocol_error, "it answered something that is not a marker");
   }
@@ -102,11 +159,11 @@ std::optional<Marker> read_marker(const io::Answer& answer, const io::NodeAddres
     const auto found = fields.find(name);
     return found == fields.end() ? std::string() : cleaned(found->second, node);
   };
-  return Marker{field("id"), field("layout"), field("nodes"), field("max_lease_ms")};
+  return Marker{field("id"), field("layout"), field("nodes"), field("max_lease_ms"), field("set")};
 }
 
 std::string disagreement(const Marker& marker, const io::NodeSet& expected) {
-  return io::NodeMarker{marker.id, marker.layout, marker.nodes, marker.max_lease_ms}
+  return io::NodeMarker{marker.id, marker.layout, marker.nodes, marker.max_lease_ms, marker.set}
       .disagreement(expected)
       .value_or("");
 }
@@ -118,22 +175,26 @@ Result<std::vector<NodeAdoption>> Admin::adopt() const {
   if (!panel) return tl::make_unexpected(panel.error());
   const io::NodeSet set{panel->nodes().size(), panel->options().max_lease};
   Candidates candidates(panel->nodes());
-  const auto infos =
-      panel->ask(std::vector(set.nodes, std::vector<Command>{{"INFO"}}), panel->patience());
+  const std::vector<Command> questions{{"INFO"}, {"HGETALL", std::string(io::KeyLayout::marker)}};
+  const auto infos = panel->ask(std::vector(set.nodes, questions), panel->patience());
   if (!infos) return tl::make_unexpected(infos.error());
-  for (std::size_t i = 0; i < set.nodes; ++i) candidates.take(i, (*infos)[i].answers[0]);
+  for (std::size_t i = 0; i < set.nodes; ++i) {
+    candidates.take(i, (*infos)[i].answers[0]);
+    candidates.take_marker(i, (*infos)[i].answers[1]);
+  }
 
   io::KernelRandom random;
+  const auto name = candidates.set_name(random, set);
   std::vector<std::vector<Command>> commands(set.nodes);
   for (std::size_t i = 0; i < set.nodes; ++i) {
-    if (candidates.accepted(i))
-      commands[i] = {io::adoption_command(random, set, candidates.promotion(i))};
+    if (!candidates.accepted(i) || candidates.leave(i, name, set)) continue;
+    commands[i] = {io::adoption_command(random, set, name, candidates.promotion(i))};
   }
   const auto answers = panel->ask(commands, panel->options().node_timeout);
   if (!answers) return tl::make_unexpected(answers.error());
   for (std::size_t i = 0; i < set.nodes; ++i) {
     if (commands[i].empty()) continue;
-    read_adoption(candidates, i, (*answers)[i].answers[0], panel->nodes()[i], set);
+    read_adoption(candidates, i, (*answers)[i].answers[0], panel->nodes()[i], set, name);
   }
   return std::move(candidates.adoptions());
 }

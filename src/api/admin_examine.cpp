@@ -15,6 +15,7 @@
 #include "api/admin_quarantine.hpp"
 #include "api/admin_trial.hpp"
 #include "api/sentence.hpp"
+#include "api/set_name.hpp"
 #include "io/info_text.hpp"
 #include "io/key_layout.hpp"
 
@@ -110,7 +111,11 @@ class Examiner {
         node.quarantine = api::quarantine_at_first_sight(node, panel_.options());
       }
     }
-    const auto expected = expectation(panel_);
+    auto expected = expectation(panel_);
+    expected.set_name = set_name();
+    expected.set_open =
+        !expected.set_name &&
+        std::ranges::any_of(result_.nodes, [](const auto& node) { return !node.reachable(); });
     for (auto& node : result_.nodes) node.problems = api::problems_of_node(node, expected);
     result_.problems = api::problems_of_set(result_.nodes, expected);
     return std::move(result_);
@@ -150,6 +155,14 @@ class Examiner {
                    const auto trouble = api::trouble_of(answers.answers[0], node);
                    if (!still_answers(trouble.cause)) health.trouble = trouble;
                  });
+  }
+
+  [[nodiscard]] std::optional<std::string> set_name() const {
+    std::vector<std::optional<std::string>> names;
+    for (const auto& node : result_.nodes) {
+      names.push_back(node.marker ? std::optional(node.marker->set) : std::nullopt);
+    }
+    return api::name_of_quorum(names);
   }
 
   static bool may_vote_some_day(const NodeHealth& node) {

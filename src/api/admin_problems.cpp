@@ -5,6 +5,7 @@
 #include <map>
 
 #include "api/admin_marker.hpp"
+#include "api/set_name.hpp"
 #include "io/info_text.hpp"
 
 namespace redlock::api {
@@ -159,7 +160,10 @@ class NodeRules {
       return;
     }
     const auto how = disagreement(*node_.marker, expected_.set);
-    if (!how.empty()) warn(how);
+    if (!how.empty()) return warn(how);
+    if (!expected_.set_open && node_.marker->set != expected_.set_name) {
+      warn(another_set(node_.marker->set, expected_.set_name));
+    }
   }
 
   void no_marker() {
@@ -238,7 +242,9 @@ bool can_vote(const NodeHealth& node, const Expectation& expected) {
   if (!node.reachable() || node.refusal.cause != Cause::none) return false;
   if (node.role.value_or("master") != "master" || node.cluster) return false;
   if (node.version && !recent_enough(*node.version)) return false;
-  return !node.marker || disagreement(*node.marker, expected.set).empty();
+  if (!node.marker) return true;
+  if (!disagreement(*node.marker, expected.set).empty()) return false;
+  return expected.set_open || node.marker->set == expected.set_name;
 }
 
 /// The quorum-th node to vote decides when the first lock can be taken.
@@ -296,7 +302,13 @@ void check_identity(std::vector<Problem>& problems, const std::vector<NodeHealth
   }
 }
 
-void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
+void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
+                   const Expectation& expected) {
+  if (expected.set_name == "") {
+    problems.push_back({Severity::warning,
+                        "the markers name no set, so a node of another set that is listed by "
+                        "mistake is not found out; run `redlock adopt`"});
+  }
   std::map<std::string, std::string> seen;
   const Marker* first = nullptr;
   for (const auto& node : nodes) {
@@ -354,7 +366,7 @@ std::vector<Problem> problems_of_set(const std::vector<NodeHealth>& nodes,
   check_quorum(problems, nodes, expected);
   check_memory(problems, nodes);
   check_identity(problems, nodes);
-  check_markers(problems, nodes);
+  check_markers(problems, nodes, expected);
   check_clocks(problems, nodes, expected);
   return problems;
 }

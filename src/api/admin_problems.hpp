@@ -4,6 +4,8 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include <redlock/admin.hpp>
@@ -16,6 +18,10 @@ namespace redlock::api {
 struct Expectation {
   io::NodeSet set;
   std::chrono::nanoseconds drift_allowance{};
+  /// The name that a quorum of the markers have, perhaps empty; none if they share no name.
+  std::optional<std::string> set_name{};
+  /// They share none, and nodes that were not reached may name it.
+  bool set_open = false;
 };
 
 /// What is wrong with one node.

@@ -27,7 +27,8 @@ std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,
                          {.marker = node.marker.has_value(),
                           .durable = durable,
                           .promoted = node.promoted && !node.vouched,
-                          .uptime = node.uptime.value_or(std::chrono::seconds::zero())});
+                          .uptime = node.uptime.value_or(std::chrono::seconds::zero()),
+                          .set = node.marker ? node.marker->set : std::string()});
   return quarantine_of(standing.objection(now, 0));
 }
 

@@ -15,12 +15,14 @@ namespace {
 
 constexpr auto* adopt_footer = R"help(
 A node keeps in its own data a marker (redlock:node) that says to which set it belongs: of how many
-nodes, with which longest lease. A node without one is new, or has lost its data, and with it
-perhaps a lock that is held. Adopting it is your word that this is not so: that the set is new, or
-that the longest lease (--max-lease) has passed since the node came back. A marker that exists is
-never changed; a replica, a node of a Redis Cluster and a server named twice get none. To change the
-number of nodes or the longest lease of a set: stop all clients, wait one longest lease (the old
-one), delete the markers (redis-cli DEL redlock:node on every node), and adopt the new set.
+nodes, with which longest lease, and by which random id, one for all nodes of a set. A node without
+a marker is new, or has lost its data, and with it perhaps a lock that is held. Adopting it is your
+word that this is not so: that the set is new, or that the longest lease (--max-lease) has passed
+since the node came back. A marker that exists is never changed, except that one without an id is
+given it; a node with the id of another set, a replica, a node of a Redis Cluster and a server named
+twice are left alone. To change the number of nodes or the longest lease of a set: stop all clients,
+wait one longest lease (the old one), delete the markers (redis-cli DEL redlock:node on every node),
+and adopt the new set.
 
 Exits 0 if every node has a marker that agrees, 1 if one disagrees, 69 if one could not be asked, 78
 if most refuse user, password or set.

@@ -146,7 +146,8 @@ Json as_json(const std::optional<Marker>& marker) {
   return {{"id", marker->id},
           {"layout", marker->layout},
           {"nodes", marker->nodes},
-          {"max_lease_ms", marker->max_lease_ms}};
+          {"max_lease_ms", marker->max_lease_ms},
+          {"set", marker->set}};
 }
 
 Json as_json(const NodeHealth& node) {

@@ -215,9 +215,10 @@ void Attempt::forced_out(NodeIndex node) {
   lose_vote(node, Vote::refused, Cause::none, "somebody released it by force");
 }
 
-void Attempt::on_deadline(Instant now) {
+void Attempt::on_deadline(Instant now, Outbox& out) {
   if (ended() || now < deadline_) return;
-  if (phase_ == Phase::voting) phase_ = Phase::failing;
+  // Grants may have waited for nodes that were to say which set it is: they are judged below.
+  if (phase_ == Phase::voting && !awaits_set_) phase_ = Phase::failing;
   judge_far_fences();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (ballots_[node].vote == Vote::pending || settle_pending_.contains(node)) {
@@ -226,10 +227,33 @@ void Attempt::on_deadline(Instant now) {
   }
   settle_pending_ = {};
   decide_settling(now);
+  if (awaits_set_) decide(now, out);
+  if (phase_ == Phase::voting) phase_ = Phase::failing;
   decide_failing();
 }
 
+/// What is granted by a node of another set is worth nothing, as nobody else of this set knows of
+/// it. Which set it is may turn out only when nodes were reached that are still to answer.
+void Attempt::judge_sets() {
+  const SetMembership& sets = terms_.sets();
+  awaits_set_ = false;
+  if (!sets.open() && !sets.has_strangers()) [[likely]]
+    return;
+  for (NodeIndex node = 0; node < nodes_.size() && sets.open(); ++node) {
+    if (ballots_[node].vote == Vote::pending && !sets.seen(node)) awaits_set_ = true;
+  }
+  if (awaits_set_ || phase_ == Phase::settling) return;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (ballots_[node].vote != Vote::granted || !sets.is_stranger(node)) continue;
+    nodes_[node].until = Instant::min();
+    granted_[node] = 0;
+    Unavailable why = sets.refusal(node);
+    lose_vote(node, Vote::unavailable, why.cause, std::move(why.detail));
+  }
+}
+
 void Attempt::decide(Instant now, Outbox& out) {
+  judge_sets();
   judge_far_fences();
   const Tally votes = tally();
   if (phase_ == Phase::voting && votes.won()) begin_settling(now, out);
@@ -308,7 +332,7 @@ Tally Attempt::tally() const {
       --tally.nodes;
       continue;
     }
-    if (ballot.vote == Vote::granted) ++tally.yes;
+    if (ballot.vote == Vote::granted && !awaits_set_) ++tally.yes;
     if (ballot.vote == Vote::refused) ++tally.no;
     if (ballot.vote == Vote::unavailable) ++tally.unavailable;
   }

@@ -35,7 +35,7 @@ class Attempt {
 
   /// An answer to acquire or settle.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
-  void on_deadline(Instant now);
+  void on_deadline(Instant now, Outbox& out);
   /// The node's clock ran ahead of ours by this much.
   void node_ran_ahead(NodeIndex node, Duration by) { nodes_.shorten(node, by); }
 
@@ -73,6 +73,7 @@ class Attempt {
   void on_shared_owner(NodeIndex node);
   void judge_far_fences();
   void begin_settling(Instant now, Outbox& out);
+  void judge_sets();
   void decide(Instant now, Outbox& out);
   void decide_settling(Instant now);
   void decide_failing();
@@ -94,6 +95,7 @@ class Attempt {
   std::vector<Token> granted_;  // by each node to this owner; 0 if none is known
   NodeSet settled_;             // nodes that count towards the token
   NodeSet settle_pending_;
+  bool awaits_set_ = false;  // no grant counts before it is known which set the nodes belong to
   std::vector<Ballot> ballots_;
   std::optional<Duration> free_in_;
 };

@@ -52,8 +52,8 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
 void Engine::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
   impl_->on_node_facts(now, node, facts);
 }
-void Engine::on_marker(Instant now, NodeIndex node, Marker marker) {
-  impl_->on_marker(now, node, marker);
+void Engine::on_marker(Instant now, NodeIndex node, Marker marker, std::string set) {
+  impl_->on_marker(now, node, marker, std::move(set));
 }
 std::optional<Unavailable> Engine::objection(Instant now, NodeIndex node) const {
   return impl_->objection(now, node);

@@ -53,6 +53,7 @@ struct NodeFacts {
   bool promoted = false;  ///< it was a replica, and its marker does not vouch for it
   Duration uptime{};      ///< zero if it is not known
   std::string run = {};   ///< its run id, another with every start
+  std::string set = {};   ///< the set that its marker names; empty if it names none
 };
 
 /// One acquisition. `wait` ends the retries; `deadline` ends the call whatever it does. The first
@@ -169,10 +170,12 @@ struct RenewalDecided {
 
 /// A quarantined node's marker is to be looked for, and our note left if there is none; or, its
 /// time being over and our note still there, to be written. To be answered with on_marker(), if the
-/// node can be asked at all.
+/// node can be asked at all. Without quarantine: any node is to be asked whether there is a marker
+/// or a note, and on_marker(there) says that there is.
 struct TendMarker {
   NodeIndex node = 0;
   bool write = false;
+  std::string set = {};  ///< what the marker written is to name; may be empty
 };
 
 /// A node's clock jumped or runs. It does not count for max_lease from now, unless a quorum of
@@ -226,7 +229,8 @@ class Engine {
   /// A new connection shows this. To be told before anything is sent on it; until the first time
   /// a node is asked without more ado.
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
-  void on_marker(Instant now, NodeIndex node, Marker marker);
+  /// `set`: what the marker names, if it is there.
+  void on_marker(Instant now, NodeIndex node, Marker marker, std::string set = {});
   /// Why the node may not be asked for a lock now; nothing if it may. For commands that waited for
   /// the connection.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;

@@ -56,8 +56,8 @@ class Engine::Impl {
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
     standing_.on_node_facts(now, node, facts);
   }
-  void on_marker(Instant now, NodeIndex node, Marker marker) {
-    standing_.on_marker(now, node, marker);
+  void on_marker(Instant now, NodeIndex node, Marker marker, std::string set) {
+    standing_.on_marker(now, node, marker, std::move(set));
   }
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
     return terms_.objection(now, node);

@@ -25,6 +25,8 @@ void Engine::Impl::on_reply(Instant now, NodeIndex node, const Tag& tag, const R
     if (why != nullptr && why->cause == Cause::marker_missing) {
       standing_.on_marker(now, node, Marker::gone);
     }
+    const bool by_node = why != nullptr && why->delivery == Delivery::refused;
+    if (by_node && why->cause == Cause::incompatible) standing_.on_refused(node);
   }
   if (Attempt* const attempt = attempts_.find(tag.grant)) {
     const bool was_lost = attempt->lost_the_vote();
@@ -179,7 +181,7 @@ void Engine::Impl::on_deadline(Instant now) {
   while (const auto grant = attempts_.due(now)) {
     Attempt& attempt = *attempts_.find(*grant);
     const bool was_lost = attempt.lost_the_vote();
-    attempt.on_deadline(now);
+    attempt.on_deadline(now, out_);
     after_attempt_input(now, *grant, was_lost);
   }
   holdings_due(now);

@@ -13,6 +13,12 @@ namespace {
 /// How often a node without a marker is looked at: somebody may have adopted it.
 constexpr Duration between_looks = std::chrono::seconds(1);
 
+/// How often a client without quarantine looks for markers: long before the quarantine of one with
+/// it is over, who leaves a note first.
+Duration between_markers(const Config& config) {
+  return std::min<Duration>(std::chrono::seconds(10), Duration(config.max_lease) / 6);
+}
+
 /// By then every lease that was granted before is over, whatever the clocks do within the bound.
 Duration quarantine_of(const Config& config) {
   if (!config.quarantine) return Duration::zero();
@@ -28,10 +34,17 @@ std::string in_seconds(Duration left) {
 }  // namespace
 
 NodeStanding::NodeStanding(const Config& config)
-    : quarantine_(quarantine_of(config)), nodes_(config.nodes) {}
+    : quarantine_(quarantine_of(config)),
+      between_markers_(between_markers(config)),
+      sets_(config),
+      nodes_(config.nodes) {}
 
 void NodeStanding::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
-  if (quarantine_ == Duration::zero()) return;
+  sets_.on_marker(node, facts.marker ? std::optional(facts.set) : std::nullopt);
+  if (quarantine_ == Duration::zero()) {
+    next_look_ = std::min(next_look_, now);
+    return;
+  }
   Standing& standing = nodes_[node];
   standing.promoted = facts.promoted;
   const bool same_run = std::exchange(standing.run, facts.run) == facts.run;
@@ -55,10 +68,17 @@ void NodeStanding::on_sign_of_life(Instant now, NodeIndex node) {
   nodes_[node].seen_at = now;
 }
 
-void NodeStanding::on_marker(Instant now, NodeIndex node, Marker marker) {
-  if (quarantine_ == Duration::zero()) return;
+void NodeStanding::on_marker(Instant now, NodeIndex node, Marker marker, std::string set) {
+  if (quarantine_ == Duration::zero()) {
+    if (marker == Marker::there) sets_.on_refused(node);
+    return;
+  }
   Standing& standing = nodes_[node];
-  if (marker == Marker::there) return trust(standing);
+  if (marker == Marker::there) {
+    sets_.on_marker(node, std::move(set));
+    return trust(standing);
+  }
+  sets_.on_marker(node, std::nullopt);
   const bool anew = marker == Marker::gone_anew && !planted(Bug::second_forgetting_overlooked);
   if (anew) standing.suspect_since.reset();
   suspect(now, standing);
@@ -113,12 +133,22 @@ std::optional<Unavailable> NodeStanding::objection(Instant now, NodeIndex node) 
 void NodeStanding::on_deadline(Instant now, Outbox& out) {
   if (now < next_look_) return;
   next_look_ = never;
+  if (quarantine_ == Duration::zero()) return look_for_markers(now, out);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const Standing& standing = nodes_[node];
     if (!standing.suspect_since) continue;
-    out.put(TendMarker{node, now >= standing.votes_from});
+    const auto set = sets_.name_for_new_marker();
+    const bool write = now >= standing.votes_from && set && !sets_.is_stranger(node);
+    out.put(TendMarker{node, write, write ? *set : std::string()});
     next_look_ = now + between_looks;
   }
+}
+
+void NodeStanding::look_for_markers(Instant now, Outbox& out) {
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (sets_.seen(node)) out.put(TendMarker{node, false});
+  }
+  next_look_ = now + between_markers_;
 }
 
 }  // namespace redlock::engine

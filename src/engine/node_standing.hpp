@@ -10,6 +10,7 @@
 
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
+#include "engine/set_membership.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -22,13 +23,18 @@ class NodeStanding {
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
   /// The run that was shown last is still there.
   void on_sign_of_life(Instant now, NodeIndex node);
-  /// What an acquire noticed, or the answer to TendMarker.
-  void on_marker(Instant now, NodeIndex node, Marker marker);
+  /// What an acquire noticed, or the answer to TendMarker; what the marker names, if it is there.
+  void on_marker(Instant now, NodeIndex node, Marker marker, std::string set = {});
 
   /// Whether it may be asked for the lock now, as far as this client knows.
   [[nodiscard]] bool votes(Instant now, NodeIndex node) const;
   /// Why it may not be asked for the lock now; nothing if it may.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;
+
+  /// Which nodes belong to the set at all.
+  [[nodiscard]] const SetMembership& sets() const { return sets_; }
+  /// An acquire was refused because of what the node's marker says.
+  void on_refused(NodeIndex node) { sets_.on_refused(node); }
 
   [[nodiscard]] Instant deadline() const { return next_look_; }
   void on_deadline(Instant now, Outbox& out);
@@ -47,7 +53,11 @@ class NodeStanding {
   void suspect(Instant now, Standing& standing);
   void trust(Standing& standing) const;
 
-  Duration quarantine_;  // zero: off
+  void look_for_markers(Instant now, Outbox& out);
+
+  Duration quarantine_;       // zero: off
+  Duration between_markers_;  // without quarantine, which has no other reason to look
+  SetMembership sets_;
   std::vector<Standing> nodes_;
   Instant next_look_ = never;
 };

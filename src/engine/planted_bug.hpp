@@ -42,6 +42,8 @@ enum class Bug : std::uint8_t {
   quarantine_by_configuration,
   uptime_trusted_without_marker,
   second_forgetting_overlooked,
+  markers_ignored_without_quarantine,
+  other_sets_count,
   clocks_not_watched,
   round_trip_ignored,
   own_clock_never_blamed,
@@ -54,6 +56,8 @@ enum class Bug : std::uint8_t {
   turn_not_given,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
+  // In the handshake, that is, in the simulator's network.
+  replaced_connection_left_alive,
   // In the scripts, that is, in the simulator's node.
   hold_without_owner_check,
   hold_shortens,

@@ -30,8 +30,9 @@ class Terms {
 
   /// Why this node may not be asked for a lock now; nothing if it may.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
-    auto why = standing_->objection(now, node);
-    return why ? why : clocks_->objection(now, node);
+    if (auto why = standing_->objection(now, node)) return why;
+    if (auto why = stranger(node)) return why;
+    return clocks_->objection(now, node);
   }
   [[nodiscard]] bool quarantined(Instant now, NodeIndex node) const {
     return !standing_->votes(now, node);
@@ -43,10 +44,18 @@ class Terms {
   }
   /// Why what this node confirms does not count now; nothing if it does.
   [[nodiscard]] std::optional<Unavailable> distrust(Instant now, NodeIndex node) const {
-    if (clocks_->keeps_time(now, node)) [[likely]]
+    if (clocks_->keeps_time(now, node) && !sets().has_strangers()) [[likely]]
       return std::nullopt;
-    return clocks_->objection(now, node);
+    if (auto why = stranger(node)) return why;
+    return clocks_->keeps_time(now, node) ? std::nullopt : clocks_->objection(now, node);
   }
+  /// Why this node belongs to another set than the client; nothing if it does not, or if that may
+  /// still turn out otherwise.
+  [[nodiscard]] std::optional<Unavailable> stranger(NodeIndex node) const {
+    if (sets().open() || !sets().is_stranger(node)) return std::nullopt;
+    return sets().refusal(node);
+  }
+  [[nodiscard]] const SetMembership& sets() const { return standing_->sets(); }
 
   /// What is set aside for clocks that run at different speeds, client and node together.
   [[nodiscard]] Duration drift_allowance(Duration lease) const {

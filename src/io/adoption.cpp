@@ -19,7 +19,8 @@ std::string random_id(engine::RandomSource& random) {
 }
 
 std::vector<std::string> adoption_command(engine::RandomSource& random, const NodeSet& set,
-                                          std::string_view promotion, std::string_view client) {
+                                          std::string_view name, std::string_view promotion,
+                                          std::string_view client) {
   std::vector<std::string> command{"EVAL",
                                    std::string(scripts::adopt),
                                    "2",
@@ -29,6 +30,7 @@ std::vector<std::string> adoption_command(engine::RandomSource& random, const No
                                    std::string(KeyLayout::id),
                                    std::to_string(set.nodes),
                                    std::to_string(set.max_lease.count()),
+                                   std::string(name),
                                    std::string(promotion)};
   if (!client.empty()) command.emplace_back(client);
   return command;
@@ -44,6 +46,15 @@ std::vector<std::string> note_command(std::string_view client, const NodeSet& se
           std::string(KeyLayout::notes),
           std::string(client),
           std::to_string(kept / std::chrono::milliseconds(1))};
+}
+
+std::vector<std::string> look_command() {
+  return {"EXISTS", std::string(KeyLayout::marker), std::string(KeyLayout::notes)};
+}
+
+bool found_any(const Answer& answer) {
+  const auto* const count = answer ? std::get_if<std::int64_t>(&answer->data) : nullptr;
+  return count != nullptr && *count > 0;
 }
 
 bool was_adopted(const Answer& answer) {

@@ -14,14 +14,17 @@ namespace redlock::io {
 
 /// 128 random bits in hexadecimal.
 [[nodiscard]] std::string random_id(engine::RandomSource& random);
-/// `promotion`: of a server that was a replica; otherwise empty. `client`: whose note must be
-/// there; empty for an operator's word.
+/// `name`: of the set; may be empty. `promotion`: of a server that was a replica; otherwise empty.
+/// `client`: whose note must be there; empty for an operator's word.
 [[nodiscard]] std::vector<std::string> adoption_command(engine::RandomSource& random,
-                                                        const NodeSet& set,
+                                                        const NodeSet& set, std::string_view name,
                                                         std::string_view promotion,
                                                         std::string_view client = {});
 /// Leaves the client's note on a node that has no marker.
 [[nodiscard]] std::vector<std::string> note_command(std::string_view client, const NodeSet& set);
+/// Asks whether there is a marker, or a note of a client that will write one.
+[[nodiscard]] std::vector<std::string> look_command();
+[[nodiscard]] bool found_any(const Answer& answer);
 /// The marker was written by this very command.
 [[nodiscard]] bool was_adopted(const Answer& answer);
 /// There is no marker, and this client's note was gone too: the node has forgotten since it was

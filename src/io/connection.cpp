@@ -18,6 +18,8 @@ constexpr std::size_t command_reply_limit = std::size_t{1} << 20;
 constexpr std::size_t question_reply_limit = std::size_t{64} << 20;
 // The node does them one behind the other and nothing else meanwhile: a millisecond or so.
 constexpr std::size_t locks_in_one_call = 100;
+// Beyond it such a name fails its call once more each time.
+constexpr std::size_t most_forbidden = 1'000;
 
 constexpr const char* not_of_the_script = "its answer is none that the script can give";
 
@@ -45,6 +47,7 @@ bool Connection::start() {
 void Connection::send(const engine::Tag& tag, engine::Command command, engine::Form form) {
   const Script script = script_of(command);
   auto* const hold = std::get_if<engine::HoldCommand>(&command);
+  if (hold != nullptr && goes_alone(*hold, form)) return write_hold_alone(tag, std::move(*hold));
   const auto* const release = std::get_if<engine::ReleaseCommand>(&command);
   if (hold != nullptr || (release != nullptr && !release->alone)) {
     const bool fits = script == together_script_ && form == together_form_ &&
@@ -65,7 +68,7 @@ void Connection::send(const engine::Tag& tag, engine::Command command, engine::F
   tags_.push_back(tag);
   const auto* const acquire = std::get_if<engine::AcquireCommand>(&command);
   write_call(stream_->output(), scripts_, form, command,
-             acquire != nullptr ? holder_text_.since(acquire->since) : std::string_view());
+             acquire != nullptr ? holder_text_.since(acquire->since) : std::string_view(), set_);
 }
 
 void Connection::write_together() {
@@ -77,6 +80,35 @@ void Connection::write_together() {
          .question = nullptr});
   together_.write(stream_->output(), scripts_, together_form_, together_script_);
   together_.clear();
+}
+
+bool Connection::goes_alone(const engine::HoldCommand& hold, engine::Form form) const {
+  if (to_repeat_alone_ > 0 && form == engine::Form::source) return true;
+  return !forbidden_.empty() && forbidden_.contains(*hold.name);
+}
+
+void Connection::write_hold_alone(const engine::Tag& tag, engine::HoldCommand hold) {
+  write_together();
+  if (to_repeat_alone_ > 0) --to_repeat_alone_;
+  await({.kind = Awaited::Kind::commands,
+         .script = Script::hold,
+         .commands = 1,
+         .begins_at = stream_->appended(),
+         .question = nullptr,
+         .name = hold.name});
+  tags_.push_back(tag);
+  write_call(stream_->output(), scripts_, engine::Form::digest, std::move(hold));
+}
+
+/// Redis refuses a call as a whole if the user may not touch one of its keys. NoScript makes the
+/// engine say each hold again.
+void Connection::refused_hold(Awaited& awaited) {
+  if (awaited.commands > 1) {
+    to_repeat_alone_ += awaited.commands;
+    while (awaited.commands > 0) answer_next(awaited, engine::NoScript{});
+  } else if (awaited.name && forbidden_.size() < most_forbidden) {
+    forbidden_.insert(*awaited.name);
+  }
 }
 
 void Connection::send(std::shared_ptr<Question> question) {
@@ -212,6 +244,7 @@ bool Connection::take_handshake_reply(const ReplyView& reply) {
   const auto handshake = std::move(handshake_);
   NodeFacts& facts = handshake->facts();
   scripts_ = facts.scripts;
+  set_ = facts.set;
   run_id_ = facts.run_id;
   client_id_ = facts.client_id;
   role_ = facts.role;
@@ -228,19 +261,25 @@ bool Connection::take_command_reply(Awaited& awaited, const ReplyView& reply) {
   }
   const auto answer = read_answer(awaited.script, reply, address_.password);
   if (!answer) return broken(Cause::protocol_error, not_of_the_script);
-  while (awaited.commands > 0) answer_next(awaited, *answer);
   const auto* refusal = std::get_if<engine::Unavailable>(&*answer);
+  const bool forbidden = refusal != nullptr && refusal->cause == Cause::permission;
+  if (forbidden && awaited.script == Script::hold) refused_hold(awaited);
+  while (awaited.commands > 0) answer_next(awaited, *answer);
   const bool replica = refusal != nullptr &&
                        (refusal->cause == Cause::read_only || refusal->cause == Cause::master_down);
   // When it is a master again it has the data of another one: a handshake finds that out.
-  return replica ? broken(Cause::read_only, "it has become a replica") : true;
+  if (replica) return broken(Cause::read_only, "it has become a replica");
+  // What the marker names now is for a handshake to read.
+  const bool moved = refusal != nullptr && refusal->detail.starts_with("OTHERSET");
+  return moved ? broken(Cause::incompatible, "its marker names another set by now") : true;
 }
 
 bool Connection::take_replies_together(Awaited& awaited, const ReplyView& replies) {
   if (replies.size() != awaited.commands) return broken(Cause::protocol_error, not_of_the_script);
   ReplyView reply = replies.first();
   for (;;) {
-    const auto answer = awaited.script == Script::hold ? read_hold(reply) : read_release(reply);
+    const auto answer = awaited.script == Script::hold ? read_hold(reply, address_.password)
+                                                       : read_release(reply);
     if (!answer) return broken(Cause::protocol_error, not_of_the_script);
     answer_next(awaited, *answer);
     if (awaited.commands == 0) return true;

@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,9 +61,13 @@ class Connection final : StreamListener {
   // Once ready: these only collect output, for flush().
 
   /// Holds of one turn go out together, up to a hundred in one call, and so do releases: renewing
-  /// many leases costs the node and us little more than renewing one.
+  /// many leases costs the node and us little more than renewing one. Where one of the holds is for
+  /// a name that the user may not touch, which fails the call, each is sent again alone, and that
+  /// one from then on.
   void send(const engine::Tag& tag, engine::Command command, engine::Form form);
   void send(std::shared_ptr<Question> question);
+  /// The node's marker has been written, and names this set.
+  void joined(std::string set) { set_ = std::move(set); }
   /// Asks for the node's clock, and whether it is what the handshake saw. It may have become a
   /// replica and a master again, with the data of another one, without a command that noticed.
   void send_probe();
@@ -94,6 +99,7 @@ class Connection final : StreamListener {
     std::uint64_t begins_at = 0;  // its first byte, counted over the whole connection
     std::shared_ptr<Question> question;
     engine::Instant sent{};  // of TIME
+    engine::Name name = {};  // of a hold that went alone
   };
 
   void on_connected() override {}
@@ -110,6 +116,9 @@ class Connection final : StreamListener {
   void tell_clock(std::int64_t unix_us, engine::Instant asked);
   void await(Awaited awaited);
   void write_together();
+  void write_hold_alone(const engine::Tag& tag, engine::HoldCommand hold);
+  [[nodiscard]] bool goes_alone(const engine::HoldCommand& hold, engine::Form form) const;
+  void refused_hold(Awaited& awaited);
   [[nodiscard]] bool awaits_question() const;
   [[nodiscard]] std::size_t reply_limit() const;
   [[nodiscard]] std::chrono::milliseconds loop_now() const;
@@ -121,6 +130,7 @@ class Connection final : StreamListener {
   std::unique_ptr<Handshake> handshake_;  // none once complete
   engine::Instant handshake_sent_{};
   ScriptSet scripts_{ScriptSet::Flags::unknown};
+  std::string set_;  // that its marker names
   std::string run_id_;
   std::int64_t client_id_ = 0;
   std::string role_;  // as the handshake saw it, as is replid_
@@ -133,6 +143,8 @@ class Connection final : StreamListener {
   CallParts together_;  // holds or releases that are to be written as one call
   Script together_script_{};
   engine::Form together_form_{};
+  std::uint32_t to_repeat_alone_ = 0;  // holds of calls that were refused for one name in them
+  std::set<std::string> forbidden_;    // names of holds that were refused alone
   std::chrono::milliseconds last_heard_{};
   std::chrono::milliseconds first_awaited_{};  // when awaited_ was empty last
   bool first_unsent_ = false;                  // what was then awaited waits for flush()

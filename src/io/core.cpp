@@ -124,7 +124,7 @@ class Core::Impl final : LinkListener {
   void turn();
   void perform(engine::Output&& output);
   void tend(const engine::TendMarker& what);
-  void tell_marker(engine::NodeIndex node, engine::Marker marker);
+  void tell_marker(engine::NodeIndex node, engine::Marker marker, std::string set = {});
 
   void on_reply(engine::NodeIndex node, const engine::Tag& tag,
                 const engine::Reply& reply) override;
@@ -299,6 +299,11 @@ void Core::Impl::tend(const engine::TendMarker& what) {
   const std::string& run = promotions_[node];
   const NodeSet& set = link_config_.terms.set;
   const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
+  if (!config_.engine.quarantine) {
+    return ask(node, look_command(), timeout, [=, this](Answer answer) {
+      if (found_any(answer)) tell_marker(node, engine::Marker::there);
+    });
+  }
   if (!what.write) {
     return ask(node, note_command(note_, set), timeout, [=, this](Answer answer) {
       if (has_forgotten_since(answer)) return tell_marker(node, engine::Marker::gone_anew);
@@ -308,15 +313,19 @@ void Core::Impl::tend(const engine::TendMarker& what) {
       }
     });
   }
-  ask(node, adoption_command(random_, set, run, note_), timeout, [=, this](Answer answer) {
-    if (was_adopted(answer)) return tell_marker(node, engine::Marker::there);
+  const auto command = adoption_command(random_, set, what.set, run, note_);
+  ask(node, command, timeout, [=, this, name = what.set](Answer answer) {
+    if (was_adopted(answer)) {
+      links_[node]->joined(name);
+      return tell_marker(node, engine::Marker::there, name);
+    }
     if (has_forgotten_since(answer)) return tell_marker(node, engine::Marker::gone_anew);
     if (!marker_field(answer, "layout").empty()) look_anew_.push_back(node);
   });
 }
 
-void Core::Impl::tell_marker(engine::NodeIndex node, engine::Marker marker) {
-  engine().on_marker(BootClock::now(), node, marker);
+void Core::Impl::tell_marker(engine::NodeIndex node, engine::Marker marker, std::string set) {
+  engine().on_marker(BootClock::now(), node, marker, std::move(set));
 }
 
 void Core::Impl::on_reply(engine::NodeIndex node, const engine::Tag& tag,
@@ -341,7 +350,8 @@ void Core::Impl::on_node_facts(engine::NodeIndex node, const NodeFacts& facts) {
                           .durable = facts.durable.value_or(false),
                           .promoted = promoted,
                           .uptime = facts.uptime,
-                          .run = facts.run_id});
+                          .run = facts.run_id,
+                          .set = facts.set});
   // While it waited for the first time it may have lost the newest locks once more.
   const bool once_more = promoted && !before.empty() && before != facts.promotion;
   if (once_more) tell_marker(node, engine::Marker::gone_anew);

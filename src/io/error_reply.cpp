@@ -39,6 +39,8 @@ constexpr std::array known{
     Known{"NOPERM", Cause::permission},
     Known{"WRONGTYPE", Cause::server_error},
     Known{"NOMARKER", Cause::marker_missing},
+    Known{"HASMARKER", Cause::incompatible},
+    Known{"OTHERSET", Cause::incompatible},
 };
 
 constexpr std::string_view inside_script = "user_script:";

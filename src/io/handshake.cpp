@@ -207,6 +207,7 @@ bool Handshake::take_marker(const ReplyView& reply) {
     return true;
   }
   facts_.marker = true;
+  facts_.set = marker->set_name;
   facts_.vouched = marker->vouched;
   const auto disagreement = marker->disagreement(terms_.set);
   return disagreement ? unfit(*disagreement) : true;

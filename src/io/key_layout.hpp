@@ -12,7 +12,7 @@ namespace redlock::io {
 /// redlock:lock:{NAME} is the hash owner -> count; redlock:lock:{NAME}:forced the hash of the
 /// owners who were forced out of it (the scripts spell this one, too); redlock:fence:STRIPE the
 /// counter of all names of that stripe; redlock:node the marker, and
-/// redlock:node:notes what clients leave on a node that has none.
+/// redlock:node:notes (acquire.lua spells it, too) what clients leave on a node that has none.
 class KeyLayout {
  public:
   static constexpr std::string_view id = "redlock-1";

@@ -99,6 +99,10 @@ void Link::flush() {
   }
 }
 
+void Link::joined(std::string set) {
+  if (state_ == State::up) connection_->joined(std::move(set));
+}
+
 void Link::look_anew() {
   if (state_ != State::up) return;
   backoff_.reset();

@@ -79,6 +79,8 @@ class Link final : ConnectorListener, ConnectionListener {
   void flush();
   /// Asks for the node's clock and role now, and not when it would be time to.
   void probe();
+  /// The marker was written by an answer to a question of this connection.
+  void joined(std::string set);
   /// Gives up the connection and makes another, whose handshake looks at the node anew.
   void look_anew();
 

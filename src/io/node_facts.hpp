@@ -18,6 +18,7 @@ struct NodeFacts {
   std::int64_t unix_us = 0;     ///< its TIME, in microseconds; 0 if not known
   std::optional<bool> durable;  ///< appendonly yes and appendfsync always; none if not readable
   bool marker = false;          ///< it has one
+  std::string set;              ///< the set that its marker names; empty if it names none
   std::string vouched;          ///< the promotion for which its marker vouches; may be empty
   std::string promotion;        ///< what somebody vouches for who adopts a former replica
   bool was_replica = false;

@@ -2,6 +2,9 @@
 // Values are compared as the decimal text that `adopt` writes.
 #include "io/node_marker.hpp"
 
+#include <algorithm>
+#include <cctype>
+
 #include "io/error_reply.hpp"
 #include "io/key_layout.hpp"
 
@@ -18,6 +21,7 @@ std::optional<NodeMarker> NodeMarker::read(const ReplyView& fields) {
     if (name == "layout") marker.layout = value.text();
     if (name == "nodes") marker.nodes = value.text();
     if (name == "max_lease_ms") marker.max_lease_ms = value.text();
+    if (name == "set") marker.set_name = value.text();
     if (name == "vouched") marker.vouched = value.text();
     field = value.next();
   }
@@ -34,6 +38,10 @@ std::optional<std::string> NodeMarker::disagreement(const NodeSet& set) const {
            "one max_lease, DEL redlock:node on every node and run redlock adopt";
   };
   if (layout != KeyLayout::id) return sentence("layout", layout, std::string(KeyLayout::id));
+  const bool odd = set_name.size() > 64 || !std::ranges::all_of(set_name, [](unsigned char c) {
+                     return std::isalnum(c) != 0 || c == '-' || c == '_';
+                   });
+  if (odd) return "its marker names a set as redlock does not; DEL redlock:node and adopt it anew";
   const std::string count = std::to_string(set.nodes);
   if (nodes != count) return sentence("nodes", nodes, count);
   const std::string lease = std::to_string(set.max_lease.count());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The marker: a hash on each node, redlock:node, that says which set of nodes it belongs to. All
-// programs of a set must mean the same set, or two quorums need not share a node.
+// programs of a set must mean the same set, or two quorums need not share a node. Whether the nodes
+// of a client name the same set is judged over all of them, by engine::SetMembership.
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,8 @@ struct NodeMarker {
   std::string layout;
   std::string nodes;
   std::string max_lease_ms;
-  std::string vouched = {};  ///< the promotion of a former replica, if somebody vouched for it
+  std::string set_name = {};  ///< random; empty if it has none
+  std::string vouched = {};   ///< the promotion of a former replica, if somebody vouched for it
 
   /// From the answer to HGETALL; none if the key does not exist.
   [[nodiscard]] static std::optional<NodeMarker> read(const ReplyView& fields);

@@ -49,14 +49,16 @@ std::uint64_t count_of(std::chrono::milliseconds lease) {
 }
 
 void write(std::string& out, const ScriptSet& scripts, engine::Form form,
-           const engine::AcquireCommand& command, std::string_view holder) {
-  CommandWriter writer = begin(out, scripts, form, Script::acquire, command.marker_wanted ? 3 : 2,
-                               holder.empty() ? 3 : 4);
+           const engine::AcquireCommand& command, std::string_view holder, std::string_view set) {
+  const bool wanted = command.marker_wanted;
+  const std::size_t arguments = wanted ? 5 : holder.empty() ? 3 : 4;
+  CommandWriter writer = begin(out, scripts, form, Script::acquire, 3, arguments);
   keys(writer, command.name);
-  if (command.marker_wanted) writer.bulk(KeyLayout::marker);
+  writer.bulk(KeyLayout::marker);
   owner(writer, command.owner).number(count_of(command.lease));
   writer.number(std::max<engine::Token>(command.floor, 1));
-  if (!holder.empty()) writer.bulk(holder);
+  if (arguments > 3) writer.bulk(holder);
+  if (wanted) writer.bulk(set);
 }
 
 void write(std::string& out, const ScriptSet& scripts, engine::Form form,
@@ -88,6 +90,12 @@ std::optional<engine::Token> token_at(const ReplyView& answer, std::size_t index
   return static_cast<engine::Token>(value);
 }
 
+engine::Unavailable read_error(std::string_view error, std::string_view secret) {
+  engine::Unavailable why = to_unavailable(error);
+  why.detail = printable(why.detail, secret);
+  return why;
+}
+
 std::optional<engine::Reply> read_acquire(const ReplyView& answer, std::int64_t code) {
   if (code == 1) {
     const auto token = token_at(answer, 1);
@@ -112,9 +120,9 @@ Script script_of(const engine::Command& command) {
 }
 
 void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
-                const engine::Command& command, std::string_view holder) {
+                const engine::Command& command, std::string_view holder, std::string_view set) {
   if (const auto* acquire = std::get_if<engine::AcquireCommand>(&command)) {
-    return write(out, scripts, form, *acquire, holder);
+    return write(out, scripts, form, *acquire, holder, set);
   }
   std::visit(
       [&]<typename What>(const What& what) {
@@ -163,7 +171,8 @@ void CallParts::write(std::string& out, const ScriptSet& scripts, engine::Form f
   out += arguments_;
 }
 
-std::optional<engine::Reply> read_hold(const ReplyView& answer) {
+std::optional<engine::Reply> read_hold(const ReplyView& answer, std::string_view secret) {
+  if (answer.is(ReplyView::Kind::error)) return read_error(answer.text(), secret);
   std::int64_t code = 0;
   if (!answer.integer_at(0, code)) return {};
   if (code == 1) {
@@ -188,13 +197,11 @@ std::optional<engine::Reply> read_release(const ReplyView& answer) {
 std::optional<engine::Reply> read_answer(Script script, const ReplyView& answer,
                                          std::string_view secret) {
   if (answer.is(ReplyView::Kind::error)) {
-    if (is_no_script(answer.text())) return engine::NoScript{};
-    engine::Unavailable why = to_unavailable(answer.text());
-    why.detail = printable(why.detail, secret);
-    return why;
+    return is_no_script(answer.text()) ? engine::Reply(engine::NoScript{})
+                                       : read_error(answer.text(), secret);
   }
   if (script == Script::hold) {
-    return answer.size() == 1 ? read_hold(answer.first()) : std::nullopt;
+    return answer.size() == 1 ? read_hold(answer.first(), secret) : std::nullopt;
   }
   std::int64_t code = 0;
   if (!answer.integer_at(0, code)) return {};

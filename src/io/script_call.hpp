@@ -15,10 +15,12 @@ namespace redlock::io {
 
 [[nodiscard]] Script script_of(const engine::Command& command);
 
-/// Writes the call. In Form::source the text goes along, and the node remembers it. `holder` goes
-/// with an acquire (see holder_text.hpp), unless it is empty.
+/// Writes the call. In Form::source the text goes along, and the node remembers it. With an acquire
+/// go `holder` (see holder_text.hpp), unless it is empty, and, if it wants a marker, the set that
+/// this marker must name (empty: it must name none).
 void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
-                const engine::Command& command, std::string_view holder = {});
+                const engine::Command& command, std::string_view holder = {},
+                std::string_view set = {});
 
 /// Holds, or releases, for one call, which has the keys of all of them before the arguments of all.
 class CallParts {
@@ -41,7 +43,8 @@ class CallParts {
 /// that this script can answer. An error's text goes through printable() with this secret.
 [[nodiscard]] std::optional<engine::Reply> read_answer(Script script, const ReplyView& answer,
                                                        std::string_view secret);
-[[nodiscard]] std::optional<engine::Reply> read_hold(const ReplyView& answer);
+[[nodiscard]] std::optional<engine::Reply> read_hold(const ReplyView& answer,
+                                                     std::string_view secret);
 [[nodiscard]] std::optional<engine::Reply> read_release(const ReplyView& answer);
 
 }  // namespace redlock::io

@@ -117,13 +117,107 @@ TEST_CASE("of three nodes two that were wiped grant nothing, though a lock was h
   const auto second = wanted.acquire();
   REQUIRE_FALSE(second);
   CHECK(second.error().code == Errc::no_quorum);
-  // The same without the quarantine: two hold it.
-  ClientOptions careless = options_for(fleet.uris());
-  const Client third = start_client(careless);
-  RedLock taken = third.lock("a");
-  const auto overlap = taken.acquire();
-  CHECK(overlap.has_value());
   CHECK(lease.valid());
+}
+
+/// A client that waits for it has seen that the node has forgotten.
+bool is_noted(const Fleet& fleet, std::size_t node) {
+  return eventually([&] { return fleet.run(node, {"EXISTS", "redlock:node:notes"}) == "1"; });
+}
+
+TEST_CASE("a client without quarantine takes no lock from nodes of a set that has markers") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const Client holder = start_client(careful(fleet));
+  RedLock held = holder.lock("a");
+  const Lease lease = must(held.acquire({.lease = 30s}));
+  const Client before = start_client(fleet);  // has seen the markers
+  CHECK(contains(before.lock("b").acquire().error().message, "runs without quarantine"));
+  fleet.run(0, {"FLUSHALL"});
+  fleet.restart(1, Data::empty);
+  CHECK_FALSE(before.lock("a").acquire());
+  // One that never saw them finds the notes of those who wait.
+  CHECK_FALSE(holder.lock("c").acquire());
+  REQUIRE(is_noted(fleet, 0));
+  REQUIRE(is_noted(fleet, 1));
+  const Client after = start_client(fleet);
+  const auto overlap = after.lock("a").acquire();
+  REQUIRE_FALSE(overlap.has_value());
+  CHECK(overlap.error().code == Errc::no_quorum);
+  CHECK(std::ranges::count(overlap.error().votes, Cause::incompatible, &NodeVote::cause) >= 2);
+  CHECK(contains(overlap.error().message, "use Quarantine::on"));
+  CHECK(lease.valid());
+}
+
+TEST_CASE("a client without quarantine gives up nodes on which another begins to wait") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  const Client careless = start_client(fleet);
+  warm_up(careless, fleet);
+  const Client other = start_client(careful(fleet));
+  for (const std::size_t node : {0U, 1U, 2U}) REQUIRE(is_noted(fleet, node));
+  const auto refused = careless.lock("a").acquire();
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(contains(refused.error().message, "marker"));
+}
+
+/// What the markers of the fleet's nodes name.
+void name_set(const Fleet& fleet, std::initializer_list<std::size_t> nodes, const char* set) {
+  for (const std::size_t node : nodes) fleet.run(node, {"HSET", "redlock:node", "set", set});
+}
+
+TEST_CASE("a node of another set completes no quorum, also if it is the first to be seen") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  name_set(fleet, {0}, "other");
+  fleet.kill(1);
+  fleet.pause(2);
+  const Client client = start_client(careful(fleet));
+  auto waiting = client.lock("a").acquire_future({.wait = patience});
+  // The node of the other set is up, and knows nothing against it.
+  REQUIRE(eventually([&] { return contains(fleet.run(0, {"CLIENT", "LIST"}), "name=redlock"); }));
+  fleet.resume(2);
+  CHECK(waiting.wait_for(std::chrono::milliseconds(0)) == std::future_status::timeout);
+  fleet.restart(1);
+  CHECK(must(get_soon(waiting)).token() > 0);
+  CHECK_FALSE(is_locked_on(fleet, 0, "a"));
+  fleet.run(1, {"SET", "redlock:lock:{b}", "somebody"});
+  const auto refused = client.lock("b").acquire();
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(contains(refused.error().message, "names set other, those of a quorum name set redlock-"));
+}
+
+TEST_CASE("a node that is adopted into another set is refused on a connection that stands") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const Client client = start_client(careful(fleet));
+  warm_up(client, fleet);
+  name_set(fleet, {0, 1}, "other");
+  const auto lease = client.lock("a").acquire();
+  REQUIRE_FALSE(lease.has_value());
+  CHECK_FALSE(is_locked_on(fleet, 0, "a"));
+  CHECK_FALSE(is_locked_on(fleet, 1, "a"));
+}
+
+TEST_CASE("adopt names all markers alike, and leaves nodes of another set alone") {
+  const Fleet fleet({.nodes = 5, .persistence = Persistence::always});
+  for (const std::size_t node : {1U, 3U}) {
+    fleet.run(node, {"HSET", "redlock:node", "id", "x", "layout", "redlock-1", "nodes", "5",
+                     "max_lease_ms", "60000", "set", "other"});
+  }
+  fleet.run(4, {"HSET", "redlock:node", "id", "y", "layout", "redlock-1", "nodes", "5",
+                "max_lease_ms", "60000"});  // of before there were names
+  const Client client = start_client(careful(fleet));
+  const auto adopted = must(Admin(client).adopt());
+  const Adoption expected[] = {Adoption::written, Adoption::disagrees, Adoption::written,
+                               Adoption::disagrees, Adoption::already_there};
+  for (std::size_t node = 0; node < 5; ++node) CHECK(adopted[node].adoption == expected[node]);
+  CHECK(contains(adopted[1].detail, "its marker names set other"));
+  const auto name = fleet.run(0, {"HGET", "redlock:node", "set"});
+  CHECK(name.size() == 32);
+  CHECK(fleet.run(2, {"HGET", "redlock:node", "set"}) == name);
+  CHECK(fleet.run(4, {"HGET", "redlock:node", "set"}) == name);
+  CHECK(fleet.run(3, {"HGET", "redlock:node", "set"}) == "other");
+  const auto examination = must(Admin(client).examine());
+  REQUIRE_FALSE(examination.nodes[3].problems.empty());
+  CHECK(contains(examination.nodes[3].problems[0].what, "it is of another set"));
+  CHECK_FALSE(examination.safe());
 }
 
 TEST_CASE("a lease goes on although a node that it needs restarts empty") {
@@ -195,7 +289,7 @@ TEST_CASE("nodes demoted and promoted on a connection that stands do not grant t
   const Fleet spares(settings);
   for (const std::size_t node : {0U, 1U, 2U}) {
     for (const Fleet* any : {&fleet, &spares}) {
-      any->run(node, {"HSET", "redlock:node", "max_lease_ms", "6000"});
+      any->run(node, {"HSET", "redlock:node", "max_lease_ms", "6000", "set", "one"});
     }
   }
   ClientOptions options = careful(fleet);

@@ -45,18 +45,22 @@ TEST_CASE("adopt.sh gives every node a marker of its own") {
   INFO(result.output);
   CHECK(result.status == 0);
   std::set<std::string> ids;
+  std::set<std::string> sets;
   for (std::size_t i = 0; i < 3; ++i) {
     auto fields = marker(fleet, i);
     CHECK(contains(result.output, fmt::format("127.0.0.1:{}: adopted, one of 3", fleet.port(i))));
-    CHECK(fields.size() == 4);
+    CHECK(fields.size() == 5);
     CHECK(fields["layout"] == "redlock-1");
     CHECK(fields["nodes"] == "3");
     CHECK(fields["max_lease_ms"] == "60000");
     CHECK(fields["id"].size() == 32);
     CHECK(fields["id"].find_first_not_of("0123456789abcdef") == std::string::npos);
     ids.insert(fields["id"]);
+    sets.insert(fields["set"]);
   }
   CHECK(ids.size() == 3);
+  CHECK(sets.size() == 1);
+  CHECK(sets.begin()->size() == 32);
 }
 
 TEST_CASE("adopt.sh leaves a marker that agrees as it is") {
@@ -88,4 +92,26 @@ TEST_CASE("adopt.sh says which node it could not reach, and adopts the others") 
   CHECK(result.status == 1);
   CHECK(contains(result.output, fmt::format("127.0.0.1:{}: not adopted", fleet.port(0))));
   CHECK(marker(fleet, 1)["nodes"] == "2");
+  // One of two is no quorum: the name is given when both can have it.
+  CHECK(marker(fleet, 1).count("set") == 0);
+  fleet.restart(0);
+  REQUIRE(adopt(fleet, 2).status == 0);
+  CHECK(marker(fleet, 1)["set"].size() == 32);
+  CHECK(marker(fleet, 1)["set"] == marker(fleet, 0)["set"]);
+}
+
+TEST_CASE("adopt.sh leaves nodes of another set alone, says which, and adopts the others") {
+  const Fleet fleet({.nodes = 5});
+  for (const std::size_t node : {1U, 3U}) {
+    fleet.run(node, {"HSET", "redlock:node", "id", "x", "layout", "redlock-1", "nodes", "5",
+                     "max_lease_ms", "60000", "set", "other"});
+  }
+  const auto result = adopt(fleet, 5);
+  CHECK(result.status == 1);
+  for (const std::size_t node : {1U, 3U}) {
+    CHECK(contains(result.output, fmt::format("127.0.0.1:{}: not adopted", fleet.port(node))));
+    CHECK(marker(fleet, node)["set"] == "other");
+  }
+  CHECK(marker(fleet, 0)["set"].size() == 32);
+  CHECK(marker(fleet, 0)["set"] == marker(fleet, 4)["set"]);
 }

@@ -3,8 +3,10 @@
 #include <chrono>
 #include <doctest/doctest.h>
 #include <fmt/core.h>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster/fleet.hpp"
@@ -166,4 +168,75 @@ TEST_CASE("a hold that differs in anything is spelled anew, and the same one is 
   }
   CHECK(together.count() == 3);
   CHECK(spelled(together) == spelled(three));
+}
+
+TEST_CASE("one name that the user may not touch fails none of the other holds of its call") {
+  Fleet fleet({.nodes = 1,
+               .settings = {"user alice on >secret ~redlock:fence:* ~redlock:node* "
+                            "~redlock:lock:{n* resetchannels +@all"}});
+  LinkFixture owner(fleet.uri(0));
+  owner.run_until_up();
+  LinkFixture link("redis://alice:secret@127.0.0.1:" + std::to_string(fleet.port(0)));
+  link.run_until_up();
+  constexpr std::uint64_t names = 99;
+  for (std::uint64_t i = 1; i <= names; ++i) owner.call(LinkFixture::acquire(name_of(i)));
+  // As the engine does: what is answered so is said again at once, in full.
+  const auto hold_all = [&] {
+    link.replies.clear();
+    link.submit(0, LinkFixture::hold("forbidden"));
+    for (std::uint64_t i = 1; i <= names; ++i) link.submit(i, LinkFixture::hold(name_of(i)));
+    std::map<std::uint64_t, engine::Reply> said;
+    link.run_until([&] {
+      for (const auto& [number, reply] : std::exchange(link.replies, {})) {
+        if (std::holds_alternative<engine::NoScript>(reply)) {
+          link.submit(number, LinkFixture::hold(number == 0 ? "forbidden" : name_of(number)),
+                      Form::source);
+        } else {
+          said.emplace(number, reply);
+        }
+      }
+      return said.size() == names + 1;
+    });
+    return said;
+  };
+  const auto calls = [&] {
+    const std::string stats = fleet.run(0, {"INFO", "commandstats"});
+    const auto at = stats.find("cmdstat_evalsha:");
+    return stats.substr(at, stats.find('\n', at) - at);
+  };
+  for (int round = 0; round < 2; ++round) {
+    const auto said = hold_all();
+    CHECK(unavailable(said.at(0)).cause == Cause::permission);
+    for (std::uint64_t i = 1; i <= names; ++i) {
+      CHECK(std::holds_alternative<engine::Held>(said.at(i)));
+    }
+  }
+  // From then on that name goes alone, and the others together: 1 and 99 in the first round,
+  // refused ones apart, 1 in the second; and the acquires.
+  CHECK_MESSAGE(contains(calls(), "calls=" + std::to_string(names + names + 1)), calls());
+}
+
+TEST_CASE("on a real node, a script error over one lock of a call fails no other") {
+  Fleet fleet({.nodes = 1});
+  const auto source = ScriptSet(ScriptSet::Flags::understood).source(Script::hold);
+  for (const char* name : {"a", "b"}) {
+    fleet.run(0, {"HSET", "redlock:lock:{" + std::string(name) + "}", "me", "1"});
+  }
+  const auto said =
+      fleet.run(0, {"EVAL", source, "4", "redlock:lock:{a}", "redlock:fence:1", "redlock:lock:{b}",
+                    "redlock:fence:2", "me", "1", "7", "no number", "me", "1", "7", "30000"});
+  CHECK(contains(said, "user_script"));
+  CHECK(fleet.run(0, {"PTTL", "redlock:lock:{a}"}) == "-1");
+  CHECK(fleet.run(0, {"GET", "redlock:fence:2"}) == "7");
+  StubServer node([](const Command& command) -> StubReply {
+    if (!is_hold_call(command, "4")) return healthy(command);
+    return array({error("OOM command not allowed"), array({integer(1), integer(7)})});
+  });
+  LinkFixture link(node.uri());
+  link.run_until_up();
+  link.submit(1, LinkFixture::hold("a"));
+  link.submit(2, LinkFixture::hold("b"));
+  link.run_until([&] { return link.replies.size() == 2; });
+  CHECK(unavailable(link.replies[0].second).cause == Cause::out_of_memory);
+  CHECK(std::holds_alternative<engine::Held>(link.replies[1].second));
 }

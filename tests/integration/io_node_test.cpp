@@ -168,7 +168,7 @@ TEST_CASE("an ACL user with only what the scripts need can lock") {
   Fleet fleet({.nodes = 1,
                .settings = {"user alice on >secret ~redlock:* resetchannels -@all +hgetall +type "
                             "+hexists +pttl +get +incr +decr +set +hset +hget +hdel +pexpire +del "
-                            "+evalsha +eval +script|load"}});
+                            "+exists +evalsha +eval +script|load"}});
   LinkFixture link("redis://alice:secret@127.0.0.1:" + std::to_string(fleet.port(0)));
   link.run_until_up();
   CHECK(contains(link.warnings[0], "refuses INFO"));
@@ -185,11 +185,13 @@ TEST_CASE("the user of cluster/users.acl can do all that a link does") {
   }
   Fleet fleet({.nodes = 1, .settings = users});
   fleet.run(0, {"HSET", "redlock:node", "id", "x", "layout", "redlock-1", "nodes", "1",
-                "max_lease_ms", "60000"});
+                "max_lease_ms", "60000", "set", "s"});
   Proxy network(fleet.port(0));
   LinkFixture link("redis://redlock:change-me@127.0.0.1:" + std::to_string(network.port()));
   link.run_until_up();
-  CHECK(is_granted(link.call(LinkFixture::acquire())));
+  engine::AcquireCommand careful = LinkFixture::acquire();
+  careful.marker_wanted = true;
+  CHECK(is_granted(link.call(careful)));
   network.reset_all();
   link.run_until_up();  // with CLIENT KILL for the one before
   CHECK(std::get<engine::Held>(link.call(LinkFixture::hold())).fence == 1);

@@ -28,7 +28,7 @@ void NodeModel::forget_everything() {
   locks_.clear();
   forced_.clear();
   fences_.clear();
-  marker_ = false;
+  marker_.reset();
   notes_.clear();
 }
 
@@ -113,6 +113,10 @@ engine::Reply NodeModel::execute(const engine::Command& command, engine::Form fo
 }
 
 engine::Reply NodeModel::acquire(const engine::AcquireCommand& command, std::int64_t now_ms) {
+  const bool careful = !planted(Bug::markers_ignored_without_quarantine);
+  if (!command.marker_wanted && (marker_ || !notes_.empty()) && careful) {
+    return refused(Cause::incompatible, "HASMARKER");
+  }
   if (command.marker_wanted && !marker_) return refused(Cause::marker_missing, "NOMARKER");
   const Lock* lock = find(*command.name, now_ms);
   if (lock == nullptr) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -61,14 +62,19 @@ class NodeModel {
     locks_.clear();
     forced_.clear();
   }
-  [[nodiscard]] bool has_marker() const { return marker_; }
+  [[nodiscard]] bool has_marker() const { return marker_.has_value(); }
+  /// Which set it names.
+  [[nodiscard]] const std::optional<std::string>& marker() const { return marker_; }
+  [[nodiscard]] bool has_notes() const { return !notes_.empty(); }
+  /// By somebody who does not wait: an operator, or another set to which this node belongs.
+  void adopt(std::string set) { marker_ = std::move(set); }
   /// What a client leaves, to see later whether it is still there. Whether it was not.
   bool note(std::uint32_t client) { return notes_.insert(client).second; }
   /// Unless the client's note is gone.
-  bool set_marker(std::uint32_t client) {
+  bool set_marker(std::uint32_t client, std::string set) {
     if (note(client)) return false;
     notes_.clear();
-    marker_ = true;
+    marker_ = std::move(set);
     return true;
   }
 
@@ -121,7 +127,7 @@ class NodeModel {
   std::map<std::uint32_t, Fence> fences_;
   Scripts scripts_;
   Ailment ailment_ = Ailment::none;
-  bool marker_ = true;
+  std::optional<std::string> marker_;
   std::set<std::uint32_t> notes_;
 };
 

@@ -115,6 +115,8 @@ Plan plan_of(std::uint64_t seed) {
   if (seed % 2 == 0) plan.engine.attempts_at_once = 1;
   plan.durable = !forgetful || random.chance(500);
   plan.between_probes = std::max<Duration>(plan.max_lease() / 4, plan.length / 40);
+  plan.careless = forgetful && random.chance(300);
+  plan.other_sets = forgetful && plan.engine.nodes > 1 && random.chance(500);
   if (forgetful) plan.length += plan.max_lease() * 2 + std::chrono::seconds(4);
   choose_oddities(plan);
   return plan;

@@ -36,6 +36,8 @@ struct Plan {
   std::vector<std::chrono::milliseconds> leases;
   Duration delay_min{};                    ///< of every message
   Duration delay_jitter{};                 ///< on top, most often little of it
+  bool careless = false;                   ///< the first client runs without quarantine
+  bool other_sets = false;                 ///< addresses may come to lead to nodes of other sets
   bool durable = true;                     ///< nodes write to disk before they answer
   std::uint32_t slow_per_mille = 0;        ///< messages that take about a node timeout
   Duration think{};                        ///< between two things that a user does, at most

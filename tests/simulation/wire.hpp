@@ -5,11 +5,16 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/engine.hpp"
 
 namespace redlock::simulation {
+
+/// What the markers of the world's nodes name.
+inline constexpr const char* own_set = "own";
 
 struct Wire {
   struct Request {
@@ -34,6 +39,8 @@ struct Wire {
 
   std::uint32_t client = 0;
   std::uint32_t node = 0;
+  std::optional<std::string> set = {};  ///< what the marker named in the handshake
+  engine::Instant stalled_until = {};   ///< what was under way when it broke arrives then
   bool client_open = true;
   bool node_open = true;
   bool dead = false;  ///< half open: nothing passes any more

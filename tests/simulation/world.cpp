@@ -32,6 +32,9 @@ World::World(Plan plan, Trace& trace, Coverage& coverage)
     nodes_.push_back(
         {{}, {now_, year_2026 + offset, random_.between(-drift_within, drift_within)}});
   }
+  for (SimNode& node : nodes_) {
+    if (plan_.engine.quarantine) node.model.adopt(own_set);
+  }
   if (plan_.absurd_clock) {
     nodes_.back().wall.step(now_, std::chrono::hours(24 * 365 * 80));
   }

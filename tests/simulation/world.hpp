@@ -56,6 +56,7 @@ class World {
     DriftingClock clock;
     Random random;
     std::unique_ptr<engine::Engine> engine;
+    bool quarantine = false;
     ClientId life = 0;
     bool alive = true;
     bool paused = false;
@@ -123,6 +124,9 @@ class World {
   void link_broken(std::uint32_t wire);
   void reconnect_later(std::uint32_t client, std::uint32_t node);
   void release_waiting(std::uint32_t client, std::uint32_t node);
+  [[nodiscard]] engine::Reply run_at_node(const Wire& wire, const engine::Send& send);
+  [[nodiscard]] engine::NodeFacts facts_of(std::uint32_t node) const;
+  void look_for_marker(std::uint32_t client, std::uint32_t node);
   Duration delay(std::uint32_t node);
   [[nodiscard]] Duration ahead_of(std::uint32_t client, std::uint32_t node) const;
 
@@ -179,6 +183,7 @@ class World {
   void forget(std::uint32_t node);
   void forget_newest(std::uint32_t node);
   void many_forget();
+  void become_of_another_set(std::uint32_t node);
   bool may_forget();
   void kill_node(std::uint32_t node);
   void disturb_node(std::uint32_t node);

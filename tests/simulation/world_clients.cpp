@@ -18,7 +18,10 @@ using std::chrono::seconds;
 
 void World::start(std::uint32_t index) {
   Client& client = clients_[index];
-  client.engine = std::make_unique<engine::Engine>(plan_.engine, client.random);
+  engine::Config config = plan_.engine;
+  config.quarantine = config.quarantine && !(plan_.careless && index == 0);
+  client.quarantine = config.quarantine;
+  client.engine = std::make_unique<engine::Engine>(config, client.random);
   // Within a minute of the nodes', mostly; tokens must not rest on it.
   const Duration most =
       random_.chance(900) ? Duration(std::chrono::minutes(1)) : Duration(std::chrono::hours(1'000));
@@ -27,7 +30,13 @@ void World::start(std::uint32_t index) {
   client.alive = true;
   client.life = invariants_.client_starts(client.clock);
   client.links.resize(nodes_.size());
-  for (std::uint32_t node = 0; node < nodes_.size(); ++node) connect(index, node);
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    // One that reaches only nodes that have just forgotten cannot know (safety.md, A4).
+    if (plan_.careless && index == 0) {
+      client.engine->on_node_facts(local(index), node, {.marker = true, .set = own_set});
+    }
+    connect(index, node);
+  }
   for (User& user : users_) {
     if (user.client == index) user_next(user, plan_.think);
   }
@@ -79,7 +88,10 @@ void World::perform(std::uint32_t client, const engine::Output& output) {
        [&] { return fmt::format("client {}: {}", client, in_words(output)); });
   if (const auto* send = std::get_if<engine::Send>(&output)) return perform_send(client, *send);
   if (const auto* tend = std::get_if<engine::TendMarker>(&output)) {
-    return at(now_ + delay(tend->node), Event::What::tend, client, tend->node, tend->write ? 1 : 0);
+    // 0: to look; 1: to write a marker without a name; 2: with that of the set.
+    const std::uint64_t named = tend->set == own_set ? 2 : 1;
+    return at(now_ + delay(tend->node), Event::What::tend, client, tend->node,
+              tend->write ? named : 0);
   }
   const auto* moved = std::get_if<engine::NodeClockMoved>(&output);
   if (moved != nullptr && moved->ask_all && !ending_) {

@@ -208,6 +208,7 @@ void World::many_forget() {
   if (ending_ || !may_forget()) return;
   const std::uint32_t first = random_.below(plan_.engine.nodes);
   const bool restarted = !plan_.durable || random_.chance(500);
+  const bool replaced = plan_.other_sets && random_.chance(700);
   for (std::uint32_t i = 0; i <= plan_.engine.nodes / 2; ++i) {
     const std::uint32_t node = (first + i) % plan_.engine.nodes;
     if (states_[node].down) continue;
@@ -219,11 +220,12 @@ void World::many_forget() {
       kill_node(node);
       states_[node].started = now_;
     }
-    if (plan_.durable) {
+    if (plan_.durable || replaced) {
       forget(node);
     } else {
       forget_newest(node);
     }
+    if (replaced) become_of_another_set(node);
   }
 }
 

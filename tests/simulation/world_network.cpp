@@ -5,17 +5,21 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "engine/planted_bug.hpp"
 #include "simulation/words.hpp"
 #include "simulation/world.hpp"
 
 namespace redlock::simulation {
 namespace {
 
+using engine::Bug;
+using engine::planted;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr Duration given_up_after = milliseconds(1'000);
 constexpr Duration connect_within = milliseconds(1'000);
+constexpr Duration most_stalled = milliseconds(2'000);
 
 std::string run_of(Instant started) {
   return std::to_string(started.time_since_epoch().count());
@@ -51,6 +55,7 @@ void World::push_to_client(std::uint32_t id, Wire::Answer answer) {
 void World::packet_at_node(std::uint32_t id) {
   Wire& wire = wires_[id];
   if (wire.to_node.empty() || wire.dead) return;
+  if (now_ < wire.stalled_until) return at(wire.stalled_until, Event::What::at_node, id);
   if (clients_[wire.client].links[wire.node].cut_to_node > 0) {
     ++wire.waiting_to_node;
   } else if (states_[wire.node].hung > 0) {
@@ -83,8 +88,7 @@ void World::process_at_node(std::uint32_t id) {
                                .world = now_,
                                .astray = node.wall.read(now_) - now_});
   }
-  const engine::Reply reply =
-      node.model.execute(request.send.command, request.send.form, node.now_ms(now_));
+  const engine::Reply reply = run_at_node(wire, request.send);
   note(1, id, reply.index(), [&] {
     return fmt::format("node {} runs of client {}: {} -> {}", wire.node, wire.client,
                        in_words(request.send), in_words(reply));
@@ -99,6 +103,27 @@ void World::process_at_node(std::uint32_t id) {
   push_to_client(id, {.tag = request.send.tag, .reply = reply});
 }
 
+/// The connection says with each acquire what the marker named when it began.
+engine::Reply World::run_at_node(const Wire& wire, const engine::Send& send) {
+  SimNode& node = nodes_[wire.node];
+  const auto* acquire = std::get_if<engine::AcquireCommand>(&send.command);
+  if (acquire != nullptr && acquire->marker_wanted && node.model.has_marker() &&
+      node.model.marker() != wire.set && node.model.ailment() == NodeModel::Ailment::none) {
+    return engine::Unavailable{Cause::incompatible, engine::Delivery::refused, "OTHERSET"};
+  }
+  return node.model.execute(send.command, send.form, node.now_ms(now_));
+}
+
+engine::NodeFacts World::facts_of(std::uint32_t node) const {
+  const NodeModel& model = nodes_[node].model;
+  return {.marker = model.has_marker(),
+          .durable = plan_.durable,
+          .promoted = false,
+          .uptime = now_ - states_[node].started,
+          .run = run_of(states_[node].started),
+          .set = model.marker().value_or("")};
+}
+
 void World::shake_hands(std::uint32_t id, const Wire::Request& request) {
   Wire& wire = wires_[id];
   SimNode& node = nodes_[wire.node];
@@ -106,17 +131,16 @@ void World::shake_hands(std::uint32_t id, const Wire::Request& request) {
   if (ailment == NodeModel::Ailment::busy || ailment == NodeModel::Ailment::loading) {
     return push_to_client(id, {.kind = Wire::Answer::Kind::turned_away, .tag = {}, .reply = {}});
   }
-  for (const std::uint32_t old : request.kill) close_at_node(old);
+  if (!planted(Bug::replaced_connection_left_alive)) {
+    for (const std::uint32_t old : request.kill) close_at_node(old);
+  }
+  wire.set = node.model.marker();
   node.model.load_scripts();
   push_to_client(id, {.kind = Wire::Answer::Kind::welcome,
                       .tag = {},
                       .reply = {},
                       .clock_us = node.now_us(now_),
-                      .facts = {.marker = node.model.has_marker(),
-                                .durable = plan_.durable,
-                                .promoted = false,
-                                .uptime = now_ - states_[wire.node].started,
-                                .run = run_of(states_[wire.node].started)},
+                      .facts = facts_of(wire.node),
                       .asked = request.asked,
                       .ahead = ahead_of(wire.client, wire.node),
                       .world = now_,
@@ -138,6 +162,8 @@ void World::close_at_client(std::uint32_t id) {
   const auto kept = random_.below(static_cast<std::uint32_t>(wire.to_node.size()) + 1);
   wire.to_node.resize(kept);
   wire.to_client.clear();
+  // Some of it long after, when the client has connected anew.
+  if (kept > 0 && random_.chance(700)) wire.stalled_until = now_ + random_.up_to(most_stalled);
 }
 
 void World::packet_at_client(const Event& event) {
@@ -168,6 +194,10 @@ void World::packet_at_client(const Event& event) {
   const std::uint32_t client = wire.client;
   this->answer(client, wire.node, answer.tag, answer.reply);
   turn(client);
+  // What the marker names now is for a handshake to read.
+  const auto* const why = std::get_if<engine::Unavailable>(&answer.reply);
+  const bool moved = why != nullptr && why->cause == Cause::incompatible;
+  if (moved && clients_[client].quarantine && wire.client_open) link_broken(event.a);
 }
 
 void World::connect(std::uint32_t client, std::uint32_t node) {
@@ -247,19 +277,30 @@ void World::tend_marker(const Event& event) {
   const std::uint32_t client = event.a;
   const std::uint32_t node = event.b;
   if (!clients_[client].alive || !well(client, node)) return;
+  if (!clients_[client].quarantine) return look_for_marker(client, node);
   const std::uint32_t wire = clients_[client].links[node].wire;
   NodeModel& model = nodes_[node].model;
   if (model.has_marker()) return link_broken(wire);
   const ClientId life = clients_[client].life;
-  const bool marked = event.c != 0 && model.set_marker(life);
+  const std::string set = event.c == 2 ? own_set : "";
+  const bool marked = event.c != 0 && model.set_marker(life, set);
   if (!marked && !model.note(life) && event.c == 0) return;
   note(11, client, node, [&] {
     return fmt::format("client {} {} node {}", client, marked ? "marks" : "leaves its note on",
                        node);
   });
   invariants_.marker_shown(now_, life, node);
-  clients_[client].engine->on_marker(local(client), node,
-                                     marked ? engine::Marker::there : engine::Marker::gone_anew);
+  clients_[client].engine->on_marker(
+      local(client), node, marked ? engine::Marker::there : engine::Marker::gone_anew, set);
+  if (marked) wires_[wire].set = set;
+  turn(client);
+}
+
+/// Of a client without quarantine.
+void World::look_for_marker(std::uint32_t client, std::uint32_t node) {
+  const NodeModel& model = nodes_[node].model;
+  if (!model.has_marker() && !model.has_notes()) return;
+  clients_[client].engine->on_marker(local(client), node, engine::Marker::there);
   turn(client);
 }
 
@@ -301,6 +342,11 @@ void World::release_waiting(std::uint32_t client, std::uint32_t node) {
   for (std::uint32_t id = 0; id < wires_.size(); ++id) {
     Wire& wire = wires_[id];
     if (wire.client != client || wire.node != node) continue;
+    // A network may deliver last what was sent first, on a connection that was given up.
+    if (link.cut_to_node == 0 && wire.waiting_to_node > 0 && !wire.client_open &&
+        random_.chance(700)) {
+      wire.stalled_until = now_ + random_.up_to(most_stalled);
+    }
     if (link.cut_to_node == 0) {
       for (; wire.waiting_to_node > 0; --wire.waiting_to_node) {
         wire.last_at_node = std::max(wire.last_at_node, now_ + microseconds(50));

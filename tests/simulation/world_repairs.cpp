@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How what went wrong is mended, and who is well meanwhile.
+#include <string>
 #include <utility>
 
 #include "simulation/world.hpp"
@@ -45,6 +46,9 @@ void World::repair_node(const ActiveFault& active) {
       state.down = false;
       state.unreachable = false;
       state.started = now_;
+      if (active.fault == Fault::node_wiped && plan_.other_sets && random_.chance(300)) {
+        become_of_another_set(active.node);
+      }
       return;
     case Fault::node_hung: {
       if (--state.hung > 0) return;
@@ -63,6 +67,11 @@ void World::repair_node(const ActiveFault& active) {
       if (ailment_of(active.fault) != Ailment::none)
         nodes_[active.node].model.set_ailment(Ailment::none);
   }
+}
+
+/// The address has come to lead to a node of another set: it has a marker, and none of the locks.
+void World::become_of_another_set(std::uint32_t node) {
+  nodes_[node].model.adopt("other-" + std::to_string(node));
 }
 
 }  // namespace redlock::simulation

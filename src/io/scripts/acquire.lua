@@ -2,17 +2,29 @@
 -- Takes the lock for an owner unless somebody else has it. One node, one lock, atomically.
 --   KEYS  1 lock (hash owner -> count)   2 fence (counter)   3 marker (may be left out)
 --   ARGV  1 owner   2 lease in ms   3 floor (a new token is at least this; decimal, 1 to 2^52)
---         4 who takes it: kept in the lock's field @ for people to read (may be left out)
+--         4 who takes it: kept in the lock's field @ for people to read (may be empty or left out)
+--         5 the set that the marker must name (empty: it must name none; left out by a client
+--         without quarantine: neither marker nor notes, the key beside it, may be there)
 -- Replies {1, token} granted, {0, pttl} somebody else's (-1: it never expires), {2} a key of
 -- another type stands there, {3} this owner was forced out (the key beside the lock, see
 -- force.lua), {4} this owner's already, and lasts one lease from now. Error replies leave no lock
--- behind. A node whose marker is gone has forgotten its locks, and grants none.
+-- behind. A node whose marker is gone has forgotten its locks, and one of another set is none of
+-- this client's nodes: they grant none.
 local lock, fence = KEYS[1], KEYS[2]
-local owner, lease, floor = ARGV[1], ARGV[2], ARGV[3]
+local owner, lease, floor, holder, set = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
 
-if KEYS[3] and redis.call('EXISTS', KEYS[3]) == 0 then
-  return redis.error_reply('NOMARKER redlock: this node has no marker: it is new or was wiped')
+if KEYS[3] and not set then
+  if redis.call('EXISTS', KEYS[3], KEYS[3] .. ':notes') > 0 then
+    return redis.error_reply('HASMARKER redlock: it has a marker or soon will; use Quarantine::on')
+  end
+elseif KEYS[3] then
+  local named = redis.call('HGET', KEYS[3], 'set')
+  if not named and redis.call('EXISTS', KEYS[3]) == 0 then
+    return redis.error_reply('NOMARKER redlock: this node has no marker: it is new or was wiped')
+  elseif (named or '') ~= set then
+    return redis.error_reply('OTHERSET redlock: the marker of this node names another set by now')
+  end
 end
 local kind = redis.call('TYPE', lock).ok
 if kind == 'hash' then
@@ -43,8 +55,8 @@ if token < tonumber(floor) then
   redis.call('SET', fence, floor) -- the text itself: a Lua number would be rounded on its way out
   token = tonumber(floor)
 end
-if ARGV[4] then
-  redis.call('HSET', lock, owner, 1, '@', ARGV[4])
+if holder and holder ~= '' then
+  redis.call('HSET', lock, owner, 1, '@', holder)
 else
   redis.call('HSET', lock, owner, 1)
 end

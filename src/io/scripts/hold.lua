@@ -6,8 +6,8 @@
 --   ARGV  for each lock: owner, count, token, lease in ms
 -- Replies an array with, for each lock: {1, fence} held, {0} free, {-1} another owner's, {-2} a key
 -- of another type stands there, {-3} free or another's, because this owner was forced out (the key
--- beside the lock, see force.lua). A fence that cannot be raised (wrong type, damaged) is told as
--- 0. Token 0 raises nothing.
+-- beside the lock, see force.lua), or an error. A fence that cannot be raised (wrong type, damaged)
+-- is told as 0. Token 0 raises nothing.
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
 
 local function forced(lock, owner)
@@ -60,7 +60,12 @@ end
 local replies = {}
 for i = 1, #KEYS, 2 do
   local a = 2 * i - 1
-  replies[#replies + 1] =
-    hold(KEYS[i], KEYS[i + 1], ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3])
+  local done, reply = pcall(hold, KEYS[i], KEYS[i + 1], ARGV[a], ARGV[a + 1], ARGV[a + 2],
+    ARGV[a + 3])
+  if not done then -- Redis before 7 raises text, later a table
+    reply = type(reply) == 'table' and {err = reply.err}
+      or redis.error_reply('ERR Error running script: ' .. reply)
+  end
+  replies[#replies + 1] = reply
 end
 return replies

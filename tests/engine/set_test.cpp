@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// Which nodes belong to the client's set, by what their markers name.
+#include <doctest/doctest.h>
+#include <string>
+
+#include "rig.hpp"
+
+namespace redlock::engine::test {
+namespace {
+
+NodeFacts of_set(const std::string& set) {
+  return {.marker = true, .durable = true, .set = set};
+}
+
+const NodeFacts wiped{.marker = false, .durable = true, .run = "wiped"};
+
+struct Set : Rig {
+  explicit Set(std::uint32_t nodes) : Rig(nodes, {.max_lease = 60s, .quarantine = true}) {}
+  void see(NodeIndex node, const NodeFacts& facts) {
+    engine.on_node_facts(now, node, facts);
+    collect();
+  }
+  void see(std::initializer_list<NodeIndex> nodes, const std::string& set) {
+    for (const NodeIndex node : nodes) see(node, of_set(set));
+  }
+  std::string objection(NodeIndex node) {
+    const auto why = engine.objection(now, node);
+    return why ? why->detail : "";
+  }
+  /// The last request to write the marker of that node: what it is to name.
+  std::string written(NodeIndex node) const {
+    for (auto tend = tended.rbegin(); tend != tended.rend(); ++tend) {
+      if (tend->node == node) return tend->write ? "set '" + tend->set + "'" : "not yet";
+    }
+    return "never";
+  }
+};
+
+TEST_CASE("a node of another set is not asked once a quorum names a set") {
+  Set rig(3);
+  rig.see(0, of_set("theirs"));
+  CHECK(rig.objection(0).empty());
+  rig.see({1, 2}, "ours");
+  CHECK(
+      rig.objection(0).starts_with("its marker names set theirs, those of a quorum name set ours"));
+  const RequestId request = rig.acquire();
+  CHECK_FALSE(rig.asked(0));
+  rig.answer({1, 2}, Granted{7});
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+}
+
+TEST_CASE("what a node of another set granted before that was known does not count") {
+  Set rig(3);
+  const RequestId request = rig.acquire();  // before there is a connection
+  rig.see(0, of_set("theirs"));
+  rig.answer(0, Granted{7});
+  rig.see(1, of_set("ours"));
+  rig.answer(1, Granted{7});
+  CHECK_FALSE(rig.ended(request));
+  SUBCASE("a quorum of the own set grants it") {
+    rig.see(2, of_set("ours"));
+    rig.answer(2, Granted{7});
+    CHECK(rig.ended_with<AcquireSucceeded>(request));
+    // Node 0 has it too, until it is released.
+    rig.release(rig.result<AcquireSucceeded>(request).grant);
+    CHECK(rig.releases(0) == 1);
+  }
+  SUBCASE("the third node cannot be reached") {
+    rig.answer(2, down);
+    REQUIRE(rig.failure(request) == Errc::no_quorum);
+    CHECK(rig.result<Failed>(request).ballots[0].cause == Cause::quarantined);
+    CHECK(rig.releases(0) == 1);
+    CHECK(rig.releases(1) == 1);
+  }
+  SUBCASE("the third node does not answer") {
+    rig.advance(1s);
+    CHECK(rig.failure(request) == Errc::no_quorum);
+  }
+  SUBCASE("the third node has a third name") {
+    rig.see(2, of_set("yet another"));
+    rig.answer(2, Granted{7});
+    CHECK(rig.failure(request) == Errc::no_quorum);
+  }
+}
+
+TEST_CASE("a replaced node gets the name that a quorum has") {
+  Set rig(3);
+  rig.see({0, 1}, "ours");
+  rig.see(2, wiped);
+  rig.advance(62s);
+  CHECK(rig.written(2) == "set 'ours'");
+}
+
+TEST_CASE("a name that fewer than a quorum have is given to no node") {
+  Set rig(3);
+  rig.see(0, of_set("theirs"));
+  rig.see(1, wiped);
+  rig.advance(62s);
+  // Node 2 may name it, too.
+  CHECK(rig.written(1) == "not yet");
+  SUBCASE("it does") {
+    rig.see(2, of_set("theirs"));
+    rig.advance(1s);
+    CHECK(rig.written(1) == "set 'theirs'");
+  }
+  SUBCASE("it does not") {
+    rig.see(2, of_set("ours"));
+    rig.advance(1s);
+    CHECK(rig.written(1) == "set ''");
+  }
+}
+
+TEST_CASE("nodes that nobody has adopted get markers without a name, and serve") {
+  Set rig(3);
+  rig.see(0, wiped);
+  rig.see(1, wiped);
+  rig.advance(62s);
+  CHECK(rig.written(0) == "set ''");
+  for (const NodeIndex node : {0U, 1U}) rig.engine.on_marker(rig.now, node, Marker::there, "");
+  const RequestId request = rig.acquire();
+  rig.answer({0, 1}, Granted{7});
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+  SUBCASE("until they are adopted, when the name of the quorum counts") {
+    rig.see(0, of_set("ours"));
+    CHECK(
+        rig.objection(0).ends_with("those of a quorum name no set: it is of another set; correct "
+                                   "the list of nodes, or DEL redlock:node there when its old "
+                                   "leases are over, and run redlock adopt"));
+    rig.see(1, of_set("ours"));
+    CHECK(rig.objection(0).empty());
+  }
+}
+
+TEST_CASE("without quarantine one marker refuses all nodes, for as long as the client lives") {
+  Rig rig(3);
+  for (const NodeIndex node : {0U, 1U, 2U}) rig.engine.on_node_facts(rig.now, node, {});
+  RequestId request = rig.acquire();
+  rig.answer({0, 1}, Granted{7});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(request));
+  SUBCASE("shown by a connection") {
+    rig.engine.on_node_facts(rig.now, 2, of_set(""));
+  }
+  SUBCASE("found by looking") {
+    rig.engine.on_deadline(rig.now);
+    rig.collect();
+    REQUIRE(rig.tended.size() == 3);
+    rig.engine.on_marker(rig.now, 2, Marker::there);
+  }
+  SUBCASE("found by an acquire") {
+    request = rig.acquire();
+    rig.answer(rig.take(2), Unavailable{Cause::incompatible, Delivery::refused, "HASMARKER"});
+  }
+  rig.engine.on_node_facts(rig.now, 2, {});  // it is gone again
+  request = rig.acquire();
+  REQUIRE(rig.failure(request) == Errc::no_quorum);
+  for (const Ballot& ballot : rig.result<Failed>(request).ballots) {
+    CHECK(ballot.cause == Cause::incompatible);
+  }
+}
+
+TEST_CASE("without quarantine what was asked before a marker was seen does not count") {
+  Rig rig(3);
+  for (const NodeIndex node : {0U, 1U}) rig.engine.on_node_facts(rig.now, node, {});
+  const RequestId request = rig.acquire();
+  rig.engine.on_node_facts(rig.now, 2, of_set(""));
+  rig.answer({0, 1}, Granted{7});
+  CHECK(rig.failure(request) == Errc::no_quorum);
+}
+
+}  // namespace
+}  // namespace redlock::engine::test
