@@ -5,15 +5,11 @@
 #include "io/core.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
-#include <cerrno>
 #include <csignal>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 #include <uv.h>
 
@@ -40,23 +36,6 @@ Link::Config link_config(const CoreConfig& config) {
           .timeouts = {.resolve = config.resolve_timeout, .connect = config.connect_timeout},
           .silence = std::max(milliseconds(1'000), patience),
           .probe_interval = config.probe_interval};
-}
-
-/// 0 or libuv's error. What it has to have at the least is tried first: without the descriptors for
-/// its signal pipes libuv ends the process, and before 1.52 it keeps some of what it opened before
-/// it failed.
-int init_loop(uv_loop_t& uv) {
-  constexpr std::size_t needed = 8;
-  std::array<int, needed> spare{};
-  std::size_t opened = 0;
-  while (opened < needed && (spare[opened] = eventfd(0, EFD_CLOEXEC)) >= 0) ++opened;
-  const int problem = opened < needed ? uv_translate_sys_error(errno) : 0;
-  while (opened > 0) ::close(spare[--opened]);
-  if (problem != 0) return problem;
-  uv.backend_fd = -1;
-  const int status = uv_loop_init(&uv);
-  if (status != 0 && uv.backend_fd != -1) ::close(uv.backend_fd);
-  return status;
 }
 
 class AllSignalsBlocked {

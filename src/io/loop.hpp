@@ -22,4 +22,9 @@ struct Loop {
   [[nodiscard]] static Loop& of(const uv_loop_t* uv) { return *static_cast<Loop*>(uv->data); }
 };
 
+/// 0 or libuv's error. What it has to have at the least is tried first: without the descriptors for
+/// its signal pipes libuv ends the process, and before 1.52 it keeps some of what it opened before
+/// it failed.
+[[nodiscard]] int init_loop(uv_loop_t& uv);
+
 }  // namespace redlock::io
