@@ -51,7 +51,7 @@ void Attempt::ask(NodeIndex node, Form form, Outbox& out) const {
 void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                        Outbox& out) {
   assert(!ended());
-  if (tag.kind == Tag::Kind::settle && executed(reply)) nodes_.hold_executed(node);
+  if (tag.kind == Tag::Kind::settle) nodes_.hold_answered(node, reply);
   if (tag.kind == Tag::Kind::acquire) {
     on_acquire_reply(now, node, reply, out);
   } else {

@@ -35,6 +35,8 @@ void Engine::Impl::on_reply(Instant now, NodeIndex node, const Tag& tag, const R
   } else if (Holding* const holding = holdings_.find(tag.grant)) {
     holding->on_reply(now, node, tag, reply, out_);
     after_holding_input(tag.grant);
+  } else if (tag.kind == Tag::Kind::hold || tag.kind == Tag::Kind::settle) {
+    ledger_.on_hold_reply(now, node, tag, reply);
   }
   // Otherwise it speaks of a grant that is over; its release is written behind it.
   admit(now);
@@ -75,8 +77,9 @@ void Engine::Impl::after_forcing_input(GrantId id) {
 void Engine::Impl::release_attempt(Instant now, const Attempt& attempt) {
   const Attempt::Plan& plan = attempt.plan();
   const NodeGrants& nodes = attempt.nodes();
-  const ReleaseLedger::Grant owed{plan.grant, plan.name, plan.owner, plan.lease,
-                                  nodes.may_answer_late()};
+  const ReleaseLedger::Grant owed{
+      plan.grant, plan.name,          plan.owner, plan.lease, nodes.may_answer_late(),
+      {},         nodes.awaits_hold()};
   if (!attempt.owner_is_shared()) return ledger_.release(now, owed, nodes.may_hold(), out_);
   ledger_.release(now, owed, attempt.granted(), out_);
   ledger_.release_if_granted(now, owed, attempt.unanswered());

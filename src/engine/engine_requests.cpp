@@ -149,8 +149,13 @@ void Engine::Impl::release(Instant now, RequestId request, GrantId grant) {
   const bool goes_on = planted(Bug::renewed_after_release);
   Holding holding = goes_on ? *holdings_.find(grant) : holdings_.take(grant);
   holding.end_requests(Errc::lost, "the lease was released meanwhile", out_);
-  ReleaseLedger::Grant owed{grant, holding.plan().name, holding.plan().owner,
-                            holding.longest_lease(), holding.nodes().may_answer_late()};
+  ReleaseLedger::Grant owed{grant,
+                            holding.plan().name,
+                            holding.plan().owner,
+                            holding.longest_lease(),
+                            holding.nodes().may_answer_late(),
+                            {},
+                            holding.nodes().awaits_hold()};
   NodeSet nodes = holding.nodes().may_hold();
   if (holding.taken_up()) {
     // Whoever detached it may have an acquire or heal on its way, also to a node that denied it;
@@ -167,7 +172,7 @@ void Engine::Impl::release(Instant now, RequestId request, Name name, OwnerId ow
                            std::chrono::milliseconds lease) {
   const NodeSet every_node = NodeSet::first(terms_.nodes());
   const auto keep_out = std::max(lease, terms_.config().max_lease);
-  begin_release(now, request, {++last_grant_, std::move(name), owner, lease, every_node, keep_out},
+  begin_release(now, request, {++last_grant_, std::move(name), owner, lease, {}, keep_out},
                 every_node, {});
 }
 

@@ -75,7 +75,7 @@ void Holding::send_hold(Instant now, NodeIndex node, const HoldRound& round, For
 void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                        Outbox& out) {
   const bool holds = tag.kind == Tag::Kind::hold || tag.kind == Tag::Kind::settle;
-  if (holds && tag.round == round_ && executed(reply)) nodes_.hold_executed(node);
+  if (holds && tag.round == round_) nodes_.hold_answered(node, reply);
   lose_if_over(now, out);
   if (lost_ && !planted(Bug::lost_lease_revived))
     return on_reply_after_loss(now, node, tag, reply, out);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <variant>
 
 #include "engine/planted_bug.hpp"
 
@@ -30,6 +31,25 @@ void NodeGrants::withdraw(NodeIndex node) {
   grant.possession = Possession::not_ours;
   grant.until = Instant::min();
   grant.forgotten = false;
+}
+
+void NodeGrants::hold_sent(NodeIndex node) {
+  NodeGrant& grant = nodes_[node];
+  // The answer to one before it will not be known to be that of the last.
+  if (grant.hold_awaited) grant.hold_is_out = true;
+  grant.hold_awaited = true;
+}
+
+/// What is executed ends every wait, as it was written behind the others. What was never sent says
+/// nothing of those before it, and adds nothing: a node that is down is not waited for.
+void NodeGrants::hold_answered(NodeIndex node, const Reply& reply) {
+  NodeGrant& grant = nodes_[node];
+  grant.hold_awaited = false;
+  if (executed(reply)) {
+    grant.hold_is_out = false;
+  } else if (std::get<Unavailable>(reply).delivery == Delivery::unknown) {
+    grant.hold_is_out = true;
+  }
 }
 
 void NodeGrants::withdraw_forgotten() {
@@ -86,8 +106,20 @@ NodeSet NodeGrants::may_answer_late() const {
     const NodeGrant& grant = nodes_[node];
     const bool takes =
         grant.possession == Possession::asked || grant.possession == Possession::healing;
-    const bool lengthens = grant.hold_is_out && !planted(Bug::late_hold_not_awaited);
+    const bool hold = grant.hold_awaited || grant.hold_is_out;
+    const bool lengthens = hold && !planted(Bug::late_hold_not_awaited);
     if (takes || lengthens) set.insert(node);
+  }
+  return set;
+}
+
+NodeSet NodeGrants::awaits_hold() const {
+  NodeSet set;
+  for (NodeIndex node = 0; node < size(); ++node) {
+    const NodeGrant& grant = nodes_[node];
+    const bool takes =
+        grant.possession == Possession::asked || grant.possession == Possession::healing;
+    if (grant.hold_awaited && !grant.hold_is_out && !takes) set.insert(node);
   }
   return set;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/messages.hpp"
 #include "engine/quorum.hpp"
 #include "engine/terms.hpp"
 #include "engine/types.hpp"
@@ -24,10 +25,12 @@ struct NodeGrant {
   Instant until = Instant::min();  ///< it should have the lock until then; counts while ours
   std::uint32_t healed_in = 0;     ///< the last round that had begun when healing was sent
   Possession possession = Possession::unknown;
-  bool in_quarantine = false;  ///< it was when it confirmed
-  bool forgotten = false;      ///< in quarantine, and has it no more; counts until it is over
-  bool hold_is_out = false;    ///< it may execute a hold of ours late, and lengthen what it has
+  bool in_quarantine : 1 = false;  ///< it was when it confirmed
+  bool forgotten : 1 = false;      ///< in quarantine, and has it no more; counts until it is over
+  bool hold_awaited : 1 = false;   ///< the last hold that was sent has not been answered
+  bool hold_is_out : 1 = false;  ///< it may execute one that will not be, and lengthen what it has
 };
+static_assert(sizeof(NodeGrant) == 16);
 
 class NodeGrants {
  public:
@@ -49,9 +52,9 @@ class NodeGrants {
   void withdraw(NodeIndex node);
   /// The node has forgotten what it confirmed, and gives it to nobody else before it is over.
   void forget(NodeIndex node) { nodes_[node].forgotten = true; }
-  void hold_sent(NodeIndex node) { nodes_[node].hold_is_out = true; }
-  /// The last hold that was sent.
-  void hold_executed(NodeIndex node) { nodes_[node].hold_is_out = false; }
+  void hold_sent(NodeIndex node);
+  /// To the last hold that was sent.
+  void hold_answered(NodeIndex node, const Reply& reply);
   /// Nothing is concluded from that any more.
   void withdraw_forgotten();
 
@@ -67,6 +70,8 @@ class NodeGrants {
   /// Nodes that did not answer when they were asked to take the lock, or to make it last: they may
   /// do so at any time until the next connection is up.
   [[nodiscard]] NodeSet may_answer_late() const;
+  /// Of these, nodes of which nothing is awaited but the answer to the last hold.
+  [[nodiscard]] NodeSet awaits_hold() const;
 
  private:
   std::vector<NodeGrant> nodes_;

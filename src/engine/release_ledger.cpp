@@ -49,7 +49,8 @@ void ReleaseLedger::release(Instant now, const Grant& grant, NodeSet nodes, Outb
             .until = now + grant.lease,
             .lease = grant.lease,
             .keep_out = grant.keep_out,
-            .may_come_late = grant.may_answer_late.contains(node)};
+            .may_come_late = grant.may_answer_late.contains(node),
+            .awaits_hold = grant.awaits_hold.contains(node)};
     send(now, node, grant.id, debt, Form::digest, out);
   }
 }
@@ -77,6 +78,13 @@ void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt,
   } else {
     out.send(node, tag, ReleaseCommand{debt.name, debt.owner, debt.alone}, form);
   }
+}
+
+/// A new connection ends what was sent on older ones, and an answer stands behind what was sent
+/// before on the same: what might come late has done so, and lasts one lease at most.
+void ReleaseLedger::came_by_now(Instant now, Debt& debt) {
+  if (!std::exchange(debt.may_come_late, false)) return;
+  debt.until = std::max(debt.until, now + debt.lease);
 }
 
 void ReleaseLedger::answered(NodeIndex node, Debt& debt) {
@@ -115,6 +123,7 @@ bool ReleaseLedger::on_reply(Instant now, NodeIndex node, const Tag& tag, const 
   answered(node, debt);
   if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
     debt.ask_again = answered_with_error(*unavailable);
+    if (debt.ask_again) came_by_now(now, debt);
     look_again_by(debt.ask_again ? now + pause : std::max(debt.until, now + pause));
     // The connection is gone: the next one begins anew.
     if (!debt.ask_again) owed.to_repeat.clear();
@@ -146,6 +155,19 @@ void ReleaseLedger::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag
   owed_[node].debts.erase(found);
 }
 
+void ReleaseLedger::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+  const auto found = owed_[node].debts.find(tag.grant);
+  if (found == owed_[node].debts.end()) return;
+  Debt& debt = found->second;
+  const bool only = std::exchange(debt.awaits_hold, false);
+  if (executed(reply)) {
+    came_by_now(now, debt);
+  } else if (only && std::get<Unavailable>(reply).delivery == Delivery::not_sent) {
+    debt.may_come_late = false;
+  }
+  look_again_by(std::max(debt.until, now + pause));
+}
+
 void ReleaseLedger::on_node_up(Instant now, NodeIndex node, Outbox& out) {
   if (planted(Bug::debts_not_repeated)) return;
   Owed& owed = owed_[node];
@@ -168,9 +190,7 @@ void ReleaseLedger::repeat_next(Instant now, NodeIndex node, Outbox& out) {
     Debt& debt = found->second;
     // A node that hung for longer than the lease may have executed an acquire or hold just now.
     if (debt.until <= now && !debt.may_come_late) continue;
-    if (!debt.ask_again && std::exchange(debt.may_come_late, false)) {  // on a new connection
-      debt.until = std::max(debt.until, now + debt.lease);
-    }
+    if (!debt.ask_again) came_by_now(now, debt);  // on a new connection
     debt.repeated = true;
     ++owed.repeats_under_way;
     send(now, node, grant, debt, Form::digest, out);

@@ -27,6 +27,8 @@ class ReleaseLedger {
     NodeSet may_answer_late;  ///< nodes that may execute an acquire or hold of it at any time
     /// If somebody else may have sent what comes late, too: for how long its owner is turned away.
     std::chrono::milliseconds keep_out{};
+    /// Of those that may answer late, nodes where that is one hold, whose answer is to come.
+    NodeSet awaits_hold = {};
   };
 
   /// Tells these nodes to delete the grant, and remembers it until they have.
@@ -41,6 +43,8 @@ class ReleaseLedger {
   /// The node answered the acquire or heal of a grant that is owed to it.
   void on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                         Outbox& out);
+  /// The same for a hold that was under way when the grant was released.
+  void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   /// A new connection: says again what is still owed and not under way, a part at a time: many
   /// debts at once would keep the node from everything else.
   void on_node_up(Instant now, NodeIndex node, Outbox& out);
@@ -65,6 +69,7 @@ class ReleaseLedger {
     bool ask_again = false;      // the node answered with an error: the link is well
     bool alone = false;          // it did so, perhaps because of another release of the same call
     bool may_come_late = false;  // an acquire or hold, until the next connection is up
+    bool awaits_hold = false;    // that is one hold, and its answer is to come
     bool if_granted = false;     // the answer to the acquire is awaited
   };
   struct Owed {
@@ -75,6 +80,7 @@ class ReleaseLedger {
   };
 
   void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out);
+  static void came_by_now(Instant now, Debt& debt);
   void answered(NodeIndex node, Debt& debt);
   void repeat_next(Instant now, NodeIndex node, Outbox& out);
   void look_again_by(Instant when) { next_look_ = std::min(next_look_, when); }
