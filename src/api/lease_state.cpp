@@ -84,7 +84,7 @@ void Lease::State::run() {
   if (parting_ == Parting::release) {
     engine.release(BootClock::now(), 0, grant);
   } else {
-    engine.detach(grant);
+    engine.detach(BootClock::now(), grant);
   }
 }
 

@@ -42,8 +42,8 @@ void Engine::force_release(Instant now, RequestId request, Name name, OwnerId ow
 void Engine::give_up(Instant now, GrantId grant, LossReason reason) {
   impl_->give_up(now, grant, reason);
 }
-void Engine::detach(GrantId grant) {
-  impl_->detach(grant);
+void Engine::detach(Instant now, GrantId grant) {
+  impl_->detach(now, grant);
 }
 
 void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {

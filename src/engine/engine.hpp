@@ -222,7 +222,7 @@ class Engine {
   /// The holder has been told that this lease is lost: nothing is confirmed or renewed any more.
   void give_up(Instant now, GrantId grant, LossReason reason);
   /// Forget a lease without releasing it.
-  void detach(GrantId grant);
+  void detach(Instant now, GrantId grant);
 
   // What comes back from the nodes. Exactly one on_reply for every Send.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);

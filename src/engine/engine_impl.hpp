@@ -50,7 +50,7 @@ class Engine::Impl {
   void force_release(Instant now, RequestId request, Name name, OwnerId owner,
                      std::chrono::milliseconds lease);
   void give_up(Instant now, GrantId grant, LossReason reason);
-  void detach(GrantId grant);
+  void detach(Instant now, GrantId grant);
 
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {

@@ -92,7 +92,9 @@ void Engine::Impl::cancel(Instant now, RequestId request, Errc why) {
     if (const Attempt* const attempt = attempts_.find(grant)) failure.ballots = attempt->ballots();
     abandon_attempt(now, grant);
     end_acquisition(request, std::move(failure));
-    return admit(now);
+    // A client that closes ends what waits, too: nothing of that is begun in between.
+    if (why != Errc::closed) admit(now);
+    return;
   }
   const auto attaching = attaching_.find(request);
   if (attaching == attaching_.end()) return;
@@ -139,6 +141,7 @@ void Engine::Impl::leave(Instant now, GrantId grant) {
   if (holding == nullptr) return;
   holding->leave(now, out_);
   after_holding_input(grant);
+  admit(now);
 }
 
 void Engine::Impl::release(Instant now, RequestId request, GrantId grant) {
@@ -199,10 +202,11 @@ void Engine::Impl::give_up(Instant now, GrantId grant, LossReason reason) {
   admit(now);
 }
 
-void Engine::Impl::detach(GrantId grant) {
+void Engine::Impl::detach(Instant now, GrantId grant) {
   if (holdings_.find(grant) == nullptr) return;
   const char* why = "the lease was detached meanwhile; the lock stays taken until it expires";
   holdings_.take(grant).end_requests(Errc::lost, why, out_);
+  admit(now);
 }
 
 }  // namespace redlock::engine

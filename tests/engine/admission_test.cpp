@@ -196,3 +196,23 @@ TEST_CASE("nodes that are far away make no window smaller") {
   }
   CHECK(admission.window() == 128);
 }
+
+TEST_CASE("a client that closes begins none of the attempts that waited") {
+  Rig rig = narrow(2);
+  const auto requests = acquire_many(rig, 10);
+  for (const RequestId request : requests) rig.cancel(request, Errc::closed);
+  for (const RequestId request : requests) CHECK(rig.failure(request) == Errc::closed);
+  CHECK(rig.asked_count(0) == 4);  // two acquires, and their releases
+}
+
+TEST_CASE("a lease that is detached gives its place to the round that waits") {
+  Rig rig = narrow(1);
+  const auto one = rig.lease_on_all();
+  const auto two = rig.lease_on_all();
+  rig.extend(one.grant, 30s);
+  for (NodeIndex node = 0; node < 3; ++node) static_cast<void>(rig.take(node));
+  rig.extend(two.grant, 30s);
+  CHECK_FALSE(rig.asked(0));
+  rig.detach(one.grant);
+  CHECK(rig.oldest_is<HoldCommand>(0));
+}

@@ -116,7 +116,7 @@ void Rig::give_up(GrantId grant, LossReason reason) {
 }
 
 void Rig::detach(GrantId grant) {
-  engine.detach(grant);
+  engine.detach(now, grant);
   collect();
 }
 

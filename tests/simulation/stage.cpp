@@ -114,7 +114,7 @@ void Stage::cancel(const std::string& name) {
 void Stage::take_over(const std::string& from, const std::string& to) {
   Client& giver = client(from);
   invariants_.detached(giver.life, giver.grant);
-  giver.engine->detach(giver.grant);
+  giver.engine->detach(local(giver), giver.grant);
   giver.valid_until = Instant::min();
   Client& taker = client(to);
   taker.lock = giver.lock;

@@ -190,7 +190,7 @@ void World::give_back(User& user, bool wait_for_it) {
 
 void World::hand_over(User& user) {
   invariants_.detached(clients_[user.client].life, user.grant);
-  clients_[user.client].engine->detach(user.grant);
+  clients_[user.client].engine->detach(local(user.client), user.grant);
   handed_over_ = engine::AttachRequest{.name = std::make_shared<const std::string>(user.name),
                                        .owner = user.owner,
                                        .token = user.token,
