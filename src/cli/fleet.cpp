@@ -14,6 +14,7 @@
 #include "cli/fleet_command.hpp"
 #include "cli/invocation.hpp"
 #include "cli/output.hpp"
+#include "cluster/fleet_error.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -61,25 +62,35 @@ class FleetList {
   FleetList(CLI::App& app, const Invocation& /*invocation*/) { add_format_option(app, format_); }
 
   int run() {
-    std::vector<std::vector<std::string>> rows{{"NAME", "NODES", "RUNNING", "DIRECTORY"}};
+    Rows rows{{"NAME", "NODES", "RUNNING", "DIRECTORY"}};
     Json list = Json::array();
     for (const auto& [name, place] : recorded()) {
-      const auto fleet = Fleet::open(place);
-      std::size_t running = 0;
-      for (std::size_t i = 0; i < fleet.size(); ++i) {
-        running += fleet.state(i) == NodeState::running ? 1 : 0;
+      try {
+        add(rows, list, name, place);
+      } catch (const cluster::FleetError& error) {
+        // Damaged, or ended in this moment: no reason to be silent about the others.
+        say(error.what());
       }
-      rows.push_back({name, std::to_string(fleet.size()), std::to_string(running), place.string()});
-      list.push_back({{"name", name},
-                      {"nodes", fleet.size()},
-                      {"running", running},
-                      {"directory", place.string()}});
     }
     print(format_ == Format::json ? to_text({{"fleets", list}}) : table(rows));
     return exit_ok;
   }
 
  private:
+  static void add(Rows& rows, Json& list, const std::string& name, const fs::path& place) {
+    const auto fleet = Fleet::open(place);
+    std::size_t running = 0;
+    for (std::size_t i = 0; i < fleet.size(); ++i) {
+      running += fleet.state(i) == NodeState::running ? 1 : 0;
+    }
+    rows.push_back({printable(name), std::to_string(fleet.size()), std::to_string(running),
+                    printable(place.string())});
+    list.push_back({{"name", name},
+                    {"nodes", fleet.size()},
+                    {"running", running},
+                    {"directory", place.string()}});
+  }
+
   static std::map<std::string, fs::path> recorded() {
     std::map<std::string, fs::path> found;
     std::error_code none;

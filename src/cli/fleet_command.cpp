@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <fmt/core.h>
+#include <string_view>
 
 #include "cli/exit_code.hpp"
 
@@ -24,6 +25,18 @@ std::string checked_name(const std::string& name, const char* where) {
              fmt::format("{} is no name of a fleet: use 1 to 64 letters, digits, '-', '_' and '.', "
                          "the first of them no '.'",
                          where));
+}
+
+/// As a shell reads it back.
+std::string for_shell(const std::string& word) {
+  const bool plain = std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_./").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !word.empty()) return word;
+  std::string result = "'";
+  for (const char c : word) c == '\'' ? result += "'\\''" : result += c;
+  return result + '\'';
 }
 
 }  // namespace
@@ -58,7 +71,7 @@ Fleet FleetCommand::open() const {
 }
 
 std::string FleetCommand::option() const {
-  if (directory_) return " --dir " + *directory_;
+  if (directory_) return " --dir " + for_shell(*directory_);
   return name_ ? " --name " + *name_ : "";
 }
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fmt/core.h>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
@@ -224,6 +225,15 @@ TEST_CASE("fleets of different names run side by side, and are listed") {
   CHECK(list[1]["nodes"] == 2);
   CHECK(list[1]["running"] == 1);
   CHECK(contains(fleet({"list"}).out, "NAME"));
+
+  const auto broken = place.path() / "redlock" / "fleet" / "broken";
+  std::filesystem::create_directory(broken);
+  std::ofstream(broken / "fleet") << "junk\n";
+  const auto others = fleet({"list"});
+  CHECK(others.status == 0);
+  CHECK(contains(others.out, "\nother "));
+  CHECK(contains(others.err, "is not the record of a fleet"));
+  std::filesystem::remove_all(broken);
 
   state["REDLOCK_FLEET"] = "other";
   CHECK(fleet({"env"}).out == other.out);
