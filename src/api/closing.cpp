@@ -112,7 +112,8 @@ void Client::Impl::await_releases(std::chrono::milliseconds at_most) {
   const auto begin = BootClock::now();
   const auto longest = BootClock::time_point::max() - begin;
   const bool endless = at_most >= std::chrono::floor<std::chrono::milliseconds>(longest);
-  const auto end = endless ? BootClock::time_point::max() : begin + at_most;
+  const auto end = endless ? BootClock::time_point::max()
+                           : begin + std::max(at_most, std::chrono::milliseconds(0));
   await_quorum(end);
   run_on_loop([this] { release_rest(); });
   await_stragglers(end);

@@ -134,6 +134,11 @@ TEST_CASE("the ends of every duration of a call are refused or mean what they sa
   const Admin admin(client);
   CHECK(must(admin.inspect("a", milliseconds::max())).verdict == Verdict::held);
   CHECK(must(admin.inspect("a", milliseconds::min())).nodes.size() == 3);
+
+  auto ended = start_client(three_nodes());
+  CHECK(ended.close(milliseconds::min()).has_value());
+  ended = start_client(three_nodes());
+  CHECK(ended.close(milliseconds::max()).has_value());
 }
 
 TEST_CASE("the ends of every duration of a client are refused") {
