@@ -20,7 +20,7 @@ A lock is held if one owner has it on a quorum of nodes; one on fewer nodes is a
 or the rest of one that failed, and ends with its lease. Every node walks over all its keys (SCAN):
 on a node that keeps much else this takes a while. Nodes that left a question without an answer are
 named on stderr; a lock that such a node had named is listed with the owner "?". Exits 69 if too few
-nodes answered everything.
+nodes answered everything. Who took a lock stands behind it, or below where the line is too short.
 
 Examples:
   redlock list
@@ -47,11 +47,11 @@ std::string remaining_of(const ListedLock& lock) {
 }
 
 std::string as_table(const LockList& list) {
-  std::vector<std::vector<std::string>> rows{{"NAME", "OWNER", "NODES", "REMAINING", "TAKEN BY"}};
+  std::vector<std::vector<std::string>> rows{{"NAME", "OWNER", "NODES", "REMAINING", ""}};
   for (const auto& lock : list.locks) {
     rows.push_back({printable(lock.name), owner_of(lock),
                     fmt::format("{}/{}", lock.nodes_of_owner, list.nodes.size()),
-                    remaining_of(lock), program_of(lock.holder)});
+                    remaining_of(lock), lock.holder ? "taken by " + program_of(lock.holder) : ""});
   }
   return table(rows);
 }

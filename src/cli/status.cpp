@@ -60,9 +60,9 @@ std::string verdict_line(const LockReport& report) {
   const auto nodes = report.nodes.size();
   switch (report.verdict) {
     case Verdict::held:
-      return fmt::format("{} is held by {} on {} of {} nodes\ntaken by: {}\n", name,
-                         printable(report.owner), report.nodes_of_owner, nodes,
-                         in_words(report.holder));
+      return fmt::format("{} is held by {} on {} of {} nodes\n", name, printable(report.owner),
+                         report.nodes_of_owner, nodes) +
+             wrapped("taken by: " + in_words(report.holder), columns(), 2);
     case Verdict::free:
       return fmt::format("{} is free on a quorum of {} nodes\n", name, nodes);
     case Verdict::no_majority:

@@ -116,6 +116,12 @@ std::string printable(std::string_view text, std::string_view secret) {
   std::replace_if(
       result.begin(), result.end(),
       [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, ' ');
+  // U+0080 to U+009F are control characters, too: U+009B begins a sequence as ESC [ does.
+  for (std::size_t at = 0; (at = result.find('\xc2', at)) != std::string::npos; ++at) {
+    if (at + 1 == result.size()) break;
+    const auto next = static_cast<unsigned char>(result[at + 1]);
+    if (next >= 0x80 && next < 0xa0) result.replace(at, 2, " ");
+  }
   while (!result.empty() && result.back() == ' ') result.pop_back();
   return result;
 }

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
 
 #include "cli_process.hpp"
 #include "cluster/fleet.hpp"
@@ -238,7 +240,8 @@ TEST_CASE("list merges what all nodes have") {
   CHECK(seats["locks"].size() == 2);
 
   const auto limited = nodes.run({"list", "--limit", "2"});
-  CHECK(occurrences(limited.out, "\n") == 3);
+  CHECK(contains(limited.out, "\nrest "));
+  CHECK_FALSE(contains(limited.out, "seat-"));
   CHECK(contains(limited.err, "more than 2"));
 }
 
@@ -277,6 +280,21 @@ TEST_CASE("status and list say which program took a lock") {
   CHECK(contains(nodes.run({"list"}).out, "the nightly run, pid "));
   const auto list = json::parse(nodes.run({"list", "-o", "json"}).out);
   CHECK(list["locks"][0]["holder"] == report["holder"]);
+}
+
+TEST_CASE("who holds a lock is shown within 80 columns, and does nothing to the terminal") {
+  const LockNodes nodes(1);
+  // U+009B begins a sequence as ESC [ does; U+202E turns what follows around.
+  nodes.everywhere({"--as", std::string(40, 'l') + " \xc2\x9b"
+                                                   "31m \xe2\x80\xaeq"});
+  const auto shown = nodes.run({"status", "a"}).out;
+  CHECK(contains(shown, "\\xe2\\x80\\xaeq"));
+  CHECK_FALSE(contains(shown, "\xc2\x9b"));
+  std::istringstream lines(shown);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 84);  // a "…" has 3 bytes
+  const auto list = nodes.run({"list"}).out;
+  CHECK_FALSE(contains(list, "\xc2\x9b"));
+  CHECK_FALSE(contains(list, "\xe2\x80\xae"));
 }
 
 TEST_CASE("a lock without a note of its holder is taken by unknown") {

@@ -350,6 +350,9 @@ TEST_CASE("what is shown has no password, no control character and no length wit
   CHECK(printable("unknown command 'AUTH' 'hunter2' hunter2", "hunter2") ==
         "unknown command 'AUTH' '***' ***");
   CHECK(printable("a\r\nb\x1b[31m\r\n", "") == "a  b [31m");
+  CHECK(printable("a\xc2\x9b"
+                  "31m\xc2\xa0\xc2",
+                  "") == "a 31m\xc2\xa0\xc2");
   CHECK(printable(std::string(1'000, 'x'), "").size() <= 203);
   CHECK(printable(std::string(198, 'x') + "hunter2", "hunter2").find("hu") == std::string::npos);
   const auto answer = answer_to(Script::acquire, "-ERR hunter2 is what you said\r\n");
