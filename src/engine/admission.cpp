@@ -5,7 +5,12 @@ namespace redlock::engine {
 
 void Admission::ended(Instant now, Instant started, bool answered) {
   const Duration took = now - started;
-  if (answered) fastest_ = std::min(fastest_, took);
+  if (answered && took < fastest_) {
+    fastest_ = took;
+  } else if (answered && window_ == smallest_) {
+    // Nothing of ours waits at the nodes behind ours: what takes longer is farther away.
+    fastest_ += (took - fastest_) / 16;
+  }
   const Duration distance = fastest_ < node_timeout_ ? fastest_ : Duration::zero();
   const Duration room = node_timeout_ - distance;
   if (took > distance + room / 2) {

@@ -45,7 +45,7 @@ class Admission {
   std::size_t window_;
   std::size_t smallest_;
   std::size_t quick_ = 0;               // attempts, since it grew last
-  Duration fastest_ = Duration::max();  // attempt so far: what the nodes' distance alone takes
+  Duration fastest_ = Duration::max();  // attempt lately: what the nodes' distance alone takes
   Instant shrunk_at_ = Instant::min();  // those that began before say nothing of the new window
   std::deque<RequestId> waiting_;
 };

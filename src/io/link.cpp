@@ -129,7 +129,7 @@ void Link::on_no_stream(engine::Unavailable why) {
 }
 
 void Link::on_moved() {
-  backoff_.reset();
+  // The backoff stays: a name whose answers rotate would otherwise be connected to without end.
   drop(
       {Cause::connection_lost, engine::Delivery::unknown, "its name leads to another address now"});
 }

@@ -216,3 +216,18 @@ TEST_CASE("a lease that is detached gives its place to the round that waits") {
   rig.detach(one.grant);
   CHECK(rig.oldest_is<HoldCommand>(0));
 }
+
+TEST_CASE("nodes that moved far away are no reason to let only a few attempts run for ever") {
+  Admission admission(128, 250ms);
+  Instant now{std::chrono::hours(1)};
+  const auto attempt = [&](std::chrono::milliseconds took) {
+    admission.wait(1);
+    admission.ended(now + took, now, true);
+    now += std::chrono::seconds(1);
+  };
+  attempt(1ms);
+  for (int i = 0; i < 10; ++i) attempt(200ms);
+  CHECK(admission.window() == 16);
+  for (int i = 0; i < 2'000; ++i) attempt(200ms);
+  CHECK(admission.window() > 128);
+}
