@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <redlock/admin.hpp>
 
@@ -37,7 +38,7 @@ class Up : public FleetCommand {
     app.add_option("--persistence", persistence_,
                    "always (default): every write is on disk before it is answered; none: a "
                    "restarted node has forgotten everything, and so a node votes when it has run "
-                   "for a minute (REDLOCK_QUARANTINE=off: at once, for tests)")
+                   "for a minute (at once, for tests: REDLOCK_QUARANTINE=off, here and later)")
         ->check(CLI::IsMember({"always", "none"}))
         ->option_text("none|always");
   }
@@ -48,7 +49,9 @@ class Up : public FleetCommand {
     const auto fleet = start(place);
     if (!fleet) return print_if_up(place) ? exit_ok : exit_internal;
     try {
-      adopt(*fleet);
+      // A client without quarantine refuses nodes that have markers.
+      auto options = options_for(*fleet);
+      if (options.quarantine == Quarantine::on) adopt(std::move(options));
       print(export_line(*fleet));
     } catch (...) {
       Fleet::down(place);
@@ -118,9 +121,15 @@ class Up : public FleetCommand {
                            other, option()));
   }
 
-  static void adopt(const Fleet& fleet) {
-    ClientOptions options;
-    options.nodes = fleet.uris();
+  static ClientOptions options_for(const Fleet& fleet) {
+    std::string list;
+    for (const auto& uri : fleet.uris()) list += uri + '\n';
+    auto options = ClientOptions::from_env(list);
+    if (!options) throw Exit(exit_usage, options.error().message);
+    return std::move(*options);
+  }
+
+  static void adopt(ClientOptions options) {
     // They have just answered; what is slow here is this machine.
     options.node_timeout = std::chrono::seconds(10);
     const auto client = make_client(std::move(options));

@@ -109,6 +109,17 @@ TEST_CASE("a fleet without persistence is said not to be safe") {
   CHECK(contains(sick.out, "appendonly is no"));
 }
 
+TEST_CASE("a fleet for clients without quarantine has no markers, and can be used at once") {
+  const LocalFleet fleet;
+  Variables variables{{"REDLOCK_QUARANTINE", "off"}};
+  const auto up = redlock(
+      {"fleet", "up", "-n", "3", "--persistence", "none", "--dir", fleet.directory().string()},
+      variables);
+  variables.merge(exported(up.out));
+  CHECK(redlock({"exec", "a", "--wait", "30s", "--", "echo", "done"}, variables).out == "done\n");
+  CHECK(contains(redlock({"doctor"}, variables).out, "has no marker"));
+}
+
 TEST_CASE("the directory is that of the user's state unless --dir names another") {
   const TemporaryDirectory place;
   const Variables state{{"XDG_STATE_HOME", place.path().string()}};
