@@ -30,8 +30,8 @@ bool is_shown_by_scenario(engine::Bug bug) {
 /// nodes forget, and somebody's key of another type only where a lock is taken away for it.
 std::vector<std::uint64_t> seeds_for(engine::Bug bug) {
   // A node must forget, be marked by one client behind the back of another, and forget again: one
-  // world in some thousands. `./dev simulate --bug second_forgetting_overlooked` found this.
-  if (bug == engine::Bug::second_forgetting_overlooked) return {81591};
+  // world in some thousands. `./dev simulate --bug second_forgetting_overlooked` found these.
+  if (bug == engine::Bug::second_forgetting_overlooked) return {85955, 89755};
   const bool about_forgetting = bug == engine::Bug::quarantine_ignored ||
                                 bug == engine::Bug::quarantine_by_configuration ||
                                 bug == engine::Bug::uptime_trusted_without_marker ||
