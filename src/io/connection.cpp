@@ -278,8 +278,8 @@ bool Connection::take_replies_together(Awaited& awaited, const ReplyView& replie
   if (replies.size() != awaited.commands) return broken(Cause::protocol_error, not_of_the_script);
   ReplyView reply = replies.first();
   for (;;) {
-    const auto answer = awaited.script == Script::hold ? read_hold(reply, address_.password)
-                                                       : read_release(reply);
+    const auto answer =
+        awaited.script == Script::hold ? read_hold(reply, address_.password) : read_release(reply);
     if (!answer) return broken(Cause::protocol_error, not_of_the_script);
     answer_next(awaited, *answer);
     if (awaited.commands == 0) return true;
