@@ -200,13 +200,13 @@ TEST_CASE("a debt stays while a hold may come late, and lengthen what it finds")
     bool answered;
     bool kept;
   };
-  for (const auto& [what, answered, kept] : {Late{"the hold was answered", true, false},
-                                             Late{"nobody knows of the hold", false, true}}) {
-    CAPTURE(what);
+  for (const Late& late : {Late{"the hold was answered", true, false},
+                           Late{"nobody knows of the hold", false, true}}) {
+    CAPTURE(late.what);
     Rig rig(3);
     const auto lease = rig.lease_on_all(Rig::renewed());
     rig.advance(10s);
-    rig.answer(2, answered ? Reply{Held{7}} : Reply{broken});
+    rig.answer(2, late.answered ? Reply{Held{7}} : Reply{broken});
     rig.answer({0, 1}, Held{7});
     rig.release(lease.grant);
     rig.answer(2, broken);
@@ -214,7 +214,7 @@ TEST_CASE("a debt stays while a hold may come late, and lengthen what it finds")
     CHECK_FALSE(rig.asked(2));
     CHECK(rig.engine.deadline() == never);
     rig.node_up(2);
-    CHECK(rig.releases(2) == (kept ? 1 : 0));
+    CHECK(rig.releases(2) == (late.kept ? 1 : 0));
   }
 }
 
