@@ -302,7 +302,13 @@ TEST_CASE("a RedLock that goes before the answer holds nothing, and says so") {
   // The same of a re-entry: the level that came too late is left.
   RedLock lock = client.lock("gone", owner);
   CHECK(take(lock) == 1);
-  auto inner = client.lock("gone", owner).try_lock_future({.wait = forever});
+  // Asked for on the client's own thread, which takes no answer before the RedLock has gone.
+  std::promise<std::future<Result<std::size_t>>> asked;
+  client.lock("to be called back").acquire({}, [&](const Result<Lease>&) {
+    asked.set_value(client.lock("gone", owner).try_lock_future({.wait = forever}));
+  });
+  auto when_asked = asked.get_future();
+  auto inner = get_soon(when_asked);
   CHECK(code_of(get_soon(inner)) == Errc::cancelled);
   CHECK(soon_held(client, "gone", 1));
   CHECK(lock.hold_count() == 1);
