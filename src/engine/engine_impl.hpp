@@ -88,7 +88,7 @@ class Engine::Impl {
   };
 
   void attempt_or_wait(Instant now, Acquisition& acquisition);
-  void round_or_wait(Instant now, WaitingRound round);
+  void round_or_wait(Instant now, const WaitingRound& round);
   void begin_round(Instant now, const WaitingRound& round);
   /// What waits for its turn and has it now. At the end of every input that may have made room.
   void admit(Instant now);

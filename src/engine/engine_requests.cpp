@@ -43,7 +43,7 @@ void Engine::Impl::admit(Instant now) {
     if (acquisition != nullptr) begin_attempt(now, *acquisition);
   }
   while (!waiting_rounds_.empty() && out_.rounds_under_way() < terms_.config().rounds_at_once) {
-    const WaitingRound round = std::move(waiting_rounds_.front());
+    const WaitingRound round = waiting_rounds_.front();
     waiting_rounds_.pop_front();
     begin_round(now, round);
   }
@@ -113,10 +113,10 @@ void Engine::Impl::enter(Instant now, RequestId request, const EnterRequest& wha
   round_or_wait(now, {request, what});
 }
 
-void Engine::Impl::round_or_wait(Instant now, WaitingRound round) {
+void Engine::Impl::round_or_wait(Instant now, const WaitingRound& round) {
   const bool room = out_.rounds_under_way() < terms_.config().rounds_at_once;
   if (waiting_rounds_.empty() && room) return begin_round(now, round);
-  waiting_rounds_.push_back(std::move(round));
+  waiting_rounds_.push_back(round);
 }
 
 void Engine::Impl::begin_round(Instant now, const WaitingRound& round) {
