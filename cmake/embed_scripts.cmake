@@ -2,7 +2,7 @@
 # Writes OUTPUT, a C++ header with one string constant for each Lua file in SCRIPTS, named like the
 # file. Run by the build: cmake -DSCRIPTS=a.lua,b.lua -DOUTPUT=scripts.hpp -P embed_scripts.cmake
 set(header "// Written by cmake/embed_scripts.cmake from the .lua files.\n#pragma once\n\n")
-string(APPEND header "#include <string_view>\n\nnamespace redlock::io::scripts {\n")
+string(APPEND header "#include <string_view>\n\nnamespace redlock::wire::scripts {\n")
 string(REPLACE "," ";" scripts "${SCRIPTS}")
 foreach(script IN LISTS scripts)
   get_filename_component(name ${script} NAME_WE)
@@ -13,5 +13,5 @@ foreach(script IN LISTS scripts)
   endif()
   string(APPEND header "\ninline constexpr std::string_view ${name} = R\"lua(${text})lua\";\n")
 endforeach()
-string(APPEND header "\n}  // namespace redlock::io::scripts\n")
+string(APPEND header "\n}  // namespace redlock::wire::scripts\n")
 file(WRITE ${OUTPUT} "${header}")

@@ -68,10 +68,10 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
     withdraw(node);
     lose_vote(node, Vote::refused, Cause::none,
               refused->foreign_type ? "a key of another type stands where the lock would be" : "");
-    if (refused->free_in) {
+    if (refused->expires_in) {
       // Somebody's key may say centuries, which overflow.
-      const auto free_in = std::min<std::chrono::milliseconds>(*refused->free_in, a_day);
-      free_in_ = std::min<Duration>(free_in_.value_or(a_day), free_in);
+      const auto expires_in = std::min<std::chrono::milliseconds>(*refused->expires_in, a_day);
+      free_in_ = std::min<Duration>(free_in_.value_or(a_day), expires_in);
     }
   } else if (std::holds_alternative<ForcedOut>(reply)) {
     forced_out(node);

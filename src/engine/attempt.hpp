@@ -59,7 +59,7 @@ class Attempt {
   [[nodiscard]] NodeSet granted() const;
   [[nodiscard]] NodeSet unanswered() const;
   /// How soon one of the nodes that refused will be free by itself, as far as any said.
-  [[nodiscard]] std::optional<Duration> free_in() const { return free_in_; }
+  [[nodiscard]] std::optional<Duration> expires_in() const { return free_in_; }
   [[nodiscard]] const std::vector<Ballot>& ballots() const { return ballots_; }
   [[nodiscard]] Tally tally() const;
 

@@ -51,11 +51,11 @@ std::int64_t ClockWatch::allowed_us(Duration between) const {
 }
 
 ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::int64_t unix_us,
-                                            Duration give_or_take) {
+                                            Duration uncertainty) {
   Node& clock = nodes_[node];
   const std::int64_t ahead_us = unix_us - to_us(now.time_since_epoch());
-  const std::int64_t unsure_us = planted(Bug::round_trip_ignored) ? 0 : to_us(give_or_take) + 1;
-  const Reading reading{now - 2 * give_or_take, now, {ahead_us - unsure_us, ahead_us + unsure_us}};
+  const std::int64_t unsure_us = planted(Bug::round_trip_ignored) ? 0 : to_us(uncertainty) + 1;
+  const Reading reading{now - 2 * uncertainty, now, {ahead_us - unsure_us, ahead_us + unsure_us}};
 
   // Twice as long as a lease: the last one before a node hung is older than what it confirmed then.
   std::erase_if(clock.readings, [&](const Reading& old) { return now - old.at > 2 * window_; });

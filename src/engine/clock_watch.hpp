@@ -40,7 +40,7 @@ class ClockWatch {
   };
   /// The node's clock, in microseconds since 1970, when ours read `now`, give or take half the
   /// round trip that brought it.
-  Findings on_reading(Instant now, NodeIndex node, std::int64_t unix_us, Duration give_or_take);
+  Findings on_reading(Instant now, NodeIndex node, std::int64_t unix_us, Duration uncertainty);
 
   /// False for max_lease after the node's clock was seen to move, unless it was our own.
   [[nodiscard]] bool keeps_time(Instant now, NodeIndex node) const {

@@ -65,8 +65,8 @@ void Engine::on_own_clock(Instant now, std::int64_t unix_us) {
   impl_->on_own_clock(now, unix_us);
 }
 void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
-                           Duration give_or_take) {
-  impl_->on_node_clock(now, node, unix_us, give_or_take);
+                           Duration uncertainty) {
+  impl_->on_node_clock(now, node, unix_us, uncertainty);
 }
 
 Instant Engine::deadline() const {

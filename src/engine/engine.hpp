@@ -101,7 +101,7 @@ struct Send {
 };
 
 /// When a lease is lost unless it is confirmed before, and why it will be then.
-struct Outlook {
+struct LossDeadline {
   Instant lost_at{};
   LossReason reason{};
 };
@@ -111,7 +111,7 @@ struct AcquireSucceeded {
   OwnerId owner;
   Token token = 0;
   Instant valid_until{};
-  Outlook outlook{};
+  LossDeadline loss_deadline{};
 };
 struct ReleaseDone {
   Released outcome{};
@@ -147,7 +147,7 @@ struct Finish {
 struct ValidityChanged {
   GrantId grant = 0;
   Instant valid_until{};
-  Outlook outlook{};
+  LossDeadline loss_deadline{};
 };
 /// Nothing more will be confirmed for this lease. At most once for a lease, never after its
 /// release.
@@ -240,7 +240,7 @@ class Engine {
   void on_own_clock(Instant now, std::int64_t unix_us);
   /// The node's TIME as it stands at `now` on this client's clock, in microseconds since 1970, give
   /// or take half the round trip that brought it.
-  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us, Duration give_or_take = {});
+  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us, Duration uncertainty = {});
 
   /// When on_deadline must be called again, at the latest; `never` if there is nothing to wait for.
   [[nodiscard]] Instant deadline() const;

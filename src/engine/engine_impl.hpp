@@ -64,7 +64,7 @@ class Engine::Impl {
   }
   void on_node_up(Instant now, NodeIndex node) { ledger_.on_node_up(now, node, out_); }
   void on_own_clock(Instant now, std::int64_t unix_us) { floors_.on_own_clock(now, unix_us); }
-  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us, Duration give_or_take);
+  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us, Duration uncertainty);
 
   [[nodiscard]] Instant deadline() const {
     return std::min({acquisitions_.deadline(), attempts_.deadline(), holdings_.deadline(),

@@ -126,7 +126,7 @@ void Engine::Impl::succeed(Instant now, Attempt attempt) {
   const Holding& holding =
       holdings_.add(plan.grant, Holding(terms_, std::move(holding_plan), attempt.nodes(), now));
   out_.put(Finish{plan.request, AcquireSucceeded{plan.grant, plan.owner, attempt.token(),
-                                                 holding.valid_until(), holding.outlook()}});
+                                                 holding.valid_until(), holding.loss_deadline()}});
   acquisitions_.erase(plan.request);
   holdings_.touched(plan.grant);
 }
@@ -154,13 +154,13 @@ void Engine::Impl::end_acquisition(RequestId request, Failed failure) {
 }
 
 void Engine::Impl::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
-                                 Duration give_or_take) {
+                                 Duration uncertainty) {
   // Any number can come out of a damaged clock.
   unix_us = std::clamp(unix_us, -absurd_us, absurd_us);
   floors_.on_node_clock(now, node, unix_us);
   standing_.on_sign_of_life(now, node);
   if (planted(Bug::clocks_not_watched)) return;
-  const auto found = clocks_.on_reading(now, node, unix_us, give_or_take);
+  const auto found = clocks_.on_reading(now, node, unix_us, uncertainty);
   if (const auto& moved = found.movement) {
     out_.put(NodeClockMoved{node, moved->by, moved->ours, moved->ask_all});
   }

@@ -124,7 +124,7 @@ void Holding::shorten_after_loss(Instant now, Outbox& out) {
   const Instant until = confirmed == Instant::min() ? now : confirmed;
   if (until >= valid_until_) return;
   valid_until_ = until;
-  if (!attach_failed_) out.put(ValidityChanged{plan_.grant, valid_until_, outlook()});
+  if (!attach_failed_) out.put(ValidityChanged{plan_.grant, valid_until_, loss_deadline()});
 }
 
 void Holding::on_forced_out(Instant now, NodeIndex node, const Tag& tag) {
@@ -229,7 +229,7 @@ void Holding::update_validity(Instant now, Outbox& out) {
   if (valid_until == valid_until_) return;
   valid_until_ = valid_until;
   set_lost_at(now);
-  if (attaching_ == 0) out.put(ValidityChanged{plan_.grant, valid_until_, outlook()});
+  if (attaching_ == 0) out.put(ValidityChanged{plan_.grant, valid_until_, loss_deadline()});
   lose_if_over(now, out);
 }
 
@@ -303,7 +303,7 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
   } else if (attached) {
     if (now < plan_.renew_until) next_renewal_ = in_step(now + renewal_interval(now));
     out.put(Finish{round.request(), AcquireSucceeded{plan_.grant, plan_.owner, plan_.token,
-                                                     valid_until_, outlook()}});
+                                                     valid_until_, loss_deadline()}});
   } else {
     out.put(Finish{round.request(), ExtendSucceeded{valid_until_}});
   }

@@ -60,7 +60,7 @@ class Holding {
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] Instant valid_until() const { return valid_until_; }
-  [[nodiscard]] Outlook outlook() const { return {lost_at_, reason_at(lost_at_)}; }
+  [[nodiscard]] LossDeadline loss_deadline() const { return {lost_at_, reason_at(lost_at_)}; }
   [[nodiscard]] const NodeGrants& nodes() const { return nodes_; }
   /// The longest lease that any message of this grant asked for.
   [[nodiscard]] std::chrono::milliseconds longest_lease() const { return longest_lease_; }

@@ -221,7 +221,7 @@ TEST_CASE("stripes are part of the layout on the nodes and never change") {
 TEST_CASE("a key of another type counts as held by somebody else, and says so") {
   Rig rig(1);
   const auto id = rig.acquire();
-  rig.answer(0, Refused{.free_in = std::nullopt, .foreign_type = true});
+  rig.answer(0, Refused{.expires_in = std::nullopt, .foreign_type = true});
   CHECK(rig.failure(id) == Errc::contended);
   CHECK(rig.result<Failed>(id).ballots[0].detail ==
         "a key of another type stands where the lock would be");

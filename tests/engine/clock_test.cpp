@@ -16,8 +16,8 @@ namespace {
 struct Clocks {
   explicit Clocks(Rig& of) : rig(of) {}
 
-  void read(NodeIndex node, Duration ahead = {}, Duration give_or_take = 100us) {
-    rig.read_clock(node, ahead, give_or_take);
+  void read(NodeIndex node, Duration ahead = {}, Duration uncertainty = 100us) {
+    rig.read_clock(node, ahead, uncertainty);
   }
   void read(std::initializer_list<NodeIndex> nodes, Duration ahead = {}) {
     for (const NodeIndex node : nodes) read(node, ahead);

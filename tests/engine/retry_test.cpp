@@ -17,11 +17,11 @@ AcquireRequest waiting(Duration wait) {
 }
 
 /// Lets every node refuse whatever acquire waits at it, and confirm whatever release.
-void refuse_all(Rig& rig, NodeIndex nodes, std::optional<std::chrono::milliseconds> free_in = 30s) {
+void refuse_all(Rig& rig, NodeIndex nodes, std::optional<std::chrono::milliseconds> expires_in = 30s) {
   for (NodeIndex node = 0; node < nodes; ++node) {
     while (rig.asked(node)) {
       if (rig.oldest_is<AcquireCommand>(node)) {
-        rig.answer(node, Refused{free_in});
+        rig.answer(node, Refused{expires_in});
       } else {
         rig.answer(node, NotHeld{});
       }

@@ -174,11 +174,11 @@ GrantId Rig::lease_beside_rival(AcquireRequest what) {
   return result<AcquireSucceeded>(id).grant;
 }
 
-void Rig::read_clock(NodeIndex node, Duration ahead, Duration give_or_take) {
+void Rig::read_clock(NodeIndex node, Duration ahead, Duration uncertainty) {
   constexpr std::chrono::microseconds year_2026(1'767'225'600'000'000);
   const auto shown =
       std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch() + ahead);
-  engine.on_node_clock(now, node, (year_2026 + shown).count(), give_or_take);
+  engine.on_node_clock(now, node, (year_2026 + shown).count(), uncertainty);
   collect();
 }
 

@@ -91,7 +91,7 @@ class Rig {
 
   /// The node's clock shows the time of this rig (as 2026), and so much more.
   void read_clock(NodeIndex node, Duration ahead = {},
-                  Duration give_or_take = std::chrono::microseconds(100));
+                  Duration uncertainty = std::chrono::microseconds(100));
 
   [[nodiscard]] static AcquireRequest request(std::chrono::milliseconds lease = 30s);
   /// The same, to be renewed.

@@ -32,7 +32,7 @@ using cluster::Fleet;
 constexpr auto patience = 30s;
 
 /// Which clocks moved, and the latest vote of each node.
-class Ears final : public Observer {
+class RecordingObserver final : public Observer {
  public:
   void on_clock_moved(std::string_view node, std::chrono::nanoseconds by, bool ours) override {
     const std::scoped_lock lock(mutex_);
@@ -91,7 +91,7 @@ class Clocks {
     options.max_lease = 3s;
     options.lease = 3s;
     options.quarantine = Quarantine::off;  // the nodes are new
-    options.observer = ears;
+    options.observer = observer;
     auto started = Client::create(std::move(options));
     REQUIRE(started.has_value());
     client.emplace(std::move(*started));
@@ -109,7 +109,7 @@ class Clocks {
     while (voted.size() < 3 && std::chrono::steady_clock::now() < limit) {
       REQUIRE(lock.acquire({.wait = patience}).has_value());
       for (std::size_t node = 0; node < 3; ++node) {
-        if (ears->vote_of(name(node)).vote == Vote::granted) voted.insert(node);
+        if (observer->vote_of(name(node)).vote == Vote::granted) voted.insert(node);
       }
     }
     REQUIRE(voted.size() == 3);
@@ -117,7 +117,7 @@ class Clocks {
   /// As the client calls it.
   [[nodiscard]] std::string name(std::size_t node) const { return nodes_->uris().at(node); }
 
-  const std::shared_ptr<Ears> ears = std::make_shared<Ears>();
+  const std::shared_ptr<RecordingObserver> observer = std::make_shared<RecordingObserver>();
   std::optional<Client> client;
 
  private:
@@ -139,19 +139,19 @@ TEST_CASE("a node whose clock jumps is told of, does not vote, and votes when it
   // Its clock is read when it is connected.
   clocks.await_votes(lock);
   clocks.set_ahead(1, 1h);
-  REQUIRE(clocks.ears->await([](const auto& moved, bool) { return !moved.empty(); }));
+  REQUIRE(clocks.observer->await([](const auto& moved, bool) { return !moved.empty(); }));
   const auto limit = std::chrono::steady_clock::now() + patience;
   bool kept_out = false;
   bool back = false;
   while (!back && std::chrono::steady_clock::now() < limit) {
     REQUIRE(lock.acquire({.wait = patience}).has_value());
-    const NodeVote vote = clocks.ears->vote_of(clocks.name(1));
+    const NodeVote vote = clocks.observer->vote_of(clocks.name(1));
     kept_out = kept_out || vote.cause == Cause::clock_moved;
     back = kept_out && vote.vote == Vote::granted;
   }
   CHECK(kept_out);
   CHECK(back);
-  CHECK(clocks.ears->await([&](const auto& moved, bool ours) {
+  CHECK(clocks.observer->await([&](const auto& moved, bool ours) {
     return !ours && moved.size() == 1 && moved.begin()->first == clocks.name(1) &&
            moved.begin()->second > 59min && moved.begin()->second < 61min;
   }));
@@ -164,12 +164,12 @@ TEST_CASE("if all nodes go ahead of us it is our clock that stood still, and lea
   const auto lease = lock.acquire({.renewal = Renewal::always, .wait = patience});
   REQUIRE(lease.has_value());
   clocks.set_all_ahead(1h);
-  CHECK(clocks.ears->await([](const auto& moved, bool ours) { return moved.size() == 3 && ours; }));
+  CHECK(clocks.observer->await([](const auto& moved, bool ours) { return moved.size() == 3 && ours; }));
   CHECK_FALSE(lease->valid());
   CHECK(lease->lost().stop_requested());
   // Nobody is to blame.
   REQUIRE(lock.acquire({.wait = patience}).has_value());
-  CHECK(clocks.ears->vote_of(clocks.name(0)).cause != Cause::clock_moved);
+  CHECK(clocks.observer->vote_of(clocks.name(0)).cause != Cause::clock_moved);
 }
 
 }  // namespace

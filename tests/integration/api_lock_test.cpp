@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "integration/api_ears.hpp"
+#include "integration/api_recording_observer.hpp"
 #include "integration/api_fixture.hpp"
 
 namespace redlock::testing {
@@ -91,14 +91,14 @@ TEST_CASE("two threads that share one RedLock exclude each other") {
 }
 
 TEST_CASE("unlock() never throws, and tells the observer what it could not do") {
-  const auto ears = std::make_shared<Ears>();
+  const auto observer = std::make_shared<RecordingObserver>();
   ClientOptions options = options_for(three_nodes().uris());
-  options.observer = ears;
+  options.observer = observer;
   const Client client = start_client(options);
   RedLock lock = client.lock("unlocked");
 
   lock.unlock();
-  CHECK(ears->hears("unlocked invalid_argument"));
+  CHECK(observer->hears("unlocked invalid_argument"));
 
   lock.lock();
   std::jthread([&] { lock.unlock(); }).join();  // not its own
@@ -107,25 +107,25 @@ TEST_CASE("unlock() never throws, and tells the observer what it could not do") 
     three_nodes().run(node, {"DEL", "redlock:lock:{unlocked}"});
   }
   lock.unlock();
-  CHECK(ears->hears("unlocked lost"));
+  CHECK(observer->hears("unlocked lost"));
   CHECK(lock.token() == 0);
 
   lock.lock();
   lock.unlock();
-  CHECK(ears->heard().size() == 3);
+  CHECK(observer->heard().size() == 3);
 }
 
 TEST_CASE("unlock() after the client is gone still does not throw") {
-  const auto ears = std::make_shared<Ears>();
+  const auto observer = std::make_shared<RecordingObserver>();
   ClientOptions options = options_for(three_nodes().uris());
-  options.observer = ears;
+  options.observer = observer;
   std::optional<Client> client = start_client(options);
   RedLock lock = client->lock("orphan");
   lock.lock();
   client.reset();
   CHECK(soon_free_everywhere(three_nodes(), "orphan"));
   lock.unlock();
-  CHECK(ears->heard() == std::vector<std::string>{"orphan closed"});
+  CHECK(observer->heard() == std::vector<std::string>{"orphan closed"});
   CHECK_THROWS_AS(lock.lock(), std::system_error);
   CHECK_THROWS_AS(static_cast<void>(lock.try_lock()), std::system_error);
 }

@@ -7,7 +7,7 @@
 
 #include <redlock/admin.hpp>
 
-#include "integration/api_ears.hpp"
+#include "integration/api_recording_observer.hpp"
 #include "integration/api_fixture.hpp"
 
 namespace redlock::testing {
@@ -96,9 +96,9 @@ TEST_CASE("std::scoped_lock in functions that call each other") {
 }
 
 TEST_CASE("another thread is refused, cannot unlock, and holds nothing") {
-  const auto ears = std::make_shared<Ears>();
+  const auto observer = std::make_shared<RecordingObserver>();
   ClientOptions options = options_for(three_nodes().uris());
-  options.observer = ears;
+  options.observer = observer;
   const Client client = start_client(options);
   RedLock lock = client.lock("threads");
   lock.lock();
@@ -112,13 +112,13 @@ TEST_CASE("another thread is refused, cannot unlock, and holds nothing") {
     CHECK(code_of(lock.release()) == Errc::invalid_argument);
     lock.unlock();
   });
-  CHECK(ears->hears("threads invalid_argument"));
+  CHECK(observer->hears("threads invalid_argument"));
   CHECK(lock.hold_count() == 2);
   CHECK(must(lock.release()) == Released::still_held);
   CHECK(must(lock.release()) == Released::released);
   CHECK(code_of(lock.release()) == Errc::invalid_argument);
   elsewhere([&] { const std::scoped_lock guard(lock); });
-  CHECK(ears->heard().size() == 1);
+  CHECK(observer->heard().size() == 1);
 }
 
 TEST_CASE("an explicit owner is the same on every thread, and another one is not") {
@@ -211,9 +211,9 @@ TEST_CASE("a shorter inner lease leaves the outer one as it was; an explicit one
 }
 
 TEST_CASE("re-entry after loss says so until everything is unlocked") {
-  const auto ears = std::make_shared<Ears>();
+  const auto observer = std::make_shared<RecordingObserver>();
   ClientOptions options = options_for(three_nodes().uris());
-  options.observer = ears;
+  options.observer = observer;
   const Client client = start_client(options);
   RedLock lock = client.lock("lost");
   lock.lock();
@@ -228,7 +228,7 @@ TEST_CASE("re-entry after loss says so until everything is unlocked") {
   CHECK(lock.hold_count() == 2);
   CHECK(must(lock.release()) == Released::already_gone);
   lock.unlock();
-  CHECK(ears->hears("lost lost"));
+  CHECK(observer->hears("lost lost"));
   lock.lock();
   CHECK(lock.hold_count() == 1);
   CHECK(lock.held_by_me());

@@ -23,7 +23,7 @@ namespace {
 ShellResult adopt(const Fleet& fleet, std::size_t nodes, const std::string& max_lease = "60000") {
   const std::string tree = REDLOCK_SOURCE_DIR;
   auto command = fmt::format("{} {} {}", quoted(tree + "/cluster/adopt.sh"),
-                             quoted(tree + "/src/io/scripts/adopt.lua"), max_lease);
+                             quoted(tree + "/src/wire/scripts/adopt.lua"), max_lease);
   for (std::size_t i = 0; i < nodes; ++i) command += fmt::format(" 127.0.0.1:{}", fleet.port(i));
   return shell(command);
 }

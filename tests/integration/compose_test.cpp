@@ -160,7 +160,7 @@ TEST_CASE("the nodes are adopted once they are healthy, by the script of `redloc
   for (const auto& volume : adopt.at("volumes")) volumes.insert(volume_text(volume));
   CHECK(volumes == std::set<std::string>{
                        (kTree / "cluster/adopt.sh").string() + ":/redlock/adopt.sh:ro",
-                       (kTree / "src/io/scripts/adopt.lua").string() + ":/redlock/adopt.lua:ro"});
+                       (kTree / "src/wire/scripts/adopt.lua").string() + ":/redlock/adopt.lua:ro"});
 }
 
 TEST_CASE("every file that the compose file names exists") {

@@ -80,14 +80,14 @@ TEST_CASE("the user of users.acl may do what locking, judging and showing a node
   const std::string lock = "redlock:lock:{a}";
   const std::string fence = "redlock:fence:1";
   const auto load = [&](const std::string& name) {
-    return allowed({"SCRIPT", "LOAD", text_of("src/io/scripts/" + name + ".lua")});
+    return allowed({"SCRIPT", "LOAD", text_of("src/wire/scripts/" + name + ".lua")});
   };
   CHECK(allowed({"EVALSHA", load("acquire"), "2", lock, fence, "me", "30000", "7"}) == "1\n7");
   CHECK(allowed({"EVALSHA", load("acquire"), "2", lock, fence, "other", "30000", "7"})[0] == '0');
   CHECK(allowed({"EVALSHA", load("hold"), "2", lock, fence, "me", "2", "9", "60000"}) == "1\n9");
   CHECK(allowed({"EVALSHA", load("release"), "1", lock, "me"}) == "1");
-  CHECK(allowed({"EVAL", text_of("src/io/scripts/release.lua"), "1", lock, "me"}) == "0");
-  const std::string force = text_of("src/io/scripts/force.lua");
+  CHECK(allowed({"EVAL", text_of("src/wire/scripts/release.lua"), "1", lock, "me"}) == "0");
+  const std::string force = text_of("src/wire/scripts/force.lua");
   allowed({"EVALSHA", load("acquire"), "2", lock, fence, "me", "30000", "7"});
   CHECK(allowed({"EVAL", force, "3", lock, fence, lock + ":forced", "me", "30000"}) == "1");
   CHECK(allowed({"EVALSHA", load("hold"), "2", lock, fence, "me", "1", "9", "60000"}) == "-3");

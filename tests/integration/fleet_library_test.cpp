@@ -96,7 +96,7 @@ TEST_CASE("a set that adopt.sh has adopted needs no adopting any more") {
   const auto fleet = fleet_with_the_user();
   const std::string tree = REDLOCK_SOURCE_DIR;
   auto command = fmt::format("{} {} 60000", quoted(tree + "/cluster/adopt.sh"),
-                             quoted(tree + "/src/io/scripts/adopt.lua"));
+                             quoted(tree + "/src/wire/scripts/adopt.lua"));
   for (std::size_t i = 0; i < fleet.size(); ++i) {
     command += fmt::format(" 127.0.0.1:{}", fleet.port(i));
   }

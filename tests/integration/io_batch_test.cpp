@@ -10,10 +10,11 @@
 #include <vector>
 
 #include "cluster/fleet.hpp"
-#include "io/hold_text.hpp"
+#include "wire/hold_text.hpp"
 #include "io_link_fixture.hpp"
 
-using namespace redlock::io;
+using namespace redlock::net;
+using namespace redlock::wire;
 using redlock::Cause;
 using redlock::cluster::Fleet;
 using redlock::engine::Delivery;

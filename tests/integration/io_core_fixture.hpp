@@ -17,10 +17,11 @@
 
 #include <redlock/clock.hpp>
 
-#include "io/core.hpp"
+#include "net/core.hpp"
 #include "support/text.hpp"
 
-namespace redlock::io {
+namespace redlock::net {
+using namespace wire;
 
 using std::chrono::milliseconds;
 using testing::contains;
@@ -149,4 +150,4 @@ inline engine::AcquireSucceeded granted(const engine::Finish& finish) {
   return *granted;
 }
 
-}  // namespace redlock::io
+}  // namespace redlock::net

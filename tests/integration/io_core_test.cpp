@@ -24,7 +24,8 @@
 #include "support/processes.hpp"
 #include "support/stub_server.hpp"
 
-using namespace redlock::io;
+using namespace redlock::net;
+using namespace redlock::wire;
 using redlock::BootClock;
 using redlock::Cause;
 using redlock::cluster::Fleet;

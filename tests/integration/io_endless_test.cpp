@@ -7,7 +7,8 @@
 #include "io_core_fixture.hpp"
 #include "support/stub_server.hpp"
 
-using namespace redlock::io;
+using namespace redlock::net;
+using namespace redlock::wire;
 using redlock::Cause;
 using redlock::cluster::Fleet;
 using redlock::testing::array;

@@ -9,7 +9,8 @@
 
 #include "io_link_fixture.hpp"
 
-using namespace redlock::io;
+using namespace redlock::net;
+using namespace redlock::wire;
 using namespace redlock::testing;
 using redlock::Cause;
 using Progress = Handshake::Progress;
@@ -102,7 +103,7 @@ TEST_CASE("a healthy node is met in two round trips, without a warning") {
   Meeting meeting("redis://host", healthy);
   CHECK(meeting.progress == Progress::complete);
   CHECK(meeting.rounds.size() == 2);
-  const NodeFacts& facts = meeting.handshake.facts();
+  const ServerFacts& facts = meeting.handshake.facts();
   CHECK(facts.warnings.empty());
   CHECK(facts.client_id == 7);
   CHECK(facts.run_id.size() == 40);

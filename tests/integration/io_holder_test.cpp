@@ -5,9 +5,10 @@
 #include <string>
 #include <unistd.h>
 
-#include "io/holder_text.hpp"
+#include "wire/holder_text.hpp"
 
-namespace redlock::io {
+namespace redlock::net {
+using namespace wire;
 namespace {
 
 using std::chrono::milliseconds;
@@ -85,4 +86,4 @@ TEST_CASE("what is no holder's text is none") {
 }
 
 }  // namespace
-}  // namespace redlock::io
+}  // namespace redlock::net

@@ -5,12 +5,12 @@
 #include <doctest/doctest.h>
 #include <string>
 
-#include "io/server_identities.hpp"
+#include "wire/server_identities.hpp"
 
 using namespace std::chrono_literals;
 using redlock::engine::Duration;
 using redlock::engine::Instant;
-using redlock::io::ServerIdentities;
+using redlock::wire::ServerIdentities;
 
 namespace {
 

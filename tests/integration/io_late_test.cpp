@@ -6,7 +6,8 @@
 #include "io_link_fixture.hpp"
 #include "support/proxy.hpp"
 
-using namespace redlock::io;
+using namespace redlock::net;
+using namespace redlock::wire;
 using namespace redlock::testing;
 using redlock::engine::Delivery;
 namespace engine = redlock::engine;

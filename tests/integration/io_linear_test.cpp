@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
-#include "io/item_scanner.hpp"
-#include "io/reply_reader.hpp"
+#include "wire/item_scanner.hpp"
+#include "wire/reply_reader.hpp"
 
-using namespace redlock::io;
+using namespace redlock::wire;
 using Outcome = ReplyReader::Outcome;
 
 namespace {

@@ -15,13 +15,14 @@
 
 #include <redlock/clock.hpp>
 
-#include "io/kernel_random.hpp"
-#include "io/link.hpp"
-#include "io/loop.hpp"
+#include "net/kernel_random.hpp"
+#include "net/link.hpp"
+#include "net/loop.hpp"
 #include "support/stub_server.hpp"
 #include "support/text.hpp"
 
-namespace redlock::io {
+namespace redlock::net {
+using namespace wire;
 
 using std::chrono::milliseconds;
 using testing::contains;
@@ -154,16 +155,16 @@ class LinkFixture final : LinkListener {
   void on_reply(engine::NodeIndex, const engine::Tag& tag, const engine::Reply& reply) override {
     replies.emplace_back(tag.grant, reply);
   }
-  std::optional<std::string> find_objection(engine::NodeIndex, const NodeFacts&) override {
+  std::optional<std::string> find_objection(engine::NodeIndex, const ServerFacts&) override {
     return objection;
   }
-  void on_node_facts(engine::NodeIndex, const NodeFacts& facts) override {
+  void on_node_facts(engine::NodeIndex, const ServerFacts& facts) override {
     marker = facts.marker;
     was_replica = facts.was_replica;
     uptime = facts.uptime;
   }
   std::optional<engine::Unavailable> objection_to_ask(engine::NodeIndex) override { return unfit; }
-  void on_link_up(engine::NodeIndex, const NodeFacts& facts) override {
+  void on_link_up(engine::NodeIndex, const ServerFacts& facts) override {
     warnings.push_back(facts.warnings);
   }
   void on_link_down(engine::NodeIndex, const engine::Unavailable& why) override {
@@ -190,4 +191,4 @@ inline const engine::Unavailable& unavailable(const engine::Reply& reply) {
   return std::get<engine::Unavailable>(reply);
 }
 
-}  // namespace redlock::io
+}  // namespace redlock::net

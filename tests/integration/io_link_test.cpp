@@ -9,7 +9,8 @@
 #include "support/processes.hpp"
 #include "support/proxy.hpp"
 
-using namespace redlock::io;
+using namespace redlock::net;
+using namespace redlock::wire;
 using namespace redlock::testing;
 using redlock::Cause;
 using redlock::engine::Delivery;

@@ -5,10 +5,10 @@
 #include <thread>
 #include <vector>
 
-#include "io/mailbox.hpp"
+#include "net/mailbox.hpp"
 
-using redlock::io::Mailbox;
-using redlock::io::Task;
+using redlock::net::Mailbox;
+using redlock::net::Task;
 
 namespace {
 

@@ -19,7 +19,8 @@
 #include "io_link_fixture.hpp"
 #include "support/stub_server.hpp"
 
-using namespace redlock::io;
+using namespace redlock::net;
+using namespace redlock::wire;
 using redlock::cluster::Fleet;
 using redlock::testing::StubServer;
 

@@ -12,7 +12,8 @@
 #include "io_server_kind.hpp"
 #include "support/proxy.hpp"
 
-using namespace redlock::io;
+using namespace redlock::net;
+using namespace redlock::wire;
 using redlock::Cause;
 using redlock::cluster::Data;
 using redlock::cluster::Fleet;
@@ -54,7 +55,7 @@ TEST_CASE("acquire, hold and release do on a real node what they say") {
   CHECK(contains(link.warnings[0], "run redlock adopt"));
   CHECK(std::get<Granted>(link.call(LinkFixture::acquire())).token == 1);
   const auto refused = std::get<engine::Refused>(link.call(LinkFixture::acquire("n", 2)));
-  CHECK(*refused.free_in > milliseconds(20'000));
+  CHECK(*refused.expires_in > milliseconds(20'000));
   CHECK(std::get<engine::Held>(link.call(LinkFixture::hold())).fence == 1);
   CHECK(std::holds_alternative<engine::Taken>(link.call(LinkFixture::hold("n", 2))));
   CHECK(std::holds_alternative<engine::Free>(link.call(LinkFixture::hold("other"))));

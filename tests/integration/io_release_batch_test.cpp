@@ -8,7 +8,8 @@
 #include "cluster/fleet.hpp"
 #include "io_link_fixture.hpp"
 
-using namespace redlock::io;
+using namespace redlock::net;
+using namespace redlock::wire;
 using redlock::Cause;
 using redlock::cluster::Fleet;
 namespace engine = redlock::engine;

@@ -5,12 +5,13 @@
 #include <string>
 #include <string_view>
 
-#include "io/error_reply.hpp"
-#include "io/item_scanner.hpp"
-#include "io/reply_reader.hpp"
-#include "io/script_call.hpp"
+#include "wire/error_reply.hpp"
+#include "wire/item_scanner.hpp"
+#include "wire/reply_reader.hpp"
+#include "wire/script_call.hpp"
 
-using namespace redlock::io;
+using namespace redlock::net;
+using namespace redlock::wire;
 using redlock::Cause;
 using redlock::engine::Delivery;
 namespace engine = redlock::engine;
@@ -220,9 +221,9 @@ TEST_CASE("a reply beyond the limit is refused, announced or not, whole or in pa
 TEST_CASE("each answer of a script has its meaning") {
   CHECK(expect<engine::Granted>(Script::acquire, "*2\r\n:1\r\n:9007199254740991\r\n").token ==
         9'007'199'254'740'991U);
-  CHECK(*expect<engine::Refused>(Script::acquire, "*2\r\n:0\r\n:1500\r\n").free_in ==
+  CHECK(*expect<engine::Refused>(Script::acquire, "*2\r\n:0\r\n:1500\r\n").expires_in ==
         std::chrono::milliseconds(1'500));
-  CHECK_FALSE(expect<engine::Refused>(Script::acquire, "*2\r\n:0\r\n:-1\r\n").free_in);
+  CHECK_FALSE(expect<engine::Refused>(Script::acquire, "*2\r\n:0\r\n:-1\r\n").expires_in);
   CHECK(expect<engine::Refused>(Script::acquire, "*1\r\n:2\r\n").foreign_type);
   CHECK(expect<engine::Held>(Script::hold, "*1\r\n*2\r\n:1\r\n:5\r\n").fence == 5);
   CHECK(expect<engine::Held>(Script::hold, "*1\r\n*2\r\n:1\r\n:0\r\n").fence == 0);

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "cluster/fleet.hpp"
-#include "io/script_set.hpp"
+#include "wire/script_set.hpp"
 #include "io_server_kind.hpp"
 #include "support/text.hpp"
 
-using namespace redlock::io;
+using namespace redlock::net;
+using namespace redlock::wire;
 using redlock::cluster::Fleet;
 using redlock::testing::contains;
 

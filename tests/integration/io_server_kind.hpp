@@ -3,21 +3,21 @@
 #pragma once
 
 #include "cluster/fleet.hpp"
-#include "io/info_text.hpp"
-#include "io/script_set.hpp"
+#include "wire/info_text.hpp"
+#include "wire/script_set.hpp"
 
 namespace redlock::testing {
 
 /// Of the fleet's first node.
 inline bool is_redis_7(const cluster::Fleet& fleet) {
   const std::string info = fleet.run(0, {"INFO", "server"});
-  return io::ServerVersion::parse(io::InfoText(info).value("redis_version")).at_least(7, 0);
+  return wire::ServerVersion::parse(wire::InfoText(info).value("redis_version")).at_least(7, 0);
 }
 
 /// The forms in which a node takes the scripts, to be walked through.
 class ScriptForms {
  public:
-  using Flags = io::ScriptSet::Flags;
+  using Flags = wire::ScriptSet::Flags;
   explicit ScriptForms(cluster::Fleet& (*fleet)()) : fleet_(fleet) {}
   [[nodiscard]] const Flags* begin() const { return is_redis_7(fleet_()) ? all_ : all_ + 1; }
   [[nodiscard]] const Flags* end() const { return all_ + 2; }

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "io/key_layout.hpp"
-#include "io/node_address.hpp"
+#include "wire/key_layout.hpp"
+#include "wire/node_address.hpp"
 #include "support/text.hpp"
 
-using redlock::io::KeyLayout;
-using redlock::io::NodeAddress;
-using redlock::io::parse_node_uri;
+using redlock::wire::KeyLayout;
+using redlock::wire::NodeAddress;
+using redlock::wire::parse_node_uri;
 using redlock::testing::contains;
 
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Includes point only down the ladder api -> io -> engine -> include, C libraries are known to io
-// alone, and the fleet stands apart. One row of the table below for each part of the tree.
+// Includes point only down the ladder client -> net -> wire -> engine -> include, hiredis is known
+// to wire and libuv to net alone, and the fleet stands apart. One row of the table below for each part of the tree.
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <optional>
@@ -24,8 +24,11 @@ const std::vector<Rule> ladder = {
     {"include/redlock/fenced_redis_hiredis.hpp", {"redlock/", "tl/expected.hpp", "hiredis/"}, true},
     {"include/redlock/", {"redlock/", "tl/expected.hpp"}, true},
     {"src/engine/", {"engine/", "redlock/", "tl/expected.hpp"}, true},
-    {"src/io/", {"io/", "engine/", "redlock/", "tl/", "uv.h", "hiredis/", "redlock_scripts.hpp"}},
-    {"src/api/", {"api/", "io/", "engine/", "redlock/", "tl/", "redlock_scripts.hpp"}},
+    {"src/wire/", {"wire/", "engine/", "redlock/", "tl/", "hiredis/"}},
+    {"src/net/", {"net/", "wire/", "engine/", "redlock/", "tl/", "uv.h"}},
+    {"src/client/", {"client/", "net/", "wire/", "engine/", "redlock/", "tl/"}},
+    {"src/admin/", {"admin/", "client/", "net/", "wire/", "engine/", "redlock/", "tl/"}},
+    {"src/fencing/", {"client/", "net/", "wire/", "engine/", "redlock/", "tl/"}},
     {"src/cli/", {"cli/", "cluster/", "redlock/", "tl/", "CLI/", "nlohmann/", "fmt/"}},
     {"cluster/", {"cluster/", "fmt/"}},
     {"examples/fenced_sqlite/", {"redlock/", "fmt/", "sqlite3.h"}},
@@ -35,16 +38,16 @@ const std::vector<Rule> ladder = {
     {"tests/consumer/", {"redlock/"}},
     {"tests/engine/", {"engine/", "redlock/", "tl/", "doctest/", "fmt/"}},
     {"tests/simulation/server_connection.hpp",
-     {"io/", "engine/", "support/", "redlock/", "doctest/"}},
+     {"net/", "wire/", "engine/", "support/", "redlock/", "doctest/"}},
     {"tests/simulation/side_by_side.hpp",
-     {"io/", "engine/", "simulation/", "support/", "cluster/", "redlock/", "doctest/", "fmt/"}},
+     {"net/", "wire/", "engine/", "simulation/", "support/", "cluster/", "redlock/", "doctest/", "fmt/"}},
     {"tests/simulation/",
      {"engine/", "simulation/", "cluster/", "redlock/", "tl/", "doctest/", "fmt/", "CLI/"}},
     {"tests/soak/", {"redlock/", "soak/", "cluster/", "CLI/", "fmt/"}},
     {"tests/support/", {"support/", "cluster/", "redlock/", "fmt/", "tl/"}},
-    {"tests/integration/io_linear_test.cpp", {"io/", "doctest/", "hiredis/"}},
+    {"tests/integration/io_linear_test.cpp", {"net/", "wire/", "doctest/", "hiredis/"}},
     {"tests/integration/io_",
-     {"io/", "engine/", "redlock/", "integration/", "support/", "cluster/", "tl/", "doctest/",
+     {"net/", "wire/", "engine/", "redlock/", "integration/", "support/", "cluster/", "tl/", "doctest/",
       "fmt/", "uv.h"}},
     {"tests/integration/fenced_redis_test.cpp",
      {"redlock/", "support/", "cluster/", "doctest/", "hiredis/"}},

@@ -40,7 +40,7 @@ inline bool is_error(const engine::Reply& reply, Cause cause) {
 inline std::int64_t left(const engine::Reply& reply) {
   const auto* refused = std::get_if<engine::Refused>(&reply);
   if (refused == nullptr) return -2;
-  return refused->free_in ? refused->free_in->count() : -1;
+  return refused->expires_in ? refused->expires_in->count() : -1;
 }
 
 /// Another name whose tokens come from the same counter.

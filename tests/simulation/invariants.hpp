@@ -89,7 +89,7 @@ class Invariants {
   struct Reading {
     Instant at{};             ///< by the client's clock, when it learned of it
     Duration ahead{};         ///< the node's clock of the client's, in truth
-    Duration give_or_take{};  ///< as the client knows
+    Duration uncertainty{};  ///< as the client knows
     Instant world{};          ///< when it was made, in truth
     Duration astray{};        ///< the node's clock of the world's time then
   };

@@ -51,7 +51,7 @@ void Invariants::clock_read(ClientId id, std::uint32_t node, const Reading& read
     const Reading& old = clock.readings.back();
     const Duration moved = std::chrono::abs(reading.ahead - old.ahead);
     // A clock may have run or jumped while its own reading was on its way.
-    const Duration unsure = (reading.give_or_take + old.give_or_take) * 4 + milliseconds(1);
+    const Duration unsure = (reading.uncertainty + old.uncertainty) * 4 + milliseconds(1);
     clock.must_be_noticed = moved > allowed(reading.at - old.at) + unsure;
   }
   clock.readings.push_back(reading);
@@ -75,7 +75,7 @@ bool Invariants::surely_theirs(const Client& client, std::uint32_t node, Duratio
     if (each != node && !readings.empty() && strayed(readings) <= steady) ++kept_time;
     for (const Reading& reading : readings) {
       ours.add(reading.astray - reading.ahead);
-      unsure = std::max(unsure, reading.give_or_take);
+      unsure = std::max(unsure, reading.uncertainty);
     }
   }
   const std::size_t quorum = nodes_.size() / 2 + 1;
@@ -138,7 +138,7 @@ void Invariants::told_clock(Instant now, ClientId id, const engine::NodeClockMov
   clock.blamed_for = moved.by;
 
   // The client knows what it was told, which the round trips blur.
-  const Duration unsure = latest.give_or_take * 4 + milliseconds(1);
+  const Duration unsure = latest.uncertainty * 4 + milliseconds(1);
   const Duration ahead = latest.ahead - before.ahead - unsure;
   if (ahead <= Duration::zero()) return;
   for (auto& entry : client.grants) entry.second.belief.ran_ahead(moved.node, ahead);

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "engine/messages.hpp"
-#include "io/reply_reader.hpp"
-#include "io/script_call.hpp"
-#include "io/script_set.hpp"
+#include "wire/reply_reader.hpp"
+#include "wire/script_call.hpp"
+#include "wire/script_set.hpp"
 #include "support/sockets.hpp"
 
 namespace redlock::simulation {
@@ -24,13 +24,13 @@ class ServerConnection {
   }
 
   /// The digests that calls by digest use.
-  io::ScriptSet& scripts() { return scripts_; }
+  wire::ScriptSet& scripts() { return scripts_; }
 
   engine::Reply execute(const engine::Command& command, engine::Form form) {
     std::string call;
-    io::write_call(call, scripts_, form, command);
+    wire::write_call(call, scripts_, form, command);
     send(std::move(call));
-    const auto answer = io::read_answer(io::script_of(command), receive(), "");
+    const auto answer = wire::read_answer(wire::script_of(command), receive(), "");
     if (!answer) throw std::runtime_error("the server answered what no script of ours can");
     return *answer;
   }
@@ -43,8 +43,8 @@ class ServerConnection {
   }
 
  private:
-  io::ReplyView receive() {
-    while (reader_.next(100'000) == io::ReplyReader::Outcome::incomplete) {
+  wire::ReplyView receive() {
+    while (reader_.next(100'000) == wire::ReplyReader::Outcome::incomplete) {
       await(POLLIN);
       const testing::Received received = testing::receive(socket_);
       if (received.end != testing::Received::End::open) {
@@ -61,8 +61,8 @@ class ServerConnection {
   }
 
   testing::UniqueFd socket_;
-  io::ReplyReader reader_;
-  io::ScriptSet scripts_{io::ScriptSet::Flags::understood};
+  wire::ReplyReader reader_;
+  wire::ScriptSet scripts_{wire::ScriptSet::Flags::understood};
 };
 
 }  // namespace redlock::simulation

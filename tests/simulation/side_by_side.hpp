@@ -19,7 +19,7 @@
 #include "cluster/fleet.hpp"
 #include "engine/messages.hpp"
 #include "engine/stripe.hpp"
-#include "io/key_layout.hpp"
+#include "wire/key_layout.hpp"
 #include "simulation/node_model.hpp"
 #include "simulation/server_connection.hpp"
 #include "simulation/words.hpp"
@@ -49,8 +49,8 @@ class SideBySide {
     heal_server();
     server({"FLUSHALL"});
     server({"SCRIPT", "FLUSH", "SYNC"});
-    io::ScriptSet& scripts = connection_.scripts();
-    for (const io::Script script : io::all_scripts) {
+    wire::ScriptSet& scripts = connection_.scripts();
+    for (const wire::Script script : wire::all_scripts) {
       scripts.set_digest(script, server({"SCRIPT", "LOAD", scripts.source(script)}));
     }
     model_.load_scripts();
@@ -108,7 +108,7 @@ class SideBySide {
                                          .floor = 1};
     engine::Reply said = say(command, Form::source);
     if (!std::holds_alternative<engine::Granted>(said)) return said;
-    until([&] { return server({"EXISTS", io::KeyLayout::lock(who.name)}) == "0"; });
+    until([&] { return server({"EXISTS", wire::KeyLayout::lock(who.name)}) == "0"; });
     now_ms_ += lease_ms + 1;
     compare_state(who.name);
     return said;
@@ -121,7 +121,7 @@ class SideBySide {
                                        .owner = owner(who),
                                        .keep_out = std::chrono::milliseconds(keep_out_ms)};
     say(command, Form::source);
-    until([&] { return server({"EXISTS", io::KeyLayout::forced(who.name)}) == "0"; });
+    until([&] { return server({"EXISTS", wire::KeyLayout::forced(who.name)}) == "0"; });
     now_ms_ += keep_out_ms + 1;
     compare_state(who.name);
   }
@@ -139,34 +139,34 @@ class SideBySide {
   void put_foreign(const std::string& name) {
     note("a string where the lock would be: " + name);
     model_.put_foreign(name);
-    server({"SET", io::KeyLayout::lock(name), "somebody's"});
+    server({"SET", wire::KeyLayout::lock(name), "somebody's"});
   }
   /// By somebody's hand: the lock has no end any more.
   void persist(const std::string& name) {
     note("PERSIST " + name);
     model_.persist(name);
-    server({"PERSIST", io::KeyLayout::lock(name)});
+    server({"PERSIST", wire::KeyLayout::lock(name)});
   }
   void put_fence(const std::string& name, engine::Token value) {
     note(fmt::format("fence of {}: {}", name, value));
     model_.set_fence(engine::stripe_of(name), value);
-    server({"SET", io::KeyLayout::fence(name), std::to_string(value)});
+    server({"SET", wire::KeyLayout::fence(name), std::to_string(value)});
   }
   void damage_fence(const std::string& name) {
     note("no number as fence of " + name);
     model_.set_fence(engine::stripe_of(name), NodeModel::Damaged{});
-    server({"SET", io::KeyLayout::fence(name), "abc"});
+    server({"SET", wire::KeyLayout::fence(name), "abc"});
   }
   void put_foreign_fence(const std::string& name) {
     note("a list as fence of " + name);
     model_.set_fence(engine::stripe_of(name), NodeModel::WrongType{});
-    server({"DEL", io::KeyLayout::fence(name)});
-    server({"RPUSH", io::KeyLayout::fence(name), "x"});
+    server({"DEL", wire::KeyLayout::fence(name)});
+    server({"RPUSH", wire::KeyLayout::fence(name), "x"});
   }
   void lose_fence(const std::string& name) {
     note("DEL of the fence of " + name);
     model_.lose_fence(engine::stripe_of(name));
-    server({"DEL", io::KeyLayout::fence(name)});
+    server({"DEL", wire::KeyLayout::fence(name)});
   }
 
   void fall_full() {
@@ -280,27 +280,27 @@ class SideBySide {
       return;
     }
     const auto* refused = std::get_if<engine::Refused>(&said);
-    if (refused == nullptr || !refused->free_in) {
+    if (refused == nullptr || !refused->expires_in) {
       if (in_words(said) != in_words(answered)) {
         differ("reply", in_words(said), in_words(answered));
       }
       return;
     }
-    const auto& free_in = std::get<engine::Refused>(answered).free_in;
-    compare_left(refused->free_in->count(), free_in ? free_in->count() : -1);
+    const auto& expires_in = std::get<engine::Refused>(answered).expires_in;
+    compare_left(refused->expires_in->count(), expires_in ? expires_in->count() : -1);
   }
 
   void compare_state(const std::string& name) const {
     compare_lock(name);
     compare_forced(name);
-    const std::string fence = server({"GET", io::KeyLayout::fence(name)});
+    const std::string fence = server({"GET", wire::KeyLayout::fence(name)});
     const bool counter = fence.find_first_not_of("0123456789") == std::string::npos;
     const std::string expected = std::to_string(model_.fence(engine::stripe_of(name)));
     if (expected != (counter ? fence : "0")) differ("fence of " + name, expected, fence);
   }
 
   void compare_lock(const std::string& name) const {
-    const std::string key = io::KeyLayout::lock(name);
+    const std::string key = wire::KeyLayout::lock(name);
     const NodeModel::Lock* lock = model_.find(name, now_ms_);
     const std::string expected =
         lock == nullptr ? "none" : (lock->foreign_type ? "string" : "hash");
@@ -315,7 +315,7 @@ class SideBySide {
   }
 
   void compare_forced(const std::string& name) const {
-    const std::string key = io::KeyLayout::forced(name);
+    const std::string key = wire::KeyLayout::forced(name);
     const NodeModel::ForcedOwners* forced = model_.find_forced(name, now_ms_);
     std::string expected;
     if (forced != nullptr) {

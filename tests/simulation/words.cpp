@@ -38,7 +38,7 @@ struct ReplyWords {
   }
   std::string operator()(const engine::Refused& r) const {
     if (r.foreign_type) return "refused, a foreign key";
-    return r.free_in ? fmt::format("refused, free in {} ms", r.free_in->count()) : "refused";
+    return r.expires_in ? fmt::format("refused, free in {} ms", r.expires_in->count()) : "refused";
   }
   std::string operator()(const engine::Held& r) const { return fmt::format("held {}", r.fence); }
   std::string operator()(const engine::Free&) const { return "free"; }

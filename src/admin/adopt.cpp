@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// Writes the marker on nodes that have none, after a look at whether they may ever vote: a marker
+// that should not be there is hard to get rid of. All markers of a set have one name: the one that
+// a quorum of the nodes have, or a new one if a quorum can be given it.
+#include <map>
+#include <utility>
+
+#include <redlock/admin.hpp>
+
+#include "admin/node_query.hpp"
+#include "admin/marker.hpp"
+#include "client/client_impl.hpp"
+#include "client/sentence.hpp"
+#include "client/set_name.hpp"
+#include "engine/quorum.hpp"
+#include "wire/adoption.hpp"
+#include "wire/info_text.hpp"
+#include "net/kernel_random.hpp"
+#include "wire/key_layout.hpp"
+
+namespace redlock {
+namespace {
+
+using client::Command;
+
+constexpr auto* without_name =
+    "its marker names no set, as too few nodes could be asked; adopt again when a quorum can be";
+
+/// Which nodes may be given a marker, by what INFO says of them.
+class Candidates {
+ public:
+  explicit Candidates(const std::vector<wire::NodeAddress>& nodes)
+      : nodes_(nodes), promotions_(nodes.size()), markers_(nodes.size()) {
+    for (const auto& node : nodes) {
+      adoptions_.emplace_back();
+      adoptions_.back().node = node.label;
+    }
+  }
+
+  /// The user may not be allowed to read INFO; then the operator's word has to do.
+  void take(std::size_t node, const wire::Answer& answer) {
+    const auto trouble = client::trouble_of(answer, nodes_[node]);
+    if (!answer) return fail(node, trouble.cause, trouble.detail);
+    const auto text = client::text_of(answer).value_or("");
+    const wire::InfoText info(text);
+    const auto role = info.value("role");
+    if (!role.empty() && role != "master") {
+      fail(node, Cause::incompatible, "it is a replica; only independent masters are adopted");
+    } else if (info.value("cluster_enabled") == "1") {
+      fail(node, Cause::incompatible, "it belongs to a Redis Cluster; take an independent master");
+    }
+    const std::string run_id(info.value("run_id"));
+    if (info.was_replica()) promotions_[node] = info.promotion();
+    if (run_id.empty()) return;
+    const auto [first, is_new] = seen_.emplace(run_id, node);
+    if (is_new) return;
+    fail(node, Cause::incompatible, same_as(first->second));
+    fail(first->second, Cause::incompatible, same_as(node));
+  }
+
+  void take_marker(std::size_t node, const wire::Answer& answer) {
+    markers_[node] = client::read_marker(answer, nodes_[node]);
+  }
+
+  /// The name for the markers of this set; empty if no quorum of the nodes can have it, so that a
+  /// later adoption would take it for another set's.
+  [[nodiscard]] std::string set_name(engine::RandomSource& random, const wire::SetTerms& set) const {
+    std::vector<std::optional<std::string>> names(markers_.size());
+    std::size_t nameless = 0;
+    for (std::size_t i = 0; i < markers_.size(); ++i) {
+      const auto& marker = markers_[i];
+      if (!accepted(i) || (marker && !client::disagreement(*marker, set).empty())) continue;
+      if (marker && !marker->set.empty()) {
+        names[i] = marker->set;
+      } else {
+        ++nameless;
+      }
+    }
+    if (auto name = client::name_of_quorum(names)) return *name;
+    return nameless >= engine::quorum_of(static_cast<std::uint32_t>(names.size()))
+               ? wire::random_id(random)
+               : std::string();
+  }
+  /// Whether the node is to be left as it is: its marker agrees but for its name, which is not that
+  /// of this set, or is the set's as far as nodes that could not be asked may say.
+  bool leave(std::size_t node, const std::string& name, const wire::SetTerms& set) {
+    const auto& marker = markers_[node];
+    if (!marker || marker->set.empty() || marker->set == name) return false;
+    if (!client::disagreement(*marker, set).empty()) return false;  // which the node's answer tells
+    std::size_t alike = 0;
+    for (std::size_t i = 0; i < markers_.size(); ++i) {
+      const bool unknown = !accepted(i);
+      alike += unknown || (markers_[i] && markers_[i]->set == marker->set) ? 1 : 0;
+    }
+    if (name.empty() && alike >= engine::quorum_of(static_cast<std::uint32_t>(set.nodes))) {
+      adoptions_[node].adoption = Adoption::already_there;
+      return true;
+    }
+    adoptions_[node].adoption = Adoption::disagrees;
+    adoptions_[node].detail =
+        client::another_set(marker->set, name.empty() ? std::nullopt : std::optional(name));
+    return true;
+  }
+
+  [[nodiscard]] bool accepted(std::size_t node) const {
+    return adoptions_[node].cause == Cause::none;
+  }
+  /// Of a node that was a replica; empty for the others.
+  [[nodiscard]] const std::string& promotion(std::size_t node) const { return promotions_[node]; }
+  [[nodiscard]] std::vector<NodeAdoption>& adoptions() { return adoptions_; }
+
+  void fail(std::size_t node, Cause cause, const std::string& detail) {
+    if (!accepted(node)) return;
+    adoptions_[node].cause = cause;
+    adoptions_[node].detail = detail.empty() ? to_string(cause) : detail;
+  }
+
+ private:
+  [[nodiscard]] std::string same_as(std::size_t other) const {
+    return "it is the same server as " + nodes_[other].label + "; name every node once";
+  }
+
+  const std::vector<wire::NodeAddress>& nodes_;
+  std::vector<NodeAdoption> adoptions_;
+  std::vector<std::string> promotions_;
+  std::vector<std::optional<Marker>> markers_;
+  std::map<std::string, std::size_t> seen_;
+};
+
+void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& answer,
+                   const wire::NodeAddress& node, const wire::SetTerms& set, const std::string& name) {
+  auto& adoption = candidates.adoptions()[at];
+  const auto trouble = client::trouble_of(answer, node);
+  if (trouble.cause != Cause::none) {
+    candidates.fail(at, trouble.cause, trouble.detail);
+  } else if (client::text_of(answer) == "written") {
+    adoption.adoption = Adoption::written;
+    if (name.empty()) adoption.detail = without_name;
+  } else if (const auto marker = client::read_marker(answer, node)) {
+    adoption.detail = client::disagreement(*marker, set);
+    if (adoption.detail.empty() && marker->set != name) {  // somebody else's adoption meanwhile
+      adoption.detail = client::another_set(marker->set, name);
+    }
+    adoption.adoption = adoption.detail.empty() ? Adoption::already_there : Adoption::disagrees;
+    if (adoption.detail.empty() && name.empty()) adoption.detail = without_name;
+  } else {
+    candidates.fail(at, Cause::protocol_error, "it answered something that is not a marker");
+  }
+}
+
+}  // namespace
+
+namespace client {
+
+std::optional<Marker> read_marker(const wire::Answer& answer, const wire::NodeAddress& node) {
+  const auto fields = fields_of(answer);
+  if (fields.empty()) return std::nullopt;
+  const auto field = [&](const char* name) {
+    const auto found = fields.find(name);
+    return found == fields.end() ? std::string() : cleaned(found->second, node);
+  };
+  return Marker{field("id"), field("layout"), field("nodes"), field("max_lease_ms"), field("set")};
+}
+
+std::string disagreement(const Marker& marker, const wire::SetTerms& expected) {
+  return wire::NodeMarker{marker.id, marker.layout, marker.nodes, marker.max_lease_ms, marker.set}
+      .disagreement(expected)
+      .value_or("");
+}
+
+}  // namespace client
+
+Result<std::vector<NodeAdoption>> Admin::adopt() const {
+  auto query = client::NodeQuery::inspecting(*client_->impl());
+  if (!query) return tl::make_unexpected(query.error());
+  const wire::SetTerms set{query->nodes().size(), query->options().max_lease};
+  Candidates candidates(query->nodes());
+  const std::vector<Command> questions{{"INFO"}, {"HGETALL", std::string(wire::KeyLayout::marker)}};
+  const auto infos = query->ask(std::vector(set.nodes, questions), query->patience());
+  if (!infos) return tl::make_unexpected(infos.error());
+  for (std::size_t i = 0; i < set.nodes; ++i) {
+    candidates.take(i, (*infos)[i].answers[0]);
+    candidates.take_marker(i, (*infos)[i].answers[1]);
+  }
+
+  net::KernelRandom random;
+  const auto name = candidates.set_name(random, set);
+  std::vector<std::vector<Command>> commands(set.nodes);
+  for (std::size_t i = 0; i < set.nodes; ++i) {
+    if (!candidates.accepted(i) || candidates.leave(i, name, set)) continue;
+    commands[i] = {wire::adoption_command(random, set, name, candidates.promotion(i))};
+  }
+  const auto answers = query->ask(commands, query->options().node_timeout);
+  if (!answers) return tl::make_unexpected(answers.error());
+  for (std::size_t i = 0; i < set.nodes; ++i) {
+    if (commands[i].empty()) continue;
+    read_adoption(candidates, i, (*answers)[i].answers[0], query->nodes()[i], set, name);
+  }
+  return std::move(candidates.adoptions());
+}
+
+}  // namespace redlock

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+// Asks each node everything that decides whether it is fit to vote. In rounds, so that what is
+// measured (the round trip, the clock) waits for nothing else.
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+#include <redlock/admin.hpp>
+
+#include "admin/node_query.hpp"
+#include "admin/marker.hpp"
+#include "admin/problems.hpp"
+#include "admin/quarantine.hpp"
+#include "admin/trial.hpp"
+#include "client/sentence.hpp"
+#include "client/set_name.hpp"
+#include "wire/info_text.hpp"
+#include "wire/key_layout.hpp"
+
+namespace redlock {
+namespace {
+
+using client::Command;
+using client::NodeAnswers;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// The fields of INFO; a field that the node does not tell is none.
+class Info {
+ public:
+  Info(const wire::Answer& answer, const wire::NodeAddress& node)
+      : text_(client::text_of(answer).value_or("")), info_(text_), node_(node) {}
+  Info(const Info&) = delete;
+
+  [[nodiscard]] std::optional<std::string> text(std::string_view key) const {
+    const auto value = info_.value(key);
+    return value.empty() ? std::nullopt : std::optional(client::cleaned(value, node_));
+  }
+  [[nodiscard]] std::optional<std::uint64_t> number(std::string_view key) const {
+    const auto value = info_.value(key);
+    std::uint64_t number = 0;
+    const auto [rest, problem] = std::from_chars(value.data(), value.data() + value.size(), number);
+    return problem == std::errc() ? std::optional(number) : std::nullopt;
+  }
+
+  [[nodiscard]] const wire::InfoText& fields() const { return info_; }
+
+ private:
+  std::string text_;
+  wire::InfoText info_;
+  const wire::NodeAddress& node_;
+};
+
+void take_info(NodeHealth& health, const Info& info) {
+  health.version = info.text("redis_version");
+  health.run_id = info.text("run_id");
+  health.role = info.text("role");
+  health.promoted = health.role == "master" && info.fields().was_replica();
+  health.cluster = info.text("cluster_enabled") == "1";
+  if (const auto seconds = info.number("uptime_in_seconds")) {
+    // A damaged number must fit into nanoseconds.
+    constexpr std::chrono::seconds century = std::chrono::years(100);
+    const auto most = static_cast<std::uint64_t>(century.count());
+    health.uptime = std::chrono::seconds(std::min(*seconds, most));
+  }
+  if (const auto enabled = info.text("aof_enabled")) health.append_only = *enabled == "1";
+  if (const auto status = info.text("aof_last_write_status"); status && *status != "ok") {
+    health.append_error = status;
+  }
+  health.eviction = info.text("maxmemory_policy");
+  health.max_memory = info.number("maxmemory");
+}
+
+std::optional<microseconds> read_time(const wire::Answer& answer) {
+  const auto parts = client::texts_of(answer);
+  if (parts.size() != 2) return std::nullopt;
+  const auto time = wire::unix_microseconds(parts[0], parts[1]);
+  return time == 0 ? std::nullopt : std::optional(microseconds(time));
+}
+
+client::Expectation expectation(const client::NodeQuery& query) {
+  const auto& options = query.options();
+  const std::chrono::duration<double, std::milli> drift(static_cast<double>(options.lease.count()) *
+                                                        options.drift_factor);
+  return {{query.nodes().size(), options.max_lease},
+          std::chrono::duration_cast<std::chrono::nanoseconds>(drift) + milliseconds(2)};
+}
+
+/// One examination. A node that does not answer in one round is not asked in the next.
+class Examiner {
+ public:
+  explicit Examiner(client::NodeQuery& query) : query_(query) {
+    result_.quorum = query.quorum();
+    for (const auto& node : query.nodes()) {
+      result_.nodes.emplace_back();
+      result_.nodes.back().node = node.label;
+    }
+  }
+
+  Result<Examination> run() {
+    const auto timeout = query_.options().node_timeout;
+    if (auto done = connect(); !done) return tl::make_unexpected(done.error());
+    if (auto done = ping(timeout); !done) return tl::make_unexpected(done.error());
+    if (auto done = clock(timeout); !done) return tl::make_unexpected(done.error());
+    if (auto done = the_rest(timeout); !done) return tl::make_unexpected(done.error());
+    if (auto done = lock(timeout); !done) return tl::make_unexpected(done.error());
+    for (auto& node : result_.nodes) {
+      if (may_vote_some_day(node)) {
+        node.quarantine = client::quarantine_at_first_sight(node, query_.options());
+      }
+    }
+    auto expected = expectation(query_);
+    expected.set_name = set_name();
+    expected.set_open =
+        !expected.set_name &&
+        std::ranges::any_of(result_.nodes, [](const auto& node) { return !node.reachable(); });
+    for (auto& node : result_.nodes) node.problems = client::problems_of_node(node, expected);
+    result_.problems = client::problems_of_set(result_.nodes, expected);
+    return std::move(result_);
+  }
+
+ private:
+  template <typename Take>
+  Result<void> round(const std::vector<Command>& commands, milliseconds timeout, Take take) {
+    return round_of([&commands](const NodeHealth&) { return commands; }, timeout, take);
+  }
+
+  // `take` is given each node that answered the first of its commands at all.
+  template <typename Commands, typename Take>
+  Result<void> round_of(Commands commands, milliseconds timeout, Take take) {
+    std::vector<std::vector<Command>> of_nodes(result_.nodes.size());
+    for (std::size_t i = 0; i < of_nodes.size(); ++i) {
+      if (result_.nodes[i].reachable()) of_nodes[i] = commands(result_.nodes[i]);
+    }
+    const auto answers = query_.ask(of_nodes, timeout);
+    if (!answers) return tl::make_unexpected(answers.error());
+    for (std::size_t i = 0; i < of_nodes.size(); ++i) {
+      if (of_nodes[i].empty()) continue;
+      auto& health = result_.nodes[i];
+      const auto& answer = (*answers)[i].answers[0];
+      if (!answer) {
+        health.trouble = client::trouble_of(answer, query_.nodes()[i]);
+      } else {
+        take(health, (*answers)[i], query_.nodes()[i]);
+      }
+    }
+    return {};
+  }
+
+  Result<void> connect() {
+    return round({{"PING"}}, query_.patience(),
+                 [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress& node) {
+                   const auto trouble = client::trouble_of(answers.answers[0], node);
+                   if (!still_answers(trouble.cause)) health.trouble = trouble;
+                 });
+  }
+
+  [[nodiscard]] std::optional<std::string> set_name() const {
+    std::vector<std::optional<std::string>> names;
+    for (const auto& node : result_.nodes) {
+      names.push_back(node.marker ? std::optional(node.marker->set) : std::nullopt);
+    }
+    return client::name_of_quorum(names);
+  }
+
+  static bool may_vote_some_day(const NodeHealth& node) {
+    return node.reachable() && !node.cluster && node.role.value_or("master") == "master";
+  }
+
+  // A node that cannot write refuses PING, too, but tells of itself.
+  static bool still_answers(Cause cause) {
+    return cause == Cause::write_error || cause == Cause::master_down;
+  }
+
+  Result<void> ping(milliseconds timeout) {
+    return round({{"PING"}}, timeout,
+                 [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress&) {
+                   health.round_trip = answers.answered - answers.asked;
+                 });
+  }
+
+  Result<void> clock(milliseconds timeout) {
+    // In microseconds: a damaged clock may show a time that nanoseconds cannot.
+    const auto wall = std::chrono::duration_cast<microseconds>(
+        std::chrono::system_clock::now().time_since_epoch());
+    const auto boot = BootClock::now();
+    return round({{"TIME"}}, timeout,
+                 [=](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress&) {
+                   const auto time = read_time(answers.answers[0]);
+                   if (!time) return;
+                   const auto middle = answers.asked + (answers.answered - answers.asked) / 2;
+                   health.clock_offset =
+                       *time - wall - std::chrono::duration_cast<microseconds>(middle - boot);
+                 });
+  }
+
+  Result<void> the_rest(milliseconds timeout) {
+    const std::vector<Command> questions{{"INFO"},
+                                         {"CONFIG", "GET", "appendfsync"},
+                                         {"HGETALL", std::string(wire::KeyLayout::marker)}};
+    return round(questions, timeout,
+                 [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress& node) {
+                   const Info info(answers.answers[0], node);
+                   take_info(health, info);
+                   const auto config = client::fields_of(answers.answers[1]);
+                   if (const auto fsync = config.find("appendfsync"); fsync != config.end()) {
+                     health.append_fsync = client::cleaned(fsync->second, node);
+                   }
+                   health.marker = client::read_marker(answers.answers[2], node);
+                   const auto marker = client::fields_of(answers.answers[2]);
+                   const auto vouched = marker.find("vouched");
+                   health.vouched =
+                       vouched != marker.end() && vouched->second == info.fields().promotion();
+                 });
+  }
+
+  Result<void> lock(milliseconds timeout) {
+    return round_of(
+        client::trial_of, timeout,
+        [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress& node) {
+          for (const auto& answer : answers.answers) {
+            if (health.refusal.cause != Cause::none) return;
+            health.refusal = client::refusal_of(answer, node);
+          }
+        });
+  }
+
+  client::NodeQuery& query_;
+  Examination result_;
+};
+
+}  // namespace
+
+Result<Examination> Admin::examine() const {
+  auto query = client::NodeQuery::inspecting(*client_->impl());
+  if (!query) return tl::make_unexpected(query.error());
+  return Examiner(*query).run();
+}
+
+}  // namespace redlock

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// Which locks there are: first what the nodes name, then what each says about every name. In
+// batches, because all that is asked at once has to be answered within one node timeout.
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include <redlock/admin.hpp>
+
+#include "admin/node_query.hpp"
+#include "admin/locks.hpp"
+#include "client/client_impl.hpp"
+#include "client/options_check.hpp"
+#include "wire/key_layout.hpp"
+
+namespace redlock {
+namespace {
+
+using client::Command;
+using client::NodeAnswers;
+
+constexpr std::size_t keys_per_scan = 1000;
+constexpr std::size_t names_per_round = 200;
+
+/// Walks over the keys of every node, all nodes in step, until each has been seen whole or has
+/// named more locks than anybody wants.
+class Walk {
+ public:
+  Walk(client::NodeQuery& query, const std::string& pattern, std::size_t limit)
+      : query_(query),
+        pattern_(wire::KeyLayout::lock(pattern)),
+        limit_(limit),
+        cursors_(query.nodes().size(), "0"),
+        names_(query.nodes().size()) {
+    for (const auto& node : query.nodes()) nodes_.push_back({node.label, {}});
+  }
+
+  Result<void> run() {
+    for (bool more = true; more;) {
+      std::vector<std::vector<Command>> commands(cursors_.size());
+      for (std::size_t i = 0; i < cursors_.size(); ++i) {
+        if (cursors_[i].empty()) continue;
+        commands[i] = {
+            {"SCAN", cursors_[i], "MATCH", pattern_, "COUNT", std::to_string(keys_per_scan)}};
+      }
+      const auto answers = query_.ask(std::move(commands), query_.options().node_timeout);
+      if (!answers) return tl::make_unexpected(answers.error());
+      more = false;
+      for (std::size_t i = 0; i < cursors_.size(); ++i) {
+        if (!cursors_[i].empty()) more = take(i, (*answers)[i].answers[0]) || more;
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::set<std::string> names() const {
+    std::set<std::string> all;
+    for (const auto& of_node : names_) all.insert(of_node.begin(), of_node.end());
+    return all;
+  }
+  /// Whether this node has named this lock.
+  [[nodiscard]] bool named(std::size_t node, const std::string& name) const {
+    return names_[node].contains(name);
+  }
+  [[nodiscard]] const std::vector<LockList::Node>& nodes() const { return nodes_; }
+
+ private:
+  // Whether the node has more to say.
+  bool take(std::size_t node, const wire::Answer& answer) {
+    nodes_[node].trouble = client::trouble_of(answer, query_.nodes()[node]);
+    const auto* parts = answer ? std::get_if<std::vector<wire::Value>>(&answer->data) : nullptr;
+    const auto cursor = parts != nullptr && parts->size() == 2
+                            ? client::text_of((*parts)[0]).value_or("0")
+                            : std::string("0");
+    if (parts != nullptr && parts->size() == 2) {
+      for (const auto& key : client::texts_of((*parts)[1])) note(node, key);
+    }
+    const bool more = cursor != "0" && names_[node].size() <= limit_;
+    cursors_[node] = more ? cursor : "";
+    return more;
+  }
+
+  void note(std::size_t node, const std::string& key) {
+    constexpr auto prefix = wire::KeyLayout::lock_prefix;
+    constexpr auto suffix = wire::KeyLayout::lock_suffix;
+    if (!key.starts_with(prefix) || !key.ends_with(suffix)) return;
+    auto name = key.substr(prefix.size());
+    name.resize(name.size() - suffix.size());
+    // There may be keys that only look like a lock's.
+    if (client::check_name(name)) names_[node].insert(std::move(name));
+  }
+
+  client::NodeQuery& query_;
+  std::string pattern_;
+  std::size_t limit_;
+  std::vector<std::string> cursors_;  ///< empty: seen whole
+  std::vector<std::set<std::string>> names_;
+  std::vector<LockList::Node> nodes_;
+};
+
+ListedAs kind_of(const ListedLock& listed, const std::vector<NodeLock>& nodes) {
+  if (!listed.owner.empty()) return ListedAs::lock;
+  const auto any = [&nodes](auto what) { return std::any_of(nodes.begin(), nodes.end(), what); };
+  if (any([](const NodeLock& node) { return node.foreign_type; })) return ListedAs::foreign_type;
+  if (any([](const NodeLock& node) { return !node.owners.empty(); })) {
+    return ListedAs::several_owners;
+  }
+  return ListedAs::unread;
+}
+
+ListedLock summary(const std::string& name, const std::vector<NodeLock>& nodes) {
+  ListedLock listed;
+  listed.name = name;
+  std::tie(listed.owner, listed.nodes_of_owner) = client::leading_owner(nodes);
+  listed.holder = client::holder_of(nodes, listed.owner);
+  listed.kind = kind_of(listed, nodes);
+  for (const auto& node : nodes) {
+    if (!node.remaining) continue;
+    const bool counts = listed.kind != ListedAs::lock ||
+                        (node.owners.size() == 1 && node.owners[0].owner == listed.owner);
+    if (!counts) continue;
+    if (!listed.remaining || *node.remaining < *listed.remaining) listed.remaining = node.remaining;
+  }
+  return listed;
+}
+
+/// Asks every node about every name: a scan alone would count a lock too low where it came or went
+/// between the scans.
+class LookUp {
+ public:
+  LookUp(client::NodeQuery& query, const Walk& walk, LockList& list)
+      : query_(query), walk_(walk), list_(list), silent_(list.nodes.size(), false) {}
+
+  Result<void> run(const std::vector<std::string>& names) {
+    for (std::size_t begin = 0; begin < names.size(); begin += names_per_round) {
+      const auto count = std::min(names_per_round, names.size() - begin);
+      if (auto done = ask({names.data() + begin, count}); !done) return done;
+    }
+    return {};
+  }
+
+ private:
+  Result<void> ask(std::span<const std::string> names) {
+    std::vector<Command> commands;
+    for (const auto& name : names) {
+      for (auto& question : client::lock_questions(name)) commands.push_back(std::move(question));
+    }
+    std::vector<std::vector<Command>> of_nodes(silent_.size());
+    for (std::size_t i = 0; i < of_nodes.size(); ++i) {
+      if (!silent_[i]) of_nodes[i] = commands;
+    }
+    const auto answers = query_.ask(std::move(of_nodes), query_.options().node_timeout);
+    if (!answers) return tl::make_unexpected(answers.error());
+    for (std::size_t at = 0; at < names.size(); ++at) note(names[at], *answers, 2 * at);
+    return {};
+  }
+
+  void note(const std::string& name, const std::vector<NodeAnswers>& answers, std::size_t at) {
+    std::vector<NodeLock> nodes;
+    bool gone = true;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      nodes.push_back(read(i, answers[i].answers, at));
+      const auto& lock = nodes.back();
+      // A node that named it and now says nothing has not said that it is free.
+      gone = gone && (lock.answered() ? lock.free() : !walk_.named(i, name));
+    }
+    if (!gone) list_.locks.push_back(summary(name, nodes));
+  }
+
+  NodeLock read(std::size_t node, const std::vector<wire::Answer>& answers, std::size_t at) {
+    auto& known = list_.nodes[node];
+    NodeLock nothing;
+    nothing.node = known.node;
+    nothing.trouble = known.trouble;
+    if (answers.empty()) return nothing;
+    const auto& address = query_.nodes()[node];
+    auto lock = client::read_lock(address, &answers[at]);
+    if (lock.answered()) lock.trouble = client::trouble_of(answers[at + 1], address);
+    if (lock.answered()) return lock;
+    known.trouble = nothing.trouble = lock.trouble;
+    // It would cost a node timeout for every batch that is left.
+    if (!answers[at] || !answers[at + 1]) silent_[node] = true;
+    return nothing;
+  }
+
+  client::NodeQuery& query_;
+  const Walk& walk_;
+  LockList& list_;
+  std::vector<bool> silent_;
+};
+
+}  // namespace
+
+Result<LockList> Admin::list(std::string_view pattern, std::size_t limit) const {
+  auto query = client::NodeQuery::of(*client_->impl());
+  Walk walk(query, std::string(pattern), limit);
+  if (auto walked = walk.run(); !walked) return tl::make_unexpected(walked.error());
+  LockList list;
+  list.quorum = query.quorum();
+  list.nodes = walk.nodes();
+  auto names = walk.names();
+  list.truncated = names.size() > limit;
+  while (names.size() > limit) names.erase(std::prev(names.end()));
+  const auto looked = LookUp(query, walk, list).run({names.begin(), names.end()});
+  if (!looked) return tl::make_unexpected(looked.error());
+  return list;
+}
+
+}  // namespace redlock

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// Reading locks: of each node what it says, and what a quorum says together. Plain reads, so the
+// commands for one lock are not one snapshot even of one node; good enough to look at.
+#include "admin/locks.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <redlock/admin.hpp>
+
+#include "admin/node_query.hpp"
+#include "admin/quarantine.hpp"
+#include "client/client_impl.hpp"
+#include "client/options_check.hpp"
+#include "client/sentence.hpp"
+#include "wire/holder_text.hpp"
+#include "wire/key_layout.hpp"
+
+namespace redlock {
+namespace {
+
+using client::Command;
+using client::NodeAnswers;
+using std::chrono::milliseconds;
+
+bool is_wrong_type(const NodeTrouble& trouble) {
+  return trouble.detail.starts_with("WRONGTYPE");
+}
+
+std::optional<milliseconds> remaining_of(const wire::Answer& pttl) {
+  const auto ms = client::number_of(pttl);
+  if (!ms || *ms < 0) return std::nullopt;
+  return milliseconds(*ms);
+}
+
+std::optional<Holder> read_holder(const std::string& text, const wire::NodeAddress& node) {
+  const auto fields = wire::read_holder(text);
+  if (!fields) return std::nullopt;
+  return Holder{.host = client::cleaned(fields->host, node),
+                .pid = fields->pid,
+                .label = client::cleaned(fields->label, node),
+                .since = std::chrono::sys_time<milliseconds>(milliseconds(fields->since_unix_ms))};
+}
+
+}  // namespace
+
+namespace client {
+
+std::vector<Command> lock_questions(const std::string& name) {
+  const auto lock = wire::KeyLayout::lock(name);
+  return {{"HGETALL", lock}, {"PTTL", lock}};
+}
+
+NodeLock read_lock(const wire::NodeAddress& node, const wire::Answer* answers) {
+  NodeLock lock;
+  lock.node = node.label;
+  lock.trouble = client::trouble_of(answers[0], node);
+  if (is_wrong_type(lock.trouble)) {
+    lock.foreign_type = true;
+    lock.trouble = {};
+  }
+  auto fields = client::fields_of(answers[0]);
+  // Alone it is no note, but something that keeps everybody from the lock.
+  if (const auto note = fields.find(std::string(wire::HolderText::field));
+      note != fields.end() && fields.size() > 1) {
+    lock.holder = read_holder(note->second, node);
+    fields.erase(note);
+  }
+  for (const auto& [owner, count] : fields) {
+    const auto number = client::number_of(wire::Value{count});
+    lock.owners.push_back(
+        {owner, static_cast<std::uint64_t>(std::max<std::int64_t>(number.value_or(0), 0))});
+  }
+  lock.remaining = remaining_of(answers[1]);
+  return lock;
+}
+
+std::pair<std::string, std::uint32_t> leading_owner(const std::vector<NodeLock>& nodes) {
+  std::map<std::string, std::uint32_t> counts;
+  for (const auto& node : nodes) {
+    if (node.owners.size() == 1) ++counts[node.owners[0].owner];
+  }
+  std::pair<std::string, std::uint32_t> leader;
+  for (const auto& [owner, count] : counts) {
+    if (count > leader.second) leader = {owner, count};
+  }
+  return leader;
+}
+
+std::optional<Holder> holder_of(const std::vector<NodeLock>& nodes, const std::string& owner) {
+  for (const auto& node : nodes) {
+    const bool has_it = node.owners.size() == 1 && node.owners[0].owner == owner;
+    if (has_it && node.holder) return node.holder;
+  }
+  return std::nullopt;
+}
+
+}  // namespace client
+
+namespace {
+
+std::vector<Command> questions_with_fence(const std::string& name) {
+  auto questions = client::lock_questions(name);
+  questions.push_back({"GET", wire::KeyLayout::fence(name)});
+  return questions;
+}
+
+NodeLock read_lock_and_fence(const wire::NodeAddress& node, const NodeAnswers& answers) {
+  auto lock = client::read_lock(node, answers.answers.data());
+  if (const auto fence = client::number_of(answers.answers[2]); fence && *fence >= 0) {
+    lock.fence = static_cast<std::uint64_t>(*fence);
+  }
+  if (lock.answered()) lock.quarantine = client::quarantine_of(answers.objection);
+  return lock;
+}
+
+void judge(LockReport& report) {
+  std::tie(report.owner, report.nodes_of_owner) = client::leading_owner(report.nodes);
+  report.holder = client::holder_of(report.nodes, report.owner);
+  std::uint32_t free = 0;
+  std::uint32_t silent = 0;
+  for (const auto& node : report.nodes) {
+    if (node.free()) ++free;
+    if (!node.answered()) ++silent;
+  }
+  if (report.nodes_of_owner >= report.quorum) {
+    report.verdict = Verdict::held;
+  } else if (free >= report.quorum) {
+    report.verdict = Verdict::free;
+  } else if (report.nodes_of_owner + silent >= report.quorum || free + silent >= report.quorum) {
+    report.verdict = Verdict::unknown;
+  } else {
+    report.verdict = Verdict::no_majority;
+  }
+}
+
+}  // namespace
+
+Result<LockReport> Admin::inspect(std::string_view name,
+                                  std::optional<milliseconds> timeout) const {
+  if (auto good = client::check_name(name); !good) return tl::make_unexpected(good.error());
+  auto query = client::NodeQuery::of(*client_->impl());
+  LockReport report;
+  report.name = std::string(name);
+  report.quorum = query.quorum();
+  const auto answers =
+      query.ask(std::vector(query.nodes().size(), questions_with_fence(report.name)),
+                timeout.value_or(query.options().node_timeout));
+  if (!answers) return tl::make_unexpected(answers.error());
+  for (std::size_t i = 0; i < query.nodes().size(); ++i) {
+    report.nodes.push_back(read_lock_and_fence(query.nodes()[i], (*answers)[i]));
+  }
+  judge(report);
+  return report;
+}
+
+}  // namespace redlock

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Reading a node's marker, for both who examine it and who write it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <redlock/admin.hpp>
+
+#include "admin/node_query.hpp"
+#include "wire/node_marker.hpp"
+
+namespace redlock::client {
+
+/// The marker in the answer to HGETALL; nothing if there is none.
+[[nodiscard]] std::optional<Marker> read_marker(const wire::Answer& answer,
+                                                const wire::NodeAddress& node);
+
+/// How the marker differs from that of this client's set, in a sentence; empty if it agrees.
+[[nodiscard]] std::string disagreement(const Marker& marker, const wire::SetTerms& expected);
+
+}  // namespace redlock::client

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+#include "admin/node_query.hpp"
+
+#include <charconv>
+#include <semaphore>
+#include <utility>
+
+#include "client/client_impl.hpp"
+#include "client/sentence.hpp"
+#include "wire/error_reply.hpp"
+
+namespace redlock::client {
+
+/// A core that only asks, and hears nothing of what becomes of its nodes: the answers say it.
+struct NodeQuery::Own final : net::CoreSink {
+  std::unique_ptr<net::Core> core;
+
+  void on_output(engine::Output&& /*output*/) override {}
+  void on_node_up(engine::NodeIndex /*node*/, std::string_view /*warning*/) override {}
+  void on_node_down(engine::NodeIndex /*node*/, const engine::Unavailable& /*why*/) override {}
+};
+
+/// One round of questions. It lives on the asking thread's stack: every question is answered, at
+/// the latest when the client's core ends, and only then does that thread go on.
+class NodeQuery::Round final : public net::Task {
+ public:
+  Round(const NodeQuery& query, std::vector<std::vector<Command>> commands,
+        std::chrono::milliseconds timeout)
+      : query_(query),
+        commands_(std::move(commands)),
+        timeout_(timeout),
+        results_(commands_.size()) {
+    for (std::size_t node = 0; node < commands_.size(); ++node) {
+      outstanding_ += commands_[node].size();
+      results_[node].answers.resize(commands_[node].size(), wire::Answer(wire::Value{}));
+    }
+  }
+
+  void run() override {
+    const auto now = BootClock::now();
+    // One more than the questions, so that it cannot end while they are still being put.
+    ++outstanding_;
+    for (std::size_t node = 0; node < commands_.size(); ++node) {
+      results_[node].asked = now;
+      for (std::size_t i = 0; i < commands_[node].size(); ++i) {
+        query_.core().ask(static_cast<engine::NodeIndex>(node), commands_[node][i], timeout_,
+                          [this, node, i](wire::Answer answer) {
+                            results_[node].answers[i] = std::move(answer);
+                            results_[node].answered = BootClock::now();
+                            results_[node].objection = query_.core().engine().objection(
+                                results_[node].answered, static_cast<engine::NodeIndex>(node));
+                            finish_one();
+                          });
+      }
+    }
+    finish_one();
+  }
+
+  std::vector<NodeAnswers> wait() {
+    done_.acquire();
+    return std::move(results_);
+  }
+
+ private:
+  void finish_one() {
+    if (--outstanding_ == 0) done_.release();
+  }
+
+  const NodeQuery& query_;
+  std::vector<std::vector<Command>> commands_;
+  std::chrono::milliseconds timeout_;
+  std::vector<NodeAnswers> results_;
+  std::size_t outstanding_ = 0;
+  std::binary_semaphore done_{0};
+};
+
+NodeQuery NodeQuery::of(Client::Impl& client) {
+  return NodeQuery(client);
+}
+
+Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client) {
+  if (client.forked()) return tl::make_unexpected(client.closed_error());
+  net::CoreConfig config;
+  config.nodes = client.nodes();
+  config.engine.nodes = static_cast<std::uint32_t>(config.nodes.size());
+  config.max_lease = client.options().max_lease;
+  config.resolve_timeout = client.options().resolve_timeout;
+  config.connect_timeout = client.options().connect_timeout;
+  config.client_name = client.options().client_name;
+  config.unfit = wire::UnfitNodes::report;
+  NodeQuery query(client);
+  query.own_ = std::make_shared<Own>();
+  auto core = net::Core::start(std::move(config), *query.own_);
+  if (!core) {
+    return tl::make_unexpected(
+        Error{Errc::closed, "the nodes cannot be looked at: " + core.error(), {}});
+  }
+  query.own_->core = std::move(*core);
+  return query;
+}
+
+const std::vector<wire::NodeAddress>& NodeQuery::nodes() const {
+  return client_->nodes();
+}
+
+const ClientOptions& NodeQuery::options() const {
+  return client_->options();
+}
+
+std::chrono::milliseconds NodeQuery::patience() const {
+  const auto& what = options();
+  return what.resolve_timeout + what.connect_timeout + what.node_timeout;
+}
+
+net::Core& NodeQuery::core() const {
+  return own_ ? *own_->core : client_->core();
+}
+
+bool NodeQuery::post(net::Task& task) const {
+  return own_ ? own_->core->post(task) : client_->post(task);
+}
+
+Result<std::vector<NodeAnswers>> NodeQuery::ask(std::vector<std::vector<Command>> commands,
+                                            std::chrono::milliseconds timeout) {
+  if (client_->must_not_wait()) {
+    return tl::make_unexpected(
+        Error{Errc::would_deadlock,
+              "a question to the nodes from the client's own thread would never be answered; "
+              "ask from another thread",
+              {}});
+  }
+  Round round(*this, std::move(commands), timeout);
+  if (!post(round)) return tl::make_unexpected(client_->closed_error());
+  return round.wait();
+}
+
+Result<std::vector<NodeAnswers>> NodeQuery::ask_all(const std::vector<Command>& commands) {
+  return ask(std::vector(nodes().size(), commands), options().node_timeout);
+}
+
+NodeTrouble trouble_of(const wire::Answer& answer, const wire::NodeAddress& node) {
+  if (!answer) return {answer.error().cause, cleaned(answer.error().detail, node)};
+  if (const auto* error = std::get_if<wire::Value::ErrorText>(&answer->data)) {
+    return {wire::to_unavailable(error->text).cause, cleaned(error->text, node)};
+  }
+  return {};
+}
+
+std::optional<std::string> text_of(const wire::Answer& answer) {
+  if (!answer) return std::nullopt;
+  if (const auto* text = std::get_if<std::string>(&answer->data)) return *text;
+  if (const auto* number = std::get_if<std::int64_t>(&answer->data)) return std::to_string(*number);
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> number_of(const wire::Answer& answer) {
+  const auto text = text_of(answer);
+  if (!text) return std::nullopt;
+  std::int64_t number = 0;
+  const char* end = text->data() + text->size();
+  const auto [rest, problem] = std::from_chars(text->data(), end, number);
+  if (problem != std::errc() || rest != end) return std::nullopt;
+  return number;
+}
+
+std::vector<std::string> texts_of(const wire::Answer& answer) {
+  std::vector<std::string> texts;
+  if (!answer) return texts;
+  const auto* items = std::get_if<std::vector<wire::Value>>(&answer->data);
+  if (items == nullptr) return texts;
+  for (const auto& item : *items) texts.push_back(text_of(item).value_or(""));
+  return texts;
+}
+
+std::map<std::string, std::string> fields_of(const wire::Answer& answer) {
+  const auto texts = texts_of(answer);
+  std::map<std::string, std::string> fields;
+  for (std::size_t i = 0; i + 1 < texts.size(); i += 2) fields[texts[i]] = texts[i + 1];
+  return fields;
+}
+
+}  // namespace redlock::client

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT
+#include "admin/problems.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "admin/marker.hpp"
+#include "client/set_name.hpp"
+#include "wire/info_text.hpp"
+
+namespace redlock::client {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// Not in nanoseconds: the clocks of damaged nodes can be further apart than those reach.
+std::string in_ms(microseconds duration) {
+  return std::to_string(std::chrono::round<milliseconds>(duration).count()) + " ms";
+}
+
+std::string in_s(std::chrono::seconds duration) {
+  return std::to_string(duration.count()) + " s";
+}
+
+bool recent_enough(const std::string& version) {
+  return wire::ServerVersion::parse(version).at_least(6, 2);
+}
+
+/// Collects problems; its members are the rules for one node. What only keeps the node from voting
+/// is a warning: the others carry the set, and whether they are enough is a rule of the set.
+class NodeRules {
+ public:
+  NodeRules(const NodeHealth& node, const Expectation& expected)
+      : node_(node), expected_(expected) {}
+
+  std::vector<Problem> run() {
+    if (!node_.reachable()) {
+      unreachable();
+      return std::move(problems_);
+    }
+    kind_of_server();
+    marker();
+    quarantine();
+    persistence();
+    eviction();
+    unread();
+    clock();
+    refusal();
+    return std::move(problems_);
+  }
+
+ private:
+  void error(std::string what) { problems_.push_back({Severity::error, std::move(what)}); }
+  void warn(std::string what) { problems_.push_back({Severity::warning, std::move(what)}); }
+
+  void unreachable() {
+    const auto& why = node_.trouble.detail;
+    switch (node_.trouble.cause) {
+      case Cause::authentication:
+        return warn("it refuses the user or password (" + why +
+                    "); correct them in the node's URI");
+      case Cause::permission:
+        return warn("the user may not do what is needed (" + why +
+                    "); give it the rights that cluster/users.acl lists");
+      case Cause::moved:
+        return in_a_cluster(" (" + why + ")");
+      case Cause::incompatible:
+        return warn("it is not fit to be a lock node: " + why);
+      case Cause::loading:
+        return warn("it is still reading its data; wait until it has, and look again");
+      case Cause::busy:
+        return warn("it is stuck in somebody's script (" + why +
+                    "); end that script (SCRIPT KILL), and look again");
+      case Cause::protocol_error:
+        return warn("what answers there is not Redis (" + why + "); correct its address");
+      case Cause::server_error:
+        return refuses_the_beginning(why);
+      default:
+        return warn("it cannot be examined (" +
+                    (why.empty() ? std::string(to_string(node_.trouble.cause)) : why) +
+                    "); start it, or correct its address, and look again");
+    }
+  }
+
+  void refuses_the_beginning(const std::string& why) {
+    if (why.starts_with("WRONGTYPE")) {
+      return warn("a key that is no marker stands in its place (" + why +
+                  "); find out who wrote redlock:node, delete it, and run `redlock adopt`");
+    }
+    warn("it refuses what every client begins with (" + why + "); mend that, and look again");
+  }
+
+  void refusal() {
+    const auto& why = node_.refusal.detail;
+    switch (node_.refusal.cause) {
+      case Cause::none:
+        return;
+      case Cause::permission:
+        return warn("the user may not take, hold and give back a lock (" + why +
+                    "); give it the rights that cluster/users.acl lists");
+      case Cause::too_few_replicas:
+        return warn("it waits for replicas that it does not have and grants no lock (" + why +
+                    "); set min-replicas-to-write 0: lock nodes have none");
+      case Cause::out_of_memory:
+        return warn("its memory is full and it grants no lock (" + why + "); raise maxmemory");
+      case Cause::write_error:
+        if (node_.append_error) return;
+        return warn("it cannot write to its disk and grants no lock (" + why +
+                    "); make room there, or repair it");
+      default:
+        return warn("it did not take, hold and give back a lock (" +
+                    (why.empty() ? std::string(to_string(node_.refusal.cause)) : why) +
+                    "); mend that, and look again");
+    }
+  }
+
+  void kind_of_server() {
+    if (node_.version && !recent_enough(*node_.version)) {
+      warn("Redis " + *node_.version + " is too old; run 6.2 or newer");
+    }
+    if (node_.role && *node_.role != "master") {
+      warn("it is a replica (role " + *node_.role +
+           "), which follows another node instead of voting for itself; use independent masters");
+    }
+    if (node_.promoted && !node_.vouched) promoted();
+    if (node_.cluster) in_a_cluster("");
+  }
+
+  void promoted() {
+    const std::string what =
+        "it was a replica and has been promoted, so it may lack the newest locks of its former "
+        "master";
+    if (!node_.quarantine) {
+      return error(what +
+                   "; replace it with a node of its own, or restart it once all leases are over");
+    }
+    warn(what + "; " + after_quarantine() +
+         "; run `redlock adopt` if all leases of before are over, and leave replicas out");
+  }
+
+  [[nodiscard]] std::string after_quarantine() const {
+    return "a client that begins now has it vote in " + in_s(node_.quarantine->votes_in);
+  }
+
+  /// What the other rules do not say.
+  void quarantine() {
+    const bool restarted = node_.quarantine && node_.marker && !node_.promoted;
+    if (restarted) warn(node_.quarantine->why);
+  }
+
+  void in_a_cluster(const std::string& evidence) {
+    warn("it belongs to a Redis Cluster" + evidence +
+         ", which moves keys between nodes; set cluster-enabled no, or use another node");
+  }
+
+  void marker() {
+    if (!node_.marker) {
+      if (role_is_master()) no_marker();
+      return;
+    }
+    const auto how = disagreement(*node_.marker, expected_.set);
+    if (!how.empty()) return warn(how);
+    if (!expected_.set_open && node_.marker->set != expected_.set_name) {
+      warn(another_set(node_.marker->set, expected_.set_name));
+    }
+  }
+
+  void no_marker() {
+    const std::string what =
+        "it has no marker: it is new, or has lost its data and with it perhaps a lock that is "
+        "held; run `redlock adopt` if it is new, or when the longest lease is over";
+    if (!node_.quarantine) return error(what);
+    warn(what + " (" + after_quarantine() + ")");
+  }
+
+  [[nodiscard]] bool role_is_master() const { return !node_.role || *node_.role == "master"; }
+
+  void persistence() {
+    if (node_.append_error) {
+      warn("it cannot write its append-only file (" + *node_.append_error +
+           ") and refuses locks; make room on its disk or repair it");
+    }
+    if (!node_.append_only) return;
+    if (!*node_.append_only) {
+      error(
+          "appendonly is no: after a restart it has forgotten which locks are held and grants "
+          "them again; set appendonly yes and appendfsync always");
+    } else if (node_.append_fsync && *node_.append_fsync != "always") {
+      warn("appendfsync is " + *node_.append_fsync +
+           ": after a power cut it may have forgotten the newest locks; set appendfsync always");
+    }
+  }
+
+  void eviction() {
+    if (!node_.eviction || *node_.eviction == "noeviction") return;
+    const bool limited = node_.max_memory && *node_.max_memory > 0;
+    std::string what = "maxmemory-policy is " + *node_.eviction +
+                       ": when memory is full it throws away locks that are held";
+    if (limited) return error(what + "; set it to noeviction");
+    warn(what + " (maxmemory sets no limit yet); set it to noeviction");
+  }
+
+  void unread() {
+    std::string what;
+    const auto note = [&what](bool missing, const char* name) {
+      if (missing) what += (what.empty() ? "" : ", ") + std::string(name);
+    };
+    note(!node_.role, "role");
+    note(!node_.run_id, "run id");
+    note(!node_.append_only, "appendonly");
+    note(node_.append_only.value_or(false) && !node_.append_fsync, "appendfsync");
+    note(!node_.eviction, "maxmemory-policy");
+    if (what.empty()) return;
+    error("the user may not read " + what +
+          ", so it is not known whether the node is safe; allow the user INFO and CONFIG GET");
+  }
+
+  void clock() {
+    if (node_.clock_offset) return;
+    warn("its clock cannot be read, so nobody notices if it jumps; allow the user TIME");
+  }
+
+  const NodeHealth& node_;
+  const Expectation& expected_;
+  std::vector<Problem> problems_;
+};
+
+void check_size(std::vector<Problem>& problems, std::size_t nodes) {
+  if (nodes < 3) {
+    problems.push_back({Severity::hint, "with " + std::to_string(nodes) + " node" +
+                                            (nodes == 1 ? "" : "s") +
+                                            " no node may fail; three tolerate one, five two"});
+  } else if (nodes % 2 == 0) {
+    problems.push_back({Severity::hint, std::to_string(nodes) +
+                                            " nodes tolerate no more failures than " +
+                                            std::to_string(nodes - 1) + "; use an odd number"});
+  }
+}
+
+bool can_vote(const NodeHealth& node, const Expectation& expected) {
+  if (!node.reachable() || node.refusal.cause != Cause::none) return false;
+  if (node.role.value_or("master") != "master" || node.cluster) return false;
+  if (node.version && !recent_enough(*node.version)) return false;
+  if (!node.marker) return true;
+  if (!disagreement(*node.marker, expected.set).empty()) return false;
+  return expected.set_open || node.marker->set == expected.set_name;
+}
+
+/// The quorum-th node to vote decides when the first lock can be taken.
+void check_quarantines(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
+                       const Expectation& expected) {
+  std::vector<std::chrono::seconds> waits;
+  for (const auto& node : nodes) {
+    if (!can_vote(node, expected)) continue;
+    waits.push_back(node.quarantine ? node.quarantine->votes_in : std::chrono::seconds::zero());
+  }
+  std::ranges::sort(waits);
+  const auto wait = waits[nodes.size() / 2];
+  if (wait.count() == 0) return;
+  problems.push_back({Severity::warning,
+                      "fewer than a quorum of nodes vote at once: a client that begins now takes "
+                      "its first lock in " +
+                          in_s(wait) + "; run `redlock adopt` if the set is new"});
+}
+
+/// Tokens survive what a minority forgets.
+void check_memory(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
+  const auto unmarked = std::count_if(nodes.begin(), nodes.end(), [](const NodeHealth& node) {
+    return node.reachable() && node.role.value_or("master") == "master" && !node.marker;
+  });
+  const auto quorum = nodes.size() / 2 + 1;
+  if (nodes.size() - static_cast<std::size_t>(unmarked) >= quorum) return;
+  problems.push_back(
+      {Severity::error, std::to_string(unmarked) + " of " + std::to_string(nodes.size()) +
+                            " nodes have no marker: the set is new, or a majority has lost its "
+                            "data, and tokens may start again; run `redlock adopt` if it is new"});
+}
+
+void check_quorum(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
+                  const Expectation& expected) {
+  const auto voters = std::count_if(nodes.begin(), nodes.end(),
+                                    [&](const auto& node) { return can_vote(node, expected); });
+  const auto quorum = nodes.size() / 2 + 1;
+  if (voters >= static_cast<std::ptrdiff_t>(quorum)) {
+    return check_quarantines(problems, nodes, expected);
+  }
+  problems.push_back({Severity::error, "only " + std::to_string(voters) + " of " +
+                                           std::to_string(nodes.size()) + " nodes can vote and " +
+                                           std::to_string(quorum) + " must: no lock can be taken"});
+}
+
+void check_identity(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
+  std::map<std::string, std::string> seen;
+  for (const auto& node : nodes) {
+    if (!node.run_id) continue;
+    const auto [at, is_new] = seen.emplace(*node.run_id, node.node);
+    if (is_new) continue;
+    problems.push_back({Severity::error,
+                        at->second + " and " + node.node + " are one and the same server (run id " +
+                            *node.run_id + "), which would vote twice; name every node once"});
+  }
+}
+
+void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
+                   const Expectation& expected) {
+  if (expected.set_name == "") {
+    problems.push_back({Severity::warning,
+                        "the markers name no set, so a node of another set that is listed by "
+                        "mistake is not found out; run `redlock adopt`"});
+  }
+  std::map<std::string, std::string> seen;
+  const Marker* first = nullptr;
+  for (const auto& node : nodes) {
+    if (!node.marker) continue;
+    const auto& marker = *node.marker;
+    if (const auto [at, is_new] = seen.emplace(marker.id, node.node); !is_new) {
+      problems.push_back({Severity::warning, at->second + " and " + node.node +
+                                                 " have the same marker: one has the data of the "
+                                                 "other; do not copy data between lock nodes"});
+    }
+    if (first == nullptr) first = &marker;
+    if (marker.layout == first->layout && marker.nodes == first->nodes &&
+        marker.max_lease_ms == first->max_lease_ms) {
+      continue;
+    }
+    problems.push_back({Severity::error,
+                        "the markers disagree on the set (layout, nodes or max_lease_ms): these "
+                        "nodes belong to different sets; check the list of nodes"});
+    return;
+  }
+}
+
+void check_clocks(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
+                  const Expectation& expected) {
+  const NodeHealth* slow = nullptr;
+  const NodeHealth* fast = nullptr;
+  for (const auto& node : nodes) {
+    if (!node.clock_offset) continue;
+    if (slow == nullptr || *node.clock_offset < *slow->clock_offset) slow = &node;
+    if (fast == nullptr || *node.clock_offset > *fast->clock_offset) fast = &node;
+  }
+  if (slow == nullptr) return;
+  const auto apart = *fast->clock_offset - *slow->clock_offset;
+  const auto trips =
+      fast->round_trip.value_or(microseconds(0)) + slow->round_trip.value_or(microseconds(0));
+  const auto unsure = std::chrono::duration_cast<microseconds>(trips / 2);
+  const auto allowance = std::chrono::duration_cast<microseconds>(expected.drift_allowance);
+  if (apart - unsure <= allowance) return;
+  problems.push_back({Severity::warning,
+                      "the clocks of " + slow->node + " and " + fast->node + " are " +
+                          in_ms(apart) + " apart, more than the drift allowance of " +
+                          in_ms(allowance) + "; run a time service (chrony, ntpd) on every node"});
+}
+
+}  // namespace
+
+std::vector<Problem> problems_of_node(const NodeHealth& node, const Expectation& expected) {
+  return NodeRules(node, expected).run();
+}
+
+std::vector<Problem> problems_of_set(const std::vector<NodeHealth>& nodes,
+                                     const Expectation& expected) {
+  std::vector<Problem> problems;
+  check_size(problems, nodes.size());
+  check_quorum(problems, nodes, expected);
+  check_memory(problems, nodes);
+  check_identity(problems, nodes);
+  check_markers(problems, nodes, expected);
+  check_clocks(problems, nodes, expected);
+  return problems;
+}
+
+}  // namespace redlock::client

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#include "admin/quarantine.hpp"
+
+#include <chrono>
+
+#include "engine/node_standing.hpp"
+
+namespace redlock::client {
+
+std::optional<NodeQuarantine> quarantine_of(const std::optional<engine::Unavailable>& objection) {
+  if (!objection || objection->cause != Cause::quarantined) return std::nullopt;
+  return NodeQuarantine{objection->detail,
+                        std::chrono::ceil<std::chrono::seconds>(objection->votes_in)};
+}
+
+std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,
+                                                        const ClientOptions& options) {
+  engine::Config config;
+  config.nodes = 1;
+  config.drift_factor = options.drift_factor;
+  config.max_lease = options.max_lease;
+  config.quarantine = options.quarantine == Quarantine::on;
+  engine::NodeStanding standing(config);
+  const auto now = BootClock::now();
+  const bool durable = node.append_only.value_or(false) && node.append_fsync == "always";
+  standing.on_node_facts(now, 0,
+                         {.marker = node.marker.has_value(),
+                          .durable = durable,
+                          .promoted = node.promoted && !node.vouched,
+                          .uptime = node.uptime.value_or(std::chrono::seconds::zero()),
+                          .set = node.marker ? node.marker->set : std::string()});
+  return quarantine_of(standing.objection(now, 0));
+}
+
+}  // namespace redlock::client

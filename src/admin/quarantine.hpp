@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// The quarantine of a node, for reports. Whether a node is in quarantine is decided in one place,
+// engine/node_standing.hpp; here its answer is put in order.
+#pragma once
+
+#include <optional>
+
+#include <redlock/admin.hpp>
+#include <redlock/options.hpp>
+
+#include "engine/messages.hpp"
+
+namespace redlock::client {
+
+/// Nothing if the objection is none or another one.
+[[nodiscard]] std::optional<NodeQuarantine> quarantine_of(
+    const std::optional<engine::Unavailable>& objection);
+
+/// That of a node which somebody with these options sees like this, and has not seen before.
+[[nodiscard]] std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,
+                                                                      const ClientOptions& options);
+
+}  // namespace redlock::client

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// The client while it runs; closing.cpp has how it ends.
+#include "client/client_impl.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <variant>
+
+#include "client/fork.hpp"
+#include "client/options_check.hpp"
+#include "client/sentence.hpp"
+
+namespace redlock {
+
+namespace {
+
+net::CoreConfig core_config(const ClientOptions& options, std::vector<wire::NodeAddress> nodes) {
+  net::CoreConfig config;
+  config.engine.nodes = static_cast<std::uint32_t>(nodes.size());
+  config.engine.drift_factor = options.drift_factor;
+  config.engine.node_timeout = options.node_timeout;
+  config.engine.retry_min = options.retry_min;
+  config.engine.retry_max = options.retry_max;
+  config.engine.retry_cap = options.retry_cap;
+  config.engine.clock_floor = options.fence_floor == FenceFloor::clock;
+  config.engine.max_lease = options.max_lease;
+  config.engine.quarantine = options.quarantine == Quarantine::on;
+  config.nodes = std::move(nodes);
+  config.max_lease = options.max_lease;
+  // A node's clock is compared with what it showed within max_lease.
+  config.probe_interval = std::clamp<std::chrono::milliseconds>(
+      options.max_lease / 6, std::chrono::milliseconds(100), config.probe_interval);
+  config.resolve_timeout = options.resolve_timeout;
+  config.connect_timeout = options.connect_timeout;
+  config.client_name = options.client_name;
+  config.label = options.label;
+  return config;
+}
+
+class ReleaseReport final : public net::Task {
+ public:
+  ReleaseReport(std::shared_ptr<Observer> observer, engine::Name name, Error error)
+      : observer_(std::move(observer)), name_(std::move(name)), error_(std::move(error)) {}
+  void run() override {
+    tell();
+    delete this;
+  }
+  void tell() noexcept { observer_->on_release_failed(*name_, error_); }
+
+ private:
+  std::shared_ptr<Observer> observer_;
+  engine::Name name_;
+  Error error_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options) {
+  auto nodes = client::check_client_options(options);
+  if (!nodes) return tl::make_unexpected(std::move(nodes.error()));
+  net::CoreConfig config = core_config(options, *nodes);
+  auto impl = std::make_shared<Impl>(std::move(options), std::move(*nodes));
+  auto core = net::Core::start(std::move(config), *impl);
+  if (!core) {
+    return tl::make_unexpected(
+        Error{Errc::closed, "the client could not start: " + core.error(), {}});
+  }
+  impl->core_ = std::move(*core);
+  return impl;
+}
+
+Client::Impl::Impl(ClientOptions options, std::vector<wire::NodeAddress> nodes)
+    : options_(std::move(options)),
+      nodes_(std::move(nodes)),
+      generation_(client::process_generation()) {}
+
+Client::Impl::~Impl() {
+  assert(core_ == nullptr);
+}
+
+bool Client::Impl::post(net::Task& task) noexcept {
+  if (forked() || !gate_.enter()) return false;
+  const bool accepted = core_->post(task);
+  gate_.leave();
+  return accepted;
+}
+
+Error Client::Impl::closed_error() const {
+  return {Errc::closed,
+          forked() ? "this process is the child of a fork: locks and connections belong to its "
+                     "parent; create a new Client here"
+                   : "the client was destroyed",
+          {}};
+}
+
+bool Client::Impl::on_loop_thread() noexcept {
+  if (forked() || !gate_.enter()) return false;
+  const bool here = core_->on_loop_thread();
+  gate_.leave();
+  return here;
+}
+
+bool Client::Impl::forked() const noexcept {
+  return generation_ != client::process_generation();
+}
+
+void Client::Impl::report_release_failed(engine::Name name, Error error) noexcept {
+  if (!options_.observer || forked()) return;
+  auto* report = new ReleaseReport(options_.observer, std::move(name), std::move(error));
+  if (post(*report)) return;
+  // The loop has ended, so nobody else is speaking to the observer.
+  report->run();
+}
+
+void Client::Impl::begin(client::Call& call) {
+  if (closing_) return call.fail(closed_error());
+  const engine::RequestId id = ++last_request_;
+  calls_.emplace(id, &call);
+  call.start(core_->engine(), BootClock::now(), id);
+}
+
+void Client::Impl::cancel(engine::RequestId id) {
+  if (!calls_.contains(id)) return;
+  core_->engine().cancel(BootClock::now(), id, Errc::cancelled);
+}
+
+Lease Client::Impl::make_lease(const engine::Name& name, const engine::AcquireSucceeded& granted) {
+  auto state = std::make_shared<Lease::State>(shared_from_this(), name, granted);
+  leases_.emplace(granted.grant, state);
+  return Lease(std::move(state));
+}
+
+/// Whether the client contends with itself.
+client::Rival Client::Impl::rival_for(const std::string& name) const {
+  // An index of names would cost every lease memory, and looking through very many the loop time.
+  constexpr std::size_t few = 256;
+  if (leases_.size() > few) return client::Rival::anybody;
+  const bool ours = std::ranges::any_of(leases_, [&](const auto& entry) {
+    const Lease::State& lease = *entry.second;
+    return *lease.name == name && lease.remaining() > std::chrono::nanoseconds::zero();
+  });
+  return ours ? client::Rival::this_client : client::Rival::somebody;
+}
+
+std::shared_ptr<Lease::State> Client::Impl::find_lease(engine::GrantId grant) {
+  const auto found = leases_.find(grant);
+  return found == leases_.end() ? nullptr : found->second;
+}
+
+void Client::Impl::on_output(engine::Output&& output) noexcept {
+  std::visit([this]<typename What>(What&& what) { on(std::forward<What>(what)); },
+             std::move(output));
+}
+
+/// Performed by the core, as are markers.
+void Client::Impl::on(engine::Send&&) {}
+void Client::Impl::on(engine::TendMarker&&) {}
+
+void Client::Impl::on(engine::Finish&& output) {
+  const auto found = calls_.find(output.request);
+  if (found == calls_.end()) return released_last(output.request, output);
+  client::Call& call = *found->second;
+  calls_.erase(found);
+  if (const auto* failed = std::get_if<engine::Failed>(&output.result)) {
+    // The engine cannot know that it is this client's end that releases a lease.
+    if (closing_ && failed->code == Errc::lost) return call.fail(closed_error());
+    call.fail(client::describe(call.name(), *failed, nodes_, rival_for(call.name())));
+  } else {
+    call.succeed(std::move(output.result));
+  }
+}
+
+void Client::Impl::on(engine::ValidityChanged&& output) {
+  const auto lease = find_lease(output.grant);
+  if (!lease) return;
+  Lease::State::confirm(lease, output.valid_until, output.loss_deadline);
+  // The guard was quicker: what its holder was told is so, and nobody is to renew it for ever.
+  if (const auto reason = lease->loss_reason()) {
+    core_->engine().give_up(BootClock::now(), output.grant, *reason);
+  }
+}
+
+void Client::Impl::on(engine::LeaseLost&& output) {
+  const auto lease = find_lease(output.grant);
+  if (!lease) return;
+  lease->lose(output.reason);
+  if (options_.observer) {
+    options_.observer->on_lost(*lease->name, lease->token, output.reason);
+  }
+}
+
+void Client::Impl::on(engine::AttemptDecided&& output) {
+  if (!options_.observer) return;
+  options_.observer->on_attempt(*output.name, output.failure ? &*output.failure : nullptr,
+                                client::name_ballots(output.ballots, nodes_), output.elapsed);
+}
+
+void Client::Impl::on(engine::RenewalDecided&& output) {
+  if (!options_.observer) return;
+  if (const auto lease = find_lease(output.grant)) {
+    options_.observer->on_renewal(*lease->name, output.ok, output.valid_until - BootClock::now());
+  }
+}
+
+void Client::Impl::on(engine::NodeClockMoved&& output) {
+  if (!options_.observer) return;
+  options_.observer->on_clock_moved(nodes_[output.node].label, output.by, output.ours);
+}
+
+void Client::Impl::on_node_up(engine::NodeIndex node, std::string_view warning) noexcept {
+  if (!options_.observer) return;
+  options_.observer->on_node_up(nodes_[node].label, warning);
+}
+
+void Client::Impl::on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept {
+  if (!options_.observer) return;
+  options_.observer->on_node_down(nodes_[node].label, why.cause, why.detail);
+}
+
+}  // namespace redlock

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+// The client behind Client: it hands calls to the engine on the loop thread, finds the call or the
+// lease that each output of the engine belongs to, and ends everything in good order.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <redlock/client.hpp>
+
+#include "client/call.hpp"
+#include "client/gate.hpp"
+#include "client/held_locks.hpp"
+#include "client/lease_state.hpp"
+#include "client/loss_guard.hpp"
+#include "client/sentence.hpp"
+#include "client/taking.hpp"
+#include "engine/engine.hpp"
+#include "net/core.hpp"
+
+namespace redlock {
+
+class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
+                                             public std::enable_shared_from_this<Impl> {
+ public:
+  static Result<std::shared_ptr<Impl>> create(ClientOptions options);
+  Impl(ClientOptions options, std::vector<wire::NodeAddress> nodes);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  // Any thread.
+
+  [[nodiscard]] const ClientOptions& options() const { return options_; }
+  /// In the order of ClientOptions::nodes, which is that of every vote and ballot.
+  [[nodiscard]] const std::vector<wire::NodeAddress>& nodes() const { return nodes_; }
+
+  /// False, and the task will not run, if the client is closed or this is the child of a fork.
+  [[nodiscard]] bool post(net::Task& task) noexcept;
+  /// Why post() answered false.
+  [[nodiscard]] Error closed_error() const;
+  /// True on the loop thread, where nothing may wait for the loop.
+  [[nodiscard]] bool on_loop_thread() noexcept;
+  /// On the loop thread, or on the one that speaks for it while it is held up.
+  [[nodiscard]] bool must_not_wait() noexcept { return guard_.on_own_thread() || on_loop_thread(); }
+  /// Whether this is the copy of a client in the child of a fork.
+  [[nodiscard]] bool forked() const noexcept;
+
+  /// Does it and waits for the answer. An `ask` that is an error already is answered with that.
+  template <typename Ask>
+  Result<typename Ask::Answer> perform(Result<Ask> ask);
+  /// Does it and calls back.
+  template <typename Ask>
+  void submit(Result<Ask> ask, Callback<typename Ask::Answer> callback);
+
+  /// What is held by lock() and its like.
+  [[nodiscard]] client::HeldLocks& held() { return held_; }
+  /// Of the leases whose lost() somebody asked for.
+  [[nodiscard]] client::LossGuard& guard() { return guard_; }
+
+  /// Tells the observer of a release whose result nobody is given.
+  void report_release_failed(engine::Name name, Error error) noexcept;
+
+  /// Ends everything, as ~Client promises, unless that was done before. From any thread.
+  void shut_down() noexcept;
+  /// The same and its report, as Client::close promises.
+  Result<CloseReport> close(std::chrono::milliseconds at_most);
+
+  // Loop thread only.
+
+  [[nodiscard]] net::Core& core() { return *core_; }
+  /// Whether shut_down() has begun: nothing new may be started.
+  [[nodiscard]] bool closing() const { return closing_; }
+  void begin(client::Call& call);
+  /// The same for something that the loop thread itself asks.
+  template <typename Ask>
+  void begin(Ask ask, Callback<typename Ask::Answer> callback);
+  /// The calls that take locks for owners.
+  [[nodiscard]] client::Takings& takings() { return takings_; }
+  void cancel(engine::RequestId id);
+  /// A lease for what the engine granted.
+  [[nodiscard]] Lease make_lease(const engine::Name& name, const engine::AcquireSucceeded& granted);
+  /// The lease is over for its holder: nothing that the engine says of it is of interest any more.
+  /// False if that was so already.
+  bool forget(engine::GrantId grant) { return leases_.erase(grant) != 0; }
+
+  void on_output(engine::Output&& output) noexcept override;
+  void on_node_up(engine::NodeIndex node, std::string_view warning) noexcept override;
+  void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept override;
+  void on_time(engine::Instant now) noexcept override { takings_.on_time(now); }
+
+ private:
+  void on(engine::Send&& output);
+  void on(engine::TendMarker&& output);
+  void on(engine::Finish&& output);
+  void on(engine::ValidityChanged&& output);
+  void on(engine::LeaseLost&& output);
+  void on(engine::AttemptDecided&& output);
+  void on(engine::RenewalDecided&& output);
+  void on(engine::NodeClockMoved&& output);
+  [[nodiscard]] std::shared_ptr<Lease::State> find_lease(engine::GrantId grant);
+  [[nodiscard]] client::Rival rival_for(const std::string& name) const;
+
+  // The steps of shut_down().
+  void finish_everything(std::chrono::milliseconds at_most);
+  void begin_closing();
+  /// Some of the leases that are left, so that those under way are answered within a node timeout.
+  void release_more();
+  void released_last(engine::RequestId request, const engine::Finish& finish);
+  struct Progress {
+    bool quorum_awaited = true;  ///< answers that decide are to come
+    bool only_dropped = false;   ///< none of leases, only of those that were dropped before
+    std::size_t confirmed = 0;   ///< leases
+    std::size_t unanswered = 0;  ///< releases, by all nodes
+  };
+  [[nodiscard]] Progress progress();
+  void await_releases(std::chrono::milliseconds at_most);
+  void await_quorum(BootClock::time_point end);
+  /// What nobody will confirm in time is sent all the same.
+  void release_rest();
+  void await_stragglers(BootClock::time_point end);
+  void fail_leftovers();
+  template <typename Step>
+  void run_on_loop(Step step);
+
+  const ClientOptions options_;
+  const std::vector<wire::NodeAddress> nodes_;
+  const std::uint64_t generation_;
+  client::Gate gate_;
+  client::HeldLocks held_;
+  client::LossGuard guard_;
+  std::unique_ptr<net::Core> core_;
+  std::atomic<bool> ended_{false};  // shut_down() or close() has begun
+
+  // Loop thread only.
+  bool closing_ = false;
+  client::Takings takings_{*this};
+  engine::RequestId last_request_ = 0;
+  std::unordered_map<engine::RequestId, client::Call*> calls_;
+  std::unordered_map<engine::GrantId, std::shared_ptr<Lease::State>> leases_;
+  /// Releases that shut_down() asked for and no quorum has confirmed, and what it will ask for.
+  std::unordered_set<engine::RequestId> last_releases_;
+  std::deque<engine::GrantId> to_release_;
+  CloseReport report_;
+};
+
+template <typename Ask>
+Result<typename Ask::Answer> Client::Impl::perform(Result<Ask> ask) {
+  if (!ask) return tl::make_unexpected(std::move(ask.error()));
+  if (must_not_wait()) {
+    return tl::make_unexpected(
+        Error{Errc::would_deadlock,
+              "a blocking call from the client's own thread (in a callback) would never end: use "
+              "the callback or coroutine form here, or call from another thread",
+              {}});
+  }
+  client::BlockingCall<Ask> call(*this, std::move(*ask));
+  if (!post(call)) return tl::make_unexpected(closed_error());
+  return call.wait();
+}
+
+template <typename Ask>
+void Client::Impl::submit(Result<Ask> ask, Callback<typename Ask::Answer> callback) {
+  if (!ask) return callback(tl::make_unexpected(std::move(ask.error())));
+  auto call = std::make_unique<client::CallbackCall<Ask>>(*this, std::move(*ask), std::move(callback));
+  if (post(*call)) {
+    // It deletes itself when it ends, which may have happened already.
+    static_cast<void>(call.release());
+  } else {
+    call->take_callback()(tl::make_unexpected(closed_error()));
+  }
+}
+
+template <typename Ask>
+void Client::Impl::begin(Ask ask, Callback<typename Ask::Answer> callback) {
+  // It deletes itself when it ends.
+  begin(*new client::CallbackCall<Ask>(*this, std::move(ask), std::move(callback)));
+}
+
+}  // namespace redlock

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+#include "client/lease_state.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "client/client_impl.hpp"
+
+namespace redlock {
+
+namespace {
+
+// Of every lease, for a moment: who makes a stop_source, confirms or loses.
+constinit std::mutex lost_mutex;
+
+class Leaving final : public net::Task {
+ public:
+  Leaving(std::shared_ptr<Lease::State> lease, Callback<Released> callback)
+      : lease_(std::move(lease)), callback_(std::move(callback)) {}
+  void run() override {
+    lease_->client->core().engine().leave(BootClock::now(), lease_->grant);
+    answer(lease_->found_by_leaving());
+    delete this;
+  }
+  void answer(Result<Released> result) {
+    if (callback_) callback_(std::move(result));
+  }
+
+ private:
+  std::shared_ptr<Lease::State> lease_;
+  Callback<Released> callback_;
+};
+
+std::stop_token already_requested() {
+  std::stop_source source;
+  source.request_stop();
+  return source.get_token();
+}
+
+}  // namespace
+
+Lease::State::State(std::shared_ptr<Client::Impl> of, engine::Name locked,
+                    const engine::AcquireSucceeded& granted)
+    : client(std::move(of)),
+      grant(granted.grant),
+      name(std::move(locked)),
+      token(granted.token),
+      owner(granted.owner),
+      valid_until_(granted.valid_until.time_since_epoch().count()) {
+  set_outlook(granted.loss_deadline);
+}
+
+void Lease::State::part(std::shared_ptr<State> state, Parting how) noexcept {
+  // Held here, because the state may be gone as soon as it is posted.
+  const std::shared_ptr<Client::Impl> client = state->client;
+  State& self = *state;
+  self.end_guard();
+  self.parting_ = how;
+  self.self_ = std::move(state);
+  if (!client->post(self)) self.self_.reset();
+}
+
+void Lease::State::leave(std::shared_ptr<State> state, Callback<Released> callback) {
+  const std::shared_ptr<Client::Impl> client = state->client;
+  auto task = std::make_unique<Leaving>(std::move(state), std::move(callback));
+  if (client->post(*task)) {
+    static_cast<void>(task.release());  // it deletes itself, which may have happened already
+  } else {
+    task->answer(tl::make_unexpected(client->closed_error()));
+  }
+}
+
+Released Lease::State::found_by_leaving() const noexcept {
+  return remaining().count() > 0 ? Released::still_held : Released::already_gone;
+}
+
+void Lease::State::run() {
+  const std::shared_ptr<State> self = std::move(self_);
+  if (!client->forget(grant)) return;
+  engine::Engine& engine = client->core().engine();
+  if (parting_ == Parting::release) {
+    engine.release(BootClock::now(), 0, grant);
+  } else {
+    engine.detach(BootClock::now(), grant);
+  }
+}
+
+BootClock::time_point Lease::State::valid_until() const noexcept {
+  return BootClock::time_point(BootClock::duration(valid_until_.load(std::memory_order_acquire)));
+}
+
+std::chrono::nanoseconds Lease::State::remaining() const noexcept {
+  if (client->forked() || (loss_.load() & gone) != 0) return {};
+  return std::max(valid_until() - BootClock::now(), std::chrono::nanoseconds::zero());
+}
+
+std::optional<LossReason> Lease::State::loss_reason() const noexcept {
+  const int loss = loss_.load() & ~gone;
+  if (loss == 0) return std::nullopt;
+  return static_cast<LossReason>(loss - 1);
+}
+
+void Lease::State::confirm(const std::shared_ptr<State>& state, BootClock::time_point valid_until,
+                           const engine::LossDeadline& loss_deadline) noexcept {
+  State& self = *state;
+  bool earlier = false;
+  BootClock::time_point until;
+  {
+    const std::scoped_lock lock(lost_mutex);
+    // The guard may have been quicker: what it said stays said, and the end only comes nearer.
+    const bool over = self.is_lost();
+    if (over && valid_until >= self.valid_until()) return;
+    const auto before = self.guarded_until();
+    self.valid_until_.store(valid_until.time_since_epoch().count(), std::memory_order_release);
+    if (over) return;
+    self.set_outlook(loss_deadline);
+    until = self.guarded_until();
+    earlier = self.lost_.stop_possible() && until < before;
+  }
+  if (earlier) self.client->guard().look_once(until, state);
+}
+
+void Lease::State::set_outlook(const engine::LossDeadline& loss_deadline) noexcept {
+  reason_at_end_ = loss_deadline.reason;
+  const auto half =
+      std::chrono::floor<std::chrono::microseconds>((valid_until() - loss_deadline.lost_at) / 2);
+  half_margin_us_ = static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(half.count(), 0, std::numeric_limits<std::uint32_t>::max()));
+}
+
+/// The loop has until then.
+BootClock::time_point Lease::State::guarded_until() const noexcept {
+  return valid_until() - std::chrono::microseconds(half_margin_us_);
+}
+
+bool Lease::State::lose(LossReason reason) noexcept {
+  std::stop_source told{std::nostopstate};
+  {
+    const std::scoped_lock lock(lost_mutex);
+    const bool nothing_left =
+        reason == LossReason::taken || reason == LossReason::forced || reason == LossReason::closed;
+    if (nothing_left) loss_.fetch_or(gone);
+    if (is_lost()) return false;
+    loss_.fetch_or(static_cast<std::uint8_t>(static_cast<int>(reason) + 1));
+    told = lost_;
+  }
+  told.request_stop();
+  return true;
+}
+
+BootClock::time_point Lease::State::lose_if_neglected(BootClock::time_point now) noexcept {
+  std::stop_source told{std::nostopstate};
+  {
+    const std::scoped_lock lock(lost_mutex);
+    if (is_lost() || !guarded_.load(std::memory_order_relaxed)) return BootClock::time_point::max();
+    if (now < guarded_until()) return guarded_until();
+    loss_.fetch_or(static_cast<std::uint8_t>(static_cast<int>(reason_at_end_) + 1));
+    told = lost_;
+  }
+  told.request_stop();
+  return BootClock::time_point::max();
+}
+
+std::stop_token Lease::State::lost(const std::shared_ptr<State>& state) noexcept {
+  State& self = *state;
+  std::stop_token token;
+  bool watch = false;
+  BootClock::time_point until;
+  // In the child of a fork nothing is held, and nobody may be there to unlock the mutex.
+  if (self.client->forked()) return already_requested();
+  {
+    const std::scoped_lock lock(lost_mutex);
+    const bool over = self.is_lost();
+    if (!self.lost_.stop_possible()) {
+      self.lost_ = std::stop_source();
+      if (over) self.lost_.request_stop();
+      watch = !over;
+    }
+    token = self.lost_.get_token();
+    until = self.guarded_until();
+  }
+  if (watch) self.client->guard().watch(until, state);
+  return token;
+}
+
+}  // namespace redlock

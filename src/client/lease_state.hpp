@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// What a Lease and the loop thread share. The loop writes the validity and the loss; any thread
+// reads them without a lock. It is also the task that gives the lock back when a Lease is dropped,
+// so that a destructor has nothing to allocate.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include <redlock/client.hpp>
+#include <redlock/lease.hpp>
+
+#include "engine/engine.hpp"
+#include "net/core.hpp"
+
+namespace redlock {
+
+struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
+  enum class Parting : std::uint8_t { release, detach };
+
+  State(std::shared_ptr<Client::Impl> client, engine::Name name,
+        const engine::AcquireSucceeded& granted);
+
+  /// Posts the end of this lease without waiting for it.
+  static void part(std::shared_ptr<State> state, Parting how) noexcept;
+
+  /// Posts that one level of it is left (there are others). `callback`, if any, is told what was
+  /// found once that is done.
+  static void leave(std::shared_ptr<State> state, Callback<Released> callback = nullptr);
+  /// What somebody finds who leaves a level of it now.
+  [[nodiscard]] Released found_by_leaving() const noexcept;
+
+  [[nodiscard]] BootClock::time_point valid_until() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
+  [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
+  [[nodiscard]] static std::stop_token lost(const std::shared_ptr<State>& state) noexcept;
+  /// Its release has begun: nobody is to say that it is lost any more, but for the loop.
+  void end_guard() noexcept { guarded_.store(false, std::memory_order_relaxed); }
+
+  // By the loop thread.
+  void run() override;
+  static void confirm(const std::shared_ptr<State>& state, BootClock::time_point valid_until,
+                      const engine::LossDeadline& loss_deadline) noexcept;
+  /// Says it, unless that was said before: the first reason stays. False if so. What the nodes have
+  /// no more, or are told to delete, is not valid from now on in either case.
+  bool lose(LossReason reason) noexcept;
+
+  /// By the guard (loss_guard.hpp): requests lost() if the loop thread has neither confirmed the
+  /// lease nor done so when half of the margin is gone. When to look again; never: no more.
+  [[nodiscard]] BootClock::time_point lose_if_neglected(BootClock::time_point now) noexcept;
+
+  const std::shared_ptr<Client::Impl> client;
+  const engine::GrantId grant;
+  const engine::Name name;
+  const engine::Token token;
+  const engine::OwnerId owner;
+
+ private:
+  [[nodiscard]] bool is_lost() const noexcept { return (loss_.load() & ~gone) != 0; }
+  void set_outlook(const engine::LossDeadline& loss_deadline) noexcept;
+  [[nodiscard]] BootClock::time_point guarded_until() const noexcept;
+
+  /// Made when somebody asks: most leases of a program that holds many are never asked.
+  std::stop_source lost_{std::nostopstate};
+  std::atomic<BootClock::rep> valid_until_;
+  /// A LossReason + 1, or 0; and a bit that is set if nothing is left of it.
+  std::atomic<std::uint8_t> loss_{0};
+  static constexpr std::uint8_t gone = 0x80;
+  Parting parting_ = Parting::release;
+  std::atomic<bool> guarded_{true};
+  /// What lost() will say if nothing is confirmed, and half of the margin that it leaves; both with
+  /// the mutex held.
+  LossReason reason_at_end_{};
+  std::uint32_t half_margin_us_ = 0;
+  /// Keeps the posted task alive until it has run.
+  std::shared_ptr<State> self_;
+};
+
+}  // namespace redlock

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#include "client/loss_guard.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <pthread.h>
+#include <sys/timerfd.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "client/lease_state.hpp"
+#include "net/boot_timer.hpp"
+
+namespace redlock::client {
+
+namespace {
+
+thread_local const LossGuard* current_guard = nullptr;
+
+}  // namespace
+
+LossGuard::~LossGuard() {
+  stop();
+  if (alarm_ >= 0) ::close(alarm_);
+}
+
+bool LossGuard::on_own_thread() const noexcept {
+  return current_guard == this;
+}
+
+void LossGuard::watch(engine::Instant until, const std::shared_ptr<Lease::State>& lease) noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (stopped_) return;
+  if (!thread_.joinable()) start();
+  if (thread_.joinable()) add({until, lease, true});
+}
+
+void LossGuard::look_once(engine::Instant until,
+                          const std::shared_ptr<Lease::State>& lease) noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (!stopped_ && thread_.joinable()) add({until, lease, false});
+}
+
+void LossGuard::add(Look look) {
+  if (looks_.size() >= tidy_at_) forget_those_over();
+  const bool earliest = looks_.empty() || look.when < looks_.front().when;
+  looks_.push_back(std::move(look));
+  std::push_heap(looks_.begin(), looks_.end());
+  if (earliest) net::set_alarm(alarm_, looks_.front().when);
+}
+
+/// Most leases are released long before their look comes.
+void LossGuard::forget_those_over() {
+  std::erase_if(looks_, [](const Look& look) { return look.lease.expired(); });
+  std::make_heap(looks_.begin(), looks_.end());
+  tidy_at_ = std::max<std::size_t>(64, 2 * looks_.size());
+}
+
+void LossGuard::start() {
+  if (alarm_ < 0) alarm_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+  if (alarm_ < 0) return;  // no descriptor is left: as if there were no thread
+  // Signals are for the program's own threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    // Then lost() is said by the loop alone, and the next lease tries again.
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void LossGuard::stop() noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopped_ = true;
+    if (alarm_ >= 0) net::set_alarm(alarm_, engine::Instant::min());
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void LossGuard::run() {
+  current_guard = this;
+  pthread_setname_np(pthread_self(), "redlock-guard");
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    if (!looks_.empty() && looks_.front().when <= BootClock::now()) {
+      look_at(lock);
+      continue;
+    }
+    if (!looks_.empty()) net::set_alarm(alarm_, looks_.front().when);
+    lock.unlock();
+    std::uint64_t expirations = 0;
+    static_cast<void>(::read(alarm_, &expirations, sizeof expirations));
+    lock.lock();
+  }
+}
+
+/// Functions tied to lost() run in here, so nothing may be locked meanwhile.
+void LossGuard::look_at(std::unique_lock<std::mutex>& lock) {
+  std::pop_heap(looks_.begin(), looks_.end());
+  const Look look = std::move(looks_.back());
+  looks_.pop_back();
+  auto lease = look.lease.lock();
+  if (!lease) return;
+  lock.unlock();
+  const auto next = lease->lose_if_neglected(BootClock::now());
+  lease.reset();  // perhaps the last to know it
+  lock.lock();
+  if (look.again && next != engine::never) add({next, look.lease, true});
+}
+
+}  // namespace redlock::client

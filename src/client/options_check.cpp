@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// The checks of options_check.hpp, in the order in which a reader of options.hpp meets them.
+#include "client/options_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
+#include "client/sentence.hpp"
+
+namespace redlock::client {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t most_nodes = 64;
+constexpr std::size_t longest_name = 512;
+/// Far beyond any use, and far from where nanoseconds overflow.
+constexpr milliseconds longest_duration = std::chrono::hours(24 * 365);
+
+tl::unexpected<Error> wrong(std::string sentence) {
+  return tl::make_unexpected(Error{Errc::invalid_argument, std::move(sentence), {}});
+}
+
+std::string ms(milliseconds value) {
+  return std::to_string(value.count()) + " ms";
+}
+
+struct NamedDuration {
+  const char* name;
+  milliseconds value;
+};
+
+Result<void> check_positive(std::initializer_list<NamedDuration> options) {
+  for (const auto& [name, value] : options) {
+    if (value <= milliseconds::zero()) {
+      return wrong(std::string(name) + " is " + ms(value) + ": it must be more than 0 ms");
+    }
+    if (value > longest_duration) {
+      return wrong(std::string(name) + " is " + ms(value) + ": the most is a year, " +
+                   ms(longest_duration));
+    }
+  }
+  return {};
+}
+
+std::string same_server(const wire::NodeAddress& node) {
+  if (!node.unix_path.empty()) return "unix:" + node.unix_path;
+  std::string host = node.host;
+  std::transform(host.begin(), host.end(), host.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return host + ':' + std::to_string(node.port);
+}
+
+Result<std::vector<wire::NodeAddress>> check_nodes(const std::vector<std::string>& uris) {
+  if (uris.empty()) {
+    return wrong("nodes is empty: list the URI of every Redis node, such as redis://10.0.0.1:6379");
+  }
+  if (uris.size() > most_nodes) {
+    return wrong("nodes has " + std::to_string(uris.size()) + " entries: at most " +
+                 std::to_string(most_nodes) + " can vote, and 3 or 5 are usual");
+  }
+  std::vector<wire::NodeAddress> nodes;
+  for (std::size_t i = 0; i < uris.size(); ++i) {
+    auto parsed = wire::parse_node_uri(uris[i]);
+    if (!parsed) return wrong("nodes[" + std::to_string(i) + "]: " + parsed.error());
+    for (std::size_t j = 0; j < nodes.size(); ++j) {
+      if (same_server(nodes[j]) != same_server(*parsed)) continue;
+      return wrong("nodes[" + std::to_string(i) + "] " + parsed->label +
+                   " is the same server as nodes[" + std::to_string(j) + "] " + nodes[j].label +
+                   ": every node must be a Redis server of its own, listed once");
+    }
+    nodes.push_back(std::move(*parsed));
+  }
+  return nodes;
+}
+
+Result<void> check_drift_factor(double factor) {
+  if (factor >= 0.0 && factor < 1.0) return {};  // NaN fails both
+  return wrong("drift_factor is " + std::to_string(factor) +
+               ": it is the part of a lease set aside for clock drift, at least 0 and less than "
+               "1; 0.01 is usual");
+}
+
+Result<void> check_retries(const ClientOptions& what) {
+  if (auto ok = check_positive({{"retry_min", what.retry_min},
+                                {"retry_max", what.retry_max},
+                                {"retry_cap", what.retry_cap}});
+      !ok) {
+    return ok;
+  }
+  if (what.retry_min > what.retry_max) {
+    return wrong("retry_min (" + ms(what.retry_min) + ") is more than retry_max (" +
+                 ms(what.retry_max) + "): make it the smaller of the two");
+  }
+  if (what.retry_max > what.retry_cap) {
+    return wrong("retry_max (" + ms(what.retry_max) + ") is more than retry_cap (" +
+                 ms(what.retry_cap) + "): raise the cap");
+  }
+  return {};
+}
+
+Result<void> check_client_name(std::string_view name) {
+  // What CLIENT SETNAME accepts.
+  const bool printable =
+      std::all_of(name.begin(), name.end(), [](char c) { return c >= '!' && c <= '~'; });
+  if (printable && !name.empty()) return {};
+  return wrong("client_name is " + (name.empty() ? "empty" : client::quoted(name)) +
+               ": use letters, digits and punctuation without spaces, as CLIENT SETNAME wants");
+}
+
+}  // namespace
+
+Result<void> check_lease(milliseconds lease, milliseconds minimum, const ClientOptions& client) {
+  if (auto ok = check_positive({{"lease", lease}}); !ok) return ok;
+  if (lease > client.max_lease) {
+    return wrong(
+        "lease is " + ms(lease) + ", longer than max_lease (" + ms(client.max_lease) +
+        "): take a shorter lease, or raise max_lease, on every client of these nodes and in "
+        "the nodes' markers (redlock adopt --help says how)");
+  }
+  const std::chrono::duration<double, std::milli> allowance =
+      lease * client.drift_factor + std::chrono::duration<double, std::milli>(2);
+  if (allowance < lease - minimum) return {};
+  return wrong("lease is " + ms(lease) + ", of which the drift allowance (lease x drift_factor + " +
+               "2 ms) leaves no more than min_validity (" + ms(minimum) +
+               "): take a longer lease, or a smaller drift_factor or min_validity");
+}
+
+Result<std::vector<wire::NodeAddress>> check_client_options(const ClientOptions& what) {
+  auto nodes = check_nodes(what.nodes);
+  if (!nodes) return nodes;
+  for (const auto& ok : {check_drift_factor(what.drift_factor),
+                         check_positive({{"max_lease", what.max_lease},
+                                         {"node_timeout", what.node_timeout},
+                                         {"resolve_timeout", what.resolve_timeout},
+                                         {"connect_timeout", what.connect_timeout}}),
+                         check_retries(what), check_client_name(what.client_name)}) {
+    if (!ok) return tl::make_unexpected(ok.error());
+  }
+  if (what.min_validity < milliseconds::zero()) {
+    return wrong("min_validity is " + ms(what.min_validity) + ": it must be 0 ms or more");
+  }
+  if (auto ok = check_lease(what.lease, what.min_validity, what); !ok) {
+    return tl::make_unexpected(std::move(ok.error()));
+  }
+  return nodes;
+}
+
+Result<void> check_name(std::string_view name) {
+  if (name.empty()) return wrong("the name is empty: a lock needs a name of 1 to 512 bytes");
+  if (name.size() > longest_name) {
+    return wrong("the name " + client::quoted(name) + " has " + std::to_string(name.size()) +
+                 " bytes: the most is " + std::to_string(longest_name));
+  }
+  if (name.find_first_of(std::string_view("{}\0", 3)) == std::string_view::npos) return {};
+  return wrong("the name " + client::quoted(name) +
+               " contains {, } or a NUL byte: any other bytes can be used");
+}
+
+Result<milliseconds> check_acquire_options(const AcquireOptions& what,
+                                           const ClientOptions& client) {
+  if (what.wait < milliseconds::zero()) {
+    return wrong("wait is " + ms(what.wait) +
+                 ": it must be 0 ms (one attempt) or more, or redlock::forever");
+  }
+  if (what.max_hold) {
+    if (auto ok = check_positive({{"max_hold", *what.max_hold}}); !ok) {
+      return tl::make_unexpected(std::move(ok.error()));
+    }
+  }
+  const milliseconds minimum = what.min_validity.value_or(client.min_validity);
+  if (minimum < milliseconds::zero()) {
+    return wrong("min_validity is " + ms(minimum) + ": it must be 0 ms or more");
+  }
+  const milliseconds lease = what.lease.value_or(client.lease);
+  if (auto ok = check_lease(lease, minimum, client); !ok) {
+    return tl::make_unexpected(std::move(ok.error()));
+  }
+  return lease;
+}
+
+Result<engine::OwnerId> parse_owner(std::string_view text) {
+  engine::OwnerId owner;
+  bool good = text.size() == 32;
+  for (std::size_t i = 0; good && i < text.size(); ++i) {
+    const char c = text[i];
+    const bool digit = c >= '0' && c <= '9';
+    good = digit || (c >= 'a' && c <= 'f');
+    const int value = digit ? c - '0' : c - 'a' + 10;
+    owner.bits[i / 16] = owner.bits[i / 16] << 4 | static_cast<std::uint64_t>(value & 15);
+  }
+  if (good) return owner;
+  return wrong("the owner " + client::quoted(text) +
+               " is not one that redlock made: it has 32 hexadecimal digits in lower case");
+}
+
+}  // namespace redlock::client

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// The sentences of errors. Names are escaped and cut here; a node's words were when they were read.
+#include "client/sentence.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "wire/error_reply.hpp"
+
+namespace redlock::client {
+
+namespace {
+
+constexpr std::size_t longest_quote = 64;
+constexpr std::size_t longest_detail = 200;
+/// Once a message is this long, further nodes are only counted.
+constexpr std::size_t long_message = 800;
+
+std::string escaped(std::string_view text, std::size_t most) {
+  static constexpr std::array digits = {'0', '1', '2', '3', '4', '5', '6', '7',
+                                        '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+  std::string out;
+  for (const char c : text) {
+    if (out.size() >= most) return out + "...";
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      out += c;
+    } else {
+      out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return out;
+}
+
+struct Tally {
+  std::size_t nodes = 0;
+  std::size_t granted = 0;
+  std::size_t refused = 0;
+
+  explicit Tally(const std::vector<engine::Ballot>& ballots) : nodes(ballots.size()) {
+    for (const auto& ballot : ballots) {
+      granted += ballot.vote == Vote::granted ? 1 : 0;
+      refused += ballot.vote == Vote::refused ? 1 : 0;
+    }
+  }
+  [[nodiscard]] std::size_t quorum() const { return nodes / 2 + 1; }
+};
+
+std::string count_of(std::size_t count, std::size_t nodes) {
+  return std::to_string(count) + " of " + std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
+}
+
+std::string who_refused(const Tally& tally) {
+  std::string text;
+  if (tally.granted > 0) text = count_of(tally.granted, tally.nodes) + " granted it, ";
+  return text + count_of(tally.refused, tally.nodes) + " refused (" +
+         std::to_string(tally.quorum()) + " must grant it)";
+}
+
+std::string who_voted(const Tally& tally) {
+  return count_of(tally.granted + tally.refused, tally.nodes) + " voted (" +
+         std::to_string(tally.quorum()) + " must)";
+}
+
+const char* in_words(Cause cause) {
+  switch (cause) {
+    case Cause::timed_out:
+      return "no answer in time";
+    case Cause::connection_failed:
+      return "could not connect";
+    case Cause::connection_lost:
+      return "the connection broke";
+    case Cause::authentication:
+      return "user or password are wrong or missing";
+    case Cause::permission:
+      return "the user may not do this";
+    default:
+      return to_string(cause);
+  }
+}
+
+/// "; NODE: why" for each node that has something to say.
+void append_nodes(std::string& message, const std::vector<NodeVote>& votes) {
+  std::size_t untold = 0;
+  for (const NodeVote& node : votes) {
+    if (node.vote != Vote::unavailable && node.detail.empty()) continue;
+    if (message.size() > long_message) {
+      ++untold;
+      continue;
+    }
+    message += "; " + escaped(node.node, longest_detail) + ": " +
+               (node.detail.empty() ? in_words(node.cause) : node.detail);
+  }
+  if (untold > 0) message += "; and " + std::to_string(untold) + " more";
+}
+
+constexpr const char* held_here =
+    "this client holds it itself, by another Lease, thread or Owner (only a RedLock of the same "
+    "Owner takes it once more)";
+
+std::string contended(const std::string& name, const Tally& tally, Rival rival) {
+  if (rival == Rival::this_client) {
+    return name + " was not granted, because " + held_here + ": " + who_refused(tally);
+  }
+  return name + " is held " + (tally.granted > 0 ? "or being taken " : "") +
+         (rival == Rival::somebody ? "by somebody else: "
+                                   : "by another owner, perhaps of this client: ") +
+         who_refused(tally);
+}
+
+std::string timed_out(const std::string& name, const Tally& tally, Rival rival) {
+  std::string text = name + " was not granted in the time given";
+  if (rival == Rival::this_client) text += std::string(", because ") + held_here;
+  if (tally.nodes == 0) return text;
+  return text + ": " +
+         (tally.granted + tally.refused < tally.quorum() ? who_voted(tally) : who_refused(tally));
+}
+
+std::string first_part(Errc code, const std::string& name, const Tally& tally, Rival rival) {
+  switch (code) {
+    case Errc::contended:
+      return contended(name, tally, rival);
+    case Errc::no_quorum:
+      return "no quorum for " + name + ": " + who_voted(tally);
+    case Errc::too_late:
+      return name + " was granted too late to be of use, and was given back";
+    case Errc::timed_out:
+      return timed_out(name, tally, rival);
+    case Errc::lost:
+      return name + " is no longer ours";
+    case Errc::cancelled:
+      return "the call for " + name + " was cancelled; nothing of it is held";
+    case Errc::closed:
+      return "the client was destroyed while " + name + " was being worked on";
+    case Errc::invalid_argument:
+    case Errc::would_deadlock:
+      break;
+  }
+  return name + ": " + make_error_code(code).message();
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) {
+  // "'" + escaped(...) would be shorter, but GCC 12 warns about it at -O3 (-Wrestrict, wrongly).
+  std::string result = "'";
+  result += escaped(text, longest_quote);
+  result += '\'';
+  return result;
+}
+
+std::string cleaned(std::string_view text, const wire::NodeAddress& node) {
+  return wire::printable(text, node.password);
+}
+
+std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
+                                   const std::vector<wire::NodeAddress>& nodes) {
+  std::vector<NodeVote> votes;
+  votes.reserve(ballots.size());
+  for (std::size_t i = 0; i < ballots.size(); ++i) {
+    const engine::Ballot& ballot = ballots[i];
+    votes.push_back({nodes[i].label, ballot.vote, ballot.cause, ballot.detail});
+  }
+  return votes;
+}
+
+Error describe(std::string_view name, const engine::Failed& failed,
+               const std::vector<wire::NodeAddress>& nodes, Rival rival) {
+  Error error{failed.code, {}, name_ballots(failed.ballots, nodes)};
+  error.message = first_part(failed.code, client::quoted(name), Tally(failed.ballots), rival);
+  if (!failed.detail.empty()) error.message += ": " + escaped(failed.detail, longest_detail);
+  append_nodes(error.message, error.votes);
+  return error;
+}
+
+}  // namespace redlock::client

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+#include "client/set_name.hpp"
+
+#include "engine/engine.hpp"
+#include "engine/set_membership.hpp"
+
+namespace redlock::client {
+namespace {
+
+engine::SetMembership membership_of(const std::vector<std::optional<std::string>>& names) {
+  engine::Config config;
+  config.nodes = static_cast<std::uint32_t>(names.size());
+  config.quarantine = true;
+  engine::SetMembership sets(config);
+  for (engine::NodeIndex node = 0; node < config.nodes; ++node) sets.on_marker(node, names[node]);
+  return sets;
+}
+
+}  // namespace
+
+std::optional<std::string> name_of_quorum(const std::vector<std::optional<std::string>>& names) {
+  return membership_of(names).name();
+}
+
+std::string another_set(const std::string& name, const std::optional<std::string>& of_quorum) {
+  return engine::SetMembership::refusal_of(name, of_quorum);
+}
+
+}  // namespace redlock::client

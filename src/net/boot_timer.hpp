@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// The one timer for everything that the engine waits for. It runs on CLOCK_BOOTTIME, so that a
+// machine that slept wakes up with its expired leases known to be expired.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <uv.h>
+
+#include "engine/types.hpp"
+#include "net/loop.hpp"
+
+namespace redlock::net {
+
+/// Sets a timerfd of CLOCK_BOOTTIME.
+void set_alarm(int descriptor, engine::Instant when) noexcept;
+
+class BootTimer {
+ public:
+  /// None if the system has no descriptor left.
+  [[nodiscard]] static std::unique_ptr<BootTimer> create(Loop& loop, std::function<void()> expired);
+  ~BootTimer();
+  BootTimer(const BootTimer&) = delete;
+  BootTimer& operator=(const BootTimer&) = delete;
+
+  /// Makes sure that it expires by then. It may also expire earlier, for a moment that it was set
+  /// to before: putting it off costs a system call, and most moments are put off again and again.
+  void expire_by(engine::Instant when);
+
+ private:
+  struct Handle;
+
+  explicit BootTimer(Handle* handle) : handle_(handle) {}
+
+  Handle* handle_;  // libuv lets go of it a turn after we do
+  engine::Instant armed_ = engine::never;
+};
+
+}  // namespace redlock::net

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// How other threads reach the loop thread: a list of tasks, linked through the tasks themselves,
+// that any thread may push to and the loop thread takes as a whole. No lock, no allocation.
+#pragma once
+
+#include <atomic>
+
+#include "net/task.hpp"
+
+namespace redlock::net {
+
+class Mailbox {
+ public:
+  enum class Posted { first, behind_others, refused };
+
+  /// Any thread. `first`: the loop thread must be woken. `refused`: the mailbox is closed.
+  [[nodiscard]] Posted push(Task& task) noexcept;
+
+  /// Loop thread: runs what was pushed, in order.
+  void run_all();
+
+  /// Loop thread: refuses from now on and runs what is left.
+  void close();
+
+ private:
+  // Marks the end of all pushing; compared with, never run.
+  [[nodiscard]] static Task* closed() noexcept;
+  static void run(Task* newest);
+
+  std::atomic<Task*> newest_{nullptr};
+};
+
+}  // namespace redlock::net

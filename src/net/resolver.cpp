@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#include "net/resolver.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <netdb.h>
+#include <pthread.h>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace redlock::net {
+namespace {
+
+Resolution look_up_now(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int status = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  Resolution resolution;
+  if (status == EAI_SYSTEM) {
+    resolution.problem = std::system_category().message(errno);
+  } else if (status != 0) {
+    resolution.problem = ::gai_strerror(status);
+    resolution.unknown_name = status == EAI_NONAME || status == EAI_NODATA;
+  }
+  if (status != 0) return resolution;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    std::memcpy(&resolution.addresses.emplace_back(), entry->ai_addr, entry->ai_addrlen);
+  }
+  ::freeaddrinfo(found);
+  if (resolution.addresses.empty()) resolution.problem = "it has no address";
+  return resolution;
+}
+
+}  // namespace
+
+/// Shared by the resolver and the thread, which may outlive everything else of the client.
+struct Resolver::LookUp {
+  std::mutex mutex;
+  uv_async_t* waker = nullptr;  // null: nobody waits any more
+  Resolution resolution;
+};
+
+bool Resolver::resolve(const std::string& host, std::uint16_t port) {
+  if (look_up_) return true;
+  auto waker = std::make_unique<uv_async_t>();
+  waker->data = this;
+  const int status = uv_async_init(&loop_.uv, waker.get(), [](uv_async_t* handle) {
+    // Called once more if the look-up was given up meanwhile: the handle is then being closed.
+    if (auto* resolver = static_cast<Resolver*>(handle->data)) resolver->finished();
+  });
+  if (status != 0) return false;
+  waker_ = waker.release();
+  look_up_ = std::make_shared<LookUp>();
+  look_up_->waker = waker_;
+  try {
+    // The loop thread blocks all signals, and so does what it starts.
+    std::thread([look_up = look_up_, host, service = std::to_string(port)] {
+      pthread_setname_np(pthread_self(), "redlock-name");
+      Resolution resolution = look_up_now(host, service);
+      const std::scoped_lock lock(look_up->mutex);
+      if (look_up->waker == nullptr) return;
+      look_up->resolution = std::move(resolution);
+      uv_async_send(look_up->waker);
+    }).detach();
+  } catch (const std::system_error&) {
+    look_up_.reset();
+    close_waker();
+    return false;
+  }
+  return true;
+}
+
+void Resolver::finished() {
+  const auto look_up = std::exchange(look_up_, nullptr);
+  {
+    // Not before the thread has left uv_async_send().
+    const std::scoped_lock lock(look_up->mutex);
+    look_up->waker = nullptr;
+  }
+  close_waker();
+  resolved_(std::move(look_up->resolution));
+}
+
+void Resolver::close_waker() {
+  waker_->data = nullptr;
+  uv_close(reinterpret_cast<uv_handle_t*>(std::exchange(waker_, nullptr)), [](uv_handle_t* handle) {
+    const std::unique_ptr<uv_async_t> closed(reinterpret_cast<uv_async_t*>(handle));
+  });
+}
+
+Resolver::~Resolver() {
+  if (!look_up_) return;
+  {
+    const std::scoped_lock lock(look_up_->mutex);
+    look_up_->waker = nullptr;
+  }
+  close_waker();
+}
+
+}  // namespace redlock::net

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// libuv writes with write(), which raises SIGPIPE on a connection that was reset: the loop thread
+// blocks all signals, so it stays pending there and reaches nobody.
+#include "net/stream.hpp"
+
+#include <utility>
+
+namespace redlock::net {
+namespace {
+
+constexpr unsigned keepalive_seconds = 15;
+
+Stream& self(void* data) {
+  return *static_cast<Stream*>(data);
+}
+
+}  // namespace
+
+Stream::Owned Stream::connect(Loop& loop, const sockaddr& address, StreamListener& listener,
+                              int& uv_status) {
+  Owned stream(new Stream(listener));
+  uv_tcp_init(&loop.uv, &stream->handle_.tcp);
+  stream->uv()->data = stream.get();
+  uv_status = uv_tcp_connect(
+      &stream->connect_, &stream->handle_.tcp, &address,
+      [](uv_connect_t* request, int status) { self(request->handle->data).connected(status); });
+  if (uv_status != 0) stream.reset();
+  return stream;
+}
+
+Stream::Owned Stream::connect(Loop& loop, const std::string& unix_path, StreamListener& listener) {
+  Owned stream(new Stream(listener));
+  uv_pipe_init(&loop.uv, &stream->handle_.pipe, 0);
+  stream->uv()->data = stream.get();
+  uv_pipe_connect(
+      &stream->connect_, &stream->handle_.pipe, unix_path.c_str(),
+      [](uv_connect_t* request, int status) { self(request->handle->data).connected(status); });
+  return stream;
+}
+
+void Stream::Close::operator()(Stream* stream) const {
+  stream->listener_ = nullptr;
+  auto* const handle = reinterpret_cast<uv_handle_t*>(stream->uv());
+  const uv_close_cb closed = [](uv_handle_t* uv) { delete static_cast<Stream*>(uv->data); };
+  // A reset fails where there is no socket yet; it is then not closed.
+  if (handle->type != UV_TCP || !stream->reset_when_closed_ ||
+      uv_tcp_close_reset(&stream->handle_.tcp, closed) != 0) {
+    uv_close(handle, closed);
+  }
+}
+
+void Stream::connected(int uv_status) {
+  if (listener_ == nullptr) return;
+  if (uv_status == 0 && uv()->type == UV_TCP) {
+    uv_tcp_nodelay(&handle_.tcp, 1);
+    uv_tcp_keepalive(&handle_.tcp, 1, keepalive_seconds);
+  }
+  if (uv_status == 0) {
+    uv_status = uv_read_start(
+        uv(),
+        [](uv_handle_t* handle, std::size_t, uv_buf_t* buffer) {
+          auto& input = Loop::of(handle->loop).input;
+          *buffer = uv_buf_init(input.data(), static_cast<unsigned>(input.size()));
+        },
+        [](uv_stream_t* stream, ssize_t count, const uv_buf_t*) {
+          self(stream->data).read(count);
+        });
+  }
+  if (uv_status == 0) {
+    listener_->on_connected();
+  } else {
+    listener_->on_stream_failed(uv_status);
+  }
+}
+
+void Stream::read(ssize_t count) {
+  if (listener_ == nullptr || count == 0) return;
+  if (count < 0) {
+    listener_->on_stream_failed(static_cast<int>(count));
+    return;
+  }
+  const Loop& loop = Loop::of(uv()->loop);
+  listener_->on_bytes({loop.input.data(), static_cast<std::size_t>(count)});
+}
+
+int Stream::flush() {
+  if (!in_flight_.empty() || output_.empty()) return 0;  // written() goes on
+  uv_buf_t buffer = uv_buf_init(output_.data(), static_cast<unsigned>(output_.size()));
+  const int sent = uv_try_write(uv(), &buffer, 1);
+  if (sent < 0 && sent != UV_EAGAIN) return sent;
+  handed_over_ += output_.size();
+  if (sent == static_cast<int>(output_.size())) {
+    output_.clear();
+    return 0;
+  }
+  if (sent > 0) output_.erase(0, static_cast<std::size_t>(sent));
+  in_flight_.swap(output_);
+  buffer = uv_buf_init(in_flight_.data(), static_cast<unsigned>(in_flight_.size()));
+  return uv_write(&write_, uv(), &buffer, 1, [](uv_write_t* request, int status) {
+    self(request->handle->data).written(status);
+  });
+}
+
+void Stream::written(int uv_status) {
+  if (listener_ == nullptr) return;
+  in_flight_.clear();
+  if (uv_status == 0) uv_status = flush();
+  if (uv_status != 0) listener_->on_stream_failed(uv_status);
+}
+
+}  // namespace redlock::net

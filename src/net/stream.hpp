@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// One connected socket, TCP or Unix. Output is collected and goes out in one write when flush() is
+// called; what the socket does not take then follows by itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <uv.h>
+
+#include "net/loop.hpp"
+
+namespace redlock::net {
+
+/// Hears of one stream. Any call may close it.
+class StreamListener {
+ public:
+  virtual void on_connected() = 0;
+  virtual void on_bytes(std::string_view bytes) = 0;
+  /// It cannot go on; `uv_status` says why (UV_EOF: the other side closed). To be closed.
+  virtual void on_stream_failed(int uv_status) = 0;
+
+ protected:
+  ~StreamListener() = default;
+};
+
+class Stream {
+ public:
+  // Closes at once and (unless let_arrive() was called) with RST, so that nothing more is delivered
+  // to a peer that does not answer; libuv lets go of the memory a turn later.
+  struct Close {
+    void operator()(Stream* stream) const;
+  };
+  using Owned = std::unique_ptr<Stream, Close>;
+
+  /// Begins to connect. `uv_status` is not 0, and nothing is returned, if that fails at once.
+  static Owned connect(Loop& loop, const sockaddr& address, StreamListener& listener,
+                       int& uv_status);
+  static Owned connect(Loop& loop, const std::string& unix_path, StreamListener& listener);
+
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  void set_listener(StreamListener& listener) { listener_ = &listener; }
+  [[nodiscard]] uv_loop_t* loop() const { return handle_.tcp.loop; }
+
+  /// When this is closed, what the system has taken may still arrive.
+  void let_arrive() { reset_when_closed_ = false; }
+
+  /// Append here, then flush.
+  [[nodiscard]] std::string& output() { return output_; }
+  /// Sends what it can; 0 or libuv's error, after which the stream is to be closed.
+  [[nodiscard]] int flush();
+
+  /// How many bytes have been appended so far, and how many of them the system (or libuv, which
+  /// will not give them back) has.
+  [[nodiscard]] std::uint64_t appended() const { return handed_over_ + output_.size(); }
+  [[nodiscard]] std::uint64_t handed_over() const { return handed_over_; }
+  /// Bytes that the socket has not taken yet.
+  [[nodiscard]] std::size_t unsent() const { return output_.size() + in_flight_.size(); }
+
+ private:
+  explicit Stream(StreamListener& listener) : listener_(&listener) {}
+  ~Stream() = default;
+
+  [[nodiscard]] uv_stream_t* uv() { return reinterpret_cast<uv_stream_t*>(&handle_); }
+  void connected(int uv_status);
+  void read(ssize_t count);
+  void written(int uv_status);
+
+  union {
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+  } handle_{};
+  uv_connect_t connect_{};
+  uv_write_t write_{};
+  StreamListener* listener_;  // null once closed
+  bool reset_when_closed_ = true;
+  std::string output_;
+  std::string in_flight_;  // what libuv is writing
+  std::uint64_t handed_over_ = 0;
+};
+
+}  // namespace redlock::net

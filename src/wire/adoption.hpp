@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// The command that gives a node its marker, unless it has one, and what the node says to it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/types.hpp"
+#include "wire/node_marker.hpp"
+#include "wire/value.hpp"
+
+namespace redlock::wire {
+
+/// 128 random bits in hexadecimal.
+[[nodiscard]] std::string random_id(engine::RandomSource& random);
+/// `name`: of the set; may be empty. `promotion`: of a server that was a replica; otherwise empty.
+/// `client`: whose note must be there; empty for an operator's word.
+[[nodiscard]] std::vector<std::string> adoption_command(engine::RandomSource& random,
+                                                        const SetTerms& set, std::string_view name,
+                                                        std::string_view promotion,
+                                                        std::string_view client = {});
+/// Leaves the client's note on a node that has no marker.
+[[nodiscard]] std::vector<std::string> note_command(std::string_view client, const SetTerms& set);
+/// Asks whether there is a marker, or a note of a client that will write one.
+[[nodiscard]] std::vector<std::string> look_command();
+[[nodiscard]] bool found_any(const Answer& answer);
+/// The marker was written by this very command.
+[[nodiscard]] bool was_adopted(const Answer& answer);
+/// There is no marker, and this client's note was gone too: the node has forgotten since it was
+/// left.
+[[nodiscard]] bool has_forgotten_since(const Answer& answer);
+/// A field of the marker in the answer to HGETALL; empty if there is none.
+[[nodiscard]] std::string marker_field(const Answer& answer, std::string_view field);
+
+}  // namespace redlock::wire

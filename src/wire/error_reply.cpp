@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// Redis puts an upper-case word first in its errors. Inside a script Redis 7 keeps it first
+// ("OOM ... script: SHA, on @user_script:5."), Redis 6.2 buries it
+// ("ERR Error running script (call to f_SHA): @user_script: 5: -OOM ..."). A command that the user
+// may not run has no such word inside a script, and other words in each: Redis 6.2 and 7.0 say "The
+// user executing the script can't ...", Redis 7.2 and later, Valkey and Redict "ACL failure in
+// script: ...", behind "ERR " except in 6.2.
+#include "wire/error_reply.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
+
+namespace redlock::wire {
+namespace {
+
+struct Known {
+  std::string_view prefix;
+  Cause cause;
+};
+
+// All of these are given before the node runs or writes anything: by the dispatcher, or at the
+// first command of a script that would write.
+constexpr std::array known{
+    Known{"LOADING", Cause::loading},
+    Known{"BUSY", Cause::busy},
+    Known{"MISCONF", Cause::write_error},
+    Known{"OOM", Cause::out_of_memory},
+    Known{"READONLY", Cause::read_only},
+    Known{"MASTERDOWN", Cause::master_down},
+    Known{"NOREPLICAS", Cause::too_few_replicas},
+    Known{"MOVED", Cause::moved},
+    Known{"ASK", Cause::moved},
+    Known{"CLUSTERDOWN", Cause::moved},
+    Known{"NOAUTH", Cause::authentication},
+    Known{"WRONGPASS", Cause::authentication},
+    Known{"DENIED", Cause::permission},
+    Known{"NOPERM", Cause::permission},
+    Known{"WRONGTYPE", Cause::server_error},
+    Known{"NOMARKER", Cause::marker_missing},
+    Known{"HASMARKER", Cause::incompatible},
+    Known{"OTHERSET", Cause::incompatible},
+};
+
+constexpr std::string_view inside_script = "user_script:";
+constexpr std::array refusals_inside_script{
+    std::string_view{"The user executing the script "},
+    std::string_view{"ACL failure in script: "},
+};
+
+// The error of the command inside the script alone.
+std::string_view unwrap(std::string_view error) {
+  if (!error.starts_with("ERR Error running script")) {
+    // The error's own words may speak of a script, too.
+    const std::size_t line = error.rfind(", on @user_script:");
+    if (line == std::string_view::npos) return error;
+    return error.substr(0, error.rfind(" script: ", line));
+  }
+  const std::size_t at = error.rfind(inside_script);
+  if (at == std::string_view::npos) return error;
+  std::string_view inner = error.substr(at + inside_script.size());
+  const std::size_t start = inner.find_first_not_of("0123456789: -");
+  return start == std::string_view::npos ? error : inner.substr(start);
+}
+
+bool has_prefix(std::string_view text, std::string_view word) {
+  return text.starts_with(word) &&
+         (text.size() == word.size() || text[word.size()] == ' ' || text[word.size()] == '\r');
+}
+
+bool is_refusal_inside_script(std::string_view inner) {
+  constexpr std::string_view general = "ERR ";
+  if (inner.starts_with(general)) inner.remove_prefix(general.size());
+  return std::any_of(refusals_inside_script.begin(), refusals_inside_script.end(),
+                     [&](std::string_view words) { return inner.starts_with(words); });
+}
+
+void mask(std::string& text, std::string_view secret) {
+  if (secret.empty()) return;
+  for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos;) {
+    text.replace(at, secret.size(), "***");
+    at += 3;
+  }
+}
+
+}  // namespace
+
+bool is_no_script(std::string_view error) {
+  return has_prefix(error, "NOSCRIPT");
+}
+
+engine::Unavailable to_unavailable(std::string_view error) {
+  const std::string_view inner = unwrap(error);
+  for (const Known& entry : known) {
+    if (!has_prefix(inner, entry.prefix)) continue;
+    // A permission that only a later command of the script lacks is noticed after the first wrote.
+    const bool late =
+        entry.cause == Cause::permission && error.find(inside_script) != std::string_view::npos;
+    return {entry.cause, late ? engine::Delivery::unknown : engine::Delivery::refused,
+            std::string(inner)};
+  }
+  if (is_refusal_inside_script(inner)) {
+    return {Cause::permission, engine::Delivery::unknown, std::string(inner)};
+  }
+  const bool ours = inner.starts_with("ERR redlock: ");
+  return {Cause::server_error, ours ? engine::Delivery::refused : engine::Delivery::unknown,
+          std::string(inner)};
+}
+
+std::string printable(std::string_view text, std::string_view secret) {
+  constexpr std::size_t longest = 200;
+  std::string result(text);
+  mask(result, secret);
+  if (result.size() > longest) result.replace(longest, std::string::npos, "...");
+  std::replace_if(
+      result.begin(), result.end(),
+      [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, ' ');
+  // U+0080 to U+009F are control characters, too: U+009B begins a sequence as ESC [ does.
+  for (std::size_t at = 0; (at = result.find('\xc2', at)) != std::string::npos; ++at) {
+    if (at + 1 == result.size()) break;
+    const auto next = static_cast<unsigned char>(result[at + 1]);
+    if (next >= 0x80 && next < 0xa0) result.replace(at, 2, " ");
+  }
+  while (!result.empty() && result.back() == ' ') result.pop_back();
+  return result;
+}
+
+}  // namespace redlock::wire

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// What a node's error reply means: which cause, and whether anything can have been changed.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/messages.hpp"
+
+namespace redlock::wire {
+
+/// True for the answer to EVALSHA with a digest that the node does not know.
+[[nodiscard]] bool is_no_script(std::string_view error);
+
+/// The cause by the error's prefix, looked for inside what a script reports too. The delivery is
+/// `refused` where Redis gives that error before it runs or writes anything, otherwise `unknown`.
+[[nodiscard]] engine::Unavailable to_unavailable(std::string_view error);
+
+/// Fit to be shown: control characters replaced, cut after 200 bytes, every occurrence of the
+/// secret (if there is one) masked: a node may repeat what we said, even our AUTH.
+[[nodiscard]] std::string printable(std::string_view text, std::string_view secret);
+
+}  // namespace redlock::wire

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+// What a user may lack the permission for is left out where the lock stays safe without it, with a
+// warning; anything else that the node refuses ends the handshake with the reason.
+#include "wire/handshake.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "wire/command_writer.hpp"
+#include "wire/error_reply.hpp"
+#include "wire/info_text.hpp"
+#include "wire/key_layout.hpp"
+
+namespace redlock::wire {
+
+using Kind = ReplyView::Kind;
+
+Handshake::Handshake(const NodeAddress& address, const Terms& terms,
+                     std::optional<LostConnection> lost)
+    : address_(address), terms_(terms), lost_(std::move(lost)) {}
+
+void Handshake::send(std::string& out, Step step, std::initializer_list<std::string_view> command) {
+  CommandWriter::write(out, command);
+  expected_.push_back(step);
+}
+
+void Handshake::start(std::string& out) {
+  if (!address_.password.empty() && address_.user.empty()) {
+    send(out, Step::auth, {"AUTH", address_.password});
+  } else if (!address_.password.empty()) {
+    send(out, Step::auth, {"AUTH", address_.user, address_.password});
+  }
+  if (address_.db != 0) send(out, Step::select, {"SELECT", std::to_string(address_.db)});
+  if (!terms_.client_name.empty()) {
+    send(out, Step::set_name, {"CLIENT", "SETNAME", terms_.client_name});
+  }
+  send(out, Step::client_id, {"CLIENT", "ID"});
+  send(out, Step::info, {"INFO"});
+  send(out, Step::marker, {"HGETALL", KeyLayout::marker});
+  // Redis 6.2 takes one name at a time; a pattern that covers them would bring passwords along.
+  send(out, Step::appendonly, {"CONFIG", "GET", "appendonly"});
+  send(out, Step::appendfsync, {"CONFIG", "GET", "appendfsync"});
+  send(out, Step::maxmemory_policy, {"CONFIG", "GET", "maxmemory-policy"});
+}
+
+void Handshake::send_second_part(std::string& out) {
+  second_part_ = true;
+  // Only on the server that has it: after a restart the number may be somebody else's. Not knowing
+  // the server (INFO denied) it is better to close a stranger's connection, who will reconnect.
+  if (lost_ && lost_->client_id != 0 && lost_->run_id == facts_.run_id) {
+    send(out, Step::kill, {"CLIENT", "KILL", "ID", std::to_string(lost_->client_id)});
+  }
+  const auto load = [&](Step step, Script script) {
+    send(out, step, {"SCRIPT", "LOAD", facts_.scripts.source(script)});
+  };
+  load(Step::load_acquire, Script::acquire);
+  load(Step::load_hold, Script::hold);
+  load(Step::load_release, Script::release);
+  send(out, Step::time, {"TIME"});  // last: it is fresh when the handshake is complete
+}
+
+Handshake::Progress Handshake::on_reply(const ReplyView& reply, std::string& out) {
+  if (expected_.empty()) {
+    garbled();
+    return Progress::failed;
+  }
+  const Step step = expected_.front();
+  expected_.pop_front();
+  if (!take(step, reply)) return Progress::failed;
+  if (!expected_.empty()) return Progress::going_on;
+  if (second_part_) return Progress::complete;
+  send_second_part(out);
+  return Progress::going_on;
+}
+
+bool Handshake::take(Step step, const ReplyView& reply) {
+  return reply.is(Kind::error) ? take_error(step, reply.text()) : take_answer(step, reply);
+}
+
+bool Handshake::take_error(Step step, std::string_view error) {
+  engine::Unavailable why = to_unavailable(error);
+  why.detail = printable(why.detail, address_.password);
+  if (why.cause == Cause::loading || why.cause == Cause::busy) {
+    return fail(why.cause, why.detail);
+  }
+  if (step == Step::auth) return take_auth_error(error, std::move(why));
+  const bool denied = error.starts_with("NOPERM") ||
+                      (error.starts_with("ERR") && !error.starts_with("ERR max number"));
+  if (!denied) return fail(why.cause, why.detail);
+  switch (step) {
+    case Step::set_name:
+    case Step::appendonly:
+    case Step::appendfsync:
+    case Step::maxmemory_policy:
+      return true;
+    case Step::time:
+      facts_.warn("it refuses TIME, so nobody notices if its clock jumps; permit +time");
+      return true;
+    case Step::info:
+      facts_.warn("it refuses INFO, so its version, role and identity are not checked");
+      return true;
+    case Step::client_id:
+      facts_.warn("it refuses CLIENT ID, so what a lost connection carried may arrive late");
+      return true;
+    case Step::kill:
+      if (why.cause != Cause::permission) return true;  // there is no such connection any more
+      facts_.warn("it refuses CLIENT KILL, so what a lost connection carried may arrive late");
+      return true;
+    case Step::select:
+      // No such database: only another URI helps.
+      return fail(why.cause == Cause::server_error ? Cause::incompatible : why.cause, why.detail);
+    default:
+      return fail(why.cause, why.detail);
+  }
+}
+
+bool Handshake::take_auth_error(std::string_view error, engine::Unavailable why) {
+  if (why.cause != Cause::server_error) return fail(why.cause, std::move(why.detail));
+  if (error.starts_with("ERR AUTH <password> called without any password")) {
+    return fail(Cause::authentication, "a password was given, but its user has none");
+  }
+  // An error that we do not know may repeat a part of the password (Redis does so where AUTH was
+  // renamed), so it is not shown.
+  return fail(Cause::authentication, "it refused AUTH");
+}
+
+bool Handshake::take_answer(Step step, const ReplyView& reply) {
+  switch (step) {
+    case Step::auth:
+    case Step::select:
+    case Step::set_name:
+      return reply.is(Kind::text) || garbled();
+    case Step::client_id:
+      if (!reply.is(Kind::integer)) return garbled();
+      facts_.client_id = reply.integer();
+      return true;
+    case Step::info:
+      return reply.is(Kind::text) ? take_info(reply.text()) : garbled();
+    case Step::time:
+      return take_time(reply);
+    case Step::marker:
+      return take_marker(reply);
+    case Step::appendonly:
+    case Step::appendfsync:
+    case Step::maxmemory_policy:
+      return take_setting(step, reply);
+    case Step::kill:
+      return reply.is(Kind::integer) || reply.is(Kind::text) || garbled();
+    case Step::load_acquire:
+    case Step::load_hold:
+    case Step::load_release:
+      return take_digest(step, reply);
+  }
+  return garbled();
+}
+
+bool Handshake::take_info(std::string_view text) {
+  const InfoText info(text);
+  facts_.run_id = info.value("run_id");
+  facts_.promotion = info.promotion();
+  facts_.role = info.value("role");
+  facts_.replid = info.value("master_replid");
+  facts_.was_replica = info.was_replica();
+  // Negative if its clock was put back; a damaged number must fit into nanoseconds.
+  constexpr std::chrono::seconds century = std::chrono::years(100);
+  facts_.uptime = std::clamp(std::chrono::seconds(info.number("uptime_in_seconds")),
+                             std::chrono::seconds::zero(), century);
+  const auto version = ServerVersion::parse(info.value("redis_version"));
+  if (version.at_least(7, 0)) facts_.scripts = ScriptSet(ScriptSet::Flags::understood);
+  if (!version.at_least(6, 2)) {
+    const std::string shown = printable(info.value("redis_version"), {});
+    if (!unfit("its version is " + (shown.empty() ? "unknown" : shown) +
+               "; Redis 6.2 or newer is needed")) {
+      return false;
+    }
+  }
+  if (info.value("redis_mode") == "sentinel" &&
+      !unfit("it is a sentinel; give the addresses of independent masters")) {
+    return false;
+  }
+  if ((facts_.role == "slave" || facts_.role == "replica") &&
+      !unfit("it is a replica; give the addresses of independent masters")) {
+    return false;
+  }
+  if ((info.value("cluster_enabled") == "1" || info.value("redis_mode") == "cluster") &&
+      !unfit("it is a node of a Redis Cluster; give the addresses of independent masters")) {
+    return false;
+  }
+  return true;
+}
+
+bool Handshake::take_time(const ReplyView& reply) {
+  if (reply.size() != 2) return garbled();
+  const ReplyView seconds = reply.first();
+  const ReplyView rest = seconds.next();
+  if (!seconds.is(Kind::text) || !rest.is(Kind::text)) return garbled();
+  facts_.unix_us = unix_microseconds(seconds.text(), rest.text());
+  return true;
+}
+
+bool Handshake::take_marker(const ReplyView& reply) {
+  if (!reply.is(Kind::array) || reply.size() % 2 != 0) return garbled();
+  const auto marker = NodeMarker::read(reply);
+  if (!marker) {
+    facts_.warn("it has no marker; run redlock adopt if this node is new");
+    return true;
+  }
+  facts_.marker = true;
+  facts_.set = marker->set_name;
+  facts_.vouched = marker->vouched;
+  const auto disagreement = marker->disagreement(terms_.set);
+  return disagreement ? unfit(*disagreement) : true;
+}
+
+bool Handshake::take_setting(Step step, const ReplyView& reply) {
+  if (!reply.is(Kind::array)) return garbled();
+  if (reply.size() < 2) return true;
+  const ReplyView value = reply.first().next();
+  if (!value.is(Kind::text)) return garbled();
+  if (step == Step::appendonly) {
+    appendonly_ = value.text();
+  } else if (step == Step::appendfsync) {
+    if (!appendonly_.empty()) {
+      facts_.durable = appendonly_ == "yes" && value.text() == "always";
+    }
+  } else if (value.text() != "noeviction") {
+    facts_.warn("its maxmemory-policy is " + printable(value.text(), {}) +
+                ", which may evict locks; set noeviction");
+  }
+  return true;
+}
+
+bool Handshake::take_digest(Step step, const ReplyView& reply) {
+  if (!reply.is(Kind::text)) return garbled();
+  const Script script = step == Step::load_acquire ? Script::acquire
+                        : step == Step::load_hold  ? Script::hold
+                                                   : Script::release;
+  facts_.scripts.set_digest(script, reply.text());
+  return true;
+}
+
+bool Handshake::fail(Cause cause, std::string detail) {
+  failure_ = {cause, engine::Delivery::not_sent, std::move(detail)};
+  return false;
+}
+
+bool Handshake::unfit(std::string reason) {
+  if (terms_.unfit == UnfitNodes::refuse) return fail(Cause::incompatible, std::move(reason));
+  facts_.warn(reason);
+  return true;
+}
+
+bool Handshake::garbled() {
+  return fail(Cause::protocol_error, "its answers to the handshake are not those of Redis");
+}
+
+}  // namespace redlock::wire

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// The conversation that opens a connection: log in, look the node over, load the scripts. It does
+// no I/O: it appends what is to be sent to a string and is fed the replies in order. Two round
+// trips: the texts of the scripts depend on the version that the first one brings.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/messages.hpp"
+#include "wire/node_address.hpp"
+#include "wire/server_facts.hpp"
+#include "wire/node_marker.hpp"
+#include "wire/reply_view.hpp"
+#include "wire/unfit_nodes.hpp"
+
+namespace redlock::wire {
+
+/// A connection that was lost after commands were sent on it. Until the server has closed it too,
+/// what it still carries may be executed.
+struct LostConnection {
+  std::string run_id;  ///< client numbers start anew with every start of the server
+  std::int64_t client_id = 0;
+};
+
+class Handshake {
+ public:
+  struct Terms {
+    SetTerms set;
+    std::string client_name;
+    UnfitNodes unfit = UnfitNodes::refuse;
+  };
+  enum class Progress : std::uint8_t { going_on, complete, failed };
+
+  /// `address` and `terms` must outlive the handshake.
+  Handshake(const NodeAddress& address, const Terms& terms, std::optional<LostConnection> lost);
+
+  /// Appends the first commands.
+  void start(std::string& out);
+  /// The next reply; may append commands.
+  [[nodiscard]] Progress on_reply(const ReplyView& reply, std::string& out);
+
+  /// After `complete`.
+  [[nodiscard]] ServerFacts& facts() { return facts_; }
+  /// After `failed`: why. Its delivery says not_sent, for the commands that waited.
+  [[nodiscard]] const engine::Unavailable& failure() const { return failure_; }
+
+ private:
+  enum class Step : std::uint8_t {
+    auth,
+    select,
+    set_name,
+    client_id,
+    info,
+    marker,
+    appendonly,
+    appendfsync,
+    maxmemory_policy,
+    kill,
+    load_acquire,
+    load_hold,
+    load_release,
+    time,
+  };
+
+  void send(std::string& out, Step step, std::initializer_list<std::string_view> command);
+  void send_second_part(std::string& out);
+
+  // Each returns false after it has set failure_.
+  bool take(Step step, const ReplyView& reply);
+  bool take_error(Step step, std::string_view error);
+  bool take_auth_error(std::string_view error, engine::Unavailable why);
+  bool take_answer(Step step, const ReplyView& reply);
+  bool take_info(std::string_view text);
+  bool take_time(const ReplyView& reply);
+  bool take_marker(const ReplyView& reply);
+  bool take_setting(Step step, const ReplyView& reply);
+  bool take_digest(Step step, const ReplyView& reply);
+
+  bool fail(Cause cause, std::string detail);
+  bool unfit(std::string reason);
+  bool garbled();
+
+  const NodeAddress& address_;
+  const Terms& terms_;
+  std::optional<LostConnection> lost_;
+  std::deque<Step> expected_;
+  bool second_part_ = false;
+  ServerFacts facts_;
+  std::string appendonly_;  // until appendfsync is known too
+  engine::Unavailable failure_;
+};
+
+}  // namespace redlock::wire

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Finds the ends of the items of RESP2 (a line, or a text together with the line that announces
+// it) and looks at each byte once, in whatever pieces the bytes arrive. hiredis begins an item
+// again with every piece: a line without end, from a node that has gone mad, would cost the square
+// of its length on the thread that serves all nodes. What cannot be a reply is refused at its first
+// byte, also where hiredis 1.x goes on with RESP3, which no connection of ours asks for.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace redlock::wire {
+
+class ItemScanner {
+ public:
+  enum class Problem : std::uint8_t { none, not_redis, long_line };
+
+  /// With its type and its end. Errors have the longest ones, a few hundred bytes.
+  static constexpr std::size_t longest_line = std::size_t{16} << 10;
+
+  /// Looks at the next bytes, and returns how many of them belong to items that are now whole. The
+  /// others are the beginning of one that is not.
+  [[nodiscard]] std::size_t scan(std::string_view bytes);
+
+  /// Why the item behind the whole ones never will be one. It is then not looked at any more.
+  [[nodiscard]] Problem problem() const { return problem_; }
+
+  /// How long the text of the unfinished item will be; 0 while that is not known.
+  [[nodiscard]] std::uint64_t announced() const { return announced_; }
+
+ private:
+  [[nodiscard]] std::size_t scan_line(std::string_view bytes);
+  [[nodiscard]] bool is_line(std::string_view part, bool ends) const;
+  void finish_line();
+
+  std::array<char, 24> head_{};  // of the line: its type and as much as a number can have
+  std::size_t line_ = 0;         // bytes of the unfinished line
+  bool after_return_ = false;    // the last of them is '\r'
+  std::uint64_t announced_ = 0;
+  std::uint64_t text_left_ = 0;  // of the text, with its end
+  Problem problem_ = Problem::none;
+};
+
+}  // namespace redlock::wire

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// Takes a node URI apart. Strict: what is not understood is an error, never ignored, because a
+// node list that is read differently by two programs is two sets of nodes. No error repeats text
+// of the URI beyond its scheme: with a forgotten '@' or '/' any part may be the password.
+#include "wire/node_address.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <charconv>
+#include <optional>
+#include <sys/un.h>
+
+#include "wire/percent.hpp"
+
+namespace redlock::wire {
+namespace {
+
+using Failure = std::optional<std::string>;  // a sentence, or nothing if all is well
+
+constexpr std::string_view how = "; write redis://[user:password@]host[:port][/db]";
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return result;
+}
+
+template <typename Number>
+std::optional<Number> whole_number(std::string_view digits, Number largest) {
+  Number value{};
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size() || value > largest) return {};
+  return value;
+}
+
+Failure parse_login(std::string_view login, NodeAddress& node) {
+  const std::size_t colon = login.find(':');
+  if (colon == std::string_view::npos || colon + 1 == login.size()) {
+    return "the URI has a '@' but no password before it; write user:password@ or :password@";
+  }
+  const auto user = percent_decode(login.substr(0, colon));
+  const auto password = percent_decode(login.substr(colon + 1));
+  if (!user || !password) {
+    return "the user or password has a '%' that is not followed by two hexadecimal digits; write "
+           "'%' itself as %25";
+  }
+  node.user = *user;
+  node.password = *password;
+  return {};
+}
+
+Failure parse_ipv6(std::string_view text, NodeAddress& node) {
+  const auto host = percent_decode(text);
+  in6_addr ignored{};
+  if (!host || inet_pton(AF_INET6, host->substr(0, host->find('%')).c_str(), &ignored) != 1) {
+    return "there is no IPv6 address between the brackets";
+  }
+  node.host = lower(*host);
+  return {};
+}
+
+Failure parse_name(std::string_view text, NodeAddress& node) {
+  const auto allowed = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '.' || c == '_';
+  };
+  node.host = lower(text);
+  if (node.host.size() > 253 || !std::all_of(node.host.begin(), node.host.end(), allowed)) {
+    return "the host has a character that no host name has";
+  }
+  return {};
+}
+
+Failure parse_host_and_port(std::string_view text, NodeAddress& node) {
+  const bool bracket = !text.empty() && text.front() == '[';
+  const std::size_t end = bracket ? text.find(']') : std::min(text.find(':'), text.size());
+  if (end == std::string_view::npos) return "the '[' before the host is never closed";
+  const std::string_view host = bracket ? text.substr(1, end - 1) : text.substr(0, end);
+  std::string_view rest = text.substr(bracket ? end + 1 : end);
+  if (!bracket && std::count(text.begin(), text.end(), ':') > 1) {
+    return "the host has more than one ':'; write an IPv6 address in brackets, as [::1]";
+  }
+  if (host.empty()) return "the host is missing" + std::string(how);
+  if (Failure failure = bracket ? parse_ipv6(host, node) : parse_name(host, node)) return failure;
+  if (rest.empty()) return {};
+  if (rest.front() != ':') return "there is something between ']' and the port";
+  const auto port = whole_number<std::uint16_t>(rest.substr(1), 65'535);
+  if (!port || *port == 0) return "the port is not a number from 1 to 65535";
+  node.port = *port;
+  return {};
+}
+
+Failure parse_db(std::string_view digits, NodeAddress& node) {
+  const auto db = whole_number<std::uint32_t>(digits, 2'147'483'647);
+  if (!db) return "the database is not a number (0, 1, 2, ...)";
+  node.db = *db;
+  return {};
+}
+
+Failure parse_tcp(std::string_view rest, NodeAddress& node) {
+  const std::size_t end = std::min(rest.find_first_of("/?#"), rest.size());
+  std::string_view authority = rest.substr(0, end);
+  const std::string_view path = rest.substr(end);
+  if (path.find('@') != std::string_view::npos) {
+    return "there is a '@' behind the first '/', '?' or '#'; inside a password write %2F, %3F and "
+           "%23 for those";
+  }
+  const std::size_t at = authority.rfind('@');
+  if (at != std::string_view::npos) {
+    if (Failure failure = parse_login(authority.substr(0, at), node)) return failure;
+    authority.remove_prefix(at + 1);
+  }
+  if (Failure failure = parse_host_and_port(authority, node)) return failure;
+  if (path.find_first_of("?#") != std::string_view::npos) {
+    return "a redis:// URI takes no options after '?' or '#'" + std::string(how);
+  }
+  if (path.size() > 1) return parse_db(path.substr(1), node);
+  return {};
+}
+
+/// host:port and nothing else: what could mean two things needs its scheme.
+Failure parse_without_scheme(std::string_view text, NodeAddress& node) {
+  const std::string scheme_wanted =
+      "the node has no scheme, so it can be host:port only" + std::string(how) + " or unix:///path";
+  if (text.find_first_of("@/?#") != std::string_view::npos) return scheme_wanted;
+  const std::size_t host_end = text.front() == '[' ? text.find(']') : 0;
+  if (text.find(':', std::min(host_end, text.size())) == std::string_view::npos) {
+    return "the node has neither scheme nor port; write host:port, as 127.0.0.1:6379";
+  }
+  return parse_host_and_port(text, node);
+}
+
+Failure parse_unix(std::string_view rest, NodeAddress& node) {
+  const std::size_t query = std::min(rest.find('?'), rest.size());
+  // Not before the first '/': a path may have a '@', a login only with its '/' encoded.
+  const std::size_t slash = std::min(rest.find_first_of("/?"), query);
+  if (slash > 0) {
+    if (rest[slash - 1] != '@') {
+      return "a Unix socket needs an absolute path; write unix:///path/to/redis.sock";
+    }
+    if (Failure failure = parse_login(rest.substr(0, slash - 1), node)) return failure;
+  }
+  const auto path = percent_decode(rest.substr(slash, query - slash));
+  if (!path) return "the path has a '%' that is not followed by two hexadecimal digits";
+  if (path->size() < 2) return "the path of the Unix socket is missing";
+  if (path->size() >= sizeof(sockaddr_un{}.sun_path)) {
+    return "the path of the Unix socket is longer than the system allows (107 bytes)";
+  }
+  node.unix_path = *path;
+  if (query == rest.size()) return {};
+  constexpr std::string_view option = "db=";
+  const std::string_view text = rest.substr(query + 1);
+  if (text.substr(0, option.size()) != option) return "a unix:// URI takes one option only: ?db=N";
+  return parse_db(text.substr(option.size()), node);
+}
+
+std::string make_label(const NodeAddress& node) {
+  const std::string user = node.user.empty() ? "" : percent_encode(node.user) + "@";
+  const std::string db = std::to_string(node.db);
+  if (!node.unix_path.empty()) {
+    return "unix://" + user + percent_encode(node.unix_path) + (node.db == 0 ? "" : "?db=" + db);
+  }
+  const bool ipv6 = node.host.find(':') != std::string::npos;
+  // Appended, not "[" + ...: GCC 12 warns about that at -O3 (-Wrestrict, wrongly).
+  std::string label = "redis://" + user;
+  if (ipv6) label += '[';
+  label += ipv6 ? percent_encode(node.host) : node.host;
+  if (ipv6) label += ']';
+  label += ':';
+  label += std::to_string(node.port);
+  if (node.db != 0) label += "/" + db;
+  return label;
+}
+
+}  // namespace
+
+tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri) {
+  if (uri.empty()) return tl::unexpected("the node URI is empty" + std::string(how));
+  const std::size_t colon = uri.find("://");
+  const bool has_scheme = colon != std::string_view::npos;
+  const std::string scheme = has_scheme ? lower(uri.substr(0, colon)) : "";
+  const std::string_view rest = has_scheme ? uri.substr(colon + 3) : uri;
+  NodeAddress node;
+  Failure failure;
+  if (!has_scheme) {
+    failure = parse_without_scheme(rest, node);
+  } else if (scheme == "redis") {
+    failure = parse_tcp(rest, node);
+  } else if (scheme == "unix") {
+    failure = parse_unix(rest, node);
+  } else if (scheme == "rediss") {
+    failure =
+        "TLS (rediss://) is not supported yet; use redis:// through a trusted network or a "
+        "tunnel";
+  } else {
+    failure = "the scheme is neither redis:// nor unix://";
+  }
+  if (failure) return tl::unexpected(std::move(*failure));
+  node.label = make_label(node);
+  return node;
+}
+
+}  // namespace redlock::wire

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Where a node is and how to log in: the parsed form of the URIs that users write.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+namespace redlock::wire {
+
+struct NodeAddress {
+  std::string host;  ///< name or IPv4/IPv6 address; empty for a Unix socket
+  std::uint16_t port = 6379;
+  std::string unix_path;  ///< empty for TCP
+  std::uint32_t db = 0;
+  std::string user;      ///< empty: the default user
+  std::string password;  ///< empty: no AUTH
+  /// The URI without its password: what logs and errors may show.
+  std::string label;
+};
+
+/// The address of a URI, or of host:port; or one sentence that says what is wrong and what to write
+/// instead. The sentence never repeats a password.
+[[nodiscard]] tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri);
+
+}  // namespace redlock::wire

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Values are compared as the decimal text that `adopt` writes.
+#include "wire/node_marker.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "wire/error_reply.hpp"
+#include "wire/key_layout.hpp"
+
+namespace redlock::wire {
+
+std::optional<NodeMarker> NodeMarker::read(const ReplyView& fields) {
+  if (fields.size() == 0) return {};
+  NodeMarker marker;
+  ReplyView field = fields.first();
+  for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
+    const ReplyView value = field.next();
+    const std::string_view name = field.text();
+    if (name == "id") marker.id = value.text();
+    if (name == "layout") marker.layout = value.text();
+    if (name == "nodes") marker.nodes = value.text();
+    if (name == "max_lease_ms") marker.max_lease_ms = value.text();
+    if (name == "set") marker.set_name = value.text();
+    if (name == "vouched") marker.vouched = value.text();
+    field = value.next();
+  }
+  return marker;
+}
+
+std::optional<std::string> NodeMarker::disagreement(const SetTerms& set) const {
+  const auto sentence = [](const std::string& what, const std::string& there,
+                           const std::string& here) {
+    return "its marker says " + what + " " + (there.empty() ? "nothing" : printable(there, {})) +
+           ", this client " + here +
+           "; give all clients the same settings; to change those of the set, stop all clients, "
+           "wait "
+           "one max_lease, DEL redlock:node on every node and run redlock adopt";
+  };
+  if (layout != KeyLayout::id) return sentence("layout", layout, std::string(KeyLayout::id));
+  const bool odd = set_name.size() > 64 || !std::ranges::all_of(set_name, [](unsigned char c) {
+                     return std::isalnum(c) != 0 || c == '-' || c == '_';
+                   });
+  if (odd) return "its marker names a set as redlock does not; DEL redlock:node and adopt it anew";
+  const std::string count = std::to_string(set.nodes);
+  if (nodes != count) return sentence("nodes", nodes, count);
+  const std::string lease = std::to_string(set.max_lease.count());
+  if (max_lease_ms != lease) return sentence("max_lease_ms", max_lease_ms, lease);
+  return {};
+}
+
+}  // namespace redlock::wire

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// The marker: a hash on each node, redlock:node, that says which set of nodes it belongs to. All
+// programs of a set must mean the same set, or two quorums need not share a node. Whether the nodes
+// of a client name the same set is judged over all of them, by engine::SetMembership.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "wire/reply_view.hpp"
+
+namespace redlock::wire {
+
+/// What a client takes the set to be.
+struct SetTerms {
+  std::size_t nodes = 0;
+  std::chrono::milliseconds max_lease{};
+};
+
+struct NodeMarker {
+  std::string id;
+  std::string layout;
+  std::string nodes;
+  std::string max_lease_ms;
+  std::string set_name = {};  ///< random; empty if it has none
+  std::string vouched = {};   ///< the promotion of a former replica, if somebody vouched for it
+
+  /// From the answer to HGETALL; none if the key does not exist.
+  [[nodiscard]] static std::optional<NodeMarker> read(const ReplyView& fields);
+
+  /// How the marker and this client's set differ: a sentence; none if they agree.
+  [[nodiscard]] std::optional<std::string> disagreement(const SetTerms& set) const;
+};
+
+}  // namespace redlock::wire

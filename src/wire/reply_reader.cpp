@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// hiredis reports each part as soon as it is complete, parents first, which is all that a flat list
+// needs. It wants a pointer for each; it never looks behind ours.
+#include "wire/reply_reader.hpp"
+
+#include <hiredis/read.h>
+#include <new>
+
+namespace redlock::wire {
+namespace {
+
+constexpr std::size_t longest_kept = std::size_t{64} << 10;  // room for what comes next
+
+constexpr const char* not_redis = "it answered something that is not the Redis protocol";
+constexpr const char* too_large = "it sent a reply larger than any reply to this can be";
+constexpr const char* long_line = "it sent a line longer than any in a reply";
+
+}  // namespace
+
+struct ReplyReader::Builder {
+  static ReplyReader& self(const redisReadTask* task) {
+    return *static_cast<ReplyReader*>(task->privdata);
+  }
+  static void* result(const redisReadTask* task, bool ok) { return ok ? task->privdata : nullptr; }
+
+  static void* string(const redisReadTask* task, char* text, std::size_t length) {
+    const auto kind =
+        task->type == REDIS_REPLY_ERROR ? ReplyPart::Kind::error : ReplyPart::Kind::text;
+    return result(task, self(task).add(kind, text, length));
+  }
+  // An int in hiredis 0.14, a size_t in 1.x.
+  template <typename Count>
+  static void* array(const redisReadTask* task, Count elements) {
+    const auto count = static_cast<std::size_t>(elements);
+    const bool fits = self(task).fits(1 + count, 0);
+    return result(task, fits && self(task).add({.kind = ReplyPart::Kind::array,
+                                                .number = static_cast<std::int64_t>(count)}));
+  }
+  static void* integer(const redisReadTask* task, long long value) {
+    return result(task, self(task).add({.kind = ReplyPart::Kind::integer, .number = value}));
+  }
+  static void* nil(const redisReadTask* task) { return result(task, self(task).add({})); }
+  static void free(void* /*reply*/) {}
+
+  // By name: hiredis 1.x has more of them, in between. It calls the others for RESP3 alone.
+  static redisReplyObjectFunctions functions() {
+    redisReplyObjectFunctions all{};
+    all.createString = string;
+    all.createArray = array;
+    all.createInteger = integer;
+    all.createNil = nil;
+    all.freeObject = free;
+    return all;
+  }
+};
+
+void ReplyReader::Free::operator()(redisReader* reader) const {
+  redisReaderFree(reader);
+}
+
+ReplyReader::ReplyReader() {
+  static redisReplyObjectFunctions functions = Builder::functions();
+  reader_.reset(redisReaderCreateWithFunctions(&functions));
+  if (reader_ == nullptr) throw std::bad_alloc();
+  reader_->privdata = this;
+}
+
+/// Whether so much more may belong to the reply.
+bool ReplyReader::fits(std::size_t parts, std::uint64_t text) const {
+  const std::size_t taken = (parts_.size() + parts) * sizeof(ReplyPart) + texts_.size();
+  return taken <= limit_ && text <= limit_ - taken;
+}
+
+bool ReplyReader::add(const ReplyPart& part) {
+  if (!fits(1, part.length)) return false;
+  parts_.push_back(part);
+  return true;
+}
+
+bool ReplyReader::add(ReplyPart::Kind kind, const char* text, std::size_t length) {
+  if (!add({.kind = kind, .offset = texts_.size(), .length = length})) return false;
+  texts_.append(text, length);
+  return true;
+}
+
+void ReplyReader::feed(std::string_view bytes) {
+  if (scanner_.problem() != ItemScanner::Problem::none) return;
+  const std::size_t whole = scanner_.scan(bytes);
+  if (whole > 0 && !unfinished_.empty()) {
+    hand_over(unfinished_.append(bytes.substr(0, whole)));
+    if (unfinished_.capacity() > longest_kept) unfinished_ = {};
+    unfinished_.clear();
+  } else if (whole > 0) {
+    hand_over(bytes.substr(0, whole));
+  }
+  unfinished_.append(bytes.substr(whole));
+}
+
+void ReplyReader::hand_over(std::string_view items) {
+  redisReaderFeed(reader_.get(), items.data(), items.size());
+}
+
+ReplyReader::Outcome ReplyReader::next(std::size_t limit) {
+  if (!problem_.empty()) return Outcome::broken;
+  if (finished_) {
+    parts_.clear();
+    if (texts_.capacity() > limit) texts_ = {};  // a long answer to a question
+    texts_.clear();
+    finished_ = false;
+  }
+  limit_ = limit;
+  void* reply = nullptr;
+  if (redisReaderGetReply(reader_.get(), &reply) != REDIS_OK) {
+    problem_ = reader_->err == REDIS_ERR_OOM ? too_large : not_redis;
+    return Outcome::broken;
+  }
+  if (reply != nullptr) {
+    finished_ = true;
+    return Outcome::complete;
+  }
+  if (scanner_.problem() == ItemScanner::Problem::not_redis) {
+    problem_ = not_redis;
+  } else if (scanner_.problem() == ItemScanner::Problem::long_line) {
+    problem_ = long_line;
+  } else if (!fits(1, scanner_.announced())) {
+    problem_ = too_large;
+  }
+  return problem_.empty() ? Outcome::incomplete : Outcome::broken;
+}
+
+}  // namespace redlock::wire

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Turns the bytes of a connection into replies. hiredis parses; we build the result ourselves,
+// because hiredis 0.14 allocates, and on failure walks, as many elements as a server merely
+// announces, and because a reply must not grow beyond what its question can be worth. It gets whole
+// items only: the cost of a reply is linear in its length, whatever the pieces it arrives in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wire/item_scanner.hpp"
+#include "wire/reply_view.hpp"
+
+struct redisReader;
+
+namespace redlock::wire {
+
+class ReplyReader {
+ public:
+  ReplyReader();
+  ReplyReader(const ReplyReader&) = delete;
+  ReplyReader& operator=(const ReplyReader&) = delete;
+
+  enum class Outcome { incomplete, complete, broken };
+
+  /// Takes bytes in. What is wrong with them is said by next().
+  void feed(std::string_view bytes);
+
+  /// Decodes the next reply, which may take up `limit` bytes (text and 32 for each part; a line
+  /// never more than ItemScanner::longest_line). One that announces more is broken at once. Once it
+  /// says broken it always will: the connection must be dropped.
+  [[nodiscard]] Outcome next(std::size_t limit);
+
+  /// After `complete`, until the next call.
+  [[nodiscard]] ReplyView reply() const { return {parts_.data(), texts_.data()}; }
+  /// After `broken`: a sentence.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+ private:
+  struct Builder;  // what hiredis calls
+  struct Free {
+    void operator()(redisReader* reader) const;
+  };
+
+  void hand_over(std::string_view items);
+  [[nodiscard]] bool fits(std::size_t parts, std::uint64_t text) const;
+  [[nodiscard]] bool add(const ReplyPart& part);
+  [[nodiscard]] bool add(ReplyPart::Kind kind, const char* text, std::size_t length);
+
+  ItemScanner scanner_;
+  std::string unfinished_;  // the beginning of an item
+  std::unique_ptr<redisReader, Free> reader_;
+  std::vector<ReplyPart> parts_;
+  std::string texts_;
+  std::size_t limit_ = 0;
+  bool finished_ = true;  // what parts_ has is a whole reply, handed out before
+  std::string problem_;
+};
+
+}  // namespace redlock::wire

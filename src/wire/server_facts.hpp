@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// What the handshake learned about a node.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "wire/script_set.hpp"
+
+namespace redlock::wire {
+
+struct ServerFacts {
+  std::string run_id;  ///< new with every start of the server; empty if INFO is not permitted
+  std::int64_t client_id = 0;   ///< the node's number for this connection; 0 if not known
+  std::int64_t unix_us = 0;     ///< its TIME, in microseconds; 0 if not known
+  std::optional<bool> durable;  ///< appendonly yes and appendfsync always; none if not readable
+  bool marker = false;          ///< it has one
+  std::string set;              ///< the set that its marker names; empty if it names none
+  std::string vouched;          ///< the promotion for which its marker vouches; may be empty
+  std::string promotion;        ///< what somebody vouches for who adopts a former replica
+  bool was_replica = false;
+  std::string role;               ///< empty if INFO is not permitted
+  std::string replid;             ///< another one with every promotion, among other occasions
+  std::chrono::seconds uptime{};  ///< zero if not known
+  std::string warnings;           ///< what is unsafe about it, sentences joined by "; "
+  ScriptSet scripts{ScriptSet::Flags::unknown};
+
+  void warn(std::string_view sentence) {
+    if (!warnings.empty()) warnings += "; ";
+    warnings += sentence;
+  }
+};
+
+}  // namespace redlock::wire

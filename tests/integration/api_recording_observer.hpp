@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Hears what unlock() could not do, and keeps it as words: "name code".
+#pragma once
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <redlock/observer.hpp>
+
+#include "support/processes.hpp"
+
+namespace redlock::testing {
+
+class RecordingObserver : public Observer {
+ public:
+  void on_release_failed(std::string_view name, const Error& error) override {
+    const std::scoped_lock lock(mutex_);
+    heard_.push_back(std::string(name) + ' ' + to_string(error.code));
+  }
+  [[nodiscard]] std::vector<std::string> heard() const {
+    const std::scoped_lock lock(mutex_);
+    return heard_;
+  }
+  bool hears(const std::string& what) const {
+    return eventually([&] {
+      const auto all = heard();
+      return std::find(all.begin(), all.end(), what) != all.end();
+    });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> heard_;
+};
+
+}  // namespace redlock::testing
