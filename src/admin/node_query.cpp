@@ -82,8 +82,7 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client) {
   if (client.forked()) return tl::make_unexpected(client.closed_error());
   net::CoreConfig config;
   config.nodes = client.nodes();
-  config.engine.nodes = static_cast<std::uint32_t>(config.nodes.size());
-  config.max_lease = client.options().max_lease;
+  config.engine.max_lease = client.options().max_lease;
   config.resolve_timeout = client.options().resolve_timeout;
   config.connect_timeout = client.options().connect_timeout;
   config.client_name = client.options().client_name;

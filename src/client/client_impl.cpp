@@ -26,7 +26,6 @@ net::CoreConfig core_config(const ClientOptions& options, std::vector<wire::Node
   config.engine.max_lease = options.max_lease;
   config.engine.quarantine = options.quarantine == Quarantine::on;
   config.nodes = std::move(nodes);
-  config.max_lease = options.max_lease;
   // A node's clock is compared with what it showed within max_lease.
   config.probe_interval = std::clamp<std::chrono::milliseconds>(
       options.max_lease / 6, std::chrono::milliseconds(100), config.probe_interval);

@@ -149,16 +149,14 @@ void Connector::on_connected() {
   listener_.on_stream(std::move(stream_), left());
 }
 
-void Connector::on_bytes(std::string_view /*bytes*/) {}
-
 void Connector::on_stream_failed(int uv_status) {
   last_problem_ = uv_strerror(uv_status);
   try_next_address();
 }
 
-void Connector::fail(std::string detail) {
+void Connector::fail(std::string why) {
   cancel();
-  listener_.on_no_stream({Cause::connection_failed, engine::Delivery::not_sent, std::move(detail)});
+  listener_.on_no_stream(std::move(why));
 }
 
 milliseconds Connector::left() const {

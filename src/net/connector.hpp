@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/messages.hpp"
+#include "engine/types.hpp"
 #include "net/loop.hpp"
-#include "wire/node_address.hpp"
 #include "net/resolver.hpp"
 #include "net/stream.hpp"
 #include "net/timer.hpp"
+#include "wire/node_address.hpp"
 
 namespace redlock::net {
 
@@ -25,7 +25,7 @@ class ConnectorListener {
  public:
   /// Whose listener is to be replaced. `left` of the time for connecting and the handshake.
   virtual void on_stream(Stream::Owned stream, std::chrono::milliseconds left) = 0;
-  virtual void on_no_stream(engine::Unavailable why) = 0;
+  virtual void on_no_stream(std::string why) = 0;
   /// The stream that was handed over leads to an address that the name no longer has. Called at
   /// most once for each stream, and not after cancel().
   virtual void on_moved() = 0;
@@ -41,7 +41,8 @@ class Connector final : StreamListener {
     std::chrono::milliseconds connect{};
   };
 
-  Connector(Loop& loop, const wire::NodeAddress& address, Timeouts timeouts, ConnectorListener& listener);
+  Connector(Loop& loop, const wire::NodeAddress& address, Timeouts timeouts,
+            ConnectorListener& listener);
 
   /// Answered by one of the listener's calls, perhaps before this returns.
   void start();
@@ -51,7 +52,8 @@ class Connector final : StreamListener {
   enum class State : std::uint8_t { idle, resolving, connecting, handed_over };
 
   void on_connected() override;
-  void on_bytes(std::string_view bytes) override;
+  void on_bytes(std::string_view /*bytes*/) override {}
+  void on_writable() override {}
   void on_stream_failed(int uv_status) override;
 
   [[nodiscard]] bool find_numeric_address();
@@ -61,7 +63,7 @@ class Connector final : StreamListener {
   bool prefer_current();
   void try_next_address();
   void timed_out();
-  void fail(std::string detail);
+  void fail(std::string why);
   [[nodiscard]] std::chrono::milliseconds left() const;
 
   Loop& loop_;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT
-// A turn of the loop: whatever happened is put into the engine; then, once, its outputs are
-// performed and each link writes what it has collected. libuv's check handle comes right after
-// the sockets, the prepare handle right before the loop sleeps: with both, nothing waits.
+// A turn of the loop: whatever happened is put into the driver; then, once, the driver performs
+// what follows and writes what it has collected. libuv's check handle comes right after the
+// sockets, the prepare handle right before the loop sleeps: with both, nothing waits.
 #include "net/core.hpp"
 
-#include <algorithm>
+#include <array>
 #include <cassert>
+#include <cerrno>
 #include <csignal>
 #include <pthread.h>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <uv.h>
 
-#include "wire/adoption.hpp"
 #include "net/boot_timer.hpp"
 #include "net/kernel_random.hpp"
-#include "wire/key_layout.hpp"
-#include "net/link.hpp"
 #include "net/loop.hpp"
 #include "net/mailbox.hpp"
-#include "wire/server_identities.hpp"
+#include "net/transport.hpp"
+#include "wire/driver.hpp"
 
 namespace redlock::net {
 
@@ -28,14 +28,22 @@ using std::chrono::milliseconds;
 
 namespace {
 
-Link::Config link_config(const CoreConfig& config) {
-  const auto patience = std::chrono::ceil<milliseconds>(4 * config.engine.node_timeout);
-  return {.terms = {.set = {.nodes = config.nodes.size(), .max_lease = config.max_lease},
-                    .client_name = config.client_name,
-                    .unfit = config.unfit},
-          .timeouts = {.resolve = config.resolve_timeout, .connect = config.connect_timeout},
-          .silence = std::max(milliseconds(1'000), patience),
-          .probe_interval = config.probe_interval};
+std::int64_t unix_us_now() {
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(wall).count();
+}
+
+wire::HolderText this_process(const std::string& label) {
+  std::array<char, 256> host{};
+  const bool known = gethostname(host.data(), host.size() - 1) == 0;
+  return {known ? host.data() : "", static_cast<std::uint64_t>(getpid()),
+          label.empty() ? program_invocation_short_name : label};
+}
+
+wire::DriverConfig driver_config(const CoreConfig& config) {
+  wire::DriverConfig result = config;
+  result.holder = this_process(config.label);
+  return result;
 }
 
 class AllSignalsBlocked {
@@ -55,20 +63,10 @@ class AllSignalsBlocked {
 
 }  // namespace
 
-class Core::Impl final : LinkListener {
+class Core::Impl final : wire::DriverHost, TransportListener {
  public:
   Impl(CoreConfig config, CoreSink& sink)
-      : config_(std::move(config)),
-        sink_(sink),
-        link_config_(link_config(config_)),
-        engine_(config_.engine, random_),
-        identities_(config_.nodes.size(), config_.max_lease),
-        promotions_(config_.nodes.size()),
-        note_(wire::random_id(random_)) {
-    const auto wall = std::chrono::system_clock::now().time_since_epoch();
-    engine_.on_own_clock(BootClock::now(),
-                         std::chrono::duration_cast<std::chrono::microseconds>(wall).count());
-  }
+      : config_(std::move(config)), sink_(sink), driver_(driver_config(config_), random_, *this) {}
   ~Impl();
 
   /// None, or what the system did not give.
@@ -76,10 +74,7 @@ class Core::Impl final : LinkListener {
   void join();
   bool post(Task& task);
   [[nodiscard]] bool on_loop_thread() const noexcept { return current == this; }
-  [[nodiscard]] engine::Engine& engine() {
-    engine_touched_ = true;
-    return engine_;
-  }
+  [[nodiscard]] engine::Engine& engine() { return driver_.engine(); }
   void wake_by(engine::Instant when) { timer_->expire_by(when); }
   void ask(engine::NodeIndex node, const std::vector<std::string>& command, milliseconds timeout,
            std::function<void(wire::Answer)> callback);
@@ -101,46 +96,48 @@ class Core::Impl final : LinkListener {
   void run();
   void stop();
   void turn();
-  void perform(engine::Output&& output);
-  void tend(const engine::TendMarker& what);
-  void tell_marker(engine::NodeIndex node, engine::Marker marker, std::string set = {});
+  void report_failures();
+  void on_time();
 
-  void on_reply(engine::NodeIndex node, const engine::Tag& tag,
-                const engine::Reply& reply) override;
-  std::optional<std::string> find_objection(engine::NodeIndex node,
-                                            const wire::ServerFacts& facts) override;
-  void on_node_facts(engine::NodeIndex node, const wire::ServerFacts& facts) override;
-  std::optional<engine::Unavailable> objection_to_ask(engine::NodeIndex node) override {
-    return engine_.objection(BootClock::now(), node);
+  // wire::Streams
+  void connect(engine::NodeIndex node) override { transports_[node]->connect(); }
+  void disconnect(engine::NodeIndex node, wire::Closing how) override {
+    transports_[node]->disconnect(how);
   }
-  void on_link_up(engine::NodeIndex node, const wire::ServerFacts& facts) override;
-  void on_link_down(engine::NodeIndex node, const engine::Unavailable& why) override;
-  void on_clock(engine::Instant now, engine::NodeIndex node, std::int64_t unix_us,
-                engine::Duration uncertainty) override;
-  void on_output_waiting(Link& link) override { links_to_flush_.push_back(&link); }
+  void write(engine::NodeIndex node, std::string& bytes) override {
+    transports_[node]->write(bytes);
+  }
+  // wire::DriverHost
+  void on_output(engine::Output&& output) override { sink_.on_output(std::move(output)); }
+  void on_node_up(engine::NodeIndex node, std::string_view warning) override {
+    sink_.on_node_up(node, warning);
+  }
+  void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) override {
+    sink_.on_node_down(node, why);
+  }
+  // TransportListener
+  void on_connected(engine::NodeIndex node, milliseconds left) override {
+    const engine::Instant now = BootClock::now();
+    driver_.on_connected(now, node, now + left);
+  }
+  void on_bytes(engine::NodeIndex node, std::string_view bytes) override {
+    driver_.on_bytes(BootClock::now(), node, bytes);
+  }
+  void on_writable(engine::NodeIndex node) override { driver_.on_writable(node); }
 
   static thread_local const Impl* current;
 
   const CoreConfig config_;
   CoreSink& sink_;
-  const Link::Config link_config_;
   KernelRandom random_;
-  engine::Engine engine_;
-  wire::ServerIdentities identities_;
-  std::vector<std::string> promotions_;  // of servers that were replicas
-  std::string note_;                     // this client's, left on nodes without a marker
-  std::vector<engine::NodeIndex> look_anew_;
+  wire::Driver driver_;
   std::unique_ptr<Loop> loop_ = std::make_unique<Loop>();
   Mailbox mailbox_;
   uv_async_t wake_{};
   uv_check_t after_poll_{};
   uv_prepare_t before_poll_{};
   std::unique_ptr<BootTimer> timer_;
-  std::vector<std::unique_ptr<Link>> links_;
-  bool engine_touched_ = false;
-  std::vector<engine::Output> outputs_;
-  std::vector<Link*> links_to_flush_;
-  std::vector<Link*> links_being_flushed_;
+  std::vector<std::unique_ptr<Transport>> transports_;
   StopTask stop_{*this};
   std::thread thread_;
 };
@@ -156,12 +153,7 @@ int Core::Impl::open_handles() {
   uv_check_start(&after_poll_, [](uv_check_t* handle) { of(handle).turn(); });
   uv_prepare_init(&loop_->uv, &before_poll_);
   uv_prepare_start(&before_poll_, [](uv_prepare_t* handle) { of(handle).turn(); });
-  timer_ = BootTimer::create(*loop_, [this] {
-    const auto now = BootClock::now();
-    if (engine_.deadline() <= now) engine().on_deadline(now);
-    sink_.on_time(now);
-    engine_touched_ = true;  // also if it was early: the timer is to be set anew
-  });
+  timer_ = BootTimer::create(*loop_, [this] { on_time(); });
   return timer_ ? 0 : UV_EMFILE;
 }
 
@@ -172,13 +164,14 @@ std::optional<std::string> Core::Impl::start() {
     return "cannot make an event loop: " + std::string(uv_strerror(status));
   }
   loop_->uv.data = loop_.get();
-  loop_->holder_text = wire::HolderText::of_this_process(config_.label);
   status = open_handles();
   if (status != 0) return "cannot make an event loop: " + std::string(uv_strerror(status));
+  TransportListener& self = *this;
   for (engine::NodeIndex node = 0; node < config_.nodes.size(); ++node) {
-    LinkListener& self = *this;
-    links_.push_back(
-        std::make_unique<Link>(*loop_, node, config_.nodes[node], link_config_, random_, self));
+    transports_.push_back(std::make_unique<Transport>(
+        *loop_, node, config_.nodes[node],
+        Connector::Timeouts{.resolve = config_.resolve_timeout, .connect = config_.connect_timeout},
+        self));
   }
   // Signals are for the program's own threads; SIGPIPE of our sockets is for nobody.
   const AllSignalsBlocked blocked;
@@ -193,14 +186,13 @@ std::optional<std::string> Core::Impl::start() {
 void Core::Impl::run() {
   current = this;
   pthread_setname_np(pthread_self(), "redlock");
-  for (const auto& link : links_) link->start();
+  driver_.start(BootClock::now(), unix_us_now());
   uv_run(&loop_->uv, UV_RUN_DEFAULT);
 }
 
 void Core::Impl::stop() {
   mailbox_.close();
-  turn();
-  for (const auto& link : links_) link->stop();
+  driver_.stop(BootClock::now());
   uv_stop(&loop_->uv);
 }
 
@@ -213,7 +205,7 @@ void Core::Impl::join() {
 Core::Impl::~Impl() {
   join();
   if (!loop_) return;
-  links_.clear();
+  transports_.clear();
   timer_.reset();
   close_handles();
   const int status = uv_loop_close(&loop_->uv);
@@ -239,119 +231,34 @@ bool Core::Impl::post(Task& task) {
 
 void Core::Impl::ask(engine::NodeIndex node, const std::vector<std::string>& command,
                      milliseconds timeout, std::function<void(wire::Answer)> callback) {
-  links_[node]->ask(std::make_shared<Question>(*loop_, command, timeout, std::move(callback)));
+  driver_.ask(BootClock::now(), node, command, timeout,
+              [callback = std::move(callback)](engine::Instant /*now*/, wire::Answer answer) {
+                callback(std::move(answer));
+              });
 }
 
 void Core::Impl::turn() {
-  for (const engine::NodeIndex node : std::exchange(look_anew_, {})) links_[node]->look_anew();
-  while (engine_touched_ || !links_to_flush_.empty()) {
-    while (std::exchange(engine_touched_, false)) {
-      engine_.take_outputs(outputs_);
-      for (engine::Output& output : outputs_) perform(std::move(output));
-      outputs_.clear();
-      timer_->expire_by(engine_.deadline());
+  report_failures();
+  while (driver_.pending()) {
+    driver_.turn(BootClock::now());
+    report_failures();
+  }
+  timer_->expire_by(driver_.deadline());
+}
+
+void Core::Impl::report_failures() {
+  for (engine::NodeIndex node = 0; node < transports_.size(); ++node) {
+    if (auto why = transports_[node]->take_failure()) {
+      driver_.on_stream_closed(BootClock::now(), node, std::move(*why));
     }
-    // A link that cannot write answers what it had, and the engine has something to say to that.
-    links_being_flushed_.swap(links_to_flush_);
-    for (Link* link : links_being_flushed_) link->flush();
-    links_being_flushed_.clear();
   }
 }
 
-void Core::Impl::perform(engine::Output&& output) {
-  if (auto* send = std::get_if<engine::Send>(&output)) {
-    links_[send->node]->submit(send->tag, std::move(send->command), send->form);
-  } else if (const auto* what = std::get_if<engine::TendMarker>(&output)) {
-    tend(*what);
-  } else {
-    const auto* moved = std::get_if<engine::NodeClockMoved>(&output);
-    if (moved != nullptr && moved->ask_all) {
-      for (const auto& link : links_) link->probe();
-    }
-    sink_.on_output(std::move(output));
-  }
-}
-
-/// What somebody else wrote is judged by a new handshake.
-void Core::Impl::tend(const engine::TendMarker& what) {
-  const engine::NodeIndex node = what.node;
-  const std::string& run = promotions_[node];
-  const wire::SetTerms& set = link_config_.terms.set;
-  const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
-  if (!config_.engine.quarantine) {
-    return ask(node, wire::look_command(), timeout, [=, this](wire::Answer answer) {
-      if (wire::found_any(answer)) tell_marker(node, engine::Marker::there);
-    });
-  }
-  if (!what.write) {
-    return ask(node, wire::note_command(note_, set), timeout, [=, this](wire::Answer answer) {
-      if (wire::has_forgotten_since(answer)) return tell_marker(node, engine::Marker::gone_anew);
-      const bool there = !wire::marker_field(answer, "layout").empty();
-      if (there && (run.empty() || wire::marker_field(answer, "vouched") == run)) {
-        look_anew_.push_back(node);
-      }
-    });
-  }
-  const auto command = wire::adoption_command(random_, set, what.set, run, note_);
-  ask(node, command, timeout, [=, this, name = what.set](wire::Answer answer) {
-    if (wire::was_adopted(answer)) {
-      links_[node]->joined(name);
-      return tell_marker(node, engine::Marker::there, name);
-    }
-    if (wire::has_forgotten_since(answer)) return tell_marker(node, engine::Marker::gone_anew);
-    if (!wire::marker_field(answer, "layout").empty()) look_anew_.push_back(node);
-  });
-}
-
-void Core::Impl::tell_marker(engine::NodeIndex node, engine::Marker marker, std::string set) {
-  engine().on_marker(BootClock::now(), node, marker, std::move(set));
-}
-
-void Core::Impl::on_reply(engine::NodeIndex node, const engine::Tag& tag,
-                          const engine::Reply& reply) {
-  engine().on_reply(BootClock::now(), node, tag, reply);
-}
-
-std::optional<std::string> Core::Impl::find_objection(engine::NodeIndex node,
-                                                      const wire::ServerFacts& facts) {
-  const auto twin = identities_.find_twin(BootClock::now(), node, facts.run_id);
-  if (!twin) return {};
-  return "it is the same server as " + config_.nodes[*twin].label +
-         "; list each server once, by one address";
-}
-
-void Core::Impl::on_node_facts(engine::NodeIndex node, const wire::ServerFacts& facts) {
-  const bool promoted = facts.was_replica && facts.vouched != facts.promotion;
-  const std::string before =
-      std::exchange(promotions_[node], promoted ? facts.promotion : std::string());
-  engine().on_node_facts(BootClock::now(), node,
-                         {.marker = facts.marker,
-                          .durable = facts.durable.value_or(false),
-                          .promoted = promoted,
-                          .uptime = facts.uptime,
-                          .run = facts.run_id,
-                          .set = facts.set});
-  // While it waited for the first time it may have lost the newest locks once more.
-  const bool once_more = promoted && !before.empty() && before != facts.promotion;
-  if (once_more) tell_marker(node, engine::Marker::gone_anew);
-}
-
-void Core::Impl::on_link_up(engine::NodeIndex node, const wire::ServerFacts& facts) {
-  identities_.set_up(BootClock::now(), node, true);
-  engine().on_node_up(BootClock::now(), node);
-  wire::ServerFacts shown = facts;
-  if (const auto why = engine_.objection(BootClock::now(), node)) shown.warn(why->detail);
-  sink_.on_node_up(node, shown.warnings);
-}
-
-void Core::Impl::on_link_down(engine::NodeIndex node, const engine::Unavailable& why) {
-  identities_.set_up(BootClock::now(), node, false);
-  sink_.on_node_down(node, why);
-}
-
-void Core::Impl::on_clock(engine::Instant now, engine::NodeIndex node, std::int64_t unix_us,
-                          engine::Duration uncertainty) {
-  engine().on_node_clock(now, node, unix_us, uncertainty);
+void Core::Impl::on_time() {
+  const engine::Instant now = BootClock::now();
+  driver_.on_own_clock(now, unix_us_now());
+  driver_.on_deadline(now);
+  sink_.on_time(now);
 }
 
 tl::expected<std::unique_ptr<Core>, std::string> Core::start(CoreConfig config, CoreSink& sink) {

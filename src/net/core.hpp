@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The core performs what the engine decides: it owns the libuv loop and its thread, one link per
-// node, the timer, and the mailbox through which other threads reach the loop. Everything above it
-// speaks to it through this header, which names no type of libuv or hiredis.
+// The core runs a wire::Driver over the network: it owns the libuv loop and its thread, one
+// transport per node, the timer, and the mailbox through which other threads reach the loop.
+// Everything above uses this header, which names no type of libuv or hiredis.
 #pragma once
 
 #include <atomic>
@@ -15,29 +15,19 @@
 #include <vector>
 
 #include "engine/engine.hpp"
-#include "wire/node_address.hpp"
 #include "net/task.hpp"
-#include "wire/unfit_nodes.hpp"
+#include "wire/driver_config.hpp"
 #include "wire/value.hpp"
 
 namespace redlock::net {
 
-struct CoreConfig {
-  std::vector<wire::NodeAddress> nodes;
-  engine::Config engine;
-  std::chrono::milliseconds max_lease{60'000};  ///< compared with the nodes' markers
+struct CoreConfig : wire::DriverConfig {
   std::chrono::milliseconds resolve_timeout{2'000};
-  std::chrono::milliseconds connect_timeout{1'000};
-  std::string client_name = "redlock";
-  std::string label{};  ///< see wire::HolderText::of_this_process
-  wire::UnfitNodes unfit = wire::UnfitNodes::refuse;
-  /// How often a connection is used at the least, so that one which is dead is noticed and replaced
-  /// before it is needed. Also how often the nodes' clocks are read.
-  std::chrono::milliseconds probe_interval{10'000};
+  /// What a node keeps beside the owner of a lock as the holder's name; empty: the program's.
+  std::string label{};
 };
 
-/// Hears, on the loop thread, what the engine put out (all but Send, which the core performs) and
-/// what became of the nodes.
+/// Gets, on the loop thread, the engine's outputs for the client, and what became of the nodes.
 class CoreSink {
  public:
   virtual void on_output(engine::Output&& output) = 0;
@@ -80,8 +70,8 @@ class Core {
   /// Has the sink called by then. Of several moments only the earliest is kept.
   void wake_by(engine::Instant when);
 
-  /// Puts one command to one node, for inspection and administration. Answered exactly once, at the
-  /// timeout at the latest; before this returns if the node is known to be down.
+  /// Sends one command to one node, for inspection and administration. Answered exactly once, at
+  /// the timeout at the latest; before this returns if the node is known to be down.
   void ask(engine::NodeIndex node, const std::vector<std::string>& command,
            std::chrono::milliseconds timeout, std::function<void(wire::Answer)> callback);
 

@@ -6,17 +6,12 @@
 #include <cstddef>
 #include <uv.h>
 
-#include "wire/hold_text.hpp"
-#include "wire/holder_text.hpp"
-
 namespace redlock::net {
 
 struct Loop {
   uv_loop_t uv{};
   /// Every stream reads into this one: what was read is taken in before the next read.
   std::array<char, std::size_t{64} * 1024> input{};
-  wire::HoldText hold_text;
-  wire::HolderText holder_text;
 
   /// The loop that a handle belongs to. `uv.data` must point to it.
   [[nodiscard]] static Loop& of(const uv_loop_t* uv) { return *static_cast<Loop*>(uv->data); }

@@ -83,18 +83,17 @@ void Stream::read(ssize_t count) {
   listener_->on_bytes({loop.input.data(), static_cast<std::size_t>(count)});
 }
 
-int Stream::flush() {
-  if (!in_flight_.empty() || output_.empty()) return 0;  // written() goes on
-  uv_buf_t buffer = uv_buf_init(output_.data(), static_cast<unsigned>(output_.size()));
+int Stream::write(std::string& bytes) {
+  if (!in_flight_.empty() || bytes.empty()) return 0;  // on_writable() follows
+  uv_buf_t buffer = uv_buf_init(bytes.data(), static_cast<unsigned>(bytes.size()));
   const int sent = uv_try_write(uv(), &buffer, 1);
   if (sent < 0 && sent != UV_EAGAIN) return sent;
-  handed_over_ += output_.size();
-  if (sent == static_cast<int>(output_.size())) {
-    output_.clear();
+  if (sent == static_cast<int>(bytes.size())) {
+    bytes.clear();
     return 0;
   }
-  if (sent > 0) output_.erase(0, static_cast<std::size_t>(sent));
-  in_flight_.swap(output_);
+  if (sent > 0) bytes.erase(0, static_cast<std::size_t>(sent));
+  in_flight_.swap(bytes);
   buffer = uv_buf_init(in_flight_.data(), static_cast<unsigned>(in_flight_.size()));
   return uv_write(&write_, uv(), &buffer, 1, [](uv_write_t* request, int status) {
     self(request->handle->data).written(status);
@@ -104,8 +103,11 @@ int Stream::flush() {
 void Stream::written(int uv_status) {
   if (listener_ == nullptr) return;
   in_flight_.clear();
-  if (uv_status == 0) uv_status = flush();
-  if (uv_status != 0) listener_->on_stream_failed(uv_status);
+  if (uv_status == 0) {
+    listener_->on_writable();
+  } else {
+    listener_->on_stream_failed(uv_status);
+  }
 }
 
 }  // namespace redlock::net

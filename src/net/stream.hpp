@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One connected socket, TCP or Unix. Output is collected and goes out in one write when flush() is
-// called; what the socket does not take then follows by itself.
+// One connected socket, TCP or Unix.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,11 +11,13 @@
 
 namespace redlock::net {
 
-/// Hears of one stream. Any call may close it.
+/// Any call may close the stream.
 class StreamListener {
  public:
   virtual void on_connected() = 0;
   virtual void on_bytes(std::string_view bytes) = 0;
+  /// What write() took is with the system; it takes bytes again.
+  virtual void on_writable() = 0;
   /// It cannot go on; `uv_status` says why (UV_EOF: the other side closed). To be closed.
   virtual void on_stream_failed(int uv_status) = 0;
 
@@ -29,7 +28,7 @@ class StreamListener {
 class Stream {
  public:
   // Closes at once and (unless let_arrive() was called) with RST, so that nothing more is delivered
-  // to a peer that does not answer; libuv lets go of the memory a turn later.
+  // to a peer that does not answer; libuv frees the memory a turn later.
   struct Close {
     void operator()(Stream* stream) const;
   };
@@ -44,22 +43,13 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   void set_listener(StreamListener& listener) { listener_ = &listener; }
-  [[nodiscard]] uv_loop_t* loop() const { return handle_.tcp.loop; }
 
   /// When this is closed, what the system has taken may still arrive.
   void let_arrive() { reset_when_closed_ = false; }
 
-  /// Append here, then flush.
-  [[nodiscard]] std::string& output() { return output_; }
-  /// Sends what it can; 0 or libuv's error, after which the stream is to be closed.
-  [[nodiscard]] int flush();
-
-  /// How many bytes have been appended so far, and how many of them the system (or libuv, which
-  /// will not give them back) has.
-  [[nodiscard]] std::uint64_t appended() const { return handed_over_ + output_.size(); }
-  [[nodiscard]] std::uint64_t handed_over() const { return handed_over_; }
-  /// Bytes that the socket has not taken yet.
-  [[nodiscard]] std::size_t unsent() const { return output_.size() + in_flight_.size(); }
+  /// Takes all the bytes, in one system call; or none while a part of what it took before waits for
+  /// the socket. 0 or libuv's error, after which the stream is to be closed.
+  [[nodiscard]] int write(std::string& bytes);
 
  private:
   explicit Stream(StreamListener& listener) : listener_(&listener) {}
@@ -78,9 +68,7 @@ class Stream {
   uv_write_t write_{};
   StreamListener* listener_;  // null once closed
   bool reset_when_closed_ = true;
-  std::string output_;
   std::string in_flight_;  // what libuv is writing
-  std::uint64_t handed_over_ = 0;
 };
 
 }  // namespace redlock::net

@@ -12,9 +12,9 @@
 
 #include "engine/messages.hpp"
 #include "wire/node_address.hpp"
-#include "wire/server_facts.hpp"
 #include "wire/node_marker.hpp"
 #include "wire/reply_view.hpp"
+#include "wire/server_facts.hpp"
 #include "wire/unfit_nodes.hpp"
 
 namespace redlock::wire {

@@ -2,12 +2,9 @@
 #include "wire/holder_text.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
-#include <unistd.h>
 
 namespace redlock::wire {
 namespace {
@@ -57,20 +54,17 @@ HolderText::HolderText(std::string_view host, std::uint64_t pid, std::string_vie
     : text_(std::string(digits_of_time, '0') + " " + std::to_string(pid) + " " +
             without(host, ' ') + " " + without(label, '\x1f')) {}
 
-HolderText HolderText::of_this_process(std::string_view label) {
-  std::array<char, 256> host{};
-  const bool known = gethostname(host.data(), host.size() - 1) == 0;
-  return {known ? host.data() : "", static_cast<std::uint64_t>(getpid()),
-          label.empty() ? program_invocation_short_name : label};
+void HolderText::set_clock(engine::Instant now, std::int64_t unix_us) {
+  const std::int64_t offset = unix_us / 1'000 - ms_of(now.time_since_epoch());
+  if (std::abs(offset - offset_ms_) <= clock_was_set_ms) return;
+  offset_ms_ = offset;
+  when_ = {};
 }
 
 std::string_view HolderText::since(engine::Instant when) {
-  // All nodes are told the same in one turn: it is written once for all of them.
+  // An attempt tells all nodes the same in one turn: it is written once for all of them.
   if (text_.empty() || when == when_) return text_;
   when_ = when;
-  const std::int64_t offset = ms_of(std::chrono::system_clock::now().time_since_epoch()) -
-                              ms_of(BootClock::now().time_since_epoch());
-  if (std::abs(offset - offset_ms_) > clock_was_set_ms) offset_ms_ = offset;
   std::int64_t left =
       std::clamp<std::int64_t>(ms_of(when.time_since_epoch()) + offset_ms_, 0, end_of_time);
   for (std::size_t i = digits_of_time; i > 0; --i) {

@@ -25,8 +25,9 @@ class HolderText {
   /// Host and label are cut at 64 bytes, their control characters (the host's spaces, too)
   /// replaced.
   HolderText(std::string_view host, std::uint64_t pid, std::string_view label);
-  /// An empty label stands for the name of the program.
-  [[nodiscard]] static HolderText of_this_process(std::string_view label);
+
+  /// This machine's wall clock at `now`. To be repeated: it may have been set.
+  void set_clock(engine::Instant now, std::int64_t unix_us);
 
   /// For a grant whose attempt began then. Valid until the next call; allocates nothing.
   [[nodiscard]] std::string_view since(engine::Instant when);
@@ -34,8 +35,8 @@ class HolderText {
  private:
   std::string text_;
   engine::Instant when_{};
-  /// This machine's Unix time less its BootClock. Taken anew when the clock was set, and not for
-  /// each call: the nodes of one lock are to agree to the millisecond.
+  /// This machine's Unix time less its BootClock. Replaced only when the clock was set: the nodes
+  /// of one lock are to agree to the millisecond.
   std::int64_t offset_ms_ = 0;
 };
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cluster/fleet.hpp"
-#include "wire/hold_text.hpp"
 #include "io_link_fixture.hpp"
+#include "wire/hold_text.hpp"
 
 using namespace redlock::net;
 using namespace redlock::wire;

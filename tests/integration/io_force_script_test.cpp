@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cluster/fleet.hpp"
-#include "wire/script_set.hpp"
 #include "io_server_kind.hpp"
 #include "support/text.hpp"
+#include "wire/script_set.hpp"
 
 using namespace redlock::net;
 using namespace redlock::wire;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// One link on a loop of its own, run by the test's thread: what happens between two run_until()
-// happens at no other time. Nothing of the engine is needed: commands go in by number.
+// One link over a real socket on a loop of its own, run by the test's thread: what happens between
+// two run_until() happens at no other time. Nothing of the engine is needed: commands go in by
+// number.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <doctest/doctest.h>
 #include <functional>
@@ -16,10 +18,12 @@
 #include <redlock/clock.hpp>
 
 #include "net/kernel_random.hpp"
-#include "net/link.hpp"
 #include "net/loop.hpp"
+#include "net/timer.hpp"
+#include "net/transport.hpp"
 #include "support/stub_server.hpp"
 #include "support/text.hpp"
+#include "wire/link.hpp"
 
 namespace redlock::net {
 using namespace wire;
@@ -38,7 +42,7 @@ inline std::string healthy(const testing::Command& command) {
   return like_redis(command);
 }
 
-class LinkFixture final : LinkListener {
+class LinkFixture final : LinkListener, Streams, TransportListener {
  public:
   explicit LinkFixture(const std::string& uri, std::function<void(Link::Config&)> change = {}) {
     const auto parsed = parse_node_uri(uri);
@@ -46,19 +50,31 @@ class LinkFixture final : LinkListener {
     address_ = *parsed;
     config_.terms = {.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
                      .client_name = "redlock-test"};
-    config_.timeouts = {.resolve = milliseconds(2'000), .connect = milliseconds(2'000)};
+    config_.connect_timeout = milliseconds(2'000);
     config_.silence = milliseconds(2'000);
     config_.probe_interval = milliseconds(60'000);
     if (change) change(config_);
     REQUIRE(uv_loop_init(&loop_.uv) == 0);
     loop_.uv.data = &loop_;
-    LinkListener& self = *this;
-    link_ = std::make_unique<Link>(loop_, 0, address_, config_, random_, self);
+    timer_ = std::make_unique<Timer>(loop_, [this] {
+      if (link_ && link_->deadline() <= BootClock::now()) link_->on_deadline(BootClock::now());
+    });
+    LinkListener& listener = *this;
+    Streams& streams = *this;
+    TransportListener& bytes = *this;
+    texts_.holder = HolderText("host", 1, "test");
+    transport_ = std::make_unique<Transport>(
+        loop_, 0, address_,
+        Connector::Timeouts{.resolve = milliseconds(2'000), .connect = config_.connect_timeout},
+        bytes);
+    link_ = std::make_unique<Link>(0, address_, config_, texts_, random_, streams, listener);
     link_->start();
   }
 
   ~LinkFixture() {
     if (link_) stop();
+    transport_.reset();
+    timer_.reset();
     uv_run(&loop_.uv, UV_RUN_DEFAULT);
     CHECK(uv_loop_close(&loop_.uv) == 0);
   }
@@ -66,7 +82,7 @@ class LinkFixture final : LinkListener {
   LinkFixture& operator=(const LinkFixture&) = delete;
 
   void stop() {
-    link_->stop();
+    link_->stop(BootClock::now());
     link_.reset();
   }
 
@@ -75,8 +91,9 @@ class LinkFixture final : LinkListener {
     Timer limit(loop_, [this] { expired_ = true; });
     limit.start(std::chrono::seconds(30));
     while (!done() && !expired_) {
-      flush();
+      turn();
       uv_run(&loop_.uv, UV_RUN_ONCE);
+      turn();
     }
     REQUIRE_FALSE(expired_);
   }
@@ -90,13 +107,14 @@ class LinkFixture final : LinkListener {
   }
   /// What the loop can do without waiting.
   void run_once() {
-    flush();
+    turn();
     uv_run(&loop_.uv, UV_RUN_NOWAIT);
+    turn();
   }
 
   void submit(std::uint64_t number, engine::Command command,
               engine::Form form = engine::Form::digest) {
-    link_->submit({.grant = number}, command, form);
+    link_->submit(BootClock::now(), {.grant = number}, command, form);
   }
   /// Sends it and waits for its reply.
   engine::Reply call(engine::Command command, engine::Form form = engine::Form::digest) {
@@ -106,11 +124,13 @@ class LinkFixture final : LinkListener {
     CHECK(replies.back().first == 1'000 + before);
     return replies.back().second;
   }
-  void probe() { link_->probe(); }
+  void probe() { link_->probe(BootClock::now()); }
   void ask(std::vector<std::string> command, milliseconds timeout = std::chrono::seconds(20)) {
-    link_->ask(std::make_shared<Question>(
-        loop_, std::move(command), timeout,
-        [this](Answer answer) { answers.push_back(std::move(answer)); }));
+    const auto now = BootClock::now();
+    link_->ask(now, std::make_shared<Question>(now, std::move(command), timeout,
+                                               [this](engine::Instant, Answer answer) {
+                                                 answers.push_back(std::move(answer));
+                                               }));
   }
   Answer question(std::vector<std::string> command) {
     const std::size_t before = answers.size();
@@ -149,25 +169,54 @@ class LinkFixture final : LinkListener {
   std::chrono::seconds uptime{};
 
  private:
-  void flush() {
-    for (Link* link : std::exchange(waiting_, {})) link->flush();
+  void turn() {
+    if (!link_) return;
+    do {
+      if (auto why = transport_->take_failure()) {
+        link_->on_stream_closed(BootClock::now(), std::move(*why));
+      }
+      if (std::exchange(output_waiting_, false)) {
+        link_->flush(BootClock::now());
+        link_->on_flushed(BootClock::now());
+      }
+    } while (output_waiting_);
+    const auto left = std::chrono::ceil<milliseconds>(
+        std::min<engine::Duration>(link_->deadline() - BootClock::now(), std::chrono::hours(1)));
+    timer_->start(left);
   }
-  void on_reply(engine::NodeIndex, const engine::Tag& tag, const engine::Reply& reply) override {
+
+  void connect(engine::NodeIndex) override { transport_->connect(); }
+  void disconnect(engine::NodeIndex, Closing how) override { transport_->disconnect(how); }
+  void write(engine::NodeIndex, std::string& bytes) override { transport_->write(bytes); }
+
+  void on_connected(engine::NodeIndex, milliseconds left) override {
+    link_->on_connected(BootClock::now(), BootClock::now() + left);
+  }
+  void on_bytes(engine::NodeIndex, std::string_view bytes) override {
+    link_->on_bytes(BootClock::now(), bytes);
+  }
+  void on_writable(engine::NodeIndex) override { link_->on_writable(); }
+
+  void on_reply(engine::Instant, engine::NodeIndex, const engine::Tag& tag,
+                const engine::Reply& reply) override {
     replies.emplace_back(tag.grant, reply);
   }
-  std::optional<std::string> find_objection(engine::NodeIndex, const ServerFacts&) override {
+  std::optional<std::string> find_objection(engine::Instant, engine::NodeIndex,
+                                            const ServerFacts&) override {
     return objection;
   }
-  void on_node_facts(engine::NodeIndex, const ServerFacts& facts) override {
+  void on_node_facts(engine::Instant, engine::NodeIndex, const ServerFacts& facts) override {
     marker = facts.marker;
     was_replica = facts.was_replica;
     uptime = facts.uptime;
   }
-  std::optional<engine::Unavailable> objection_to_ask(engine::NodeIndex) override { return unfit; }
-  void on_link_up(engine::NodeIndex, const ServerFacts& facts) override {
+  std::optional<engine::Unavailable> objection_to_ask(engine::Instant, engine::NodeIndex) override {
+    return unfit;
+  }
+  void on_link_up(engine::Instant, engine::NodeIndex, const ServerFacts& facts) override {
     warnings.push_back(facts.warnings);
   }
-  void on_link_down(engine::NodeIndex, const engine::Unavailable& why) override {
+  void on_link_down(engine::Instant, engine::NodeIndex, const engine::Unavailable& why) override {
     downs.push_back(why);
   }
   void on_clock(engine::Instant now, engine::NodeIndex, std::int64_t unix_us,
@@ -175,14 +224,17 @@ class LinkFixture final : LinkListener {
     clocks.push_back(unix_us);
     clock_read_at = now;
   }
-  void on_output_waiting(Link& link) override { waiting_.push_back(&link); }
+  void on_output_waiting(Link&) override { output_waiting_ = true; }
 
   Loop loop_;
+  std::unique_ptr<Timer> timer_;
   KernelRandom random_;
   NodeAddress address_;
   Link::Config config_;
+  SharedTexts texts_;
+  std::unique_ptr<Transport> transport_;
   std::unique_ptr<Link> link_;
-  std::vector<Link*> waiting_;
+  bool output_waiting_ = false;
   bool expired_ = false;
 };
 

@@ -107,7 +107,7 @@ TEST_CASE("one reason is told once, however often connecting fails for it") {
 TEST_CASE("a node that accepts and never speaks is given up at the connect timeout") {
   StubServer node = StubServer::silent();
   LinkFixture link(node.uri(),
-                   [](Link::Config& config) { config.timeouts.connect = milliseconds(30); });
+                   [](Link::Config& config) { config.connect_timeout = milliseconds(30); });
   link.submit(1, LinkFixture::acquire());
   link.run_until_down();
   CHECK(link.downs[0].cause == Cause::timed_out);
@@ -353,7 +353,7 @@ TEST_CASE("a connection that is given up is reset, one that is no longer needed 
     return end;
   };
   LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)),
-                   [](Link::Config& config) { config.timeouts.connect = milliseconds(30); });
+                   [](Link::Config& config) { config.connect_timeout = milliseconds(30); });
   link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
   link.run_until_down();
   CHECK(end_of() == Received::End::broken);

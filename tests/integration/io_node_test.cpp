@@ -102,7 +102,7 @@ TEST_CASE("a paused node is given up, and the connection that it still has is cl
   Fleet fleet({.nodes = 1});
   LinkFixture link(fleet.uri(0), [](Link::Config& config) {
     config.silence = milliseconds(100);
-    config.timeouts.connect = milliseconds(200);
+    config.connect_timeout = milliseconds(200);
   });
   link.run_until_up();
   fleet.pause(0);
@@ -123,7 +123,7 @@ TEST_CASE("what a lost connection still carries is not executed once the next on
   Proxy network(fleet.port(0));
   LinkFixture link(network.uri(), [](Link::Config& config) {
     config.silence = milliseconds(100);
-    config.timeouts.connect = milliseconds(300);
+    config.connect_timeout = milliseconds(300);
   });
   link.run_until_up();
   network.hold_requests();

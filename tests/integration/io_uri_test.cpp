@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "support/text.hpp"
 #include "wire/key_layout.hpp"
 #include "wire/node_address.hpp"
-#include "support/text.hpp"
 
+using redlock::testing::contains;
 using redlock::wire::KeyLayout;
 using redlock::wire::NodeAddress;
 using redlock::wire::parse_node_uri;
-using redlock::testing::contains;
 
 namespace {
 

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT
+#include "wire/connection.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "wire/command_writer.hpp"
+#include "wire/error_reply.hpp"
+#include "wire/info_text.hpp"
+
+namespace redlock::wire {
+namespace {
+
+// What our scripts answer takes a hundred bytes; INFO and an error text a few thousand. Questions
+// may list keys.
+constexpr std::size_t command_reply_limit = std::size_t{1} << 20;
+constexpr std::size_t question_reply_limit = std::size_t{64} << 20;
+// The node does them one behind the other and nothing else meanwhile: a millisecond or so.
+constexpr std::size_t locks_in_one_call = 100;
+// Beyond it such a name fails its call once more each time.
+constexpr std::size_t most_forbidden = 1'000;
+
+constexpr const char* not_of_the_script = "its answer is none that the script can give";
+
+}  // namespace
+
+Connection::Connection(const NodeAddress& address, const Handshake::Terms& terms,
+                       SharedTexts& texts, std::optional<LostConnection> lost,
+                       ConnectionListener& listener)
+    : address_(address),
+      texts_(texts),
+      listener_(listener),
+      handshake_(std::make_unique<Handshake>(address, terms, std::move(lost))) {}
+
+void Connection::start(engine::Instant now) {
+  handshake_->start(output_);
+  handshake_sent_ = now;
+}
+
+void Connection::send(const engine::Tag& tag, engine::Command command, engine::Form form) {
+  const Script script = script_of(command);
+  auto* const hold = std::get_if<engine::HoldCommand>(&command);
+  if (hold != nullptr && goes_alone(*hold, form)) return write_hold_alone(tag, std::move(*hold));
+  const auto* const release = std::get_if<engine::ReleaseCommand>(&command);
+  if (hold != nullptr || (release != nullptr && !release->alone)) {
+    const bool fits = script == together_script_ && form == together_form_ &&
+                      together_.count() < locks_in_one_call;
+    if (!fits) write_together();
+    together_script_ = script;
+    together_form_ = form;
+    hold != nullptr ? together_.add(texts_.hold.of(std::move(*hold))) : together_.add(*release);
+    tags_.push_back(tag);
+    return;
+  }
+  write_together();
+  await({.kind = Awaited::Kind::commands,
+         .script = script,
+         .commands = 1,
+         .begins_at = appended(),
+         .question = nullptr});
+  tags_.push_back(tag);
+  const auto* const acquire = std::get_if<engine::AcquireCommand>(&command);
+  write_call(output_, scripts_, form, command,
+             acquire != nullptr ? texts_.holder.since(acquire->since) : std::string_view(), set_);
+}
+
+void Connection::write_together() {
+  if (together_.count() == 0) return;
+  await({.kind = Awaited::Kind::commands,
+         .script = together_script_,
+         .commands = together_.count(),
+         .begins_at = appended(),
+         .question = nullptr});
+  together_.write(output_, scripts_, together_form_, together_script_);
+  together_.clear();
+}
+
+bool Connection::goes_alone(const engine::HoldCommand& hold, engine::Form form) const {
+  if (to_repeat_alone_ > 0 && form == engine::Form::source) return true;
+  return !forbidden_.empty() && forbidden_.contains(*hold.name);
+}
+
+void Connection::write_hold_alone(const engine::Tag& tag, engine::HoldCommand hold) {
+  write_together();
+  if (to_repeat_alone_ > 0) --to_repeat_alone_;
+  await({.kind = Awaited::Kind::commands,
+         .script = Script::hold,
+         .commands = 1,
+         .begins_at = appended(),
+         .question = nullptr,
+         .name = hold.name});
+  tags_.push_back(tag);
+  write_call(output_, scripts_, engine::Form::digest, std::move(hold));
+}
+
+/// Redis refuses a call as a whole if the user may not touch one of its keys. NoScript makes the
+/// engine send each hold again.
+void Connection::refused_hold(engine::Instant now, Awaited& awaited) {
+  if (awaited.commands > 1) {
+    to_repeat_alone_ += awaited.commands;
+    while (awaited.commands > 0) answer_next(now, awaited, engine::NoScript{});
+  } else if (awaited.name && forbidden_.size() < most_forbidden) {
+    forbidden_.insert(*awaited.name);
+  }
+}
+
+void Connection::send(std::shared_ptr<Question> question) {
+  if (question->answered()) return;  // its time was over before there was a connection
+  write_together();
+  const std::uint64_t begins_at = appended();
+  CommandWriter writer(output_, question->command().size());
+  for (const std::string& argument : question->command()) writer.bulk(argument);
+  await({.kind = Awaited::Kind::question, .begins_at = begins_at, .question = std::move(question)});
+}
+
+void Connection::send_probe(engine::Instant now) {
+  write_together();
+  await({.kind = Awaited::Kind::time, .begins_at = appended(), .question = nullptr, .sent = now});
+  CommandWriter::write(output_, {"TIME"});
+  if (role_.empty()) return;  // it refuses INFO, and would log each refusal
+  await({.kind = Awaited::Kind::role, .begins_at = appended(), .question = nullptr});
+  CommandWriter::write(output_, {"INFO", "replication"});
+}
+
+void Connection::await(Awaited awaited) {
+  if (awaited_.empty()) first_awaited_ = engine::never;
+  awaited_.push_back(std::move(awaited));
+}
+
+void Connection::flush(Streams& streams, engine::NodeIndex node) {
+  write_together();
+  if (output_.empty()) return;
+  const std::size_t before = output_.size();
+  streams.write(node, output_);
+  handed_over_ += before - output_.size();
+}
+
+void Connection::on_flushed(engine::Instant now) {
+  if (first_awaited_ == engine::never) first_awaited_ = now;
+}
+
+engine::Instant Connection::silent_since() const {
+  return awaited_.empty() ? engine::never : std::max(last_reply_, first_awaited_);
+}
+
+std::vector<Unanswered> Connection::take_unanswered() {
+  std::vector<Unanswered> unanswered;
+  auto tag = tags_.begin();
+  for (Awaited& awaited : awaited_) {
+    const auto delivery =
+        awaited.begins_at < handed_over_ ? engine::Delivery::unknown : engine::Delivery::not_sent;
+    if (awaited.question) unanswered.push_back({{}, std::move(awaited.question), delivery});
+    for (; awaited.commands > 0; --awaited.commands) {
+      unanswered.push_back({*tag++, nullptr, delivery});
+    }
+  }
+  for (; tag != tags_.end(); ++tag) {
+    unanswered.push_back({*tag, nullptr, engine::Delivery::not_sent});
+  }
+  awaited_.clear();
+  together_.clear();
+  tags_.clear();
+  return unanswered;
+}
+
+Connection::End Connection::on_bytes(engine::Instant now, std::string_view bytes) {
+  // A piece of a reply counts as a sign of life only where replies may be long: a node that drips
+  // bytes would otherwise never be given up.
+  if (awaits_question()) last_reply_ = now;
+  reader_.feed(bytes);
+  for (;;) {
+    switch (reader_.next(reply_limit())) {
+      case ReplyReader::Outcome::incomplete:
+        return {};
+      case ReplyReader::Outcome::broken:
+        fail(Cause::protocol_error, reader_.problem());
+        return std::move(end_);
+      case ReplyReader::Outcome::complete:
+        last_reply_ = now;
+        if (!take_reply(now, reader_.reply())) return std::move(end_);
+    }
+  }
+}
+
+bool Connection::take_reply(engine::Instant now, const ReplyView& reply) {
+  if (handshake_) return take_handshake_reply(now, reply);
+  if (awaited_.empty()) return take_unsolicited(reply);
+  // Stays in the queue while it is read: if the connection ends it is answered with the others.
+  Awaited& awaited = awaited_.front();
+  switch (awaited.kind) {
+    case Awaited::Kind::commands:
+      if (!take_command_reply(now, awaited, reply)) return false;
+      break;
+    case Awaited::Kind::question: {
+      const auto question = awaited.question;
+      awaited_.pop_front();
+      if (!question->answered()) question->answer(now, reply.to_value());
+      return true;
+    }
+    case Awaited::Kind::time:
+      take_time(now, awaited, reply);
+      break;
+    case Awaited::Kind::role:
+      if (!take_role(reply)) return false;
+      break;
+  }
+  awaited_.pop_front();
+  return true;
+}
+
+/// What a node sends without having been asked. Nothing that we ask for makes it do so.
+bool Connection::take_unsolicited(const ReplyView& reply) {
+  // A server that is shut down, or has had enough of us, may say so before it closes.
+  const bool error = reply.is(ReplyView::Kind::error);
+  const std::string said = error ? ": " + printable(reply.text(), address_.password) : "";
+  return fail(Cause::protocol_error, "it sent a reply that nobody asked for" + said);
+}
+
+bool Connection::take_handshake_reply(engine::Instant now, const ReplyView& reply) {
+  const std::size_t before = output_.size();
+  switch (handshake_->on_reply(reply, output_)) {
+    case Handshake::Progress::failed: {
+      const engine::Unavailable& why = handshake_->failure();
+      return fail(why.cause, why.detail);
+    }
+    case Handshake::Progress::going_on:
+      if (output_.size() > before) handshake_sent_ = now;
+      return true;
+    case Handshake::Progress::complete:
+      break;
+  }
+  const auto handshake = std::move(handshake_);
+  ServerFacts& facts = handshake->facts();
+  scripts_ = facts.scripts;
+  set_ = facts.set;
+  run_id_ = facts.run_id;
+  client_id_ = facts.client_id;
+  role_ = facts.role;
+  replid_ = facts.replid;
+  if (const auto refusal = listener_.on_ready(now, facts)) {
+    return fail(Cause::incompatible, *refusal);
+  }
+  report_clock(now, facts.unix_us, handshake_sent_);
+  return true;
+}
+
+bool Connection::take_command_reply(engine::Instant now, Awaited& awaited, const ReplyView& reply) {
+  const bool together = awaited.script == Script::hold || awaited.script == Script::release;
+  if (together && !reply.is(ReplyView::Kind::error)) {
+    return take_replies_together(now, awaited, reply);
+  }
+  const auto answer = read_answer(awaited.script, reply, address_.password);
+  if (!answer) return fail(Cause::protocol_error, not_of_the_script);
+  const auto* refusal = std::get_if<engine::Unavailable>(&*answer);
+  const bool forbidden = refusal != nullptr && refusal->cause == Cause::permission;
+  if (forbidden && awaited.script == Script::hold) refused_hold(now, awaited);
+  while (awaited.commands > 0) answer_next(now, awaited, *answer);
+  const bool replica = refusal != nullptr &&
+                       (refusal->cause == Cause::read_only || refusal->cause == Cause::master_down);
+  // When it is a master again it has the data of another one: a handshake finds that out.
+  if (replica) return fail(Cause::read_only, "it has become a replica");
+  // What the marker names now is for a handshake to read.
+  const bool moved = refusal != nullptr && refusal->detail.starts_with("OTHERSET");
+  return moved ? fail(Cause::incompatible, "its marker names another set by now") : true;
+}
+
+bool Connection::take_replies_together(engine::Instant now, Awaited& awaited,
+                                       const ReplyView& replies) {
+  if (replies.size() != awaited.commands) return fail(Cause::protocol_error, not_of_the_script);
+  ReplyView reply = replies.first();
+  for (;;) {
+    const auto answer =
+        awaited.script == Script::hold ? read_hold(reply, address_.password) : read_release(reply);
+    if (!answer) return fail(Cause::protocol_error, not_of_the_script);
+    answer_next(now, awaited, *answer);
+    if (awaited.commands == 0) return true;
+    reply = reply.next();
+  }
+}
+
+/// One at a time, so that what is not answered is always known.
+void Connection::answer_next(engine::Instant now, Awaited& awaited, const engine::Reply& reply) {
+  const engine::Tag tag = tags_.front();
+  tags_.pop_front();
+  --awaited.commands;
+  listener_.on_reply(now, tag, reply);
+}
+
+/// Only a handshake judges what is new: here it is enough that it would.
+bool Connection::take_role(const ReplyView& reply) {
+  if (!reply.is(ReplyView::Kind::text)) return true;  // an error
+  const InfoText info(reply.text());
+  const std::string_view role = info.value("role");
+  if (!role.empty() && role != role_) return fail(Cause::read_only, "its role has changed");
+  // It has a new id also with its first replica, and an hour after its last.
+  const std::string_view replid = info.value("master_replid");
+  const bool promoted = info.was_replica() && !replid_.empty() && replid != replid_;
+  return promoted ? fail(Cause::connection_lost, "it has been a replica meanwhile") : true;
+}
+
+void Connection::take_time(engine::Instant now, const Awaited& awaited, const ReplyView& reply) {
+  if (reply.size() != 2) return;  // an error, from a busy node say, is a sign of life as well
+  const ReplyView seconds = reply.first();
+  report_clock(now, unix_microseconds(seconds.text(), seconds.next().text()), awaited.sent);
+}
+
+/// The reading was taken between `asked` and `now`, wherever in the batch of replies it stands.
+void Connection::report_clock(engine::Instant now, std::int64_t unix_us, engine::Instant asked) {
+  if (unix_us == 0) return;  // it said something else
+  const engine::Duration half = (now - asked) / 2;
+  listener_.on_clock(now, unix_us + half / std::chrono::microseconds(1), half);
+}
+
+bool Connection::awaits_question() const {
+  return !awaited_.empty() && awaited_.front().kind == Awaited::Kind::question;
+}
+
+std::size_t Connection::reply_limit() const {
+  return awaits_question() ? question_reply_limit : command_reply_limit;
+}
+
+bool Connection::fail(Cause cause, std::string detail) {
+  end_ = {cause, engine::Delivery::unknown, std::move(detail)};
+  return false;
+}
+
+}  // namespace redlock::wire

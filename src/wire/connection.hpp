@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// One connection from its handshake to its end, without its socket: commands become bytes in
+// order, and each reply is matched with what it answers. It ends at the first thing that is wrong
+// with it; the link then makes a new one.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/messages.hpp"
+#include "wire/handshake.hpp"
+#include "wire/hold_text.hpp"
+#include "wire/holder_text.hpp"
+#include "wire/question.hpp"
+#include "wire/reply_reader.hpp"
+#include "wire/script_call.hpp"
+#include "wire/streams.hpp"
+
+namespace redlock::wire {
+
+/// A command or question that a connection leaves unanswered.
+struct Unanswered {
+  engine::Tag tag{};                   ///< of a command
+  std::shared_ptr<Question> question;  ///< null for a command
+  engine::Delivery delivery{};         ///< whether the node can have received it
+};
+
+/// Texts that all connections of a client share, so that they are written once.
+struct SharedTexts {
+  HoldText hold;
+  HolderText holder;
+};
+
+class ConnectionListener {
+ public:
+  /// The handshake is complete. A sentence refuses the node: the connection then ends.
+  virtual std::optional<std::string> on_ready(engine::Instant now, ServerFacts& facts) = 0;
+  virtual void on_reply(engine::Instant now, const engine::Tag& tag,
+                        const engine::Reply& reply) = 0;
+  /// The node's clock as it stood `now`, reckoned from the middle of the round trip that brought
+  /// it; half of that round trip is how wrong it may be.
+  virtual void on_clock(engine::Instant now, std::int64_t unix_us,
+                        engine::Duration uncertainty) = 0;
+
+ protected:
+  ~ConnectionListener() = default;
+};
+
+class Connection {
+ public:
+  /// Why a connection cannot go on; none: it can. It is then to be destroyed.
+  using End = std::optional<engine::Unavailable>;
+
+  /// All references must outlive the connection.
+  Connection(const NodeAddress& address, const Handshake::Terms& terms, SharedTexts& texts,
+             std::optional<LostConnection> lost, ConnectionListener& listener);
+
+  /// Begins the handshake.
+  void start(engine::Instant now);
+  [[nodiscard]] End on_bytes(engine::Instant now, std::string_view bytes);
+
+  // Once ready: these only collect output, for flush().
+
+  /// Holds of one turn go out together, up to a hundred in one call, and so do releases: renewing
+  /// many leases costs the node and us little more than renewing one. Where one of the holds is for
+  /// a name that the user may not touch, which fails the call, each is sent again alone, and that
+  /// one from then on.
+  void send(const engine::Tag& tag, engine::Command command, engine::Form form);
+  void send(std::shared_ptr<Question> question);
+  /// The node's marker has been written, and names this set.
+  void joined(std::string set) { set_ = std::move(set); }
+  /// Asks for the node's clock, and whether it is what the handshake saw. It may have become a
+  /// replica and a master again, with the data of another one, without a command that noticed.
+  void send_probe(engine::Instant now);
+
+  /// Writes what was collected.
+  void flush(Streams& streams, engine::NodeIndex node);
+  /// To be called after flush(), with the time by then: to write a burst may take longer than the
+  /// node may be silent.
+  void on_flushed(engine::Instant now);
+
+  [[nodiscard]] bool ready() const { return !handshake_; }
+  /// How a later connection names this one to the node once it is lost.
+  [[nodiscard]] LostConnection identity() const { return {run_id_, client_id_}; }
+  /// Since when the node owes an answer and has sent none; `never` if it owes none, or what it
+  /// would have to answer is not written yet.
+  [[nodiscard]] engine::Instant silent_since() const;
+
+  /// Bytes that nobody has taken yet.
+  [[nodiscard]] std::size_t unsent() const { return output_.size(); }
+
+  /// Takes over what is unanswered, oldest first.
+  [[nodiscard]] std::vector<Unanswered> take_unanswered();
+
+ private:
+  /// What was sent in one piece. Its commands' tags stand in tags_.
+  struct Awaited {
+    enum class Kind : std::uint8_t { commands, question, time, role };
+    Kind kind = Kind::time;
+    Script script{};              // of commands
+    std::uint32_t commands = 0;   // that are not answered yet
+    std::uint64_t begins_at = 0;  // its first byte, counted over the whole connection
+    std::shared_ptr<Question> question;
+    engine::Instant sent{};  // of TIME
+    engine::Name name = {};  // of a hold that went alone
+  };
+
+  // Each returns false after it has set end_.
+  [[nodiscard]] bool take_reply(engine::Instant now, const ReplyView& reply);
+  [[nodiscard]] bool take_handshake_reply(engine::Instant now, const ReplyView& reply);
+  [[nodiscard]] bool take_unsolicited(const ReplyView& reply);
+  [[nodiscard]] bool take_command_reply(engine::Instant now, Awaited& awaited,
+                                        const ReplyView& reply);
+  [[nodiscard]] bool take_replies_together(engine::Instant now, Awaited& awaited,
+                                           const ReplyView& replies);
+  [[nodiscard]] bool take_role(const ReplyView& reply);
+  bool fail(Cause cause, std::string detail);
+
+  void take_time(engine::Instant now, const Awaited& awaited, const ReplyView& reply);
+  void report_clock(engine::Instant now, std::int64_t unix_us, engine::Instant asked);
+  void answer_next(engine::Instant now, Awaited& awaited, const engine::Reply& reply);
+  void await(Awaited awaited);
+  void write_together();
+  void write_hold_alone(const engine::Tag& tag, engine::HoldCommand hold);
+  [[nodiscard]] bool goes_alone(const engine::HoldCommand& hold, engine::Form form) const;
+  void refused_hold(engine::Instant now, Awaited& awaited);
+  [[nodiscard]] bool awaits_question() const;
+  [[nodiscard]] std::size_t reply_limit() const;
+  [[nodiscard]] std::uint64_t appended() const { return handed_over_ + output_.size(); }
+
+  const NodeAddress& address_;
+  SharedTexts& texts_;
+  ConnectionListener& listener_;
+  std::unique_ptr<Handshake> handshake_;  // none once complete
+  engine::Instant handshake_sent_{};
+  ScriptSet scripts_{ScriptSet::Flags::unknown};
+  std::string set_;  // that its marker names
+  std::string run_id_;
+  std::int64_t client_id_ = 0;
+  std::string role_;  // as the handshake saw it, as is replid_
+  std::string replid_;
+  ReplyReader reader_;
+  std::string output_;
+  std::uint64_t handed_over_ = 0;  // bytes that were taken out of output_
+  std::deque<Awaited> awaited_;
+  std::deque<engine::Tag> tags_;  // of the commands awaited, then those of together_
+  CallParts together_;            // holds or releases that are to be written as one call
+  Script together_script_{};
+  engine::Form together_form_{};
+  std::uint32_t to_repeat_alone_ = 0;  // holds of calls that were refused for one name in them
+  std::set<std::string> forbidden_;    // names of holds that were refused alone
+  engine::Instant last_reply_{};
+  engine::Instant first_awaited_{};  // when awaited_ was empty last; `never` until it is flushed
+  End end_;
+};
+
+}  // namespace redlock::wire

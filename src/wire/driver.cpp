@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// What happens between the engine and the nodes: outputs become commands, what the links report
+// becomes inputs.
+#include "wire/driver.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redlock::wire {
+
+using engine::Instant;
+using engine::NodeIndex;
+using std::chrono::milliseconds;
+
+namespace {
+
+DriverConfig completed(DriverConfig config) {
+  config.engine.nodes = static_cast<std::uint32_t>(config.nodes.size());
+  return config;
+}
+
+Link::Config link_config(const DriverConfig& config) {
+  // A node that is merely slow ends attempts, and not its connection.
+  const auto patience = std::chrono::ceil<milliseconds>(4 * config.engine.node_timeout);
+  return {.terms = {.set = {.nodes = config.nodes.size(), .max_lease = config.engine.max_lease},
+                    .client_name = config.client_name,
+                    .unfit = config.unfit},
+          .connect_timeout = config.connect_timeout,
+          .silence = std::max(milliseconds(1'000), patience),
+          .probe_interval = config.probe_interval,
+          .unsent_limit = config.unsent_limit};
+}
+
+}  // namespace
+
+Driver::Driver(DriverConfig config, engine::RandomSource& random, DriverHost& host)
+    : config_(completed(std::move(config))),
+      link_config_(link_config(config_)),
+      host_(host),
+      engine_(config_.engine, random),
+      texts_{.hold = {}, .holder = config_.holder},
+      identities_(config_.nodes.size(), config_.engine.max_lease),
+      markers_(random, link_config_.terms.set, config_.engine.quarantine) {
+  LinkListener& self = *this;
+  for (NodeIndex node = 0; node < config_.nodes.size(); ++node) {
+    links_.push_back(std::make_unique<Link>(node, config_.nodes[node], link_config_, texts_, random,
+                                            host_, self));
+  }
+}
+
+void Driver::start(Instant now, std::int64_t unix_us) {
+  engine().on_own_clock(now, unix_us);
+  texts_.holder.set_clock(now, unix_us);
+  for (const auto& link : links_) link->start();
+}
+
+void Driver::on_own_clock(Instant now, std::int64_t unix_us) {
+  texts_.holder.set_clock(now, unix_us);
+}
+
+void Driver::stop(Instant now) {
+  while (pending()) turn(now);
+  for (const auto& link : links_) link->stop(now);
+}
+
+void Driver::on_connected(Instant now, NodeIndex node, Instant give_up_at) {
+  links_[node]->on_connected(now, give_up_at);
+}
+
+void Driver::on_bytes(Instant now, NodeIndex node, std::string_view bytes) {
+  links_[node]->on_bytes(now, bytes);
+}
+
+void Driver::on_stream_closed(Instant now, NodeIndex node, std::string why) {
+  links_[node]->on_stream_closed(now, std::move(why));
+}
+
+void Driver::on_writable(NodeIndex node) {
+  links_[node]->on_writable();
+}
+
+void Driver::ask(Instant now, NodeIndex node, std::vector<std::string> command,
+                 milliseconds timeout, Question::Callback callback) {
+  links_[node]->ask(
+      now, std::make_shared<Question>(now, std::move(command), timeout, std::move(callback)));
+}
+
+void Driver::turn(Instant now) {
+  for (Link* link : flushed_) link->on_flushed(now);
+  flushed_.clear();
+  for (const NodeIndex node : std::exchange(look_anew_, {})) links_[node]->look_anew(now);
+  while (std::exchange(engine_touched_, false)) {
+    engine_.take_outputs(outputs_);
+    for (engine::Output& output : outputs_) perform(now, std::move(output));
+    outputs_.clear();
+  }
+  // A link that is given up answers what it had, which the engine has outputs for.
+  flushed_.swap(to_flush_);
+  for (Link* link : flushed_) link->flush(now);
+}
+
+void Driver::perform(Instant now, engine::Output&& output) {
+  if (auto* send = std::get_if<engine::Send>(&output)) {
+    links_[send->node]->submit(now, send->tag, std::move(send->command), send->form);
+  } else if (const auto* what = std::get_if<engine::TendMarker>(&output)) {
+    tend(now, *what);
+  } else {
+    const auto* moved = std::get_if<engine::NodeClockMoved>(&output);
+    if (moved != nullptr && moved->ask_all) {
+      for (const auto& link : links_) link->probe(now);
+    }
+    host_.on_output(std::move(output));
+  }
+}
+
+Instant Driver::deadline() const {
+  Instant first = engine_.deadline();
+  for (const auto& link : links_) first = std::min(first, link->deadline());
+  return first;
+}
+
+void Driver::on_deadline(Instant now) {
+  if (engine_.deadline() <= now) engine().on_deadline(now);
+  for (const auto& link : links_) {
+    if (link->deadline() <= now) link->on_deadline(now);
+  }
+}
+
+void Driver::tend(Instant now, const engine::TendMarker& what) {
+  const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
+  ask(now, what.node, markers_.command(what), timeout,
+      [what, this](Instant then, const Answer& answer) {
+        const MarkerTending::Finding found = markers_.read(what, answer);
+        if (found.written) links_[what.node]->joined(what.set);
+        if (found.look_anew) look_anew_.push_back(what.node);
+        if (found.marker) {
+          engine().on_marker(then, what.node, *found.marker,
+                             found.written ? what.set : std::string());
+        }
+      });
+}
+
+void Driver::on_reply(Instant now, NodeIndex node, const engine::Tag& tag,
+                      const engine::Reply& reply) {
+  engine().on_reply(now, node, tag, reply);
+}
+
+std::optional<std::string> Driver::find_objection(Instant now, NodeIndex node,
+                                                  const ServerFacts& facts) {
+  const auto twin = identities_.find_twin(now, node, facts.run_id);
+  if (!twin) return {};
+  return "it is the same server as " + config_.nodes[*twin].label +
+         "; list each server once, by one address";
+}
+
+void Driver::on_node_facts(Instant now, NodeIndex node, const ServerFacts& facts) {
+  const MarkerTending::Promotion promotion = markers_.on_facts(node, facts);
+  engine().on_node_facts(now, node,
+                         {.marker = facts.marker,
+                          .durable = facts.durable.value_or(false),
+                          .promoted = promotion.pending,
+                          .uptime = facts.uptime,
+                          .run = facts.run_id,
+                          .set = facts.set});
+  if (promotion.again) engine().on_marker(now, node, engine::Marker::gone_anew);
+}
+
+std::optional<engine::Unavailable> Driver::objection_to_ask(Instant now, NodeIndex node) {
+  return engine_.objection(now, node);
+}
+
+void Driver::on_link_up(Instant now, NodeIndex node, const ServerFacts& facts) {
+  identities_.set_up(now, node, true);
+  engine().on_node_up(now, node);
+  ServerFacts shown = facts;
+  if (const auto why = engine_.objection(now, node)) shown.warn(why->detail);
+  host_.on_node_up(node, shown.warnings);
+}
+
+void Driver::on_link_down(Instant now, NodeIndex node, const engine::Unavailable& why) {
+  identities_.set_up(now, node, false);
+  host_.on_node_down(node, why);
+}
+
+void Driver::on_clock(Instant now, NodeIndex node, std::int64_t unix_us,
+                      engine::Duration uncertainty) {
+  engine().on_node_clock(now, node, unix_us, uncertainty);
+}
+
+}  // namespace redlock::wire

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// One client's machine down to the bytes: the engine, one link for each node, and what stands
+// between them. It is driven by bytes and by time, and does no I/O: no socket, thread or clock.
+//
+// Its inputs only change its state. What follows from them (commands as bytes, outputs of the
+// engine) is done by turn(), so that all messages of a turn for one node are one write. After any
+// input:
+//
+//     while (driver.pending()) driver.turn(now());
+//     sleep_until(driver.deadline());
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "wire/driver_config.hpp"
+#include "wire/link.hpp"
+#include "wire/marker_tending.hpp"
+#include "wire/server_identities.hpp"
+#include "wire/streams.hpp"
+#include "wire/value.hpp"
+
+namespace redlock::wire {
+
+/// What the driver runs on: it moves the bytes and takes what the engine has for the client.
+class DriverHost : public Streams {
+ public:
+  /// Every output but those for the nodes. May give the engine new inputs, or ask.
+  virtual void on_output(engine::Output&& output) = 0;
+  virtual void on_node_up(engine::NodeIndex node, std::string_view warning) = 0;
+  virtual void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
+
+ protected:
+  ~DriverHost() = default;
+};
+
+class Driver final : LinkListener {
+ public:
+  /// The source and the host must outlive the driver.
+  Driver(DriverConfig config, engine::RandomSource& random, DriverHost& host);
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  /// Connects to every node. `unix_us` is this machine's own wall clock.
+  void start(engine::Instant now, std::int64_t unix_us);
+  /// This machine's wall clock, to be repeated now and then: it may have been set.
+  void on_own_clock(engine::Instant now, std::int64_t unix_us);
+  /// Closes every connection and answers every question. Nothing may follow.
+  void stop(engine::Instant now);
+
+  // What Streams reports, in the order in which it happened.
+
+  /// The connection is there. Its handshake is given up at that time.
+  void on_connected(engine::Instant now, engine::NodeIndex node, engine::Instant give_up_at);
+  void on_bytes(engine::Instant now, engine::NodeIndex node, std::string_view bytes);
+  /// It is closed, or could not be made: why.
+  void on_stream_closed(engine::Instant now, engine::NodeIndex node, std::string why);
+  /// Streams::write() takes bytes again, after it left some.
+  void on_writable(engine::NodeIndex node);
+
+  /// To be given requests, also by on_output().
+  [[nodiscard]] engine::Engine& engine() {
+    engine_touched_ = true;
+    return engine_;
+  }
+
+  /// Sends one command to one node, for inspection and administration. Answered exactly once, at
+  /// the timeout at the latest; before this returns if the node is known to be down.
+  void ask(engine::Instant now, engine::NodeIndex node, std::vector<std::string> command,
+           std::chrono::milliseconds timeout, Question::Callback callback);
+
+  /// Whether there is something for turn() to do.
+  [[nodiscard]] bool pending() const {
+    return engine_touched_ || !to_flush_.empty() || !flushed_.empty() || !look_anew_.empty();
+  }
+  /// Performs the engine's outputs and writes what is to be sent. To be called until nothing is
+  /// pending, each time with the time by then: performing takes time, and the nodes' silence is
+  /// counted from after the write.
+  void turn(engine::Instant now);
+
+  /// When on_deadline() must be called at the latest.
+  [[nodiscard]] engine::Instant deadline() const;
+  void on_deadline(engine::Instant now);
+
+ private:
+  void perform(engine::Instant now, engine::Output&& output);
+  void tend(engine::Instant now, const engine::TendMarker& what);
+
+  void on_reply(engine::Instant now, engine::NodeIndex node, const engine::Tag& tag,
+                const engine::Reply& reply) override;
+  std::optional<std::string> find_objection(engine::Instant now, engine::NodeIndex node,
+                                            const ServerFacts& facts) override;
+  void on_node_facts(engine::Instant now, engine::NodeIndex node,
+                     const ServerFacts& facts) override;
+  std::optional<engine::Unavailable> objection_to_ask(engine::Instant now,
+                                                      engine::NodeIndex node) override;
+  void on_link_up(engine::Instant now, engine::NodeIndex node, const ServerFacts& facts) override;
+  void on_link_down(engine::Instant now, engine::NodeIndex node,
+                    const engine::Unavailable& why) override;
+  void on_clock(engine::Instant now, engine::NodeIndex node, std::int64_t unix_us,
+                engine::Duration uncertainty) override;
+  void on_output_waiting(Link& link) override { to_flush_.push_back(&link); }
+
+  const DriverConfig config_;
+  const Link::Config link_config_;
+  DriverHost& host_;
+  engine::Engine engine_;
+  SharedTexts texts_;
+  ServerIdentities identities_;
+  MarkerTending markers_;
+  std::vector<std::unique_ptr<Link>> links_;
+  bool engine_touched_ = false;
+  std::vector<engine::Output> outputs_;
+  std::vector<Link*> to_flush_;
+  std::vector<Link*> flushed_;
+  std::vector<engine::NodeIndex> look_anew_;
+};
+
+}  // namespace redlock::wire

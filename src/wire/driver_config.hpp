@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// What a driver has to be told. Apart, so that those who only fill it in need nothing else.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "wire/holder_text.hpp"
+#include "wire/node_address.hpp"
+#include "wire/unfit_nodes.hpp"
+
+namespace redlock::wire {
+
+struct DriverConfig {
+  std::vector<NodeAddress> nodes;
+  engine::Config engine;  ///< its `nodes` follows from the list
+  /// Of a connection and its handshake. Streams keeps it until on_connected().
+  std::chrono::milliseconds connect_timeout{1'000};
+  std::string client_name = "redlock";
+  HolderText holder{};  ///< what nodes keep beside the owner of a lock
+  UnfitNodes unfit = UnfitNodes::refuse;
+  /// How often a connection is used at the least, so that one which is dead is noticed and replaced
+  /// before it is needed. Also how often the nodes' clocks are read.
+  std::chrono::milliseconds probe_interval{10'000};
+  /// What may wait to be written to one node.
+  std::size_t unsent_limit = std::size_t{256} << 20;
+};
+
+}  // namespace redlock::wire

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+// Four states: waiting (for the next attempt to connect), connecting (with the handshake; commands
+// queue), up, stopped. Whatever goes wrong ends in drop(), which answers everything outstanding.
+#include "wire/link.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace redlock::wire {
+
+using engine::Instant;
+using std::chrono::milliseconds;
+
+namespace {
+
+// A connection that lasted this long was a success: the next attempt comes soon.
+constexpr milliseconds success_after{1'000};
+
+}  // namespace
+
+Link::Link(engine::NodeIndex node, const NodeAddress& address, const Config& config,
+           SharedTexts& texts, engine::RandomSource& random, Streams& streams,
+           LinkListener& listener)
+    : node_(node),
+      address_(address),
+      config_(config),
+      texts_(texts),
+      random_(random),
+      streams_(streams),
+      listener_(listener) {}
+
+void Link::start() {
+  state_ = State::connecting;
+  at_ = engine::never;  // on_connected() sets the limit of the handshake
+  streams_.connect(node_);
+}
+
+void Link::stop(Instant now) {
+  state_ = State::stopped;
+  at_ = engine::never;
+  const auto connection = std::move(connection_);
+  streams_.disconnect(node_, Closing::deliver);  // a last release, perhaps
+  failure_ = {Cause::connection_lost, engine::Delivery::unknown, "the client was closed"};
+  queue_.clear();
+  for (const auto& question : std::exchange(questions_, {})) {
+    question->answer(now, tl::unexpected(failure_));
+  }
+  first_timeout_ = engine::never;
+}
+
+void Link::submit(Instant now, const engine::Tag& tag, engine::Command command, engine::Form form) {
+  if (state_ == State::up) {
+    connection_->send(tag, std::move(command), form);
+    has_output();
+  } else if (state_ == State::connecting) {
+    queue_.emplace_back(QueuedCommand{tag, std::move(command), form});
+  } else {
+    listener_.on_reply(now, node_, tag, failure_);
+  }
+}
+
+void Link::ask(Instant now, std::shared_ptr<Question> question) {
+  if (state_ != State::up && state_ != State::connecting) {
+    return question->answer(now, tl::unexpected(failure_));
+  }
+  first_timeout_ = std::min(first_timeout_, question->deadline());
+  questions_.push_back(question);
+  if (state_ == State::up) {
+    connection_->send(std::move(question));
+    has_output();
+  } else {
+    queue_.emplace_back(std::move(question));
+  }
+}
+
+void Link::has_output() {
+  if (!std::exchange(output_waiting_, true)) listener_.on_output_waiting(*this);
+}
+
+void Link::flush(Instant now) {
+  output_waiting_ = false;
+  if (!connection_) return;
+  connection_->flush(streams_, node_);
+  if (connection_->unsent() > config_.unsent_limit) {
+    give_up(now, {Cause::timed_out, engine::Delivery::unknown,
+                  "it does not read what is sent to it; the connection was given up"});
+  }
+}
+
+void Link::on_flushed(Instant now) {
+  if (!connection_) return;
+  connection_->on_flushed(now);
+  // Within `silence` it is to be judged whether the node has answered.
+  if (state_ == State::up) at_ = std::min(at_, now + config_.silence);
+}
+
+void Link::joined(std::string set) {
+  if (state_ == State::up) connection_->joined(std::move(set));
+}
+
+void Link::look_anew(Instant now) {
+  if (state_ != State::up) return;
+  backoff_.reset();
+  give_up(now, {Cause::connection_lost, engine::Delivery::unknown, "its marker was written"});
+}
+
+void Link::probe(Instant now) {
+  if (state_ != State::up) return;  // connecting will show the clock
+  probe_at_ = now + config_.probe_interval;
+  connection_->send_probe(now);
+  has_output();
+}
+
+void Link::on_connected(Instant now, Instant give_up_at) {
+  at_ = give_up_at;
+  ConnectionListener& self = *this;
+  connection_ = std::make_unique<Connection>(address_, config_.terms, texts_, lost_, self);
+  connection_->start(now);
+  has_output();
+}
+
+void Link::on_bytes(Instant now, std::string_view bytes) {
+  const bool was_up = state_ == State::up;
+  if (auto end = connection_->on_bytes(now, bytes)) return give_up(now, std::move(*end));
+  if (!was_up) has_output();  // the handshake's next part
+}
+
+void Link::on_stream_closed(Instant now, std::string why) {
+  const Cause cause = state_ == State::up ? Cause::connection_lost : Cause::connection_failed;
+  drop(now, {cause, engine::Delivery::unknown, std::move(why)});
+}
+
+void Link::on_writable() {
+  if (connection_) has_output();
+}
+
+std::optional<std::string> Link::on_ready(Instant now, ServerFacts& facts) {
+  if (auto objection = listener_.find_objection(now, node_, facts)) {
+    if (config_.terms.unfit == UnfitNodes::refuse) return objection;
+    facts.warn(*objection);
+  }
+  state_ = State::up;
+  lost_.reset();
+  reported_.reset();
+  suspected_ = false;
+  up_since_ = now;
+  at_ = probe_at_ = now + config_.probe_interval;
+  listener_.on_node_facts(now, node_, facts);
+  // The queue first: releases that are owed to the node come behind what was asked of it.
+  for (Queued& queued : std::exchange(queue_, {})) {
+    if (auto* command = std::get_if<QueuedCommand>(&queued)) {
+      if (std::holds_alternative<engine::AcquireCommand>(command->command)) {
+        if (const auto why = listener_.objection_to_ask(now, node_)) {
+          listener_.on_reply(now, node_, command->tag, *why);
+          continue;
+        }
+      }
+      submit(now, command->tag, std::move(command->command), command->form);
+    } else {
+      connection_->send(std::move(std::get<std::shared_ptr<Question>>(queued)));
+      has_output();
+    }
+  }
+  listener_.on_link_up(now, node_, facts);
+  return {};
+}
+
+void Link::on_reply(Instant now, const engine::Tag& tag, const engine::Reply& reply) {
+  listener_.on_reply(now, node_, tag, reply);
+}
+
+void Link::on_clock(Instant now, std::int64_t unix_us, engine::Duration uncertainty) {
+  listener_.on_clock(now, node_, unix_us, uncertainty);
+}
+
+Instant Link::deadline() const {
+  return std::min(at_, first_timeout_);
+}
+
+void Link::on_deadline(Instant now) {
+  if (now >= first_timeout_) time_out_questions(now);
+  if (now < at_) return;
+  switch (state_) {
+    case State::waiting:
+      return start();
+    case State::connecting:
+      return give_up(now, {Cause::timed_out, engine::Delivery::not_sent,
+                           "no answer to the handshake within " +
+                               std::to_string(config_.connect_timeout.count()) + " ms"});
+    case State::up:
+      return watch(now);
+    case State::stopped:
+      return;
+  }
+}
+
+void Link::time_out_questions(Instant now) {
+  // A callback may ask again.
+  const auto questions = std::exchange(questions_, {});
+  first_timeout_ = engine::never;
+  for (const auto& question : questions) {
+    if (now >= question->deadline()) {
+      question->time_out(now);
+    } else if (!question->answered()) {
+      first_timeout_ = std::min(first_timeout_, question->deadline());
+      questions_.push_back(question);
+    }
+  }
+}
+
+void Link::watch(Instant now) {
+  const Instant since = connection_->silent_since();
+  const Instant judged_at = since == engine::never ? since : since + config_.silence;
+  const bool silent = now >= judged_at;
+  if (silent && suspected_) {
+    return give_up(now, {Cause::timed_out, engine::Delivery::unknown,
+                         "silent for " + std::to_string(config_.silence.count()) +
+                             " ms; the connection was given up"});
+  }
+  // If it was us who did not run, the answer may have arrived unread: read once before judging.
+  suspected_ = silent;
+  if (!silent && now >= probe_at_) probe(now);
+  at_ = std::max(std::min(probe_at_, judged_at), now + milliseconds(1));
+}
+
+/// Of a connection whose stream is still open, perhaps.
+void Link::give_up(Instant now, engine::Unavailable why) {
+  streams_.disconnect(node_, Closing::reset);
+  drop(now, std::move(why));
+}
+
+void Link::drop(Instant now, engine::Unavailable why) {
+  const bool was_up = state_ == State::up;
+  const auto connection = std::move(connection_);
+  if (was_up) {
+    lost_ = connection->identity();
+    if (now - up_since_ >= success_after) backoff_.reset();
+  }
+  state_ = State::waiting;
+  at_ = now + backoff_.next(random_);
+  failure_ = std::move(why);
+  failure_.delivery = engine::Delivery::not_sent;
+  fail_outstanding(now, connection.get(), std::exchange(queue_, {}), engine::Unavailable(failure_));
+  report_down(now);
+}
+
+void Link::fail_outstanding(Instant now, Connection* connection, std::vector<Queued> queued,
+                            const engine::Unavailable& why) {
+  if (connection != nullptr) {
+    engine::Unavailable reply = why;
+    for (const Unanswered& unanswered : connection->take_unanswered()) {
+      reply.delivery = unanswered.delivery;
+      if (unanswered.question) {
+        unanswered.question->answer(now, tl::unexpected(reply));
+      } else {
+        listener_.on_reply(now, node_, unanswered.tag, reply);
+      }
+    }
+  }
+  for (const Queued& entry : queued) {
+    if (const auto* command = std::get_if<QueuedCommand>(&entry)) {
+      listener_.on_reply(now, node_, command->tag, why);
+    } else {
+      std::get<std::shared_ptr<Question>>(entry)->answer(now, tl::unexpected(why));
+    }
+  }
+}
+
+void Link::report_down(Instant now) {
+  if (reported_ && reported_->cause == failure_.cause && reported_->detail == failure_.detail) {
+    return;
+  }
+  reported_ = failure_;
+  listener_.on_link_down(now, node_, failure_);
+}
+
+}  // namespace redlock::wire

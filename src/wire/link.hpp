@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// One node as the driver sees it: commands go in, each comes out with exactly one reply, whatever
+// the network does. The link connects, waits, connects again, notices silence, and reports when the
+// node is up and why it is not.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/messages.hpp"
+#include "wire/backoff.hpp"
+#include "wire/connection.hpp"
+#include "wire/handshake.hpp"
+#include "wire/node_address.hpp"
+#include "wire/question.hpp"
+#include "wire/streams.hpp"
+
+namespace redlock::wire {
+
+class Link;
+
+/// What a link reports. No call may destroy the link, or tell it of its stream.
+class LinkListener {
+ public:
+  virtual void on_reply(engine::Instant now, engine::NodeIndex node, const engine::Tag& tag,
+                        const engine::Reply& reply) = 0;
+  /// A connection is about to be used. A sentence refuses it.
+  virtual std::optional<std::string> find_objection(engine::Instant now, engine::NodeIndex node,
+                                                    const ServerFacts& facts) = 0;
+  /// What the new connection shows of the node; before anything is sent on it.
+  virtual void on_node_facts(engine::Instant now, engine::NodeIndex node,
+                             const ServerFacts& facts) = 0;
+  /// Why the node may not be asked for a lock now; for commands that waited for the connection.
+  virtual std::optional<engine::Unavailable> objection_to_ask(engine::Instant now,
+                                                              engine::NodeIndex node) = 0;
+  virtual void on_link_up(engine::Instant now, engine::NodeIndex node,
+                          const ServerFacts& facts) = 0;
+  /// After every outstanding command was answered. Reported once for each reason.
+  virtual void on_link_down(engine::Instant now, engine::NodeIndex node,
+                            const engine::Unavailable& why) = 0;
+  /// See ConnectionListener.
+  virtual void on_clock(engine::Instant now, engine::NodeIndex node, std::int64_t unix_us,
+                        engine::Duration uncertainty) = 0;
+  /// There is output: flush() is to be called at the end of this turn.
+  virtual void on_output_waiting(Link& link) = 0;
+
+ protected:
+  ~LinkListener() = default;
+};
+
+class Link final : ConnectionListener {
+ public:
+  struct Config {
+    Handshake::Terms terms;
+    std::chrono::milliseconds connect_timeout{};  ///< for the sentence of a handshake that ends so
+    std::chrono::milliseconds silence{};          ///< without a reply for so long, it is given up
+    std::chrono::milliseconds probe_interval{};
+    /// What may wait to be written. Only for memory's sake: it is by its silence that a node which
+    /// does not read is recognised, as a burst may be of any size.
+    std::size_t unsent_limit = std::size_t{256} << 20;
+  };
+
+  /// All of them must outlive the link.
+  Link(engine::NodeIndex node, const NodeAddress& address, const Config& config, SharedTexts& texts,
+       engine::RandomSource& random, Streams& streams, LinkListener& listener);
+
+  /// Begins to connect.
+  void start();
+  /// Closes; questions are answered, commands are not. Nothing may be submitted any more.
+  void stop(engine::Instant now);
+
+  /// Answered by on_reply(), at once if the link is waiting to connect again.
+  void submit(engine::Instant now, const engine::Tag& tag, engine::Command command,
+              engine::Form form);
+  void ask(engine::Instant now, std::shared_ptr<Question> question);
+  /// Writes what was collected.
+  void flush(engine::Instant now);
+  /// After a flush, with the time by then.
+  void on_flushed(engine::Instant now);
+  /// Asks for the node's clock and role now, and not when it would be time to.
+  void probe(engine::Instant now);
+  /// The marker was written by an answer to a question of this connection.
+  void joined(std::string set);
+  /// Gives up the connection and makes another, whose handshake looks at the node anew.
+  void look_anew(engine::Instant now);
+
+  // What Streams reports.
+  void on_connected(engine::Instant now, engine::Instant give_up_at);
+  void on_bytes(engine::Instant now, std::string_view bytes);
+  void on_stream_closed(engine::Instant now, std::string why);
+  void on_writable();
+
+  [[nodiscard]] engine::Instant deadline() const;
+  void on_deadline(engine::Instant now);
+
+ private:
+  enum class State : std::uint8_t { waiting, connecting, up, stopped };
+  struct QueuedCommand {
+    engine::Tag tag;
+    engine::Command command;
+    engine::Form form;
+  };
+  using Queued = std::variant<QueuedCommand, std::shared_ptr<Question>>;
+
+  std::optional<std::string> on_ready(engine::Instant now, ServerFacts& facts) override;
+  void on_reply(engine::Instant now, const engine::Tag& tag, const engine::Reply& reply) override;
+  void on_clock(engine::Instant now, std::int64_t unix_us, engine::Duration uncertainty) override;
+
+  void watch(engine::Instant now);
+  void time_out_questions(engine::Instant now);
+  void has_output();
+  void give_up(engine::Instant now, engine::Unavailable why);
+  void drop(engine::Instant now, engine::Unavailable why);
+  void fail_outstanding(engine::Instant now, Connection* connection, std::vector<Queued> queued,
+                        const engine::Unavailable& why);
+  void report_down(engine::Instant now);
+
+  const engine::NodeIndex node_;
+  const NodeAddress& address_;
+  const Config& config_;
+  SharedTexts& texts_;
+  engine::RandomSource& random_;
+  Streams& streams_;
+  LinkListener& listener_;
+
+  State state_ = State::waiting;
+  std::unique_ptr<Connection> connection_;  // with its handshake, while connecting
+  std::vector<Queued> queue_;               // while connecting
+  std::optional<LostConnection> lost_;
+  Backoff backoff_;
+  engine::Unavailable failure_;  // why it is not up
+  std::optional<engine::Unavailable> reported_;
+
+  // What it is the time for follows from the state: connect, give up the handshake, or watch.
+  engine::Instant at_ = engine::never;
+  engine::Instant up_since_{};
+  engine::Instant probe_at_{};
+  bool suspected_ = false;
+  bool output_waiting_ = false;
+
+  std::vector<std::shared_ptr<Question>> questions_;  // of which some may be answered already
+  engine::Instant first_timeout_ = engine::never;     // of the questions
+};
+
+}  // namespace redlock::wire

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "wire/marker_tending.hpp"
+
+#include <utility>
+
+#include "wire/adoption.hpp"
+
+namespace redlock::wire {
+
+MarkerTending::MarkerTending(engine::RandomSource& random, const SetTerms& set, bool quarantine)
+    : random_(random),
+      set_(set),
+      quarantine_(quarantine),
+      note_(random_id(random)),
+      promotions_(set.nodes) {}
+
+MarkerTending::Promotion MarkerTending::on_facts(engine::NodeIndex node, const ServerFacts& facts) {
+  const bool pending = facts.was_replica && facts.vouched != facts.promotion;
+  const std::string before =
+      std::exchange(promotions_[node], pending ? facts.promotion : std::string());
+  // While it waited for the first time it may have lost the newest locks once more.
+  return {.pending = pending, .again = pending && !before.empty() && before != facts.promotion};
+}
+
+std::vector<std::string> MarkerTending::command(const engine::TendMarker& what) {
+  if (!quarantine_) return look_command();
+  if (!what.write) return note_command(note_, set_);
+  return adoption_command(random_, set_, what.set, promotions_[what.node], note_);
+}
+
+MarkerTending::Finding MarkerTending::read(const engine::TendMarker& what,
+                                           const Answer& answer) const {
+  if (!quarantine_) {
+    if (!found_any(answer)) return {};
+    return {.marker = engine::Marker::there};
+  }
+  if (what.write && was_adopted(answer)) return {.marker = engine::Marker::there, .written = true};
+  if (has_forgotten_since(answer)) return {.marker = engine::Marker::gone_anew};
+  const bool there = !marker_field(answer, "layout").empty();
+  // A client that only looks waits on where the marker does not vouch for the promotion.
+  const std::string& promotion = promotions_[what.node];
+  const bool enough =
+      what.write || promotion.empty() || marker_field(answer, "vouched") == promotion;
+  return {.look_anew = there && enough};
+}
+
+}  // namespace redlock::wire

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// A command sent to a node for inspection or administration, with its own time limit.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/messages.hpp"
+#include "wire/value.hpp"
+
+namespace redlock::wire {
+
+class Question {
+ public:
+  using Callback = std::function<void(engine::Instant now, Answer)>;
+
+  Question(engine::Instant now, std::vector<std::string> command, std::chrono::milliseconds timeout,
+           Callback callback)
+      : command_(std::move(command)),
+        timeout_(timeout),
+        deadline_(now + timeout),
+        callback_(std::move(callback)) {}
+
+  [[nodiscard]] const std::vector<std::string>& command() const { return command_; }
+  [[nodiscard]] engine::Instant deadline() const { return deadline_; }
+  [[nodiscard]] bool answered() const { return !callback_; }
+
+  /// The first answer is passed on; later ones, such as a reply after the deadline, are dropped.
+  void answer(engine::Instant now, Answer answer) {
+    if (callback_) std::exchange(callback_, nullptr)(now, std::move(answer));
+  }
+  void time_out(engine::Instant now) {
+    answer(now, tl::unexpected(engine::Unavailable{
+                    Cause::timed_out, engine::Delivery::unknown,
+                    "no answer within " + std::to_string(timeout_.count()) + " ms"}));
+  }
+
+ private:
+  std::vector<std::string> command_;
+  std::chrono::milliseconds timeout_;
+  engine::Instant deadline_;
+  Callback callback_;
+};
+
+}  // namespace redlock::wire

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// What this layer asks of whoever moves its bytes: the network in production, a simulated one in
+// tests. There is at most one stream to each node at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/types.hpp"
+
+namespace redlock::wire {
+
+enum class Closing : std::uint8_t {
+  reset,    ///< nothing that was written is to be delivered any more, as far as that can be had
+  deliver,  ///< what was written may still be delivered
+};
+
+/// None of these may call back. Failures are reported later, by Driver::on_stream_closed().
+class Streams {
+ public:
+  /// Begins to connect to the node. Answered by Driver::on_connected() or on_stream_closed().
+  virtual void connect(engine::NodeIndex node) = 0;
+  /// Closes the stream, or gives up connecting. Nothing more is reported of that stream.
+  virtual void disconnect(engine::NodeIndex node, Closing how) = 0;
+  /// Takes bytes from the front, usually all of them, and erases what it took. The rest is offered
+  /// again after Driver::on_writable().
+  virtual void write(engine::NodeIndex node, std::string& bytes) = 0;
+
+ protected:
+  ~Streams() = default;
+};
+
+}  // namespace redlock::wire
