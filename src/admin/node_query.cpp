@@ -15,7 +15,7 @@ namespace redlock::client {
 struct NodeQuery::Own final : net::CoreSink {
   std::unique_ptr<net::Core> core;
 
-  void on_output(engine::Output&& /*output*/) override {}
+  void on_output(engine::ClientOutput&& /*output*/) override {}
   void on_node_up(engine::NodeIndex /*node*/, std::string_view /*warning*/) override {}
   void on_node_down(engine::NodeIndex /*node*/, const engine::Unavailable& /*why*/) override {}
 };

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "engine/node_standing.hpp"
+#include "engine/nodes/node_standing.hpp"
 
 namespace redlock::client {
 

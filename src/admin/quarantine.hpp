@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The quarantine of a node, for reports. Whether a node is in quarantine is decided in one place,
-// engine/node_standing.hpp; here its answer is put in order.
+// engine/nodes/node_standing.hpp; here its answer is put in order.
 #pragma once
 
 #include <optional>

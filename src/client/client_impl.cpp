@@ -146,14 +146,10 @@ std::shared_ptr<Lease::State> Client::Impl::find_lease(engine::GrantId grant) {
   return found == leases_.end() ? nullptr : found->second;
 }
 
-void Client::Impl::on_output(engine::Output&& output) noexcept {
+void Client::Impl::on_output(engine::ClientOutput&& output) noexcept {
   std::visit([this]<typename What>(What&& what) { on(std::forward<What>(what)); },
              std::move(output));
 }
-
-/// Performed by the core, as are markers.
-void Client::Impl::on(engine::Send&&) {}
-void Client::Impl::on(engine::TendMarker&&) {}
 
 void Client::Impl::on(engine::Finish&& output) {
   const auto found = calls_.find(output.request);

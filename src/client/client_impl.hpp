@@ -92,14 +92,12 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
   /// False if that was so already.
   bool forget(engine::GrantId grant) { return leases_.erase(grant) != 0; }
 
-  void on_output(engine::Output&& output) noexcept override;
+  void on_output(engine::ClientOutput&& output) noexcept override;
   void on_node_up(engine::NodeIndex node, std::string_view warning) noexcept override;
   void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept override;
   void on_time(engine::Instant now) noexcept override { takings_.on_time(now); }
 
  private:
-  void on(engine::Send&& output);
-  void on(engine::TendMarker&& output);
   void on(engine::Finish&& output);
   void on(engine::ValidityChanged&& output);
   void on(engine::LeaseLost&& output);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "client/set_name.hpp"
 
-#include "engine/engine.hpp"
-#include "engine/set_membership.hpp"
+#include "engine/config.hpp"
+#include "engine/nodes/set_membership.hpp"
 
 namespace redlock::client {
 namespace {

@@ -1,89 +1,154 @@
 // SPDX-License-Identifier: MIT
 #include "engine/engine.hpp"
 
-#include "engine/engine_impl.hpp"
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "engine/planted_bug.hpp"
 
 namespace redlock::engine {
+namespace {
+
+/// Any number can come out of a damaged clock.
+constexpr std::int64_t absurd_us = std::int64_t{1} << 60;
+
+}  // namespace
 
 Engine::Engine(const Config& config, RandomSource& random)
-    : impl_(std::make_unique<Impl>(config, random)) {}
-Engine::~Engine() = default;
+    : standing_(config),
+      clocks_(config),
+      terms_(config, standing_, clocks_),
+      releases_(terms_, ids_, out_),
+      leases_(terms_, ids_, releases_, out_),
+      acquisitions_(terms_, random, ids_, leases_, releases_, out_) {}
 
 void Engine::acquire(Instant now, RequestId request, AcquireRequest what) {
-  impl_->acquire(now, request, std::move(what));
+  acquisitions_.acquire(now, request, std::move(what));
 }
+
 void Engine::attach(Instant now, RequestId request, AttachRequest what) {
-  impl_->attach(now, request, std::move(what));
+  leases_.attach(now, request, std::move(what));
 }
+
 void Engine::cancel(Instant now, RequestId request, Errc why) {
-  impl_->cancel(now, request, why);
+  if (!acquisitions_.cancel(now, request, why)) leases_.cancel(request, why);
+  // A client that closes ends what waits, too: nothing of that is begun in between.
+  if (why != Errc::closed) admit(now);
 }
+
 void Engine::extend(Instant now, RequestId request, GrantId grant,
                     std::chrono::milliseconds lease) {
-  impl_->extend(now, request, grant, lease);
+  leases_.extend(now, request, grant, lease);
 }
+
 void Engine::enter(Instant now, RequestId request, const EnterRequest& what) {
-  impl_->enter(now, request, what);
+  leases_.enter(now, request, what);
 }
+
 void Engine::leave(Instant now, GrantId grant) {
-  impl_->leave(now, grant);
+  leases_.leave(now, grant);
+  admit(now);
 }
+
 void Engine::release(Instant now, RequestId request, GrantId grant) {
-  impl_->release(now, request, grant);
+  leases_.release(now, request, grant);
+  admit(now);
 }
+
 void Engine::release(Instant now, RequestId request, Name name, OwnerId owner,
                      std::chrono::milliseconds lease) {
-  impl_->release(now, request, std::move(name), owner, lease);
+  releases_.release(now, request, std::move(name), owner, lease);
 }
+
 void Engine::force_release(Instant now, RequestId request, Name name, OwnerId owner,
                            std::chrono::milliseconds lease) {
-  impl_->force_release(now, request, std::move(name), owner, lease);
+  releases_.force(now, request, std::move(name), owner, lease);
 }
+
 void Engine::give_up(Instant now, GrantId grant, LossReason reason) {
-  impl_->give_up(now, grant, reason);
+  leases_.give_up(now, grant, reason);
+  admit(now);
 }
+
 void Engine::detach(Instant now, GrantId grant) {
-  impl_->detach(now, grant);
+  leases_.detach(grant);
+  admit(now);
 }
 
 void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
-  impl_->on_reply(now, node, tag, reply);
+  assert(node < terms_.nodes());
+  if (tag.kind == Tag::Kind::release) return releases_.on_release_reply(now, node, tag, reply);
+  if (tag.kind == Tag::Kind::force) return releases_.on_force_reply(node, tag, reply);
+  const bool acquires = tag.kind == Tag::Kind::acquire || tag.kind == Tag::Kind::heal;
+  if (acquires) {
+    releases_.on_acquire_reply(now, node, tag, reply);
+    standing_.on_acquire_reply(now, node, reply);
+  }
+  const bool wanted =
+      acquisitions_.on_reply(now, node, tag, reply) || leases_.on_reply(now, node, tag, reply);
+  // Otherwise it is about a grant that is over, whose release is written behind it.
+  if (!wanted && !acquires) releases_.on_hold_reply(now, node, tag, reply);
+  admit(now);
 }
+
 void Engine::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
-  impl_->on_node_facts(now, node, facts);
+  standing_.on_node_facts(now, node, facts);
 }
+
 void Engine::on_marker(Instant now, NodeIndex node, Marker marker, std::string set) {
-  impl_->on_marker(now, node, marker, std::move(set));
+  standing_.on_marker(now, node, marker, std::move(set));
 }
+
 std::optional<Unavailable> Engine::objection(Instant now, NodeIndex node) const {
-  return impl_->objection(now, node);
+  return terms_.objection(now, node);
 }
+
 void Engine::on_node_up(Instant now, NodeIndex node) {
-  impl_->on_node_up(now, node);
+  releases_.on_node_up(now, node);
 }
+
 void Engine::on_own_clock(Instant now, std::int64_t unix_us) {
-  impl_->on_own_clock(now, unix_us);
+  acquisitions_.floors().on_own_clock(now, unix_us);
 }
+
 void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                            Duration uncertainty) {
-  impl_->on_node_clock(now, node, unix_us, uncertainty);
+  unix_us = std::clamp(unix_us, -absurd_us, absurd_us);
+  acquisitions_.floors().on_node_clock(now, node, unix_us);
+  standing_.on_sign_of_life(now, node);
+  if (planted(Bug::clocks_not_watched)) return;
+  const auto found = clocks_.on_reading(now, node, unix_us, uncertainty);
+  if (const auto& moved = found.movement) {
+    if (moved->ask_all) out_.put(ReadClocks{});
+    out_.put(NodeClockMoved{node, moved->by, moved->ours});
+  }
+  if (planted(Bug::moved_clock_keeps_its_votes)) return;
+  // A node whose clock went ahead ends its leases that much earlier, whosever fault it is: if a
+  // quorum of them did, ours stood still while leases went on.
+  for (const auto& earlier : found.earlier) {
+    acquisitions_.node_ran_ahead(earlier.node, earlier.by);
+    leases_.node_ran_ahead(now, earlier.node, earlier.by);
+    admit(now);
+  }
 }
 
 Instant Engine::deadline() const {
-  return impl_->deadline();
-}
-void Engine::on_deadline(Instant now) {
-  impl_->on_deadline(now);
+  return std::min(
+      {acquisitions_.deadline(), leases_.deadline(), releases_.deadline(), standing_.deadline()});
 }
 
-void Engine::take_outputs(std::vector<Output>& out) {
-  impl_->take_outputs(out);
+void Engine::on_deadline(Instant now) {
+  acquisitions_.on_deadline(now);
+  leases_.on_deadline(now);
+  releases_.on_deadline(now);
+  standing_.on_deadline(now, out_);
+  admit(now);
 }
-std::size_t Engine::releases_under_way() const {
-  return impl_->releases_under_way();
-}
-std::uint32_t Engine::nodes_releasing() const {
-  return impl_->nodes_releasing();
+
+void Engine::admit(Instant now) {
+  acquisitions_.admit(now);
+  leases_.admit(now);
 }
 
 }  // namespace redlock::engine

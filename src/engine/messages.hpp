@@ -75,7 +75,8 @@ struct Granted {
 /// Right for a heal; to a first acquire it means that another process has drawn the same owner.
 struct AlreadyOurs {};
 struct Refused {
-  std::optional<std::chrono::milliseconds> expires_in;  ///< PTTL; none if it never expires by itself
+  std::optional<std::chrono::milliseconds>
+      expires_in;             ///< PTTL; none if it never expires by itself
   bool foreign_type = false;  ///< a key of another type stands where the lock would be
 };
 // Replies to hold.

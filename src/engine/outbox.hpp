@@ -3,24 +3,28 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
-#include "engine/engine.hpp"
+#include "engine/outputs.hpp"
 
 namespace redlock::engine {
 
 class Outbox {
  public:
   void send(NodeIndex node, const Tag& tag, Command command, Form form = Form::digest) {
-    outputs_.emplace_back(Send{node, tag, std::move(command), form});
+    outputs_.nodes.emplace_back(Send{node, tag, std::move(command), form});
   }
   template <typename T>
   void put(T output) {
-    outputs_.emplace_back(std::move(output));
+    if constexpr (std::is_constructible_v<NodeOutput, T>) {
+      outputs_.nodes.emplace_back(std::move(output));
+    } else {
+      outputs_.client.emplace_back(std::move(output));
+    }
   }
-  /// Gives the outputs away for an empty vector, whose memory is used for the next ones.
-  void take(std::vector<Output>& out) { outputs_.swap(out); }
+  /// Gives the outputs away for empty ones, whose memory is used for the next.
+  void take(Outputs& out) { std::swap(outputs_, out); }
 
   /// Rounds whose callers wait for their results.
   void round_began() { ++rounds_under_way_; }
@@ -29,7 +33,7 @@ class Outbox {
 
  private:
   std::size_t rounds_under_way_ = 0;
-  std::vector<Output> outputs_;
+  Outputs outputs_;
 };
 
 }  // namespace redlock::engine

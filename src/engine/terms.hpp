@@ -6,9 +6,9 @@
 #include <cassert>
 #include <chrono>
 
-#include "engine/clock_watch.hpp"
-#include "engine/engine.hpp"
-#include "engine/node_standing.hpp"
+#include "engine/config.hpp"
+#include "engine/nodes/clock_watch.hpp"
+#include "engine/nodes/node_standing.hpp"
 #include "engine/planted_bug.hpp"
 #include "engine/quorum.hpp"
 #include "engine/types.hpp"

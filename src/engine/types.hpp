@@ -33,6 +33,15 @@ using RequestId = std::uint64_t;
 /// One attempt and, if it is granted, its lease; chosen by the engine, never used again.
 using GrantId = std::uint64_t;
 
+/// Where machines that begin a grant get its id.
+class GrantIds {
+ public:
+  GrantId next() { return ++last_; }
+
+ private:
+  GrantId last_ = 0;
+};
+
 /// 128 random bits, new for every attempt.
 struct OwnerId {
   std::array<std::uint64_t, 2> bits{};

@@ -108,7 +108,7 @@ class Core::Impl final : wire::DriverHost, TransportListener {
     transports_[node]->write(bytes);
   }
   // wire::DriverHost
-  void on_output(engine::Output&& output) override { sink_.on_output(std::move(output)); }
+  void on_output(engine::ClientOutput&& output) override { sink_.on_output(std::move(output)); }
   void on_node_up(engine::NodeIndex node, std::string_view warning) override {
     sink_.on_node_up(node, warning);
   }

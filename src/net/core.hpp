@@ -30,7 +30,7 @@ struct CoreConfig : wire::DriverConfig {
 /// Gets, on the loop thread, the engine's outputs for the client, and what became of the nodes.
 class CoreSink {
  public:
-  virtual void on_output(engine::Output&& output) = 0;
+  virtual void on_output(engine::ClientOutput&& output) = 0;
   virtual void on_node_up(engine::NodeIndex node, std::string_view warning) = 0;
   virtual void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
   /// At the moment of Core::wake_by, and whenever the engine had something to wait for.

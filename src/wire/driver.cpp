@@ -91,7 +91,8 @@ void Driver::turn(Instant now) {
   for (const NodeIndex node : std::exchange(look_anew_, {})) links_[node]->look_anew(now);
   while (std::exchange(engine_touched_, false)) {
     engine_.take_outputs(outputs_);
-    for (engine::Output& output : outputs_) perform(now, std::move(output));
+    for (engine::NodeOutput& output : outputs_.nodes) perform(now, std::move(output));
+    for (engine::ClientOutput& output : outputs_.client) host_.on_output(std::move(output));
     outputs_.clear();
   }
   // A link that is given up answers what it had, which the engine has outputs for.
@@ -99,17 +100,13 @@ void Driver::turn(Instant now) {
   for (Link* link : flushed_) link->flush(now);
 }
 
-void Driver::perform(Instant now, engine::Output&& output) {
+void Driver::perform(Instant now, engine::NodeOutput&& output) {
   if (auto* send = std::get_if<engine::Send>(&output)) {
     links_[send->node]->submit(now, send->tag, std::move(send->command), send->form);
   } else if (const auto* what = std::get_if<engine::TendMarker>(&output)) {
     tend(now, *what);
   } else {
-    const auto* moved = std::get_if<engine::NodeClockMoved>(&output);
-    if (moved != nullptr && moved->ask_all) {
-      for (const auto& link : links_) link->probe(now);
-    }
-    host_.on_output(std::move(output));
+    for (const auto& link : links_) link->probe(now);  // ReadClocks
   }
 }
 

@@ -31,8 +31,8 @@ namespace redlock::wire {
 /// What the driver runs on: it moves the bytes and takes what the engine has for the client.
 class DriverHost : public Streams {
  public:
-  /// Every output but those for the nodes. May give the engine new inputs, or ask.
-  virtual void on_output(engine::Output&& output) = 0;
+  /// What the engine has for the client. May give the engine new inputs, or ask.
+  virtual void on_output(engine::ClientOutput&& output) = 0;
   virtual void on_node_up(engine::NodeIndex node, std::string_view warning) = 0;
   virtual void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
 
@@ -89,7 +89,7 @@ class Driver final : LinkListener {
   void on_deadline(engine::Instant now);
 
  private:
-  void perform(engine::Instant now, engine::Output&& output);
+  void perform(engine::Instant now, engine::NodeOutput&& output);
   void tend(engine::Instant now, const engine::TendMarker& what);
 
   void on_reply(engine::Instant now, engine::NodeIndex node, const engine::Tag& tag,
@@ -116,7 +116,7 @@ class Driver final : LinkListener {
   MarkerTending markers_;
   std::vector<std::unique_ptr<Link>> links_;
   bool engine_touched_ = false;
-  std::vector<engine::Output> outputs_;
+  engine::Outputs outputs_;
   std::vector<Link*> to_flush_;
   std::vector<Link*> flushed_;
   std::vector<engine::NodeIndex> look_anew_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A burst of requests: what nodes could not answer in time waits in the client for its turn.
-#include "engine/admission.hpp"
+#include "engine/acquire/admission.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -3,7 +3,7 @@
 // what a quorum of nodes has reached is used up to the end of tokens.
 #include <doctest/doctest.h>
 
-#include "engine/floor_estimate.hpp"
+#include "engine/acquire/floor_estimate.hpp"
 #include "engine/rig.hpp"
 
 using namespace redlock;

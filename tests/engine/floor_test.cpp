@@ -3,7 +3,7 @@
 // is in peace is in acquire_test.cpp.
 #include <doctest/doctest.h>
 
-#include "engine/floor_estimate.hpp"
+#include "engine/acquire/floor_estimate.hpp"
 #include "engine/rig.hpp"
 
 using namespace redlock::engine;

@@ -183,12 +183,19 @@ void Rig::read_clock(NodeIndex node, Duration ahead, Duration uncertainty) {
 }
 
 void Rig::collect() {
-  std::vector<Output> outputs;
+  Outputs outputs;
   engine.take_outputs(outputs);
-  for (Output& output : outputs) {
+  for (NodeOutput& output : outputs.nodes) {
     if (auto* send = std::get_if<Send>(&output)) {
       sent_.at(send->node).push_back(std::move(*send));
-    } else if (auto* finish = std::get_if<Finish>(&output)) {
+    } else if (const auto* tend = std::get_if<TendMarker>(&output)) {
+      tended.push_back(*tend);
+    } else {
+      ++readings_asked_for;
+    }
+  }
+  for (ClientOutput& output : outputs.client) {
+    if (auto* finish = std::get_if<Finish>(&output)) {
       REQUIRE_MESSAGE(!results_.contains(finish->request), "a request ended twice");
       results_.emplace(finish->request, std::move(finish->result));
     } else if (const auto* loss = std::get_if<LeaseLost>(&output)) {
@@ -200,8 +207,6 @@ void Rig::collect() {
       renewals.push_back(*renewal);
     } else if (auto* attempt = std::get_if<AttemptDecided>(&output)) {
       attempts.push_back(std::move(*attempt));
-    } else if (const auto* tend = std::get_if<TendMarker>(&output)) {
-      tended.push_back(*tend);
     } else if (const auto* moved = std::get_if<NodeClockMoved>(&output)) {
       clocks_moved.push_back(*moved);
     }

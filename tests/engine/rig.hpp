@@ -108,6 +108,7 @@ class Rig {
   std::vector<AttemptDecided> attempts;
   std::vector<TendMarker> tended;
   std::vector<NodeClockMoved> clocks_moved;
+  int readings_asked_for = 0;  ///< of all clocks
   Counter random;
   Engine engine;
 

@@ -38,7 +38,7 @@ class FunctionTask final : public Task {
 
 class Recorder final : public CoreSink {
  public:
-  void on_output(engine::Output&& output) override {
+  void on_output(engine::ClientOutput&& output) override {
     const std::scoped_lock lock(mutex_);
     if (auto* finish = std::get_if<engine::Finish>(&output)) {
       finished_.emplace(finish->request, std::move(*finish));

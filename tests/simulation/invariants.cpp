@@ -124,12 +124,15 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   rule(judged_, !grant.belief.released(send.node) || send.tag.kind == Kind::release,
        "nothing is sent behind a release", what);
   if (send.tag.kind == Kind::heal) {
-    rule(judged_, grant.state == State::live, "nothing is healed after loss or release", what);
+    // A lease that is taken up heals as soon as its round is won, and is told of it next.
+    const bool live = grant.state == State::live || (grant.taken_up && grant.token == 0);
+    rule(judged_, live, "nothing is healed after loss or release", what);
     rule(judged_, local(world, grant.client) < grant.belief.valid_until(),
          "nothing is healed that is not valid", what);
   }
   if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
-    rule(judged_, hold->count == grant.count + grant.entering,
+    // The client may be told next that it entered, or did not; turn_ends() knows.
+    rule(judged_, hold->count >= grant.count && hold->count <= grant.count + grant.entering,
          "a hold says the count that was told, and what is being entered", what);
     rule(judged_, grant.state != State::live || hold->token == grant.token,
          "a lease keeps its token", what);
@@ -164,7 +167,14 @@ void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
 
 // --- outputs
 
-void Invariants::told(Instant world, ClientId client, const engine::Output& output) {
+void Invariants::told(Instant world, ClientId client, const engine::Outputs& outputs) {
+  for (const engine::NodeOutput& output : outputs.nodes) {
+    if (const auto* send = std::get_if<engine::Send>(&output)) sent(world, client, *send);
+  }
+  for (const engine::ClientOutput& output : outputs.client) told(world, client, output);
+}
+
+void Invariants::told(Instant world, ClientId client, const engine::ClientOutput& output) {
   if (const auto* finish = std::get_if<engine::Finish>(&output)) {
     told_finish(world, client, *finish);
   } else if (const auto* decision = std::get_if<engine::AttemptDecided>(&output)) {
@@ -296,7 +306,7 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
         std::ranges::count(decision.ballots, vote, &engine::Ballot::vote));
   };
   const auto what = [&] {
-    return fmt::format("client {}: {}", id, in_words(engine::Output(decision)));
+    return fmt::format("client {}: {}", id, in_words(engine::ClientOutput(decision)));
   };
   rule(judged_,
        count(Vote::granted) <= grant.belief.granted() &&

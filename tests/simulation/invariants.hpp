@@ -80,18 +80,17 @@ class Invariants {
   void fence_damaged(std::uint32_t node) { damaged_.insert(node); }
 
   // What passes between clients and nodes.
-  void sent(Instant world, ClientId client, const engine::Send& send);
   void executed(Instant world, std::uint32_t node, const engine::Command& command,
                 const engine::Reply& reply);
   void answered(Instant world, ClientId client, std::uint32_t node, const engine::Tag& tag,
                 const engine::Reply& reply);
 
   struct Reading {
-    Instant at{};             ///< by the client's clock, when it learned of it
-    Duration ahead{};         ///< the node's clock of the client's, in truth
+    Instant at{};            ///< by the client's clock, when it learned of it
+    Duration ahead{};        ///< the node's clock of the client's, in truth
     Duration uncertainty{};  ///< as the client knows
-    Instant world{};          ///< when it was made, in truth
-    Duration astray{};        ///< the node's clock of the world's time then
+    Instant world{};         ///< when it was made, in truth
+    Duration astray{};       ///< the node's clock of the world's time then
   };
   /// A client is about to be told whether the node has its marker.
   void marker_shown(Instant world, ClientId client, std::uint32_t node) {
@@ -100,8 +99,8 @@ class Invariants {
   /// A client is about to be told what a node's clock shows.
   void clock_read(ClientId client, std::uint32_t node, const Reading& reading);
 
-  /// Any output but Send.
-  void told(Instant world, ClientId client, const engine::Output& output);
+  /// The client is about to do this: to send what is for the nodes, and then to tell its user.
+  void told(Instant world, ClientId client, const engine::Outputs& outputs);
   /// The client has done what its outputs asked for.
   void turn_ends(Instant world, ClientId client);
   /// The last moment before a lease's validity ends: a quorum must still have it.
@@ -196,6 +195,7 @@ class Invariants {
   void attempt_over(Instant world, Client& client, engine::RequestId request);
   void end_claim(Grant& grant);
 
+  void told(Instant world, ClientId client, const engine::ClientOutput& output);
   void told_finish(Instant world, ClientId client, const engine::Finish& finish);
   void told_success(Instant world, ClientId client, const Request& request,
                     const engine::AcquireSucceeded& success);
@@ -208,6 +208,7 @@ class Invariants {
   [[nodiscard]] bool surely_theirs(const Client& client, std::uint32_t node, Duration by) const;
   [[nodiscard]] bool surely_ours(const Client& client, const Clock& moved) const;
   void told_lost(Instant world, ClientId client, const engine::LeaseLost& loss);
+  void sent(Instant world, ClientId client, const engine::Send& send);
   void check_send(Instant world, Grant& grant, const engine::Send& send);
   void check_token(const Grant& grant);
   void check_forced(const Grant& grant) const;

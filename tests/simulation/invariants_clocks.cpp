@@ -123,7 +123,7 @@ void Invariants::told_clock(Instant now, ClientId id, const engine::NodeClockMov
   Client& client = clients_[id];
   Clock& clock = client.clocks[moved.node];
   const auto what = [&] {
-    return fmt::format("client {}: {}", id, in_words(engine::Output(moved)));
+    return fmt::format("client {}: {}", id, in_words(engine::ClientOutput(moved)));
   };
   if (judged_.clocks) throw Violation{"clocks within the bound are not blamed", what()};
 

@@ -40,7 +40,7 @@ TEST_CASE("a seed makes the same run again, whether or not somebody reads along"
 
 TEST_CASE("the first seeds make the same runs with every compiler and preset") {
   // What follows from a change of the protocol or of the simulator is another value: put it here.
-  constexpr std::uint64_t expected = 0x33df04af2baf2531U;
+  constexpr std::uint64_t expected = 0xa430fdc7196815afU;
   std::uint64_t together = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Coverage coverage;

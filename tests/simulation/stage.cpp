@@ -217,34 +217,33 @@ void Stage::connect(const std::string& name, Node node) {
 }
 
 void Stage::turn(Client& of) {
-  std::vector<engine::Output> outputs;
+  engine::Outputs outputs;
   for (;;) {
     outputs.clear();
     of.engine->take_outputs(outputs);
     if (outputs.empty()) break;
-    for (const engine::Output& output : outputs) {
-      if (const auto* send = std::get_if<engine::Send>(&output)) {
-        invariants_.sent(now_, of.life, *send);
-      } else {
-        invariants_.told(now_, of.life, output);
-      }
+    invariants_.told(now_, of.life, outputs);
+    for (const engine::NodeOutput& output : outputs.nodes) {
+      if (const auto* send = std::get_if<engine::Send>(&output)) perform(of, *send);
     }
-    for (const engine::Output& output : outputs) perform(of, output);
+    for (const engine::ClientOutput& output : outputs.client) perform(of, output);
   }
   invariants_.turn_ends(now_, of.life);
 }
 
-void Stage::perform(Client& of, const engine::Output& output) {
-  if (const auto* send = std::get_if<engine::Send>(&output)) {
-    Link& link = of.links[send->node];
-    if (!link.up) {
-      return hear(of, send->node,
-                  {send->tag,
-                   engine::Unavailable{Cause::connection_failed, engine::Delivery::not_sent, ""}});
-    }
-    link.to_node.push_back(*send);
-    link.outstanding.push_back(send->tag);
-  } else if (const auto* finish = std::get_if<engine::Finish>(&output)) {
+void Stage::perform(Client& of, const engine::Send& send) {
+  Link& link = of.links[send.node];
+  if (!link.up) {
+    return hear(
+        of, send.node,
+        {send.tag, engine::Unavailable{Cause::connection_failed, engine::Delivery::not_sent, ""}});
+  }
+  link.to_node.push_back(send);
+  link.outstanding.push_back(send.tag);
+}
+
+void Stage::perform(Client& of, const engine::ClientOutput& output) {
+  if (const auto* finish = std::get_if<engine::Finish>(&output)) {
     tell(of, *finish);
   } else if (const auto* changed = std::get_if<engine::ValidityChanged>(&output)) {
     of.valid_until = changed->valid_until;

@@ -106,7 +106,8 @@ class Stage {
 
   Client& client(const std::string& name);
   void turn(Client& client);
-  void perform(Client& client, const engine::Output& output);
+  void perform(Client& client, const engine::Send& send);
+  void perform(Client& client, const engine::ClientOutput& output);
   void tell(Client& client, const engine::Finish& finish);
   void hear(Client& client, Node node, const Answer& answer);
   void say(std::string text) { events_.push_back(std::move(text)); }

@@ -80,6 +80,7 @@ struct ResultWords {
 
 struct OutputWords {
   std::string operator()(const engine::Send& o) const { return in_words(o); }
+  std::string operator()(const engine::ReadClocks&) const { return "reads every node's clock"; }
   std::string operator()(const engine::Finish& o) const {
     return fmt::format("request {} ends: {}", o.request, std::visit(ResultWords{}, o.result));
   }
@@ -100,9 +101,8 @@ struct OutputWords {
     return fmt::format("{} the marker of node {}", o.write ? "writes" : "looks for", o.node);
   }
   std::string operator()(const engine::NodeClockMoved& o) const {
-    return fmt::format("the clock of node {} moved by {} ms{}{}", o.node,
-                       o.by / std::chrono::milliseconds(1), o.ours ? ", so it is our own" : "",
-                       o.ask_all ? "; all are read" : "");
+    return fmt::format("the clock of node {} moved by {} ms{}", o.node,
+                       o.by / std::chrono::milliseconds(1), o.ours ? ", so it is our own" : "");
   }
 };
 
@@ -126,7 +126,11 @@ std::string in_words(const engine::Reply& reply) {
   return std::visit(ReplyWords{}, reply);
 }
 
-std::string in_words(const engine::Output& output) {
+std::string in_words(const engine::NodeOutput& output) {
+  return std::visit(OutputWords{}, output);
+}
+
+std::string in_words(const engine::ClientOutput& output) {
   return std::visit(OutputWords{}, output);
 }
 

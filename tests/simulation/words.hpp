@@ -10,7 +10,8 @@ namespace redlock::simulation {
 
 [[nodiscard]] std::string in_words(const engine::Send& send);
 [[nodiscard]] std::string in_words(const engine::Reply& reply);
-[[nodiscard]] std::string in_words(const engine::Output& output);
+[[nodiscard]] std::string in_words(const engine::NodeOutput& output);
+[[nodiscard]] std::string in_words(const engine::ClientOutput& output);
 [[nodiscard]] const char* in_words(Errc code);
 [[nodiscard]] const char* in_words(Cause cause);
 [[nodiscard]] const char* in_words(LossReason reason);

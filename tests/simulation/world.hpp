@@ -65,7 +65,7 @@ class World {
     bool interrupt = false;  // the next outputs are performed after a pause
     Instant timer = engine::never;
     std::vector<Event> deferred;
-    std::vector<engine::Output> undone;
+    engine::Outputs undone;
     std::vector<engine::Send> unsendable;  // there is no connection, which is known at once
     std::vector<Link> links;
     std::array<std::uint32_t, 6> outstanding{};  // by kind of message
@@ -133,7 +133,8 @@ class World {
   // Clients.
   void start(std::uint32_t client);
   void turn(std::uint32_t client);
-  void perform(std::uint32_t client, const engine::Output& output);
+  void perform(std::uint32_t client, const engine::NodeOutput& output);
+  void perform(std::uint32_t client, const engine::ClientOutput& output);
   void perform_send(std::uint32_t client, const engine::Send& send);
   void answer(std::uint32_t client, std::uint32_t node, const engine::Tag& tag,
               const engine::Reply& reply);
@@ -161,7 +162,7 @@ class World {
   void leave_one(User& user);
   void give_back(User& user, bool wait_for_it);
   void hand_over(User& user);
-  void tell_user(std::uint32_t client, const engine::Output& output);
+  void tell_user(std::uint32_t client, const engine::ClientOutput& output);
   void user_finished(User& user, const engine::Finish& finish);
   void leave(User& user);
   User* user_of_request(std::uint32_t client, engine::RequestId request);
@@ -212,7 +213,7 @@ class World {
   engine::RequestId last_request_ = 0;
   bool ending_ = false;
   Invariants invariants_;
-  std::vector<engine::Output> outputs_;
+  engine::Outputs outputs_;
 };
 
 }  // namespace redlock::simulation

@@ -56,22 +56,21 @@ void World::turn(std::uint32_t index) {
     outputs_.clear();
     client.engine->take_outputs(outputs_);
     if (outputs_.empty() && client.unsendable.empty()) break;
-    for (const engine::Output& output : outputs_) {
-      if (const auto* send = std::get_if<engine::Send>(&output)) {
-        invariants_.sent(now_, client.life, *send);
-      } else {
-        invariants_.told(now_, client.life, output);
-      }
-    }
-    std::size_t performed = outputs_.size();
+    invariants_.told(now_, client.life, outputs_);
+    auto& [for_nodes, for_client] = outputs_;
+    std::size_t performed = for_nodes.size() + for_client.size();
     if (client.interrupt && performed > 0) {
       performed = random_.below(static_cast<std::uint32_t>(performed) + 1);
     }
-    for (std::size_t i = 0; i < performed; ++i) perform(index, outputs_[i]);
+    const std::size_t first = std::min(performed, for_nodes.size());
+    for (std::size_t i = 0; i < first; ++i) perform(index, for_nodes[i]);
+    for (std::size_t i = 0; i < performed - first; ++i) perform(index, for_client[i]);
     if (client.interrupt && !outputs_.empty()) {
       client.interrupt = false;
-      client.undone.assign(outputs_.begin() + static_cast<std::ptrdiff_t>(performed),
-                           outputs_.end());
+      const auto places = [](std::size_t count) { return static_cast<std::ptrdiff_t>(count); };
+      for_nodes.erase(for_nodes.begin(), for_nodes.begin() + places(first));
+      for_client.erase(for_client.begin(), for_client.begin() + places(performed - first));
+      client.undone = std::move(outputs_);
       return pause(index, random_.up_to(plan_.max_lease() * 2));
     }
     for (const engine::Send& send : std::exchange(client.unsendable, {})) {
@@ -83,7 +82,13 @@ void World::turn(std::uint32_t index) {
   set_timer(index);
 }
 
-void World::perform(std::uint32_t client, const engine::Output& output) {
+void World::perform(std::uint32_t client, const engine::ClientOutput& output) {
+  note(4, client, 8 + output.index(),
+       [&] { return fmt::format("client {}: {}", client, in_words(output)); });
+  tell_user(client, output);
+}
+
+void World::perform(std::uint32_t client, const engine::NodeOutput& output) {
   note(4, client, output.index(),
        [&] { return fmt::format("client {}: {}", client, in_words(output)); });
   if (const auto* send = std::get_if<engine::Send>(&output)) return perform_send(client, *send);
@@ -93,13 +98,10 @@ void World::perform(std::uint32_t client, const engine::Output& output) {
     return at(now_ + delay(tend->node), Event::What::tend, client, tend->node,
               tend->write ? named : 0);
   }
-  const auto* moved = std::get_if<engine::NodeClockMoved>(&output);
-  if (moved != nullptr && moved->ask_all && !ending_) {
-    for (const Link& link : clients_[client].links) {
-      if (link.up) read_clock(link.wire);
-    }
+  if (ending_) return;
+  for (const Link& link : clients_[client].links) {
+    if (link.up) read_clock(link.wire);
   }
-  tell_user(client, output);
 }
 
 void World::perform_send(std::uint32_t index, const engine::Send& send) {
@@ -179,8 +181,9 @@ void World::resume(std::uint32_t index) {
   client.timer = engine::never;
   invariants_.client_resumes(client.life, now_, plan_.engine.node_timeout);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) disturb(index, node);
-  const std::vector<engine::Output> undone = std::exchange(client.undone, {});
-  for (const engine::Output& output : undone) perform(index, output);
+  const engine::Outputs undone = std::exchange(client.undone, {});
+  for (const engine::NodeOutput& output : undone.nodes) perform(index, output);
+  for (const engine::ClientOutput& output : undone.client) perform(index, output);
   // Whether it looks at its clock or at its connections first is not promised.
   const bool clock_first = random_.chance(500);
   const bool unnoticed = planted(Bug::timers_sleep_in_suspend);

@@ -216,7 +216,7 @@ World::User* World::user_of_grant(std::uint32_t client, engine::GrantId grant) {
   return found == users_.end() ? nullptr : &*found;
 }
 
-void World::tell_user(std::uint32_t client, const engine::Output& output) {
+void World::tell_user(std::uint32_t client, const engine::ClientOutput& output) {
   if (const auto* finish = std::get_if<engine::Finish>(&output)) {
     if (User* user = user_of_request(client, finish->request)) user_finished(*user, *finish);
   } else if (const auto* changed = std::get_if<engine::ValidityChanged>(&output)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/node_grants.hpp"
+#include "engine/lease/node_grants.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/attempt.hpp"
+#include "engine/acquire/attempt.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -12,13 +12,12 @@
 #include <optional>
 #include <vector>
 
+#include "engine/config.hpp"
 #include "engine/messages.hpp"
 #include "engine/quorum.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
-
-struct Config;
 
 class ClockWatch {
  public:

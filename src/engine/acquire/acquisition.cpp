@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/acquisition.hpp"
+#include "engine/acquire/acquisition.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -50,7 +50,8 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
   // The last attempt of a waiting time should not be far from its end.
   const Duration left = waits_until_ == never ? Duration::max() : waits_until_ - now;
   Duration at_most = std::max(left / 2, shortest_pause);
-  if (attempt.expires_in()) at_most = std::min<Duration>(at_most, *attempt.expires_in() + shortest_pause);
+  if (attempt.expires_in())
+    at_most = std::min<Duration>(at_most, *attempt.expires_in() + shortest_pause);
   retry_at_ = now + std::min(pause(at_most, random), left);
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/forcing.hpp"
+#include "engine/release/forcing.hpp"
 
 #include <algorithm>
 

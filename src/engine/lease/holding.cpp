@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/holding.hpp"
+#include "engine/lease/holding.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -8,6 +8,8 @@
 #include "engine/planted_bug.hpp"
 
 namespace redlock::engine {
+
+using Purpose = HoldRound::Purpose;
 
 Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
     : terms_(&terms),
@@ -27,7 +29,7 @@ Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, 
       attaching_(request),
       longest_lease_(std::chrono::ceil<Hundredths>(plan_.lease)),
       taken_up_(true) {
-  begin_round(now, HoldRound::Purpose::extend, request, plan_.lease, out);
+  begin_round(now, Purpose::extend, request, plan_.lease, out);
 }
 
 void Holding::extend(Instant now, RequestId request, std::chrono::milliseconds lease, Outbox& out) {
@@ -36,7 +38,7 @@ void Holding::extend(Instant now, RequestId request, std::chrono::milliseconds l
     out.put(Finish{request, Failed{Errc::lost, "the lease was lost before", {}}});
     return;
   }
-  begin_round(now, HoldRound::Purpose::extend, request, lease, out);
+  begin_round(now, Purpose::extend, request, lease, out);
 }
 
 void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
@@ -276,7 +278,7 @@ void Holding::conclude_rounds(Instant now, Outbox& out) {
 void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
   const bool ok = round.tally().won();
   if (ok && !round.doubted()) doubted_ = false;
-  if (round.purpose() == HoldRound::Purpose::tell_count) return;
+  if (round.purpose() == Purpose::tell_count) return;
   if (round.request() == 0) {
     if (!ok) next_renewal_ = std::min(next_renewal_, now + plan_.lease / 12);
     out.put(RenewalDecided{plan_.grant, ok, valid_until_});
@@ -323,7 +325,7 @@ void Holding::on_deadline(Instant now, Outbox& out) {
   }
   postponed_ = false;
   next_renewal_ = in_step(now + plan_.lease / 3);
-  begin_round(now, HoldRound::Purpose::renew, 0, plan_.lease, out);
+  begin_round(now, Purpose::renew, 0, plan_.lease, out);
 }
 
 Instant Holding::deadline() const {
@@ -365,6 +367,140 @@ void Holding::lose(LossReason reason, Outbox& out) {
 HoldRound* Holding::find_round(std::uint32_t number) {
   const auto found = std::ranges::find(rounds_, number, &HoldRound::number);
   return found == rounds_.end() ? nullptr : &*found;
+}
+
+// --- nodes that do not have the lease: what their answers are worth, and how they take part again
+
+void Holding::on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round, Outbox& out) {
+  if (explained_by_quarantine(now, node)) {
+    nodes_.forget(node);
+  } else {
+    deny(now, node, tag);
+  }
+  if (const auto why = terms_->quarantine(now, node)) {
+    if (round != nullptr) round->unavailable(node, *why);
+    return;
+  }
+  if (round != nullptr) return round->denied(node, true);
+  // Its round is over: no later moment will do.
+  if (now < nodes_.valid_until()) heal(now, node, tag.lease, out);
+}
+
+/// That it has the lease no more: it confirmed that before it was quarantined, so it has forgotten
+/// it since, and gives the lock to nobody until the lease is over.
+bool Holding::explained_by_quarantine(Instant now, NodeIndex node) const {
+  const NodeGrant& grant = nodes_[node];
+  return grant.possession == Possession::ours && !grant.in_quarantine && !doubted_ &&
+         terms_->quarantined(now, node);
+}
+
+/// It has nothing of this owner.
+void Holding::deny(Instant now, NodeIndex node, const Tag& tag) {
+  const NodeGrant& grant = nodes_[node];
+  // What was sent before the healing speaks of the time before it.
+  const bool healed_since = grant.possession == Possession::healing && tag.round <= grant.healed_in;
+  if (healed_since && tag.kind != Tag::Kind::heal) return;
+  if (now < grant.until && !terms_->quarantined(now, node)) doubt();
+  nodes_.withdraw(node);
+}
+
+/// Somebody takes the lease away (by force; by releasing it from elsewhere), or data is lost that
+/// should not be. So a node in quarantine may have forgotten that, and not only the lease.
+void Holding::doubt() {
+  doubted_ = true;
+  for (HoldRound& round : rounds_) round.doubt();
+  nodes_.withdraw_forgotten();
+}
+
+void Holding::send_heal(Instant now, NodeIndex node, std::chrono::milliseconds lease, Form form,
+                        Outbox& out) {
+  NodeGrant& grant = nodes_[node];
+  grant.possession = Possession::healing;
+  grant.healed_in = round_;
+  const Tag tag{plan_.grant, now, lease, round_, Tag::Kind::heal};
+  const Token floor = std::min(plan_.token, floor_limit);
+  out.send(node, tag,
+           AcquireCommand{plan_.name, plan_.owner, lease, floor, terms_->config().quarantine,
+                          plan_.since},
+           form);
+}
+
+/// A lease that is valid has its quorum, whoever answers at the moment: nobody else was granted,
+/// and whose grant stood here before was released or is over.
+void Holding::heal(Instant now, NodeIndex node, std::chrono::milliseconds asked, Outbox& out) {
+  const bool gone = nodes_[node].possession == Possession::not_ours;
+  if (!gone || terms_->objection(now, node)) return;
+  // What is not renewed lasts no longer here than was asked for, or than it does elsewhere.
+  const auto left = std::chrono::floor<std::chrono::milliseconds>(valid_until_ - now);
+  const bool renewed = now < plan_.renew_until;
+  send_heal(now, node, renewed ? plan_.lease : std::max(asked, left), Form::digest, out);
+}
+
+/// Once the round has shown what there is.
+void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
+  if (lost_ || attach_failed_ || !round.announced()) return;
+  const NodeSet free = round.take_free();
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (free.contains(node)) heal(now, node, round.lease(), out);
+  }
+}
+
+void Holding::on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                            Outbox& out) {
+  if (nodes_[node].possession != Possession::healing) return;
+  if (std::holds_alternative<Granted>(reply) || std::holds_alternative<AlreadyOurs>(reply)) {
+    // So that it is known what it should have; it counts when a round confirms it.
+    nodes_[node].until = terms_->trusted_until(tag.sent, tag.lease);
+  } else if (std::holds_alternative<Refused>(reply)) {
+    nodes_.withdraw(node);
+  } else if (std::holds_alternative<NoScript>(reply)) {
+    send_heal(now, node, tag.lease, Form::source, out);
+  } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
+    if (unavailable->delivery != Delivery::unknown) nodes_.withdraw(node);
+  }
+}
+
+// --- re-entry: a lease that is held more than once. Each node is told an absolute count, so that
+// one that missed a message is put right by the next; the count of this lease rises only when a
+// quorum has confirmed it, and falls at once
+
+std::uint32_t Holding::asked_count() const {
+  return count_ + static_cast<std::uint32_t>(std::ranges::count_if(rounds_, &HoldRound::entering));
+}
+
+void Holding::enter(Instant now, RequestId request, const EnterRequest& what, Outbox& out) {
+  assert(attaching_ == 0);
+  lose_if_over(now, out);
+  if (lost_) {
+    out.put(Finish{request, Failed{Errc::lost, "the lease was lost before", {}}});
+    return;
+  }
+  begin_round(now, what.renew ? Purpose::enter_and_renew : Purpose::enter, request, what.lease,
+              out);
+}
+
+void Holding::entered(Instant now, const HoldRound& round, Outbox& out) {
+  ++count_;
+  const bool renewed = plan_.renew_until != Instant::min();
+  if (round.purpose() == Purpose::enter_and_renew && !renewed) {
+    plan_.renew_until = never;
+    plan_.lease = std::max(plan_.lease, round.lease());
+    next_renewal_ = in_step(now + renewal_interval(now));
+  }
+  out.put(Finish{round.request(), EnterSucceeded{count_, valid_until_}});
+}
+
+void Holding::leave(Instant now, Outbox& out) {
+  lose_if_over(now, out);
+  if (lost_ || count_ == 1) return;
+  --count_;
+  if (!planted(Bug::leave_not_told)) tell_count(now, out);
+}
+
+/// Asks for no more than there is: an explicit lease is not lengthened by the way.
+void Holding::tell_count(Instant now, Outbox& out) {
+  const auto left = std::chrono::floor<std::chrono::milliseconds>(valid_until_ - now);
+  begin_round(now, Purpose::tell_count, 0, std::max(left, std::chrono::milliseconds(1)), out);
 }
 
 }  // namespace redlock::engine

@@ -9,11 +9,11 @@
 #include <optional>
 #include <vector>
 
-#include "engine/engine.hpp"
-#include "engine/hold_round.hpp"
+#include "engine/lease/hold_round.hpp"
+#include "engine/lease/node_grants.hpp"
 #include "engine/messages.hpp"
-#include "engine/node_grants.hpp"
 #include "engine/outbox.hpp"
+#include "engine/requests.hpp"
 #include "engine/terms.hpp"
 
 namespace redlock::engine {

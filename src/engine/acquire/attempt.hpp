@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/lease/node_grants.hpp"
 #include "engine/messages.hpp"
-#include "engine/node_grants.hpp"
 #include "engine/outbox.hpp"
 #include "engine/terms.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/admission.hpp"
+#include "engine/acquire/admission.hpp"
 
 namespace redlock::engine {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/releasing.hpp"
+#include "engine/release/releasing.hpp"
 
 namespace redlock::engine {
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "engine/engine.hpp"
+#include "engine/messages.hpp"
 #include "engine/quorum.hpp"
 #include "engine/terms.hpp"
 

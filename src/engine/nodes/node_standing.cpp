@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "engine/node_standing.hpp"
+#include "engine/nodes/node_standing.hpp"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "engine/nodes/seconds.hpp"
 #include "engine/planted_bug.hpp"
 
 namespace redlock::engine {
@@ -25,10 +26,6 @@ Duration quarantine_of(const Config& config) {
   const Duration lease = config.max_lease;
   const auto drift = static_cast<double>(lease.count()) * config.drift_factor;
   return lease + Duration(static_cast<Duration::rep>(drift)) + std::chrono::milliseconds(1'002);
-}
-
-std::string in_seconds(Duration left) {
-  return std::to_string(std::chrono::ceil<std::chrono::seconds>(left).count()) + " s";
 }
 
 }  // namespace
@@ -82,6 +79,14 @@ void NodeStanding::on_marker(Instant now, NodeIndex node, Marker marker, std::st
   const bool anew = marker == Marker::gone_anew && !planted(Bug::second_forgetting_overlooked);
   if (anew) standing.suspect_since.reset();
   suspect(now, standing);
+}
+
+void NodeStanding::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply) {
+  const auto* const why = std::get_if<Unavailable>(&reply);
+  if (why == nullptr) return;
+  if (why->cause == Cause::marker_missing) on_marker(now, node, Marker::gone);
+  const bool by_node = why->delivery == Delivery::refused;
+  if (by_node && why->cause == Cause::incompatible) sets_.on_refused(node);
 }
 
 void NodeStanding::suspect(Instant now, Standing& standing) {

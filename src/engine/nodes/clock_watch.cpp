@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/clock_watch.hpp"
+#include "engine/nodes/clock_watch.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-#include "engine/engine.hpp"
+#include "engine/nodes/seconds.hpp"
 #include "engine/planted_bug.hpp"
 #include "engine/quorum.hpp"
 
@@ -34,10 +34,6 @@ std::int64_t to_us(Duration duration) {
 /// Nobody sees that it is no more than a year.
 Duration to_duration(std::int64_t us) {
   return microseconds(std::clamp(us, -a_year_us, a_year_us));
-}
-
-std::string in_seconds(Duration left) {
-  return std::to_string(std::chrono::ceil<std::chrono::seconds>(left).count()) + " s";
 }
 
 }  // namespace

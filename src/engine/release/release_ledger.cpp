@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/release_ledger.hpp"
+#include "engine/release/release_ledger.hpp"
 
 #include <algorithm>
 #include <utility>

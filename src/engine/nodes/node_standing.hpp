@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/config.hpp"
 #include "engine/messages.hpp"
+#include "engine/nodes/node_facts.hpp"
+#include "engine/nodes/set_membership.hpp"
 #include "engine/outbox.hpp"
-#include "engine/set_membership.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -33,8 +35,8 @@ class NodeStanding {
 
   /// Which nodes belong to the set at all.
   [[nodiscard]] const SetMembership& sets() const { return sets_; }
-  /// An acquire was refused because of what the node's marker says.
-  void on_refused(NodeIndex node) { sets_.on_refused(node); }
+  /// An acquire or heal may be refused because the marker is missing, or names another set.
+  void on_acquire_reply(Instant now, NodeIndex node, const Reply& reply);
 
   [[nodiscard]] Instant deadline() const { return next_look_; }
   void on_deadline(Instant now, Outbox& out);

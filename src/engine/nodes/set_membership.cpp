@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "engine/set_membership.hpp"
+#include "engine/nodes/set_membership.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "engine/engine.hpp"
 #include "engine/planted_bug.hpp"
 
 namespace redlock::engine {

@@ -8,13 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/config.hpp"
 #include "engine/messages.hpp"
 #include "engine/quorum.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
-
-struct Config;
 
 /// With quarantine: the set is the one that a quorum of the nodes name (markers without a name are
 /// a set of their own). Without: the nodes must have no markers, not one of them.

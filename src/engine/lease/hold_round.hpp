@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.hpp"
+#include "engine/outputs.hpp"
 #include "engine/quorum.hpp"
 #include "engine/types.hpp"
 

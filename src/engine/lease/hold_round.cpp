@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/hold_round.hpp"
+#include "engine/lease/hold_round.hpp"
 
 #include <string>
 #include <utility>

@@ -9,7 +9,6 @@
 #include <optional>
 #include <vector>
 
-#include "engine/engine.hpp"
 #include "engine/outbox.hpp"
 #include "engine/quorum.hpp"
 #include "engine/terms.hpp"

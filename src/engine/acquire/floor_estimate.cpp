@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/floor_estimate.hpp"
+#include "engine/acquire/floor_estimate.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -6,8 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "engine/attempt.hpp"
-#include "engine/engine.hpp"
+#include "engine/acquire/attempt.hpp"
+#include "engine/outputs.hpp"
+#include "engine/requests.hpp"
 #include "engine/terms.hpp"
 
 namespace redlock::engine {

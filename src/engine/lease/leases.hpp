@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// All leases of one client: those it was granted and those it took up, the rounds that callers ask
+// for and that wait for their turn, and which renewals go together.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <variant>
+
+#include "engine/lease/holding.hpp"
+#include "engine/machine_table.hpp"
+#include "engine/messages.hpp"
+#include "engine/outbox.hpp"
+#include "engine/release/releases.hpp"
+#include "engine/requests.hpp"
+#include "engine/terms.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+class Leases {
+ public:
+  Leases(const Terms& terms, GrantIds& ids, Releases& releases, Outbox& out)
+      : terms_(terms), ids_(ids), releases_(releases), out_(out) {}
+
+  /// A lease just granted.
+  const Holding& add(GrantId grant, Holding holding);
+  void attach(Instant now, RequestId request, AttachRequest what);
+  /// Ends an attach that is under way; otherwise it does nothing.
+  void cancel(RequestId request, Errc why);
+  void extend(Instant now, RequestId request, GrantId grant, std::chrono::milliseconds lease) {
+    round_or_wait(now, {request, Extension{grant, lease}});
+  }
+  void enter(Instant now, RequestId request, const EnterRequest& what) {
+    round_or_wait(now, {request, what});
+  }
+  void leave(Instant now, GrantId grant);
+  void release(Instant now, RequestId request, GrantId grant);
+  void give_up(Instant now, GrantId grant, LossReason reason);
+  void detach(GrantId grant);
+
+  /// False if it is not about a lease of ours.
+  bool on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
+  void node_ran_ahead(Instant now, NodeIndex node, Duration by);
+  /// Rounds that wait for their turn and have it now.
+  void admit(Instant now);
+
+  [[nodiscard]] Instant deadline() const { return holdings_.deadline(); }
+  void on_deadline(Instant now);
+
+ private:
+  static constexpr std::size_t renewals_in_one_message = 100;
+
+  struct Extension {
+    GrantId grant = 0;
+    std::chrono::milliseconds lease{};
+  };
+  struct WaitingRound {
+    RequestId request = 0;
+    std::variant<Extension, EnterRequest> what;
+  };
+
+  void round_or_wait(Instant now, const WaitingRound& round);
+  void begin_round(Instant now, const WaitingRound& round);
+  void after_input(GrantId grant);
+  [[nodiscard]] std::size_t renewals_at_once() const;
+
+  const Terms& terms_;
+  GrantIds& ids_;
+  Releases& releases_;
+  Outbox& out_;
+  MachineTable<Holding> holdings_;  // by grant
+  std::deque<WaitingRound> waiting_rounds_;
+  std::unordered_map<RequestId, GrantId> attaching_;
+  std::uint32_t postponed_renewals_ = 0;  // so far
+};
+
+/// When the watchdog of a lease stops.
+[[nodiscard]] inline Instant renew_until(Instant now, bool renew,
+                                         const std::optional<Duration>& max_hold) {
+  if (!renew) return Instant::min();
+  return max_hold ? now + *max_hold : never;
+}
+
+}  // namespace redlock::engine

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// What the engine has decided, as plain values: what the nodes are to be told, and what the client
+// is. Within a turn the nodes come first: a client that is told of a failure finds the releases
+// under way.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <redlock/error.hpp>
+#include <redlock/lease.hpp>
+#include <redlock/observer.hpp>
+
+#include "engine/messages.hpp"
+#include "engine/quorum.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+// For the nodes.
+
+struct Send {
+  NodeIndex node = 0;
+  Tag tag;
+  Command command;
+  Form form = Form::digest;
+};
+
+/// A quarantined node's marker is to be looked for, and our note left if there is none; or, its
+/// time being over and our note still there, to be written. To be answered with on_marker(), if the
+/// node can be asked at all. Without quarantine: any node is to be asked whether there is a marker
+/// or a note, and on_marker(there) says that there is.
+struct TendMarker {
+  NodeIndex node = 0;
+  bool write = false;
+  std::string set = {};  ///< what the marker written is to name; may be empty
+};
+
+/// Every node's clock is to be read at once, to know whose clock moved.
+struct ReadClocks {};
+
+using NodeOutput = std::variant<Send, TendMarker, ReadClocks>;
+
+// For the client.
+
+/// One node's part in a decision, before it has a name.
+struct Ballot {
+  Vote vote = Vote::pending;
+  Cause cause = Cause::none;
+  std::string detail;
+};
+
+/// When a lease is lost unless it is confirmed before, and why it will be then.
+struct LossDeadline {
+  Instant lost_at{};
+  LossReason reason{};
+};
+
+struct AcquireSucceeded {
+  GrantId grant = 0;
+  OwnerId owner;
+  Token token = 0;
+  Instant valid_until{};
+  LossDeadline loss_deadline{};
+};
+struct ReleaseDone {
+  Released outcome{};
+};
+/// Done if a quorum confirmed. What each node said: granted, it turns the owner away from now on.
+/// None is pending.
+struct ForceDone {
+  NodeSet removed;              ///< nodes that had the lock for this owner
+  std::uint32_t confirmed = 0;  ///< nodes that have it for this owner no more, and will not again
+  std::vector<Ballot> ballots;
+};
+struct ExtendSucceeded {
+  Instant valid_until{};
+};
+struct EnterSucceeded {
+  std::uint32_t count = 0;  ///< how many levels are held now, this one included
+  Instant valid_until{};
+};
+struct Failed {
+  Errc code{};
+  std::string detail;  ///< what happened, for the message; may be empty
+  std::vector<Ballot> ballots;
+};
+
+/// A request has ended. Exactly one for every request.
+struct Finish {
+  RequestId request = 0;
+  std::variant<AcquireSucceeded, ReleaseDone, ExtendSucceeded, EnterSucceeded, ForceDone, Failed>
+      result;
+};
+/// A lease's validity was confirmed anew, or shortened because a node took back its vote or its
+/// clock went ahead. After a loss it is only shortened.
+struct ValidityChanged {
+  GrantId grant = 0;
+  Instant valid_until{};
+  LossDeadline loss_deadline{};
+};
+/// Nothing more will be confirmed for this lease. At most once for a lease, never after its
+/// release.
+struct LeaseLost {
+  GrantId grant = 0;
+  LossReason reason{};
+};
+/// For observers only.
+struct AttemptDecided {
+  Name name;
+  std::optional<Errc> failure;
+  std::vector<Ballot> ballots;
+  Duration elapsed{};
+};
+struct RenewalDecided {
+  GrantId grant = 0;
+  bool ok = false;
+  Instant valid_until{};
+};
+/// A node's clock jumped or runs. It does not count for max_lease from now, unless a quorum of
+/// nodes moved by as much: then it is our own clock that stood still or ran.
+struct NodeClockMoved {
+  NodeIndex node = 0;
+  Duration by{};      ///< against our clock; positive: the node's went ahead
+  bool ours = false;  ///< as far as the nodes read so far can tell
+};
+
+using ClientOutput = std::variant<Finish, ValidityChanged, LeaseLost, AttemptDecided,
+                                  RenewalDecided, NodeClockMoved>;
+
+struct Outputs {
+  std::vector<NodeOutput> nodes;
+  std::vector<ClientOutput> client;
+
+  [[nodiscard]] bool empty() const { return nodes.empty() && client.empty(); }
+  void clear() {
+    nodes.clear();
+    client.clear();
+  }
+};
+
+}  // namespace redlock::engine

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Everything that takes locks away: releases of our own grants and of those from elsewhere, and
+// forced ones. The ledger repeats what nodes have not confirmed; the counting machines tell a
+// caller who waits.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/machine_table.hpp"
+#include "engine/messages.hpp"
+#include "engine/outbox.hpp"
+#include "engine/quorum.hpp"
+#include "engine/release/forcing.hpp"
+#include "engine/release/release_ledger.hpp"
+#include "engine/release/releasing.hpp"
+#include "engine/terms.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+class Attempt;
+class Holding;
+
+class Releases {
+ public:
+  Releases(const Terms& terms, GrantIds& ids, Outbox& out)
+      : terms_(terms), ids_(ids), out_(out), ledger_(terms.nodes()) {}
+
+  /// What an attempt that failed may have left on nodes.
+  void release(Instant now, const Attempt& attempt);
+  /// A lease that its holder gives back; request 0 asks for no Finish.
+  void release(Instant now, RequestId request, const Holding& holding);
+  /// Somebody's grant; it was at most this lease long.
+  void release(Instant now, RequestId request, Name name, OwnerId owner,
+               std::chrono::milliseconds lease);
+  void force(Instant now, RequestId request, Name name, OwnerId owner,
+             std::chrono::milliseconds lease);
+
+  void on_release_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
+  void on_force_reply(NodeIndex node, const Tag& tag, const Reply& reply);
+  /// To an acquire or heal of a grant that may be over.
+  void on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+    ledger_.on_acquire_reply(now, node, tag, reply, out_);
+  }
+  /// To a hold of a grant that is over.
+  void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+    ledger_.on_hold_reply(now, node, tag, reply);
+  }
+  void on_node_up(Instant now, NodeIndex node) { ledger_.on_node_up(now, node, out_); }
+
+  [[nodiscard]] Instant deadline() const;
+  void on_deadline(Instant now);
+
+  [[nodiscard]] std::size_t under_way() const { return ledger_.under_way(); }
+  [[nodiscard]] std::uint32_t nodes_under_way() const { return ledger_.nodes_under_way(); }
+
+ private:
+  void begin(Instant now, RequestId request, const ReleaseLedger::Grant& grant, NodeSet nodes,
+             NodeSet confirmed);
+  void after_releasing_input(GrantId grant);
+  void after_forcing_input(GrantId id);
+
+  const Terms& terms_;
+  GrantIds& ids_;
+  Outbox& out_;
+  ReleaseLedger ledger_;
+  MachineTable<Releasing> releasings_;  // by grant
+  MachineTable<Forcing> forcings_;
+};
+
+}  // namespace redlock::engine
