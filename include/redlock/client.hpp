@@ -8,30 +8,15 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <redlock/error.hpp>
 #include <redlock/export.hpp>
 #include <redlock/lease.hpp>
 #include <redlock/lock.hpp>
 #include <redlock/observer.hpp>
-#include <redlock/operation.hpp>
 #include <redlock/options.hpp>
 
 namespace redlock {
-
-/// The requests of the primitive below.
-struct AcquireRequest {
-  std::string name;
-  AcquireOptions options{};
-};
-struct AttachRequest {
-  Grant grant;
-  AcquireOptions options{};
-};
-struct ReleaseRequest {
-  Grant grant;
-};
 
 /// Thread-safe: any member may be called from any thread at any time, except that the destructor
 /// must not run beside other members. One per program is enough: all threads and all names share
@@ -63,11 +48,6 @@ class REDLOCK_EXPORT Client {
   [[nodiscard]] RedLock lock(std::string name) const;
   /// The same as RedLock(*this, name, owner).
   [[nodiscard]] RedLock lock(std::string name, Owner owner) const;
-
-  /// The primitive. `callback` is called exactly once; see Callback for where.
-  void submit(AcquireRequest request, Callback<Lease> callback) const;
-  void submit(AttachRequest request, Callback<Lease> callback) const;
-  void submit(ReleaseRequest request, Callback<Released> callback) const;
 
   /// The options in force.
   [[nodiscard]] const ClientOptions& options() const noexcept;

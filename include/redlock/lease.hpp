@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -91,10 +90,9 @@ class REDLOCK_EXPORT Lease {
   /// would_deadlock and gives the lock back all the same). So the result may be ignored, like that
   /// of the destructor, which has none; look at it to learn that the lock was lost before.
   Result<Released> release();
-  void release(Callback<Released> callback);
-  [[nodiscard]] std::future<Result<Released>> release_future();
-  /// Starts when it is awaited; until then this lease must stay where it is.
-  Operation<Released> co_release();
+  /// The same without waiting. The lease is empty from the moment that the operation starts, whose
+  /// result comes when a quorum confirmed. Until then it is as it was, and may be used or dropped.
+  Operation<Released> async_release();
 
   /// Confirms the lock on a quorum of nodes and makes it last `lease` from now (never shorter than
   /// it does already). Fails with `lost` if it is no longer ours, `no_quorum` if that is not known;
@@ -103,18 +101,13 @@ class REDLOCK_EXPORT Lease {
   /// its client ends.
   [[nodiscard("the lock may be lost")]] Result<BootClock::time_point> extend(
       std::chrono::milliseconds lease);
-  void extend(std::chrono::milliseconds lease, Callback<BootClock::time_point> callback);
-  [[nodiscard]] std::future<Result<BootClock::time_point>> extend_future(
-      std::chrono::milliseconds lease);
-  Operation<BootClock::time_point> co_extend(std::chrono::milliseconds lease);
+  Operation<BootClock::time_point> async_extend(std::chrono::milliseconds lease);
 
   /// Asks the nodes whether the lock is still ours now, without making it last longer: a question
   /// to put before a step that cannot be undone. Answers with valid_until() when a quorum says so.
   /// Fails as extend() does. Like that of valid(), the answer may be old when it is used.
   [[nodiscard("the lock may be lost")]] Result<BootClock::time_point> confirm();
-  void confirm(Callback<BootClock::time_point> callback);
-  [[nodiscard]] std::future<Result<BootClock::time_point>> confirm_future();
-  Operation<BootClock::time_point> co_confirm();
+  Operation<BootClock::time_point> async_confirm();
 
   /// Lets go without releasing: no more renewal, no release by the destructor. The lock stays taken
   /// until it expires or somebody with this grant extends or releases it (RedLock::attach).
@@ -126,6 +119,7 @@ class REDLOCK_EXPORT Lease {
   [[nodiscard]] const std::shared_ptr<State>& state() const noexcept { return state_; }
 
  private:
+  [[nodiscard]] const State* held() const noexcept;
   std::shared_ptr<State> state_;
 };
 

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -30,13 +29,13 @@ class Client;
 /// thread, or the Owner that it was made with. An owner that holds the name through any RedLock of
 /// the same client takes it once more by lock() and its like, and must unlock() it as often. An
 /// object may be shared by threads, which exclude each other unless the owner was given.
-/// For callbacks, futures and coroutines, which are on whichever thread they are, give an Owner and
-/// use try_lock and release in their forms; all forms of one owner keep one count.
-/// Calls of one owner that take the name at once stand in a line: each waits for its turn as long
-/// as it may wait for the lock, and then enters what the one before it got. With no waiting time it
-/// is told timed_out if another one is under way.
-/// A Lease is a handle of its own: acquire() never re-enters, so one for what this owner has
-/// locked is refused, or waits, like anybody's.
+/// For coroutines, callbacks and futures, which run on any thread, give an Owner and use
+/// async_try_lock() and async_release(); blocking and other calls of one owner share one count.
+/// Concurrent calls by one owner are queued; each waits up to its own timeout and then re-enters
+/// the lease that the previous call obtained. A call without a waiting time fails with timed_out if
+/// another one is under way.
+/// A Lease is a handle of its own: acquire() never re-enters. For a name that this owner has locked
+/// it is refused, or waits, as for anybody else.
 /// Names are 1 to 512 bytes, any but NUL, `{` and `}`; a bad one is `invalid_argument` when used.
 class REDLOCK_EXPORT RedLock {
  public:
@@ -58,29 +57,22 @@ class REDLOCK_EXPORT RedLock {
   /// `lock.acquire();` alone would take the lock and release it again.
   [[nodiscard("the lease in it would be released at once")]] Result<Lease> acquire(
       const AcquireOptions& options = {});
-  void acquire(const AcquireOptions& options, Callback<Lease> callback);
-  [[nodiscard("the lease in it would be released at once")]] std::future<Result<Lease>>
-  acquire_future(const AcquireOptions& options = {});
-  Operation<Lease> co_acquire(const AcquireOptions& options = {});
+  /// The same as an operation to await or to start with a callback: see Operation.
+  Operation<Lease> async_acquire(const AcquireOptions& options = {});
 
   /// Takes up a grant made elsewhere (see Lease::detach): a quorum must confirm that it is still
   /// this owner's, and it then lasts `options.lease` from now. Never releases when it fails.
   /// A token that the nodes have not reached was never given for it: `invalid_argument`.
+  /// Of the options it uses lease, renewal, max_hold and stop; it asks once and does not wait.
   [[nodiscard("the lease in it would be released at once")]] Result<Lease> attach(
       const Grant& grant, const AcquireOptions& options = {});
-  /// Of the options it heeds lease, renewal, max_hold and stop; it asks once and does not wait.
-  void attach(const Grant& grant, const AcquireOptions& options, Callback<Lease> callback);
-  [[nodiscard("the lease in it would be released at once")]] std::future<Result<Lease>>
-  attach_future(const Grant& grant, const AcquireOptions& options = {});
-  Operation<Lease> co_attach(const Grant& grant, const AcquireOptions& options = {});
+  Operation<Lease> async_attach(const Grant& grant, const AcquireOptions& options = {});
 
   /// Gives back a grant made elsewhere, for good: its owner does not get it again. The result may
   /// be ignored, as of every blocking release: the lock is given back whatever it says, and ends
   /// with its lease at the latest.
   Result<Released> release(const Grant& grant);
-  void release(const Grant& grant, Callback<Released> callback);
-  [[nodiscard]] std::future<Result<Released>> release_future(const Grant& grant);
-  Operation<Released> co_release(const Grant& grant);
+  Operation<Released> async_release(const Grant& grant);
 
   /// Waits for ever, holds until unlock(), renewing. Throws std::system_error with a redlock::Errc.
   /// Held by this owner already: one level more of the same lease, with the same token, once a
@@ -118,16 +110,13 @@ class REDLOCK_EXPORT RedLock {
   [[nodiscard]] std::optional<Error> last_error() const;
   /// Takes it for the Owner that this lock was made with, as lock() and try_lock_for() do: once
   /// more if that owner holds it already. Answers how often it is held now. The defaults try once;
-  /// `.wait = forever` is lock(). Of a re-entry it heeds lease, renewal, wait, deadline and stop (a
-  /// deadline or stop does not wait for the nodes; what they then still grant is left again).
-  /// Fails as acquire() does; with `lost` where lock() throws it, and then until all is released;
-  /// with `timed_out` if another call of this owner was still taking it; with `invalid_argument` if
-  /// no Owner was given. Keep this object until it is held no more: if it goes before the answer,
-  /// that is `cancelled`, and what was taken is given back.
-  void try_lock(const AcquireOptions& options, Callback<std::size_t> callback);
-  [[nodiscard]] std::future<Result<std::size_t>> try_lock_future(
-      const AcquireOptions& options = {});
-  Operation<std::size_t> co_try_lock(const AcquireOptions& options = {});
+  /// `.wait = forever` is lock(). A re-entry uses lease, renewal, wait, deadline and stop of the
+  /// options. (At its deadline or stop it returns at once; a level that nodes grant later is left
+  /// in the background.) Fails as acquire() does; with `lost` where lock() throws it, and then
+  /// until all is released; with `timed_out` if another call of this owner was still taking it;
+  /// with `invalid_argument` if no Owner was given. Keep this object until it is held no more: if
+  /// it is destroyed before the answer, that is `cancelled`, and what was taken is given back.
+  Operation<std::size_t> async_try_lock(const AcquireOptions& options = {});
   /// Leaves one level of what this owner holds, by whichever RedLock it was taken; the last one
   /// gives the lock back and waits for a quorum of releases, but not on the client's loop thread.
   /// A release that did not find the lock or is not confirmed, and unlocking what this owner does
@@ -137,10 +126,9 @@ class REDLOCK_EXPORT RedLock {
   /// invalid_argument if this owner does not hold it; nothing is sent then.
   Result<Released> release();
   /// The same for the Owner that this lock was made with (invalid_argument if none was given). The
-  /// level is left at once; of the last one the answer waits for a quorum of releases.
-  void release(Callback<Released> callback);
-  [[nodiscard]] std::future<Result<Released>> release_future();
-  Operation<Released> co_release();
+  /// level is left when the operation starts; of the last one the answer waits for a quorum of
+  /// releases.
+  Operation<Released> async_release();
 
   /// How often this owner holds the name: how many unlock() are still to come. A loss does not
   /// change it.

@@ -1,53 +1,125 @@
 // SPDX-License-Identifier: MIT
-// The forms that every operation has. There is one primitive, Client::submit(request, callback);
-// the blocking, std::future and co_await forms are thin covers made here.
+// What every async_ function returns: an operation that is ready to start. Await it, start it with
+// a callback, or have its result in a std::future.
 #pragma once
 
 #include <redlock/cpp20.hpp>
 
 #include <coroutine>
-#include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <utility>
 
+#include <redlock/callback.hpp>
 #include <redlock/error.hpp>
 
 namespace redlock {
 
-/// Called exactly once, from the client's loop thread (or, if nothing could be sent, from the
-/// submitting thread before submit returns). It must return soon and must not wait for another
-/// operation of the same client. An exception that leaves it ends the program.
+/// For the library's own parts: an operation that has not started.
 template <typename T>
-using Callback = std::function<void(Result<T>)>;
-
-/// An operation that starts when it is awaited: `Result<Lease> lease = co_await lock.co_acquire();`
-/// The coroutine is resumed on the client's loop thread: move on to your own executor before work
-/// that takes time (an error known at once resumes it right here). Await it at most once;
-/// destroying one that was never awaited does nothing; a coroutine that awaits must not be
-/// destroyed.
-template <typename T>
-class [[nodiscard]] Operation {
+class PreparedOperation {
  public:
-  using Start = std::function<void(Callback<T>)>;
+  virtual ~PreparedOperation() = default;
 
-  explicit Operation(Start start) : start_(std::move(start)) {}
+  /// Starts it. Nothing is returned if it is under way: it has taken the callback and calls it
+  /// once, on the client's loop thread, perhaps before this returns. Otherwise its result, which
+  /// was known at once; then the callback stays where it is.
+  [[nodiscard]] virtual std::optional<Result<T>> start(std::unique_ptr<PreparedOperation> self,
+                                                       Callback<T>& callback) noexcept = 0;
+};
+
+/// An operation to start once, in one of three ways:
+///
+///     Result<Lease> lease = co_await lock.async_acquire();
+///     lock.async_acquire().start([](Result<Lease> lease) { ... });
+///     std::future<Result<Lease>> lease = lock.async_acquire().as_future();
+///
+/// Until then nothing is sent and nothing changes, and destroying it does nothing. It may be moved,
+/// and be started on any thread and after the RedLock or Lease that it was asked of was moved or
+/// destroyed. To start one that has a name, move it: `co_await std::move(operation)`. What was
+/// started or moved from before has the result `invalid_argument`.
+///
+/// An operation under way cannot be taken back but by the stop_token in its options. It has its
+/// result in any case, if need be when its client ends.
+template <typename T>
+class [[nodiscard("nothing happens until it is started or awaited")]] Operation {
+ public:
+  Operation(Operation &&) noexcept = default;
+  Operation& operator=(Operation&&) noexcept = default;
+
+  /// Starts it, and has `callback` called exactly once: on the client's loop thread or, if the
+  /// result is known at once (an invalid argument, a client that has ended), right here before this
+  /// returns. The callback is destroyed after its call, on the same thread. It must return soon and
+  /// must not wait for another operation of the same client (blocking calls answer would_deadlock).
+  /// An exception that leaves it ends the program.
+  void start(Callback<T> callback)&& {
+    if (auto known = begin(std::move(prepared_), callback)) callback(std::move(*known));
+  }
+
+  /// Starts it. The future has the result; one that is destroyed before drops the result when it
+  /// comes, and with it the lease in it.
+  [[nodiscard("the result is in the future alone")]] std::future<Result<T>> as_future()&& {
+    std::promise<Result<T>> promise;
+    auto future = promise.get_future();
+    std::move(*this).start([promise = std::move(promise)](Result<T> result) mutable {
+      promise.set_value(std::move(result));
+    });
+    return future;
+  }
+
+  class Awaiter;
+  /// Starts it and suspends the coroutine until the result is there. It is resumed on the client's
+  /// loop thread: move on to your own executor before work that takes time. If the result is known
+  /// at once, the coroutine goes on where it is. It must not be destroyed while it awaits.
+  Awaiter operator co_await()&& noexcept {
+    return Awaiter(std::move(prepared_));
+  }
+
+  /// For the library's own parts.
+  explicit Operation(std::unique_ptr<PreparedOperation<T>> prepared) noexcept
+      : prepared_(std::move(prepared)) {}
+
+ private:
+  static std::optional<Result<T>> begin(std::unique_ptr<PreparedOperation<T>> prepared,
+                                        Callback<T> & callback) noexcept {
+    if (prepared) {
+      PreparedOperation<T>& self = *prepared;
+      return self.start(std::move(prepared), callback);
+    }
+    return tl::make_unexpected(
+        Error{Errc::invalid_argument, "the operation was started or moved from before", {}});
+  }
+
+  std::unique_ptr<PreparedOperation<T>> prepared_;
+};
+
+template <typename T>
+class Operation<T>::Awaiter {
+ public:
+  explicit Awaiter(std::unique_ptr<PreparedOperation<T>> prepared) noexcept
+      : prepared_(std::move(prepared)) {}
 
   [[nodiscard]] bool await_ready() const noexcept { return false; }
 
-  void await_suspend(std::coroutine_handle<> waiting) {
-    // The callback may run, and destroy this object, before start returns.
-    auto start = std::move(start_);
-    start([this, waiting](Result<T> result) {
+  // Once the operation is under way the coroutine, and this object in it, may be gone. Not inlined,
+  // because clang before 17 would move the local variables into the coroutine.
+  [[nodiscard]] [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> waiting) noexcept {
+    Callback<T> resume = [this, waiting](Result<T> result) {
       result_.emplace(std::move(result));
       waiting.resume();
-    });
+    };
+    auto known = Operation::begin(std::move(prepared_), resume);
+    if (!known) return true;
+    // Not resumed in here, where a coroutine that goes on in a loop would use up the stack.
+    result_.emplace(std::move(*known));
+    return false;
   }
 
   Result<T> await_resume() { return std::move(*result_); }
 
  private:
-  Start start_;
+  std::unique_ptr<PreparedOperation<T>> prepared_;
   std::optional<Result<T>> result_;
 };
 

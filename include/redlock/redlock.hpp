@@ -4,6 +4,7 @@
 
 #include <redlock/cpp20.hpp>
 
+#include <redlock/callback.hpp>
 #include <redlock/client.hpp>
 #include <redlock/clock.hpp>
 #include <redlock/error.hpp>

@@ -69,8 +69,8 @@ class LockWait {
 
   Lease run() {
     options_.stop = stop_.get_token();
-    client_.lock(name_).acquire(
-        options_, [slot = slot_](Result<Lease> result) { slot->put(std::move(result)); });
+    client_.lock(name_).async_acquire(options_).start(
+        [slot = slot_](Result<Lease> result) { slot->put(std::move(result)); });
     for (;;) {
       if (auto result = slot_->take()) return conclude(std::move(*result));
       hear_attempt();

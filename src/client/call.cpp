@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "client/client_impl.hpp"
+#include "client/lease_state.hpp"
 #include "client/sentence.hpp"
 #include "engine/quorum.hpp"
 
@@ -28,6 +29,9 @@ const std::string& name_of(const AskEnter& ask) {
 }
 const std::string& name_of(const AskRelease& ask) {
   return *ask.lease->name;
+}
+const std::string& name_of(const AskLeave& ask) {
+  return *ask.key.name;
 }
 const std::string& name_of(const AskReleaseGrant& ask) {
   return *ask.name;
@@ -61,18 +65,20 @@ ForcedRelease report_of(const Client::Impl& client, const AskForce& ask,
 template <typename Ask>
 constexpr bool grants = std::is_same_v<typename Ask::Answer, Lease>;
 
-class Cancellation final : public net::Task {
- public:
-  Cancellation(Client::Impl& client, engine::RequestId id) : client_(client), id_(id) {}
-  void run() override {
-    client_.cancel(id_);
-    delete this;
+/// What needs no node to be answered.
+std::optional<Error> over_already(const std::string& name, const std::stop_token& stop,
+                                  engine::Instant deadline) {
+  if (stop.stop_requested()) {
+    return Error{
+        Errc::cancelled, "the call for " + quoted(name) + " was cancelled before it began", {}};
   }
-
- private:
-  Client::Impl& client_;
-  engine::RequestId id_;
-};
+  if (deadline <= BootClock::now()) {
+    return Error{Errc::timed_out,
+                 "the deadline of the call for " + quoted(name) + " had passed before it began",
+                 {}};
+  }
+  return std::nullopt;
+}
 
 /// What is granted while the client is closing is not handed out any more.
 template <typename Ask>
@@ -86,6 +92,38 @@ Result<Lease> take_grant(Client::Impl& client, const Ask& ask,
 }
 
 }  // namespace
+
+Error not_held(const std::string& name, std::string_view by) {
+  return {Errc::invalid_argument,
+          "unlock() of " + quoted(name) + " by " + std::string(by) + " that does not hold it",
+          {}};
+}
+
+std::optional<Error> AskAcquire::before_start(Client::Impl& /*client*/) const {
+  return over_already(*request.name, stop, request.deadline);
+}
+std::optional<Error> AskAttach::before_start(Client::Impl& /*client*/) const {
+  return over_already(*request.name, stop, deadline);
+}
+std::optional<Error> AskExtend::before_start(Client::Impl& /*client*/) const {
+  if (lease->ended()) return empty_lease();
+  return std::nullopt;
+}
+std::optional<Error> AskLeave::before_start(Client::Impl& client) {
+  if (client.forked()) return client.closed_error();
+  const auto through = handle.lock();
+  HeldLocks::Handle gone;
+  const auto left = client.held().leave(key, through ? *through : gone);
+  last = static_cast<bool>(left.last);
+  lease = last ? left.last.state() : left.inner;
+  if (!lease) return not_held(*key.name, "an owner");
+  if (last) lease->end();
+  return std::nullopt;
+}
+std::optional<Error> AskRelease::before_start(Client::Impl& /*client*/) const {
+  if (!lease->end()) return empty_lease();
+  return std::nullopt;
+}
 
 void AskAcquire::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
   engine.acquire(now, id, request);
@@ -106,6 +144,12 @@ void AskRelease::start(engine::Engine& engine, engine::Instant now, engine::Requ
   lease->client->forget(lease->grant);
   engine.release(now, id, lease->grant);
 }
+void AskLeave::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+  if (last) return AskRelease{lease}.start(engine, now, id);
+  engine.leave(now, lease->grant);
+  const std::shared_ptr<Client::Impl> client = lease->client;
+  client->finish({id, engine::ReleaseDone{lease->found_by_leaving()}});
+}
 void AskReleaseGrant::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
   engine.release(now, id, name, owner, longest_lease);
 }
@@ -118,8 +162,39 @@ void Call::run() {
 }
 
 void Canceller::operator()() const noexcept {
-  auto* task = new Cancellation(*client, id);
-  if (!client->post(*task)) delete task;
+  static_cast<void>(client->post([of = client, request = id] { of->cancel(request); }));
+}
+
+template <typename Ask>
+auto CallFor<Ask>::start(std::unique_ptr<PreparedOperation<Answer>> self,
+                         Callback<Answer>& callback) noexcept -> std::optional<Result<Answer>> {
+  Client::Impl& of = client();
+  // As soon as it is posted this call may be answered and gone.
+  const auto kept = std::move(kept_client_);
+  if constexpr (requires { ask_.before_start(of); }) {
+    if (auto error = ask_.before_start(of)) return tl::make_unexpected(std::move(*error));
+  }
+  set_answer(std::move(self), std::move(callback));
+  if (of.post(*this)) return std::nullopt;
+  self = std::move(self_);
+  callback = std::move(*callback_);
+  return tl::make_unexpected(of.closed_error());
+}
+
+template <typename Ask>
+void CallFor<Ask>::set_answer(std::unique_ptr<PreparedOperation<Answer>> self,
+                              Callback<Answer> callback) {
+  self_ = std::move(self);
+  callback_.emplace(std::move(callback));
+}
+
+template <typename Ask>
+void CallFor<Ask>::complete(Result<Answer>&& result) noexcept {
+  Callback<Answer> callback = std::move(*callback_);
+  // What was asked goes before the answer, with which its caller may end everything.
+  auto self = std::move(self_);
+  self.reset();
+  callback(std::move(result));
 }
 
 template <typename Ask>
@@ -175,6 +250,7 @@ template class CallFor<AskAttach>;
 template class CallFor<AskExtend>;
 template class CallFor<AskEnter>;
 template class CallFor<AskRelease>;
+template class CallFor<AskLeave>;
 template class CallFor<AskReleaseGrant>;
 template class CallFor<AskForce>;
 

@@ -1,41 +1,52 @@
 // SPDX-License-Identifier: MIT
-// One operation under way: what is asked of the engine, and where the answer goes. A blocking
-// caller keeps its call on its own stack; every other form has one on the heap that ends itself.
-// All members run on the loop thread, but for the constructor and BlockingCall::wait().
+// One operation: what is asked of the engine, and where the answer goes. A blocking caller keeps
+// its call on its own stack; an Operation is a call on the heap, which keeps itself from its start
+// to its answer. Until the start a call belongs to the thread that made it, then to the loop
+// thread.
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <semaphore>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <redlock/admin.hpp>
+#include <redlock/callback.hpp>
 #include <redlock/client.hpp>
+#include <redlock/operation.hpp>
 
+#include "client/held_locks.hpp"
 #include "engine/engine.hpp"
 #include "net/core.hpp"
 
 namespace redlock::client {
 
-/// What can be asked. `Answer` is what a caller gets; `start` hands it to the engine.
+/// What can be asked. `Answer` is what a caller gets; `start` hands it to the engine, on the loop
+/// thread. `before_start`, of those that have it, is called on the caller's thread before; its
+/// error is the answer, and nothing is sent.
 struct AskAcquire {
   using Answer = Lease;
   engine::AcquireRequest request;
   std::stop_token stop;
+  [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
   void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
 };
 struct AskAttach {
   using Answer = Lease;
   engine::AttachRequest request;
+  engine::Instant deadline = engine::never;
   std::stop_token stop;
+  [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
   void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
 };
 struct AskExtend {
   using Answer = BootClock::time_point;
   std::shared_ptr<Lease::State> lease;
   std::optional<std::chrono::milliseconds> length;  // none: only asks whether it is still ours
+  [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
   void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
 };
 struct AskEnter {
@@ -48,6 +59,19 @@ struct AskEnter {
 struct AskRelease {
   using Answer = Released;
   std::shared_ptr<Lease::State> lease;
+  /// Ends the lease for its holder.
+  [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
+  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
+};
+/// What an owner leaves: a level of what it holds or, with the last one, the lease.
+struct AskLeave {
+  using Answer = Released;
+  HeldLocks::Key key;
+  std::weak_ptr<HeldLocks::Handle> handle;
+  std::shared_ptr<Lease::State> lease = nullptr;  // of which this is one level
+  bool last = false;
+  /// Takes it out of the table of what is held.
+  [[nodiscard]] std::optional<Error> before_start(Client::Impl& client);
   void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
 };
 struct AskReleaseGrant {
@@ -65,6 +89,9 @@ struct AskForce {
   std::chrono::milliseconds longest_lease{};
   void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
 };
+
+/// The answer to an owner or thread that leaves what it does not hold.
+[[nodiscard]] Error not_held(const std::string& name, std::string_view by);
 
 /// What every call is to the client's loop, whatever it asks.
 class Call : public net::Task {
@@ -100,68 +127,57 @@ struct Canceller {
   void operator()() const noexcept;
 };
 
+/// A call that asks this.
 template <typename Ask>
-class CallFor : public Call {
+class CallFor final : public Call, public PreparedOperation<typename Ask::Answer> {
  public:
   using Answer = typename Ask::Answer;
 
   CallFor(Client::Impl& client, Ask&& ask) : Call(client), ask_(std::move(ask)) {}
 
-  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id) final;
-  [[nodiscard]] const std::string& name() const final;
-  void succeed(decltype(engine::Finish::result)&& result) noexcept final;
-  void fail(Error&& error) noexcept final;
-  void close(engine::Engine& engine, engine::Instant now, engine::RequestId id) final;
+  /// The start of every operation, on the caller's thread: see PreparedOperation. `self` keeps this
+  /// call until it is answered; null if the caller does.
+  [[nodiscard]] std::optional<Result<Answer>> start(std::unique_ptr<PreparedOperation<Answer>> self,
+                                                    Callback<Answer>& callback) noexcept override;
 
- protected:
-  ~CallFor() = default;
-  virtual void complete(Result<Answer>&& result) noexcept = 0;
+  /// For an Operation, which may be started when its client has gone.
+  void keep(std::shared_ptr<Client::Impl> client) { kept_client_ = std::move(client); }
+  /// For a call that the loop thread itself begins.
+  void set_answer(std::unique_ptr<PreparedOperation<Answer>> self, Callback<Answer> callback);
+
+  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id) override;
+  [[nodiscard]] const std::string& name() const override;
+  void succeed(decltype(engine::Finish::result)&& result) noexcept override;
+  void fail(Error&& error) noexcept override;
+  void close(engine::Engine& engine, engine::Instant now, engine::RequestId id) override;
 
  private:
+  void complete(Result<Answer>&& result) noexcept;
+
   Ask ask_;
+  std::shared_ptr<Client::Impl> kept_client_;
+  std::optional<Callback<Answer>> callback_;
+  std::unique_ptr<PreparedOperation<Answer>> self_;
   std::optional<std::stop_callback<Canceller>> stop_;
 };
 
-template <typename Ask>
-class BlockingCall final : public CallFor<Ask> {
+/// The operation whose result is known before it starts.
+template <typename T>
+class FailedOperation final : public PreparedOperation<T> {
  public:
-  using CallFor<Ask>::CallFor;
-  using typename CallFor<Ask>::Answer;
-
-  Result<Answer> wait() {
-    ready_.acquire();
-    return std::move(*result_);
+  explicit FailedOperation(Error error) : error_(std::move(error)) {}
+  [[nodiscard]] std::optional<Result<T>> start(std::unique_ptr<PreparedOperation<T>> /*self*/,
+                                               Callback<T>& /*callback*/) noexcept override {
+    return tl::make_unexpected(std::move(error_));
   }
 
  private:
-  void complete(Result<Answer>&& result) noexcept override {
-    result_.emplace(std::move(result));
-    ready_.release();
-  }
-
-  std::optional<Result<Answer>> result_;
-  std::binary_semaphore ready_{0};
+  Error error_;
 };
 
-template <typename Ask>
-class CallbackCall final : public CallFor<Ask> {
- public:
-  using typename CallFor<Ask>::Answer;
-
-  CallbackCall(Client::Impl& client, Ask&& ask, Callback<Answer>&& callback)
-      : CallFor<Ask>(client, std::move(ask)), callback_(std::move(callback)) {}
-
-  /// For a call that could not be posted.
-  [[nodiscard]] Callback<Answer> take_callback() { return std::move(callback_); }
-
- private:
-  void complete(Result<Answer>&& result) noexcept override {
-    const Callback<Answer> callback = std::move(callback_);
-    delete this;
-    callback(std::move(result));
-  }
-
-  Callback<Answer> callback_;
-};
+template <typename T>
+[[nodiscard]] Operation<T> failed_operation(Error error) {
+  return Operation<T>(std::make_unique<FailedOperation<T>>(std::move(error)));
+}
 
 }  // namespace redlock::client

@@ -6,17 +6,8 @@
 #include <redlock/client.hpp>
 
 #include "client/client_impl.hpp"
-#include "client/requests.hpp"
 
 namespace redlock {
-
-namespace {
-
-engine::Name shared_name(std::string name) {
-  return std::make_shared<const std::string>(std::move(name));
-}
-
-}  // namespace
 
 Result<Client> Client::create(ClientOptions options) {
   auto impl = Impl::create(std::move(options));
@@ -48,22 +39,6 @@ RedLock Client::lock(std::string name) const {
 
 RedLock Client::lock(std::string name, Owner owner) const {
   return RedLock(*this, std::move(name), owner);
-}
-
-void Client::submit(AcquireRequest request, Callback<Lease> callback) const {
-  auto name = shared_name(std::move(request.name));
-  impl_->submit(client::ask_acquire(std::move(name), request.options, options()), std::move(callback));
-}
-
-void Client::submit(AttachRequest request, Callback<Lease> callback) const {
-  auto name = shared_name(request.grant.name);
-  impl_->submit(client::ask_attach(std::move(name), request.grant, request.options, options()),
-                std::move(callback));
-}
-
-void Client::submit(ReleaseRequest request, Callback<Released> callback) const {
-  auto name = shared_name(request.grant.name);
-  impl_->submit(client::ask_release(std::move(name), request.grant, options()), std::move(callback));
 }
 
 const ClientOptions& Client::options() const noexcept {

@@ -36,22 +36,6 @@ net::CoreConfig core_config(const ClientOptions& options, std::vector<wire::Node
   return config;
 }
 
-class ReleaseReport final : public net::Task {
- public:
-  ReleaseReport(std::shared_ptr<Observer> observer, engine::Name name, Error error)
-      : observer_(std::move(observer)), name_(std::move(name)), error_(std::move(error)) {}
-  void run() override {
-    tell();
-    delete this;
-  }
-  void tell() noexcept { observer_->on_release_failed(*name_, error_); }
-
- private:
-  std::shared_ptr<Observer> observer_;
-  engine::Name name_;
-  Error error_;
-};
-
 }  // namespace
 
 Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options) {
@@ -105,10 +89,11 @@ bool Client::Impl::forked() const noexcept {
 
 void Client::Impl::report_release_failed(engine::Name name, Error error) noexcept {
   if (!options_.observer || forked()) return;
-  auto* report = new ReleaseReport(options_.observer, std::move(name), std::move(error));
-  if (post(*report)) return;
-  // The loop has ended, so nobody else is speaking to the observer.
-  report->run();
+  const auto report = [observer = options_.observer, of = std::move(name), why = std::move(error)] {
+    observer->on_release_failed(*of, why);
+  };
+  // If the loop has ended, nobody else is speaking to the observer.
+  if (!post(report)) report();
 }
 
 void Client::Impl::begin(client::Call& call) {

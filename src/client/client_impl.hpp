@@ -5,9 +5,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <semaphore>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -21,6 +24,7 @@
 #include "client/held_locks.hpp"
 #include "client/lease_state.hpp"
 #include "client/loss_guard.hpp"
+#include "client/posted_function.hpp"
 #include "client/sentence.hpp"
 #include "client/taking.hpp"
 #include "engine/engine.hpp"
@@ -45,6 +49,9 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
 
   /// False, and the task will not run, if the client is closed or this is the child of a fork.
   [[nodiscard]] bool post(net::Task& task) noexcept;
+  /// The same for a function, which is copied or moved to the heap.
+  template <std::invocable Function>
+  [[nodiscard]] bool post(Function function);
   /// Why post() answered false.
   [[nodiscard]] Error closed_error() const;
   /// True on the loop thread, where nothing may wait for the loop.
@@ -57,9 +64,9 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
   /// Does it and waits for the answer. An `ask` that is an error already is answered with that.
   template <typename Ask>
   Result<typename Ask::Answer> perform(Result<Ask> ask);
-  /// Does it and calls back.
+  /// The same as an operation that is to be started.
   template <typename Ask>
-  void submit(Result<Ask> ask, Callback<typename Ask::Answer> callback);
+  Operation<typename Ask::Answer> prepare(Result<Ask> ask);
 
   /// What is held by lock() and its like.
   [[nodiscard]] client::HeldLocks& held() { return held_; }
@@ -86,6 +93,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
   /// The calls that take locks for owners.
   [[nodiscard]] client::Takings& takings() { return takings_; }
   void cancel(engine::RequestId id);
+  /// Answers the call that this belongs to.
+  void finish(engine::Finish&& output) { on(std::move(output)); }
   /// A lease for what the engine granted.
   [[nodiscard]] Lease make_lease(const engine::Name& name, const engine::AcquireSucceeded& granted);
   /// The lease is over for its holder: nothing that the engine says of it is of interest any more.
@@ -160,27 +169,42 @@ Result<typename Ask::Answer> Client::Impl::perform(Result<Ask> ask) {
               "the callback or coroutine form here, or call from another thread",
               {}});
   }
-  client::BlockingCall<Ask> call(*this, std::move(*ask));
-  if (!post(call)) return tl::make_unexpected(closed_error());
-  return call.wait();
+  using Answer = typename Ask::Answer;
+  std::optional<Result<Answer>> answer;
+  std::binary_semaphore ready{0};
+  client::CallFor<Ask> call(*this, std::move(*ask));
+  Callback<Answer> callback = [&](Result<Answer> result) {
+    answer.emplace(std::move(result));
+    ready.release();
+  };
+  if (auto known = call.start(nullptr, callback)) return std::move(*known);
+  ready.acquire();
+  return std::move(*answer);
 }
 
 template <typename Ask>
-void Client::Impl::submit(Result<Ask> ask, Callback<typename Ask::Answer> callback) {
-  if (!ask) return callback(tl::make_unexpected(std::move(ask.error())));
-  auto call = std::make_unique<client::CallbackCall<Ask>>(*this, std::move(*ask), std::move(callback));
-  if (post(*call)) {
-    // It deletes itself when it ends, which may have happened already.
-    static_cast<void>(call.release());
-  } else {
-    call->take_callback()(tl::make_unexpected(closed_error()));
-  }
+Operation<typename Ask::Answer> Client::Impl::prepare(Result<Ask> ask) {
+  using Answer = typename Ask::Answer;
+  if (!ask) return client::failed_operation<Answer>(std::move(ask.error()));
+  auto call = std::make_unique<client::CallFor<Ask>>(*this, std::move(*ask));
+  call->keep(shared_from_this());
+  return Operation<Answer>(std::move(call));
 }
 
 template <typename Ask>
 void Client::Impl::begin(Ask ask, Callback<typename Ask::Answer> callback) {
-  // It deletes itself when it ends.
-  begin(*new client::CallbackCall<Ask>(*this, std::move(ask), std::move(callback)));
+  auto call = std::make_unique<client::CallFor<Ask>>(*this, std::move(ask));
+  auto& self = *call;
+  self.set_answer(std::move(call), std::move(callback));
+  begin(self);
+}
+
+template <std::invocable Function>
+bool Client::Impl::post(Function function) {
+  auto task = std::make_unique<client::PostedFunction<Function>>(std::move(function));
+  if (!post(*task)) return false;
+  static_cast<void>(task.release());  // it destroys itself, which may have happened already
+  return true;
 }
 
 }  // namespace redlock

@@ -42,22 +42,6 @@ class Errand final : public net::Task {
   std::binary_semaphore done_{0};
 };
 
-/// A step that nobody waits for.
-class Closing final : public net::Task {
- public:
-  using Step = void (Client::Impl::*)();
-  Closing(std::shared_ptr<Client::Impl> client, Step step)
-      : client_(std::move(client)), step_(step) {}
-  void run() override {
-    const std::unique_ptr<Closing> self(this);
-    (client_.get()->*step_)();
-  }
-
- private:
-  std::shared_ptr<Client::Impl> client_;
-  Step step_;
-};
-
 }  // namespace
 
 void Client::Impl::shut_down() noexcept {
@@ -76,8 +60,7 @@ void Client::Impl::shut_down() noexcept {
       std::thread([self] { self->finish_everything(forever); }).detach();
     } catch (const std::system_error&) {
       // There is no thread to be had: nothing is left locked, but the loop goes on idly.
-      auto closing = std::make_unique<Closing>(self, &Impl::begin_closing);
-      if (core_->post(*closing)) static_cast<void>(closing.release());
+      static_cast<void>(post([self] { self->begin_closing(); }));
       client::keep_forever(self);
     }
   } else {

@@ -6,7 +6,6 @@
 #include <redlock/lease.hpp>
 
 #include "client/client_impl.hpp"
-#include "client/forms.hpp"
 #include "client/lease_state.hpp"
 #include "client/options_check.hpp"
 
@@ -14,12 +13,8 @@ namespace redlock {
 
 namespace {
 
-Error empty_lease() {
-  return {Errc::lost, "this lease is empty: it was moved from, released or detached", {}};
-}
-
 Result<client::AskExtend> ask_extend(const std::shared_ptr<Lease::State>& lease,
-                                  std::chrono::milliseconds length) {
+                                     std::chrono::milliseconds length) {
   const ClientOptions& options = lease->client->options();
   if (auto ok = client::check_lease(length, options.min_validity, options); !ok) {
     return tl::make_unexpected(std::move(ok.error()));
@@ -39,30 +34,35 @@ Lease::Lease(Lease&&) noexcept = default;
 
 Lease& Lease::operator=(Lease&& other) noexcept {
   if (this == &other) return *this;
-  if (state_) State::part(std::move(state_), State::Parting::release);
+  const Lease old(std::move(*this));
   state_ = std::move(other.state_);
   return *this;
 }
 
 Lease::~Lease() {
-  if (state_) State::part(std::move(state_), State::Parting::release);
+  if (held() != nullptr) State::part(std::move(state_), State::Parting::release);
+}
+
+/// Null if it is empty. An operation that releases it empties it when it starts.
+const Lease::State* Lease::held() const noexcept {
+  return state_ && !state_->ended() ? state_.get() : nullptr;
 }
 
 Lease::operator bool() const noexcept {
-  return state_ != nullptr;
+  return held() != nullptr;
 }
 
 const std::string& Lease::name() const noexcept {
   static const std::string none;
-  return state_ ? *state_->name : none;
+  return held() != nullptr ? *state_->name : none;
 }
 
 std::string Lease::owner() const {
-  return state_ ? engine::to_hex(state_->owner) : std::string();
+  return held() != nullptr ? engine::to_hex(state_->owner) : std::string();
 }
 
 std::uint64_t Lease::token() const noexcept {
-  return state_ ? state_->token : 0;
+  return held() != nullptr ? state_->token : 0;
 }
 
 bool Lease::valid() const noexcept {
@@ -70,87 +70,57 @@ bool Lease::valid() const noexcept {
 }
 
 std::chrono::nanoseconds Lease::remaining() const noexcept {
-  return state_ ? state_->remaining() : std::chrono::nanoseconds::zero();
+  return held() != nullptr ? state_->remaining() : std::chrono::nanoseconds::zero();
 }
 
 BootClock::time_point Lease::valid_until() const noexcept {
-  return state_ ? state_->valid_until() : BootClock::time_point::min();
+  return held() != nullptr ? state_->valid_until() : BootClock::time_point::min();
 }
 
 std::stop_token Lease::lost() const noexcept {
-  return state_ ? State::lost(state_) : std::stop_token();
+  return held() != nullptr ? State::lost(state_) : std::stop_token();
 }
 
 std::optional<LossReason> Lease::loss_reason() const noexcept {
-  return state_ ? state_->loss_reason() : std::nullopt;
+  return held() != nullptr ? state_->loss_reason() : std::nullopt;
 }
 
 Result<Released> Lease::release() {
-  if (!state_) return tl::make_unexpected(empty_lease());
+  if (!state_) return tl::make_unexpected(client::empty_lease());
   auto state = std::move(state_);
-  state->end_guard();
   auto result = state->client->perform(Result<client::AskRelease>(client::AskRelease{state}));
   const bool could_not_wait = !result && result.error().code == Errc::would_deadlock;
-  if (could_not_wait) State::part(std::move(state), State::Parting::release);
+  if (could_not_wait && state->end()) State::part(std::move(state), State::Parting::release);
   return result;
 }
 
-void Lease::release(Callback<Released> callback) {
-  if (!state_) return callback(tl::make_unexpected(empty_lease()));
-  const auto state = std::move(state_);
-  state->end_guard();
-  state->client->submit(Result<client::AskRelease>(client::AskRelease{state}), std::move(callback));
-}
-
-std::future<Result<Released>> Lease::release_future() {
-  return client::as_future<Released>([this](auto callback) { release(std::move(callback)); });
-}
-
-Operation<Released> Lease::co_release() {
-  return Operation<Released>([this](auto callback) { release(std::move(callback)); });
+Operation<Released> Lease::async_release() {
+  if (!state_) return client::failed_operation<Released>(client::empty_lease());
+  return state_->client->prepare(Result<client::AskRelease>(client::AskRelease{state_}));
 }
 
 Result<BootClock::time_point> Lease::extend(std::chrono::milliseconds lease) {
-  if (!state_) return tl::make_unexpected(empty_lease());
+  if (!state_) return tl::make_unexpected(client::empty_lease());
   return state_->client->perform(ask_extend(state_, lease));
 }
 
-void Lease::extend(std::chrono::milliseconds lease, Callback<BootClock::time_point> callback) {
-  if (!state_) return callback(tl::make_unexpected(empty_lease()));
-  state_->client->submit(ask_extend(state_, lease), std::move(callback));
-}
-
-std::future<Result<BootClock::time_point>> Lease::extend_future(std::chrono::milliseconds lease) {
-  return client::as_future<BootClock::time_point>(
-      [this, lease](auto callback) { extend(lease, std::move(callback)); });
-}
-
-Operation<BootClock::time_point> Lease::co_extend(std::chrono::milliseconds lease) {
-  return Operation<BootClock::time_point>(
-      [this, lease](auto callback) { extend(lease, std::move(callback)); });
+Operation<BootClock::time_point> Lease::async_extend(std::chrono::milliseconds lease) {
+  if (!state_) return client::failed_operation<BootClock::time_point>(client::empty_lease());
+  return state_->client->prepare(ask_extend(state_, lease));
 }
 
 Result<BootClock::time_point> Lease::confirm() {
-  if (!state_) return tl::make_unexpected(empty_lease());
+  if (!state_) return tl::make_unexpected(client::empty_lease());
   return state_->client->perform(ask_confirm(state_));
 }
 
-void Lease::confirm(Callback<BootClock::time_point> callback) {
-  if (!state_) return callback(tl::make_unexpected(empty_lease()));
-  state_->client->submit(ask_confirm(state_), std::move(callback));
-}
-
-std::future<Result<BootClock::time_point>> Lease::confirm_future() {
-  return client::as_future<BootClock::time_point>(
-      [this](auto callback) { confirm(std::move(callback)); });
-}
-
-Operation<BootClock::time_point> Lease::co_confirm() {
-  return Operation<BootClock::time_point>([this](auto callback) { confirm(std::move(callback)); });
+Operation<BootClock::time_point> Lease::async_confirm() {
+  if (!state_) return client::failed_operation<BootClock::time_point>(client::empty_lease());
+  return state_->client->prepare(ask_confirm(state_));
 }
 
 Grant Lease::detach() {
-  if (!state_) return {};
+  if (held() == nullptr) return {};
   Grant grant{*state_->name, owner(), state_->token};
   State::part(std::move(state_), State::Parting::detach);
   return grant;

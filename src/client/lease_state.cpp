@@ -16,24 +16,6 @@ namespace {
 // Of every lease, for a moment: who makes a stop_source, confirms or loses.
 constinit std::mutex lost_mutex;
 
-class Leaving final : public net::Task {
- public:
-  Leaving(std::shared_ptr<Lease::State> lease, Callback<Released> callback)
-      : lease_(std::move(lease)), callback_(std::move(callback)) {}
-  void run() override {
-    lease_->client->core().engine().leave(BootClock::now(), lease_->grant);
-    answer(lease_->found_by_leaving());
-    delete this;
-  }
-  void answer(Result<Released> result) {
-    if (callback_) callback_(std::move(result));
-  }
-
- private:
-  std::shared_ptr<Lease::State> lease_;
-  Callback<Released> callback_;
-};
-
 std::stop_token already_requested() {
   std::stop_source source;
   source.request_stop();
@@ -41,6 +23,10 @@ std::stop_token already_requested() {
 }
 
 }  // namespace
+
+Error client::empty_lease() {
+  return {Errc::lost, "this lease is empty: it was moved from, released or detached", {}};
+}
 
 Lease::State::State(std::shared_ptr<Client::Impl> of, engine::Name locked,
                     const engine::AcquireSucceeded& granted)
@@ -57,20 +43,17 @@ void Lease::State::part(std::shared_ptr<State> state, Parting how) noexcept {
   // Held here, because the state may be gone as soon as it is posted.
   const std::shared_ptr<Client::Impl> client = state->client;
   State& self = *state;
-  self.end_guard();
+  self.end();
   self.parting_ = how;
   self.self_ = std::move(state);
   if (!client->post(self)) self.self_.reset();
 }
 
-void Lease::State::leave(std::shared_ptr<State> state, Callback<Released> callback) {
+void Lease::State::leave(std::shared_ptr<State> state) {
   const std::shared_ptr<Client::Impl> client = state->client;
-  auto task = std::make_unique<Leaving>(std::move(state), std::move(callback));
-  if (client->post(*task)) {
-    static_cast<void>(task.release());  // it deletes itself, which may have happened already
-  } else {
-    task->answer(tl::make_unexpected(client->closed_error()));
-  }
+  static_cast<void>(client->post([lease = std::move(state)] {
+    lease->client->core().engine().leave(BootClock::now(), lease->grant);
+  }));
 }
 
 Released Lease::State::found_by_leaving() const noexcept {
@@ -155,7 +138,7 @@ BootClock::time_point Lease::State::lose_if_neglected(BootClock::time_point now)
   std::stop_source told{std::nostopstate};
   {
     const std::scoped_lock lock(lost_mutex);
-    if (is_lost() || !guarded_.load(std::memory_order_relaxed)) return BootClock::time_point::max();
+    if (is_lost() || ended()) return BootClock::time_point::max();
     if (now < guarded_until()) return guarded_until();
     loss_.fetch_or(static_cast<std::uint8_t>(static_cast<int>(reason_at_end_) + 1));
     told = lost_;

@@ -29,9 +29,8 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   /// Posts the end of this lease without waiting for it.
   static void part(std::shared_ptr<State> state, Parting how) noexcept;
 
-  /// Posts that one level of it is left (there are others). `callback`, if any, is told what was
-  /// found once that is done.
-  static void leave(std::shared_ptr<State> state, Callback<Released> callback = nullptr);
+  /// Posts that one level of it is left (there are others).
+  static void leave(std::shared_ptr<State> state);
   /// What somebody finds who leaves a level of it now.
   [[nodiscard]] Released found_by_leaving() const noexcept;
 
@@ -39,8 +38,10 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
   [[nodiscard]] static std::stop_token lost(const std::shared_ptr<State>& state) noexcept;
-  /// Its release has begun: nobody is to say that it is lost any more, but for the loop.
-  void end_guard() noexcept { guarded_.store(false, std::memory_order_relaxed); }
+  /// Its holder releases, detaches or drops it: nobody but the loop reports its loss any more.
+  /// False if that was so already.
+  bool end() noexcept { return !ended_.exchange(true); }
+  [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
 
   // By the loop thread.
   void run() override;
@@ -72,7 +73,7 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   std::atomic<std::uint8_t> loss_{0};
   static constexpr std::uint8_t gone = 0x80;
   Parting parting_ = Parting::release;
-  std::atomic<bool> guarded_{true};
+  std::atomic<bool> ended_{false};
   /// What lost() will say if nothing is confirmed, and half of the margin that it leaves; both with
   /// the mutex held.
   LossReason reason_at_end_{};
@@ -81,4 +82,10 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   std::shared_ptr<State> self_;
 };
 
+namespace client {
+
+/// The answer to whoever asks something of a lease that holds nothing.
+[[nodiscard]] Error empty_lease();
+
+}  // namespace client
 }  // namespace redlock

@@ -12,7 +12,6 @@
 
 #include "client/client_impl.hpp"
 #include "client/fork.hpp"
-#include "client/forms.hpp"
 #include "client/last_errors.hpp"
 #include "client/requests.hpp"
 #include "client/sentence.hpp"
@@ -31,7 +30,7 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
     return client::ask_acquire(name, options, client->options());
   }
   [[nodiscard]] Result<client::AskAttach> ask_attach(const Grant& grant,
-                                                  const AcquireOptions& options) const;
+                                                     const AcquireOptions& options) const;
   [[nodiscard]] Result<client::AskReleaseGrant> ask_release(const Grant& grant) const;
   [[nodiscard]] Result<void> check_same_name(const Grant& grant) const;
 
@@ -45,11 +44,8 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
   [[nodiscard]] Result<Released> give_back(client::HeldLocks::Left left) const;
   static void report(Client::Impl& client, const engine::Name& name,
                      const Result<Released>& result);
-  // The callback may destroy the RedLock, which is to give everything back there and then: these
-  // let go of it before the call can be answered.
-  static void take(std::shared_ptr<State> state, const AcquireOptions& options,
-                   Callback<std::size_t> callback);
-  static void give_back(std::shared_ptr<State> state, Callback<Released> callback);
+  [[nodiscard]] Operation<std::size_t> prepare_take(const AcquireOptions& options);
+  [[nodiscard]] Operation<Released> prepare_leave();
   /// What this owner holds; null if nothing, also in the child of a fork.
   [[nodiscard]] std::shared_ptr<Lease::State> held() const {
     return client->forked() ? nullptr : client->held().find(key());
@@ -61,10 +57,10 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
  private:
   [[nodiscard]] Result<void> check_take(const AcquireOptions& options) const;
   [[nodiscard]] Result<void> take_unnoted(const AcquireOptions& options);
-  [[nodiscard]] std::shared_ptr<client::Taking> taking(const AcquireOptions& options,
-                                                    Callback<std::size_t> callback);
+  [[nodiscard]] std::shared_ptr<client::HeldLocks::Handle> handle() {
+    return {shared_from_this(), &handle_};
+  }
   [[nodiscard]] Error no_owner(const char* call) const;
-  [[nodiscard]] Error not_held() const;
 
   const std::optional<Owner> owner_;  // none: the calling thread
   client::HeldLocks::Handle handle_;
@@ -87,14 +83,14 @@ bool is_callers_fault(Errc code) {
 
 Result<void> RedLock::State::check_same_name(const Grant& grant) const {
   if (grant.name.empty() || grant.name == *name) return {};
-  return tl::make_unexpected(Error{
-      Errc::invalid_argument,
-      "the grant is of " + client::quoted(grant.name) + ", but this lock is " + client::quoted(*name),
-      {}});
+  return tl::make_unexpected(Error{Errc::invalid_argument,
+                                   "the grant is of " + client::quoted(grant.name) +
+                                       ", but this lock is " + client::quoted(*name),
+                                   {}});
 }
 
 Result<client::AskAttach> RedLock::State::ask_attach(const Grant& grant,
-                                                  const AcquireOptions& options) const {
+                                                     const AcquireOptions& options) const {
   if (auto ok = check_same_name(grant); !ok) return tl::make_unexpected(std::move(ok.error()));
   return client::ask_attach(name, grant, options, client->options());
 }
@@ -114,7 +110,9 @@ RedLock::State::~State() {
 /// What cannot work, or may not wait, is said before anything is waited for.
 Result<void> RedLock::State::check_take(const AcquireOptions& options) const {
   if (client->forked()) return tl::make_unexpected(client->closed_error());
-  if (auto ask = ask_acquire(options); !ask) return tl::make_unexpected(std::move(ask.error()));
+  auto ask = ask_acquire(options);
+  if (!ask) return tl::make_unexpected(std::move(ask.error()));
+  if (auto over = ask->before_start(*client)) return tl::make_unexpected(std::move(*over));
   return {};
 }
 
@@ -136,33 +134,28 @@ Result<void> RedLock::State::take_unnoted(const AcquireOptions& options) {
   }
   std::optional<Result<std::size_t>> taken;
   std::binary_semaphore ready{0};
-  client::Taking::begin(taking(options, [&](Result<std::size_t> result) {
+  Callback<std::size_t> callback = [&](Result<std::size_t> result) {
     taken.emplace(std::move(result));
     ready.release();
-  }));
+  };
+  const client::TakeRequest request{key(), handle(), options};
+  if (!client::Taking::begin(*client, request, callback)) {
+    return tl::make_unexpected(client->closed_error());
+  }
   ready.acquire();
   if (!*taken) return tl::make_unexpected(std::move(taken->error()));
   return {};
 }
 
-void RedLock::State::take(std::shared_ptr<State> state, const AcquireOptions& options,
-                          Callback<std::size_t> callback) {
-  const auto client = state->client;
-  auto possible = state->check_take(options);
-  if (possible && !state->owner_) possible = tl::make_unexpected(state->no_owner("try_lock"));
-  if (!possible) {
-    state.reset();
-    return callback(tl::make_unexpected(std::move(possible.error())));
-  }
-  const auto taking = state->taking(options, std::move(callback));
-  state.reset();
-  client::Taking::begin(taking);
+Operation<std::size_t> RedLock::State::prepare_take(const AcquireOptions& options) {
+  if (!owner_) return client::failed_operation<std::size_t>(no_owner("async_try_lock"));
+  return Operation<std::size_t>(std::make_unique<client::PreparedTaking>(
+      client, client::TakeRequest{key(), handle(), options}));
 }
 
-std::shared_ptr<client::Taking> RedLock::State::taking(const AcquireOptions& options,
-                                                    Callback<std::size_t> callback) {
-  const std::shared_ptr<client::HeldLocks::Handle> handle(shared_from_this(), &handle_);
-  return std::make_shared<client::Taking>(*client, key(), handle, options, std::move(callback));
+Operation<Released> RedLock::State::prepare_leave() {
+  if (!owner_) return client::failed_operation<Released>(no_owner("async_release"));
+  return client->prepare(Result<client::AskLeave>(client::AskLeave{key(), handle()}));
 }
 
 /// A callback or coroutine is on whichever thread it is.
@@ -174,23 +167,6 @@ Error RedLock::State::no_owner(const char* call) const {
           {}};
 }
 
-void RedLock::State::give_back(std::shared_ptr<State> state, Callback<Released> callback) {
-  std::optional<Error> error;
-  client::HeldLocks::Left left;
-  if (state->client->forked()) {
-    error = state->client->closed_error();
-  } else if (!state->owner_) {
-    error = state->no_owner("release");
-  } else {
-    left = state->leave();
-    if (!left.last && !left.inner) error = state->not_held();
-  }
-  state.reset();
-  if (error) return callback(tl::make_unexpected(std::move(*error)));
-  if (left.last) return left.last.release(std::move(callback));
-  Lease::State::leave(std::move(left.inner), std::move(callback));
-}
-
 /// Waits for a quorum if it was the last level.
 Result<Released> RedLock::State::give_back(client::HeldLocks::Left left) const {
   if (left.last) return left.last.release();
@@ -198,14 +174,7 @@ Result<Released> RedLock::State::give_back(client::HeldLocks::Left left) const {
     Lease::State::leave(left.inner);
     return left.inner->found_by_leaving();
   }
-  return tl::make_unexpected(not_held());
-}
-
-Error RedLock::State::not_held() const {
-  return {Errc::invalid_argument,
-          "unlock() of " + client::quoted(*name) + " by " + (owner_ ? "an owner" : "a thread") +
-              " that does not hold it",
-          {}};
+  return tl::make_unexpected(client::not_held(*name, owner_ ? "an owner" : "a thread"));
 }
 
 /// Of an unlock(), which has no other way to say what it found.
@@ -217,8 +186,8 @@ void RedLock::State::report(Client::Impl& client, const engine::Name& name,
   client.report_release_failed(
       name, Error{gone ? Errc::lost : Errc::no_quorum,
                   client::quoted(*name) + (gone ? " was no longer ours when it was unlocked"
-                                             : " was unlocked, but no quorum of nodes confirmed "
-                                               "it: what is left ends with the lease"),
+                                                : " was unlocked, but no quorum of nodes confirmed "
+                                                  "it: what is left ends with the lease"),
                   {}});
 }
 
@@ -246,47 +215,22 @@ const std::string& RedLock::name() const noexcept {
 Result<Lease> RedLock::acquire(const AcquireOptions& options) {
   return state_->client->perform(state_->ask_acquire(options));
 }
-void RedLock::acquire(const AcquireOptions& options, Callback<Lease> callback) {
-  state_->client->submit(state_->ask_acquire(options), std::move(callback));
-}
-std::future<Result<Lease>> RedLock::acquire_future(const AcquireOptions& options) {
-  return client::as_future<Lease>([&](auto callback) { acquire(options, std::move(callback)); });
-}
-Operation<Lease> RedLock::co_acquire(const AcquireOptions& options) {
-  return Operation<Lease>([state = state_, options](auto callback) {
-    state->client->submit(state->ask_acquire(options), std::move(callback));
-  });
+Operation<Lease> RedLock::async_acquire(const AcquireOptions& options) {
+  return state_->client->prepare(state_->ask_acquire(options));
 }
 
 Result<Lease> RedLock::attach(const Grant& grant, const AcquireOptions& options) {
   return state_->client->perform(state_->ask_attach(grant, options));
 }
-void RedLock::attach(const Grant& grant, const AcquireOptions& options, Callback<Lease> callback) {
-  state_->client->submit(state_->ask_attach(grant, options), std::move(callback));
-}
-std::future<Result<Lease>> RedLock::attach_future(const Grant& grant,
-                                                  const AcquireOptions& options) {
-  return client::as_future<Lease>([&](auto callback) { attach(grant, options, std::move(callback)); });
-}
-Operation<Lease> RedLock::co_attach(const Grant& grant, const AcquireOptions& options) {
-  return Operation<Lease>([state = state_, grant, options](auto callback) {
-    state->client->submit(state->ask_attach(grant, options), std::move(callback));
-  });
+Operation<Lease> RedLock::async_attach(const Grant& grant, const AcquireOptions& options) {
+  return state_->client->prepare(state_->ask_attach(grant, options));
 }
 
 Result<Released> RedLock::release(const Grant& grant) {
   return state_->client->perform(state_->ask_release(grant));
 }
-void RedLock::release(const Grant& grant, Callback<Released> callback) {
-  state_->client->submit(state_->ask_release(grant), std::move(callback));
-}
-std::future<Result<Released>> RedLock::release_future(const Grant& grant) {
-  return client::as_future<Released>([&](auto callback) { release(grant, std::move(callback)); });
-}
-Operation<Released> RedLock::co_release(const Grant& grant) {
-  return Operation<Released>([state = state_, grant](auto callback) {
-    state->client->submit(state->ask_release(grant), std::move(callback));
-  });
+Operation<Released> RedLock::async_release(const Grant& grant) {
+  return state_->client->prepare(state_->ask_release(grant));
 }
 
 void RedLock::lock() {
@@ -313,24 +257,15 @@ std::optional<Error> RedLock::last_error() const {
   return state_->last_error();
 }
 
-void RedLock::try_lock(const AcquireOptions& options, Callback<std::size_t> callback) {
-  State::take(state_, options, std::move(callback));
-}
-std::future<Result<std::size_t>> RedLock::try_lock_future(const AcquireOptions& options) {
-  return client::as_future<std::size_t>(
-      [&](auto callback) { try_lock(options, std::move(callback)); });
-}
-Operation<std::size_t> RedLock::co_try_lock(const AcquireOptions& options) {
-  return Operation<std::size_t>([state = state_, options](auto callback) mutable {
-    State::take(std::move(state), options, std::move(callback));
-  });
+Operation<std::size_t> RedLock::async_try_lock(const AcquireOptions& options) {
+  return state_->prepare_take(options);
 }
 
 void RedLock::unlock() noexcept {
   if (state_->client->forked()) return;
   auto left = state_->leave();
   if (left.last && state_->client->must_not_wait()) {
-    left.last.release(
+    left.last.async_release().start(
         [client = state_->client, name = state_->name](const Result<Released>& result) {
           State::report(*client, name, result);
         });
@@ -344,16 +279,8 @@ Result<Released> RedLock::release() {
   return state_->give_back(state_->leave());
 }
 
-void RedLock::release(Callback<Released> callback) {
-  State::give_back(state_, std::move(callback));
-}
-std::future<Result<Released>> RedLock::release_future() {
-  return client::as_future<Released>([&](auto callback) { release(std::move(callback)); });
-}
-Operation<Released> RedLock::co_release() {
-  return Operation<Released>([state = state_](auto callback) mutable {
-    State::give_back(std::move(state), std::move(callback));
-  });
+Operation<Released> RedLock::async_release() {
+  return state_->prepare_leave();
 }
 
 std::size_t RedLock::hold_count() const noexcept {

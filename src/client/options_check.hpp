@@ -17,7 +17,8 @@
 namespace redlock::client {
 
 /// The nodes, parsed, if all options can work together.
-[[nodiscard]] Result<std::vector<wire::NodeAddress>> check_client_options(const ClientOptions& what);
+[[nodiscard]] Result<std::vector<wire::NodeAddress>> check_client_options(
+    const ClientOptions& what);
 
 [[nodiscard]] Result<void> check_name(std::string_view name);
 

@@ -30,30 +30,11 @@ engine::Duration waiting_time(std::chrono::milliseconds wait) {
   return wait > century ? engine::Duration::max() : engine::Duration(wait);
 }
 
-/// What needs no node to be answered.
-std::optional<Error> over_already(const std::string& name, const AcquireOptions& options) {
-  if (options.stop.stop_requested()) {
-    return Error{Errc::cancelled,
-                 "the call for " + client::quoted(name) + " was cancelled before it began",
-                 {}};
-  }
-  if (options.deadline && *options.deadline <= BootClock::now()) {
-    return Error{
-        Errc::timed_out,
-        "the deadline of the call for " + client::quoted(name) + " had passed before it began",
-        {}};
-  }
-  return std::nullopt;
-}
-
 /// The lease to ask for, if everything about the call can work.
 Result<std::chrono::milliseconds> check_call(const std::string& name, const AcquireOptions& options,
                                              const ClientOptions& client) {
   if (auto ok = check_name(name); !ok) return tl::make_unexpected(std::move(ok.error()));
-  auto lease = check_acquire_options(options, client);
-  if (!lease) return lease;
-  if (auto over = over_already(name, options)) return tl::make_unexpected(std::move(*over));
-  return lease;
+  return check_acquire_options(options, client);
 }
 
 }  // namespace
@@ -93,6 +74,7 @@ Result<AskAttach> ask_attach(engine::Name name, const Grant& grant, const Acquir
   ask.request.lease = *lease;
   ask.request.renew = renews(options);
   ask.request.max_hold = options.max_hold;
+  ask.deadline = options.deadline.value_or(engine::never);
   ask.stop = options.stop;
   return ask;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From what a user asks for to what the engine is asked: checks and defaults, in one place for
-// Client::submit and RedLock.
+// From what a user asks for to what the engine is asked: checks and defaults.
 #pragma once
 
 #include <redlock/client.hpp>

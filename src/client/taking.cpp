@@ -24,41 +24,42 @@ engine::Instant end_of(std::chrono::milliseconds wait) {
 
 }  // namespace
 
-/// Carries the stop of a call to the loop.
-class Taking::Stopping final : public net::Task {
- public:
-  explicit Stopping(std::shared_ptr<Taking> taking) : taking_(std::move(taking)) {}
-  void run() override {
-    taking_->give_up({Errc::cancelled, "the call was cancelled", {}});
-    delete this;
-  }
-
- private:
-  std::shared_ptr<Taking> taking_;
-};
-
 // Its call is answered, and the client there, not before this has returned.
 void Taking::Stopper::operator()() const noexcept {
   const auto stopped = taking.lock();
   if (!stopped) return;
-  auto* task = new Stopping(stopped);
-  if (!stopped->client_.post(*task)) delete task;
+  static_cast<void>(stopped->client_.post([stopped] {
+    stopped->give_up({Errc::cancelled, "the call was cancelled", {}});
+  }));
 }
 
-Taking::Taking(Client::Impl& client, HeldLocks::Key key, std::weak_ptr<HeldLocks::Handle> handle,
-               AcquireOptions options, Callback<std::size_t> callback)
+Taking::Taking(Client::Impl& client, const TakeRequest& request, Callback<std::size_t> callback)
     : client_(client),
-      key_(std::move(key)),
-      handle_(std::move(handle)),
-      options_(std::move(options)),
+      key_(request.key),
+      handle_(request.handle),
+      options_(request.options),
       wait_until_(end_of(options_.wait)),
       callback_(std::move(callback)) {}
 
-void Taking::begin(const std::shared_ptr<Taking>& taking) {
+bool Taking::begin(Client::Impl& client, const TakeRequest& request,
+                   Callback<std::size_t>& callback) {
+  const auto taking = std::make_shared<Taking>(client, request, std::move(callback));
   taking->self_ = taking;
-  if (taking->client_.post(*taking)) return;
+  if (client.post(*taking)) return true;
   taking->self_.reset();
-  taking->answer(tl::make_unexpected(taking->client_.closed_error()));
+  callback = std::move(*taking->callback_);
+  return false;
+}
+
+std::optional<Result<std::size_t>> PreparedTaking::start(
+    std::unique_ptr<PreparedOperation<std::size_t>> /*self*/,
+    Callback<std::size_t>& callback) noexcept {
+  if (client_->forked()) return tl::make_unexpected(client_->closed_error());
+  const auto ask = ask_acquire(request_.key.name, request_.options, client_->options());
+  if (!ask) return tl::make_unexpected(ask.error());
+  if (auto over = ask->before_start(*client_)) return tl::make_unexpected(std::move(*over));
+  if (Taking::begin(*client_, request_, callback)) return std::nullopt;
+  return tl::make_unexpected(client_->closed_error());
 }
 
 void Taking::run() {
@@ -193,7 +194,7 @@ void Taking::end(Result<std::size_t> result) {
 
 void Taking::answer(Result<std::size_t> result) {
   stop_.reset();
-  if (const auto callback = std::exchange(callback_, nullptr)) callback(std::move(result));
+  if (auto callback = std::exchange(callback_, std::nullopt)) (*callback)(std::move(result));
 }
 
 bool Taking::waits() const {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <stop_token>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <redlock/client.hpp>
@@ -23,17 +24,24 @@
 
 namespace redlock::client {
 
+/// What is to be taken. `handle`: the RedLock to hold it through. If that goes first, what was
+/// taken is given back.
+struct TakeRequest {
+  HeldLocks::Key key;
+  std::weak_ptr<HeldLocks::Handle> handle;
+  AcquireOptions options;
+};
+
 /// One call. It is answered once: when it is decided, or when its waiting time, its deadline, its
 /// stop token or its client ends. A re-entry that is answered while its round is still under way
-/// keeps its place in the line until that round has ended, and leaves again what it got.
+/// keeps its place in the queue until that round has ended, and leaves again what it got.
 class Taking final : public net::Task, public std::enable_shared_from_this<Taking> {
  public:
-  /// `handle`: the RedLock to hold it through. If that goes first, what was taken is given back.
-  Taking(Client::Impl& client, HeldLocks::Key key, std::weak_ptr<HeldLocks::Handle> handle,
-         AcquireOptions options, Callback<std::size_t> callback);
+  Taking(Client::Impl& client, const TakeRequest& request, Callback<std::size_t> callback);
 
-  /// Any thread, once. Answers `closed` at once if the client takes no more calls.
-  static void begin(const std::shared_ptr<Taking>& taking);
+  /// Any thread. False, and the callback stays, if the client takes no more calls.
+  [[nodiscard]] static bool begin(Client::Impl& client, const TakeRequest& request,
+                                  Callback<std::size_t>& callback);
 
   // Loop thread only, for Takings.
 
@@ -53,7 +61,6 @@ class Taking final : public net::Task, public std::enable_shared_from_this<Takin
     std::weak_ptr<Taking> taking;
     void operator()() const noexcept;
   };
-  class Stopping;
 
   void arrive();
   void attempt();
@@ -76,12 +83,26 @@ class Taking final : public net::Task, public std::enable_shared_from_this<Takin
   const HeldLocks::Key key_;
   const std::weak_ptr<HeldLocks::Handle> handle_;
   const AcquireOptions options_;
-  const engine::Instant wait_until_;  // never: without end
-  Callback<std::size_t> callback_;    // empty: answered
+  const engine::Instant wait_until_;               // never: without end
+  std::optional<Callback<std::size_t>> callback_;  // none: answered
   Stage stage_ = Stage::arriving;
   engine::Instant next_attempt_ = engine::never;
   std::optional<std::stop_callback<Stopper>> stop_;
   std::shared_ptr<Taking> self_;  // while it is posted
+};
+
+/// An operation that takes.
+class PreparedTaking final : public PreparedOperation<std::size_t> {
+ public:
+  PreparedTaking(std::shared_ptr<Client::Impl> client, TakeRequest request)
+      : client_(std::move(client)), request_(std::move(request)) {}
+  [[nodiscard]] std::optional<Result<std::size_t>> start(
+      std::unique_ptr<PreparedOperation<std::size_t>> self,
+      Callback<std::size_t>& callback) noexcept override;
+
+ private:
+  std::shared_ptr<Client::Impl> client_;
+  TakeRequest request_;
 };
 
 /// Those of one client. Loop thread only.

@@ -16,59 +16,58 @@ void of_client(Client& client) {
   Owner::create();                    // lost
   Owner::this_thread();               // lost
   client.options();                   // lost
-  client.submit(AcquireRequest{"n"}, {});
 }
 
 void of_lock(RedLock& lock, const Grant& grant) {
   lock.acquire();                         // lost
-  lock.acquire_future();                  // lost
-  lock.co_acquire();                      // lost
+  lock.async_acquire();                   // lost
+  lock.async_acquire().as_future();       // lost
   lock.attach(grant);                     // lost
-  lock.attach_future(grant);              // lost
-  lock.co_attach(grant);                  // lost
-  lock.release_future(grant);             // lost
-  lock.co_release(grant);                 // lost
+  lock.async_attach(grant);               // lost
+  lock.async_attach(grant).as_future();   // lost
+  lock.async_release(grant);              // lost
+  lock.async_release(grant).as_future();  // lost
   lock.try_lock();                        // lost
   lock.try_lock_for(1s);                  // lost
   lock.try_lock_for(1s, 1000ms);          // lost
   lock.try_lock_until(BootClock::now());  // lost
-  lock.try_lock_future();                 // lost
-  lock.co_try_lock();                     // lost
-  lock.release_future();                  // lost
-  lock.co_release();                      // lost
+  lock.async_try_lock();                  // lost
+  lock.async_try_lock().as_future();      // lost
+  lock.async_release();                   // lost
+  lock.async_release().as_future();       // lost
   lock.hold_count();                      // lost
   lock.held_by_me();                      // lost
   lock.token();                           // lost
   lock.lost();                            // lost
   // Nothing is lost with these: they answer by a callback, or the lock is given back in any case.
-  lock.acquire({}, {});
-  lock.attach(grant, {}, {});
-  lock.try_lock({}, {});
+  lock.async_acquire().start([](const Result<Lease>&) {});
+  lock.async_attach(grant).start([](const Result<Lease>&) {});
+  lock.async_try_lock().start([](const Result<std::size_t>&) {});
   lock.lock();
   lock.unlock();
   lock.release();
   lock.release(grant);
-  lock.release([](const Result<Released>&) {});
+  lock.async_release().start([](const Result<Released>&) {});
   const std::unique_lock guard(lock, 1s);
 }
 
 void of_lease(Lease& lease) {
-  lease.valid();            // lost
-  lease.remaining();        // lost
-  lease.lost();             // lost
-  lease.loss_reason();      // lost
-  lease.extend(1s);         // lost
-  lease.extend_future(1s);  // lost
-  lease.co_extend(1s);      // lost
-  lease.confirm();          // lost
-  lease.confirm_future();   // lost
-  lease.co_confirm();       // lost
-  lease.detach();           // lost
-  lease.release_future();   // lost
-  lease.co_release();       // lost
+  lease.valid();                       // lost
+  lease.remaining();                   // lost
+  lease.lost();                        // lost
+  lease.loss_reason();                 // lost
+  lease.extend(1s);                    // lost
+  lease.async_extend(1s);              // lost
+  lease.async_extend(1s).as_future();  // lost
+  lease.confirm();                     // lost
+  lease.async_confirm();               // lost
+  lease.async_confirm().as_future();   // lost
+  lease.detach();                      // lost
+  lease.async_release();               // lost
+  lease.async_release().as_future();   // lost
   lease.release();
-  lease.extend(1s, {});
-  lease.confirm({});
+  lease.async_extend(1s).start([](const Result<BootClock::time_point>&) {});
+  lease.async_confirm().start([](const Result<BootClock::time_point>&) {});
 }
 
 void of_others(const Admin& admin, FenceGuard& guard) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a blocking call costs its thread in memory: nothing, for the call lies on its stack. Every
-// operator new of this program is counted, for each thread by itself.
+// What a call costs its thread in memory: a blocking one nothing, because the call lies on its
+// stack; an operation one allocation, which is the call. Every operator new of this program is
+// counted, for each thread by itself.
 #include <cstdlib>
 #include <new>
 
@@ -54,6 +55,38 @@ TEST_CASE("blocking acquire, extend and release allocate nothing on the calling 
   CHECK(extended.has_value());
   CHECK(released == Released::released);
   CHECK(during == 0);
+}
+
+TEST_CASE("an operation with a callback is one allocation on the thread that starts it") {
+  const Fleet fleet({.nodes = 3});
+  const Client client = start_client(fleet);
+  RedLock lock = client.lock("one", Owner::create());
+  must(must(lock.acquire()).release());
+  std::promise<Result<Lease>> got;
+  std::promise<Result<BootClock::time_point>> extended;
+  std::promise<Result<Released>> released;
+  auto lease = got.get_future();
+  auto until = extended.get_future();
+  auto end = released.get_future();
+
+  const auto counted = [](const auto& start) {
+    const std::size_t before = allocations;
+    start();
+    return allocations - before;
+  };
+  CHECK(counted([&] {
+          lock.async_acquire().start(
+              [&](Result<Lease> result) { got.set_value(std::move(result)); });
+        }) == 1);
+  Lease held = must(get_soon(lease));
+  CHECK(counted([&] {
+          held.async_extend(40s).start([&](auto result) { extended.set_value(std::move(result)); });
+        }) == 1);
+  must(get_soon(until));
+  CHECK(counted([&] {
+          held.async_release().start([&](auto result) { released.set_value(std::move(result)); });
+        }) == 1);
+  CHECK(must(get_soon(end)) == Released::released);
 }
 
 TEST_CASE("dropping a lease allocates nothing") {

@@ -27,10 +27,10 @@ TEST_CASE("a lock is confirmed by a quorum in every form, and is as valid as bef
   CHECK(must(lease.confirm()) == before);
 
   std::promise<Result<BootClock::time_point>> promised;
-  lease.confirm([&](auto until) { promised.set_value(std::move(until)); });
+  lease.async_confirm().start([&](auto until) { promised.set_value(std::move(until)); });
   auto called = promised.get_future();
   CHECK(must(get_soon(called)) == before);
-  auto later = lease.confirm_future();
+  auto later = lease.async_confirm().as_future();
   CHECK(must(get_soon(later)) == before);
   CHECK(lease.valid_until() == before);
   CHECK_FALSE(lease.lost().stop_requested());
@@ -46,7 +46,7 @@ TEST_CASE("a lock that somebody took away is not confirmed, and its lease is ove
   delete_on(fleet, {2, 3, 4});
   // The reason is there by the time of the answer.
   std::promise<std::optional<LossReason>> promised;
-  lease.confirm([&](auto until) {
+  lease.async_confirm().start([&](auto until) {
     CHECK(code_of(until) == Errc::lost);
     promised.set_value(lease.loss_reason());
   });
@@ -80,10 +80,10 @@ TEST_CASE("a question that the lease's own end cuts short says so, and was cance
   Lease detached = must(client.lock("detached").acquire({.lease = 40s}));
   for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
 
-  auto cut_by_release = released.confirm_future();
-  auto release = released.release_future();
+  auto cut_by_release = released.async_confirm().as_future();
+  auto release = released.async_release().as_future();
   CHECK(code_of(get_soon(cut_by_release)) == Errc::lost);
-  auto cut_by_detach = detached.extend_future(50s);
+  auto cut_by_detach = detached.async_extend(50s).as_future();
   static_cast<void>(detached.detach());
   const auto answer = get_soon(cut_by_detach);
   CHECK(code_of(answer) == Errc::lost);
@@ -99,7 +99,7 @@ TEST_CASE("a client that ends answers closed to questions about its leases") {
   std::optional<Client> client = start_client(options);
   Lease lease = must(client->lock("outlived").acquire({.lease = 40s, .wait = patience}));
   for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
-  auto asked = lease.confirm_future();
+  auto asked = lease.async_confirm().as_future();
   client.reset();
   CHECK(code_of(get_soon(asked)) == Errc::closed);
 }

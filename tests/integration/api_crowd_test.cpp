@@ -74,7 +74,7 @@ std::vector<Lease> acquire_crowd(const Client& client, std::size_t size,
   leases.reserve(size);
   Count count;
   for (std::size_t i = 0; i < size; ++i) {
-    client.submit(AcquireRequest{number(i), options}, [&](Result<Lease> lease) {
+    client.lock(number(i)).async_acquire(options).start([&](Result<Lease> lease) {
       // Before it is counted: the loop thread is the only one that adds.
       const bool good = lease.has_value();
       if (good) leases.push_back(std::move(*lease));
@@ -107,7 +107,8 @@ TEST_CASE("a crowd is granted, extended and released in full, beside leases that
   std::vector<Lease> leases = acquire_crowd(client, crowd);
   Count extended;
   for (Lease& lease : leases) {
-    lease.extend(40s, [&](Result<BootClock::time_point> result) { extended(result.has_value()); });
+    lease.async_extend(40s).start(
+        [&](Result<BootClock::time_point> result) { extended(result.has_value()); });
   }
   CHECK(extended.await(leases.size()) == crowd);
   CHECK(listener->lost == 0);
@@ -169,8 +170,8 @@ TEST_CASE("closing without a quorum says how many releases it could not confirm"
 TEST_CASE("a client is closed once, and not by its own thread") {
   Client client = start_client(three_nodes());
   std::promise<Errc> from_callback;
-  client.submit(AcquireRequest{"closing"},
-                [&](Result<Lease>) { from_callback.set_value(code_of(client.close())); });
+  client.lock("closing").async_acquire().start(
+      [&](Result<Lease>) { from_callback.set_value(code_of(client.close())); });
   auto code = from_callback.get_future();
   CHECK(get_soon(code) == Errc::would_deadlock);
   Lease lease = must(client.lock("closed").acquire());

@@ -94,7 +94,7 @@ TEST_CASE("two of five nodes that go in the middle of an attempt change nothing"
       heard.push_back(proxy->request_bytes());
       proxy->hold();
     }
-    auto acquiring = client.lock("seat").acquire_future();
+    auto acquiring = client.lock("seat").async_acquire().as_future();
     for (std::size_t node = 0; node < 5; ++node) {
       REQUIRE(arena.proxies[node]->await_request_bytes(heard[node] + 1));
     }
@@ -160,7 +160,7 @@ TEST_CASE("three of five nodes that go in the middle of an attempt leave nothing
     heard.push_back(proxy->request_bytes());
     proxy->hold_replies();  // the nodes do grant
   }
-  auto acquiring = client.lock("seat").acquire_future();
+  auto acquiring = client.lock("seat").async_acquire().as_future();
   REQUIRE(eventually([&] { return nodes_with_lock(arena.fleet, "seat") == 5; }));
   for (const std::size_t node : {0U, 2U, 4U}) arena.proxies[node]->reset_all();
   for (const auto& proxy : arena.proxies) proxy->pass();
@@ -175,7 +175,7 @@ TEST_CASE("who waits through the loss of three nodes is served when they come ba
   options.node_timeout = 500ms;
   const Client client = start_client(options);
   for (const std::size_t node : {0U, 2U, 4U}) fleet.kill(node);
-  auto acquiring = client.lock("seat").acquire_future({.wait = forever});
+  auto acquiring = client.lock("seat").async_acquire({.wait = forever}).as_future();
   CHECK(code_of(client.lock("other").acquire()) == Errc::no_quorum);
   for (const std::size_t node : {0U, 2U, 4U}) fleet.restart(node);
   CHECK(must(get_soon(acquiring)).valid());

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Every operation as blocking call, callback, std::future and co_await, over 1 to 5 real nodes.
+// Every operation as blocking call, with a callback, as std::future and awaited, over 1 to 5 real
+// nodes; and what an Operation promises before, at and after its start.
+#include <array>
+#include <thread>
+
 #include "integration/api_coroutines.hpp"
 #include "integration/api_fixture.hpp"
 
@@ -54,12 +58,12 @@ TEST_CASE("tokens are small numbers from 1 when no clock is to be their floor") 
   }
 }
 
-TEST_CASE("the callback form answers once, on a thread that blocking calls refuse to block") {
+TEST_CASE("a callback is called once, on a thread that blocking calls refuse to block") {
   const Client client = start_client(five_nodes());
   RedLock lock = client.lock("callback");
   std::promise<Lease> got;
   std::promise<Errc> from_inside;
-  lock.acquire({}, [&](Result<Lease> lease) {
+  lock.async_acquire().start([&](Result<Lease> lease) {
     from_inside.set_value(lock.acquire().error().code);
     got.set_value(std::move(lease.value()));
   });
@@ -70,12 +74,12 @@ TEST_CASE("the callback form answers once, on a thread that blocking calls refus
   CHECK(lease.valid());
 
   std::promise<Result<BootClock::time_point>> extended;
-  lease.extend(20s, [&](auto until) { extended.set_value(std::move(until)); });
+  lease.async_extend(20s).start([&](auto until) { extended.set_value(std::move(until)); });
   auto extension = extended.get_future();
   CHECK(must(get_soon(extension)) == lease.valid_until());
 
   std::promise<Result<Released>> released;
-  lease.release([&](auto result) { released.set_value(std::move(result)); });
+  lease.async_release().start([&](auto result) { released.set_value(std::move(result)); });
   auto release = released.get_future();
   CHECK(must(get_soon(release)) == Released::released);
 }
@@ -84,55 +88,55 @@ TEST_CASE("a release on the loop thread gives the lock back although it cannot w
   const Client client = start_client(five_nodes());
   RedLock lock = client.lock("released inside");
   std::promise<Errc> answered;
-  lock.acquire(
-      {}, [&](Result<Lease> lease) { answered.set_value(lease.value().release().error().code); });
+  lock.async_acquire().start(
+      [&](Result<Lease> lease) { answered.set_value(lease.value().release().error().code); });
   auto answer = answered.get_future();
   CHECK(get_soon(answer) == Errc::would_deadlock);
   CHECK(soon_free_everywhere(five_nodes(), "released inside"));
 }
 
-TEST_CASE("the future form, from acquire over extend to release") {
+TEST_CASE("futures, from acquire over extend to release") {
   const Client client = start_client(five_nodes());
   RedLock lock = client.lock("future");
-  auto acquiring = lock.acquire_future();
+  auto acquiring = lock.async_acquire().as_future();
   Lease lease = must(get_soon(acquiring));
-  auto again = lock.acquire_future();
+  auto again = lock.async_acquire().as_future();
   CHECK(code_of(get_soon(again)) == Errc::contended);
-  auto extending = lease.extend_future(20s);
+  auto extending = lease.async_extend(20s).as_future();
   CHECK(must(get_soon(extending)) == lease.valid_until());
 
   const Grant grant = lease.detach();
-  auto attaching = lock.attach_future(grant);
+  auto attaching = lock.async_attach(grant).as_future();
   Lease attached = must(get_soon(attaching));
-  auto releasing = attached.release_future();
+  auto releasing = attached.async_release().as_future();
   CHECK(must(get_soon(releasing)) == Released::released);
-  auto gone = lock.release_future(grant);
+  auto gone = lock.async_release(grant).as_future();
   CHECK(must(get_soon(gone)) == Released::already_gone);
 }
 
 FireAndForget work(RedLock& lock, std::promise<std::vector<std::string>>& done) {
   std::vector<std::string> steps;
-  Result<Lease> lease = co_await lock.co_acquire({.lease = 10s});
+  Result<Lease> lease = co_await lock.async_acquire({.lease = 10s});
   steps.push_back(lease ? "acquired" : lease.error().message);
-  const auto second = co_await lock.co_acquire();
+  const auto second = co_await lock.async_acquire();
   steps.push_back(second ? "twice" : to_string(second.error().code));
-  const auto until = co_await lease->co_extend(20s);
+  const auto until = co_await lease->async_extend(20s);
   steps.push_back(until == lease->valid_until() ? "extended" : "not extended");
-  const auto still = co_await lease->co_confirm();
+  const auto still = co_await lease->async_confirm();
   steps.push_back(still == lease->valid_until() ? "confirmed" : "not confirmed");
   const Grant grant = lease->detach();
-  Result<Lease> attached = co_await lock.co_attach(grant);
+  Result<Lease> attached = co_await lock.async_attach(grant);
   steps.push_back(attached ? "attached" : attached.error().message);
-  const auto released = co_await attached->co_release();
+  const auto released = co_await attached->async_release();
   steps.push_back(released ? to_string(*released) : released.error().message);
-  const auto gone = co_await lock.co_release(grant);
+  const auto gone = co_await lock.async_release(grant);
   steps.push_back(gone ? to_string(*gone) : gone.error().message);
-  const auto bad = co_await lock.co_acquire({.lease = -1s});  // known at once
+  const auto bad = co_await lock.async_acquire({.lease = -1s});  // known at once
   steps.push_back(bad ? "negative lease" : to_string(bad.error().code));
   done.set_value(std::move(steps));
 }
 
-TEST_CASE("the coroutine form, from acquire over extend and attach to release") {
+TEST_CASE("a coroutine, from acquire over extend and attach to release") {
   const Client client = start_client(five_nodes());
   RedLock lock = client.lock("coroutine");
   std::promise<std::vector<std::string>> done;
@@ -143,33 +147,219 @@ TEST_CASE("the coroutine form, from acquire over extend and attach to release") 
                                                     "already_gone", "invalid_argument"});
 }
 
-TEST_CASE("an operation that is never awaited does nothing") {
+TEST_CASE("an operation that is never started does nothing") {
   const Client client = start_client(five_nodes());
-  RedLock lock = client.lock("never awaited");
-  { const auto operation = lock.co_acquire(); }
+  RedLock lock = client.lock("never started", Owner::create());
+  { const auto operation = lock.async_acquire(); }
+  { const auto operation = lock.async_try_lock(); }
+  CHECK(lock.hold_count() == 0);
   Lease lease = must(lock.acquire());
-  { const auto operation = lease.co_release(); }
+  { const auto operation = lease.async_release(); }
   CHECK(lease.valid());
+  CHECK(must(lease.release()) == Released::released);
+  lock.lock();
+  { const auto operation = lock.async_release(); }
+  CHECK(lock.hold_count() == 1);
 }
 
-TEST_CASE("submit is the same for those who have no RedLock") {
+TEST_CASE("an operation that has a name is started by moving it, and once") {
   const Client client = start_client(five_nodes());
-  std::promise<Result<Lease>> acquired;
-  client.submit(AcquireRequest{.name = "submitted"},
-                [&](auto result) { acquired.set_value(std::move(result)); });
-  auto acquiring = acquired.get_future();
-  const Grant grant = must(get_soon(acquiring)).detach();
+  RedLock lock = client.lock("once");
+  auto operation = lock.async_acquire();
+  auto moved = std::move(operation);
+  auto acquiring = std::move(moved).as_future();
+  const Lease lease = must(get_soon(acquiring));
+  CHECK(lease.valid());
+  for (auto* empty : {&operation, &moved}) {
+    auto again = std::move(*empty).as_future();
+    CHECK(code_of(get_soon(again)) == Errc::invalid_argument);
+  }
+}
 
-  std::promise<Result<Lease>> attached;
-  client.submit(AttachRequest{.grant = grant},
-                [&](auto result) { attached.set_value(std::move(result)); });
-  auto attaching = attached.get_future();
-  CHECK(must(get_soon(attaching)).detach().owner == grant.owner);
+TEST_CASE("what is known at once is told on the thread that starts, before start returns") {
+  std::optional<Client> client = start_client(five_nodes());
+  RedLock lock = client->lock("at once", Owner::create());
+  auto after_the_end = lock.async_acquire();
+  auto take_after_the_end = lock.async_try_lock();
+  std::vector<Errc> codes;
+  const auto note = [&, here = std::this_thread::get_id()](const auto& result) {
+    CHECK(std::this_thread::get_id() == here);
+    codes.push_back(code_of(result));
+  };
+  lock.async_acquire({.lease = -1s}).start(note);
+  lock.async_acquire({.deadline = BootClock::now()}).start(note);
+  lock.async_release().start(note);
+  Lease().async_release().start(note);
+  client.reset();
+  std::move(after_the_end).start(note);
+  std::move(take_after_the_end).start(note);
+  CHECK(codes == std::vector<Errc>{Errc::invalid_argument, Errc::timed_out, Errc::invalid_argument,
+                                   Errc::lost, Errc::closed, Errc::closed});
+}
 
-  std::promise<Result<Released>> released;
-  client.submit(ReleaseRequest{grant}, [&](auto result) { released.set_value(std::move(result)); });
-  auto releasing = released.get_future();
+TEST_CASE("a stop or deadline that comes before the start of an operation ends it there") {
+  const Client client = start_client(five_nodes());
+  std::stop_source stop;
+  auto operation = client.lock("stopped").async_acquire({.stop = stop.get_token()});
+  stop.request_stop();
+  auto acquiring = std::move(operation).as_future();
+  CHECK(code_of(get_soon(acquiring)) == Errc::cancelled);
+}
+
+/// Says when it goes, and on which thread.
+struct GoneFlag {
+  std::promise<std::thread::id>* gone;
+  GoneFlag(GoneFlag&& other) noexcept : gone(std::exchange(other.gone, nullptr)) {}
+  explicit GoneFlag(std::promise<std::thread::id>& told) : gone(&told) {}
+  GoneFlag& operator=(GoneFlag&&) = delete;
+  ~GoneFlag() {
+    if (gone != nullptr) gone->set_value(std::this_thread::get_id());
+  }
+};
+
+/// Acquires with a callback that cannot be copied, and of this size.
+template <std::size_t size>
+void check_ownership(const Client& client) {
+  std::promise<std::thread::id> called;
+  std::promise<std::thread::id> gone;
+  client.lock("owned")
+      .async_acquire({.wait = patience})
+      .start([&called, end = GoneFlag(gone), owned = std::make_unique<int>(7),
+              much = std::array<char, size>{}](Result<Lease> lease) {
+        CHECK(lease.has_value());
+        CHECK(*owned + much[size - 1] == 7);
+        called.set_value(std::this_thread::get_id());
+      });
+  auto on = called.get_future();
+  auto where = gone.get_future();
+  CHECK(get_soon(on) == get_soon(where));
+}
+
+TEST_CASE("a callback need not be copyable, and goes after its call, on the same thread") {
+  const Client client = start_client(five_nodes());
+  check_ownership<1>(client);
+  check_ownership<1000>(client);
+}
+
+TEST_CASE("a callback that is never called goes with its operation") {
+  std::promise<std::thread::id> gone;
+  {
+    const Callback<Lease> callback = [end = GoneFlag(gone)](const Result<Lease>&) {};
+  }
+  auto where = gone.get_future();
+  CHECK(get_soon(where) == std::this_thread::get_id());
+
+  int calls = 0;
+  Callback<int> first = [&](const Result<int>& result) { calls += *result; };
+  Callback<int> second = [](const Result<int>&) { FAIL("it was replaced"); };
+  second = std::move(first);
+  second(2);
+  CHECK(calls == 2);
+}
+
+TEST_CASE("a lease may be moved or dropped before an operation of it starts") {
+  const Client client = start_client(five_nodes());
+  Lease lease = must(client.lock("moved").acquire());
+  auto extend = lease.async_extend(40s);
+  auto release = lease.async_release();
+  auto late = lease.async_release();
+  Lease moved = std::move(lease);
+  auto extending = std::move(extend).as_future();
+  const auto until = must(get_soon(extending));
+  CHECK(until <= moved.valid_until());  // more nodes may have answered
+  auto releasing = std::move(release).as_future();
+  CHECK_FALSE(moved);  // from the start of the release
+  CHECK_FALSE(moved.valid());
+  CHECK(moved.token() == 0);
   CHECK(must(get_soon(releasing)) == Released::released);
+  auto twice = std::move(late).as_future();
+  CHECK(code_of(get_soon(twice)) == Errc::lost);
+  CHECK(code_of(moved.release()) == Errc::lost);
+
+  Lease dropped = must(client.lock("moved").acquire());
+  auto confirm = dropped.async_confirm();
+  dropped = Lease();
+  auto confirming = std::move(confirm).as_future();
+  CHECK(code_of(get_soon(confirming)) == Errc::lost);
+}
+
+TEST_CASE("a RedLock may go before an operation of it starts") {
+  const Client client = start_client(five_nodes());
+  const Owner owner = Owner::create();
+  std::optional<RedLock> lock = client.lock("gone", owner);
+  auto acquire = lock->async_acquire();
+  auto take = lock->async_try_lock();
+  auto leave = lock->async_release();
+  lock.reset();
+  {
+    auto acquiring = std::move(acquire).as_future();
+    CHECK(must(get_soon(acquiring)).valid());
+  }
+  auto taking = std::move(take).as_future();
+  CHECK(code_of(get_soon(taking)) == Errc::cancelled);
+  RedLock other = client.lock("gone", owner);
+  REQUIRE(other.try_lock_for(patience));
+  auto leaving = std::move(leave).as_future();
+  CHECK(must(get_soon(leaving)) == Released::released);
+  CHECK(other.hold_count() == 0);
+}
+
+FireAndForget await_errors(RedLock& lock, int times, std::promise<int>& done) {
+  int refused = 0;
+  for (int i = 0; i < times; ++i) {
+    if (!co_await lock.async_acquire({.lease = -1s})) ++refused;
+  }
+  done.set_value(refused);
+}
+
+TEST_CASE("a coroutine that awaits many errors in a loop does not use up its stack") {
+  const Client client = start_client(five_nodes());
+  RedLock lock = client.lock("loop");
+  std::promise<int> done;
+  await_errors(lock, 200'000, done);
+  auto refused = done.get_future();
+  CHECK(get_soon(refused) == 200'000);
+}
+
+Task<std::uint64_t> take_and_leave(RedLock& lock) {
+  Lease lease = must(co_await lock.async_acquire({.wait = patience}));
+  const std::uint64_t token = lease.token();
+  must(co_await lease.async_release());
+  co_return token;
+}
+
+Task<bool> rise(RedLock& lock, int depth) {
+  const std::uint64_t before = co_await take_and_leave(lock);
+  const bool risen = depth == 0 || co_await rise(lock, depth - 1);
+  co_return co_await take_and_leave(lock) > before&& risen;
+}
+
+FireAndForget run(Task<bool> task, std::promise<bool>& done) {
+  done.set_value(co_await std::move(task));
+}
+
+TEST_CASE("operations are awaited in tasks that hand over to each other by symmetric transfer") {
+  const Client client = start_client(five_nodes());
+  RedLock lock = client.lock("tasks");
+  std::promise<bool> done;
+  run(rise(lock, 5), done);
+  auto risen = done.get_future();
+  CHECK(get_soon(risen));
+}
+
+TEST_CASE("awaiting races with the answer: the coroutine goes on once, and with its result") {
+  const Client client = start_client(five_nodes());
+  std::vector<std::promise<bool>> done(200);
+  const auto work = [](const Client& of, int number, std::promise<bool>& told) -> FireAndForget {
+    RedLock lock = of.lock("race " + std::to_string(number));
+    Result<Lease> lease = co_await lock.async_acquire({.wait = patience});
+    told.set_value(lease.has_value());
+  };
+  for (int i = 0; i < 200; ++i) work(client, i % 10, done[static_cast<std::size_t>(i)]);
+  for (auto& one : done) {
+    auto held = one.get_future();
+    CHECK(get_soon(held));
+  }
 }
 
 TEST_CASE("a grant that was detached is taken up, extended and released by another client") {

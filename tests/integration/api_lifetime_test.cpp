@@ -41,7 +41,7 @@ TEST_CASE("destroying a client ends those who wait with closed, each once") {
   const Lease held = must(holder.lock("seat").acquire());
   Answers answers;
   for (int i = 0; i < 50; ++i) {
-    client->submit(AcquireRequest{"seat", {.wait = forever}}, answers.count<Lease>());
+    client->lock("seat").async_acquire({.wait = forever}).start(answers.count<Lease>());
   }
   std::promise<Errc> blocked;
   std::jthread thread([&, lock = client->lock("seat")]() mutable {
@@ -60,7 +60,7 @@ TEST_CASE("destroying a client right after many submissions loses no callback an
     std::optional<Client> client = optional_client(options_for(three_nodes().uris()));
     Answers answers;
     for (int i = 0; i < 100; ++i) {
-      client->submit(AcquireRequest{.name = "many " + std::to_string(i)}, answers.count<Lease>());
+      client->lock("many " + std::to_string(i)).async_acquire().start(answers.count<Lease>());
     }
     client.reset();
     CHECK(answers.all == 100);
@@ -85,10 +85,10 @@ TEST_CASE("what a client's leases hold is released when it goes, and they answer
   CHECK(code_of(lease.release()) == Errc::closed);
   CHECK_FALSE(lease);
   CHECK(code_of(lock.acquire()) == Errc::closed);
-  auto future = lock.acquire_future();
+  auto future = lock.async_acquire().as_future();
   CHECK(code_of(get_soon(future)) == Errc::closed);
   Answers answers;
-  lock.acquire({}, answers.count<Lease>());
+  lock.async_acquire().start(answers.count<Lease>());
   CHECK(answers.closed == 1);
 }
 
@@ -102,9 +102,9 @@ TEST_CASE("a client whose nodes hang is gone after one node timeout, with every 
   Lease to_extend = must(client->lock("to extend").acquire({.wait = 30s}));
   for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
   Answers answers;
-  client->submit(AcquireRequest{.name = "x"}, answers.count<Lease>());
-  to_release.release(answers.count<Released>());
-  to_extend.extend(20s, answers.count<BootClock::time_point>());
+  client->lock("x").async_acquire().start(answers.count<Lease>());
+  to_release.async_release().start(answers.count<Released>());
+  to_extend.async_extend(20s).start(answers.count<BootClock::time_point>());
   client.reset();
   CHECK(answers.all == 3);
 }
@@ -132,11 +132,11 @@ TEST_CASE("a client may be destroyed by one of its own callbacks") {
   RedLock lock = (*client)->lock("last");
   std::promise<void> done;
   Answers others;
-  lock.acquire({}, [&, client](Result<Lease> lease) {
+  lock.async_acquire().start([&, client](Result<Lease> lease) {
     CHECK(lease.has_value());
-    lock.acquire({.wait = forever}, others.count<Lease>());
+    lock.async_acquire({.wait = forever}).start(others.count<Lease>());
     client->reset();
-    lock.acquire({}, others.count<Lease>());
+    lock.async_acquire().start(others.count<Lease>());
     done.set_value();
   });
   auto end = done.get_future();
@@ -154,7 +154,7 @@ TEST_CASE("a client may be destroyed by a coroutine or callback of another clien
   std::optional<Client> first = optional_client(options_for(three_nodes().uris()));
   const Client second = start_client(three_nodes());
   std::promise<void> done;
-  second.submit(AcquireRequest{.name = "cross"}, [&](const auto&) {
+  second.lock("cross").async_acquire().start([&](const auto&) {
     first.reset();
     done.set_value();
   });
@@ -185,10 +185,10 @@ TEST_CASE("leases and locks may go while something is asked of them") {
   Answers acquired;
   for (int i = 0; i < 50; ++i) {
     Lease lease = must(client.lock("going").acquire({.wait = 30s}));
-    lease.extend(20s, extended.count<BootClock::time_point>());
+    lease.async_extend(20s).start(extended.count<BootClock::time_point>());
     lease = Lease();
     RedLock lock = client.lock("going too");
-    lock.acquire({.wait = 30s}, acquired.count<Lease>());
+    lock.async_acquire({.wait = 30s}).start(acquired.count<Lease>());
   }
   CHECK(eventually([&] { return extended.all == 50 && acquired.all == 50; }));
   CHECK(acquired.good == 50);
@@ -217,7 +217,7 @@ int in_the_child(Client& client, RedLock& lock, Lease& lease, RedLock& held) {
   const auto acquired = lock.acquire();
   if (acquired || acquired.error().code != Errc::closed) return 2;
   if (acquired.error().message.find("fork") == std::string::npos) return 3;
-  if (lock.acquire_future().get().error().code != Errc::closed) return 4;
+  if (lock.async_acquire().as_future().get().error().code != Errc::closed) return 4;
   if (lease.extend(5s).error().code != Errc::closed) return 5;
   if (Admin(client).examine().error().code != Errc::closed) return 9;
   if (Admin(client).adopt().error().code != Errc::closed) return 10;
@@ -267,7 +267,7 @@ TEST_CASE("a client may go while its timer is due") {
     RedLock lock = client->lock("x", owner);
     std::atomic<int> answers{0};
     for (int i = 0; i < 2; ++i) {
-      lock.try_lock({.wait = 1h}, [&](const auto&) { ++answers; });
+      lock.async_try_lock({.wait = 1h}).start([&](const auto&) { ++answers; });
     }
     std::this_thread::sleep_for(std::chrono::microseconds(500 + turn % 1000));
     client.reset();

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <thread>
 
-#include "integration/api_recording_observer.hpp"
 #include "integration/api_fixture.hpp"
+#include "integration/api_recording_observer.hpp"
 
 namespace redlock::testing {
 namespace {

@@ -32,8 +32,9 @@ struct LossCount final : Observer {
 
 std::thread::id loop_thread_of(const Client& client) {
   std::promise<std::thread::id> here;
-  client.submit(AcquireRequest{.name = "whose thread"},
-                [&](const auto&) { here.set_value(std::this_thread::get_id()); });
+  client.lock("whose thread").async_acquire().start([&](const auto&) {
+    here.set_value(std::this_thread::get_id());
+  });
   auto future = here.get_future();
   return get_soon(future);
 }
@@ -43,11 +44,11 @@ class HeldUp {
  public:
   explicit HeldUp(const Client& client) {
     auto started = started_.get_future();
-    client.submit(AcquireRequest{.name = "held up"},
-                  [this, until = go_on_.get_future().share()](const auto&) {
-                    started_.set_value();
-                    until.wait();
-                  });
+    client.lock("held up").async_acquire().start(
+        [this, until = go_on_.get_future().share()](const auto&) {
+          started_.set_value();
+          until.wait();
+        });
     get_soon(started);
   }
   ~HeldUp() { go_on_.set_value(); }
@@ -133,13 +134,13 @@ TEST_CASE("what the guard has given up is not renewed for ever") {
   std::promise<Errc> extended;
   // In one turn of the loop: an answer whose callback does not return, and behind it a new
   // validity.
-  client.submit(AcquireRequest{.name = "first"}, [&](const auto&) {
-    client.submit(AcquireRequest{.name = "second"}, [&](const auto&) {
+  client.lock("first").async_acquire().start([&](const auto&) {
+    client.lock("second").async_acquire().start([&](const auto&) {
       CHECK(eventually([&] { return lost.stop_requested(); }));
       over.set_value();
     });
-    lease.extend(
-        2s, [&](const auto& answer) { extended.set_value(answer ? Errc{} : answer.error().code); });
+    lease.async_extend(2s).start(
+        [&](const auto& answer) { extended.set_value(answer ? Errc{} : answer.error().code); });
   });
   auto end = over.get_future();
   get_soon(end);
@@ -171,7 +172,7 @@ TEST_CASE("a callback of the client may wait for the loss of a lease of the same
   const Client client = start_client(fleet);
   RedLock lock = client.lock("waited for");
   std::promise<bool> lost;
-  lock.acquire({.lease = 500ms, .wait = patience}, [&](const Result<Lease>& lease) {
+  lock.async_acquire({.lease = 500ms, .wait = patience}).start([&](const Result<Lease>& lease) {
     std::promise<void> told;
     const std::stop_callback on_lost(lease.value().lost(), [&] { told.set_value(); });
     lost.set_value(told.get_future().wait_for(patience) == std::future_status::ready);
@@ -191,7 +192,7 @@ TEST_CASE("a lease whose release has begun is not told lost, though the loop is 
   std::future<Result<Released>> answer;
   {
     const HeldUp held_up(client);
-    answer = released.release_future();
+    answer = released.async_release().as_future();
     auto future = told.told.get_future();
     get_soon(future);  // its end is later
     CHECK_FALSE(of_released.stop_requested());

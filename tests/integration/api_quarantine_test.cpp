@@ -78,7 +78,7 @@ TEST_CASE("a client that waits goes on as soon as somebody has adopted the nodes
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
   const Client client = start_client(careful(fleet));
   RedLock lock = client.lock("a");
-  auto waiting = lock.acquire_future({.wait = forever});
+  auto waiting = lock.async_acquire({.wait = forever}).as_future();
   const Client other = start_client(careful(fleet));
   for (const NodeAdoption& node : must(Admin(other).adopt())) {
     CHECK(node.adoption == Adoption::written);
@@ -170,7 +170,7 @@ TEST_CASE("a node of another set completes no quorum, also if it is the first to
   fleet.kill(1);
   fleet.pause(2);
   const Client client = start_client(careful(fleet));
-  auto waiting = client.lock("a").acquire_future({.wait = patience});
+  auto waiting = client.lock("a").async_acquire({.wait = patience}).as_future();
   // The node of the other set is up, and knows nothing against it.
   REQUIRE(eventually([&] { return contains(fleet.run(0, {"CLIENT", "LIST"}), "name=redlock"); }));
   fleet.resume(2);

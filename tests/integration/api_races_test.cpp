@@ -98,7 +98,7 @@ TEST_CASE("a thousand acquisitions at once by one client all end, one after the 
   const Client client = start_client(fleet);
   std::vector<std::future<Result<Lease>>> acquiring;
   for (int i = 0; i < 1000; ++i) {
-    acquiring.push_back(client.lock("name " + std::to_string(i)).acquire_future());
+    acquiring.push_back(client.lock("name " + std::to_string(i)).async_acquire().as_future());
   }
   std::size_t held = 0;
   for (auto& future : acquiring) held += get_soon(future).has_value() ? 1 : 0;

@@ -31,12 +31,12 @@ bool soon_held(const Client& client, const std::string& name, std::uint64_t time
 }
 
 std::size_t take(RedLock& lock, const AcquireOptions& options = {.wait = patience}) {
-  auto future = lock.try_lock_future(options);
+  auto future = lock.async_try_lock(options).as_future();
   return must(get_soon(future));
 }
 
 Result<Released> give(RedLock& lock) {
-  auto future = lock.release_future();
+  auto future = lock.async_release().as_future();
   return get_soon(future);
 }
 
@@ -70,17 +70,17 @@ TEST_CASE("callbacks of one owner run on the client's thread, and may go on from
   std::promise<std::vector<std::size_t>> done;
   std::vector<std::size_t> counts;
   std::thread::id first;
-  lock.try_lock({.wait = patience}, [&](const Result<std::size_t>& count) {
+  lock.async_try_lock({.wait = patience}).start([&](const Result<std::size_t>& count) {
     counts.push_back(must(count));
     first = std::this_thread::get_id();
-    lock.try_lock({}, [&](const Result<std::size_t>& again) {
+    lock.async_try_lock().start([&](const Result<std::size_t>& again) {
       CHECK(std::this_thread::get_id() == first);
       counts.push_back(must(again));
-      lock.release([&](const Result<Released>& inner) {
+      lock.async_release().start([&](const Result<Released>& inner) {
         CHECK(std::this_thread::get_id() == first);
         CHECK(inner == Released::still_held);
         counts.push_back(lock.hold_count());
-        lock.release([&](const Result<Released>& last) {
+        lock.async_release().start([&](const Result<Released>& last) {
           CHECK(last == Released::released);
           counts.push_back(lock.hold_count());
           done.set_value(counts);
@@ -95,20 +95,20 @@ TEST_CASE("callbacks of one owner run on the client's thread, and may go on from
 /// Takes it on one thread, once more on another, and leaves it on two others.
 FireAndForget hop(const Client& client, Owner owner, std::latch& done) {
   RedLock outer = client.lock("hopping", owner);
-  CHECK((co_await outer.co_try_lock({.wait = forever})).has_value());
+  CHECK((co_await outer.async_try_lock({.wait = forever})).has_value());
   co_await ToAnotherThread{};
   CHECK(outer.held_by_me());
   const std::uint64_t token = outer.token();
   {
     RedLock inner = client.lock("hopping", owner);
-    const auto count = co_await inner.co_try_lock({.wait = forever});
+    const auto count = co_await inner.async_try_lock({.wait = forever});
     CHECK(count.value_or(0) >= 2);
     CHECK(inner.token() == token);
     co_await ToAnotherThread{};
-    CHECK(must(co_await inner.co_release()) == Released::still_held);
+    CHECK(must(co_await inner.async_release()) == Released::still_held);
   }
   co_await ToAnotherThread{};
-  CHECK(must(co_await outer.co_release()) <= Released::still_held);
+  CHECK(must(co_await outer.async_release()) <= Released::still_held);
   done.count_down();
 }
 
@@ -118,8 +118,8 @@ FireAndForget leave_scope(const Client& client, const RedLock& outer, Owner owne
                           std::promise<std::size_t>& count) {
   {
     RedLock inner = client.lock("scoped", owner);
-    CHECK((co_await inner.co_try_lock({.wait = forever})).has_value());
-    const auto refused = co_await inner.co_try_lock({.lease = -1s});
+    CHECK((co_await inner.async_try_lock({.wait = forever})).has_value());
+    const auto refused = co_await inner.async_try_lock({.lease = -1s});
     CHECK(refused.error().code == Errc::invalid_argument);
   }
   count.set_value(outer.hold_count());
@@ -165,7 +165,7 @@ TEST_CASE("many coroutines and a blocking thread of one owner: the count comes o
 TEST_CASE("without an owner of its own, a form that does not block is refused") {
   const Client client = start_client(owners_nodes());
   RedLock lock = client.lock("whose");
-  auto taking = lock.try_lock_future();
+  auto taking = lock.async_try_lock().as_future();
   const auto taken = get_soon(taking);
   CHECK(code_of(taken) == Errc::invalid_argument);
   CHECK(taken.error().message.find("Owner::create()") != std::string::npos);
@@ -180,7 +180,7 @@ TEST_CASE("giving back what an owner does not hold is an error, and harms nobody
   RedLock other = client.lock("others", Owner::create());
   CHECK(take(holder) == 1);
   CHECK(code_of(give(other)) == Errc::invalid_argument);
-  auto refused = other.try_lock_future();
+  auto refused = other.async_try_lock().as_future();
   CHECK(code_of(get_soon(refused)) == Errc::contended);
   CHECK(other.hold_count() == 0);
   CHECK(holder.held_by_me());
@@ -198,7 +198,7 @@ TEST_CASE("re-entry by future after loss says so until all is given back") {
     owners_nodes().run(node, {"DEL", "redlock:lock:{lost by owner}"});
   }
   for (int i = 0; i < 2; ++i) {
-    auto entering = lock.try_lock_future({.wait = patience});
+    auto entering = lock.async_try_lock({.wait = patience}).as_future();
     const auto entered = get_soon(entering);
     CHECK(code_of(entered) == Errc::lost);
     CHECK(entered.error().message.find("unlock()") != std::string::npos);
@@ -214,13 +214,14 @@ TEST_CASE("calls of one owner stand in a line, for as long as each may wait") {
   const Client client = start_client(owners_nodes());
   Lease taken = must(client.lock("line").acquire());
   RedLock lock = client.lock("line", Owner::create());
-  auto first = lock.try_lock_future({.wait = forever});
-  auto at_once = lock.try_lock_future();
-  auto waits = lock.try_lock_future({.wait = 20ms});
-  auto has_deadline = lock.try_lock_future({.wait = forever, .deadline = BootClock::now() + 20ms});
+  auto first = lock.async_try_lock({.wait = forever}).as_future();
+  auto at_once = lock.async_try_lock().as_future();
+  auto waits = lock.async_try_lock({.wait = 20ms}).as_future();
+  auto has_deadline =
+      lock.async_try_lock({.wait = forever, .deadline = BootClock::now() + 20ms}).as_future();
   std::stop_source stop;
-  auto stopped = lock.try_lock_future({.wait = forever, .stop = stop.get_token()});
-  auto last = lock.try_lock_future({.wait = forever});
+  auto stopped = lock.async_try_lock({.wait = forever, .stop = stop.get_token()}).as_future();
+  auto last = lock.async_try_lock({.wait = forever}).as_future();
   CHECK(code_of(get_soon(at_once)) == Errc::timed_out);
   CHECK(code_of(get_soon(waits)) == Errc::timed_out);
   CHECK(code_of(get_soon(has_deadline)) == Errc::timed_out);
@@ -238,8 +239,8 @@ TEST_CASE("if the first of a line is cancelled, the next one takes the lock") {
   Lease taken = must(client.lock("next").acquire());
   RedLock lock = client.lock("next", Owner::create());
   std::stop_source stop;
-  auto first = lock.try_lock_future({.wait = forever, .stop = stop.get_token()});
-  auto next = lock.try_lock_future({.wait = forever});
+  auto first = lock.async_try_lock({.wait = forever, .stop = stop.get_token()}).as_future();
+  auto next = lock.async_try_lock({.wait = forever}).as_future();
   stop.request_stop();
   CHECK(code_of(get_soon(first)) == Errc::cancelled);
   must(taken.release());
@@ -255,14 +256,15 @@ TEST_CASE("a re-entry that is given up while nodes hang leaves no level behind")
   fleet.pause(1);
   fleet.pause(2);
   std::stop_source stop;
-  auto stopped = lock.try_lock_future({.wait = forever, .stop = stop.get_token()});
+  auto stopped = lock.async_try_lock({.wait = forever, .stop = stop.get_token()}).as_future();
   // Under way: the node that answers has been told of a second level.
   REQUIRE(eventually([&] {
     return fleet.run(0, {"HVALS", "redlock:lock:{given up}"}).find('2') != std::string::npos;
   }));
   stop.request_stop();
   CHECK(code_of(get_soon(stopped)) == Errc::cancelled);
-  auto late = lock.try_lock_future({.wait = forever, .deadline = BootClock::now() + 20ms});
+  auto late =
+      lock.async_try_lock({.wait = forever, .deadline = BootClock::now() + 20ms}).as_future();
   CHECK(code_of(get_soon(late)) == Errc::timed_out);
   fleet.resume(1);
   fleet.resume(2);
@@ -282,10 +284,10 @@ TEST_CASE("a re-entry tries again, as long as it may wait, until a quorum is bac
   REQUIRE(eventually([&] { return nodes_with_lock(fleet, "back") == 3; }));
   fleet.kill(1);
   fleet.kill(2);
-  auto once = lock.try_lock_future();
+  auto once = lock.async_try_lock().as_future();
   CHECK(code_of(get_soon(once)) == Errc::no_quorum);
   CHECK(lock.hold_count() == 1);
-  auto keen = lock.try_lock_future({.wait = forever});
+  auto keen = lock.async_try_lock({.wait = forever}).as_future();
   fleet.restart(1);
   CHECK(must(get_soon(keen)) == 2);
 }
@@ -294,7 +296,7 @@ TEST_CASE("a RedLock that goes before the answer holds nothing, and says so") {
   const Client client = start_client(owners_nodes());
   const Owner owner = Owner::create();
   Lease taken = must(client.lock("gone").acquire());
-  auto first = client.lock("gone", owner).try_lock_future({.wait = forever});
+  auto first = client.lock("gone", owner).async_try_lock({.wait = forever}).as_future();
   must(taken.release());
   CHECK(code_of(get_soon(first)) == Errc::cancelled);
   CHECK(soon_free_everywhere(owners_nodes(), "gone"));
@@ -304,8 +306,8 @@ TEST_CASE("a RedLock that goes before the answer holds nothing, and says so") {
   CHECK(take(lock) == 1);
   // Asked for on the client's own thread, which takes no answer before the RedLock has gone.
   std::promise<std::future<Result<std::size_t>>> asked;
-  client.lock("to be called back").acquire({}, [&](const Result<Lease>&) {
-    asked.set_value(client.lock("gone", owner).try_lock_future({.wait = forever}));
+  client.lock("to be called back").async_acquire().start([&](const Result<Lease>&) {
+    asked.set_value(client.lock("gone", owner).async_try_lock({.wait = forever}).as_future());
   });
   auto when_asked = asked.get_future();
   auto inner = get_soon(when_asked);
@@ -328,8 +330,8 @@ TEST_CASE("destroying the client answers each call of an owner once, wherever it
     if (!result && result.error().code == Errc::closed) ++closed;
   };
   for (int i = 0; i < 20; ++i) {
-    waiting.try_lock({.wait = forever}, count);
-    entered.try_lock({.wait = forever}, count);
+    waiting.async_try_lock({.wait = forever}).start(count);
+    entered.async_try_lock({.wait = forever}).start(count);
   }
   std::promise<Errc> blocked;
   std::jthread thread([&] {
@@ -343,8 +345,8 @@ TEST_CASE("destroying the client answers each call of an owner once, wherever it
   CHECK(answers == 40);
   auto end = blocked.get_future();
   CHECK(get_soon(end) == Errc::closed);
-  waiting.try_lock({}, count);
-  waiting.release(count);
+  waiting.async_try_lock().start(count);
+  waiting.async_release().start(count);
   CHECK(answers == 42);
   CHECK(closed >= 21);  // of those that stood in line for "ends", and what came afterwards
 }
@@ -356,8 +358,8 @@ TEST_CASE("clients that go amid calls of their owners lose no answer") {
     std::atomic<int> answers{0};
     const auto count = [&](const auto&) { ++answers; };
     for (int i = 0; i < 30; ++i) {
-      lock.try_lock({.wait = forever}, count);
-      lock.release(count);
+      lock.async_try_lock({.wait = forever}).start(count);
+      lock.async_release().start(count);
     }
     client.reset();
     CHECK(answers == 60);

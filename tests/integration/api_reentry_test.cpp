@@ -7,8 +7,8 @@
 
 #include <redlock/admin.hpp>
 
-#include "integration/api_recording_observer.hpp"
 #include "integration/api_fixture.hpp"
+#include "integration/api_recording_observer.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -310,7 +310,7 @@ TEST_CASE("on the loop thread lock() cannot wait, also for a re-entry") {
   lock.lock();
   std::promise<Errc> said;
   auto answer = said.get_future();
-  client.lock("elsewhere").acquire({}, [&](const auto&) {
+  client.lock("elsewhere").async_acquire().start([&](const auto&) {
     said.set_value(thrown_by([&] { lock.lock(); }));
   });
   CHECK(get_soon(answer) == Errc::would_deadlock);

@@ -41,7 +41,7 @@ struct Pair {
 TEST_CASE("who waits gets the lock when it is released") {
   Pair pair;
   Lease held = must(pair.holder.lock("seat").acquire());
-  auto waiting = pair.lock.acquire_future({.wait = forever});
+  auto waiting = pair.lock.async_acquire({.wait = forever}).as_future();
   REQUIRE(pair.somebody_waits());
   const std::uint64_t token = held.token();
   must(held.release());
@@ -94,7 +94,7 @@ TEST_CASE("a stop request ends every form, and one after the end does nothing") 
   std::stop_source stop;
   {
     const Lease held = must(pair.holder.lock("seat").acquire());
-    auto waiting = pair.lock.acquire_future({.wait = forever, .stop = stop.get_token()});
+    auto waiting = pair.lock.async_acquire({.wait = forever, .stop = stop.get_token()}).as_future();
     REQUIRE(pair.somebody_waits());
     stop.request_stop();
     CHECK(code_of(get_soon(waiting)) == Errc::cancelled);
@@ -110,8 +110,8 @@ TEST_CASE("a stop request from the loop thread itself ends the call") {
   Pair pair;
   const Lease held = must(pair.holder.lock("seat").acquire());
   std::stop_source stop;
-  auto waiting = pair.lock.acquire_future({.wait = forever, .stop = stop.get_token()});
-  pair.waiter.lock("seat").acquire({}, [&](const auto&) { stop.request_stop(); });
+  auto waiting = pair.lock.async_acquire({.wait = forever, .stop = stop.get_token()}).as_future();
+  pair.waiter.lock("seat").async_acquire().start([&](const auto&) { stop.request_stop(); });
   CHECK(code_of(get_soon(waiting)) == Errc::cancelled);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("an attempt that is cancelled in the middle is released on every node"
 
   for (const auto& proxy : proxies) proxy->hold_replies();
   std::stop_source stop;
-  auto acquiring = client.lock("given up").acquire_future({.stop = stop.get_token()});
+  auto acquiring = client.lock("given up").async_acquire({.stop = stop.get_token()}).as_future();
   REQUIRE(eventually([&] { return nodes_with_lock(fleet, "given up") == 3; }));
   stop.request_stop();
   CHECK(code_of(get_soon(acquiring)) == Errc::cancelled);

@@ -19,7 +19,7 @@ TEST_CASE("a question from the client's own loop thread is answered with would_d
   const Admin admin(client);
   std::promise<std::vector<Errc>> codes;
   auto future = codes.get_future();
-  client.lock("a").acquire({}, [&](Result<Lease>) {
+  client.lock("a").async_acquire().start([&](Result<Lease>) {
     codes.set_value({admin.inspect("a").error().code, admin.list().error().code,
                      admin.examine().error().code, admin.adopt().error().code});
   });

@@ -71,9 +71,9 @@ class Leases final : public Observer {
       changed_.wait(lock, [&] { return under_way_ < at_once; });
       ++under_way_;
       lock.unlock();
-      client.submit({.name = name_of(i),
-                     .options = {.lease = lease, .renewal = Renewal::always, .wait = seconds(30)}},
-                    [this, i](Result<Lease> granted) { take(i, std::move(granted)); });
+      client.lock(name_of(i))
+          .async_acquire({.lease = lease, .renewal = Renewal::always, .wait = seconds(30)})
+          .start([this, i](Result<Lease> granted) { take(i, std::move(granted)); });
     }
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return under_way_ == 0; });

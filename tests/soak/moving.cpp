@@ -112,9 +112,10 @@ class Run {
       const auto end = std::min(plan_.leases, leases_.size() + at_once);
       for (std::size_t i = leases_.size(); i < end; ++i) {
         granted.push_back(client.lock(fmt::format("moving:{}", i))
-                              .acquire_future({.lease = std::chrono::seconds(plan_.lease),
-                                               .renewal = Renewal::always,
-                                               .wait = 30s}));
+                              .async_acquire({.lease = std::chrono::seconds(plan_.lease),
+                                              .renewal = Renewal::always,
+                                              .wait = 30s})
+                              .as_future());
       }
       for (auto& each : granted) {
         auto lease = each.get();
@@ -187,7 +188,7 @@ class Run {
   bool release() {
     std::size_t released = 0;
     std::vector<std::future<Result<Released>>> answers;
-    for (Lease& lease : leases_) answers.push_back(lease.release_future());
+    for (Lease& lease : leases_) answers.push_back(lease.async_release().as_future());
     for (auto& answer : answers) {
       const auto result = answer.get();
       if (result && *result == Released::released) ++released;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// A function for the loop thread. Whatever asks the loop to do something later and is not a task by
+// itself (as a call and a lease are, which cost no allocation) is one.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "net/task.hpp"
+
+namespace redlock::client {
+
+/// On the heap. It destroys itself when it has run, or is destroyed by who could not post it.
+template <typename Function>
+class PostedFunction final : public net::Task {
+ public:
+  explicit PostedFunction(Function&& function) : function_(std::move(function)) {}
+
+  void run() override {
+    const std::unique_ptr<PostedFunction> self(this);
+    function_();
+  }
+
+ private:
+  Function function_;
+};
+
+}  // namespace redlock::client
