@@ -175,7 +175,7 @@ Result<std::vector<NodeAdoption>> Admin::adopt() const {
   if (!query) return tl::make_unexpected(query.error());
   const wire::SetTerms set{query->nodes().size(), query->options().max_lease};
   Candidates candidates(query->nodes());
-  const std::vector<Command> questions{{"INFO"}, {"HGETALL", std::string(wire::KeyLayout::marker)}};
+  const std::vector<Command> questions{{"INFO"}, {"HGETALL", std::string(wire::redlock_layout.marker)}};
   const auto infos = query->ask(std::vector(set.nodes, questions), query->patience());
   if (!infos) return tl::make_unexpected(infos.error());
   for (std::size_t i = 0; i < set.nodes; ++i) {

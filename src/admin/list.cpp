@@ -31,7 +31,7 @@ class Walk {
  public:
   Walk(client::NodeQuery& query, const std::string& pattern, std::size_t limit)
       : query_(query),
-        pattern_(wire::KeyLayout::lock(pattern)),
+        pattern_(wire::redlock_layout.lock(pattern)),
         limit_(limit),
         cursors_(query.nodes().size(), "0"),
         names_(query.nodes().size()) {
@@ -84,8 +84,8 @@ class Walk {
   }
 
   void note(std::size_t node, const std::string& key) {
-    constexpr auto prefix = wire::KeyLayout::lock_prefix;
-    constexpr auto suffix = wire::KeyLayout::lock_suffix;
+    constexpr auto prefix = wire::redlock_layout.lock_prefix;
+    constexpr auto suffix = wire::redlock_layout.lock_suffix;
     if (!key.starts_with(prefix) || !key.ends_with(suffix)) return;
     auto name = key.substr(prefix.size());
     name.resize(name.size() - suffix.size());

@@ -48,7 +48,7 @@ std::optional<Holder> read_holder(const std::string& text, const wire::NodeAddre
 namespace client {
 
 std::vector<Command> lock_questions(const std::string& name) {
-  const auto lock = wire::KeyLayout::lock(name);
+  const auto lock = wire::redlock_layout.lock(name);
   return {{"HGETALL", lock}, {"PTTL", lock}};
 }
 
@@ -102,7 +102,7 @@ namespace {
 
 std::vector<Command> questions_with_fence(const std::string& name) {
   auto questions = client::lock_questions(name);
-  questions.push_back({"GET", wire::KeyLayout::fence(name)});
+  questions.push_back({"GET", wire::redlock_layout.fence(name)});
   return questions;
 }
 

@@ -13,7 +13,7 @@
 namespace redlock::client {
 namespace {
 
-using wire::KeyLayout;
+using wire::redlock_layout;
 using wire::Script;
 
 constexpr auto* trial_name = "redlock-doctor";
@@ -30,8 +30,8 @@ wire::ScriptSet scripts_for(const NodeHealth& node) {
 std::vector<Command> trial_of(const NodeHealth& node) {
   if (node.role.value_or("master") != "master" || node.cluster) return {};
   const auto scripts = scripts_for(node);
-  const auto lock = KeyLayout::lock(trial_name);
-  const auto fence = KeyLayout::fence(trial_name);
+  const auto lock = redlock_layout.lock(trial_name);
+  const auto fence = redlock_layout.fence(trial_name);
   net::KernelRandom random;
   const auto owner = engine::to_hex(random.next_owner());
   const std::string nobody(40, '0');  // the digest of no script

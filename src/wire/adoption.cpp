@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "wire/adoption.hpp"
 
-#include "wire/key_layout.hpp"
 #include "wire/redlock_scripts.hpp"
 
 namespace redlock::wire {
@@ -24,10 +23,10 @@ std::vector<std::string> adoption_command(engine::RandomSource& random, const Se
   std::vector<std::string> command{"EVAL",
                                    std::string(scripts::adopt),
                                    "2",
-                                   std::string(KeyLayout::marker),
-                                   std::string(KeyLayout::notes),
+                                   std::string(set.layout.marker),
+                                   std::string(set.layout.notes),
                                    random_id(random),
-                                   std::string(KeyLayout::id),
+                                   std::string(set.layout.id),
                                    std::to_string(set.nodes),
                                    std::to_string(set.max_lease.count()),
                                    std::string(name),
@@ -42,14 +41,14 @@ std::vector<std::string> note_command(std::string_view client, const SetTerms& s
   return {"EVAL",
           std::string(scripts::note),
           "2",
-          std::string(KeyLayout::marker),
-          std::string(KeyLayout::notes),
+          std::string(set.layout.marker),
+          std::string(set.layout.notes),
           std::string(client),
           std::to_string(kept / std::chrono::milliseconds(1))};
 }
 
-std::vector<std::string> look_command() {
-  return {"EXISTS", std::string(KeyLayout::marker), std::string(KeyLayout::notes)};
+std::vector<std::string> look_command(const SetTerms& set) {
+  return {"EXISTS", std::string(set.layout.marker), std::string(set.layout.notes)};
 }
 
 bool found_any(const Answer& answer) {
@@ -63,17 +62,6 @@ bool was_adopted(const Answer& answer) {
 
 bool has_forgotten_since(const Answer& answer) {
   return says(answer, "anew");
-}
-
-std::string marker_field(const Answer& answer, std::string_view field) {
-  const auto* const fields = answer ? std::get_if<std::vector<Value>>(&answer->data) : nullptr;
-  if (fields == nullptr) return {};
-  for (std::size_t i = 0; i + 1 < fields->size(); i += 2) {
-    const auto* const name = std::get_if<std::string>(&(*fields)[i].data);
-    const auto* const value = std::get_if<std::string>(&(*fields)[i + 1].data);
-    if (name != nullptr && value != nullptr && *name == field) return *value;
-  }
-  return {};
 }
 
 }  // namespace redlock::wire

@@ -23,14 +23,12 @@ namespace redlock::wire {
 /// Leaves the client's note on a node that has no marker.
 [[nodiscard]] std::vector<std::string> note_command(std::string_view client, const SetTerms& set);
 /// Asks whether there is a marker, or a note of a client that will write one.
-[[nodiscard]] std::vector<std::string> look_command();
+[[nodiscard]] std::vector<std::string> look_command(const SetTerms& set);
 [[nodiscard]] bool found_any(const Answer& answer);
 /// The marker was written by this very command.
 [[nodiscard]] bool was_adopted(const Answer& answer);
 /// There is no marker, and this client's note was gone too: the node has forgotten since it was
 /// left.
 [[nodiscard]] bool has_forgotten_since(const Answer& answer);
-/// A field of the marker in the answer to HGETALL; empty if there is none.
-[[nodiscard]] std::string marker_field(const Answer& answer, std::string_view field);
 
 }  // namespace redlock::wire

@@ -30,6 +30,7 @@ void CommandWriter::head(char type, std::size_t count) {
 }
 
 CommandWriter& CommandWriter::bulk(std::string_view text) {
+  ++written_;
   head('$', text.size());
   out_ += text;
   out_ += "\r\n";
@@ -37,6 +38,7 @@ CommandWriter& CommandWriter::bulk(std::string_view text) {
 }
 
 CommandWriter& CommandWriter::bulk(std::initializer_list<std::string_view> pieces) {
+  ++written_;
   std::size_t size = 0;
   for (const std::string_view piece : pieces) size += piece.size();
   head('$', size);

@@ -23,6 +23,9 @@ class CommandWriter {
   CommandWriter& bulk(std::initializer_list<std::string_view> pieces);
   CommandWriter& number(std::uint64_t value);
 
+  /// How many calls of bulk() and number() there were.
+  [[nodiscard]] std::size_t written() const { return written_; }
+
   /// A whole command.
   static void write(std::string& out, std::initializer_list<std::string_view> arguments);
 
@@ -30,6 +33,7 @@ class CommandWriter {
   void head(char type, std::size_t count);
 
   std::string& out_;
+  std::size_t written_ = 0;
 };
 
 }  // namespace redlock::wire

@@ -29,6 +29,7 @@ Connection::Connection(const NodeAddress& address, const Handshake::Terms& terms
                        SharedTexts& texts, std::optional<LostConnection> lost,
                        ConnectionListener& listener)
     : address_(address),
+      layout_(terms.set.layout),
       texts_(texts),
       listener_(listener),
       handshake_(std::make_unique<Handshake>(address, terms, std::move(lost))) {}
@@ -40,58 +41,47 @@ void Connection::start(engine::Instant now) {
 
 void Connection::send(const engine::Tag& tag, engine::Command command, engine::Form form) {
   const Script script = script_of(command);
-  auto* const hold = std::get_if<engine::HoldCommand>(&command);
-  if (hold != nullptr && goes_alone(*hold, form)) return write_hold_alone(tag, std::move(*hold));
   const auto* const release = std::get_if<engine::ReleaseCommand>(&command);
-  if (hold != nullptr || (release != nullptr && !release->alone)) {
-    const bool fits = script == together_script_ && form == together_form_ &&
-                      together_.count() < locks_in_one_call;
-    if (!fits) write_together();
-    together_script_ = script;
-    together_form_ = form;
-    hold != nullptr ? together_.add(texts_.hold.of(std::move(*hold))) : together_.add(*release);
-    tags_.push_back(tag);
-    return;
-  }
-  write_together();
-  await({.kind = Awaited::Kind::commands,
-         .script = script,
-         .commands = 1,
-         .begins_at = appended(),
-         .question = nullptr});
+  auto* const hold = std::get_if<engine::HoldCommand>(&command);
+  const bool lone_hold = hold != nullptr && goes_alone(*hold, form);
+  const bool joins =
+      row_of(script).many_in_a_call && !lone_hold && (release == nullptr || !release->alone);
+  const bool fits =
+      joins && script == call_script_ && form == call_form_ && call_.count() < locks_in_one_call;
+  if (!fits) write_call();
+  call_script_ = script;
+  call_form_ = lone_hold ? engine::Form::digest : form;
   tags_.push_back(tag);
-  const auto* const acquire = std::get_if<engine::AcquireCommand>(&command);
-  write_call(output_, scripts_, form, command,
-             acquire != nullptr ? texts_.holder.since(acquire->since) : std::string_view(), set_);
+  if (lone_hold) {
+    if (to_repeat_alone_ > 0) --to_repeat_alone_;
+    lone_hold_ = hold->name;
+  }
+  if (hold != nullptr) {
+    call_.add(texts_.hold.of(std::move(*hold), {.layout = layout_}));
+  } else {
+    const auto* const acquire = std::get_if<engine::AcquireCommand>(&command);
+    const auto holder =
+        acquire != nullptr ? texts_.holder.since(acquire->since) : std::string_view();
+    call_.add(command, {.layout = layout_, .holder = holder, .set = set_});
+  }
+  if (!joins) write_call();
 }
 
-void Connection::write_together() {
-  if (together_.count() == 0) return;
+void Connection::write_call() {
+  if (call_.count() == 0) return;
   await({.kind = Awaited::Kind::commands,
-         .script = together_script_,
-         .commands = together_.count(),
+         .script = call_script_,
+         .commands = call_.count(),
          .begins_at = appended(),
-         .question = nullptr});
-  together_.write(output_, scripts_, together_form_, together_script_);
-  together_.clear();
+         .question = nullptr,
+         .name = std::exchange(lone_hold_, nullptr)});
+  call_.write(output_, scripts_, call_form_, call_script_);
+  call_.clear();
 }
 
 bool Connection::goes_alone(const engine::HoldCommand& hold, engine::Form form) const {
   if (to_repeat_alone_ > 0 && form == engine::Form::source) return true;
   return !forbidden_.empty() && forbidden_.contains(*hold.name);
-}
-
-void Connection::write_hold_alone(const engine::Tag& tag, engine::HoldCommand hold) {
-  write_together();
-  if (to_repeat_alone_ > 0) --to_repeat_alone_;
-  await({.kind = Awaited::Kind::commands,
-         .script = Script::hold,
-         .commands = 1,
-         .begins_at = appended(),
-         .question = nullptr,
-         .name = hold.name});
-  tags_.push_back(tag);
-  write_call(output_, scripts_, engine::Form::digest, std::move(hold));
 }
 
 /// Redis refuses a call as a whole if the user may not touch one of its keys. NoScript makes the
@@ -107,7 +97,7 @@ void Connection::refused_hold(engine::Instant now, Awaited& awaited) {
 
 void Connection::send(std::shared_ptr<Question> question) {
   if (question->answered()) return;  // its time was over before there was a connection
-  write_together();
+  write_call();
   const std::uint64_t begins_at = appended();
   CommandWriter writer(output_, question->command().size());
   for (const std::string& argument : question->command()) writer.bulk(argument);
@@ -115,7 +105,7 @@ void Connection::send(std::shared_ptr<Question> question) {
 }
 
 void Connection::send_probe(engine::Instant now) {
-  write_together();
+  write_call();
   await({.kind = Awaited::Kind::time, .begins_at = appended(), .question = nullptr, .sent = now});
   CommandWriter::write(output_, {"TIME"});
   if (role_.empty()) return;  // it refuses INFO, and would log each refusal
@@ -129,7 +119,7 @@ void Connection::await(Awaited awaited) {
 }
 
 void Connection::flush(Streams& streams, engine::NodeIndex node) {
-  write_together();
+  write_call();
   if (output_.empty()) return;
   const std::size_t before = output_.size();
   streams.write(node, output_);
@@ -159,7 +149,7 @@ std::vector<Unanswered> Connection::take_unanswered() {
     unanswered.push_back({*tag, nullptr, engine::Delivery::not_sent});
   }
   awaited_.clear();
-  together_.clear();
+  call_.clear();
   tags_.clear();
   return unanswered;
 }
@@ -246,8 +236,7 @@ bool Connection::take_handshake_reply(engine::Instant now, const ReplyView& repl
 }
 
 bool Connection::take_command_reply(engine::Instant now, Awaited& awaited, const ReplyView& reply) {
-  const bool together = awaited.script == Script::hold || awaited.script == Script::release;
-  if (together && !reply.is(ReplyView::Kind::error)) {
+  if (row_of(awaited.script).many_in_a_call && !reply.is(ReplyView::Kind::error)) {
     return take_replies_together(now, awaited, reply);
   }
   const auto answer = read_answer(awaited.script, reply, address_.password);
@@ -270,8 +259,7 @@ bool Connection::take_replies_together(engine::Instant now, Awaited& awaited,
   if (replies.size() != awaited.commands) return fail(Cause::protocol_error, not_of_the_script);
   ReplyView reply = replies.first();
   for (;;) {
-    const auto answer =
-        awaited.script == Script::hold ? read_hold(reply, address_.password) : read_release(reply);
+    const auto answer = read_element(awaited.script, reply, address_.password);
     if (!answer) return fail(Cause::protocol_error, not_of_the_script);
     answer_next(now, awaited, *answer);
     if (awaited.commands == 0) return true;

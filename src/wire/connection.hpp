@@ -126,8 +126,7 @@ class Connection {
   void report_clock(engine::Instant now, std::int64_t unix_us, engine::Instant asked);
   void answer_next(engine::Instant now, Awaited& awaited, const engine::Reply& reply);
   void await(Awaited awaited);
-  void write_together();
-  void write_hold_alone(const engine::Tag& tag, engine::HoldCommand hold);
+  void write_call();
   [[nodiscard]] bool goes_alone(const engine::HoldCommand& hold, engine::Form form) const;
   void refused_hold(engine::Instant now, Awaited& awaited);
   [[nodiscard]] bool awaits_question() const;
@@ -135,6 +134,7 @@ class Connection {
   [[nodiscard]] std::uint64_t appended() const { return handed_over_ + output_.size(); }
 
   const NodeAddress& address_;
+  const KeyLayout& layout_;
   SharedTexts& texts_;
   ConnectionListener& listener_;
   std::unique_ptr<Handshake> handshake_;  // none once complete
@@ -149,10 +149,11 @@ class Connection {
   std::string output_;
   std::uint64_t handed_over_ = 0;  // bytes that were taken out of output_
   std::deque<Awaited> awaited_;
-  std::deque<engine::Tag> tags_;  // of the commands awaited, then those of together_
-  CallParts together_;            // holds or releases that are to be written as one call
-  Script together_script_{};
-  engine::Form together_form_{};
+  std::deque<engine::Tag> tags_;  // of the commands awaited, then those of call_
+  CallParts call_;                // is being collected
+  Script call_script_{};
+  engine::Form call_form_{};
+  engine::Name lone_hold_;             // of call_
   std::uint32_t to_repeat_alone_ = 0;  // holds of calls that were refused for one name in them
   std::set<std::string> forbidden_;    // names of holds that were refused alone
   engine::Instant last_reply_{};

@@ -3,14 +3,11 @@
 // warning; anything else that the node refuses ends the handshake with the reason.
 #include "wire/handshake.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "wire/command_writer.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/info_text.hpp"
-#include "wire/key_layout.hpp"
 
 namespace redlock::wire {
 
@@ -37,7 +34,7 @@ void Handshake::start(std::string& out) {
   }
   send(out, Step::client_id, {"CLIENT", "ID"});
   send(out, Step::info, {"INFO"});
-  send(out, Step::marker, {"HGETALL", KeyLayout::marker});
+  send(out, Step::marker, {"HGETALL", terms_.set.layout.marker});
   // Redis 6.2 takes one name at a time; a pattern that covers them would bring passwords along.
   send(out, Step::appendonly, {"CONFIG", "GET", "appendonly"});
   send(out, Step::appendfsync, {"CONFIG", "GET", "appendfsync"});
@@ -51,12 +48,11 @@ void Handshake::send_second_part(std::string& out) {
   if (lost_ && lost_->client_id != 0 && lost_->run_id == facts_.run_id) {
     send(out, Step::kill, {"CLIENT", "KILL", "ID", std::to_string(lost_->client_id)});
   }
-  const auto load = [&](Step step, Script script) {
-    send(out, step, {"SCRIPT", "LOAD", facts_.scripts.source(script)});
-  };
-  load(Step::load_acquire, Script::acquire);
-  load(Step::load_hold, Script::hold);
-  load(Step::load_release, Script::release);
+  for (const ScriptRow& row : all_scripts()) {
+    if (!row.loaded) continue;
+    send(out, Step::load, {"SCRIPT", "LOAD", facts_.scripts.source(row.script)});
+    loading_.push_back(row.script);
+  }
   send(out, Step::time, {"TIME"});  // last: it is fresh when the handshake is complete
 }
 
@@ -147,10 +143,8 @@ bool Handshake::take_answer(Step step, const ReplyView& reply) {
       return take_setting(step, reply);
     case Step::kill:
       return reply.is(Kind::integer) || reply.is(Kind::text) || garbled();
-    case Step::load_acquire:
-    case Step::load_hold:
-    case Step::load_release:
-      return take_digest(step, reply);
+    case Step::load:
+      return take_digest(reply);
   }
   return garbled();
 }
@@ -162,28 +156,23 @@ bool Handshake::take_info(std::string_view text) {
   facts_.role = info.value("role");
   facts_.replid = info.value("master_replid");
   facts_.was_replica = info.was_replica();
-  // Negative if its clock was put back; a damaged number must fit into nanoseconds.
-  constexpr std::chrono::seconds century = std::chrono::years(100);
-  facts_.uptime = std::clamp(std::chrono::seconds(info.number("uptime_in_seconds")),
-                             std::chrono::seconds::zero(), century);
-  const auto version = ServerVersion::parse(info.value("redis_version"));
-  if (version.at_least(7, 0)) facts_.scripts = ScriptSet(ScriptSet::Flags::understood);
-  if (!version.at_least(6, 2)) {
+  facts_.uptime = info.uptime();
+  const ServerVersion version = info.version();
+  if (version.has_script_flags()) facts_.scripts = ScriptSet(ScriptSet::Flags::understood);
+  if (!version.supported()) {
     const std::string shown = printable(info.value("redis_version"), {});
     if (!unfit("its version is " + (shown.empty() ? "unknown" : shown) +
                "; Redis 6.2 or newer is needed")) {
       return false;
     }
   }
-  if (info.value("redis_mode") == "sentinel" &&
-      !unfit("it is a sentinel; give the addresses of independent masters")) {
+  if (info.is_sentinel() && !unfit("it is a sentinel; give the addresses of independent masters")) {
     return false;
   }
-  if ((facts_.role == "slave" || facts_.role == "replica") &&
-      !unfit("it is a replica; give the addresses of independent masters")) {
+  if (info.is_replica() && !unfit("it is a replica; give the addresses of independent masters")) {
     return false;
   }
-  if ((info.value("cluster_enabled") == "1" || info.value("redis_mode") == "cluster") &&
+  if (info.is_in_cluster() &&
       !unfit("it is a node of a Redis Cluster; give the addresses of independent masters")) {
     return false;
   }
@@ -201,7 +190,7 @@ bool Handshake::take_time(const ReplyView& reply) {
 
 bool Handshake::take_marker(const ReplyView& reply) {
   if (!reply.is(Kind::array) || reply.size() % 2 != 0) return garbled();
-  const auto marker = NodeMarker::read(reply);
+  const auto marker = NodeMarker::read(reply.to_value());
   if (!marker) {
     facts_.warn("it has no marker; run redlock adopt if this node is new");
     return true;
@@ -231,12 +220,10 @@ bool Handshake::take_setting(Step step, const ReplyView& reply) {
   return true;
 }
 
-bool Handshake::take_digest(Step step, const ReplyView& reply) {
+bool Handshake::take_digest(const ReplyView& reply) {
   if (!reply.is(Kind::text)) return garbled();
-  const Script script = step == Step::load_acquire ? Script::acquire
-                        : step == Step::load_hold  ? Script::hold
-                                                   : Script::release;
-  facts_.scripts.set_digest(script, reply.text());
+  facts_.scripts.set_digest(loading_.front(), reply.text());
+  loading_.pop_front();
   return true;
 }
 

@@ -60,9 +60,7 @@ class Handshake {
     appendfsync,
     maxmemory_policy,
     kill,
-    load_acquire,
-    load_hold,
-    load_release,
+    load,
     time,
   };
 
@@ -78,7 +76,7 @@ class Handshake {
   bool take_time(const ReplyView& reply);
   bool take_marker(const ReplyView& reply);
   bool take_setting(Step step, const ReplyView& reply);
-  bool take_digest(Step step, const ReplyView& reply);
+  bool take_digest(const ReplyView& reply);
 
   bool fail(Cause cause, std::string detail);
   bool unfit(std::string reason);
@@ -88,6 +86,7 @@ class Handshake {
   const Terms& terms_;
   std::optional<LostConnection> lost_;
   std::deque<Step> expected_;
+  std::deque<Script> loading_;  // of the load steps
   bool second_part_ = false;
   ServerFacts facts_;
   std::string appendonly_;  // until appendfsync is known too

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A round asks all nodes the same at the same time: what it asks is spelled once for all of them.
+// A round asks all nodes the same at the same time: what it asks is written once for all of them.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,14 @@
 
 namespace redlock::wire {
 
-/// What the connections of one loop share.
+/// What the connections of one client share.
 class HoldText {
  public:
-  /// Of this hold. Until the next call.
-  [[nodiscard]] const CallParts& of(engine::HoldCommand command) {
+  /// The text of this hold. Valid until the next call.
+  [[nodiscard]] const CallParts& of(engine::HoldCommand command, const CallContext& context = {}) {
     if (!latest_ || *latest_ != command) {
-      latest_.reset();
       parts_.clear();
-      parts_.add(command);
+      parts_.add(command, context);
       latest_ = std::move(command);
     }
     return parts_;

@@ -2,6 +2,7 @@
 // Tolerant: what is missing or odd reads as empty or 0, and the handshake decides what that means.
 #include "wire/info_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace redlock::wire {
@@ -30,6 +31,29 @@ std::string_view InfoText::value(std::string_view key) const {
 
 std::int64_t InfoText::number(std::string_view key) const {
   return parse_number(value(key));
+}
+
+ServerVersion InfoText::version() const {
+  return ServerVersion::parse(value("redis_version"));
+}
+
+std::chrono::seconds InfoText::uptime() const {
+  constexpr std::chrono::seconds century = std::chrono::years(100);
+  return std::clamp(std::chrono::seconds(number("uptime_in_seconds")), std::chrono::seconds::zero(),
+                    century);
+}
+
+bool InfoText::is_replica() const {
+  const std::string_view role = value("role");
+  return role == "slave" || role == "replica";
+}
+
+bool InfoText::is_sentinel() const {
+  return value("redis_mode") == "sentinel";
+}
+
+bool InfoText::is_in_cluster() const {
+  return value("cluster_enabled") == "1" || value("redis_mode") == "cluster";
 }
 
 bool InfoText::was_replica() const {

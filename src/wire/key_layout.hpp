@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The keys on a node, all in one place, so that another layout (Redisson's) can stand beside this.
+// The keys on a node, as a table of values, so that another layout (Redisson's) can stand beside
+// this one.
 #pragma once
 
 #include <array>
@@ -9,28 +10,32 @@
 
 namespace redlock::wire {
 
-/// redlock:lock:{NAME} is the hash owner -> count; redlock:lock:{NAME}:forced the hash of the
-/// owners who were forced out of it (the scripts spell this one, too); redlock:fence:STRIPE the
-/// counter of all names of that stripe; redlock:node the marker, and
-/// redlock:node:notes (acquire.lua spells it, too) what clients leave on a node that has none.
-class KeyLayout {
- public:
-  static constexpr std::string_view id = "redlock-1";
-  static constexpr std::string_view marker = "redlock:node";
-  static constexpr std::string_view notes = "redlock:node:notes";
-  static constexpr std::string_view lock_prefix = "redlock:lock:{";
-  static constexpr std::string_view lock_suffix = "}";
-  static constexpr std::string_view forced_suffix = ":forced";
-  static constexpr std::string_view fence_prefix = "redlock:fence:";
+struct KeyLayout {
+  std::string_view id;             ///< which the marker names
+  std::string_view marker;         ///< a hash: the set that the node belongs to
+  std::string_view notes;          ///< what clients leave on a node without a marker
+  std::string_view lock_prefix;    ///< before the name: the hash owner -> count
+  std::string_view lock_suffix;    ///< behind it
+  std::string_view forced_suffix;  ///< behind a lock's key: the owners who were forced out of it
+  std::string_view fence_prefix;   ///< before the stripe: the counter of all names of that stripe
 
-  [[nodiscard]] static std::string lock(std::string_view name);
-  [[nodiscard]] static std::string forced(std::string_view name);
-  [[nodiscard]] static std::string fence(std::string_view name);
+  [[nodiscard]] std::string lock(std::string_view name) const;
+  [[nodiscard]] std::string forced(std::string_view name) const;
+  [[nodiscard]] std::string fence(std::string_view name) const;
 
   /// The same without an allocation: written into the buffer.
-  static constexpr std::size_t longest_fence = 24;
-  [[nodiscard]] static std::string_view fence(std::string_view name,
-                                              std::array<char, longest_fence>& buffer);
+  static constexpr std::size_t longest_fence = 32;
+  [[nodiscard]] std::string_view fence(std::string_view name,
+                                       std::array<char, longest_fence>& buffer) const;
 };
+
+/// The scripts spell the suffixes of `notes` and `forced_suffix`, too.
+inline constexpr KeyLayout redlock_layout{.id = "redlock-1",
+                                          .marker = "redlock:node",
+                                          .notes = "redlock:node:notes",
+                                          .lock_prefix = "redlock:lock:{",
+                                          .lock_suffix = "}",
+                                          .forced_suffix = ":forced",
+                                          .fence_prefix = "redlock:fence:"};
 
 }  // namespace redlock::wire

@@ -23,7 +23,7 @@ MarkerTending::Promotion MarkerTending::on_facts(engine::NodeIndex node, const S
 }
 
 std::vector<std::string> MarkerTending::command(const engine::TendMarker& what) {
-  if (!quarantine_) return look_command();
+  if (!quarantine_) return look_command(set_);
   if (!what.write) return note_command(note_, set_);
   return adoption_command(random_, set_, what.set, promotions_[what.node], note_);
 }
@@ -36,11 +36,11 @@ MarkerTending::Finding MarkerTending::read(const engine::TendMarker& what,
   }
   if (what.write && was_adopted(answer)) return {.marker = engine::Marker::there, .written = true};
   if (has_forgotten_since(answer)) return {.marker = engine::Marker::gone_anew};
-  const bool there = !marker_field(answer, "layout").empty();
+  const auto marker = answer ? NodeMarker::read(*answer) : std::nullopt;
+  const bool there = marker && !marker->layout.empty();
   // A client that only looks waits on where the marker does not vouch for the promotion.
   const std::string& promotion = promotions_[what.node];
-  const bool enough =
-      what.write || promotion.empty() || marker_field(answer, "vouched") == promotion;
+  const bool enough = what.write || promotion.empty() || (there && marker->vouched == promotion);
   return {.look_anew = there && enough};
 }
 

@@ -6,24 +6,23 @@
 #include <cctype>
 
 #include "wire/error_reply.hpp"
-#include "wire/key_layout.hpp"
 
 namespace redlock::wire {
 
-std::optional<NodeMarker> NodeMarker::read(const ReplyView& fields) {
-  if (fields.size() == 0) return {};
+std::optional<NodeMarker> NodeMarker::read(const Value& fields) {
+  const auto* const list = std::get_if<std::vector<Value>>(&fields.data);
+  if (list == nullptr || list->empty()) return {};
   NodeMarker marker;
-  ReplyView field = fields.first();
-  for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
-    const ReplyView value = field.next();
-    const std::string_view name = field.text();
-    if (name == "id") marker.id = value.text();
-    if (name == "layout") marker.layout = value.text();
-    if (name == "nodes") marker.nodes = value.text();
-    if (name == "max_lease_ms") marker.max_lease_ms = value.text();
-    if (name == "set") marker.set_name = value.text();
-    if (name == "vouched") marker.vouched = value.text();
-    field = value.next();
+  for (std::size_t i = 0; i + 1 < list->size(); i += 2) {
+    const auto* const name = std::get_if<std::string>(&(*list)[i].data);
+    const auto* const value = std::get_if<std::string>(&(*list)[i + 1].data);
+    if (name == nullptr || value == nullptr) continue;
+    if (*name == "id") marker.id = *value;
+    if (*name == "layout") marker.layout = *value;
+    if (*name == "nodes") marker.nodes = *value;
+    if (*name == "max_lease_ms") marker.max_lease_ms = *value;
+    if (*name == "set") marker.set_name = *value;
+    if (*name == "vouched") marker.vouched = *value;
   }
   return marker;
 }
@@ -37,7 +36,7 @@ std::optional<std::string> NodeMarker::disagreement(const SetTerms& set) const {
            "wait "
            "one max_lease, DEL redlock:node on every node and run redlock adopt";
   };
-  if (layout != KeyLayout::id) return sentence("layout", layout, std::string(KeyLayout::id));
+  if (layout != set.layout.id) return sentence("layout", layout, std::string(set.layout.id));
   const bool odd = set_name.size() > 64 || !std::ranges::all_of(set_name, [](unsigned char c) {
                      return std::isalnum(c) != 0 || c == '-' || c == '_';
                    });

@@ -9,7 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "wire/reply_view.hpp"
+#include "wire/key_layout.hpp"
+#include "wire/value.hpp"
 
 namespace redlock::wire {
 
@@ -17,6 +18,7 @@ namespace redlock::wire {
 struct SetTerms {
   std::size_t nodes = 0;
   std::chrono::milliseconds max_lease{};
+  KeyLayout layout = redlock_layout;
 };
 
 struct NodeMarker {
@@ -27,8 +29,9 @@ struct NodeMarker {
   std::string set_name = {};  ///< random; empty if it has none
   std::string vouched = {};   ///< the promotion of a former replica, if somebody vouched for it
 
-  /// From the answer to HGETALL; none if the key does not exist.
-  [[nodiscard]] static std::optional<NodeMarker> read(const ReplyView& fields);
+  /// From the answer to HGETALL, or what a script answers in its place; none if the key does not
+  /// exist or this is something else.
+  [[nodiscard]] static std::optional<NodeMarker> read(const Value& fields);
 
   /// How the marker and this client's set differ: a sentence; none if they agree.
   [[nodiscard]] std::optional<std::string> disagreement(const SetTerms& set) const;

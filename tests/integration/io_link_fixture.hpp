@@ -23,6 +23,7 @@
 #include "net/transport.hpp"
 #include "support/stub_server.hpp"
 #include "support/text.hpp"
+#include "wire/healthy_node.hpp"
 #include "wire/link.hpp"
 
 namespace redlock::net {
@@ -30,17 +31,6 @@ using namespace wire;
 
 using std::chrono::milliseconds;
 using testing::contains;
-
-/// A healthy node of a set of one, adopted.
-inline std::string healthy(const testing::Command& command) {
-  using namespace testing;
-  if (is(command, "HGETALL")) {
-    return array({bulk("id"), bulk("x"), bulk("layout"), bulk("redlock-1"), bulk("nodes"),
-                  bulk("1"), bulk("max_lease_ms"), bulk("60000")});
-  }
-  if (is(command, "EVALSHA") || is(command, "EVAL")) return array({integer(1), integer(7)});
-  return like_redis(command);
-}
 
 class LinkFixture final : LinkListener, Streams, TransportListener {
  public:

@@ -20,13 +20,6 @@ void probed_often(Link::Config& config) {
   config.probe_interval = milliseconds(20);
 }
 
-StubScript node_saying(const std::string& replication) {
-  const std::string info = "redis_version:7.0.15\r\n" + replication;
-  return [info](const Command& command) -> StubReply {
-    return is(command, "INFO") ? bulk(info) : healthy(command);
-  };
-}
-
 /// Until probes have been answered that were sent after this call.
 void run_for_probes(LinkFixture& link) {
   const std::size_t before = link.clocks.size();
@@ -34,19 +27,6 @@ void run_for_probes(LinkFixture& link) {
 }
 
 }  // namespace
-
-TEST_CASE("a link that is told to reads the node's clock at once") {
-  StubServer node(healthy);
-  LinkFixture link(node.uri());  // the next probe would be in a minute
-  link.probe();                  // there is no connection yet, and it shows the clock
-  link.run_until_up();
-  CHECK(link.clocks.size() == 1);
-  const auto before = redlock::BootClock::now();
-  link.probe();
-  link.run_until([&] { return link.clocks.size() == 2; });
-  CHECK(link.clock_read_at >= before);
-  CHECK(link.clock_read_at <= redlock::BootClock::now());
-}
 
 TEST_CASE("an idle connection that died unnoticed is found by the probe and replaced") {
   StubServer node(healthy);
@@ -88,25 +68,6 @@ TEST_CASE("a node that is a replica at a probe is given up") {
   link.run_until([&] { return link.downs.size() == 2; });
   CHECK(link.downs[0].cause == Cause::read_only);
   CHECK(link.downs[1].cause == Cause::incompatible);
-}
-
-TEST_CASE("only what shows a promotion ends a connection, not every other id") {
-  StubServer node(node_saying("role:master\r\nmaster_replid:aaa\r\nsecond_repl_offset:-1\r\n"));
-  LinkFixture link(node.uri(), probed_often);
-  link.run_until_up();
-  run_for_probes(link);
-  for (const char* harmless :
-       {"role:master\r\nmaster_replid:bbb\r\nsecond_repl_offset:-1\r\n",  // its first replica
-        "role:master\r\nmaster_replid:aaa\r\nsecond_repl_offset:9\r\n", "role:master\r\n", ""}) {
-    node.set_script(node_saying(harmless));
-    run_for_probes(link);
-    INFO(harmless);
-    CHECK(link.downs.empty());
-  }
-  node.set_script(node_saying("role:master\r\nmaster_replid:bbb\r\nsecond_repl_offset:9\r\n"));
-  link.run_until_up();
-  CHECK(link.downs.size() == 1);
-  CHECK(link.was_replica);
 }
 
 TEST_CASE("a user who may not ask for INFO keeps the connection, and is not refused again") {

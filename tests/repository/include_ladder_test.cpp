@@ -37,6 +37,7 @@ const std::vector<Rule> ladder = {
     {"bench/", {"redlock/", "cluster/", "fmt/", "benchmark/", "bench/", "hiredis/"}},
     {"tests/consumer/", {"redlock/"}},
     {"tests/engine/", {"engine/", "redlock/", "tl/", "doctest/", "fmt/"}},
+    {"tests/wire/", {"wire/", "engine/", "support/", "redlock/", "tl/", "doctest/", "fmt/"}},
     {"tests/simulation/server_connection.hpp",
      {"net/", "wire/", "engine/", "support/", "redlock/", "doctest/"}},
     {"tests/simulation/side_by_side.hpp",

@@ -108,7 +108,7 @@ class SideBySide {
                                          .floor = 1};
     engine::Reply said = say(command, Form::source);
     if (!std::holds_alternative<engine::Granted>(said)) return said;
-    until([&] { return server({"EXISTS", wire::KeyLayout::lock(who.name)}) == "0"; });
+    until([&] { return server({"EXISTS", wire::redlock_layout.lock(who.name)}) == "0"; });
     now_ms_ += lease_ms + 1;
     compare_state(who.name);
     return said;
@@ -121,7 +121,7 @@ class SideBySide {
                                        .owner = owner(who),
                                        .keep_out = std::chrono::milliseconds(keep_out_ms)};
     say(command, Form::source);
-    until([&] { return server({"EXISTS", wire::KeyLayout::forced(who.name)}) == "0"; });
+    until([&] { return server({"EXISTS", wire::redlock_layout.forced(who.name)}) == "0"; });
     now_ms_ += keep_out_ms + 1;
     compare_state(who.name);
   }
@@ -139,34 +139,34 @@ class SideBySide {
   void put_foreign(const std::string& name) {
     note("a string where the lock would be: " + name);
     model_.put_foreign(name);
-    server({"SET", wire::KeyLayout::lock(name), "somebody's"});
+    server({"SET", wire::redlock_layout.lock(name), "somebody's"});
   }
   /// By somebody's hand: the lock has no end any more.
   void persist(const std::string& name) {
     note("PERSIST " + name);
     model_.persist(name);
-    server({"PERSIST", wire::KeyLayout::lock(name)});
+    server({"PERSIST", wire::redlock_layout.lock(name)});
   }
   void put_fence(const std::string& name, engine::Token value) {
     note(fmt::format("fence of {}: {}", name, value));
     model_.set_fence(engine::stripe_of(name), value);
-    server({"SET", wire::KeyLayout::fence(name), std::to_string(value)});
+    server({"SET", wire::redlock_layout.fence(name), std::to_string(value)});
   }
   void damage_fence(const std::string& name) {
     note("no number as fence of " + name);
     model_.set_fence(engine::stripe_of(name), NodeModel::Damaged{});
-    server({"SET", wire::KeyLayout::fence(name), "abc"});
+    server({"SET", wire::redlock_layout.fence(name), "abc"});
   }
   void put_foreign_fence(const std::string& name) {
     note("a list as fence of " + name);
     model_.set_fence(engine::stripe_of(name), NodeModel::WrongType{});
-    server({"DEL", wire::KeyLayout::fence(name)});
-    server({"RPUSH", wire::KeyLayout::fence(name), "x"});
+    server({"DEL", wire::redlock_layout.fence(name)});
+    server({"RPUSH", wire::redlock_layout.fence(name), "x"});
   }
   void lose_fence(const std::string& name) {
     note("DEL of the fence of " + name);
     model_.lose_fence(engine::stripe_of(name));
-    server({"DEL", wire::KeyLayout::fence(name)});
+    server({"DEL", wire::redlock_layout.fence(name)});
   }
 
   void fall_full() {
@@ -293,14 +293,14 @@ class SideBySide {
   void compare_state(const std::string& name) const {
     compare_lock(name);
     compare_forced(name);
-    const std::string fence = server({"GET", wire::KeyLayout::fence(name)});
+    const std::string fence = server({"GET", wire::redlock_layout.fence(name)});
     const bool counter = fence.find_first_not_of("0123456789") == std::string::npos;
     const std::string expected = std::to_string(model_.fence(engine::stripe_of(name)));
     if (expected != (counter ? fence : "0")) differ("fence of " + name, expected, fence);
   }
 
   void compare_lock(const std::string& name) const {
-    const std::string key = wire::KeyLayout::lock(name);
+    const std::string key = wire::redlock_layout.lock(name);
     const NodeModel::Lock* lock = model_.find(name, now_ms_);
     const std::string expected =
         lock == nullptr ? "none" : (lock->foreign_type ? "string" : "hash");
@@ -315,7 +315,7 @@ class SideBySide {
   }
 
   void compare_forced(const std::string& name) const {
-    const std::string key = wire::KeyLayout::forced(name);
+    const std::string key = wire::redlock_layout.forced(name);
     const NodeModel::ForcedOwners* forced = model_.find_forced(name, now_ms_);
     std::string expected;
     if (forced != nullptr) {

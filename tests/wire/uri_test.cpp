@@ -9,9 +9,9 @@
 #include "wire/node_address.hpp"
 
 using redlock::testing::contains;
-using redlock::wire::KeyLayout;
 using redlock::wire::NodeAddress;
 using redlock::wire::parse_node_uri;
+using redlock::wire::redlock_layout;
 
 namespace {
 
@@ -175,8 +175,8 @@ TEST_CASE("no sentence repeats a password, wherever a mistake puts it") {
 }
 
 TEST_CASE("keys have the form that the layout promises") {
-  CHECK(KeyLayout::lock("seat A05") == "redlock:lock:{seat A05}");
-  CHECK(KeyLayout::fence("seat A05").substr(0, 14) == "redlock:fence:");
-  CHECK(KeyLayout::fence("seat A05") == KeyLayout::fence("seat A05"));
-  CHECK(KeyLayout::fence("") == "redlock:fence:61457");
+  CHECK(redlock_layout.lock("seat A05") == "redlock:lock:{seat A05}");
+  CHECK(redlock_layout.fence("seat A05").substr(0, 14) == "redlock:fence:");
+  CHECK(redlock_layout.fence("seat A05") == redlock_layout.fence("seat A05"));
+  CHECK(redlock_layout.fence("") == "redlock:fence:61457");
 }

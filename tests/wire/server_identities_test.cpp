@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Which server counts for which node of the list, and for how long nobody else may show it.
+#include "wire/server_identities.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <doctest/doctest.h>
 #include <string>
-
-#include "wire/server_identities.hpp"
 
 using namespace std::chrono_literals;
 using redlock::engine::Duration;

@@ -1,37 +1,31 @@
 // SPDX-License-Identifier: MIT
 // The handshake without a network: what it says, and what it makes of each answer. The commands of
 // each round are read back from what it wrote.
+#include "wire/handshake.hpp"
+
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "io_link_fixture.hpp"
+#include "support/text.hpp"
+#include "wire/commands_in.hpp"
+#include "wire/healthy_node.hpp"
 
-using namespace redlock::net;
 using namespace redlock::wire;
 using namespace redlock::testing;
 using redlock::Cause;
+using std::chrono::milliseconds;
 using Progress = Handshake::Progress;
 
 namespace {
 
 using Answers = std::function<std::string(const Command&)>;
 
-// Takes apart what the handshake wrote.
-std::vector<Command> commands_in(const std::string& bytes) {
-  ReplyReader reader;  // a command is an array of texts, as a reply could be
-  reader.feed(bytes);
-  std::vector<Command> commands;
-  while (reader.next(1'000'000) == ReplyReader::Outcome::complete) {
-    ReplyView word = reader.reply().first();
-    for (std::size_t i = 0; i < reader.reply().size(); ++i, word = word.next()) {
-      if (i == 0) commands.emplace_back();
-      commands.back().emplace_back(word.text());
-    }
-  }
-  return commands;
+std::vector<Command> parsed(const std::string& bytes) {
+  ReplyReader reader;
+  return commands_in(bytes, reader);
 }
 
 struct Meeting {
@@ -45,7 +39,7 @@ struct Meeting {
     std::string out;
     handshake.start(out);
     while (!out.empty() && progress == Progress::going_on) {
-      rounds.push_back(commands_in(std::exchange(out, "")));
+      rounds.push_back(parsed(std::exchange(out, "")));
       for (const Command& command : rounds.back()) {
         ReplyReader reader;
         reader.feed(answers(command));

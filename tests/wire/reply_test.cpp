@@ -10,7 +10,6 @@
 #include "wire/reply_reader.hpp"
 #include "wire/script_call.hpp"
 
-using namespace redlock::net;
 using namespace redlock::wire;
 using redlock::Cause;
 using redlock::engine::Delivery;

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// Keys and arguments in the order that the comments at the head of the scripts give. Token 2^53 and
+// beyond, and negative numbers, are nothing that a script answers.
+#include "wire/script.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <chrono>
+#include <string>
+#include <type_traits>
+
+#include "wire/redlock_scripts.hpp"
+
+namespace redlock::wire {
+namespace {
+
+using engine::AcquireCommand;
+using engine::Command;
+using engine::ForceCommand;
+using engine::HoldCommand;
+using engine::ReleaseCommand;
+
+void lock_key(CommandWriter& out, const CallContext& context, const engine::Name& name) {
+  out.bulk({context.layout.lock_prefix, *name, context.layout.lock_suffix});
+}
+
+void lock_and_fence(CommandWriter& out, const CallContext& context, const engine::Name& name) {
+  lock_key(out, context, name);
+  std::array<char, KeyLayout::longest_fence> fence;
+  out.bulk(context.layout.fence(*name, fence));
+}
+
+CommandWriter& owner(CommandWriter& out, const engine::OwnerId& id) {
+  const auto digits = engine::hex_digits(id);
+  return out.bulk(std::string_view(digits.data(), digits.size()));
+}
+
+std::uint64_t count_of(std::chrono::milliseconds lease) {
+  assert(lease.count() > 0);
+  return static_cast<std::uint64_t>(lease.count());
+}
+
+std::optional<engine::Token> token_at(const ReplyView& answer, std::size_t index) {
+  std::int64_t value = 0;
+  if (!answer.integer_at(index, value)) return {};
+  if (value < 0 || static_cast<engine::Token>(value) >= engine::token_limit) return {};
+  return static_cast<engine::Token>(value);
+}
+
+// acquire
+
+void acquire_keys(CommandWriter& out, const CallContext& context, const Command& command) {
+  lock_and_fence(out, context, std::get<AcquireCommand>(command).name);
+  out.bulk(context.layout.marker);
+}
+
+void acquire_arguments(CommandWriter& out, const CallContext& context, const Command& command) {
+  const auto& what = std::get<AcquireCommand>(command);
+  owner(out, what.owner).number(count_of(what.lease));
+  out.number(std::max<engine::Token>(what.floor, 1));
+  if (what.marker_wanted || !context.holder.empty()) out.bulk(context.holder);
+  if (what.marker_wanted) out.bulk(context.set);
+}
+
+std::optional<engine::Reply> read_acquire(const ReplyView& answer) {
+  std::int64_t code = 0;
+  if (!answer.integer_at(0, code)) return {};
+  if (code == 1) {
+    const auto token = token_at(answer, 1);
+    if (!token || *token == 0) return {};
+    return engine::Granted{*token};
+  }
+  if (code == 2) return engine::Refused{.expires_in = {}, .foreign_type = true};
+  if (code == 3) return engine::ForcedOut{};
+  if (code == 4) return engine::AlreadyOurs{};
+  std::int64_t left = 0;
+  if (code != 0 || !answer.integer_at(1, left) || left < -1) return {};
+  if (left == -1) return engine::Refused{};
+  return engine::Refused{.expires_in = std::chrono::milliseconds(left)};
+}
+
+// hold
+
+void hold_keys(CommandWriter& out, const CallContext& context, const Command& command) {
+  lock_and_fence(out, context, std::get<HoldCommand>(command).name);
+}
+
+void hold_arguments(CommandWriter& out, const CallContext& /*context*/, const Command& command) {
+  const auto& what = std::get<HoldCommand>(command);
+  owner(out, what.owner).number(what.count).number(what.token).number(count_of(what.lease));
+}
+
+std::optional<engine::Reply> read_hold(const ReplyView& answer) {
+  std::int64_t code = 0;
+  if (!answer.integer_at(0, code)) return {};
+  if (code == 1) {
+    const auto fence = token_at(answer, 1);
+    if (!fence) return {};
+    return engine::Held{*fence};
+  }
+  if (code == 0) return engine::Free{};
+  if (code == -1) return engine::Taken{};
+  if (code == -2) return engine::Taken{.foreign_type = true};
+  if (code == -3) return engine::ForcedOut{};
+  return {};
+}
+
+// release
+
+void release_keys(CommandWriter& out, const CallContext& context, const Command& command) {
+  lock_key(out, context, std::get<ReleaseCommand>(command).name);
+}
+
+void release_arguments(CommandWriter& out, const CallContext& /*context*/, const Command& command) {
+  owner(out, std::get<ReleaseCommand>(command).owner);
+}
+
+std::optional<engine::Reply> released_or_not(std::int64_t code) {
+  if (code == 1) return engine::ReleasedHere{};
+  if (code == 0) return engine::NotHeld{};
+  return {};
+}
+
+std::optional<engine::Reply> read_release(const ReplyView& answer) {
+  if (!answer.is(ReplyView::Kind::integer)) return {};
+  return released_or_not(answer.integer());
+}
+
+// force
+
+void force_keys(CommandWriter& out, const CallContext& context, const Command& command) {
+  const engine::Name& name = std::get<ForceCommand>(command).name;
+  lock_and_fence(out, context, name);
+  out.bulk({context.layout.lock_prefix, *name, context.layout.lock_suffix,
+            context.layout.forced_suffix});
+}
+
+void force_arguments(CommandWriter& out, const CallContext& /*context*/, const Command& command) {
+  const auto& what = std::get<ForceCommand>(command);
+  owner(out, what.owner).number(count_of(what.keep_out));
+}
+
+std::optional<engine::Reply> read_force(const ReplyView& answer) {
+  std::int64_t code = 0;
+  if (!answer.integer_at(0, code)) return {};
+  return released_or_not(code);
+}
+
+constexpr std::array<ScriptRow, script_count> rows{
+    // Not at maxmemory: a full node can then still say that somebody else has the lock, which is a
+    // vote; with the flag it would be refused before it looks.
+    ScriptRow{.script = Script::acquire,
+              .source = scripts::acquire,
+              .loaded = true,
+              .write_keys = acquire_keys,
+              .write_arguments = acquire_arguments,
+              .read = read_acquire},
+    ScriptRow{.script = Script::hold,
+              .source = scripts::hold,
+              .loaded = true,
+              .at_maxmemory = true,
+              .many_in_a_call = true,
+              .write_keys = hold_keys,
+              .write_arguments = hold_arguments,
+              .read = read_hold},
+    ScriptRow{.script = Script::release,
+              .source = scripts::release,
+              .loaded = true,
+              .at_maxmemory = true,
+              .many_in_a_call = true,
+              .write_keys = release_keys,
+              .write_arguments = release_arguments,
+              .read = read_release},
+    ScriptRow{.script = Script::force,
+              .source = scripts::force,
+              .at_maxmemory = true,
+              .write_keys = force_keys,
+              .write_arguments = force_arguments,
+              .read = read_force},
+};
+
+template <Script script, typename What>
+constexpr bool stands_at =
+    rows[static_cast<std::size_t>(script)].script ==
+    script&&
+        std::is_same_v<std::variant_alternative_t<static_cast<std::size_t>(script), Command>, What>;
+static_assert(stands_at<Script::acquire, AcquireCommand> && stands_at<Script::hold, HoldCommand> &&
+              stands_at<Script::release, ReleaseCommand> && stands_at<Script::force, ForceCommand>);
+
+}  // namespace
+
+std::span<const ScriptRow, script_count> all_scripts() {
+  return rows;
+}
+
+const ScriptRow& row_of(Script script) {
+  return rows[static_cast<std::size_t>(script)];
+}
+
+}  // namespace redlock::wire

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// The scripts that carry out the engine's commands, as a table: one row for each command says all
+// that the rest of this layer needs to know of it. A new operation is a command, a script, and a
+// row.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "engine/messages.hpp"
+#include "wire/command_writer.hpp"
+#include "wire/key_layout.hpp"
+#include "wire/reply_view.hpp"
+
+namespace redlock::wire {
+
+/// In the order of engine::Command.
+enum class Script : std::uint8_t { acquire, hold, release, force };
+inline constexpr std::size_t script_count = std::variant_size_v<engine::Command>;
+
+[[nodiscard]] inline Script script_of(const engine::Command& command) {
+  return static_cast<Script>(command.index());
+}
+
+/// What a call says beside its command.
+struct CallContext {
+  const KeyLayout& layout = redlock_layout;
+  std::string_view holder = {};  ///< who takes the lock (see holder_text.hpp); may be empty
+  std::string_view set = {};     ///< the set that the node's marker must name; empty: none
+};
+
+struct ScriptRow {
+  Script script{};
+  std::string_view source;
+  bool loaded = false;          ///< by every connection; others, which are rare, go in full
+  bool at_maxmemory = false;    ///< may run when the node is out of memory
+  bool many_in_a_call = false;  ///< the reply is then an array with an element for each
+  void (*write_keys)(CommandWriter& out, const CallContext& context,
+                     const engine::Command& command) = nullptr;
+  void (*write_arguments)(CommandWriter& out, const CallContext& context,
+                          const engine::Command& command) = nullptr;
+  /// What it answers to one command, if that is no error; none if it cannot answer that.
+  std::optional<engine::Reply> (*read)(const ReplyView& answer) = nullptr;
+};
+
+[[nodiscard]] std::span<const ScriptRow, script_count> all_scripts();
+[[nodiscard]] const ScriptRow& row_of(Script script);
+
+}  // namespace redlock::wire

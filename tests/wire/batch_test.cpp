@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+// Holds of one turn travel in one call, and so do releases: each gets its own answer, whatever is
+// wrong with another, and stays behind what was sent before it.
+#include <chrono>
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "wire/hold_text.hpp"
+#include "wire/rig.hpp"
+
+using namespace redlock::wire;
+using redlock::Cause;
+using redlock::engine::Delivery;
+using redlock::engine::Form;
+namespace engine = redlock::engine;
+using namespace redlock::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The numbers of keys of the script calls that the node was sent, in their order.
+std::vector<std::string> keys_of_calls(const LinkRig& rig) {
+  std::vector<std::string> keys;
+  for (const Command& command : rig.commands) {
+    if (is(command, "EVALSHA") || is(command, "EVAL")) keys.push_back(command.at(2));
+  }
+  return keys;
+}
+
+std::size_t keys_in(const Command& command) {
+  return (is(command, "EVALSHA") || is(command, "EVAL")) ? std::stoul(command.at(2)) : 0;
+}
+
+/// Answers every hold of a call with held, and acquires with granted.
+std::string holding(const Command& command) {
+  const std::size_t keys = keys_in(command);
+  if (keys == 0 || command.size() == 3 + keys + 3) return healthy(command);  // acquire
+  return array(std::vector<std::string>(keys / 2, array({integer(1), integer(7)})));
+}
+
+/// Answers a release of several locks with released; what has two keys is a hold, three an acquire.
+std::string releasing(const Command& command) {
+  if (!is(command, "EVALSHA")) return healthy(command);
+  const std::size_t keys = keys_in(command);
+  if (command.size() == 3 + 2 * keys) return array(std::vector<std::string>(keys, integer(1)));
+  return command.size() == 3 + 2 + 4 ? array({array({integer(1), integer(7)})}) : healthy(command);
+}
+
+std::string name_of(std::uint64_t number) {
+  return fmt::format("n{}", number);
+}
+
+}  // namespace
+
+TEST_CASE("holds of one turn go in calls of a hundred, and each is answered in its order") {
+  LinkRig rig(holding);
+  rig.run();
+  for (std::uint64_t i = 1; i <= 250; ++i) rig.submit(i, LinkRig::hold(name_of(i)));
+  rig.run();
+  REQUIRE(rig.replies.size() == 250);
+  for (std::uint64_t i = 0; i < 250; ++i) {
+    CHECK(rig.replies[i].first == i + 1);
+    CHECK(std::holds_alternative<engine::Held>(rig.replies[i].second));
+  }
+  CHECK(keys_of_calls(rig) == std::vector<std::string>{"200", "200", "100"});
+}
+
+TEST_CASE("what is asked between two holds stays between them") {
+  LinkRig rig(holding);
+  rig.run();
+  rig.submit(1, LinkRig::hold("a"));
+  rig.submit(2, LinkRig::acquire("b"));
+  rig.submit(3, LinkRig::hold("c"));
+  rig.ask({"PING"});
+  rig.submit(4, LinkRig::hold("d"));
+  rig.run();
+  REQUIRE(rig.replies.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(rig.replies[i].first == i + 1);
+  CHECK(keys_of_calls(rig) == std::vector<std::string>{"2", "3", "2", "2"});
+}
+
+TEST_CASE("a call that fails as a whole answers each of its holds, and NOSCRIPT each") {
+  LinkRig rig([](const Command& command) {
+    if (keys_in(command) == 4) return error("NOSCRIPT No matching script");
+    if (keys_in(command) == 6) return error("BUSY Redis is busy running a script");
+    return healthy(command);
+  });
+  rig.run();
+  for (std::uint64_t i = 1; i <= 2; ++i) rig.submit(i, LinkRig::hold(name_of(i)));
+  rig.run();
+  REQUIRE(rig.replies.size() == 2);
+  for (const auto& entry : rig.replies) {
+    CHECK(std::holds_alternative<engine::NoScript>(entry.second));
+  }
+  for (std::uint64_t i = 3; i <= 5; ++i) rig.submit(i, LinkRig::hold(name_of(i)));
+  rig.run();
+  REQUIRE(rig.replies.size() == 5);
+  for (std::size_t i = 2; i < 5; ++i) {
+    CHECK(unavailable(rig.replies[i].second).cause == Cause::busy);
+  }
+}
+
+TEST_CASE("an answer with too few elements, or a bad one, leaves no hold without its reply") {
+  for (const std::string& bad : {array({array({integer(1), integer(7)})}),
+                                 array({array({integer(1), integer(7)}), array({integer(9)})})}) {
+    LinkRig rig(
+        [bad](const Command& command) { return keys_in(command) == 4 ? bad : healthy(command); });
+    rig.run();
+    rig.submit(1, LinkRig::hold("a"));
+    rig.submit(2, LinkRig::hold("b"));
+    rig.run();
+    CHECK(rig.downs.at(0).cause == Cause::protocol_error);
+    REQUIRE(rig.replies.size() == 2);
+    CHECK(rig.replies[0].first == 1);
+    CHECK(rig.replies[1].first == 2);
+    CHECK(unavailable(rig.replies[1].second).delivery == Delivery::unknown);
+  }
+}
+
+TEST_CASE("a script error over one lock of a call fails no other") {
+  LinkRig rig([](const Command& command) {
+    if (keys_in(command) != 4) return healthy(command);
+    return array({error("OOM command not allowed"), array({integer(1), integer(7)})});
+  });
+  rig.run();
+  rig.submit(1, LinkRig::hold("a"));
+  rig.submit(2, LinkRig::hold("b"));
+  rig.run();
+  REQUIRE(rig.replies.size() == 2);
+  CHECK(unavailable(rig.replies[0].second).cause == Cause::out_of_memory);
+  CHECK(std::holds_alternative<engine::Held>(rig.replies[1].second));
+}
+
+TEST_CASE(
+    "holds of a call that is refused for one name are repeated alone, that one from then on") {
+  const auto names = [](const Command& command) {
+    return command.size() > 3 ? command[3] : std::string();
+  };
+  LinkRig rig([&](const Command& command) {
+    for (const std::string& word : command) {
+      if (word == "redlock:lock:{forbidden}") return error("NOPERM No permissions to access a key");
+    }
+    return holding(command);
+  });
+  rig.run();
+  for (int round = 0; round < 2; ++round) {
+    rig.commands.clear();
+    rig.submit(1, LinkRig::hold("forbidden"));
+    rig.submit(2, LinkRig::hold("a"));
+    rig.submit(3, LinkRig::hold("b"));
+    rig.run();
+    // As the engine does: what is answered so is sent again at once, in full.
+    for (const auto& [number, reply] : std::exchange(rig.replies, {})) {
+      if (!std::holds_alternative<engine::NoScript>(reply)) {
+        rig.replies.emplace_back(number, reply);
+      } else if (number == 1) {
+        rig.submit(number, LinkRig::hold("forbidden"), Form::source);
+      } else {
+        rig.submit(number, LinkRig::hold(number == 2 ? "a" : "b"), Form::source);
+      }
+    }
+    rig.run();
+    REQUIRE(rig.replies.size() == 3);
+    for (const auto& entry : std::exchange(rig.replies, {})) {
+      if (entry.first == 1) {
+        CHECK(unavailable(entry.second).cause == Cause::permission);
+      } else {
+        CHECK(std::holds_alternative<engine::Held>(entry.second));
+      }
+    }
+    // The repetitions go by digest: it was not for want of the script.
+    for (const Command& command : rig.commands) CHECK(is(command, "EVALSHA"));
+    if (round == 0) {
+      CHECK(keys_of_calls(rig) == std::vector<std::string>{"6", "2", "2", "2"});
+    } else {
+      CHECK(keys_of_calls(rig) == std::vector<std::string>{"2", "4"});
+      CHECK(names(rig.commands[0]) == "redlock:lock:{forbidden}");
+    }
+  }
+}
+
+TEST_CASE("a hold that differs in anything is written anew, and the same one is written the same") {
+  const auto written = [](const CallParts& parts) {
+    std::string out;
+    parts.write(out, ScriptSet(ScriptSet::Flags::understood), Form::digest, Script::hold);
+    return out;
+  };
+  const auto name = std::make_shared<const std::string>("a");
+  const engine::HoldCommand hold{name, {{1, 2}}, 30s, 1, 7};
+  std::vector<engine::HoldCommand> all{hold, hold, hold, hold, hold, hold};
+  all[1].name = std::make_shared<const std::string>("b");
+  all[2].owner = {{1, 3}};
+  all[3].lease = 31s;
+  all[4].count = 2;
+  all[5].token = 8;
+  HoldText text;
+  for (const engine::HoldCommand& before : all) {
+    for (const engine::HoldCommand& after : all) {
+      static_cast<void>(text.of(before));
+      CallParts alone;
+      alone.add(after);
+      CHECK(written(text.of(after)) == written(alone));
+    }
+  }
+  CallParts three;
+  CallParts together;
+  for (int i = 0; i < 3; ++i) {
+    three.add(all[static_cast<std::size_t>(i)]);
+    together.add(text.of(all[static_cast<std::size_t>(i)]));
+  }
+  CHECK(together.count() == 3);
+  CHECK(written(together) == written(three));
+}
+
+TEST_CASE("releases of one turn go in calls of a hundred, and each is answered in its order") {
+  LinkRig rig(releasing);
+  rig.run();
+  for (std::uint64_t i = 1; i <= 250; ++i) rig.submit(i, LinkRig::release(name_of(i)));
+  rig.run();
+  REQUIRE(rig.replies.size() == 250);
+  for (std::uint64_t i = 0; i < 250; ++i) {
+    CHECK(rig.replies[i].first == i + 1);
+    CHECK(std::holds_alternative<engine::ReleasedHere>(rig.replies[i].second));
+  }
+  CHECK(keys_of_calls(rig) == std::vector<std::string>{"100", "100", "50"});
+}
+
+TEST_CASE("a release stays behind the acquire and the hold that were sent before it") {
+  LinkRig rig(releasing);
+  rig.run();
+  rig.submit(1, LinkRig::release("a"));
+  rig.submit(2, LinkRig::release("b"));
+  rig.submit(3, LinkRig::release("c"));
+  rig.submit(4, LinkRig::acquire("a", 2));
+  rig.submit(5, LinkRig::release("a", 2));
+  rig.submit(6, LinkRig::hold("d"));
+  rig.submit(7, LinkRig::release("d"));
+  rig.run();
+  REQUIRE(rig.replies.size() == 7);
+  for (std::size_t i = 0; i < 7; ++i) CHECK(rig.replies[i].first == i + 1);
+  CHECK(keys_of_calls(rig) == std::vector<std::string>{"3", "3", "1", "2", "1"});
+}
+
+TEST_CASE("a release that is to go alone is joined with no other") {
+  LinkRig rig(releasing);
+  rig.run();
+  auto alone = LinkRig::release("b");
+  alone.alone = true;
+  rig.submit(1, LinkRig::release("a"));
+  rig.submit(2, alone);
+  rig.submit(3, LinkRig::release("c"));
+  rig.run();
+  CHECK(rig.replies.size() == 3);
+  CHECK(keys_of_calls(rig) == std::vector<std::string>{"1", "1", "1"});
+}
+
+TEST_CASE("an answer to releases with too few elements, or a bad one, is an error for each") {
+  for (const std::string& bad : {array({integer(1)}), array({integer(1), integer(2)}),
+                                 array({array({integer(1)}), array({integer(1)})})}) {
+    LinkRig rig(
+        [bad](const Command& command) { return is(command, "EVALSHA") ? bad : healthy(command); });
+    rig.run();
+    rig.submit(1, LinkRig::release("a"));
+    rig.submit(2, LinkRig::release("b"));
+    rig.run();
+    CHECK(rig.downs.at(0).cause == Cause::protocol_error);
+    REQUIRE(rig.replies.size() == 2);
+    CHECK(unavailable(rig.replies[1].second).delivery == Delivery::unknown);
+  }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+// The driver with its engine and three nodes that the test scripts, in virtual time: what a client
+// does down to the bytes.
+#include "wire/driver.hpp"
+
+#include <array>
+#include <doctest/doctest.h>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/text.hpp"
+#include "wire/rig.hpp"
+
+using namespace redlock::wire;
+using namespace redlock::testing;
+using namespace std::chrono_literals;
+namespace engine = redlock::engine;
+
+namespace {
+
+constexpr std::size_t node_count = 3;
+
+std::string member(const Command& command) {
+  if (!is(command, "HGETALL")) return healthy(command);
+  return array({bulk("id"), bulk("x"), bulk("layout"), bulk("redlock-1"), bulk("nodes"), bulk("3"),
+                bulk("max_lease_ms"), bulk("60000")});
+}
+
+/// A run id for each, or they were one server.
+std::string member_number(std::size_t node, const Command& command) {
+  const bool releases = is(command, "EVALSHA") && command.at(2) == "1";
+  if (releases) return array({integer(1)});
+  if (!is(command, "INFO")) return member(command);
+  return bulk("redis_version:7.0.15\r\nrole:master\r\nrun_id:" + std::string(40, 'a' + char(node)) +
+              "\r\nuptime_in_seconds:100000\r\n");
+}
+
+class DriverRig final : DriverHost {
+ public:
+  DriverRig() {
+    DriverConfig config;
+    for (std::size_t i = 0; i < node_count; ++i)
+      config.nodes.push_back(*parse_node_uri("redis://host"));
+    config.engine.quarantine = true;
+    DriverHost& self = *this;
+    driver = std::make_unique<Driver>(std::move(config), random_, self);
+    driver->start(now, 1'700'000'000'000'000);
+  }
+
+  void run() {
+    bool more = true;
+    while (more) {
+      more = driver->pending();
+      if (more) driver->turn(now);
+      for (engine::NodeIndex index = 0; index < node_count; ++index) more = serve(index) || more;
+    }
+  }
+  void pass(engine::Duration time) {
+    const engine::Instant until = now + time;
+    run();
+    while (driver->deadline() <= until) {
+      now = std::max(now, driver->deadline());
+      driver->on_deadline(now);
+      run();
+    }
+    now = until;
+  }
+  void break_stream(engine::NodeIndex index) {
+    peers_[index].open = false;
+    driver->on_stream_closed(now, index, "the node closed the connection");
+  }
+  void acquire(engine::RequestId request, const std::string& name) {
+    driver->engine().acquire(now, request,
+                             {.name = std::make_shared<const std::string>(name),
+                              .lease = 30'000ms,
+                              .max_hold = {},
+                              .deadline = now + 10s});
+  }
+  [[nodiscard]] bool granted(engine::RequestId request) const {
+    return finished.contains(request) &&
+           std::holds_alternative<engine::AcquireSucceeded>(finished.at(request).result);
+  }
+  [[nodiscard]] int said(std::string_view name) const {
+    int count = 0;
+    for (const Command& command : commands) count += is(command, name) ? 1 : 0;
+    return count;
+  }
+
+  engine::Instant now{std::chrono::hours(1)};
+  std::function<std::string(std::size_t node, const Command&)> node = member_number;
+  std::map<engine::RequestId, engine::Finish> finished;
+  std::vector<Command> commands;
+  std::vector<std::string> ups;
+  std::vector<std::string> downs;
+  std::array<int, node_count> writes{};
+  std::unique_ptr<Driver> driver;
+
+ private:
+  struct Peer {
+    bool connecting = false;
+    bool open = false;
+    std::string bytes;
+    std::unique_ptr<ReplyReader> reader;
+  };
+
+  bool serve(engine::NodeIndex index) {
+    Peer& peer = peers_[index];
+    if (peer.connecting) {
+      peer = {.connecting = false, .open = true, .bytes = {}, .reader = nullptr};
+      peer.reader = std::make_unique<ReplyReader>();
+      driver->on_connected(now, index, now + 1s);
+      return true;
+    }
+    if (!peer.open || peer.bytes.empty()) return false;
+    std::string answers;
+    for (const Command& command : commands_in(std::exchange(peer.bytes, {}), *peer.reader)) {
+      commands.push_back(command);
+      answers += node(index, command);
+    }
+    if (!answers.empty()) driver->on_bytes(now, index, answers);
+    return true;
+  }
+
+  void connect(engine::NodeIndex index) override { peers_[index].connecting = true; }
+  void disconnect(engine::NodeIndex index, Closing) override { peers_[index] = {}; }
+  void write(engine::NodeIndex index, std::string& bytes) override {
+    REQUIRE(peers_[index].open);
+    ++writes[index];
+    peers_[index].bytes += bytes;
+    bytes.clear();
+  }
+  void on_output(engine::Output&& output) override {
+    if (auto* finish = std::get_if<engine::Finish>(&output)) {
+      finished.emplace(finish->request, std::move(*finish));
+    }
+  }
+  void on_node_up(engine::NodeIndex, std::string_view warning) override {
+    ups.emplace_back(warning);
+  }
+  void on_node_down(engine::NodeIndex, const engine::Unavailable& why) override {
+    downs.push_back(why.detail);
+  }
+
+  NumberedRandom random_;
+  std::array<Peer, node_count> peers_;
+};
+
+}  // namespace
+
+TEST_CASE("a lock is acquired over three nodes, in one write to each") {
+  DriverRig rig;
+  rig.run();
+  CHECK(rig.ups == std::vector<std::string>(3));
+  rig.writes = {};
+  for (engine::RequestId request = 1; request <= 20; ++request) {
+    rig.acquire(request, "n" + std::to_string(request));
+  }
+  rig.run();
+  for (engine::RequestId request = 1; request <= 20; ++request) CHECK(rig.granted(request));
+  CHECK(rig.writes == std::array<int, node_count>{1, 1, 1});
+}
+
+TEST_CASE(
+    "nothing is pending after an input that changes nothing, and a deadline is always known") {
+  DriverRig rig;
+  rig.run();
+  CHECK_FALSE(rig.driver->pending());
+  CHECK(rig.driver->deadline() <= rig.now + 10s);  // the next probe
+  rig.pass(1min);
+  CHECK(rig.said("TIME") >= 3 * 6);
+  CHECK(rig.downs.empty());
+}
+
+TEST_CASE("two nodes of the list that are one server do not both vote") {
+  DriverRig rig;
+  rig.node = [](std::size_t node, const Command& command) {
+    return member_number(node == 2 ? 1 : node, command);
+  };
+  rig.run();
+  CHECK(rig.ups.size() == 2);
+  REQUIRE(rig.downs.size() == 1);
+  CHECK(contains(rig.downs[0], "it is the same server as"));
+}
+
+TEST_CASE("questions end at their timeouts, and when the driver stops") {
+  DriverRig rig;
+  rig.run();
+  rig.node = [](std::size_t, const Command&) { return ""; };
+  std::vector<Answer> answers;
+  const auto keep = [&](engine::Instant, Answer answer) { answers.push_back(std::move(answer)); };
+  rig.driver->ask(rig.now, 0, {"PING"}, 100ms, keep);
+  rig.driver->ask(rig.now, 1, {"PING"}, 1h, keep);
+  rig.pass(99ms);
+  CHECK(answers.empty());
+  rig.pass(1ms);
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].error().cause == redlock::Cause::timed_out);
+  rig.driver->stop(rig.now);
+  REQUIRE(answers.size() == 2);
+  CHECK(answers[1].error().detail == "the client was closed");
+}
+
+TEST_CASE("a node without its marker gets our note, and its marker when old leases are over") {
+  DriverRig rig;
+  std::map<std::string, bool> notes;  // of node 2
+  bool marked = false;
+  rig.node = [&](std::size_t node, const Command& command) -> std::string {
+    if (node != 2) return member_number(node, command);
+    if (is(command, "HGETALL") && !marked) return array({});
+    if (!is(command, "EVAL")) return member_number(node, command);
+    if (command.at(3) != "redlock:node") return member_number(node, command);
+    const bool adopts = command.size() > 7;
+    const std::string client = adopts ? command.at(11) : command.at(5);
+    if (!notes[client]) {
+      notes[client] = true;
+      return bulk("anew");
+    }
+    if (adopts) marked = true;
+    return bulk(adopts ? "written" : "noted");
+  };
+  rig.pass(70s);
+  CHECK(notes.size() == 1);
+  CHECK(marked);
+  CHECK(rig.ups.size() == 3);  // by the connections of the beginning
+  rig.acquire(1, "n");
+  rig.run();
+  CHECK(rig.granted(1));
+}
+
+TEST_CASE("a marker that somebody else wrote is judged by a new handshake") {
+  DriverRig rig;
+  bool marked = false;
+  rig.node = [&](std::size_t node, const Command& command) -> std::string {
+    if (node != 2) return member_number(node, command);
+    if (is(command, "HGETALL") && !marked) return array({});
+    if (is(command, "EVAL") && command.at(3) == "redlock:node") {
+      return marked ? member({"HGETALL"}) : bulk("noted");
+    }
+    return member_number(node, command);
+  };
+  rig.pass(5s);
+  REQUIRE(rig.ups.size() == 3);
+  CHECK(contains(rig.ups[2], "no marker"));
+  marked = true;
+  rig.pass(20s);
+  REQUIRE(rig.ups.size() == 4);
+  CHECK(rig.ups[3].empty());
+  CHECK(rig.downs == std::vector<std::string>{"its marker was written"});
+}
+
+TEST_CASE(
+    "what was outstanding when a connection broke is answered, and released on the next one") {
+  DriverRig rig;
+  rig.run();
+  rig.node = [](std::size_t node, const Command& command) -> std::string {
+    if (node == 0 && is(command, "EVALSHA")) return "";
+    return member_number(node, command);
+  };
+  rig.acquire(1, "n");
+  rig.run();
+  CHECK(rig.granted(1));
+  const auto grant = std::get<engine::AcquireSucceeded>(rig.finished.at(1).result).grant;
+  rig.break_stream(0);
+  rig.node = member_number;
+  rig.driver->engine().release(rig.now, 2, grant);
+  rig.commands.clear();
+  rig.pass(1s);
+  CHECK(rig.said("CLIENT KILL") == 1);
+  CHECK(rig.finished.contains(2));
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// What a connection asks from time to time: the node's clock, and whether it is still what the
+// handshake saw.
+#include <doctest/doctest.h>
+#include <string>
+
+#include "wire/rig.hpp"
+
+using namespace redlock::wire;
+using namespace redlock::testing;
+using namespace std::chrono_literals;
+using redlock::Cause;
+
+namespace {
+
+LinkRig::Script node_saying(const std::string& replication) {
+  const std::string info = "redis_version:7.0.15\r\n" + replication;
+  return [info](const Command& command) {
+    return is(command, "INFO") ? bulk(info) : healthy(command);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("a link that is told to reads the node's clock at once") {
+  LinkRig rig;
+  rig.probe();  // there is no connection yet, and it shows the clock
+  rig.run();
+  CHECK(rig.clocks.size() == 1);
+  rig.pass(5s);
+  CHECK(rig.clocks.size() == 1);
+  rig.probe();
+  rig.run();
+  REQUIRE(rig.clocks.size() == 2);
+  CHECK(rig.clocks[1].now == rig.now);
+}
+
+TEST_CASE("the clock is reckoned from the middle of its round trip, half of which is the error") {
+  LinkRig rig;
+  rig.run();
+  rig.node = [](const Command&) { return ""; };
+  rig.probe();
+  rig.run();
+  rig.pass(10ms);
+  rig.receive(array({bulk("1700000000"), bulk("500")}));
+  REQUIRE(rig.clocks.size() == 2);
+  CHECK(rig.clocks[1].now == rig.now);
+  CHECK(rig.clocks[1].unix_us == 1'700'000'000'000'500 + 5'000);
+  CHECK(rig.clocks[1].uncertainty == 5ms);
+}
+
+TEST_CASE("an idle connection is probed, and one that died unnoticed is replaced") {
+  LinkRig rig(healthy, [](Link::Config& config) { config.probe_interval = 10s; });
+  rig.run();
+  rig.pass(35s);
+  CHECK(rig.clocks.size() == 4);  // the probe reads the clock
+  rig.delivers = false;
+  rig.pass(5s + 1'001ms);
+  REQUIRE(rig.downs.size() == 1);
+  CHECK(rig.downs[0].cause == Cause::timed_out);
+  rig.delivers = true;
+  rig.pass(20ms);
+  CHECK(rig.warnings.size() == 2);
+  CHECK(rig.replies.empty());
+}
+
+TEST_CASE("only what shows a promotion ends a connection, not every other id") {
+  LinkRig rig(node_saying("role:master\r\nmaster_replid:aaa\r\nsecond_repl_offset:-1\r\n"));
+  rig.run();
+  for (const char* harmless :
+       {"role:master\r\nmaster_replid:bbb\r\nsecond_repl_offset:-1\r\n",  // its first replica
+        "role:master\r\nmaster_replid:aaa\r\nsecond_repl_offset:9\r\n", "role:master\r\n", ""}) {
+    rig.node = node_saying(harmless);
+    rig.probe();
+    rig.run();
+    INFO(harmless);
+    CHECK(rig.downs.empty());
+  }
+  rig.node = node_saying("role:master\r\nmaster_replid:bbb\r\nsecond_repl_offset:9\r\n");
+  rig.probe();
+  rig.pass(20ms);
+  REQUIRE(rig.downs.size() == 1);
+  CHECK(rig.downs[0].detail == "it has been a replica meanwhile");
+  CHECK(rig.facts->was_replica);
+}
+
+TEST_CASE("a node that is a replica at a probe is given up") {
+  LinkRig rig(node_saying("role:master\r\nmaster_replid:aaa\r\nsecond_repl_offset:-1\r\n"));
+  rig.run();
+  rig.node = node_saying("role:slave\r\nmaster_replid:bbb\r\nsecond_repl_offset:-1\r\n");
+  rig.probe();
+  rig.pass(20ms);
+  REQUIRE(rig.downs.size() == 2);
+  CHECK(rig.downs[0].cause == Cause::read_only);
+  CHECK(rig.downs[1].cause == Cause::incompatible);
+}

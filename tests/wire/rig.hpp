@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+// One link with a node that the test scripts, over a stream in memory and in virtual time: nothing
+// happens but what the test calls for, and no time passes but what it lets pass.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <doctest/doctest.h>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/stub_replies.hpp"
+#include "wire/commands_in.hpp"
+#include "wire/healthy_node.hpp"
+#include "wire/link.hpp"
+
+namespace redlock::wire {
+
+using std::chrono::milliseconds;
+
+class NumberedRandom final : public engine::RandomSource {
+ public:
+  std::uint64_t next() override { return ++last_; }
+
+ private:
+  std::uint64_t last_ = 0;
+};
+
+class LinkRig final : LinkListener, Streams {
+ public:
+  using Script = std::function<std::string(const testing::Command&)>;
+
+  explicit LinkRig(Script script = healthy, const std::function<void(Link::Config&)>& change = {},
+                   const std::string& uri = "redis://host")
+      : node(std::move(script)), address_(*parse_node_uri(uri)) {
+    config_.terms = {.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
+                     .client_name = "redlock-test"};
+    config_.connect_timeout = milliseconds(1'000);
+    config_.silence = milliseconds(1'000);
+    config_.probe_interval = milliseconds(60'000);
+    if (change) change(config_);
+    LinkListener& listener = *this;
+    Streams& streams = *this;
+    link_ = std::make_unique<Link>(0, address_, config_, texts_, random_, streams, listener);
+    link_->start();
+  }
+
+  // The network and the node.
+
+  Script node;                  ///< what it answers to each command; empty: nothing
+  bool accepts = true;          ///< connections, at once
+  bool delivers = true;         ///< what the link writes
+  std::size_t room = SIZE_MAX;  ///< how many bytes the stream takes until writable() is called
+
+  /// Everything that can happen without time.
+  void run() {
+    while (connecting_ && accepts) {
+      connecting_ = false;
+      open_ = true;
+      ++connections;
+      reader_ = std::make_unique<ReplyReader>();
+      link_->on_connected(now, now + config_.connect_timeout);
+      exchange();
+    }
+    exchange();
+  }
+  /// Lets time pass, with a stop at every deadline.
+  void pass(engine::Duration time) {
+    const engine::Instant until = now + time;
+    run();
+    while (link_->deadline() <= until) {
+      now = std::max(now, link_->deadline());
+      link_->on_deadline(now);
+      run();
+    }
+    now = until;
+  }
+  /// Lets time pass in which this process does not run, a suspended one say.
+  void stand_still(engine::Duration time) { now += time; }
+  void refuse_connection(const std::string& why) {
+    REQUIRE(connecting_);
+    connecting_ = false;
+    link_->on_stream_closed(now, why);
+    run();
+  }
+  /// Bytes from the node, whether it was asked or not.
+  void receive(std::string_view bytes) {
+    REQUIRE(open_);
+    link_->on_bytes(now, bytes);
+    run();
+  }
+  void break_stream(const std::string& why = "the node closed the connection") {
+    REQUIRE(open_);
+    open_ = false;
+    undelivered_.clear();
+    link_->on_stream_closed(now, why);
+    run();
+  }
+  void writable() {
+    room = SIZE_MAX;
+    link_->on_writable();
+    run();
+  }
+
+  // The client.
+
+  void submit(std::uint64_t number, engine::Command command,
+              engine::Form form = engine::Form::digest) {
+    link_->submit(now, {.grant = number}, std::move(command), form);
+  }
+  engine::Reply call(engine::Command command, engine::Form form = engine::Form::digest) {
+    const std::size_t before = replies.size();
+    submit(1'000 + before, std::move(command), form);
+    run();
+    REQUIRE(replies.size() == before + 1);
+    CHECK(replies.back().first == 1'000 + before);
+    return replies.back().second;
+  }
+  void ask(std::vector<std::string> command, milliseconds timeout = std::chrono::seconds(20)) {
+    link_->ask(now, std::make_shared<Question>(now, std::move(command), timeout,
+                                               [this](engine::Instant, Answer answer) {
+                                                 answers.push_back(std::move(answer));
+                                                 if (on_answer) on_answer();
+                                               }));
+  }
+  void flush() {
+    if (!std::exchange(output_waiting_, false)) return;
+    ++turns;
+    link_->flush(now);
+  }
+  void flushed() { link_->on_flushed(now); }
+  void probe() { link_->probe(now); }
+  void stop() { link_->stop(now); }
+  [[nodiscard]] Link& link() { return *link_; }
+
+  static engine::AcquireCommand acquire(const std::string& name = "n", std::uint64_t owner = 1) {
+    return {.name = std::make_shared<const std::string>(name),
+            .owner = {{owner, 0}},
+            .lease = milliseconds(30'000),
+            .floor = 1};
+  }
+  static engine::HoldCommand hold(const std::string& name = "n", std::uint64_t owner = 1) {
+    return {.name = std::make_shared<const std::string>(name),
+            .owner = {{owner, 0}},
+            .lease = milliseconds(30'000),
+            .count = 1,
+            .token = 1};
+  }
+  static engine::ReleaseCommand release(const std::string& name = "n", std::uint64_t owner = 1) {
+    return {.name = std::make_shared<const std::string>(name), .owner = {{owner, 0}}};
+  }
+
+  engine::Instant now{std::chrono::hours(1)};
+  int connections = 0;
+  int turns = 0;                           ///< flushes
+  int writes = 0;                          ///< pieces that the stream took
+  std::vector<Closing> closings;           ///< of streams that were open
+  std::vector<testing::Command> commands;  ///< that reached the node
+  std::vector<std::pair<std::uint64_t, engine::Reply>> replies;
+  std::vector<std::string> warnings;       ///< one for each time that the node came up
+  std::vector<engine::Unavailable> downs;  ///< one for each reason
+  struct Clock {
+    engine::Instant now;
+    std::int64_t unix_us;
+    engine::Duration uncertainty;
+  };
+  std::vector<Clock> clocks;
+  std::vector<Answer> answers;
+  std::function<void()> on_answer;
+  std::optional<std::string> objection;
+  std::optional<engine::Unavailable> unfit;
+  std::optional<ServerFacts> facts;  ///< of the latest handshake
+
+ private:
+  void exchange() {
+    while (output_waiting_ || (delivers && !undelivered_.empty())) {
+      flush();
+      link_->on_flushed(now);
+      if (!delivers) continue;
+      for (const auto& command : commands_in(std::exchange(undelivered_, {}), *reader_)) {
+        commands.push_back(command);
+        const std::string answer = node(command);
+        if (!answer.empty() && open_) link_->on_bytes(now, answer);
+      }
+    }
+  }
+
+  void connect(engine::NodeIndex) override {
+    REQUIRE_FALSE(open_);
+    connecting_ = true;
+  }
+  void disconnect(engine::NodeIndex, Closing how) override {
+    if (open_) closings.push_back(how);
+    open_ = connecting_ = false;
+    undelivered_.clear();
+  }
+  void write(engine::NodeIndex, std::string& bytes) override {
+    REQUIRE(open_);
+    const std::size_t taken = std::min(room, bytes.size());
+    if (taken > 0) ++writes;
+    undelivered_ += bytes.substr(0, taken);
+    bytes.erase(0, taken);
+    if (room != SIZE_MAX) room -= taken;
+  }
+
+  void on_reply(engine::Instant, engine::NodeIndex, const engine::Tag& tag,
+                const engine::Reply& reply) override {
+    replies.emplace_back(tag.grant, reply);
+  }
+  std::optional<std::string> find_objection(engine::Instant, engine::NodeIndex,
+                                            const ServerFacts&) override {
+    return objection;
+  }
+  void on_node_facts(engine::Instant, engine::NodeIndex, const ServerFacts& shown) override {
+    facts = shown;
+  }
+  std::optional<engine::Unavailable> objection_to_ask(engine::Instant, engine::NodeIndex) override {
+    return unfit;
+  }
+  void on_link_up(engine::Instant, engine::NodeIndex, const ServerFacts& shown) override {
+    warnings.push_back(shown.warnings);
+  }
+  void on_link_down(engine::Instant, engine::NodeIndex, const engine::Unavailable& why) override {
+    downs.push_back(why);
+  }
+  void on_clock(engine::Instant when, engine::NodeIndex, std::int64_t unix_us,
+                engine::Duration uncertainty) override {
+    clocks.push_back({when, unix_us, uncertainty});
+  }
+  void on_output_waiting(Link&) override { output_waiting_ = true; }
+
+  NodeAddress address_;
+  Link::Config config_;
+  SharedTexts texts_;
+  NumberedRandom random_;
+  std::unique_ptr<Link> link_;
+  std::unique_ptr<ReplyReader> reader_;
+  std::string undelivered_;
+  bool connecting_ = false;
+  bool open_ = false;
+  bool output_waiting_ = false;
+};
+
+inline const engine::Unavailable& unavailable(const engine::Reply& reply) {
+  REQUIRE(std::holds_alternative<engine::Unavailable>(reply));
+  return std::get<engine::Unavailable>(reply);
+}
+
+}  // namespace redlock::wire
