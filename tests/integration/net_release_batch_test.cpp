@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cluster/fleet.hpp"
-#include "io_link_fixture.hpp"
+#include "net_link_fixture.hpp"
 
 using namespace redlock::net;
 using namespace redlock::wire;

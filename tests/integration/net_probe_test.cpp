@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cluster/fleet.hpp"
-#include "io_link_fixture.hpp"
+#include "net_link_fixture.hpp"
 #include "support/proxy.hpp"
 
 using namespace redlock::net;

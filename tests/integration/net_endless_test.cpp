@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cluster/fleet.hpp"
-#include "io_core_fixture.hpp"
+#include "net_core_fixture.hpp"
 #include "support/stub_server.hpp"
 
 using namespace redlock::net;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cluster/fleet.hpp"
-#include "io_server_kind.hpp"
+#include "net_server_kind.hpp"
 #include "support/text.hpp"
 #include "wire/script_set.hpp"
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "cluster/fleet.hpp"
-#include "io_core_fixture.hpp"
-#include "io_link_fixture.hpp"
+#include "net_core_fixture.hpp"
+#include "net_link_fixture.hpp"
 #include "support/stub_server.hpp"
 
 using namespace redlock::net;

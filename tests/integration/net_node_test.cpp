@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cluster/fleet.hpp"
-#include "io_link_fixture.hpp"
-#include "io_server_kind.hpp"
+#include "net_link_fixture.hpp"
+#include "net_server_kind.hpp"
 #include "support/proxy.hpp"
 
 using namespace redlock::net;

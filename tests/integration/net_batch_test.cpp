@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cluster/fleet.hpp"
-#include "io_link_fixture.hpp"
+#include "net_link_fixture.hpp"
 
 using namespace redlock::net;
 using namespace redlock::wire;

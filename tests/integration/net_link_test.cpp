@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <string>
 
-#include "io_link_fixture.hpp"
+#include "net_link_fixture.hpp"
 #include "support/processes.hpp"
 #include "support/proxy.hpp"
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "cluster/fleet.hpp"
-#include "io_link_fixture.hpp"
+#include "net_link_fixture.hpp"
 #include "support/proxy.hpp"
 
 using namespace redlock::net;

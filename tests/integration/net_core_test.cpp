@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "cluster/fleet.hpp"
-#include "io_core_fixture.hpp"
+#include "net_core_fixture.hpp"
 #include "support/processes.hpp"
 #include "support/stub_server.hpp"
 
