@@ -78,8 +78,9 @@ void Engine::detach(Instant now, GrantId grant) {
 
 void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   assert(node < terms_.nodes());
-  if (tag.kind == Tag::Kind::release) return releases_.on_release_reply(now, node, tag, reply);
-  if (tag.kind == Tag::Kind::force) return releases_.on_force_reply(node, tag, reply);
+  if (tag.kind == Tag::Kind::release || tag.kind == Tag::Kind::force) {
+    return releases_.on_reply(now, node, tag, reply);
+  }
   const bool acquires = tag.kind == Tag::Kind::acquire || tag.kind == Tag::Kind::heal;
   if (acquires) {
     releases_.on_acquire_reply(now, node, tag, reply);

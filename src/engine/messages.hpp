@@ -122,4 +122,9 @@ using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, No
 /// Said of a node whose reply is not one of those that the command can have.
 inline constexpr const char* answered_otherwise = "its answer belongs to another command";
 
+/// What is known of a node that has not answered when the node timeout is over.
+[[nodiscard]] inline Unavailable no_answer() {
+  return {Cause::timed_out, Delivery::unknown, "no answer within the node timeout"};
+}
+
 }  // namespace redlock::engine

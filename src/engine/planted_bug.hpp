@@ -33,7 +33,6 @@ enum class Bug : std::uint8_t {
   acquire_resent_behind_release,
   debts_not_repeated,
   lost_quorum_healed,
-  healing_counts_at_once,
   lost_lease_revived,
   loss_reported_too_late,
   failed_extend_releases,

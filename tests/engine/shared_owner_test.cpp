@@ -84,7 +84,7 @@ TEST_CASE("a lease whose owner turns out to be another's as well is lost, and no
   CHECK(rig.releases(2) == 0);
 }
 
-TEST_CASE("a heal takes what is there already, and its node counts from the next round") {
+TEST_CASE("a heal takes what is there already") {
   Rig rig(3);
   const auto lease = rig.lease_on_all(Rig::renewed());
   rig.advance(10s);

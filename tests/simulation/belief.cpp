@@ -25,13 +25,11 @@ Instant Belief::trusted_until(Instant sent, std::chrono::milliseconds lease) con
 }
 
 void Belief::sent(std::uint32_t node, const engine::Tag& tag) {
-  if (tag.kind == Kind::hold) last_round_ = std::max(last_round_, tag.round);
   if (tag.kind == Kind::acquire || tag.kind == Kind::heal) nodes_[node].may_hold = true;
   if (tag.kind == Kind::release) nodes_[node].released = true;
   if (tag.kind != Kind::heal) return;
   nodes_[node].ours = false;
   nodes_[node].healing = true;
-  nodes_[node].healed_in = last_round_;
 }
 
 void Belief::ran_ahead(std::uint32_t index, Duration by) {
@@ -65,9 +63,9 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
     }
     node.sent.pop_front();
   }
-  const bool before_healing = node.healing && tag.kind == Kind::hold && tag.round <= node.healed_in;
+  const bool before_healing = node.healing && tag.kind != Kind::heal;
   if (std::holds_alternative<engine::Granted>(reply)) {
-    if (tag.kind != Kind::acquire) return;  // healing counts from the next round on
+    if (tag.kind == Kind::heal) return confirm(node, tag, circumstances.trusted);
     ++granted_;
     node.granted = std::get<engine::Granted>(reply).token;
     node.fence = node.granted;
@@ -82,11 +80,14 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
              std::holds_alternative<engine::ForcedOut>(reply)) {
     ++refused_;
     if (!before_healing) deny(node, false);
-  } else if (tag.kind == Kind::acquire && std::holds_alternative<engine::AlreadyOurs>(reply)) {
+  } else if (std::holds_alternative<engine::AlreadyOurs>(reply)) {
+    if (tag.kind == Kind::heal) return confirm(node, tag, circumstances.trusted);
     node.may_hold = false;  // it is another's, whom nodes cannot tell from this one
     owner_is_shared_ = true;
   } else if (tag.kind == Kind::acquire && nothing_happened(reply)) {
     node.may_hold = false;
+  } else if (tag.kind == Kind::heal && !std::holds_alternative<engine::NoScript>(reply)) {
+    node.healing = false;  // the next round will show
   }
 }
 

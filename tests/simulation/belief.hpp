@@ -59,7 +59,6 @@ class Belief {
     bool healing = false;
     bool may_hold = false;
     bool released = false;
-    std::uint32_t healed_in = 0;
     engine::Token granted = 0;
     engine::Token fence = 0;
     Instant until = Instant::min();
@@ -72,7 +71,6 @@ class Belief {
 
   std::vector<Node> nodes_;
   std::int64_t drift_ppm_;
-  std::uint32_t last_round_ = 0;
   std::uint32_t granted_ = 0;
   std::uint32_t refused_ = 0;
   bool owner_is_shared_ = false;

@@ -39,7 +39,6 @@ inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "acquire_resent_behind_release",
     "debts_not_repeated",
     "lost_quorum_healed",
-    "healing_counts_at_once",
     "lost_lease_revived",
     "loss_reported_too_late",
     "failed_extend_releases",

@@ -374,7 +374,10 @@ void Invariants::turn_ends(Instant world, ClientId id) {
     const auto& what = entry.second;
     require(now - rounding <= what.expected || client.resumed == world,
             "every request ends by its deadline",
-            [&] { return fmt::format("request {} of client {} has not ended", request, id); });
+            [&] {
+              return fmt::format("request {} of client {} has not ended, {} us late", request, id,
+                                 us(now - what.expected));
+            });
   }
 }
 

@@ -62,6 +62,7 @@ class Invariants {
     engine::Name name;  ///< an object of its own for each request, by which messages are known
     Instant expected = engine::never;  ///< it ends by then, unless a pause comes between
     Instant due = engine::never;       ///< it ends by then, whatever happens
+    Duration takes{};                  ///< at most, if all of it is still to be done after a pause
     Duration min_validity{};
     bool acquires = false;
     std::chrono::milliseconds lease{};

@@ -26,7 +26,8 @@ void Invariants::client_resumes(ClientId id, Instant world, Duration node_timeou
   Client& client = clients_[id];
   client.resumed = world;
   for (auto& [number, request] : client.requests) {
-    const Instant later = std::max(request.expected, local(world, id) + node_timeout);
+    const Instant later =
+        std::max(request.expected, local(world, id) + std::max(node_timeout, request.takes));
     request.expected = std::min(request.due, later);
   }
 }

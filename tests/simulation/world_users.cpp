@@ -87,6 +87,7 @@ void World::begin_acquire(User& user) {
                                                      .name = what.name,
                                                      .expected = std::min(expected, what.deadline),
                                                      .due = what.deadline,
+                                                     .takes = timeout * 2 * turns,
                                                      .min_validity = what.min_validity,
                                                      .acquires = true,
                                                      .lease = user.lease});

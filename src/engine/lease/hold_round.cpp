@@ -20,7 +20,7 @@ void HoldRound::below_token(NodeIndex node, Token fence) {
 void HoldRound::time_out() {
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if (yes_.contains(node) || no_.contains(node) || unavailable_.contains(node)) continue;
-    unavailable(node, {Cause::timed_out, Delivery::unknown, "no answer within the node timeout"});
+    unavailable(node, no_answer());
   }
 }
 

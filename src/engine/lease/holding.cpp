@@ -94,9 +94,6 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
       break;
     case Tag::Kind::heal:
       on_heal_reply(now, node, tag, reply, out);
-      if (std::holds_alternative<Granted>(reply) && planted(Bug::healing_counts_at_once)) {
-        nodes_.confirm(node, terms_->trusted_until(tag.sent, tag.lease));
-      }
       break;
     case Tag::Kind::hold:
       on_hold_reply(now, node, tag, reply, out);
@@ -190,9 +187,8 @@ void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const R
 }
 
 void Holding::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round) {
-  const NodeGrant& grant = nodes_[node];
-  // Healing counts from the next round on.
-  if (grant.possession == Possession::healing && tag.round <= grant.healed_in) return;
+  // Sent before the heal, behind which the next answer comes.
+  if (nodes_[node].possession == Possession::healing) return;
   confirm(now, node, tag);
   if (round == nullptr) return;
   if (const auto why = terms_->distrust(now, node)) return round->unavailable(node, *why);
@@ -397,9 +393,8 @@ bool Holding::explained_by_quarantine(Instant now, NodeIndex node) const {
 /// It has nothing of this owner.
 void Holding::deny(Instant now, NodeIndex node, const Tag& tag) {
   const NodeGrant& grant = nodes_[node];
-  // What was sent before the healing speaks of the time before it.
-  const bool healed_since = grant.possession == Possession::healing && tag.round <= grant.healed_in;
-  if (healed_since && tag.kind != Tag::Kind::heal) return;
+  // Messages to a node are answered in their order: this one was sent before the heal.
+  if (grant.possession == Possession::healing && tag.kind != Tag::Kind::heal) return;
   if (now < grant.until && !terms_->quarantined(now, node)) doubt();
   nodes_.withdraw(node);
 }
@@ -414,9 +409,7 @@ void Holding::doubt() {
 
 void Holding::send_heal(Instant now, NodeIndex node, std::chrono::milliseconds lease, Form form,
                         Outbox& out) {
-  NodeGrant& grant = nodes_[node];
-  grant.possession = Possession::healing;
-  grant.healed_in = round_;
+  nodes_[node].possession = Possession::healing;
   const Tag tag{plan_.grant, now, lease, round_, Tag::Kind::heal};
   const Token floor = std::min(plan_.token, floor_limit);
   out.send(node, tag,
@@ -449,14 +442,18 @@ void Holding::on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const R
                             Outbox& out) {
   if (nodes_[node].possession != Possession::healing) return;
   if (std::holds_alternative<Granted>(reply) || std::holds_alternative<AlreadyOurs>(reply)) {
-    // So that it is known what it should have; it counts when a round confirms it.
-    nodes_[node].until = terms_->trusted_until(tag.sent, tag.lease);
+    confirm(now, node, tag);
   } else if (std::holds_alternative<Refused>(reply)) {
     nodes_.withdraw(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
     send_heal(now, node, tag.lease, Form::source, out);
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
-    if (unavailable->delivery != Delivery::unknown) nodes_.withdraw(node);
+    // It may have the lock, and the next round will show.
+    if (unavailable->delivery == Delivery::unknown) {
+      nodes_[node].possession = Possession::asked;
+    } else {
+      nodes_.withdraw(node);
+    }
   }
 }
 

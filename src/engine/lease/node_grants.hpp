@@ -17,13 +17,12 @@ enum class Possession : std::uint8_t {
   unknown,   ///< perhaps asked by somebody else, and not known to have it
   asked,     ///< sent an acquire, and not known to have answered
   ours,      ///< confirmed
-  healing,   ///< asked to take part again; counts when the next round confirms it
+  healing,   ///< sent a heal: what it answers to earlier messages is out of date
   not_ours,  ///< it certainly has nothing of this owner
 };
 
 struct NodeGrant {
   Instant until = Instant::min();  ///< it should have the lock until then; counts while ours
-  std::uint32_t healed_in = 0;     ///< the last round that had begun when healing was sent
   Possession possession = Possession::unknown;
   bool in_quarantine : 1 = false;  ///< it was when it confirmed
   bool forgotten : 1 = false;      ///< in quarantine, and has it no more; counts until it is over

@@ -43,14 +43,17 @@ bool answered_with_error(const Unavailable& unavailable) {
 void ReleaseLedger::release(Instant now, const Grant& grant, NodeSet nodes, Outbox& out) {
   for (NodeIndex node = 0; node < owed_.size(); ++node) {
     if (!nodes.contains(node)) continue;
+    Late late = Late::nothing;
+    if (grant.may_answer_late.contains(node)) {
+      late = grant.awaits_hold.contains(node) ? Late::one_hold : Late::anything;
+    }
     Debt& debt = owed_[node].debts[grant.id];
     debt = {.name = grant.name,
             .owner = grant.owner,
             .until = now + grant.lease,
             .lease = grant.lease,
             .keep_out = grant.keep_out,
-            .may_come_late = grant.may_answer_late.contains(node),
-            .awaits_hold = grant.awaits_hold.contains(node)};
+            .late = late};
     send(now, node, grant.id, debt, Form::digest, out);
   }
 }
@@ -62,15 +65,17 @@ void ReleaseLedger::release_if_granted(Instant now, const Grant& grant, NodeSet 
                                    .owner = grant.owner,
                                    .until = now + grant.lease,
                                    .lease = grant.lease,
-                                   .if_granted = true};
+                                   .state = State::awaits_grant};
     look_again_by(now + grant.lease);
   }
 }
 
 void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form,
                          Outbox& out) {
-  if (!std::exchange(debt.sent, true)) ++owed_[node].under_way;
-  debt.ask_again = false;
+  if (!debt.under_way()) {
+    debt.state = State::sent;
+    ++owed_[node].under_way;
+  }
   const Tag tag{grant, now, {}, 0, Tag::Kind::release};
   const bool turned_away = debt.keep_out.count() > 0 && !planted(Bug::handed_over_revived);
   if (turned_away) {
@@ -83,15 +88,14 @@ void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt,
 /// A new connection ends what was sent on older ones, and an answer stands behind what was sent
 /// before on the same: what might come late has done so, and lasts one lease at most.
 void ReleaseLedger::came_by_now(Instant now, Debt& debt) {
-  if (!std::exchange(debt.may_come_late, false)) return;
+  if (std::exchange(debt.late, Late::nothing) == Late::nothing) return;
   debt.until = std::max(debt.until, now + debt.lease);
 }
 
-void ReleaseLedger::answered(NodeIndex node, Debt& debt) {
-  if (!debt.sent) return;
-  debt.sent = false;
-  --owed_[node].under_way;
-  if (std::exchange(debt.repeated, false)) --owed_[node].repeats_under_way;
+void ReleaseLedger::answered(Owed& owed, Debt& debt, State next) {
+  if (debt.under_way()) --owed.under_way;
+  if (debt.state == State::repeated) --owed.repeats_under_way;
+  debt.state = next;
 }
 
 std::size_t ReleaseLedger::under_way() const {
@@ -120,15 +124,18 @@ bool ReleaseLedger::on_reply(Instant now, NodeIndex node, const Tag& tag, const 
     send(now, node, tag.grant, debt, Form::digest, out);
     return true;
   }
-  answered(node, debt);
-  if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
-    debt.ask_again = answered_with_error(*unavailable);
-    if (debt.ask_again) came_by_now(now, debt);
-    look_again_by(debt.ask_again ? now + pause : std::max(debt.until, now + pause));
-    // The connection is gone: the next one begins anew.
-    if (!debt.ask_again) owed.to_repeat.clear();
-  } else {
+  const auto* const unavailable = std::get_if<Unavailable>(&reply);
+  if (unavailable == nullptr) {
+    answered(owed, debt, State::waits);
     owed.debts.erase(found);
+  } else if (answered_with_error(*unavailable)) {
+    answered(owed, debt, State::refused);
+    came_by_now(now, debt);
+    look_again_by(now + pause);
+  } else {
+    answered(owed, debt, State::waits);
+    look_again_by(std::max(debt.until, now + pause));
+    owed.to_repeat.clear();  // the connection is gone: the next one begins anew
   }
   repeat_next(now, node, out);
   return false;
@@ -140,18 +147,18 @@ void ReleaseLedger::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag
   if (found == owed_[node].debts.end()) return;
   Debt& debt = found->second;
   const bool granted = std::holds_alternative<Granted>(reply);
-  if (std::exchange(debt.if_granted, false)) {
+  if (debt.state == State::awaits_grant) {
     if (granted) return send(now, node, tag.grant, debt, Form::digest, out);
     // Its lock, if it has one, may be that of another process with the same owner.
     owed_[node].debts.erase(found);
     return;
   }
   // It has been executed: the release, written behind it, takes it away.
-  if (granted || std::holds_alternative<AlreadyOurs>(reply)) debt.may_come_late = false;
+  if (granted || std::holds_alternative<AlreadyOurs>(reply)) debt.late = Late::nothing;
   const bool of_another =
       std::holds_alternative<AlreadyOurs>(reply) && tag.kind == Tag::Kind::acquire;
   if (!left_nothing(reply) && !of_another) return;
-  answered(node, debt);
+  answered(owed_[node], debt, State::waits);
   owed_[node].debts.erase(found);
 }
 
@@ -159,11 +166,11 @@ void ReleaseLedger::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, c
   const auto found = owed_[node].debts.find(tag.grant);
   if (found == owed_[node].debts.end()) return;
   Debt& debt = found->second;
-  const bool only = std::exchange(debt.awaits_hold, false);
   if (executed(reply)) {
     came_by_now(now, debt);
-  } else if (only && std::get<Unavailable>(reply).delivery == Delivery::not_sent) {
-    debt.may_come_late = false;
+  } else if (debt.late == Late::one_hold) {
+    const bool not_sent = std::get<Unavailable>(reply).delivery == Delivery::not_sent;
+    debt.late = not_sent ? Late::nothing : Late::anything;
   }
   look_again_by(std::max(debt.until, now + pause));
 }
@@ -173,8 +180,8 @@ void ReleaseLedger::on_node_up(Instant now, NodeIndex node, Outbox& out) {
   Owed& owed = owed_[node];
   owed.to_repeat.clear();
   for (auto& [grant, debt] : owed.debts) {
-    if (debt.sent || debt.if_granted) continue;
-    debt.ask_again = false;
+    if (debt.under_way() || debt.state == State::awaits_grant) continue;
+    debt.state = State::waits;
     owed.to_repeat.push_back(grant);
   }
   repeat_next(now, node, out);
@@ -186,14 +193,14 @@ void ReleaseLedger::repeat_next(Instant now, NodeIndex node, Outbox& out) {
     const GrantId grant = owed.to_repeat.front();
     owed.to_repeat.pop_front();
     const auto found = owed.debts.find(grant);
-    if (found == owed.debts.end() || found->second.sent) continue;
+    if (found == owed.debts.end() || found->second.under_way()) continue;
     Debt& debt = found->second;
     // A node that hung for longer than the lease may have executed an acquire or hold just now.
-    if (debt.until <= now && !debt.may_come_late) continue;
-    if (!debt.ask_again) came_by_now(now, debt);  // on a new connection
-    debt.repeated = true;
-    ++owed.repeats_under_way;
+    if (debt.until <= now && debt.late == Late::nothing) continue;
+    if (debt.state == State::waits) came_by_now(now, debt);  // on a new connection
     send(now, node, grant, debt, Form::digest, out);
+    debt.state = State::repeated;
+    ++owed.repeats_under_way;
   }
 }
 
@@ -204,14 +211,15 @@ void ReleaseLedger::on_deadline(Instant now, Outbox& out) {
     Owed& owed = owed_[node];
     std::erase_if(owed.debts, [now](const auto& entry) {
       const Debt& debt = entry.second;
-      return !debt.sent && !debt.may_come_late && debt.until <= now;
+      return !debt.under_way() && debt.late == Late::nothing && debt.until <= now;
     });
     const bool others_wait = !owed.to_repeat.empty();
     for (const auto& [grant, debt] : owed.debts) {
-      if (debt.sent) continue;
-      if (debt.ask_again && others_wait) {
+      if (debt.under_way()) continue;
+      const bool refused = debt.state == State::refused;
+      if (refused && others_wait) {
         look_again_by(now + pause);
-      } else if (debt.ask_again) {
+      } else if (refused) {
         owed.to_repeat.push_back(grant);
       } else if (debt.until > now) {
         look_again_by(std::max(debt.until, now + pause));

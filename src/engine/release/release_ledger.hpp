@@ -58,19 +58,28 @@ class ReleaseLedger {
   [[nodiscard]] std::uint32_t nodes_under_way() const;
 
  private:
+  enum class State : std::uint8_t {
+    awaits_grant,  // nothing is sent unless the acquire is answered: granted
+    waits,         // for the next connection, or for its turn there
+    sent,          // an answer is to come
+    repeated,      // the same, and it took a turn
+    refused,       // the node answered with an error, over a connection that goes on
+  };
+  /// What the node may still execute, until the next connection is up.
+  enum class Late : std::uint8_t { nothing, one_hold, anything };
   struct Debt {
     Name name;
     OwnerId owner;
     Instant until{};  // by then the lease has ended by itself
     std::chrono::milliseconds lease{};
     std::chrono::milliseconds keep_out{};
-    bool sent = false;           // an answer is to come
-    bool repeated = false;       // it was sent in its turn
-    bool ask_again = false;      // the node answered with an error: the link is well
-    bool alone = false;          // it did so, perhaps because of another release of the same call
-    bool may_come_late = false;  // an acquire or hold, until the next connection is up
-    bool awaits_hold = false;    // that is one hold, and its answer is to come
-    bool if_granted = false;     // the answer to the acquire is awaited
+    State state = State::waits;
+    Late late = Late::nothing;
+    bool alone = false;  // refused before, perhaps because of another release of the same call
+
+    [[nodiscard]] bool under_way() const {
+      return state == State::sent || state == State::repeated;
+    }
   };
   struct Owed {
     std::map<GrantId, Debt> debts;
@@ -81,7 +90,7 @@ class ReleaseLedger {
 
   void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out);
   static void came_by_now(Instant now, Debt& debt);
-  void answered(NodeIndex node, Debt& debt);
+  static void answered(Owed& owed, Debt& debt, State next);
   void repeat_next(Instant now, NodeIndex node, Outbox& out);
   void look_again_by(Instant when) { next_look_ = std::min(next_look_, when); }
 

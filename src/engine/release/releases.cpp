@@ -8,6 +8,18 @@
 #include "engine/lease/holding.hpp"
 
 namespace redlock::engine {
+namespace {
+
+/// On top, as nodes that forgot wait: for what is rounded, and for clocks that are set a little.
+constexpr std::chrono::milliseconds moment = std::chrono::seconds(1);
+
+/// No lease that the owner believes in now lasts longer, nor does any heal of it.
+std::chrono::milliseconds keep_out(const Terms& terms, std::chrono::milliseconds lease) {
+  return lease + std::chrono::ceil<std::chrono::milliseconds>(terms.drift_allowance(lease)) +
+         moment;
+}
+
+}  // namespace
 
 void Releases::release(Instant now, const Attempt& attempt) {
   const Attempt::Plan& plan = attempt.plan();
@@ -51,60 +63,41 @@ void Releases::begin(Instant now, RequestId request, const ReleaseLedger::Grant&
                      NodeSet nodes, NodeSet confirmed) {
   ledger_.release(now, grant, nodes, out_);
   if (request == 0) return;
-  releasings_.add(grant.id, Releasing(terms_, request, nodes, confirmed, now));
-  after_releasing_input(grant.id);
+  removals_.add(grant.id, Removal(terms_, request, nodes, confirmed, now));
+  after_input(grant.id);
 }
 
 void Releases::force(Instant now, RequestId request, Name name, OwnerId owner,
                      std::chrono::milliseconds lease) {
   const GrantId id = ids_.next();
-  forcings_.add(id, Forcing(terms_, {id, request, std::move(name), owner, lease}, now, out_));
-  forcings_.touched(id);
+  const ForceCommand command{std::move(name), owner, keep_out(terms_, lease)};
+  for (NodeIndex node = 0; node < terms_.nodes(); ++node) {
+    out_.send(node, Tag{id, now, {}, 0, Tag::Kind::force}, command, Form::source);
+  }
+  removals_.add(id, Removal(terms_, request, now));
+  removals_.touched(id);
 }
 
-void Releases::on_release_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
-  const bool again = ledger_.on_reply(now, node, tag, reply, out_);
-  Releasing* const releasing = releasings_.find(tag.grant);
-  if (releasing == nullptr || again) return;
-  releasing->on_reply(now, node, reply);
-  after_releasing_input(tag.grant);
+void Releases::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+  const bool again =
+      tag.kind == Tag::Kind::release && ledger_.on_reply(now, node, tag, reply, out_);
+  Removal* const removal = removals_.find(tag.grant);
+  if (removal == nullptr || again) return;  // nobody waits, or its end has been told
+  removal->on_reply(now, node, reply);
+  after_input(tag.grant);
 }
 
-void Releases::after_releasing_input(GrantId grant) {
-  const Releasing* const releasing = releasings_.find(grant);
-  const auto outcome = releasing->outcome();
-  if (!outcome) return releasings_.touched(grant);
-  out_.put(Finish{releasing->request(), ReleaseDone{*outcome}});
-  releasings_.erase(grant);
-}
-
-void Releases::on_force_reply(NodeIndex node, const Tag& tag, const Reply& reply) {
-  Forcing* const forcing = forcings_.find(tag.grant);
-  if (forcing == nullptr) return;  // its end has been told
-  forcing->on_reply(node, reply);
-  after_forcing_input(tag.grant);
-}
-
-void Releases::after_forcing_input(GrantId id) {
-  const Forcing& forcing = *forcings_.find(id);
-  auto outcome = forcing.outcome();
-  if (!outcome) return forcings_.touched(id);
-  out_.put(Finish{forcing.request(), std::move(*outcome)});
-  forcings_.erase(id);
-}
-
-Instant Releases::deadline() const {
-  return std::min({releasings_.deadline(), forcings_.deadline(), ledger_.deadline()});
+void Releases::after_input(GrantId grant) {
+  auto result = removals_.find(grant)->result();
+  if (!result) return removals_.touched(grant);
+  out_.put(std::move(*result));
+  removals_.erase(grant);
 }
 
 void Releases::on_deadline(Instant now) {
-  while (const auto grant = releasings_.due(now)) {
-    releasings_.find(*grant)->on_deadline(now);
-    after_releasing_input(*grant);
-  }
-  while (const auto id = forcings_.due(now)) {
-    forcings_.find(*id)->on_deadline(now);
-    after_forcing_input(*id);
+  while (const auto grant = removals_.due(now)) {
+    removals_.find(*grant)->on_deadline(now);
+    after_input(*grant);
   }
   ledger_.on_deadline(now, out_);
 }

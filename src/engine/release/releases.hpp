@@ -4,6 +4,7 @@
 // caller who waits.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +13,8 @@
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
 #include "engine/quorum.hpp"
-#include "engine/release/forcing.hpp"
 #include "engine/release/release_ledger.hpp"
-#include "engine/release/releasing.hpp"
+#include "engine/release/removal.hpp"
 #include "engine/terms.hpp"
 #include "engine/types.hpp"
 
@@ -38,8 +38,8 @@ class Releases {
   void force(Instant now, RequestId request, Name name, OwnerId owner,
              std::chrono::milliseconds lease);
 
-  void on_release_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
-  void on_force_reply(NodeIndex node, const Tag& tag, const Reply& reply);
+  /// To a release or a force.
+  void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   /// To an acquire or heal of a grant that may be over.
   void on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
     ledger_.on_acquire_reply(now, node, tag, reply, out_);
@@ -50,7 +50,9 @@ class Releases {
   }
   void on_node_up(Instant now, NodeIndex node) { ledger_.on_node_up(now, node, out_); }
 
-  [[nodiscard]] Instant deadline() const;
+  [[nodiscard]] Instant deadline() const {
+    return std::min(removals_.deadline(), ledger_.deadline());
+  }
   void on_deadline(Instant now);
 
   [[nodiscard]] std::size_t under_way() const { return ledger_.under_way(); }
@@ -59,15 +61,13 @@ class Releases {
  private:
   void begin(Instant now, RequestId request, const ReleaseLedger::Grant& grant, NodeSet nodes,
              NodeSet confirmed);
-  void after_releasing_input(GrantId grant);
-  void after_forcing_input(GrantId id);
+  void after_input(GrantId grant);
 
   const Terms& terms_;
   GrantIds& ids_;
   Outbox& out_;
   ReleaseLedger ledger_;
-  MachineTable<Releasing> releasings_;  // by grant
-  MachineTable<Forcing> forcings_;
+  MachineTable<Removal> removals_;  // by grant
 };
 
 }  // namespace redlock::engine
