@@ -5,7 +5,7 @@
 #include <cassert>
 #include <utility>
 
-#include "engine/planted_bug.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 namespace {
@@ -118,15 +118,13 @@ void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
   unix_us = std::clamp(unix_us, -absurd_us, absurd_us);
   acquisitions_.floors().on_node_clock(now, node, unix_us);
   standing_.on_sign_of_life(now, node);
-  if (planted(Bug::clocks_not_watched)) return;
+  if (!rules::clocks_are_watched()) return;
   const auto found = clocks_.on_reading(now, node, unix_us, uncertainty);
   if (const auto& moved = found.movement) {
     if (moved->ask_all) out_.put(ReadClocks{});
     out_.put(NodeClockMoved{node, moved->by, moved->ours});
   }
-  if (planted(Bug::moved_clock_keeps_its_votes)) return;
-  // A node whose clock went ahead ends its leases that much earlier, whosever fault it is: if a
-  // quorum of them did, ours stood still while leases went on.
+  if (!rules::a_clock_ahead_shortens()) return;
   for (const auto& earlier : found.earlier) {
     acquisitions_.node_ran_ahead(earlier.node, earlier.by);
     leases_.node_ran_ahead(now, earlier.node, earlier.by);

@@ -9,8 +9,8 @@
 #include "engine/config.hpp"
 #include "engine/nodes/clock_watch.hpp"
 #include "engine/nodes/node_standing.hpp"
-#include "engine/planted_bug.hpp"
 #include "engine/quorum.hpp"
+#include "engine/rules.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -57,17 +57,8 @@ class Terms {
   }
   [[nodiscard]] const SetMembership& sets() const { return standing_->sets(); }
 
-  /// What is set aside for clocks that run at different speeds, client and node together.
-  [[nodiscard]] Duration drift_allowance(Duration lease) const {
-    if (planted(Bug::no_drift_allowance)) return Duration::zero();
-    const auto drift = static_cast<double>(lease.count()) * config_.drift_factor;
-    return Duration(static_cast<Duration::rep>(drift)) + std::chrono::milliseconds(2);
-  }
-
-  /// Until when a node that confirmed a message sent then can be trusted not to grant the lock to
-  /// another: it starts the lease later than we sent, and its clock may be faster.
   [[nodiscard]] Instant trusted_until(Instant sent, Duration lease) const {
-    return sent + lease - drift_allowance(lease);
+    return rules::trusted_until(sent, lease, config_.drift_factor);
   }
 
  private:

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-#include "engine/planted_bug.hpp"
+#include "engine/rules.hpp"
 #include "engine/stripe.hpp"
 
 namespace redlock::engine {
@@ -48,7 +48,7 @@ void Acquisitions::attempt_or_wait(Instant now, Acquisition& acquisition) {
 }
 
 void Acquisitions::admit(Instant now) {
-  if (planted(Bug::turn_not_given)) return;
+  if (!rules::turns_are_given()) return;
   // An attempt may end as it begins, so this is a loop and not what follows from an end.
   while (const auto request = admission_.next(attempts_.size())) {
     Acquisition* const acquisition = acquisitions_.find(*request);
@@ -63,12 +63,11 @@ void Acquisitions::begin_attempt(Instant now, Acquisition& acquisition) {
       .grant = grant,
       .request = acquisition.request(),
       .name = what.name,
-      .owner = random_.next_owner(),
+      .owner = rules::owner_of_attempt(random_, acquisition.request()),
       .lease = what.lease,
       .min_validity = what.min_validity,
       .floor = floors_.floor(now, stripe_of(*what.name)),
   };
-  if (planted(Bug::owner_reused)) plan.owner = {{plan.request, ~plan.request}};
   acquisition.attempt_began(grant);
   acquisitions_.touched(acquisition.request());
   attempts_.add(grant, Attempt(terms_, std::move(plan), now, out_));
@@ -90,10 +89,10 @@ void Acquisitions::node_ran_ahead(NodeIndex node, Duration by) {
 
 void Acquisitions::after_attempt_input(Instant now, GrantId grant, bool was_lost) {
   const Attempt& attempt = *attempts_.find(grant);
-  bool clean_up = !planted(Bug::loss_without_release);
-  if (planted(Bug::late_win_not_released)) clean_up = attempt.failure() != Errc::too_late;
-  // At once, not when the kind of failure is known: others are waiting for these nodes.
-  if (!was_lost && attempt.lost_the_vote() && clean_up) releases_.release(now, attempt);
+  const bool lost_now = !was_lost && attempt.lost_the_vote();
+  if (lost_now && rules::failed_attempt_is_released(attempt.failure())) {
+    releases_.release(now, attempt);
+  }
   if (!attempt.ended()) return attempts_.touched(grant);
   finish_attempt(now, attempts_.take(grant));
 }

@@ -5,16 +5,14 @@
 #include <cassert>
 #include <utility>
 
-#include "engine/planted_bug.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 namespace {
 
 constexpr std::chrono::milliseconds a_day = std::chrono::hours(24);
 
-constexpr bool is_far(Token token) {
-  return token > floor_limit;
-}
+using rules::is_far;
 
 }  // namespace
 
@@ -78,7 +76,7 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
   } else if (std::holds_alternative<AlreadyOurs>(reply)) {
     on_shared_owner(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
-    if (phase_ != Phase::failing || planted(Bug::acquire_resent_behind_release)) {
+    if (rules::may_repeat_acquire(phase_ == Phase::failing)) {
       return ask(node, Form::source, out);
     }
     // Its release is written already: an acquire behind it would stay for a whole lease.
@@ -108,23 +106,18 @@ void Attempt::on_granted(Instant now, NodeIndex node, Token token, Outbox& out) 
     return lose_vote(node, Vote::unavailable, why->cause, std::move(why->detail));
   }
   ballots_[node] = {Vote::granted, Cause::none, {}};
-  const Instant counted_from = planted(Bug::validity_from_completion) ? now : started_;
-  nodes_.confirm(node, terms_.trusted_until(counted_from, plan_.lease));
+  nodes_.confirm(node, terms_.trusted_until(rules::counts_from(started_, now), plan_.lease));
   granted_[node] = token;
   if (phase_ != Phase::settling) return;
   // What was settled among believable fences is not carried by, or to, one that is beyond them.
-  if (is_far(token) != is_far(token_) && !planted(Bug::damaged_fence_carried)) return;
-  // A straggler helps to settle if its own grant is not above the token.
+  if (!rules::of_one_range(token, token_)) return;
   if (token == token_) return settled_.insert(node);
-  const bool may_settle = token < token_ || planted(Bug::every_held_settles);
-  if (may_settle) send_settle(now, node, Form::digest, out);
+  if (rules::may_settle(token, token_)) send_settle(now, node, Form::digest, out);
 }
 
-/// A fence beyond what floors reach is its node's damage, unless a quorum is there: carried to the
-/// others, and learnt as a floor, it would use up the tokens of every stripe and node. Until that
-/// is known its vote is pending.
+/// Until it is known whether a quorum shares a fence beyond what floors reach, its vote is pending.
 void Attempt::judge_far_fences() {
-  if (planted(Bug::damaged_fence_carried) || std::ranges::none_of(granted_, is_far)) return;
+  if (!rules::damage_is_contained() || std::ranges::none_of(granted_, is_far)) return;
   std::uint32_t far = 0;
   std::uint32_t open = 0;
   std::uint32_t near = 0;
@@ -156,19 +149,19 @@ void Attempt::judge_far_fences() {
 void Attempt::begin_settling(Instant now, Outbox& out) {
   phase_ = Phase::settling;
   token_ = *std::ranges::max_element(granted_);
-  const Instant latest = terms_.trusted_until(started_, plan_.lease) - plan_.min_validity;
-  if (now >= latest && !planted(Bug::validity_checked_against_old_time)) {
+  const Instant at_most = terms_.trusted_until(started_, plan_.lease);
+  const Instant latest = at_most - plan_.min_validity;
+  if (!rules::enough_is_left(now, started_, at_most, plan_.min_validity)) {
     return fail(Errc::too_late);
   }
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    const bool without = granted_[node] != 0 && planted(Bug::max_without_settling);
-    if (granted_[node] == token_ || without) settled_.insert(node);
+    if (rules::settles_as_granted(granted_[node], token_)) settled_.insert(node);
   }
   if (settled_.size() >= quorum()) return;
   deadline_ = std::min(now + terms_.node_timeout(), latest);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (granted_[node] != 0 && !settled_.contains(node) &&
-        is_far(granted_[node]) == is_far(token_)) {
+        rules::of_one_range(granted_[node], token_)) {
       send_settle(now, node, Form::digest, out);
     }
   }
@@ -185,12 +178,8 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
   if (phase_ != Phase::settling) return;
   settle_pending_.erase(node);
   if (const auto* held = std::get_if<Held>(&reply)) {
-    // Counts only where the whole stretch from grant to settle was this owner's, from a grant that
-    // was not above the token; otherwise two attempts could settle the same one.
-    const bool raised = held->fence >= token_;
-    const bool from_below = granted_[node] != 0 && granted_[node] <= token_;
-    if ((from_below && raised) || planted(Bug::every_held_settles)) settled_.insert(node);
-    if (!raised) {
+    if (rules::settled(granted_[node], token_, held->fence)) settled_.insert(node);
+    if (held->fence < token_) {
       lose_vote(node, Vote::unavailable, Cause::server_error, "its fence counter does not rise");
     }
   } else if (std::holds_alternative<Free>(reply)) {
@@ -281,10 +270,9 @@ void Attempt::decide_failing() {
 }
 
 void Attempt::win_or_be_late(Instant now) {
-  if (planted(Bug::validity_checked_against_old_time)) now = started_;
-  const Instant valid_until = nodes_.valid_until();
-  const bool in_time = valid_until != Instant::min() && now < valid_until - plan_.min_validity;
-  if (!in_time) return fail(Errc::too_late);
+  if (!rules::enough_is_left(now, started_, nodes_.valid_until(), plan_.min_validity)) {
+    return fail(Errc::too_late);
+  }
   phase_ = Phase::won;
 }
 
@@ -300,7 +288,7 @@ void Attempt::withdraw(NodeIndex node) {
 }
 
 void Attempt::lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail) {
-  if (planted(Bug::unavailable_counts_as_refused)) vote = Vote::refused;
+  if (vote == Vote::unavailable) vote = rules::vote_of_unavailable();
   ballots_[node] = {vote, cause, std::move(detail)};
 }
 
@@ -322,13 +310,13 @@ NodeSet Attempt::unanswered() const {
 }
 
 std::uint32_t Attempt::quorum() const {
-  return planted(Bug::quorum_of_connected) ? tally().quorum() : terms_.quorum();
+  return rules::quorum(terms_.nodes(), tally().nodes);
 }
 
 Tally Attempt::tally() const {
   Tally tally{.nodes = terms_.nodes()};
   for (const Ballot& ballot : ballots_) {
-    if (ballot.cause == Cause::connection_failed && planted(Bug::quorum_of_connected)) {
+    if (ballot.cause == Cause::connection_failed && !rules::unreached_nodes_count()) {
       --tally.nodes;
       continue;
     }

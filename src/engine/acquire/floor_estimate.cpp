@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cassert>
 
-#include "engine/planted_bug.hpp"
 #include "engine/quorum.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 namespace {
@@ -38,8 +38,7 @@ void FloorEstimate::on_node_clock(Instant now, NodeIndex node, std::int64_t unix
   node_offsets_us_[node] = unix_us - to_us(now);
   const auto known = std::ranges::count_if(node_offsets_us_, [](const auto& o) { return !!o; });
   const auto nodes = static_cast<std::uint32_t>(node_offsets_us_.size());
-  const bool enough = static_cast<std::uint32_t>(known) >= quorum_of(nodes);
-  if (!enough && !planted(Bug::floor_of_one_node)) return;
+  if (!rules::floor_follows(static_cast<std::uint32_t>(known), nodes)) return;
   offset_us_ = median(node_offsets_us_);
   quorum_known_ = true;
 }

@@ -5,7 +5,7 @@
 #include <cassert>
 #include <utility>
 
-#include "engine/planted_bug.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 
@@ -17,7 +17,7 @@ Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
       nodes_(std::move(nodes)),
       longest_lease_(std::chrono::ceil<Hundredths>(plan_.lease)) {
   valid_until_ = nodes_.valid_until();
-  assert(now < valid_until_ || planted(Bug::validity_checked_against_old_time));
+  assert(rules::enough_is_left(now, plan_.since, valid_until_, Duration::zero()));
   set_lost_at(now);
   if (now < plan_.renew_until) next_renewal_ = in_step(now + renewal_interval(now));
 }
@@ -67,8 +67,7 @@ void Holding::send_hold(Instant now, NodeIndex node, const HoldRound& round, For
                         Outbox& out) {
   nodes_.hold_sent(node);
   const Tag tag{plan_.grant, now, round.lease(), round.number(), Tag::Kind::hold};
-  // What somebody says who takes it up may be wrong: no fence is raised to it.
-  const Token token = attaching_ == 0 || planted(Bug::attach_believes_token) ? plan_.token : 0;
+  const Token token = rules::token_to_raise(attaching_ != 0, plan_.token);
   // The count of this moment, also of a round that is sent again: an old one must not come last.
   const HoldCommand hold{plan_.name, plan_.owner, round.lease(), asked_count(), token};
   out.send(node, tag, hold, form);
@@ -79,8 +78,7 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   const bool holds = tag.kind == Tag::Kind::hold || tag.kind == Tag::Kind::settle;
   if (holds && tag.round == round_) nodes_.hold_answered(node, reply);
   lose_if_over(now, out);
-  if (lost_ && !planted(Bug::lost_lease_revived))
-    return on_reply_after_loss(now, node, tag, reply, out);
+  if (!rules::may_be_confirmed(lost_)) return on_reply_after_loss(now, node, tag, reply, out);
   if (std::holds_alternative<ForcedOut>(reply)) {
     on_forced_out(now, node, tag);
     update_validity(now, out);
@@ -163,18 +161,17 @@ void Holding::on_straggler(Instant now, NodeIndex node, const Tag& tag, const Re
 void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                             Outbox& out) {
   HoldRound* round = find_round(tag.round);
-  if (planted(Bug::rounds_mixed) && !rounds_.empty()) round = &rounds_.back();
+  if (!rules::rounds_are_apart() && !rounds_.empty()) round = &rounds_.back();
   if (const auto* held = std::get_if<Held>(&reply)) {
-    const bool too_low = attaching_ != 0 && held->fence < plan_.token;
-    if (too_low && !planted(Bug::attach_believes_token)) {
-      if (round != nullptr) round->below_token(node, held->fence);
-    } else {
+    if (rules::confirms(attaching_ != 0, held->fence, plan_.token)) {
       on_held(now, node, tag, round);
+    } else if (round != nullptr) {
+      round->below_token(node, held->fence);
     }
   } else if (std::holds_alternative<Free>(reply)) {
     on_free(now, node, tag, round, out);
   } else if (const auto* taken = std::get_if<Taken>(&reply)) {
-    if (taken->foreign_type && planted(Bug::foreign_key_denies_nothing)) return;
+    if (!rules::denies(*taken)) return;
     deny(now, node, tag);
     if (round != nullptr) round->denied(node, false);
   } else if (std::holds_alternative<NoScript>(reply)) {
@@ -220,7 +217,7 @@ void Holding::update_validity(Instant now, Outbox& out) {
   if (valid_until == Instant::min()) {
     // A grant being taken up may still find its quorum; a lease without one is over.
     const bool hopeless = nodes_.can_be_ours() < terms_->quorum();
-    if (planted(Bug::lost_quorum_healed) && nodes_.may_hold().size() >= terms_->quorum()) return;
+    if (!rules::is_over(nodes_.may_hold().size(), terms_->quorum())) return;
     if (attaching_ == 0 || hopeless) lose(forced_ ? LossReason::forced : LossReason::taken, out);
     return;
   }
@@ -253,9 +250,7 @@ Duration Holding::renewal_interval(Instant now) const {
 
 /// A margin before the validity ends.
 void Holding::set_lost_at(Instant now) {
-  const Duration validity = std::max(valid_until_ - now, Duration::zero());
-  lost_at_ = valid_until_ - std::min<Duration>(plan_.lease / 10, validity / 2);
-  if (planted(Bug::loss_reported_too_late)) lost_at_ = valid_until_ + plan_.lease / 10;
+  lost_at_ = rules::lost_at(now, valid_until_, plan_.lease);
 }
 
 void Holding::conclude_rounds(Instant now, Outbox& out) {
@@ -268,7 +263,7 @@ void Holding::conclude_rounds(Instant now, Outbox& out) {
   std::erase_if(rounds_, [](const HoldRound& round) { return round.complete(); });
   if (rounds_.empty()) rounds_.shrink_to_fit();  // most leases are between two rounds
   // What a failed entry left on the nodes.
-  if (asked_count() < asked && !planted(Bug::failed_entry_stays_on_nodes)) tell_count(now, out);
+  if (asked_count() < asked && rules::failed_entry_is_taken_back()) tell_count(now, out);
 }
 
 void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
@@ -290,9 +285,9 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
                           round.ballots()}});
   } else if (!ok) {
     attach_failed_ = attached;
-    if (round.enters() && planted(Bug::failed_entry_counts)) ++count_;
+    if (round.enters() && rules::failed_entry_counts()) ++count_;
     out.put(Finish{round.request(), Failed{Errc::no_quorum, {}, round.ballots()}});
-    for (NodeIndex node = 0; planted(Bug::failed_extend_releases) && node < nodes_.size(); ++node) {
+    for (NodeIndex node = 0; rules::failed_extend_releases() && node < nodes_.size(); ++node) {
       out.send(node, Tag{plan_.grant, now, {}, 0, Tag::Kind::release},
                ReleaseCommand{plan_.name, plan_.owner});
     }
@@ -348,7 +343,7 @@ void Holding::lose(LossReason reason, Outbox& out) {
   // Whoever is told so believes in it no more.
   const bool gone = reason == LossReason::taken || reason == LossReason::forced;
   if (gone) valid_until_ = Instant::min();
-  if (planted(Bug::request_forgotten_at_loss)) rounds_.clear();
+  if (!rules::requests_end_with_the_lease()) rounds_.clear();
   const char* detail = "its validity ended meanwhile";
   if (reason == LossReason::forced) detail = "somebody released it by force";
   if (reason == LossReason::taken) {
@@ -491,7 +486,7 @@ void Holding::leave(Instant now, Outbox& out) {
   lose_if_over(now, out);
   if (lost_ || count_ == 1) return;
   --count_;
-  if (!planted(Bug::leave_not_told)) tell_count(now, out);
+  if (rules::leaving_is_told()) tell_count(now, out);
 }
 
 /// Asks for no more than there is: an explicit lease is not lengthened by the way.

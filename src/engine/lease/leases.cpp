@@ -5,7 +5,7 @@
 #include <cassert>
 #include <utility>
 
-#include "engine/planted_bug.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 
@@ -46,7 +46,7 @@ void Leases::round_or_wait(Instant now, const WaitingRound& round) {
 }
 
 void Leases::admit(Instant now) {
-  if (planted(Bug::turn_not_given)) return;
+  if (!rules::turns_are_given()) return;
   while (!waiting_rounds_.empty() && out_.rounds_under_way() < terms_.config().rounds_at_once) {
     const WaitingRound round = waiting_rounds_.front();
     waiting_rounds_.pop_front();
@@ -83,15 +83,14 @@ void Leases::release(Instant now, RequestId request, GrantId grant) {
     if (request != 0) out_.put(Finish{request, ReleaseDone{Released::already_gone}});
     return;
   }
-  const bool goes_on = planted(Bug::renewed_after_release);
-  Holding holding = goes_on ? *holdings_.find(grant) : holdings_.take(grant);
+  Holding holding = rules::release_ends_renewal() ? holdings_.take(grant) : *holdings_.find(grant);
   holding.end_requests(Errc::lost, "the lease was released meanwhile", out_);
   releases_.release(now, request, holding);
 }
 
 void Leases::give_up(Instant now, GrantId grant, LossReason reason) {
   Holding* const holding = holdings_.find(grant);
-  if (holding == nullptr || planted(Bug::give_up_ignored)) return;
+  if (holding == nullptr || !rules::holder_may_give_up()) return;
   holding->give_up(now, reason, out_);
   after_input(grant);
 }

@@ -6,7 +6,7 @@
 #include <functional>
 #include <variant>
 
-#include "engine/planted_bug.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 
@@ -27,7 +27,7 @@ void NodeGrants::shorten(NodeIndex node, Duration by) {
 
 void NodeGrants::withdraw(NodeIndex node) {
   NodeGrant& grant = nodes_[node];
-  if (grant.possession == Possession::ours && planted(Bug::denial_not_withdrawn)) return;
+  if (!rules::denial_withdraws(grant.possession == Possession::ours)) return;
   grant.possession = Possession::not_ours;
   grant.until = Instant::min();
   grant.forgotten = false;
@@ -64,15 +64,7 @@ Instant NodeGrants::valid_until() const {
   for (const NodeGrant& node : nodes_) {
     if (node.possession == Possession::ours) until[count++] = node.until;
   }
-  const std::uint32_t quorum =
-      quorum_of(planted(Bug::quorum_of_connected) ? may_hold().size() : size());
-  if (count < quorum) return Instant::min();
-  if (planted(Bug::latest_confirmation_counts)) {
-    return *std::max_element(until.data(), until.data() + count);
-  }
-  auto* const nth = until.data() + (quorum - 1);
-  std::nth_element(until.data(), nth, until.data() + count, std::greater<>());
-  return *nth;
+  return rules::valid_until({until.data(), count}, rules::quorum(size(), may_hold().size()));
 }
 
 std::uint32_t NodeGrants::can_be_ours() const {
@@ -94,8 +86,8 @@ NodeSet NodeGrants::may_hold() const {
   NodeSet set;
   for (NodeIndex node = 0; node < size(); ++node) {
     const Possession possession = nodes_[node].possession;
-    if (possession != Possession::ours && planted(Bug::releases_only_what_was_granted)) continue;
-    if (possession != Possession::not_ours) set.insert(node);
+    const bool may_have_it = possession != Possession::not_ours;
+    if (rules::is_owed_a_release(may_have_it, possession == Possession::ours)) set.insert(node);
   }
   return set;
 }
@@ -107,8 +99,7 @@ NodeSet NodeGrants::may_answer_late() const {
     const bool takes =
         grant.possession == Possession::asked || grant.possession == Possession::healing;
     const bool hold = grant.hold_awaited || grant.hold_is_out;
-    const bool lengthens = hold && !planted(Bug::late_hold_not_awaited);
-    if (takes || lengthens) set.insert(node);
+    if (takes || rules::late_hold_is_awaited(hold)) set.insert(node);
   }
   return set;
 }

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "engine/nodes/seconds.hpp"
-#include "engine/planted_bug.hpp"
 #include "engine/quorum.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 namespace {
@@ -43,14 +43,14 @@ ClockWatch::ClockWatch(const Config& config)
 
 std::int64_t ClockWatch::allowed_us(Duration between) const {
   const Duration window = std::max(between, std::min(shortest_window, window_));
-  return static_cast<std::int64_t>(static_cast<double>(to_us(window)) * drift_factor_) + 2'000;
+  return to_us(rules::drift_allowance(window, drift_factor_));
 }
 
 ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::int64_t unix_us,
                                             Duration uncertainty) {
   Node& clock = nodes_[node];
   const std::int64_t ahead_us = unix_us - to_us(now.time_since_epoch());
-  const std::int64_t unsure_us = planted(Bug::round_trip_ignored) ? 0 : to_us(uncertainty) + 1;
+  const std::int64_t unsure_us = to_us(rules::hidden_by(uncertainty));
   const Reading reading{now - 2 * uncertainty, now, {ahead_us - unsure_us, ahead_us + unsure_us}};
 
   // Twice as long as a lease: the last one before a node hung is older than what it confirmed then.
@@ -184,17 +184,9 @@ void ClockWatch::hear(Move& move, NodeIndex node) const {
   if (so == Word::yes && readings.front().at <= move.from) move.perhaps.insert(node);
 }
 
-/// Whether it is we who moved. A quorum must be able to have made the movement, so a minority that
-/// jumped is blamed as soon as the readings of a majority exclude that. Where they are too coarse
-/// to exclude either (far nodes, and a small movement) fewer clocks that are wrong is the better
-/// explanation, and nobody is blamed. That is safe: what was confirmed before ends as much earlier
-/// as any of them may have gone ahead; blame is about what the clock will do next, and if it moves
-/// on, that is a movement again.
 bool ClockWatch::is_ours(const Move& move) const {
-  if (planted(Bug::own_clock_never_blamed)) return false;
-  const std::uint32_t quorum = quorum_of(static_cast<std::uint32_t>(nodes_.size()));
-  return move.together.size() + move.perhaps.size() >= quorum &&
-         move.against.size() < move.together.size();
+  return rules::our_clock_moved(move.together.size(), move.perhaps.size(), move.against.size(),
+                                static_cast<std::uint32_t>(nodes_.size()));
 }
 
 void ClockWatch::judge() {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/nodes/seconds.hpp"
-#include "engine/planted_bug.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 namespace {
@@ -20,12 +20,9 @@ Duration between_markers(const Config& config) {
   return std::min<Duration>(std::chrono::seconds(10), Duration(config.max_lease) / 6);
 }
 
-/// By then every lease that was granted before is over, whatever the clocks do within the bound.
 Duration quarantine_of(const Config& config) {
   if (!config.quarantine) return Duration::zero();
-  const Duration lease = config.max_lease;
-  const auto drift = static_cast<double>(lease.count()) * config.drift_factor;
-  return lease + Duration(static_cast<Duration::rep>(drift)) + std::chrono::milliseconds(1'002);
+  return rules::over_everywhere(config.max_lease, config.drift_factor);
 }
 
 }  // namespace
@@ -76,8 +73,7 @@ void NodeStanding::on_marker(Instant now, NodeIndex node, Marker marker, std::st
     return trust(standing);
   }
   sets_.on_marker(node, std::nullopt);
-  const bool anew = marker == Marker::gone_anew && !planted(Bug::second_forgetting_overlooked);
-  if (anew) standing.suspect_since.reset();
+  if (rules::has_forgotten_again(marker == Marker::gone_anew)) standing.suspect_since.reset();
   suspect(now, standing);
 }
 
@@ -91,11 +87,8 @@ void NodeStanding::on_acquire_reply(Instant now, NodeIndex node, const Reply& re
 
 void NodeStanding::suspect(Instant now, Standing& standing) {
   if (standing.suspect_since) return;
-  standing.suspect_since = now;
-  if (planted(Bug::uptime_trusted_without_marker)) standing.suspect_since = standing.up_since;
-  if (planted(Bug::quarantine_by_configuration) && standing.durable) {
-    standing.suspect_since = now - quarantine_;
-  }
+  standing.suspect_since =
+      rules::quarantined_from(now, standing.up_since, standing.durable, quarantine_);
   standing.votes_from = *standing.suspect_since + quarantine_;
   next_look_ = std::min(next_look_, now);
 }
@@ -108,8 +101,7 @@ void NodeStanding::trust(Standing& standing) const {
 
 bool NodeStanding::votes(Instant now, NodeIndex node) const {
   const Standing& standing = nodes_[node];
-  return (now >= standing.votes_from && !standing.suspect_since) ||
-         planted(Bug::quarantine_ignored);
+  return rules::may_vote(now, standing.votes_from, standing.suspect_since.has_value());
 }
 
 std::optional<Unavailable> NodeStanding::objection(Instant now, NodeIndex node) const {

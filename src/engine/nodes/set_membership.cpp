@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/planted_bug.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 namespace {
@@ -43,7 +43,7 @@ void SetMembership::judge() {
     // Also when it is gone again: a set that has markers is not for this client.
     marker_found_ = marker_found_ ||
                     std::ranges::any_of(names_, [](const auto& name) { return name.has_value(); });
-    if (planted(Bug::markers_ignored_without_quarantine)) marker_found_ = false;
+    if (!rules::markers_end_carelessness()) marker_found_ = false;
     if (marker_found_) strangers_ = NodeSet::first(nodes_);
     return;
   }
@@ -51,7 +51,7 @@ void SetMembership::judge() {
     if (name && named(*name) >= quorum_of(nodes_)) set_ = name;
   }
   open_ = !set_ && seen_.size() < nodes_;
-  if (planted(Bug::other_sets_count)) return;
+  if (!rules::other_sets_are_refused()) return;
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if (names_[node] && names_[node] != set_) strangers_.insert(node);
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/planted_bug.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 namespace {
@@ -77,8 +77,7 @@ void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt,
     ++owed_[node].under_way;
   }
   const Tag tag{grant, now, {}, 0, Tag::Kind::release};
-  const bool turned_away = debt.keep_out.count() > 0 && !planted(Bug::handed_over_revived);
-  if (turned_away) {
+  if (rules::is_turned_away(debt.keep_out)) {
     out.send(node, tag, ForceCommand{debt.name, debt.owner, debt.keep_out}, form);
   } else {
     out.send(node, tag, ReleaseCommand{debt.name, debt.owner, debt.alone}, form);
@@ -176,7 +175,7 @@ void ReleaseLedger::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, c
 }
 
 void ReleaseLedger::on_node_up(Instant now, NodeIndex node, Outbox& out) {
-  if (planted(Bug::debts_not_repeated)) return;
+  if (!rules::releases_are_repeated()) return;
   Owed& owed = owed_[node];
   owed.to_repeat.clear();
   for (auto& [grant, debt] : owed.debts) {

@@ -6,17 +6,15 @@
 
 #include "engine/acquire/attempt.hpp"
 #include "engine/lease/holding.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 namespace {
 
-/// On top, as nodes that forgot wait: for what is rounded, and for clocks that are set a little.
-constexpr std::chrono::milliseconds moment = std::chrono::seconds(1);
-
 /// No lease that the owner believes in now lasts longer, nor does any heal of it.
 std::chrono::milliseconds keep_out(const Terms& terms, std::chrono::milliseconds lease) {
-  return lease + std::chrono::ceil<std::chrono::milliseconds>(terms.drift_allowance(lease)) +
-         moment;
+  return std::chrono::ceil<std::chrono::milliseconds>(
+      rules::over_everywhere(lease, terms.config().drift_factor));
 }
 
 }  // namespace
