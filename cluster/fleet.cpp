@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A detached fleet is started exactly as any other, under a reaper; only when all its nodes answer
-// and are recorded is the reaper told to let go. So a start that fails or is killed half-way leaves
+// and are recorded does the reaper release them. So a start that fails or is killed half-way leaves
 // nothing behind either.
 #include "fleet.hpp"
 
@@ -128,7 +128,7 @@ Fleet::Fleet(fs::path directory, const FleetOptions& options) : Fleet(std::move(
 void Fleet::create(const FleetOptions& options) {
   const auto program = find_redis_server();
   const auto deadline = std::chrono::steady_clock::now() + options.start_timeout;
-  // The reaper before the directory: it has to know what to delete from the first moment on.
+  // The reaper before the directory, so that the directory is deleted whenever we are killed.
   reaper_ = std::make_unique<Reaper>(directory_);
   fs::create_directories(directory_);
   fs::permissions(directory_, fs::perms::owner_all);
@@ -144,7 +144,7 @@ void Fleet::create(const FleetOptions& options) {
       nodes_[i].write_configuration(settings_of(options, nodes_[i]));
       nodes_[i].launch(program, reaper_->group());
     }
-    // Started together, then awaited together: five nodes take as long as one.
+    // All are started, then all are awaited: five nodes take as long as one.
     std::erase_if(waiting, [&](std::size_t i) { return nodes_[i].await_ready(deadline); });
     for (const auto i : waiting) {
       ports_[i] = port_for(options, i);
@@ -206,7 +206,7 @@ Fleet::~Fleet() {
   } catch (const std::exception& error) {
     fmt::print(stderr, "redlock fleet: {}\n", error.what());
   }
-  // Last of all the reaper: until here it would have finished this in our place.
+  // The reaper ends last: until here it would have completed this if we had been killed.
 }
 
 void Fleet::end_nodes() {
@@ -222,8 +222,8 @@ void Fleet::make_record() const {
   record.save(directory_);
 }
 
-// Only this node's entry: what other programs and threads did to other nodes is in the record, and
-// perhaps not in this object.
+// Only this node's entry: the record also has what other programs and threads did to other nodes,
+// which this object may not have.
 void Fleet::record_node(std::size_t node) const {
   const DirectoryLock lock(directory_);
   auto record = FleetRecord::load(directory_);
@@ -273,7 +273,7 @@ void Fleet::kill(std::size_t node) {
 
 void Fleet::terminate(std::size_t node) {
   nodes_.at(node).signal(SIGTERM);
-  nodes_[node].signal(SIGCONT);  // a paused process hears of nothing but SIGKILL
+  nodes_[node].signal(SIGCONT);  // a paused process handles no signal but SIGKILL
   nodes_[node].await_end();
 }
 
@@ -289,7 +289,7 @@ void Fleet::restart(std::size_t node, Data data) {
   kill(node);
   if (data == Data::empty) nodes_[node].forget_data();
 
-  // A node of a detached fleet starts under a reaper of its own, that lets it go once recorded.
+  // A node of a detached fleet starts under a reaper of its own, which releases it once recorded.
   const auto guard = reaper_ ? nullptr : std::make_unique<Reaper>(fs::path{});
   nodes_[node].launch(find_redis_server(), guard ? guard->group() : reaper_->group());
   const auto deadline = std::chrono::steady_clock::now() + FleetOptions{}.start_timeout;

@@ -56,10 +56,9 @@ struct FleetOptions {
   std::chrono::milliseconds start_timeout = std::chrono::seconds(60);
 };
 
-/// Every call throws FleetError, with one sentence that says what to do, when it cannot keep its
-/// promise; std::out_of_range for a node that does not exist. Here nodes count from 0; sentences
-/// and the command count them from 1. Different nodes may be handled from different threads, and by
-/// different programs, at the same time.
+/// Every call throws FleetError, with one sentence that says what to do, when it fails, and
+/// std::out_of_range for a node that does not exist. Here nodes are counted from 0, in messages and
+/// by the command from 1. Different threads and programs may use different nodes at the same time.
 class Fleet {
  public:
   /// Starts the nodes, all at once, and returns when every one of them answers. The program

@@ -16,7 +16,7 @@ class FreePort {
   /// A port that is free on 127.0.0.1 and ::1 and that no other program's FreePort has.
   static FreePort pick();
 
-  /// This port. Throws FleetError if anybody has it.
+  /// This port. Throws FleetError if another program has it.
   static FreePort take(std::uint16_t port);
 
   [[nodiscard]] std::uint16_t number() const { return number_; }

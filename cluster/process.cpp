@@ -131,7 +131,7 @@ Process Process::spawn(const SpawnRequest& request) {
           fmt::format("start {}", request.argv.at(0)).c_str());
 
   // Nobody else reaps our child, so the pid is still its own, ended or not. (Only in a program that
-  // ignores SIGCHLD it may be gone already: then there is nothing left to name.)
+  // ignores SIGCHLD it may be gone already: then no process has this identity.)
   auto handle = open_pidfd(pid);
   const auto stat = read_stat(pid);
   return {ProcessId{pid, stat ? stat->started : 0}, std::move(handle)};

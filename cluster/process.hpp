@@ -33,7 +33,7 @@ struct SpawnRequest {
 
 class Process {
  public:
-  /// Starts a process. Throws FleetError when the system does not let us.
+  /// Starts a process. Throws FleetError when the system refuses.
   static Process spawn(const SpawnRequest& request);
 
   /// The process that `id` names, or nothing when it has ended.
@@ -43,7 +43,7 @@ class Process {
   [[nodiscard]] bool ended() const;
   [[nodiscard]] bool stopped() const;
 
-  /// Sends a signal; a process that has ended is left in peace.
+  /// Sends a signal; does nothing if the process has ended.
   void signal(int number) const;
 
   /// Waits until the process has ended; a child of ours is then reaped. False: it still runs.

@@ -34,7 +34,7 @@ class Reaper {
   /// True in the process that made this reaper, false in a forked child of it.
   [[nodiscard]] bool is_ours() const { return owner_ == ::getpid(); }
 
-  /// From here on the servers live on by themselves.
+  /// Ends the reaper without killing the servers: they outlive this program.
   void let_go();
 
  private:

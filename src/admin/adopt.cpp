@@ -7,21 +7,21 @@
 
 #include <redlock/admin.hpp>
 
-#include "admin/node_query.hpp"
 #include "admin/marker.hpp"
+#include "admin/node_query.hpp"
 #include "client/client_impl.hpp"
 #include "client/sentence.hpp"
 #include "client/set_name.hpp"
 #include "engine/quorum.hpp"
+#include "net/kernel_random.hpp"
 #include "wire/adoption.hpp"
 #include "wire/info_text.hpp"
-#include "net/kernel_random.hpp"
 #include "wire/key_layout.hpp"
 
 namespace redlock {
 namespace {
 
-using client::Command;
+using admin::QueryCommand;
 
 constexpr auto* without_name =
     "its marker names no set, as too few nodes could be asked; adopt again when a quorum can be";
@@ -39,9 +39,9 @@ class Candidates {
 
   /// The user may not be allowed to read INFO; then the operator's word has to do.
   void take(std::size_t node, const wire::Answer& answer) {
-    const auto trouble = client::trouble_of(answer, nodes_[node]);
+    const auto trouble = admin::trouble_of(answer, nodes_[node]);
     if (!answer) return fail(node, trouble.cause, trouble.detail);
-    const auto text = client::text_of(answer).value_or("");
+    const auto text = admin::text_of(answer).value_or("");
     const wire::InfoText info(text);
     const auto role = info.value("role");
     if (!role.empty() && role != "master") {
@@ -59,17 +59,18 @@ class Candidates {
   }
 
   void take_marker(std::size_t node, const wire::Answer& answer) {
-    markers_[node] = client::read_marker(answer, nodes_[node]);
+    markers_[node] = admin::read_marker(answer, nodes_[node]);
   }
 
   /// The name for the markers of this set; empty if no quorum of the nodes can have it, so that a
   /// later adoption would take it for another set's.
-  [[nodiscard]] std::string set_name(engine::RandomSource& random, const wire::SetTerms& set) const {
+  [[nodiscard]] std::string set_name(engine::RandomSource& random,
+                                     const wire::SetTerms& set) const {
     std::vector<std::optional<std::string>> names(markers_.size());
     std::size_t nameless = 0;
     for (std::size_t i = 0; i < markers_.size(); ++i) {
       const auto& marker = markers_[i];
-      if (!accepted(i) || (marker && !client::disagreement(*marker, set).empty())) continue;
+      if (!accepted(i) || (marker && !admin::disagreement(*marker, set).empty())) continue;
       if (marker && !marker->set.empty()) {
         names[i] = marker->set;
       } else {
@@ -86,7 +87,7 @@ class Candidates {
   bool leave(std::size_t node, const std::string& name, const wire::SetTerms& set) {
     const auto& marker = markers_[node];
     if (!marker || marker->set.empty() || marker->set == name) return false;
-    if (!client::disagreement(*marker, set).empty()) return false;  // which the node's answer tells
+    if (!admin::disagreement(*marker, set).empty()) return false;  // which the node's answer tells
     std::size_t alike = 0;
     for (std::size_t i = 0; i < markers_.size(); ++i) {
       const bool unknown = !accepted(i);
@@ -128,16 +129,17 @@ class Candidates {
 };
 
 void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& answer,
-                   const wire::NodeAddress& node, const wire::SetTerms& set, const std::string& name) {
+                   const wire::NodeAddress& node, const wire::SetTerms& set,
+                   const std::string& name) {
   auto& adoption = candidates.adoptions()[at];
-  const auto trouble = client::trouble_of(answer, node);
+  const auto trouble = admin::trouble_of(answer, node);
   if (trouble.cause != Cause::none) {
     candidates.fail(at, trouble.cause, trouble.detail);
-  } else if (client::text_of(answer) == "written") {
+  } else if (admin::text_of(answer) == "written") {
     adoption.adoption = Adoption::written;
     if (name.empty()) adoption.detail = without_name;
-  } else if (const auto marker = client::read_marker(answer, node)) {
-    adoption.detail = client::disagreement(*marker, set);
+  } else if (const auto marker = admin::read_marker(answer, node)) {
+    adoption.detail = admin::disagreement(*marker, set);
     if (adoption.detail.empty() && marker->set != name) {  // somebody else's adoption meanwhile
       adoption.detail = client::another_set(marker->set, name);
     }
@@ -150,14 +152,14 @@ void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& a
 
 }  // namespace
 
-namespace client {
+namespace admin {
 
 std::optional<Marker> read_marker(const wire::Answer& answer, const wire::NodeAddress& node) {
   const auto fields = fields_of(answer);
   if (fields.empty()) return std::nullopt;
   const auto field = [&](const char* name) {
     const auto found = fields.find(name);
-    return found == fields.end() ? std::string() : cleaned(found->second, node);
+    return found == fields.end() ? std::string() : client::cleaned(found->second, node);
   };
   return Marker{field("id"), field("layout"), field("nodes"), field("max_lease_ms"), field("set")};
 }
@@ -168,14 +170,15 @@ std::string disagreement(const Marker& marker, const wire::SetTerms& expected) {
       .value_or("");
 }
 
-}  // namespace client
+}  // namespace admin
 
 Result<std::vector<NodeAdoption>> Admin::adopt() const {
-  auto query = client::NodeQuery::inspecting(*client_->impl());
+  auto query = admin::NodeQuery::inspecting(*client_->impl());
   if (!query) return tl::make_unexpected(query.error());
   const wire::SetTerms set{query->nodes().size(), query->options().max_lease};
   Candidates candidates(query->nodes());
-  const std::vector<Command> questions{{"INFO"}, {"HGETALL", std::string(wire::redlock_layout.marker)}};
+  const std::vector<QueryCommand> questions{{"INFO"},
+                                            {"HGETALL", std::string(wire::redlock_layout.marker)}};
   const auto infos = query->ask(std::vector(set.nodes, questions), query->patience());
   if (!infos) return tl::make_unexpected(infos.error());
   for (std::size_t i = 0; i < set.nodes; ++i) {
@@ -185,7 +188,7 @@ Result<std::vector<NodeAdoption>> Admin::adopt() const {
 
   net::KernelRandom random;
   const auto name = candidates.set_name(random, set);
-  std::vector<std::vector<Command>> commands(set.nodes);
+  std::vector<std::vector<QueryCommand>> commands(set.nodes);
   for (std::size_t i = 0; i < set.nodes; ++i) {
     if (!candidates.accepted(i) || candidates.leave(i, name, set)) continue;
     commands[i] = {wire::adoption_command(random, set, name, candidates.promotion(i))};

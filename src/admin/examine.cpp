@@ -9,8 +9,8 @@
 
 #include <redlock/admin.hpp>
 
-#include "admin/node_query.hpp"
 #include "admin/marker.hpp"
+#include "admin/node_query.hpp"
 #include "admin/problems.hpp"
 #include "admin/quarantine.hpp"
 #include "admin/trial.hpp"
@@ -22,8 +22,8 @@
 namespace redlock {
 namespace {
 
-using client::Command;
-using client::NodeAnswers;
+using admin::NodeAnswers;
+using admin::QueryCommand;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
@@ -31,7 +31,7 @@ using std::chrono::milliseconds;
 class Info {
  public:
   Info(const wire::Answer& answer, const wire::NodeAddress& node)
-      : text_(client::text_of(answer).value_or("")), info_(text_), node_(node) {}
+      : text_(admin::text_of(answer).value_or("")), info_(text_), node_(node) {}
   Info(const Info&) = delete;
 
   [[nodiscard]] std::optional<std::string> text(std::string_view key) const {
@@ -74,13 +74,13 @@ void take_info(NodeHealth& health, const Info& info) {
 }
 
 std::optional<microseconds> read_time(const wire::Answer& answer) {
-  const auto parts = client::texts_of(answer);
+  const auto parts = admin::texts_of(answer);
   if (parts.size() != 2) return std::nullopt;
   const auto time = wire::unix_microseconds(parts[0], parts[1]);
   return time == 0 ? std::nullopt : std::optional(microseconds(time));
 }
 
-client::Expectation expectation(const client::NodeQuery& query) {
+admin::Expectation expectation(const admin::NodeQuery& query) {
   const auto& options = query.options();
   const std::chrono::duration<double, std::milli> drift(static_cast<double>(options.lease.count()) *
                                                         options.drift_factor);
@@ -91,7 +91,7 @@ client::Expectation expectation(const client::NodeQuery& query) {
 /// One examination. A node that does not answer in one round is not asked in the next.
 class Examiner {
  public:
-  explicit Examiner(client::NodeQuery& query) : query_(query) {
+  explicit Examiner(admin::NodeQuery& query) : query_(query) {
     result_.quorum = query.quorum();
     for (const auto& node : query.nodes()) {
       result_.nodes.emplace_back();
@@ -108,7 +108,7 @@ class Examiner {
     if (auto done = lock(timeout); !done) return tl::make_unexpected(done.error());
     for (auto& node : result_.nodes) {
       if (may_vote_some_day(node)) {
-        node.quarantine = client::quarantine_at_first_sight(node, query_.options());
+        node.quarantine = admin::quarantine_at_first_sight(node, query_.options());
       }
     }
     auto expected = expectation(query_);
@@ -116,21 +116,21 @@ class Examiner {
     expected.set_open =
         !expected.set_name &&
         std::ranges::any_of(result_.nodes, [](const auto& node) { return !node.reachable(); });
-    for (auto& node : result_.nodes) node.problems = client::problems_of_node(node, expected);
-    result_.problems = client::problems_of_set(result_.nodes, expected);
+    for (auto& node : result_.nodes) node.problems = admin::problems_of_node(node, expected);
+    result_.problems = admin::problems_of_set(result_.nodes, expected);
     return std::move(result_);
   }
 
  private:
   template <typename Take>
-  Result<void> round(const std::vector<Command>& commands, milliseconds timeout, Take take) {
+  Result<void> round(const std::vector<QueryCommand>& commands, milliseconds timeout, Take take) {
     return round_of([&commands](const NodeHealth&) { return commands; }, timeout, take);
   }
 
   // `take` is given each node that answered the first of its commands at all.
   template <typename Commands, typename Take>
   Result<void> round_of(Commands commands, milliseconds timeout, Take take) {
-    std::vector<std::vector<Command>> of_nodes(result_.nodes.size());
+    std::vector<std::vector<QueryCommand>> of_nodes(result_.nodes.size());
     for (std::size_t i = 0; i < of_nodes.size(); ++i) {
       if (result_.nodes[i].reachable()) of_nodes[i] = commands(result_.nodes[i]);
     }
@@ -141,7 +141,7 @@ class Examiner {
       auto& health = result_.nodes[i];
       const auto& answer = (*answers)[i].answers[0];
       if (!answer) {
-        health.trouble = client::trouble_of(answer, query_.nodes()[i]);
+        health.trouble = admin::trouble_of(answer, query_.nodes()[i]);
       } else {
         take(health, (*answers)[i], query_.nodes()[i]);
       }
@@ -152,7 +152,7 @@ class Examiner {
   Result<void> connect() {
     return round({{"PING"}}, query_.patience(),
                  [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress& node) {
-                   const auto trouble = client::trouble_of(answers.answers[0], node);
+                   const auto trouble = admin::trouble_of(answers.answers[0], node);
                    if (!still_answers(trouble.cause)) health.trouble = trouble;
                  });
   }
@@ -197,19 +197,19 @@ class Examiner {
   }
 
   Result<void> the_rest(milliseconds timeout) {
-    const std::vector<Command> questions{{"INFO"},
-                                         {"CONFIG", "GET", "appendfsync"},
-                                         {"HGETALL", std::string(wire::redlock_layout.marker)}};
+    const std::vector<QueryCommand> questions{{"INFO"},
+                                              {"CONFIG", "GET", "appendfsync"},
+                                              {"HGETALL", std::string(wire::redlock_layout.marker)}};
     return round(questions, timeout,
                  [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress& node) {
                    const Info info(answers.answers[0], node);
                    take_info(health, info);
-                   const auto config = client::fields_of(answers.answers[1]);
+                   const auto config = admin::fields_of(answers.answers[1]);
                    if (const auto fsync = config.find("appendfsync"); fsync != config.end()) {
                      health.append_fsync = client::cleaned(fsync->second, node);
                    }
-                   health.marker = client::read_marker(answers.answers[2], node);
-                   const auto marker = client::fields_of(answers.answers[2]);
+                   health.marker = admin::read_marker(answers.answers[2], node);
+                   const auto marker = admin::fields_of(answers.answers[2]);
                    const auto vouched = marker.find("vouched");
                    health.vouched =
                        vouched != marker.end() && vouched->second == info.fields().promotion();
@@ -218,23 +218,23 @@ class Examiner {
 
   Result<void> lock(milliseconds timeout) {
     return round_of(
-        client::trial_of, timeout,
+        admin::trial_of, timeout,
         [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress& node) {
           for (const auto& answer : answers.answers) {
             if (health.refusal.cause != Cause::none) return;
-            health.refusal = client::refusal_of(answer, node);
+            health.refusal = admin::refusal_of(answer, node);
           }
         });
   }
 
-  client::NodeQuery& query_;
+  admin::NodeQuery& query_;
   Examination result_;
 };
 
 }  // namespace
 
 Result<Examination> Admin::examine() const {
-  auto query = client::NodeQuery::inspecting(*client_->impl());
+  auto query = admin::NodeQuery::inspecting(*client_->impl());
   if (!query) return tl::make_unexpected(query.error());
   return Examiner(*query).run();
 }

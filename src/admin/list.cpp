@@ -10,8 +10,8 @@
 
 #include <redlock/admin.hpp>
 
-#include "admin/node_query.hpp"
 #include "admin/locks.hpp"
+#include "admin/node_query.hpp"
 #include "client/client_impl.hpp"
 #include "client/options_check.hpp"
 #include "wire/key_layout.hpp"
@@ -19,8 +19,8 @@
 namespace redlock {
 namespace {
 
-using client::Command;
-using client::NodeAnswers;
+using admin::NodeAnswers;
+using admin::QueryCommand;
 
 constexpr std::size_t keys_per_scan = 1000;
 constexpr std::size_t names_per_round = 200;
@@ -29,7 +29,7 @@ constexpr std::size_t names_per_round = 200;
 /// named more locks than anybody wants.
 class Walk {
  public:
-  Walk(client::NodeQuery& query, const std::string& pattern, std::size_t limit)
+  Walk(admin::NodeQuery& query, const std::string& pattern, std::size_t limit)
       : query_(query),
         pattern_(wire::redlock_layout.lock(pattern)),
         limit_(limit),
@@ -40,7 +40,7 @@ class Walk {
 
   Result<void> run() {
     for (bool more = true; more;) {
-      std::vector<std::vector<Command>> commands(cursors_.size());
+      std::vector<std::vector<QueryCommand>> commands(cursors_.size());
       for (std::size_t i = 0; i < cursors_.size(); ++i) {
         if (cursors_[i].empty()) continue;
         commands[i] = {
@@ -70,13 +70,13 @@ class Walk {
  private:
   // Whether the node has more to say.
   bool take(std::size_t node, const wire::Answer& answer) {
-    nodes_[node].trouble = client::trouble_of(answer, query_.nodes()[node]);
+    nodes_[node].trouble = admin::trouble_of(answer, query_.nodes()[node]);
     const auto* parts = answer ? std::get_if<std::vector<wire::Value>>(&answer->data) : nullptr;
     const auto cursor = parts != nullptr && parts->size() == 2
-                            ? client::text_of((*parts)[0]).value_or("0")
+                            ? admin::text_of((*parts)[0]).value_or("0")
                             : std::string("0");
     if (parts != nullptr && parts->size() == 2) {
-      for (const auto& key : client::texts_of((*parts)[1])) note(node, key);
+      for (const auto& key : admin::texts_of((*parts)[1])) note(node, key);
     }
     const bool more = cursor != "0" && names_[node].size() <= limit_;
     cursors_[node] = more ? cursor : "";
@@ -93,7 +93,7 @@ class Walk {
     if (client::check_name(name)) names_[node].insert(std::move(name));
   }
 
-  client::NodeQuery& query_;
+  admin::NodeQuery& query_;
   std::string pattern_;
   std::size_t limit_;
   std::vector<std::string> cursors_;  ///< empty: seen whole
@@ -114,8 +114,8 @@ ListedAs kind_of(const ListedLock& listed, const std::vector<NodeLock>& nodes) {
 ListedLock summary(const std::string& name, const std::vector<NodeLock>& nodes) {
   ListedLock listed;
   listed.name = name;
-  std::tie(listed.owner, listed.nodes_of_owner) = client::leading_owner(nodes);
-  listed.holder = client::holder_of(nodes, listed.owner);
+  std::tie(listed.owner, listed.nodes_of_owner) = admin::leading_owner(nodes);
+  listed.holder = admin::holder_of(nodes, listed.owner);
   listed.kind = kind_of(listed, nodes);
   for (const auto& node : nodes) {
     if (!node.remaining) continue;
@@ -131,7 +131,7 @@ ListedLock summary(const std::string& name, const std::vector<NodeLock>& nodes) 
 /// between the scans.
 class LookUp {
  public:
-  LookUp(client::NodeQuery& query, const Walk& walk, LockList& list)
+  LookUp(admin::NodeQuery& query, const Walk& walk, LockList& list)
       : query_(query), walk_(walk), list_(list), silent_(list.nodes.size(), false) {}
 
   Result<void> run(const std::vector<std::string>& names) {
@@ -144,11 +144,11 @@ class LookUp {
 
  private:
   Result<void> ask(std::span<const std::string> names) {
-    std::vector<Command> commands;
+    std::vector<QueryCommand> commands;
     for (const auto& name : names) {
-      for (auto& question : client::lock_questions(name)) commands.push_back(std::move(question));
+      for (auto& question : admin::lock_questions(name)) commands.push_back(std::move(question));
     }
-    std::vector<std::vector<Command>> of_nodes(silent_.size());
+    std::vector<std::vector<QueryCommand>> of_nodes(silent_.size());
     for (std::size_t i = 0; i < of_nodes.size(); ++i) {
       if (!silent_[i]) of_nodes[i] = commands;
     }
@@ -177,8 +177,8 @@ class LookUp {
     nothing.trouble = known.trouble;
     if (answers.empty()) return nothing;
     const auto& address = query_.nodes()[node];
-    auto lock = client::read_lock(address, &answers[at]);
-    if (lock.answered()) lock.trouble = client::trouble_of(answers[at + 1], address);
+    auto lock = admin::read_lock(address, &answers[at]);
+    if (lock.answered()) lock.trouble = admin::trouble_of(answers[at + 1], address);
     if (lock.answered()) return lock;
     known.trouble = nothing.trouble = lock.trouble;
     // It would cost a node timeout for every batch that is left.
@@ -186,7 +186,7 @@ class LookUp {
     return nothing;
   }
 
-  client::NodeQuery& query_;
+  admin::NodeQuery& query_;
   const Walk& walk_;
   LockList& list_;
   std::vector<bool> silent_;
@@ -195,7 +195,7 @@ class LookUp {
 }  // namespace
 
 Result<LockList> Admin::list(std::string_view pattern, std::size_t limit) const {
-  auto query = client::NodeQuery::of(*client_->impl());
+  auto query = admin::NodeQuery::of(*client_->impl());
   Walk walk(query, std::string(pattern), limit);
   if (auto walked = walk.run(); !walked) return tl::make_unexpected(walked.error());
   LockList list;

@@ -20,8 +20,8 @@
 namespace redlock {
 namespace {
 
-using client::Command;
-using client::NodeAnswers;
+using admin::NodeAnswers;
+using admin::QueryCommand;
 using std::chrono::milliseconds;
 
 bool is_wrong_type(const NodeTrouble& trouble) {
@@ -29,7 +29,7 @@ bool is_wrong_type(const NodeTrouble& trouble) {
 }
 
 std::optional<milliseconds> remaining_of(const wire::Answer& pttl) {
-  const auto ms = client::number_of(pttl);
+  const auto ms = admin::number_of(pttl);
   if (!ms || *ms < 0) return std::nullopt;
   return milliseconds(*ms);
 }
@@ -45,9 +45,9 @@ std::optional<Holder> read_holder(const std::string& text, const wire::NodeAddre
 
 }  // namespace
 
-namespace client {
+namespace admin {
 
-std::vector<Command> lock_questions(const std::string& name) {
+std::vector<QueryCommand> lock_questions(const std::string& name) {
   const auto lock = wire::redlock_layout.lock(name);
   return {{"HGETALL", lock}, {"PTTL", lock}};
 }
@@ -55,12 +55,12 @@ std::vector<Command> lock_questions(const std::string& name) {
 NodeLock read_lock(const wire::NodeAddress& node, const wire::Answer* answers) {
   NodeLock lock;
   lock.node = node.label;
-  lock.trouble = client::trouble_of(answers[0], node);
+  lock.trouble = admin::trouble_of(answers[0], node);
   if (is_wrong_type(lock.trouble)) {
     lock.foreign_type = true;
     lock.trouble = {};
   }
-  auto fields = client::fields_of(answers[0]);
+  auto fields = admin::fields_of(answers[0]);
   // Alone it is no note, but something that keeps everybody from the lock.
   if (const auto note = fields.find(std::string(wire::HolderText::field));
       note != fields.end() && fields.size() > 1) {
@@ -68,7 +68,7 @@ NodeLock read_lock(const wire::NodeAddress& node, const wire::Answer* answers) {
     fields.erase(note);
   }
   for (const auto& [owner, count] : fields) {
-    const auto number = client::number_of(wire::Value{count});
+    const auto number = admin::number_of(wire::Value{count});
     lock.owners.push_back(
         {owner, static_cast<std::uint64_t>(std::max<std::int64_t>(number.value_or(0), 0))});
   }
@@ -96,28 +96,28 @@ std::optional<Holder> holder_of(const std::vector<NodeLock>& nodes, const std::s
   return std::nullopt;
 }
 
-}  // namespace client
+}  // namespace admin
 
 namespace {
 
-std::vector<Command> questions_with_fence(const std::string& name) {
-  auto questions = client::lock_questions(name);
+std::vector<QueryCommand> questions_with_fence(const std::string& name) {
+  auto questions = admin::lock_questions(name);
   questions.push_back({"GET", wire::redlock_layout.fence(name)});
   return questions;
 }
 
 NodeLock read_lock_and_fence(const wire::NodeAddress& node, const NodeAnswers& answers) {
-  auto lock = client::read_lock(node, answers.answers.data());
-  if (const auto fence = client::number_of(answers.answers[2]); fence && *fence >= 0) {
+  auto lock = admin::read_lock(node, answers.answers.data());
+  if (const auto fence = admin::number_of(answers.answers[2]); fence && *fence >= 0) {
     lock.fence = static_cast<std::uint64_t>(*fence);
   }
-  if (lock.answered()) lock.quarantine = client::quarantine_of(answers.objection);
+  if (lock.answered()) lock.quarantine = admin::quarantine_of(answers.objection);
   return lock;
 }
 
 void judge(LockReport& report) {
-  std::tie(report.owner, report.nodes_of_owner) = client::leading_owner(report.nodes);
-  report.holder = client::holder_of(report.nodes, report.owner);
+  std::tie(report.owner, report.nodes_of_owner) = admin::leading_owner(report.nodes);
+  report.holder = admin::holder_of(report.nodes, report.owner);
   std::uint32_t free = 0;
   std::uint32_t silent = 0;
   for (const auto& node : report.nodes) {
@@ -140,7 +140,7 @@ void judge(LockReport& report) {
 Result<LockReport> Admin::inspect(std::string_view name,
                                   std::optional<milliseconds> timeout) const {
   if (auto good = client::check_name(name); !good) return tl::make_unexpected(good.error());
-  auto query = client::NodeQuery::of(*client_->impl());
+  auto query = admin::NodeQuery::of(*client_->impl());
   LockReport report;
   report.name = std::string(name);
   report.quorum = query.quorum();

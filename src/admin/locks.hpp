@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What status and list share: the questions about one lock, and reading one node's answers.
+// What status and list share: the commands that read one lock, and reading one node's replies.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 #include "admin/node_query.hpp"
 
-namespace redlock::client {
+namespace redlock::admin {
 
 /// HGETALL and PTTL of the lock.
-[[nodiscard]] std::vector<Command> lock_questions(const std::string& name);
+[[nodiscard]] std::vector<QueryCommand> lock_questions(const std::string& name);
 
-/// `answers` begins with those to the two questions.
+/// `answers` begins with the replies to these two commands.
 [[nodiscard]] NodeLock read_lock(const wire::NodeAddress& node, const wire::Answer* answers);
 
-/// The owner that the most nodes name, and how many do. A node with several holders names none.
+/// The owner that most nodes have, and how many do. A node with several holders does not count.
 [[nodiscard]] std::pair<std::string, std::uint32_t> leading_owner(
     const std::vector<NodeLock>& nodes);
 
-/// What the first node that has the lock for this owner says of its holder.
+/// The holder's note on the first node that has the lock for this owner.
 [[nodiscard]] std::optional<Holder> holder_of(const std::vector<NodeLock>& nodes,
                                               const std::string& owner);
 
-}  // namespace redlock::client
+}  // namespace redlock::admin

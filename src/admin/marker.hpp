@@ -10,7 +10,7 @@
 #include "admin/node_query.hpp"
 #include "wire/node_marker.hpp"
 
-namespace redlock::client {
+namespace redlock::admin {
 
 /// The marker in the answer to HGETALL; nothing if there is none.
 [[nodiscard]] std::optional<Marker> read_marker(const wire::Answer& answer,
@@ -19,4 +19,4 @@ namespace redlock::client {
 /// How the marker differs from that of this client's set, in a sentence; empty if it agrees.
 [[nodiscard]] std::string disagreement(const Marker& marker, const wire::SetTerms& expected);
 
-}  // namespace redlock::client
+}  // namespace redlock::admin

@@ -9,9 +9,9 @@
 #include "client/sentence.hpp"
 #include "wire/error_reply.hpp"
 
-namespace redlock::client {
+namespace redlock::admin {
 
-/// A core that only asks, and hears nothing of what becomes of its nodes: the answers say it.
+/// A core of the query's own. What it reports of its nodes is ignored: each reply shows it as well.
 struct NodeQuery::Own final : net::CoreSink {
   std::unique_ptr<net::Core> core;
 
@@ -20,11 +20,11 @@ struct NodeQuery::Own final : net::CoreSink {
   void on_node_down(engine::NodeIndex /*node*/, const engine::Unavailable& /*why*/) override {}
 };
 
-/// One round of questions. It lives on the asking thread's stack: every question is answered, at
-/// the latest when the client's core ends, and only then does that thread go on.
+/// One round of commands. It lives on the calling thread's stack, which is safe because that thread
+/// waits for every reply; when the client's core ends, the outstanding ones are errors.
 class NodeQuery::Round final : public net::Task {
  public:
-  Round(const NodeQuery& query, std::vector<std::vector<Command>> commands,
+  Round(const NodeQuery& query, std::vector<std::vector<QueryCommand>> commands,
         std::chrono::milliseconds timeout)
       : query_(query),
         commands_(std::move(commands)),
@@ -38,7 +38,7 @@ class NodeQuery::Round final : public net::Task {
 
   void run() override {
     const auto now = BootClock::now();
-    // One more than the questions, so that it cannot end while they are still being put.
+    // One more than the commands, so that the round cannot end while they are being sent.
     ++outstanding_;
     for (std::size_t node = 0; node < commands_.size(); ++node) {
       results_[node].asked = now;
@@ -67,7 +67,7 @@ class NodeQuery::Round final : public net::Task {
   }
 
   const NodeQuery& query_;
-  std::vector<std::vector<Command>> commands_;
+  std::vector<std::vector<QueryCommand>> commands_;
   std::chrono::milliseconds timeout_;
   std::vector<NodeAnswers> results_;
   std::size_t outstanding_ = 0;
@@ -119,8 +119,8 @@ bool NodeQuery::post(net::Task& task) const {
   return own_ ? own_->core->post(task) : client_->post(task);
 }
 
-Result<std::vector<NodeAnswers>> NodeQuery::ask(std::vector<std::vector<Command>> commands,
-                                            std::chrono::milliseconds timeout) {
+Result<std::vector<NodeAnswers>> NodeQuery::ask(std::vector<std::vector<QueryCommand>> commands,
+                                                std::chrono::milliseconds timeout) {
   if (client_->must_not_wait()) {
     return tl::make_unexpected(
         Error{Errc::would_deadlock,
@@ -133,14 +133,14 @@ Result<std::vector<NodeAnswers>> NodeQuery::ask(std::vector<std::vector<Command>
   return round.wait();
 }
 
-Result<std::vector<NodeAnswers>> NodeQuery::ask_all(const std::vector<Command>& commands) {
+Result<std::vector<NodeAnswers>> NodeQuery::ask_all(const std::vector<QueryCommand>& commands) {
   return ask(std::vector(nodes().size(), commands), options().node_timeout);
 }
 
 NodeTrouble trouble_of(const wire::Answer& answer, const wire::NodeAddress& node) {
-  if (!answer) return {answer.error().cause, cleaned(answer.error().detail, node)};
+  if (!answer) return {answer.error().cause, client::cleaned(answer.error().detail, node)};
   if (const auto* error = std::get_if<wire::Value::ErrorText>(&answer->data)) {
-    return {wire::to_unavailable(error->text).cause, cleaned(error->text, node)};
+    return {wire::to_unavailable(error->text).cause, client::cleaned(error->text, node)};
   }
   return {};
 }
@@ -178,4 +178,4 @@ std::map<std::string, std::string> fields_of(const wire::Answer& answer) {
   return fields;
 }
 
-}  // namespace redlock::client
+}  // namespace redlock::admin

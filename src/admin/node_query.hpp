@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Puts questions to all nodes of a client at once and waits for the answers: what every member of
-// Admin is made of.
+// Sends commands to all nodes of a client at once and waits for the replies. Every member of Admin
+// uses it.
 #pragma once
 
 #include <chrono>
@@ -19,26 +19,27 @@
 #include "net/core.hpp"
 #include "wire/node_address.hpp"
 
-namespace redlock::client {
+namespace redlock::admin {
 
-using Command = std::vector<std::string>;
+/// One Redis command: its name and arguments.
+using QueryCommand = std::vector<std::string>;
 
-/// What one node answered to the commands put to it, in their order.
+/// One node's replies to the commands sent to it, in their order.
 struct NodeAnswers {
   std::vector<wire::Answer> answers;
   BootClock::time_point asked{};
-  BootClock::time_point answered{};  ///< the last of them
-  /// Of the core that asked, why the node does not vote though it answers.
+  BootClock::time_point answered{};  ///< the last reply
+  /// Why the node does not vote although it replies, by the core that sent the commands.
   std::optional<engine::Unavailable> objection;
 };
 
-/// Whom to ask: nodes behind a core.
+/// The nodes to query, and the connections for it.
 class NodeQuery {
  public:
-  /// The nodes as the client itself has them: one that it refuses as unfit does not answer.
+  /// Uses the client's own connections. A node that the client refuses as unfit is not connected.
   static NodeQuery of(Client::Impl& client);
-  /// Connections of its own, for looking at nodes, unfit ones too. Fails only if the system gives
-  /// no thread or descriptor. The client must live as long.
+  /// Makes connections of its own, to unfit nodes as well. Fails only if the system has no thread
+  /// or descriptor left. The client must outlive the query.
   static Result<NodeQuery> inspecting(Client::Impl& client);
 
   [[nodiscard]] const std::vector<wire::NodeAddress>& nodes() const;
@@ -47,16 +48,16 @@ class NodeQuery {
     return static_cast<std::uint32_t>(nodes().size() / 2 + 1);
   }
 
-  /// The node timeout and the time that it may take to connect before.
+  /// The node timeout plus the timeouts for resolving and connecting.
   [[nodiscard]] std::chrono::milliseconds patience() const;
 
-  /// Puts commands to each node, by its place in the list. A node without commands is left alone.
-  /// All are sent in one turn of the loop; the call returns when all are answered, after the
-  /// timeout at the latest. Fails only if the client is closed or this is its loop thread.
-  Result<std::vector<NodeAnswers>> ask(std::vector<std::vector<Command>> commands,
+  /// Sends each node its commands, by the node's place in the list; a node may have none. All are
+  /// sent in one turn of the loop. The call blocks until all have their replies, or the timeout is
+  /// over. Fails only if the client is closed or this is its loop thread.
+  Result<std::vector<NodeAnswers>> ask(std::vector<std::vector<QueryCommand>> commands,
                                        std::chrono::milliseconds timeout);
   /// The same commands to every node, with the node timeout.
-  Result<std::vector<NodeAnswers>> ask_all(const std::vector<Command>& commands);
+  Result<std::vector<NodeAnswers>> ask_all(const std::vector<QueryCommand>& commands);
 
  private:
   class Round;
@@ -70,10 +71,10 @@ class NodeQuery {
   std::shared_ptr<Own> own_;
 };
 
-/// Why this is not an answer: not answered at all, or an error reply. Cause::none if it is one.
+/// Why there is no usable reply: none came, or it is an error. Cause::none if it is usable.
 [[nodiscard]] NodeTrouble trouble_of(const wire::Answer& answer, const wire::NodeAddress& node);
 
-/// The answer as text (strings, numbers) or list, nothing if it is something else.
+/// The reply as text (a string or a number) or as a number; nothing if it is something else.
 [[nodiscard]] std::optional<std::string> text_of(const wire::Answer& answer);
 [[nodiscard]] std::optional<std::int64_t> number_of(const wire::Answer& answer);
 /// A flat array of strings; empty if it is something else.
@@ -81,4 +82,4 @@ class NodeQuery {
 /// A flat array of field, value, field, value.
 [[nodiscard]] std::map<std::string, std::string> fields_of(const wire::Answer& answer);
 
-}  // namespace redlock::client
+}  // namespace redlock::admin

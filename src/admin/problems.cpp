@@ -8,7 +8,7 @@
 #include "client/set_name.hpp"
 #include "wire/info_text.hpp"
 
-namespace redlock::client {
+namespace redlock::admin {
 namespace {
 
 using std::chrono::microseconds;
@@ -162,7 +162,7 @@ class NodeRules {
     const auto how = disagreement(*node_.marker, expected_.set);
     if (!how.empty()) return warn(how);
     if (!expected_.set_open && node_.marker->set != expected_.set_name) {
-      warn(another_set(node_.marker->set, expected_.set_name));
+      warn(client::another_set(node_.marker->set, expected_.set_name));
     }
   }
 
@@ -371,4 +371,4 @@ std::vector<Problem> problems_of_set(const std::vector<NodeHealth>& nodes,
   return problems;
 }
 
-}  // namespace redlock::client
+}  // namespace redlock::admin

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From what was found to what is wrong with it: the knowledge behind `doctor`, apart from asking,
-// so that it can be read as a list of rules.
+// What `doctor` reports as wrong with the nodes, given what was found on them. It sends nothing, so
+// it reads as a list of rules.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,15 @@
 
 #include "wire/node_marker.hpp"
 
-namespace redlock::client {
+namespace redlock::admin {
 
-/// What a client takes its nodes for.
+/// What a client expects of its nodes.
 struct Expectation {
   wire::SetTerms set;
   std::chrono::nanoseconds drift_allowance{};
   /// The name that a quorum of the markers have, perhaps empty; none if they share no name.
   std::optional<std::string> set_name{};
-  /// They share none, and nodes that were not reached may name it.
+  /// The markers share no name, but those of nodes that were not reached may.
   bool set_open = false;
 };
 
@@ -32,4 +32,4 @@ struct Expectation {
 [[nodiscard]] std::vector<Problem> problems_of_set(const std::vector<NodeHealth>& nodes,
                                                    const Expectation& expected);
 
-}  // namespace redlock::client
+}  // namespace redlock::admin

@@ -5,7 +5,7 @@
 
 #include "engine/nodes/node_standing.hpp"
 
-namespace redlock::client {
+namespace redlock::admin {
 
 std::optional<NodeQuarantine> quarantine_of(const std::optional<engine::Unavailable>& objection) {
   if (!objection || objection->cause != Cause::quarantined) return std::nullopt;
@@ -32,4 +32,4 @@ std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,
   return quarantine_of(standing.objection(now, 0));
 }
 
-}  // namespace redlock::client
+}  // namespace redlock::admin

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The quarantine of a node, for reports. Whether a node is in quarantine is decided in one place,
-// engine/nodes/node_standing.hpp; here its answer is put in order.
+// The quarantine of a node, for reports. Whether a node is in quarantine is decided by the engine;
+// here the decision is turned into the public type.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 #include "engine/messages.hpp"
 
-namespace redlock::client {
+namespace redlock::admin {
 
 /// Nothing if the objection is none or another one.
 [[nodiscard]] std::optional<NodeQuarantine> quarantine_of(
@@ -20,4 +20,4 @@ namespace redlock::client {
 [[nodiscard]] std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,
                                                                       const ClientOptions& options);
 
-}  // namespace redlock::client
+}  // namespace redlock::admin

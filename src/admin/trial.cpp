@@ -4,13 +4,13 @@
 
 #include <string>
 
+#include "net/kernel_random.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/info_text.hpp"
-#include "net/kernel_random.hpp"
 #include "wire/key_layout.hpp"
 #include "wire/script_set.hpp"
 
-namespace redlock::client {
+namespace redlock::admin {
 namespace {
 
 using wire::redlock_layout;
@@ -22,12 +22,12 @@ constexpr auto* trial_lease_ms = "1000";  // it ends by itself where giving it b
 wire::ScriptSet scripts_for(const NodeHealth& node) {
   const auto version = wire::ServerVersion::parse(node.version.value_or(""));
   return wire::ScriptSet(version.at_least(7, 0) ? wire::ScriptSet::Flags::understood
-                                              : wire::ScriptSet::Flags::unknown);
+                                                : wire::ScriptSet::Flags::unknown);
 }
 
 }  // namespace
 
-std::vector<Command> trial_of(const NodeHealth& node) {
+std::vector<QueryCommand> trial_of(const NodeHealth& node) {
   if (node.role.value_or("master") != "master" || node.cluster) return {};
   const auto scripts = scripts_for(node);
   const auto lock = redlock_layout.lock(trial_name);
@@ -48,4 +48,4 @@ NodeTrouble refusal_of(const wire::Answer& answer, const wire::NodeAddress& node
   return trouble;
 }
 
-}  // namespace redlock::client
+}  // namespace redlock::admin

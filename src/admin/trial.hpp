@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One lock, taken, held and given back on a single node: what permissions, full memory or missing
-// replicas keep a client from doing shows only when it is done.
+// Takes, holds and releases one lock on a single node: missing permissions, full memory and missing
+// replicas show only in the commands themselves.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 
 #include "admin/node_query.hpp"
 
-namespace redlock::client {
+namespace redlock::admin {
 
-/// The commands in their order, as a client would put them; none for a node that is no independent
+/// The commands in their order, as a client sends them; none for a node that is no independent
 /// master.
-[[nodiscard]] std::vector<Command> trial_of(const NodeHealth& node);
+[[nodiscard]] std::vector<QueryCommand> trial_of(const NodeHealth& node);
 
-/// What one of the answers says against the node.
+/// What one of the replies shows to be wrong with the node.
 [[nodiscard]] NodeTrouble refusal_of(const wire::Answer& answer, const wire::NodeAddress& node);
 
-}  // namespace redlock::client
+}  // namespace redlock::admin

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// redlock acquire: the first of three steps (acquire, hold, release) for scripts. The owner stands
-// for the lock between them, so that nothing has to keep running.
+// redlock acquire: the first of three steps (acquire, hold, release) for scripts. It prints the
+// owner, which the other two steps need; no process has to run between them.
 #include <fmt/core.h>
 #include <memory>
 
@@ -61,14 +61,15 @@ class Acquire {
         IfUnreachable::go_on);
     print_or_give_back(lease);
     static_cast<void>(lease.detach());
-    // A quorum has granted. The others get theirs before this process ends: a question comes behind
-    // it. One that hangs is not waited for any longer than in an attempt.
+    // A quorum has granted. Before this process ends, the acquire is to reach the other nodes too:
+    // a query is sent behind it on each connection. A node that hangs is waited for as long as in
+    // an attempt.
     static_cast<void>(Admin(client).inspect(name_));
     return exit_ok;
   }
 
  private:
-  /// If nobody takes the line: without its owner the lock would be of no use to anybody.
+  /// If the line cannot be written: without the owner in it nobody could release the lock.
   void print_or_give_back(Lease& lease) const {
     try {
       print_grant(lease, format_);

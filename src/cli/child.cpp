@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Between fork and exec there are other threads' locks in the air: the children below call nothing
-// but system calls, on memory that was prepared before.
+// Between fork and exec another thread's locks may be held for ever: the children below make system
+// calls only, on memory that was prepared before.
 #include "cli/child.hpp"
 
 #include <cerrno>
@@ -22,7 +22,7 @@ namespace {
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> result;
-  // exec promises not to change them; its signature is older than const.
+  // exec does not change them; its signature is older than const.
   for (const auto& text : texts) result.push_back(const_cast<char*>(text.c_str()));
   result.push_back(nullptr);
   return result;
@@ -42,17 +42,17 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   ::_exit(exit_not_found);
 }
 
-// Born with every signal blocked: those that the group gets are for the command.
+// It starts with every signal blocked: signals to the group are meant for the command.
 [[noreturn]] void run_guard(pid_t group, int life) {
   ::setpgid(0, group);
   ::prctl(PR_SET_NAME, "redlock-guard");
-  // It must hold nothing open that somebody waits to be closed, the command's stdout above all.
+  // It must not keep a descriptor open whose closing somebody awaits, such as the command's stdout.
   if (life > 0) ::close_range(0, static_cast<unsigned>(life) - 1, 0);
   ::close_range(static_cast<unsigned>(life) + 1, UINT_MAX, 0);
   char nothing = 0;
   while (::read(life, &nothing, 1) < 0 && errno == EINTR) {
   }
-  // By 0, its own group: being a member, it cannot hit another one that has got the same number.
+  // 0 is its own group. By number, it could be another group that got the number since.
   ::kill(0, SIGKILL);
   ::_exit(0);
 }

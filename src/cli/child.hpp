@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The user's command as a child process, in a process group of its own that does not outlive
 // redlock: a guard process in the same group reads from a pipe that only redlock can write to, and
-// when redlock ends without a word (SIGKILL, a crash) it kills the group.
+// kills the group when the pipe is closed by redlock's death (SIGKILL, a crash).
 #pragma once
 
 #include <string>
@@ -36,7 +36,7 @@ class Child {
   void signal(int number) const noexcept;
 
   enum class State { running, stopped, ended };
-  /// What has become of the command, without waiting.
+  /// The command's state now; does not block.
   State poll();
   /// After `ended`: its exit status, or 128 + N if a signal ended it.
   [[nodiscard]] int exit_status() const;

@@ -80,12 +80,12 @@ class Exec {
     check();
     auto options = nodes_.client_options();
     const auto lease = lease_.value_or(default_lease(options));
-    farewell_.grace = grace_.value_or(lease / 6);
-    if (farewell_.grace * 2 >= lease) {
+    termination_.grace = grace_.value_or(lease / 6);
+    if (termination_.grace * 2 >= lease) {
       throw Exit(exit_usage,
                  fmt::format("--grace {} is half the lease ({}) or more; make it shorter, or the "
                              "lease longer",
-                             format_duration(farewell_.grace), format_duration(lease)));
+                             format_duration(termination_.grace), format_duration(lease)));
     }
     try {
       return hold_and_run(std::move(options), lease);
@@ -103,7 +103,7 @@ class Exec {
                                                          "HUP or a number",
                                                          text));
     }
-    farewell_.signal = *number;
+    termination_.signal = *number;
   }
 
   void check() const {
@@ -117,7 +117,7 @@ class Exec {
     Signals signals;
     const auto watch = std::make_shared<AttemptWatch>();
     options.observer = watch;
-    // What the lock is held for says more than that redlock holds it.
+    // The label names the command, because that redlock has the lock is known.
     const std::string& command = invocation_.command->front();
     options.label = label_.empty() ? command.substr(command.rfind('/') + 1) : label_;
     const auto client = make_client(std::move(options));
@@ -135,14 +135,14 @@ class Exec {
     Child child(
         {*invocation_.command, child_environment(name_, lease.token(), invocation_.nodes_variable)},
         signals, terminal);
-    return Supervisor(child, lease, signals, terminal, farewell_).run();
+    return Supervisor(child, lease, signals, terminal, termination_).run();
   }
 
-  // Waits for a quorum of nodes, and says whether it confirmed.
+  // Waits for a quorum of replies; true if the quorum confirmed the release.
   bool give_back(Lease& lease, int status) const {
     const auto released = lease.release();
     if (released && *released == Released::released) return true;
-    // A lease that was lost has been told of.
+    // The loss of a lease has been reported already.
     if (status != exit_lost) {
       say(fmt::format("giving back {}: {}", name_,
                       released ? to_string(*released) : released.error().message));
@@ -158,7 +158,7 @@ class Exec {
   std::optional<milliseconds> wait_;
   std::optional<milliseconds> grace_;
   std::optional<int> conflict_code_;
-  Farewell farewell_;
+  TerminationPolicy termination_;
 };
 
 }  // namespace

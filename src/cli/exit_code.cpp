@@ -8,12 +8,12 @@
 namespace redlock::cli {
 namespace {
 
-// A wait that ended says timed_out; the votes of its last attempt say what it was waiting for.
+// A wait that ended has the code timed_out; the votes of its last attempt show the reason.
 bool quorum_voted(const std::vector<NodeVote>& votes) {
   const auto voted = std::count_if(votes.begin(), votes.end(), [](const NodeVote& vote) {
     return vote.vote == Vote::granted || vote.vote == Vote::refused;
   });
-  // Half of an even number of nodes decides by refusing.
+  // Half of an even number of nodes is enough to refuse.
   return static_cast<std::size_t>(voted) * 2 >= votes.size();
 }
 

@@ -69,7 +69,7 @@ class Fence {
                                          "is over",
                                          token, record.file().string(), *seen));
     }
-    // Also a token that is there: whoever wrote it may have been killed before it was on the disk.
+    // Also if the token is in the file already: its writer may have been killed before fsync.
     record.stamp(token);
     record.keep_locked();
     become_command(token);
@@ -101,7 +101,7 @@ class Fence {
     ::setenv("REDLOCK_TOKEN", std::to_string(token).c_str(), 1);
     if (has_password(invocation_.nodes_variable)) ::unsetenv("REDLOCK_NODES");
     std::vector<char*> arguments;
-    // exec promises not to change them; its signature is older than const.
+    // exec does not change them; its signature is older than const.
     for (const auto& text : *invocation_.command) {
       arguments.push_back(const_cast<char*>(text.c_str()));
     }

@@ -17,8 +17,8 @@
 namespace redlock::cli {
 namespace {
 
-// The result of the acquisition, on its way from the client's thread to ours. Shared with the
-// callback, which may come after we have gone.
+// The result of the acquisition, passed from the client's thread to ours. Shared with the callback,
+// which may run after wait_for_lock() has returned.
 class Slot {
  public:
   void put(Result<Lease> result) {
@@ -41,7 +41,7 @@ class Slot {
 };
 
 std::string holder_of(const Client& client, const std::string& name) {
-  // Signals, and the lock itself, wait meanwhile.
+  // Signals and the result of the acquisition are handled after this.
   const auto patience = std::min(client.options().node_timeout, std::chrono::milliseconds(1000));
   const auto report = Admin(client).inspect(name, patience);
   if (!report || report->verdict != Verdict::held) return "somebody else holds it";
@@ -112,7 +112,7 @@ class LockWait {
     stop_.request_stop();
   }
 
-  /// For poll: milliseconds until there is something to do without being told; -1: never.
+  /// For poll: milliseconds until the progress has to be shown again; -1: never.
   [[nodiscard]] int until_next() const {
     auto next = BootClock::time_point::max();
     if (shows_progress()) next = std::min(next, progress_.due());
@@ -131,7 +131,7 @@ class LockWait {
   }
 
   Lease conclude(Result<Lease> result) {
-    // A grant that came in the same moment as the signal is given back by its destructor.
+    // A grant that arrived at the same moment as the signal is released by its destructor.
     if (ended_by_ != 0) throw Exit(exit_by_signal + ended_by_, "");
     if (result) return std::move(*result);
     if (hopeless_ && result.error().code == Errc::cancelled) {

@@ -13,8 +13,8 @@
 
 namespace redlock::cli {
 
-/// Hears of every attempt of the client that it is given to (ClientOptions::observer), which is
-/// how a wait without end learns that it could never succeed.
+/// Records every attempt of the client whose observer it is (ClientOptions::observer), so that a
+/// wait without a time limit can end when no attempt can succeed.
 class AttemptWatch : public Observer {
  public:
   void on_node_up(std::string_view node, std::string_view warning) override;
@@ -36,7 +36,7 @@ class AttemptWatch : public Observer {
   std::atomic<bool> reached_ = false;
 };
 
-/// How long a wait of which nobody said how long it may take goes on while no node answers at all.
+/// How long a wait without --wait goes on while no node answers at all.
 inline constexpr std::chrono::seconds unreachable_for{10};
 enum class IfUnreachable { go_on, give_up };
 

@@ -32,9 +32,8 @@ Exit status:
 
 `redlock help SUBCOMMAND` (or `redlock SUBCOMMAND --help`) says more, with examples.)help";
 
-// CLI11 would read the options of the user's command as ours. Only exec and fence have one;
-// elsewhere
-// `--` has its usual meaning, and a name may begin with a dash behind it.
+// CLI11 would read the options of the user's command as ours. Only exec and fence have a command;
+// elsewhere `--` has its usual meaning, and a name behind it may begin with a dash.
 void split_off_command(std::vector<std::string>& arguments, Invocation& invocation) {
   if (arguments.size() < 2 || (arguments[1] != "exec" && arguments[1] != "fence")) return;
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
@@ -50,7 +49,7 @@ void turn_help_around(std::vector<std::string>& arguments) {
   arguments.emplace_back("--help");
 }
 
-// CLI11 knows no better than that "a subcommand is required".
+// CLI11's own error is only "a subcommand is required".
 void check_subcommand(const CLI::App& app, const std::vector<std::string>& arguments) {
   if (arguments.size() < 2 || arguments[1].starts_with('-')) return;
   std::string known;
@@ -87,9 +86,9 @@ void parse(CLI::App& app, std::vector<std::string> arguments) {
   }
 }
 
-// A descriptor that is closed would be the next that is opened: what is printed would go into a
-// socket, and libuv ends the program when one of its own is among the first three. What takes its
-// place fails as it did: nobody must believe that something was printed.
+// If stdin, stdout or stderr is closed, the next descriptor that is opened gets its number: output
+// would go into a socket, and libuv aborts when one of its own is among the first three. What takes
+// its place fails on use as well, so that lost output is noticed.
 void open_missing_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;

@@ -72,7 +72,7 @@ std::size_t width_of(const Rows& rows) {
   return std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1));
 }
 
-// Takes the last column away; what it said stands in lines that begin with the row's first cell.
+// Removes the last column. Its cells become lines of their own, each after its row's first cell.
 std::string take_notes(Rows& rows, std::size_t limit) {
   const auto column = rows.front().size() - 1;
   std::string notes;
@@ -218,7 +218,7 @@ Json quarantine_as_json(const std::optional<NodeQuarantine>& quarantine) {
 }
 
 void print(std::string_view text) {
-  // A pipe without a reader is to be told of, too, and not to end the command here and now.
+  // A pipe without a reader is an error to report; SIGPIPE would end the command here.
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   struct sigaction before {};

@@ -30,7 +30,7 @@ from now on, so that it cannot renew or heal its way back. Prints what came of i
   unknown       too few answered; what was done stays done, and can be repeated     (exit 69 or 78)
 and, of every node, whether it was removed there, was not there, or the node did not answer: what
 such a node has ends with the lease. Waits one --node-timeout for it, at most.
-The holder is not asked. It hears of it at its next renewal (a third of its lease); until then it
+The holder is not asked. It is told at its next renewal (a third of its lease); until then it
 works on, perhaps beside the next holder. Its fencing token is older than the next holder's: a
 resource that refuses older tokens turns it away, anything else does not. So look first, and force
 what is known to be dead:

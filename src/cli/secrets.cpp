@@ -69,7 +69,7 @@ bool has_password(std::string text) {
 std::vector<std::string> take_arguments(int argc, char** argv) {
   std::vector<std::string> arguments(argv, argv + argc);
   for (int i = 1; i < argc; ++i) {
-    // What stands behind "--" is the user's own command, and not ours to change.
+    // What follows "--" is the user's command and stays as it is.
     if (std::strcmp(argv[i], "--") == 0) break;
     mask_passwords(argv[i]);
   }

@@ -67,11 +67,11 @@ void Signals::take_stop_requests() {
 bool Signals::stop_self() const {
   const auto stop = only(SIGTSTP);
   ::kill(0, SIGTSTP);
-  // Here it stops, and here it goes on.
+  // The process stops in this call, and returns from it when it is continued.
   ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
   if (::sigismember(&taken_, SIGTSTP) == 1) ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
   if (is_ignored(SIGTSTP)) return false;
-  // Whoever continued us did so by a SIGCONT, which waits to be read.
+  // The SIGCONT that continued us is pending, and is not for the child.
   sigset_t waiting;
   ::sigpending(&waiting);
   return is_ignored(SIGCONT) || ::sigismember(&waiting, SIGCONT) == 1;

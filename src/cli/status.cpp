@@ -115,7 +115,7 @@ Json as_json(const LockReport& report) {
           {"nodes", nodes}};
 }
 
-// The votes that an acquisition would have met, for the same distinction.
+// The votes that an acquisition would get now: they decide between contended and no quorum.
 int exit_code_of(const LockReport& report) {
   if (report.verdict != Verdict::unknown) return exit_ok;
   Error error{Errc::no_quorum, {}, {}};

@@ -26,14 +26,14 @@ std::string reason_of(const Lease& lease) {
 }  // namespace
 
 Supervisor::Supervisor(Child& child, const Lease& lease, Signals& signals, Terminal& terminal,
-                       Farewell farewell)
+                       TerminationPolicy termination)
     : child_(child),
       lease_(lease),
       signals_(signals),
       terminal_(terminal),
-      farewell_(farewell),
-      // The validity can shrink, when a node takes back its word. lost() tells when it becomes
-      // short; what is left after that is longer than this.
+      termination_(termination),
+      // The validity can shrink, when a node no longer confirms the lease. lost() is requested
+      // while more than this is left of it.
       longest_sleep_(
           std::max<BootClock::duration>(lease.remaining() / 20, std::chrono::milliseconds(10))),
       timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), "timer") {
@@ -45,18 +45,18 @@ int Supervisor::run() {
   for (;;) {
     // The lease first: after a pause of any length the child must not be continued without it.
     watch_lease(BootClock::now());
-    if (hear_child()) return conclude();
-    hear_signals();
+    if (child_ended()) return conclude();
+    forward_signals();
     sleep_until(next_look(BootClock::now()));
   }
 }
 
-void Supervisor::watch_lease(Instant now) {
+void Supervisor::watch_lease(BootClock::time_point now) {
   if (!kill_at_) {
     const auto over = lease_.valid_until();
     const auto loss = lease_.loss_reason();
     const bool gone = loss == LossReason::taken || loss == LossReason::forced;
-    if (gone || now >= over - farewell_.grace) part_with_child(now, over);
+    if (gone || now >= over - termination_.grace) begin_termination(now, over);
   }
   if (kill_at_ && now >= *kill_at_ && !killed_) {
     killed_ = true;
@@ -65,20 +65,20 @@ void Supervisor::watch_lease(Instant now) {
   }
 }
 
-void Supervisor::part_with_child(Instant now, Instant over) {
+void Supervisor::begin_termination(BootClock::time_point now, BootClock::time_point over) {
   kill_at_ = over;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(over - now);
   if (left.count() <= 0) return;
-  say(
-      fmt::format("the lock on {} can no longer be trusted ({}); told the command to end ({}), "
-                  "killing it in {} ms",
-                  lease_.name(), reason_of(lease_), signal_name(farewell_.signal), left.count()));
-  child_.signal(farewell_.signal);
-  // A stopped process hears of it only when it runs.
+  say(fmt::format(
+      "the lock on {} can no longer be trusted ({}); told the command to end ({}), "
+      "killing it in {} ms",
+      lease_.name(), reason_of(lease_), signal_name(termination_.signal), left.count()));
+  child_.signal(termination_.signal);
+  // A stopped process handles the signal only once it is continued.
   child_.signal(SIGCONT);
 }
 
-bool Supervisor::hear_child() {
+bool Supervisor::child_ended() {
   switch (child_.poll()) {
     case Child::State::running:
       return false;
@@ -91,9 +91,9 @@ bool Supervisor::hear_child() {
   return false;
 }
 
-// As a shell would: a child that asks for the terminal gets it; one that was stopped from the
-// keyboard, or asks while we are in the background, makes us stop as well, so that the shell sees
-// its job stopped and its fg continues it.
+// As a shell does: a child that needs the terminal (SIGTTIN, SIGTTOU) gets it. One that was stopped
+// from the keyboard, or needs the terminal while we are in the background, makes us stop as well,
+// so that the shell sees a stopped job, which its fg continues.
 void Supervisor::follow_stop() {
   if (kill_at_) {
     child_.signal(SIGCONT);
@@ -109,33 +109,34 @@ void Supervisor::follow_stop() {
   const bool wants_terminal = asks || terminal_.given();
   terminal_.take_back();
   stops_with_child_ = false;
-  // Where we cannot be stopped nobody will continue us, and a child that asks would ask for ever.
+  // If we cannot be stopped, nobody will continue us, and the child would be stopped again and
+  // again.
   if (!signals_.stop_self() && asks) return;
-  // Somebody continued us, perhaps long after the lease was over.
+  // We were continued, perhaps long after the lease expired.
   watch_lease(BootClock::now());
   if (killed_) return;
   if (wants_terminal) terminal_.give_to(child_.group());
   child_.signal(SIGCONT);
 }
 
-void Supervisor::hear_signals() {
+void Supervisor::forward_signals() {
   while (const auto signal = signals_.take()) {
     if (*signal == SIGCHLD) continue;
     if (*signal == SIGTSTP) stops_with_child_ = true;
     child_.signal(*signal);
-    // A stopped process hears of it only when it runs.
+    // A stopped process handles the signal only once it is continued.
     if (asks_to_end(*signal)) child_.signal(SIGCONT);
   }
 }
 
-Supervisor::Instant Supervisor::next_look(Instant now) const {
+BootClock::time_point Supervisor::next_look(BootClock::time_point now) const {
   if (killed_) return now + std::chrono::hours(1);  // only its end is left to come
   if (kill_at_) return *kill_at_;
-  return std::min(lease_.valid_until() - farewell_.grace, now + longest_sleep_);
+  return std::min(lease_.valid_until() - termination_.grace, now + longest_sleep_);
 }
 
-void Supervisor::sleep_until(Instant when) {
-  // poll's own timeout stands still while the machine sleeps; this timer does not.
+void Supervisor::sleep_until(BootClock::time_point when) {
+  // poll's timeout does not advance while the machine is suspended; this timer does.
   const auto since_boot = std::max(when.time_since_epoch(), nanoseconds(1));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
   itimerspec at{};
@@ -152,7 +153,7 @@ int Supervisor::conclude() {
   terminal_.take_back();
   if (child_.killed()) terminal_.restore_settings();
   if (!kill_at_) return child_.exit_status();
-  // What the command left running has no lock either.
+  // Processes that the command left running have no lock either.
   child_.signal(SIGKILL);
   return exit_lost;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Watches over the child and the lease at the same time. The authority is Lease::valid_until() by
-// CLOCK_BOOTTIME: whatever nodes and network do, the child is dead when the lease is over.
+// Watches the child and the lease at the same time. Lease::valid_until(), by CLOCK_BOOTTIME,
+// decides: whatever nodes and network do, the child is dead when the lease expires.
 #pragma once
 
 #include <chrono>
@@ -16,44 +16,43 @@
 
 namespace redlock::cli {
 
-struct Farewell {
-  int signal = SIGTERM;               ///< what the group gets first
-  std::chrono::milliseconds grace{};  ///< how long before the end of the validity
+/// How the command ends when its lease does.
+struct TerminationPolicy {
+  int signal = SIGTERM;               ///< sent to the group first; SIGKILL when the lease expires
+  std::chrono::milliseconds grace{};  ///< how long before the lease expires `signal` is sent
 };
 
 class Supervisor {
  public:
   Supervisor(Child& child, const Lease& lease, Signals& signals, Terminal& terminal,
-             Farewell farewell);
+             TerminationPolicy termination);
 
   /// Returns when the child has ended, with the status to exit with.
   int run();
 
  private:
-  using Instant = BootClock::time_point;
-
-  void watch_lease(Instant now);
-  void part_with_child(Instant now, Instant over);
-  [[nodiscard]] bool hear_child();
-  void hear_signals();
+  void watch_lease(BootClock::time_point now);
+  void begin_termination(BootClock::time_point now, BootClock::time_point over);
+  [[nodiscard]] bool child_ended();
+  void forward_signals();
   void follow_stop();
-  void sleep_until(Instant when);
-  [[nodiscard]] Instant next_look(Instant now) const;
+  void sleep_until(BootClock::time_point when);
+  [[nodiscard]] BootClock::time_point next_look(BootClock::time_point now) const;
   [[nodiscard]] int conclude();
 
   Child& child_;
   const Lease& lease_;
   Signals& signals_;
   Terminal& terminal_;
-  Farewell farewell_;
+  TerminationPolicy termination_;
   BootClock::duration longest_sleep_;
   FileDescriptor timer_;
   Event lost_;
   bool stops_with_child_ = false;
   bool killed_ = false;
-  /// When the group is killed, once it has been told to end. A renewal that succeeds after that
-  /// changes nothing: a command that is half-way out must not stay in for ever.
-  std::optional<Instant> kill_at_;
+  /// Once the termination has begun: when the group is killed. A renewal that succeeds after that
+  /// changes nothing, because the command may have ended half of its work already.
+  std::optional<BootClock::time_point> kill_at_;
 };
 
 }  // namespace redlock::cli

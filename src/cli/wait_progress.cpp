@@ -32,7 +32,8 @@ void write_to_terminal(const std::string& text) {
 
 }  // namespace
 
-WaitProgress::WaitProgress(Instant began) : began_(began), due_(began), reason_due_(began) {}
+WaitProgress::WaitProgress(BootClock::time_point began)
+    : began_(began), due_(began), reason_due_(began) {}
 
 WaitProgress::~WaitProgress() {
   if (drawn_) write_to_terminal("\r\x1b[K");
@@ -43,8 +44,9 @@ bool WaitProgress::on_terminal() const {
   return ::isatty(STDERR_FILENO) == 1 && ::tcgetpgrp(STDERR_FILENO) == ::getpgrp();
 }
 
-void WaitProgress::show(Instant now, const std::string& name, std::optional<std::string> reason,
-                        std::optional<Instant> until) {
+void WaitProgress::show(BootClock::time_point now, const std::string& name,
+                        std::optional<std::string> reason,
+                        std::optional<BootClock::time_point> until) {
   if (reason) {
     reason_ = std::move(*reason);
     reason_due_ = now + between_reasons;

@@ -14,30 +14,30 @@ namespace redlock::cli {
 
 class WaitProgress {
  public:
-  using Instant = BootClock::time_point;
-
-  explicit WaitProgress(Instant began);
+  explicit WaitProgress(BootClock::time_point began);
   /// Clears the line.
   ~WaitProgress();
   WaitProgress(const WaitProgress&) = delete;
   WaitProgress& operator=(const WaitProgress&) = delete;
 
   /// When there is something to show next.
-  [[nodiscard]] Instant due() const noexcept { return due_; }
+  [[nodiscard]] BootClock::time_point due() const noexcept { return due_; }
   /// Whether it is also time to find out anew what is waited for: every few seconds at most.
-  [[nodiscard]] bool wants_reason(Instant now) const noexcept { return now >= reason_due_; }
+  [[nodiscard]] bool wants_reason(BootClock::time_point now) const noexcept {
+    return now >= reason_due_;
+  }
 
   /// Shows what is waited for, and for how long still (nothing: for ever). `reason` replaces the
   /// last one, if it is given.
-  void show(Instant now, const std::string& name, std::optional<std::string> reason,
-            std::optional<Instant> until);
+  void show(BootClock::time_point now, const std::string& name, std::optional<std::string> reason,
+            std::optional<BootClock::time_point> until);
 
  private:
   [[nodiscard]] bool on_terminal() const;
 
-  Instant began_;
-  Instant due_;
-  Instant reason_due_;
+  BootClock::time_point began_;
+  BootClock::time_point due_;
+  BootClock::time_point reason_due_;
   std::chrono::seconds pause_{5};
   std::string reason_;
   bool drawn_ = false;

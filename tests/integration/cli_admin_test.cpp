@@ -151,10 +151,11 @@ TEST_CASE("a list of many locks is read in parts, and loses none where a node st
   CHECK(list.locks.front().kind == ListedAs::lock);
   CHECK(list.locks.front().owner == "owner");
   CHECK(list.locks.back().kind == ListedAs::unread);
-  const auto heard = node.commands();
-  const auto questions = std::count_if(heard.begin(), heard.end(), [](const Command& command) {
-    return is(command, "HGETALL") && contains(command.back(), "redlock:lock:");
-  });
+  const auto received = node.commands();
+  const auto questions =
+      std::count_if(received.begin(), received.end(), [](const Command& command) {
+        return is(command, "HGETALL") && contains(command.back(), "redlock:lock:");
+      });
   CHECK(questions < 1000);
 }
 

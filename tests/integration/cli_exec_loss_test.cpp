@@ -150,7 +150,7 @@ char state_of(pid_t process) {
   return state;
 }
 
-TEST_CASE("a stopped command hears of the signal that ends it") {
+TEST_CASE("a stopped command is continued to handle the signal that ends it") {
   const Fleet fleet({.nodes = 1});
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     CAPTURE(signal);

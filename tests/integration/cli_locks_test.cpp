@@ -28,7 +28,7 @@ struct LockNodes {
     return json::parse(run({"status", name, "-o", "json"}).out)["owner"].get<std::string>();
   }
   /// Acquires "a" on every node and says for whom. The command ends once a quorum has granted, and
-  /// a node that it had no connection with by then does not hear of it.
+  /// a node that it had no connection with by then is not told of it.
   std::string everywhere(const Arguments& options = {}) const {
     Arguments acquire{"acquire", "a"};
     acquire.insert(acquire.end(), options.begin(), options.end());

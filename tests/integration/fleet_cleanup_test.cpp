@@ -98,7 +98,7 @@ class Program {
   }
   ~Program() { kill(); }
 
-  [[nodiscard]] std::string heard() const {
+  [[nodiscard]] std::string received() const {
     std::string line;
     for (char c = 0; ::read(hear_.get(), &c, 1) == 1 && c != '\n';) line += c;
     return line;
@@ -166,7 +166,7 @@ TEST_CASE("nothing is left when the program is killed, not even nodes that are p
     say(describe(fleet));
     for (;;) ::pause();
   });
-  const Traces traces(program.heard());
+  const Traces traces(program.received());
   program.kill();
   CHECK(traces.go_away());
 }

@@ -36,12 +36,12 @@ class Caller {
     REQUIRE(proxy_.await_request_bytes(until));
   }
 
-  bool hears(const std::string& reply) {
-    const bool heard = eventually([&] {
+  bool receives(const std::string& reply) {
+    const bool arrived = eventually([&] {
       received_ += receive(socket_).bytes;
       return received_.size() >= reply.size();
     });
-    return heard && std::exchange(received_, "") == reply;
+    return arrived && std::exchange(received_, "") == reply;
   }
 
   bool has_heard_nothing() { return (received_ += receive(socket_).bytes).empty(); }
@@ -158,15 +158,15 @@ TEST_CASE("a proxy that holds forwards nothing, and forwards all of it later") {
   Proxy proxy(fleet.port(0));
   Caller before(proxy);
   before.send({"PING"});
-  CHECK(before.hears(simple("PONG")));
+  CHECK(before.receives(simple("PONG")));
   proxy.hold();
   before.send({"INCR", "count"});
   Caller during(proxy);
   during.send({"INCR", "other"});
   CHECK(fleet.run(0, {"EXISTS", "count", "other"}) == "0");
   proxy.pass();
-  CHECK(before.hears(integer(1)));
-  CHECK(during.hears(integer(1)));
+  CHECK(before.receives(integer(1)));
+  CHECK(during.receives(integer(1)));
 }
 
 TEST_CASE("a proxy that holds replies lets requests through") {
@@ -178,7 +178,7 @@ TEST_CASE("a proxy that holds replies lets requests through") {
   CHECK(eventually([&] { return fleet.run(0, {"GET", "count"}) == "1"; }));
   CHECK(caller.has_heard_nothing());
   proxy.pass();
-  CHECK(caller.hears(integer(1)));
+  CHECK(caller.receives(integer(1)));
 }
 
 TEST_CASE("what a client sent before it gave up reaches the node when the proxy passes again") {
@@ -212,7 +212,7 @@ TEST_CASE("a proxy can reset all connections, on both sides, and forgets what it
   Proxy proxy(fleet.port(0));
   Caller caller(proxy);
   caller.send({"CLIENT", "SETNAME", "through-proxy"});
-  CHECK(caller.hears(simple("OK")));
+  CHECK(caller.receives(simple("OK")));
   proxy.hold_requests();
   caller.send({"SET", "key", "held"});
   proxy.reset_all();

@@ -18,7 +18,6 @@
 using redlock::cluster::Data;
 using redlock::cluster::Fleet;
 using redlock::cluster::FleetError;
-using redlock::cluster::FleetOptions;
 using redlock::cluster::NodeState;
 using redlock::cluster::Persistence;
 using redlock::testing::contains;

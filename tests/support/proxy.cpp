@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Each direction is a queue of chunks with the moment from which they may go on. The end of a
-// source stands behind its last byte: only when that has been delivered does the other side hear of
-// it.
+// source stands behind its last byte: only when that has been delivered does the other side learn
+// of it.
 #include "support/proxy.hpp"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ void Proxy::reset_all() {
   });
   thread_.await([&] {
     return std::none_of(connections_.begin(), connections_.end(),
-                        [](const Connection& connection) { return connection.doomed; });
+                        [](const Relay& connection) { return connection.doomed; });
   });
 }
 
@@ -104,7 +104,8 @@ std::optional<PollThread::TimePoint> Proxy::prepare(std::vector<pollfd>& polled)
   std::optional<PollThread::TimePoint> next;
   const auto now = Clock::now();
   polled.push_back({listener_.get(), POLLIN, 0});
-  const auto add = [&](const UniqueFd& socket, const Stream& from, const Stream& to, bool held) {
+  const auto add = [&](const UniqueFd& socket, const Direction& from, const Direction& to,
+                       bool held) {
     int events = from.end == Received::End::open ? POLLIN : 0;
     if (!to.under_way.empty() && !held) {
       const auto due = to.under_way.front().due;
@@ -146,7 +147,7 @@ void Proxy::accept_all() {
 }
 
 // False: the connection is over, and both its sides are closed.
-bool Proxy::serve(Connection& connection, const pollfd& client, const pollfd& node) {
+bool Proxy::serve(Relay& connection, const pollfd& client, const pollfd& node) {
   if (client.revents != 0 && connection.requests.end == Received::End::open) {
     request_bytes_ += take(connection.client, connection.requests);
     if (connection.requests.end != Received::End::open) ++given_up_;
@@ -157,7 +158,7 @@ bool Proxy::serve(Connection& connection, const pollfd& client, const pollfd& no
 
   bool broken = connection.doomed;
   bool closed = false;
-  const auto forward = [&](Stream& stream, const UniqueFd& target, bool held) {
+  const auto forward = [&](Direction& stream, const UniqueFd& target, bool held) {
     const auto now = Clock::now();
     auto& chunks = stream.under_way;
     while (!held && !chunks.empty() && chunks.front().due <= now) {
@@ -188,11 +189,11 @@ bool Proxy::serve(Connection& connection, const pollfd& client, const pollfd& no
   return !broken && !closed;
 }
 
-bool Proxy::holds_requests(const Connection& connection) const {
+bool Proxy::holds_requests(const Relay& connection) const {
   return requests_held_ || (connection.stranded && stranded_held_);
 }
 
-std::size_t Proxy::take(const UniqueFd& source, Stream& stream) const {
+std::size_t Proxy::take(const UniqueFd& source, Direction& stream) const {
   auto received = receive(source);
   stream.end = received.end;
   const auto count = received.bytes.size();

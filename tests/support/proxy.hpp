@@ -50,7 +50,7 @@ class Proxy {
   void reset_all();
 
   /// Connections accepted so far, the bytes that clients have sent through all of them, and how
-  /// many clients have ended theirs, so far as the proxy has heard.
+  /// many clients have ended theirs, as far as the proxy has received it.
   [[nodiscard]] std::size_t accepted() const;
   [[nodiscard]] std::size_t request_bytes() const;
   [[nodiscard]] std::size_t given_up() const;
@@ -67,25 +67,25 @@ class Proxy {
   };
   // One direction of one connection: from where, what is under way, and whether the source has
   // ended.
-  struct Stream {
+  struct Direction {
     std::deque<Chunk> under_way = {};
     Received::End end = Received::End::open;
   };
-  struct Connection {
+  struct Relay {
     UniqueFd client;
     UniqueFd node;
-    Stream requests = {};
-    Stream replies = {};
+    Direction requests = {};
+    Direction replies = {};
     bool doomed = false;
     bool stranded = false;  // is, or was: its client's end is of no consequence
   };
 
   std::optional<PollThread::TimePoint> prepare(std::vector<pollfd>& polled) const;
   void perform(const std::vector<pollfd>& polled);
-  bool serve(Connection& connection, const pollfd& client, const pollfd& node);
-  std::size_t take(const UniqueFd& source, Stream& stream) const;
+  bool serve(Relay& connection, const pollfd& client, const pollfd& node);
+  std::size_t take(const UniqueFd& source, Direction& stream) const;
   void accept_all();
-  [[nodiscard]] bool holds_requests(const Connection& connection) const;
+  [[nodiscard]] bool holds_requests(const Relay& connection) const;
 
   std::uint16_t node_port_;
   UniqueFd listener_;
@@ -95,7 +95,7 @@ class Proxy {
   bool stranded_held_ = false;
   std::size_t late_ = 0;  // stranded connections that the node has neither answered nor closed
   std::chrono::milliseconds delay_{0};
-  std::list<Connection> connections_;
+  std::list<Relay> connections_;
   std::size_t accepted_ = 0;
   std::size_t request_bytes_ = 0;
   std::size_t given_up_ = 0;

@@ -78,7 +78,7 @@ void StubServer::reset_all() {
   });
   thread_.await([&] {
     return std::none_of(connections_.begin(), connections_.end(),
-                        [](const Connection& connection) { return connection.doomed; });
+                        [](const Session& connection) { return connection.doomed; });
   });
 }
 
@@ -135,7 +135,7 @@ void StubServer::accept_all() {
 }
 
 // False: the connection is over.
-bool StubServer::serve(Connection& connection) {
+bool StubServer::serve(Session& connection) {
   auto received = receive(connection.socket);
   connection.input += received.bytes;
   answer_commands(connection);
@@ -150,7 +150,7 @@ bool StubServer::serve(Connection& connection) {
 
 // As much as the connection takes now, but no more than leaves time for the others. False: it is
 // over.
-bool StubServer::go_on_for_ever(Connection& connection) {
+bool StubServer::go_on_for_ever(Session& connection) {
   constexpr std::size_t at_once = 65'536;
   for (int i = 0; i < 16 && connection.output.empty(); ++i) {
     connection.output.assign(at_once, 'x');
@@ -161,7 +161,7 @@ bool StubServer::go_on_for_ever(Connection& connection) {
   return true;
 }
 
-void StubServer::answer_commands(Connection& connection) {
+void StubServer::answer_commands(Session& connection) {
   while (connection.then == StubReply::Then::keep_open) {
     auto command = take_command(connection.input);
     if (!command) return;

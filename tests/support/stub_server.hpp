@@ -54,7 +54,7 @@ class StubServer {
   /// Accepts every connection and resets it at once.
   static StubServer resetting();
 
-  /// Accepts every connection and never says a word.
+  /// Accepts every connection and never sends anything.
   static StubServer silent();
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
@@ -66,7 +66,7 @@ class StubServer {
   /// Resets every connection that is open now.
   void reset_all();
 
-  /// How many connections were accepted so far, and the commands heard on all of them.
+  /// How many connections were accepted so far, and the commands received on all of them.
   [[nodiscard]] std::size_t accepted() const;
   [[nodiscard]] std::vector<Command> commands() const;
 
@@ -79,7 +79,7 @@ class StubServer {
 
  private:
   enum class Greeting { none, reset };
-  struct Connection {
+  struct Session {
     UniqueFd socket;
     std::string input = {};
     std::string output = {};
@@ -91,16 +91,16 @@ class StubServer {
 
   void prepare(std::vector<pollfd>& polled) const;
   void perform(const std::vector<pollfd>& polled);
-  bool serve(Connection& connection);
-  void answer_commands(Connection& connection);
-  bool go_on_for_ever(Connection& connection);
+  bool serve(Session& connection);
+  void answer_commands(Session& connection);
+  bool go_on_for_ever(Session& connection);
   void accept_all();
 
   Greeting greeting_;
   UniqueFd listener_;
   std::uint16_t port_;
   StubScript script_;
-  std::list<Connection> connections_;
+  std::list<Session> connections_;
   std::size_t accepted_ = 0;
   std::vector<Command> commands_;
   std::size_t letters_sent_ = 0;
