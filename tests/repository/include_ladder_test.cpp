@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Includes point only down the ladder client -> net -> wire -> engine -> include, hiredis is known
-// to wire and libuv to net alone, and the fleet stands apart. One row of the table below for each part of the tree.
+// to wire and libuv to net alone, and the fleet stands apart. One row of the table below for each
+// part of the tree.
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <optional>
@@ -41,15 +42,16 @@ const std::vector<Rule> ladder = {
     {"tests/simulation/server_connection.hpp",
      {"net/", "wire/", "engine/", "support/", "redlock/", "doctest/"}},
     {"tests/simulation/side_by_side.hpp",
-     {"net/", "wire/", "engine/", "simulation/", "support/", "cluster/", "redlock/", "doctest/", "fmt/"}},
+     {"net/", "wire/", "engine/", "simulation/", "support/", "cluster/", "redlock/", "doctest/",
+      "fmt/"}},
     {"tests/simulation/",
      {"engine/", "simulation/", "cluster/", "redlock/", "tl/", "doctest/", "fmt/", "CLI/"}},
     {"tests/soak/", {"redlock/", "soak/", "cluster/", "CLI/", "fmt/"}},
     {"tests/support/", {"support/", "cluster/", "redlock/", "fmt/", "tl/"}},
     {"tests/integration/net_linear_test.cpp", {"net/", "wire/", "doctest/", "hiredis/"}},
     {"tests/integration/net_",
-     {"net/", "wire/", "engine/", "redlock/", "integration/", "support/", "cluster/", "tl/", "doctest/",
-      "fmt/", "uv.h"}},
+     {"net/", "wire/", "engine/", "redlock/", "integration/", "support/", "cluster/", "tl/",
+      "doctest/", "fmt/", "uv.h"}},
     {"tests/integration/fenced_redis_test.cpp",
      {"redlock/", "support/", "cluster/", "doctest/", "hiredis/"}},
     {"tests/integration/",

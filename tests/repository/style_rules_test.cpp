@@ -52,11 +52,10 @@ TEST_CASE("every source file names its licence once, at its top") {
   CHECK_MESSAGE(wrong.empty(), join(wrong));
 }
 
-TEST_CASE("no source file has 400 lines, and no line more than 100 columns") {
+TEST_CASE("no line of a source file has more than 100 columns") {
   std::vector<std::string> wrong;
   for (const File& file : files()) {
     if (!is_source(file)) continue;
-    if (file.lines.size() >= 400) wrong.push_back(file.path + " is too long");
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
       if (columns(file.lines[i]) > 100) wrong.push_back(at(file, i));
     }
@@ -81,6 +80,24 @@ TEST_CASE("the engine reads no clock") {
   CHECK_MESSAGE(found.empty(), join(found));
 }
 
+TEST_CASE("every name that a file takes by a using declaration is used there") {
+  const std::regex declaration(R"(^\s*using (?:::)?(?:\w+::)+(\w+);.*)");
+  std::vector<std::string> unused;
+  for (const File& file : cpp_files()) {
+    if (!starts_with_any(file.path, {"src/", "cluster/"})) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      std::smatch match;
+      if (!std::regex_match(file.lines[i], match, declaration)) continue;
+      const std::regex name("\\b" + match[1].str() + "\\b");
+      const auto uses = std::count_if(file.lines.begin(), file.lines.end(), [&](const auto& line) {
+        return std::regex_search(line, name);
+      });
+      if (uses == 1) unused.push_back(at(file, i));
+    }
+  }
+  CHECK_MESSAGE(unused.empty(), join(unused));
+}
+
 TEST_CASE("nothing is left for later in the code") {
   const auto found = search(std::regex("\\b(TO"
                                        "DO|FIX"
@@ -88,6 +105,37 @@ TEST_CASE("nothing is left for later in the code") {
                                        "X|HA"
                                        "CK)\\b"),
                             is_source);
+  CHECK_MESSAGE(found.empty(), join(found));
+}
+
+/// Words of people, for what machines receive, record, mark and end. Not "know", "say" or "ask",
+/// which a reader of Redis' own documents is used to.
+const std::regex personification(R"(\b(hears?|heard|doubt(s|ed)?|farewell|ears)\b)"
+                                 R"(|\bgives? (its|their) word\b|\btakes? back its word\b)"
+                                 R"(|\bstands? in (a )?line\b)",
+                                 std::regex::icase);
+
+/// Parts of the tree that are still to be mended.
+const std::vector<std::string> still_personified = {"include/",
+                                                    "src/engine/",
+                                                    "src/wire/",
+                                                    "src/net/",
+                                                    "src/client/",
+                                                    "examples/",
+                                                    "tests/engine/",
+                                                    "tests/soak/",
+                                                    "docs/",
+                                                    "tests/simulation/",
+                                                    "tests/integration/api_",
+                                                    "tests/integration/io_",
+                                                    "ARCHITECTURE.md"};
+
+TEST_CASE("machines do not hear, doubt or say farewell") {
+  const auto found = search(personification, [](const File& file) {
+    return (is_source(file) || file.path.ends_with(".md")) &&
+           !starts_with_any(file.path, still_personified) &&
+           file.path != "tests/repository/style_rules_test.cpp";
+  });
   CHECK_MESSAGE(found.empty(), join(found));
 }
 
