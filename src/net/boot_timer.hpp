@@ -32,7 +32,7 @@ class BootTimer {
 
   explicit BootTimer(Handle* handle) : handle_(handle) {}
 
-  Handle* handle_;  // libuv lets go of it a turn after we do
+  Handle* handle_;  // libuv frees it a turn after it is closed
   engine::Instant armed_ = engine::never;
 };
 

@@ -173,7 +173,7 @@ std::optional<std::string> Core::Impl::start() {
         Connector::Timeouts{.resolve = config_.resolve_timeout, .connect = config_.connect_timeout},
         self));
   }
-  // Signals are for the program's own threads; SIGPIPE of our sockets is for nobody.
+  // Signals are for the program's own threads; SIGPIPE of these sockets must reach none of them.
   const AllSignalsBlocked blocked;
   try {
     thread_ = std::thread([this] { run(); });

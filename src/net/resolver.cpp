@@ -41,7 +41,7 @@ Resolution look_up_now(const std::string& host, const std::string& port) {
 /// Shared by the resolver and the thread, which may outlive everything else of the client.
 struct Resolver::LookUp {
   std::mutex mutex;
-  uv_async_t* waker = nullptr;  // null: nobody waits any more
+  uv_async_t* waker = nullptr;  // null: given up
   Resolution resolution;
 };
 

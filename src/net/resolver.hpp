@@ -47,7 +47,7 @@ class Resolver {
   Loop& loop_;
   const Resolved resolved_;
   std::shared_ptr<LookUp> look_up_;  // null: none is under way
-  uv_async_t* waker_ = nullptr;      // while one is; libuv lets go of it a turn after we do
+  uv_async_t* waker_ = nullptr;      // while one is; libuv frees it a turn after it is closed
 };
 
 }  // namespace redlock::net

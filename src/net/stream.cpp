@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // libuv writes with write(), which raises SIGPIPE on a connection that was reset: the loop thread
-// blocks all signals, so it stays pending there and reaches nobody.
+// blocks all signals, so it stays pending there.
 #include "net/stream.hpp"
 
 #include <utility>

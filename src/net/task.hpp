@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What other threads ask the loop thread to do.
+// Work that other threads give to the loop thread.
 #pragma once
 
 namespace redlock::net {

@@ -23,7 +23,7 @@ class Timer {
 
  private:
   struct Handle;
-  // libuv lets go of a handle only a turn after it was told to close it.
+  // libuv frees a handle only a turn after it was closed.
   struct Close {
     void operator()(Handle* handle) const;
   };

@@ -38,8 +38,8 @@ class Transport final : ConnectorListener, StreamListener {
   void disconnect(wire::Closing how);
   void write(std::string& bytes);
 
-  /// Why the stream was closed, or could not be made; once. It is asked for and not reported,
-  /// because connect() and write() find it out when nobody may be called.
+  /// Why the stream was closed, or could not be made; once. It is polled, because connect() and
+  /// write() may fail while the driver, which calls them, must not be called.
   [[nodiscard]] std::optional<std::string> take_failure();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The command that gives a node its marker, unless it has one, and what the node says to it.
+// The commands that look for a node's marker and write it, and what the node's replies mean.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace redlock::wire {
 /// 128 random bits in hexadecimal.
 [[nodiscard]] std::string random_id(engine::RandomSource& random);
 /// `name`: of the set; may be empty. `promotion`: of a server that was a replica; otherwise empty.
-/// `client`: whose note must be there; empty for an operator's word.
+/// `client`: whose note must be there; empty if an operator adopts the node.
 [[nodiscard]] std::vector<std::string> adoption_command(engine::RandomSource& random,
                                                         const SetTerms& set, std::string_view name,
                                                         std::string_view promotion,
@@ -27,8 +27,8 @@ namespace redlock::wire {
 [[nodiscard]] bool found_any(const Answer& answer);
 /// The marker was written by this very command.
 [[nodiscard]] bool was_adopted(const Answer& answer);
-/// There is no marker, and this client's note was gone too: the node has forgotten since it was
-/// left.
+/// There is no marker, and this client's note is gone too: the node has lost its data since the
+/// note was left.
 [[nodiscard]] bool has_forgotten_since(const Answer& answer);
 
 }  // namespace redlock::wire

@@ -201,7 +201,7 @@ bool Connection::take_reply(engine::Instant now, const ReplyView& reply) {
 
 /// What a node sends without having been asked. Nothing that we ask for makes it do so.
 bool Connection::take_unsolicited(const ReplyView& reply) {
-  // A server that is shut down, or has had enough of us, may say so before it closes.
+  // A server that shuts down, or has too many clients, may send an error before it closes.
   const bool error = reply.is(ReplyView::Kind::error);
   const std::string said = error ? ": " + printable(reply.text(), address_.password) : "";
   return fail(Cause::protocol_error, "it sent a reply that nobody asked for" + said);
@@ -295,7 +295,7 @@ void Connection::take_time(engine::Instant now, const Awaited& awaited, const Re
 
 /// The reading was taken between `asked` and `now`, wherever in the batch of replies it stands.
 void Connection::report_clock(engine::Instant now, std::int64_t unix_us, engine::Instant asked) {
-  if (unix_us == 0) return;  // it said something else
+  if (unix_us == 0) return;  // not a time
   const engine::Duration half = (now - asked) / 2;
   listener_.on_clock(now, unix_us + half / std::chrono::microseconds(1), half);
 }

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "engine/messages.hpp"
+#include "wire/encoded_hold.hpp"
 #include "wire/handshake.hpp"
-#include "wire/hold_text.hpp"
 #include "wire/holder_text.hpp"
 #include "wire/question.hpp"
 #include "wire/reply_reader.hpp"
@@ -33,7 +33,7 @@ struct Unanswered {
 
 /// Texts that all connections of a client share, so that they are written once.
 struct SharedTexts {
-  HoldText hold;
+  EncodedHold hold;
   HolderText holder;
 };
 
@@ -74,7 +74,7 @@ class Connection {
   void send(const engine::Tag& tag, engine::Command command, engine::Form form);
   void send(std::shared_ptr<Question> question);
   /// The node's marker has been written, and names this set.
-  void joined(std::string set) { set_ = std::move(set); }
+  void on_marker_written(std::string set) { set_ = std::move(set); }
   /// Asks for the node's clock, and whether it is what the handshake saw. It may have become a
   /// replica and a master again, with the data of another one, without a command that noticed.
   void send_probe(engine::Instant now);

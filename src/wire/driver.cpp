@@ -88,7 +88,7 @@ void Driver::ask(Instant now, NodeIndex node, std::vector<std::string> command,
 void Driver::turn(Instant now) {
   for (Link* link : flushed_) link->on_flushed(now);
   flushed_.clear();
-  for (const NodeIndex node : std::exchange(look_anew_, {})) links_[node]->look_anew(now);
+  for (const NodeIndex node : std::exchange(to_reconnect_, {})) links_[node]->reconnect(now);
   while (std::exchange(engine_touched_, false)) {
     engine_.take_outputs(outputs_);
     for (engine::NodeOutput& output : outputs_.nodes) perform(now, std::move(output));
@@ -128,8 +128,8 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
   ask(now, what.node, markers_.command(what), timeout,
       [what, this](Instant then, const Answer& answer) {
         const MarkerTending::Finding found = markers_.read(what, answer);
-        if (found.written) links_[what.node]->joined(what.set);
-        if (found.look_anew) look_anew_.push_back(what.node);
+        if (found.written) links_[what.node]->on_marker_written(what.set);
+        if (found.reconnect) to_reconnect_.push_back(what.node);
         if (found.marker) {
           engine().on_marker(then, what.node, *found.marker,
                              found.written ? what.set : std::string());

@@ -77,7 +77,7 @@ class Driver final : LinkListener {
 
   /// Whether there is something for turn() to do.
   [[nodiscard]] bool pending() const {
-    return engine_touched_ || !to_flush_.empty() || !flushed_.empty() || !look_anew_.empty();
+    return engine_touched_ || !to_flush_.empty() || !flushed_.empty() || !to_reconnect_.empty();
   }
   /// Performs the engine's outputs and writes what is to be sent. To be called until nothing is
   /// pending, each time with the time by then: performing takes time, and the nodes' silence is
@@ -119,7 +119,7 @@ class Driver final : LinkListener {
   engine::Outputs outputs_;
   std::vector<Link*> to_flush_;
   std::vector<Link*> flushed_;
-  std::vector<engine::NodeIndex> look_anew_;
+  std::vector<engine::NodeIndex> to_reconnect_;
 };
 
 }  // namespace redlock::wire

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a driver has to be told. Apart, so that those who only fill it in need nothing else.
+// The settings of a driver, in a header of their own: those who fill them in need nothing else.
 #pragma once
 
 #include <chrono>

@@ -17,7 +17,7 @@ namespace redlock::wire {
 [[nodiscard]] engine::Unavailable to_unavailable(std::string_view error);
 
 /// Fit to be shown: control characters replaced, cut after 200 bytes, every occurrence of the
-/// secret (if there is one) masked: a node may repeat what we said, even our AUTH.
+/// secret (if there is one) masked: a node may repeat what it was sent, even the AUTH.
 [[nodiscard]] std::string printable(std::string_view text, std::string_view secret);
 
 }  // namespace redlock::wire

@@ -43,8 +43,8 @@ void Handshake::start(std::string& out) {
 
 void Handshake::send_second_part(std::string& out) {
   second_part_ = true;
-  // Only on the server that has it: after a restart the number may be somebody else's. Not knowing
-  // the server (INFO denied) it is better to close a stranger's connection, who will reconnect.
+  // Only on the server that numbered it: after a restart the number may belong to another client.
+  // Where INFO is denied the server is not known, and the other client will connect again.
   if (lost_ && lost_->client_id != 0 && lost_->run_id == facts_.run_id) {
     send(out, Step::kill, {"CLIENT", "KILL", "ID", std::to_string(lost_->client_id)});
   }

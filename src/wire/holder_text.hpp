@@ -40,7 +40,7 @@ class HolderText {
   std::int64_t offset_ms_ = 0;
 };
 
-/// What such a text says. Anybody may have written it.
+/// The parts of such a text. Any client of the node may have written it.
 struct HolderFields {
   std::int64_t since_unix_ms = 0;
   std::uint64_t pid = 0;

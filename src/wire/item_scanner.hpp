@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Finds the ends of the items of RESP2 (a line, or a text together with the line that announces
 // it) and looks at each byte once, in whatever pieces the bytes arrive. hiredis begins an item
-// again with every piece: a line without end, from a node that has gone mad, would cost the square
+// again with every piece: a line without end, from a server that is broken, would cost the square
 // of its length on the thread that serves all nodes. What cannot be a reply is refused at its first
 // byte, also where hiredis 1.x goes on with RESP3, which no connection of ours asks for.
 #pragma once

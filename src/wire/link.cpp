@@ -94,11 +94,11 @@ void Link::on_flushed(Instant now) {
   if (state_ == State::up) at_ = std::min(at_, now + config_.silence);
 }
 
-void Link::joined(std::string set) {
-  if (state_ == State::up) connection_->joined(std::move(set));
+void Link::on_marker_written(std::string set) {
+  if (state_ == State::up) connection_->on_marker_written(std::move(set));
 }
 
-void Link::look_anew(Instant now) {
+void Link::reconnect(Instant now) {
   if (state_ != State::up) return;
   backoff_.reset();
   give_up(now, {Cause::connection_lost, engine::Delivery::unknown, "its marker was written"});
@@ -217,7 +217,7 @@ void Link::watch(Instant now) {
                          "silent for " + std::to_string(config_.silence.count()) +
                              " ms; the connection was given up"});
   }
-  // If it was us who did not run, the answer may have arrived unread: read once before judging.
+  // If this process did not run, the answer may have arrived unread: read once before judging.
   suspected_ = silent;
   if (!silent && now >= probe_at_) probe(now);
   at_ = std::max(std::min(probe_at_, judged_at), now + milliseconds(1));

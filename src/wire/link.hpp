@@ -26,7 +26,7 @@ namespace redlock::wire {
 
 class Link;
 
-/// What a link reports. No call may destroy the link, or tell it of its stream.
+/// What a link reports. No call may destroy the link, or report anything of its stream.
 class LinkListener {
  public:
   virtual void on_reply(engine::Instant now, engine::NodeIndex node, const engine::Tag& tag,
@@ -87,9 +87,9 @@ class Link final : ConnectionListener {
   /// Asks for the node's clock and role now, and not when it would be time to.
   void probe(engine::Instant now);
   /// The marker was written by an answer to a question of this connection.
-  void joined(std::string set);
-  /// Gives up the connection and makes another, whose handshake looks at the node anew.
-  void look_anew(engine::Instant now);
+  void on_marker_written(std::string set);
+  /// Replaces the connection, so that a handshake reads the marker again.
+  void reconnect(engine::Instant now);
 
   // What Streams reports.
   void on_connected(engine::Instant now, engine::Instant give_up_at);

@@ -41,7 +41,7 @@ MarkerTending::Finding MarkerTending::read(const engine::TendMarker& what,
   // A client that only looks waits on where the marker does not vouch for the promotion.
   const std::string& promotion = promotions_[what.node];
   const bool enough = what.write || promotion.empty() || (there && marker->vouched == promotion);
-  return {.look_anew = there && enough};
+  return {.reconnect = there && enough};
 }
 
 }  // namespace redlock::wire

@@ -21,7 +21,7 @@ class MarkerTending {
     std::optional<engine::Marker> marker = {};  ///< for the engine
     bool written = false;                       ///< by this client, on this connection
     /// Somebody else wrote the marker: a new handshake is to judge it.
-    bool look_anew = false;
+    bool reconnect = false;
   };
   /// What a handshake shows of a node that was a replica.
   struct Promotion {

@@ -27,12 +27,12 @@ class ReplyReader {
 
   enum class Outcome { incomplete, complete, broken };
 
-  /// Takes bytes in. What is wrong with them is said by next().
+  /// Takes bytes in. next() reports what is wrong with them.
   void feed(std::string_view bytes);
 
   /// Decodes the next reply, which may take up `limit` bytes (text and 32 for each part; a line
-  /// never more than ItemScanner::longest_line). One that announces more is broken at once. Once it
-  /// says broken it always will: the connection must be dropped.
+  /// never more than ItemScanner::longest_line). One that announces more is broken at once.
+  /// `broken` is final: the connection must be dropped.
   [[nodiscard]] Outcome next(std::size_t limit);
 
   /// After `complete`, until the next call.

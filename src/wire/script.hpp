@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The scripts that carry out the engine's commands, as a table: one row for each command says all
-// that the rest of this layer needs to know of it. A new operation is a command, a script, and a
-// row.
+// The scripts that carry out the engine's commands, as a table: one row for each command has all
+// that the rest of this layer needs. A new operation is a command, a script, and a row.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@ inline constexpr std::size_t script_count = std::variant_size_v<engine::Command>
   return static_cast<Script>(command.index());
 }
 
-/// What a call says beside its command.
+/// What a call contains beside its command.
 struct CallContext {
   const KeyLayout& layout = redlock_layout;
   std::string_view holder = {};  ///< who takes the lock (see holder_text.hpp); may be empty

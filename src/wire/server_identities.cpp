@@ -33,7 +33,7 @@ std::optional<std::size_t> ServerIdentities::find_twin(engine::Instant now, std:
 }
 
 void ServerIdentities::set_up(engine::Instant now, std::size_t node, bool up) {
-  // It may be said more than once why it is down.
+  // A node that is down may be reported down again, for another reason.
   if (std::exchange(known_[node].up, up) && !up) known_[node].last_up = now;
 }
 

@@ -18,8 +18,8 @@ class ServerIdentities {
   ServerIdentities(std::size_t nodes, engine::Duration max_lease)
       : max_lease_(max_lease), known_(nodes) {}
 
-  /// The node says that it is this server: none if that is fine; otherwise the node that it equals,
-  /// or may equal.
+  /// The node reports this run id: none if no other node has it; otherwise the node that is the
+  /// same server, or may be.
   [[nodiscard]] std::optional<std::size_t> find_twin(engine::Instant now, std::size_t node,
                                                      const std::string& run_id);
 

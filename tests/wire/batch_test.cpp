@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "wire/hold_text.hpp"
+#include "wire/encoded_hold.hpp"
 #include "wire/rig.hpp"
 
 using namespace redlock::wire;
@@ -198,7 +198,7 @@ TEST_CASE("a hold that differs in anything is written anew, and the same one is 
   all[3].lease = 31s;
   all[4].count = 2;
   all[5].token = 8;
-  HoldText text;
+  EncodedHold text;
   for (const engine::HoldCommand& before : all) {
     for (const engine::HoldCommand& after : all) {
       static_cast<void>(text.of(before));

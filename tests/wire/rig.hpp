@@ -156,8 +156,9 @@ class LinkRig final : LinkListener, Streams {
 
   engine::Instant now{std::chrono::hours(1)};
   int connections = 0;
-  int turns = 0;                           ///< flushes
-  int writes = 0;                          ///< pieces that the stream took
+  int turns = 0;   ///< flushes
+  int writes = 0;  ///< pieces that the stream took
+  std::size_t bytes_taken = 0;
   std::vector<Closing> closings;           ///< of streams that were open
   std::vector<testing::Command> commands;  ///< that reached the node
   std::vector<std::pair<std::uint64_t, engine::Reply>> replies;
@@ -202,6 +203,7 @@ class LinkRig final : LinkListener, Streams {
     REQUIRE(open_);
     const std::size_t taken = std::min(room, bytes.size());
     if (taken > 0) ++writes;
+    bytes_taken += taken;
     undelivered_ += bytes.substr(0, taken);
     bytes.erase(0, taken);
     if (room != SIZE_MAX) room -= taken;

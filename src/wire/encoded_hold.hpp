@@ -11,7 +11,7 @@
 namespace redlock::wire {
 
 /// What the connections of one client share.
-class HoldText {
+class EncodedHold {
  public:
   /// The text of this hold. Valid until the next call.
   [[nodiscard]] const CallParts& of(engine::HoldCommand command, const CallContext& context = {}) {
