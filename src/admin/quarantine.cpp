@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "engine/nodes/node_standing.hpp"
+#include "engine/nodes/quarantines.hpp"
 
 namespace redlock::admin {
 
@@ -20,16 +20,16 @@ std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,
   config.drift_factor = options.drift_factor;
   config.max_lease = options.max_lease;
   config.quarantine = options.quarantine == Quarantine::on;
-  engine::NodeStanding standing(config);
+  engine::Quarantines quarantines(config);
   const auto now = BootClock::now();
   const bool durable = node.append_only.value_or(false) && node.append_fsync == "always";
-  standing.on_node_facts(now, 0,
+  quarantines.on_node_facts(now, 0,
                          {.marker = node.marker.has_value(),
                           .durable = durable,
                           .promoted = node.promoted && !node.vouched,
                           .uptime = node.uptime.value_or(std::chrono::seconds::zero()),
                           .set = node.marker ? node.marker->set : std::string()});
-  return quarantine_of(standing.objection(now, 0));
+  return quarantine_of(quarantines.objection(now, 0));
 }
 
 }  // namespace redlock::admin

@@ -16,9 +16,9 @@ constexpr std::int64_t absurd_us = std::int64_t{1} << 60;
 }  // namespace
 
 Engine::Engine(const Config& config, RandomSource& random)
-    : standing_(config),
+    : quarantines_(config),
       clocks_(config),
-      terms_(config, standing_, clocks_),
+      terms_(config, quarantines_, clocks_),
       releases_(terms_, ids_, out_),
       leases_(terms_, ids_, releases_, out_),
       acquisitions_(terms_, random, ids_, leases_, releases_, out_) {}
@@ -84,7 +84,7 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
   const bool acquires = tag.kind == Tag::Kind::acquire || tag.kind == Tag::Kind::heal;
   if (acquires) {
     releases_.on_acquire_reply(now, node, tag, reply);
-    standing_.on_acquire_reply(now, node, reply);
+    quarantines_.on_acquire_reply(now, node, reply);
   }
   const bool wanted =
       acquisitions_.on_reply(now, node, tag, reply) || leases_.on_reply(now, node, tag, reply);
@@ -94,11 +94,11 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
 }
 
 void Engine::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
-  standing_.on_node_facts(now, node, facts);
+  quarantines_.on_node_facts(now, node, facts);
 }
 
 void Engine::on_marker(Instant now, NodeIndex node, Marker marker, std::string set) {
-  standing_.on_marker(now, node, marker, std::move(set));
+  quarantines_.on_marker(now, node, marker, std::move(set));
 }
 
 std::optional<Unavailable> Engine::objection(Instant now, NodeIndex node) const {
@@ -117,7 +117,7 @@ void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                            Duration uncertainty) {
   unix_us = std::clamp(unix_us, -absurd_us, absurd_us);
   acquisitions_.floors().on_node_clock(now, node, unix_us);
-  standing_.on_sign_of_life(now, node);
+  quarantines_.on_sign_of_life(now, node);
   if (!rules::clocks_are_watched()) return;
   const auto found = clocks_.on_reading(now, node, unix_us, uncertainty);
   if (const auto& moved = found.movement) {
@@ -133,15 +133,15 @@ void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
 }
 
 Instant Engine::deadline() const {
-  return std::min(
-      {acquisitions_.deadline(), leases_.deadline(), releases_.deadline(), standing_.deadline()});
+  return std::min({acquisitions_.deadline(), leases_.deadline(), releases_.deadline(),
+                   quarantines_.deadline()});
 }
 
 void Engine::on_deadline(Instant now) {
   acquisitions_.on_deadline(now);
   leases_.on_deadline(now);
   releases_.on_deadline(now);
-  standing_.on_deadline(now, out_);
+  quarantines_.on_deadline(now, out_);
   admit(now);
 }
 

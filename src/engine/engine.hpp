@@ -17,7 +17,7 @@
 #include "engine/messages.hpp"
 #include "engine/nodes/clock_watch.hpp"
 #include "engine/nodes/node_facts.hpp"
-#include "engine/nodes/node_standing.hpp"
+#include "engine/nodes/quarantines.hpp"
 #include "engine/outbox.hpp"
 #include "engine/outputs.hpp"
 #include "engine/release/releases.hpp"
@@ -95,7 +95,7 @@ class Engine {
   /// At the end of every input that may have made room for what waits.
   void admit(Instant now);
 
-  NodeStanding standing_;
+  Quarantines quarantines_;
   ClockWatch clocks_;
   Terms terms_;
   GrantIds ids_;

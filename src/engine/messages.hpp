@@ -53,7 +53,7 @@ struct ForceCommand {
 
 using Command = std::variant<AcquireCommand, HoldCommand, ReleaseCommand, ForceCommand>;
 
-/// Comes back with the reply, so that nobody has to remember what was asked. The driver adds the
+/// Comes back with the reply, so that the command need not be kept. The driver adds the
 /// node, which it knows.
 struct Tag {
   enum class Kind : std::uint8_t { acquire, heal, settle, hold, release, force };

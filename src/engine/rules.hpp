@@ -39,7 +39,7 @@ namespace redlock::engine::rules {
   return sent + lease - drift_allowance(lease, drift_factor);
 }
 
-/// From when a node's grant counts: it began after the message was sent, and nobody knows how long.
+/// From when a node's grant counts: from the send. It began later, by an unknown time.
 [[nodiscard]] inline Instant counts_from(Instant sent, [[maybe_unused]] Instant answered) {
   return planted(Bug::validity_from_completion) ? answered : sent;
 }
@@ -73,10 +73,10 @@ namespace redlock::engine::rules {
 /// is the better explanation, and nobody is blamed. That is safe: what was confirmed before ends as
 /// much earlier as any of them may have gone ahead; blame is about what the clock will do next, and
 /// if it moves on, that is a movement again.
-[[nodiscard]] inline bool our_clock_moved(std::uint32_t together, std::uint32_t perhaps,
+[[nodiscard]] inline bool our_clock_moved(std::uint32_t truechimers, std::uint32_t undecided,
                                           std::uint32_t falsetickers, std::uint32_t nodes) {
   if (planted(Bug::own_clock_never_blamed)) return false;
-  return together + perhaps >= quorum_of(nodes) && falsetickers < together;
+  return truechimers + undecided >= quorum_of(nodes) && falsetickers < truechimers;
 }
 
 // --- quorums
@@ -216,7 +216,7 @@ namespace redlock::engine::rules {
   return planted(Bug::failed_extend_releases);
 }
 
-// --- what a lease may believe
+// --- what confirms and what ends a lease
 
 /// Whether a node that says `free` or `taken` counts no more: for whatever reason it has nothing of
 /// this owner, it may grant the lock to another.
@@ -311,8 +311,8 @@ namespace redlock::engine::rules {
   return note_is_gone && !planted(Bug::second_forgetting_overlooked);
 }
 
-/// Whether a client without quarantine refuses a set that has markers: it would believe nodes that
-/// have forgotten, and break exclusion for those who wait for them.
+/// Whether a client without quarantine refuses a set that has markers: it counts nodes that lost
+/// their data, and would break exclusion for the clients that wait for them.
 [[nodiscard]] inline bool markers_end_carelessness() {
   return !planted(Bug::markers_ignored_without_quarantine);
 }

@@ -8,7 +8,7 @@
 
 #include "engine/config.hpp"
 #include "engine/nodes/clock_watch.hpp"
-#include "engine/nodes/node_standing.hpp"
+#include "engine/nodes/quarantines.hpp"
 #include "engine/quorum.hpp"
 #include "engine/rules.hpp"
 #include "engine/types.hpp"
@@ -17,9 +17,9 @@ namespace redlock::engine {
 
 class Terms {
  public:
-  /// The standing and the clocks must outlive the terms.
-  Terms(const Config& config, const NodeStanding& standing, const ClockWatch& clocks)
-      : config_(config), standing_(&standing), clocks_(&clocks) {
+  /// The quarantines and the clocks must outlive the terms.
+  Terms(const Config& config, const Quarantines& quarantines, const ClockWatch& clocks)
+      : config_(config), quarantines_(&quarantines), clocks_(&clocks) {
     assert(config.nodes >= 1 && config.nodes <= NodeSet::max_nodes);
   }
 
@@ -30,17 +30,17 @@ class Terms {
 
   /// Why this node may not be asked for a lock now; nothing if it may.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
-    if (auto why = standing_->objection(now, node)) return why;
+    if (auto why = quarantines_->objection(now, node)) return why;
     if (auto why = stranger(node)) return why;
     return clocks_->objection(now, node);
   }
   [[nodiscard]] bool quarantined(Instant now, NodeIndex node) const {
-    return !standing_->votes(now, node);
+    return !quarantines_->votes(now, node);
   }
   /// Why the node, as far as this client knows, gives no lock to anybody: it may have forgotten
   /// grants, and waits until they are over.
   [[nodiscard]] std::optional<Unavailable> quarantine(Instant now, NodeIndex node) const {
-    return standing_->objection(now, node);
+    return quarantines_->objection(now, node);
   }
   /// Why what this node confirms does not count now; nothing if it does.
   [[nodiscard]] std::optional<Unavailable> distrust(Instant now, NodeIndex node) const {
@@ -55,7 +55,7 @@ class Terms {
     if (sets().open() || !sets().is_stranger(node)) return std::nullopt;
     return sets().refusal(node);
   }
-  [[nodiscard]] const SetMembership& sets() const { return standing_->sets(); }
+  [[nodiscard]] const SetMembership& sets() const { return quarantines_->sets(); }
 
   [[nodiscard]] Instant trusted_until(Instant sent, Duration lease) const {
     return rules::trusted_until(sent, lease, config_.drift_factor);
@@ -63,7 +63,7 @@ class Terms {
 
  private:
   Config config_;
-  const NodeStanding* standing_;
+  const Quarantines* quarantines_;
   const ClockWatch* clocks_;
 };
 

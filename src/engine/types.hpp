@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of the small values that everything in the engine speaks of. Nothing here reads a clock:
+// Names of the small values that the whole engine uses. Nothing here reads a clock:
 // an Instant always comes in from outside.
 #pragma once
 

@@ -37,7 +37,7 @@ struct Clocks {
   Rig& rig;
 };
 
-std::string words_about(Rig& rig, NodeIndex node) {
+std::string objection_to(Rig& rig, NodeIndex node) {
   const auto why = rig.engine.objection(rig.now, node);
   return why ? why->detail : "";
 }
@@ -66,7 +66,7 @@ TEST_CASE("a node whose clock jumps does not count until it has kept time for ma
   CHECK(rig.clocks_moved[0].node == 2);
   CHECK(rig.clocks_moved[0].by == 1h);
   CHECK_FALSE(rig.clocks_moved[0].ours);
-  CHECK(words_about(rig, 2) ==
+  CHECK(objection_to(rig, 2) ==
         "its clock went ahead by 3600000 ms against ours; it votes in 60 s if it keeps time until "
         "then: let chrony slew it, and step it only before redis-server starts");
   const RequestId request = rig.acquire();
@@ -78,9 +78,9 @@ TEST_CASE("a node whose clock jumps does not count until it has kept time for ma
 
   rig.advance(59s);
   clocks.read(2, 1h);
-  CHECK(words_about(rig, 2) != "");
+  CHECK(objection_to(rig, 2) != "");
   rig.advance(1s);
-  CHECK(words_about(rig, 2) == "");
+  CHECK(objection_to(rig, 2) == "");
   CHECK(rig.clocks_moved.size() == 1);
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("a clock that runs is noticed over several readings") {
   }
   CHECK(rig.clocks_moved.size() > 1);
   for (const NodeClockMoved& moved : rig.clocks_moved) CHECK(moved.node == 2);
-  CHECK(words_about(rig, 2) != "");
+  CHECK(objection_to(rig, 2) != "");
 }
 
 TEST_CASE("clocks that drift within the allowance are not noticed") {
@@ -128,14 +128,14 @@ TEST_CASE("if a quorum of nodes moves together it is our clock, and no node is b
   clocks.read({0, 1, 2, 3, 4});
   rig.advance(10s);
   clocks.read({0, 1}, 20s);
-  CHECK(words_about(rig, 0) != "");
-  CHECK(words_about(rig, 1) != "");
+  CHECK(objection_to(rig, 0) != "");
+  CHECK(objection_to(rig, 1) != "");
   clocks.read({2}, 20s);
   REQUIRE(rig.clocks_moved.size() == 3);
   CHECK(rig.clocks_moved[2].ours);
-  for (const NodeIndex node : {0U, 1U, 2U}) CHECK(words_about(rig, node) == "");
+  for (const NodeIndex node : {0U, 1U, 2U}) CHECK(objection_to(rig, node) == "");
   clocks.read({3, 4}, 20s);
-  CHECK(words_about(rig, 4) == "");
+  CHECK(objection_to(rig, 4) == "");
 }
 
 TEST_CASE(
@@ -143,14 +143,14 @@ TEST_CASE(
   Rig rig(3);
   Clocks clocks(rig);
   clocks.node_0_jumps();
-  CHECK(words_about(rig, 0) != "");
+  CHECK(objection_to(rig, 0) != "");
   rig.advance(20s);
   clocks.read(2);
   clocks.read(0, 1h);
   clocks.read(1, 40s);
   clocks.read(2);  // and this one says that we did not move
-  CHECK(words_about(rig, 0).find("by 3600000 ms") != std::string::npos);
-  CHECK(words_about(rig, 1).find("by 40000 ms") != std::string::npos);
+  CHECK(objection_to(rig, 0).find("by 3600000 ms") != std::string::npos);
+  CHECK(objection_to(rig, 1).find("by 40000 ms") != std::string::npos);
 }
 
 TEST_CASE("our own movement does not excuse a node for an earlier one of its own") {
@@ -161,10 +161,10 @@ TEST_CASE("our own movement does not excuse a node for an earlier one of its own
   clocks.read(0, 1h + 20s);
   clocks.read({1, 2}, 20s);  // this machine stood still
   CHECK(rig.clocks_moved.back().ours);
-  CHECK(words_about(rig, 0).find("by 3600000 ms") != std::string::npos);
-  CHECK(words_about(rig, 0).find("votes in 50 s") != std::string::npos);
-  CHECK(words_about(rig, 1) == "");
-  CHECK(words_about(rig, 2) == "");
+  CHECK(objection_to(rig, 0).find("by 3600000 ms") != std::string::npos);
+  CHECK(objection_to(rig, 0).find("votes in 50 s") != std::string::npos);
+  CHECK(objection_to(rig, 1) == "");
+  CHECK(objection_to(rig, 2) == "");
 }
 
 TEST_CASE("earlier movements that ended during ours are not taken for a word on ours") {
@@ -182,9 +182,9 @@ TEST_CASE("earlier movements that ended during ours are not taken for a word on 
       if (first) clocks.read(0, 20s);  // this machine stood still
       clocks.read(1, 1h + 20s);
       if (!first) clocks.read(0, 20s);
-      CHECK(words_about(rig, 0) == "");
+      CHECK(objection_to(rig, 0) == "");
       clocks.read(2, of_node_2 + 20s);
-      CHECK(words_about(rig, 0) == "");
+      CHECK(objection_to(rig, 0) == "");
     }
   }
 }
@@ -199,7 +199,7 @@ TEST_CASE("if our own clock runs no node is blamed once a quorum has shown it") 
   }
   CHECK(rig.clocks_moved.size() > 20);
   CHECK(rig.clocks_moved.back().ours);
-  for (const NodeIndex node : {0U, 1U, 2U}) CHECK(words_about(rig, node) == "");
+  for (const NodeIndex node : {0U, 1U, 2U}) CHECK(objection_to(rig, node) == "");
 }
 
 TEST_CASE("a pause of ours is not blamed on near nodes because far ones hide it") {
@@ -210,10 +210,10 @@ TEST_CASE("a pause of ours is not blamed on near nodes because far ones hide it"
   rig.advance(1s);
   clocks.read_near_and_far(150ms);
   CHECK(rig.clocks_moved.size() == 2);
-  CHECK(words_about(rig, 0) != "");  // the far ones were asked before, and may have been answered
+  CHECK(objection_to(rig, 0) != "");  // the far ones were asked before, and may have been answered
   rig.advance(130ms);
   clocks.read_near_and_far(150ms);
-  for (NodeIndex node = 0; node < 5; ++node) CHECK(words_about(rig, node) == "");
+  for (NodeIndex node = 0; node < 5; ++node) CHECK(objection_to(rig, node) == "");
   // Every node ends the lease that much earlier, whether or not it can prove it.
   CHECK(lease.valid_until - rig.valid_until.at(lease.grant) >= 150ms);
   CHECK(rig.clocks_moved.size() == 2);
@@ -228,8 +228,8 @@ TEST_CASE("a near node that jumps is blamed although far ones may have moved too
   rig.advance(130ms);
   for (const NodeIndex node : {2U, 3U, 4U}) clocks.read(node, 0ms, 60ms);
   clocks.read(1, 0ms, 1ms);  // it cannot have, and one that lies is as likely as another
-  CHECK(words_about(rig, 0) != "");
-  CHECK(words_about(rig, 1) == "");
+  CHECK(objection_to(rig, 0) != "");
+  CHECK(objection_to(rig, 1) == "");
 }
 
 TEST_CASE("a jump that the far nodes exclude is blamed on the near ones that made it") {
@@ -240,8 +240,8 @@ TEST_CASE("a jump that the far nodes exclude is blamed on the near ones that mad
   for (const NodeIndex node : {0U, 1U}) clocks.read(node, 1s, 1ms);
   rig.advance(130ms);
   for (const NodeIndex node : {2U, 3U, 4U}) clocks.read(node, 0ms, 60ms);
-  CHECK(words_about(rig, 0) != "");
-  CHECK(words_about(rig, 1) != "");
+  CHECK(objection_to(rig, 0) != "");
+  CHECK(objection_to(rig, 1) != "");
 }
 
 TEST_CASE("after a movement every clock is read at once, but no more than once a second") {
@@ -279,8 +279,8 @@ TEST_CASE("nodes that move in different directions are blamed each for itself") 
   rig.advance(10s);
   clocks.read(0, 5s);
   clocks.read(1, -5s);
-  CHECK(words_about(rig, 0) != "");
-  CHECK(words_about(rig, 1).find("went back by 5000 ms") != std::string::npos);
+  CHECK(objection_to(rig, 0) != "");
+  CHECK(objection_to(rig, 1).find("went back by 5000 ms") != std::string::npos);
 }
 
 TEST_CASE("what a node confirmed ends as much earlier as its clock went ahead") {
@@ -377,5 +377,5 @@ TEST_CASE("absurd clocks are borne") {
     rig.engine.on_node_clock(rig.now, 0, us, 1ms);
     rig.advance(1s);
   }
-  CHECK(words_about(rig, 0) != "");
+  CHECK(objection_to(rig, 0) != "");
 }

@@ -74,14 +74,14 @@ TEST_CASE("what a node confirmed and forgot was not gone when it is released") {
     rig.answer(1, NotHeld{});
     CHECK(rig.result<ReleaseDone>(release).outcome == Released::already_gone);
   }
-  SUBCASE("somebody else's word") {
+  SUBCASE("of a lease from elsewhere") {
     const RequestId release = rig.release_elsewhere(OwnerId{{1, 2}});
     rig.answer({0, 1, 2}, NotHeld{});
     CHECK(rig.result<ReleaseDone>(release).outcome == Released::already_gone);
   }
 }
 
-TEST_CASE("a node that votes and has not the lock is believed at once") {
+TEST_CASE("a node that votes and does not have the lock is withdrawn at once") {
   Careful rig(3);
   const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.wipe(1);
@@ -92,7 +92,8 @@ TEST_CASE("a node that votes and has not the lock is believed at once") {
   CHECK(rig.lost.at(grant) == LossReason::taken);
 }
 
-TEST_CASE("a node whose clock moved is believed: it may have ended the lease, and grant another") {
+TEST_CASE(
+    "a node whose clock moved counts as denying: it may have ended the lease, and grant another") {
   Careful rig(3);
   for (NodeIndex node = 0; node < 3; ++node) rig.read_clock(node);
   const GrantId grant = rig.lease_beside_rival(Rig::renewed());
@@ -140,7 +141,7 @@ TEST_CASE("who was forced out is not confirmed by a node that has forgotten it")
   CHECK(rig.lost.at(lease.grant) == LossReason::forced);
 }
 
-TEST_CASE("a lease that a quorum holds is in doubt no more") {
+TEST_CASE("a lease that a quorum holds may be explained by a quarantine again") {
   Careful rig(5);
   const auto lease = rig.lease_on_all(Rig::renewed());
   rig.advance(10s);
@@ -176,7 +177,7 @@ TEST_CASE("a node that has the lease again is as good as any") {
   CHECK_FALSE(rig.lost.contains(lease.grant));
 }
 
-TEST_CASE("what was asked before the denial does not end the doubt") {
+TEST_CASE("what was asked before the denial does not make a quarantine explain more") {
   Careful rig(3);
   const auto lease = rig.lease_on_all(Rig::renewed());
   rig.advance(10s);
@@ -203,7 +204,7 @@ TEST_CASE("what was asked before the denial does not end the doubt") {
   CHECK(rig.lost.contains(lease.grant));
 }
 
-TEST_CASE("a node that was healed and is taken raises doubt as well") {
+TEST_CASE("a node that was healed and is taken counts as denying as well") {
   Careful rig(3);
   const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.advance(10s);
@@ -233,7 +234,9 @@ TEST_CASE("a quarantine that began before the node confirmed explains nothing") 
   CHECK(rig.lost.contains(grant));
 }
 
-TEST_CASE("a denial of a node in quarantine raises no doubt: it may have an old lock again") {
+TEST_CASE(
+    "a denial of a node in quarantine is no sign that the lease was taken: it may have an old lock "
+    "again") {
   Careful rig(5);
   const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.wipe(0);

@@ -17,7 +17,8 @@ AcquireRequest waiting(Duration wait) {
 }
 
 /// Lets every node refuse whatever acquire waits at it, and confirm whatever release.
-void refuse_all(Rig& rig, NodeIndex nodes, std::optional<std::chrono::milliseconds> expires_in = 30s) {
+void refuse_all(Rig& rig, NodeIndex nodes,
+                std::optional<std::chrono::milliseconds> expires_in = 30s) {
   for (NodeIndex node = 0; node < nodes; ++node) {
     while (rig.asked(node)) {
       if (rig.oldest_is<AcquireCommand>(node)) {

@@ -69,7 +69,7 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
     if (refused->expires_in) {
       // Somebody's key may say centuries, which overflow.
       const auto expires_in = std::min<std::chrono::milliseconds>(*refused->expires_in, a_day);
-      free_in_ = std::min<Duration>(free_in_.value_or(a_day), expires_in);
+      expires_in_ = std::min<Duration>(expires_in_.value_or(a_day), expires_in);
     }
   } else if (std::holds_alternative<ForcedOut>(reply)) {
     forced_out(node);

@@ -59,7 +59,7 @@ class Attempt {
   [[nodiscard]] NodeSet granted() const;
   [[nodiscard]] NodeSet unanswered() const;
   /// How soon one of the nodes that refused will be free by itself, as far as any said.
-  [[nodiscard]] std::optional<Duration> expires_in() const { return free_in_; }
+  [[nodiscard]] std::optional<Duration> expires_in() const { return expires_in_; }
   [[nodiscard]] const std::vector<Ballot>& ballots() const { return ballots_; }
   [[nodiscard]] Tally tally() const;
 
@@ -97,7 +97,7 @@ class Attempt {
   NodeSet settle_pending_;
   bool awaits_set_ = false;  // no grant counts before it is known which set the nodes belong to
   std::vector<Ballot> ballots_;
-  std::optional<Duration> free_in_;
+  std::optional<Duration> expires_in_;
 };
 
 }  // namespace redlock::engine

@@ -105,7 +105,8 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   conclude_rounds(now, out);
 }
 
-/// Nothing lengthens it any more; but until the end that was told last, somebody may believe in it.
+/// Nothing lengthens a lost lease, but its holder may act on it until the end that it was last
+/// told.
 void Holding::on_reply_after_loss(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                                   Outbox& out) {
   const bool denied = std::holds_alternative<Free>(reply) || std::holds_alternative<Taken>(reply) ||
@@ -126,7 +127,7 @@ void Holding::shorten_after_loss(Instant now, Outbox& out) {
 
 void Holding::on_forced_out(Instant now, NodeIndex node, const Tag& tag) {
   deny(now, node, tag);
-  doubt();
+  on_denied_by_voter();
   forced_ = true;
   HoldRound* const round = tag.kind == Tag::Kind::hold ? find_round(tag.round) : nullptr;
   if (round != nullptr) round->denied(node, false);
@@ -268,7 +269,7 @@ void Holding::conclude_rounds(Instant now, Outbox& out) {
 
 void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
   const bool ok = round.tally().won();
-  if (ok && !round.doubted()) doubted_ = false;
+  if (ok && !round.does_predate_denial()) denied_ = false;
   if (round.purpose() == Purpose::tell_count) return;
   if (round.request() == 0) {
     if (!ok) next_renewal_ = std::min(next_renewal_, now + plan_.lease / 12);
@@ -340,7 +341,7 @@ void Holding::lose(LossReason reason, Outbox& out) {
   if (lost_) return;
   lost_ = true;
   attach_failed_ = std::exchange(attaching_, 0) != 0;
-  // Whoever is told so believes in it no more.
+  // Whoever is told so does not act on it any more.
   const bool gone = reason == LossReason::taken || reason == LossReason::forced;
   if (gone) valid_until_ = Instant::min();
   if (!rules::requests_end_with_the_lease()) rounds_.clear();
@@ -360,7 +361,8 @@ HoldRound* Holding::find_round(std::uint32_t number) {
   return found == rounds_.end() ? nullptr : &*found;
 }
 
-// --- nodes that do not have the lease: what their answers are worth, and how they take part again
+// --- nodes that do not have the lease: what follows from their answers, and how they take part
+// again
 
 void Holding::on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round, Outbox& out) {
   if (explained_by_quarantine(now, node)) {
@@ -377,11 +379,11 @@ void Holding::on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* ro
   if (now < nodes_.valid_until()) heal(now, node, tag.lease, out);
 }
 
-/// That it has the lease no more: it confirmed that before it was quarantined, so it has forgotten
-/// it since, and gives the lock to nobody until the lease is over.
+/// Whether the node does not have the lease because it lost its data: it confirmed before it was
+/// quarantined, and grants nothing until the lease is over.
 bool Holding::explained_by_quarantine(Instant now, NodeIndex node) const {
   const NodeGrant& grant = nodes_[node];
-  return grant.possession == Possession::ours && !grant.in_quarantine && !doubted_ &&
+  return grant.possession == Possession::ours && !grant.in_quarantine && !denied_ &&
          terms_->quarantined(now, node);
 }
 
@@ -390,15 +392,16 @@ void Holding::deny(Instant now, NodeIndex node, const Tag& tag) {
   const NodeGrant& grant = nodes_[node];
   // Messages to a node are answered in their order: this one was sent before the heal.
   if (grant.possession == Possession::healing && tag.kind != Tag::Kind::heal) return;
-  if (now < grant.until && !terms_->quarantined(now, node)) doubt();
+  if (now < grant.until && !terms_->quarantined(now, node)) on_denied_by_voter();
   nodes_.withdraw(node);
 }
 
-/// Somebody takes the lease away (by force; by releasing it from elsewhere), or data is lost that
-/// should not be. So a node in quarantine may have forgotten that, and not only the lease.
-void Holding::doubt() {
-  doubted_ = true;
-  for (HoldRound& round : rounds_) round.doubt();
+/// Somebody took the lease away (by force, or by releasing it from elsewhere), or data was lost
+/// that should not be. A node in quarantine may have lost the trace of that as well, and not only
+/// the lease.
+void Holding::on_denied_by_voter() {
+  denied_ = true;
+  for (HoldRound& round : rounds_) round.predates_denial();
   nodes_.withdraw_forgotten();
 }
 
@@ -413,8 +416,8 @@ void Holding::send_heal(Instant now, NodeIndex node, std::chrono::milliseconds l
            form);
 }
 
-/// A lease that is valid has its quorum, whoever answers at the moment: nobody else was granted,
-/// and whose grant stood here before was released or is over.
+/// A valid lease has its quorum, whichever nodes answer at the moment, so no other owner has one.
+/// A grant that this node had given to another was released, or is over.
 void Holding::heal(Instant now, NodeIndex node, std::chrono::milliseconds asked, Outbox& out) {
   const bool gone = nodes_[node].possession == Possession::not_ours;
   if (!gone || terms_->objection(now, node)) return;

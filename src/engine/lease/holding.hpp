@@ -41,7 +41,7 @@ class Holding {
   void enter(Instant now, RequestId request, const EnterRequest& what, Outbox& out);
   /// One level less, if there are several. The nodes are told at once.
   void leave(Instant now, Outbox& out);
-  /// Lost by the word of somebody who could not wait for this machine.
+  /// Lost: its holder has decided so, before this machine noticed.
   void give_up(Instant now, LossReason reason, Outbox& out);
   /// Ends every round that a caller waits for.
   void end_requests(Errc why, const char* detail, Outbox& out);
@@ -96,7 +96,7 @@ class Holding {
   void on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round, Outbox& out);
   [[nodiscard]] bool explained_by_quarantine(Instant now, NodeIndex node) const;
   void deny(Instant now, NodeIndex node, const Tag& tag);
-  void doubt();
+  void on_denied_by_voter();
   void confirm(Instant now, NodeIndex node, const Tag& tag);
   void on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
 
@@ -132,8 +132,8 @@ class Holding {
   bool attach_failed_ : 1 = false;
   bool taken_up_ : 1 = false;
   bool lost_ : 1 = false;
-  bool forced_ : 1 = false;   // a node said that this owner was forced out
-  bool doubted_ : 1 = false;  // a node has it no more and should, since a quorum held last
+  bool forced_ : 1 = false;  // a node said that this owner was forced out
+  bool denied_ : 1 = false;  // by a node that votes and should have it, since a quorum held last
 };
 
 }  // namespace redlock::engine

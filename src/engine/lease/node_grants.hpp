@@ -43,13 +43,13 @@ class NodeGrants {
 
   /// The node has the lock for this owner until then at least.
   void confirm(NodeIndex node, Instant until);
-  /// The node has the lock, and its word on the time is worth nothing.
+  /// The node has the lock, and its clock is not trusted.
   void confirm_without_trust(NodeIndex node) { confirm(node, Instant::min()); }
   /// The node ends every lease that much earlier than was thought.
   void shorten(NodeIndex node, Duration by);
   /// The node says that it is free, or taken: whatever it confirmed before no longer counts.
   void withdraw(NodeIndex node);
-  /// The node has forgotten what it confirmed, and gives it to nobody else before it is over.
+  /// The node lost what it confirmed, and grants nothing before that is over.
   void forget(NodeIndex node) { nodes_[node].forgotten = true; }
   void hold_sent(NodeIndex node);
   /// To the last hold that was sent.

@@ -92,7 +92,7 @@ std::optional<ClockWatch::Move> ClockWatch::compare(NodeIndex node, const Readin
     found->from = old.at;
     found->at = reading.at;
     found->by = by;
-    found->together.insert(node);
+    found->truechimers.insert(node);
   }
   return found;
 }
@@ -137,14 +137,14 @@ ClockWatch::Displacement ClockWatch::displacement(const Move& move, NodeIndex no
           .all_known = readings.front().at <= move.from && readings.back().at >= move.at};
 }
 
-ClockWatch::Word ClockWatch::moved_so(const Move& move, NodeIndex node) const {
+ClockWatch::Agreement ClockWatch::agreement(const Move& move, NodeIndex node) const {
   const Displacement moved = displacement(move, node);
-  // Two honest nodes drift apart as well.
+  // Two clocks that keep time drift apart as well.
   const std::int64_t drift = allowed_us(move.at - move.from);
   const bool possible =
       moved.by.most_us >= move.by.least_us - drift && moved.by.least_us <= move.by.most_us + drift;
-  if (possible) return Word::yes;
-  return moved.all_known ? Word::no : Word::unknown;
+  if (possible) return Agreement::yes;
+  return moved.all_known ? Agreement::no : Agreement::unknown;
 }
 
 /// Its own movement at that time, if it was seen to make one: of several the one that had most of
@@ -161,31 +161,32 @@ const ClockWatch::Move* ClockWatch::meanwhile(const Move& move, NodeIndex node) 
   return found;
 }
 
-/// What the node's readings say to the movement of another. Its first word counts, because later
-/// readings may have moved for another reason; but who moved as well was sure to.
-void ClockWatch::hear(Move& move, NodeIndex node) const {
-  if (move.together.contains(node) || move.against.contains(node)) return;
+/// Whether the node's readings show the movement of another. The first that decide it count,
+/// because later ones may show a movement of another time.
+void ClockWatch::classify(Move& move, NodeIndex node) const {
+  if (move.truechimers.contains(node) || move.falsetickers.contains(node)) return;
   const auto& readings = nodes_[node].readings;
   if (readings.empty() || readings.back().at <= move.from) return;
   if (const Move* const own = meanwhile(move, node)) {
-    const Word so = moved_so(move, node);
-    const Word other = moved_so(*own, move.node);
-    const bool no = so == Word::no || other == Word::no;
-    if (!no && (so == Word::unknown || other == Word::unknown)) return;
+    const Agreement so = agreement(move, node);
+    const Agreement other = agreement(*own, move.node);
+    const bool no = so == Agreement::no || other == Agreement::no;
+    if (!no && (so == Agreement::unknown || other == Agreement::unknown)) return;
     // An earlier movement: the next reading may show another one, at the time of this.
     if (no && own->at < move.at && readings.back().asked < move.at) return;
-    move.perhaps.erase(node);
-    return (no ? move.against : move.together).insert(node);
+    move.undecided.erase(node);
+    return (no ? move.falsetickers : move.truechimers).insert(node);
   }
   // What was asked before the movement was seen may have been answered before it happened.
-  if (move.perhaps.contains(node) || readings.back().asked < move.at) return;
-  const Word so = moved_so(move, node);
-  if (so == Word::no) move.against.insert(node);
-  if (so == Word::yes && readings.front().at <= move.from) move.perhaps.insert(node);
+  if (move.undecided.contains(node) || readings.back().asked < move.at) return;
+  const Agreement so = agreement(move, node);
+  if (so == Agreement::no) move.falsetickers.insert(node);
+  if (so == Agreement::yes && readings.front().at <= move.from) move.undecided.insert(node);
 }
 
 bool ClockWatch::is_ours(const Move& move) const {
-  return rules::our_clock_moved(move.together.size(), move.perhaps.size(), move.against.size(),
+  return rules::our_clock_moved(move.truechimers.size(), move.undecided.size(),
+                                move.falsetickers.size(),
                                 static_cast<std::uint32_t>(nodes_.size()));
 }
 
@@ -193,7 +194,7 @@ void ClockWatch::judge() {
   if (moves_.empty()) return;
   for (Node& clock : nodes_) clock.trusted_from = Instant::min();
   for (Move& move : moves_) {
-    for (NodeIndex node = 0; node < nodes_.size(); ++node) hear(move, node);
+    for (NodeIndex node = 0; node < nodes_.size(); ++node) classify(move, node);
     move.ours = is_ours(move);
     Instant& trusted_from = nodes_[move.node].trusted_from;
     if (!move.ours) trusted_from = std::max(trusted_from, move.at + window_);
@@ -207,7 +208,7 @@ void ClockWatch::shorten_with_ours(std::vector<Earlier>& earlier) {
     for (NodeIndex node = 0; node < nodes_.size(); ++node) {
       Node& clock = nodes_[node];
       const bool known = clock.compared_from > move.from;
-      if (known || !move.perhaps.contains(node)) continue;
+      if (known || !move.undecided.contains(node)) continue;
       clock.compared_from = clock.readings.back().at;
       const std::int64_t most_us = std::min(displacement(move, node).by.most_us,
                                             move.by.most_us + allowed_us(move.at - move.from));

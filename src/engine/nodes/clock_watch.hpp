@@ -64,15 +64,16 @@ class ClockWatch {
     Instant compared_from = Instant::min();  // older ones only tell how it moved with the others
     Instant trusted_from = Instant::min();
   };
-  /// A movement of the last max_lease, and what the readings of the other nodes say to it.
+  /// A movement of the last max_lease. If it was our clock that moved, the nodes that kept time
+  /// (the truechimers) show the same movement, and the falsetickers do not.
   struct Move {
     NodeIndex node = 0;
     Instant from{};
     Instant at{};
     Interval by;
-    NodeSet together;  // moved as well, by as much
-    NodeSet perhaps;   // may have, and may have stood still
-    NodeSet against;   // did not move so
+    NodeSet truechimers;   // moved as well, by as much
+    NodeSet undecided;     // may have, and may have kept time
+    NodeSet falsetickers;  // did not move so
     bool ours = false;
   };
   struct Displacement {
@@ -84,9 +85,9 @@ class ClockWatch {
   std::optional<Move> compare(NodeIndex node, const Reading& reading, std::int64_t& most_us) const;
   [[nodiscard]] static Interval around(const std::vector<Reading>& readings, Instant when);
   [[nodiscard]] Displacement displacement(const Move& move, NodeIndex node) const;
-  enum class Word : std::uint8_t { no, unknown, yes };
-  [[nodiscard]] Word moved_so(const Move& move, NodeIndex node) const;
-  void hear(Move& move, NodeIndex node) const;
+  enum class Agreement : std::uint8_t { no, unknown, yes };
+  [[nodiscard]] Agreement agreement(const Move& move, NodeIndex node) const;
+  void classify(Move& move, NodeIndex node) const;
   [[nodiscard]] const Move* meanwhile(const Move& move, NodeIndex node) const;
   [[nodiscard]] bool is_ours(const Move& move) const;
   void judge();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The releases that are owed: for every node, the grants that it may still hold and that nobody
 // wants any more. An entry stays until the node says that it is gone, or until the lease has ended
-// by itself. What a broken connection swallowed is said again on the next one.
+// by itself. What was lost with a connection is sent again on the next one.
 #pragma once
 
 #include <cstddef>

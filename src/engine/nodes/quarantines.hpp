@@ -17,9 +17,9 @@
 
 namespace redlock::engine {
 
-class NodeStanding {
+class Quarantines {
  public:
-  explicit NodeStanding(const Config& config);
+  explicit Quarantines(const Config& config);
 
   /// A new connection shows this of the node.
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
@@ -42,7 +42,7 @@ class NodeStanding {
   void on_deadline(Instant now, Outbox& out);
 
  private:
-  struct Standing {
+  struct Node {
     Instant votes_from = Instant::min();
     Instant up_since = Instant::min();
     Instant seen_at = Instant::min();
@@ -52,15 +52,15 @@ class NodeStanding {
     bool promoted = false;
   };
 
-  void suspect(Instant now, Standing& standing);
-  void trust(Standing& standing) const;
+  void suspect(Instant now, Node& state);
+  void trust(Node& state) const;
 
   void look_for_markers(Instant now, Outbox& out);
 
   Duration quarantine_;       // zero: off
   Duration between_markers_;  // without quarantine, which has no other reason to look
   SetMembership sets_;
-  std::vector<Standing> nodes_;
+  std::vector<Node> nodes_;
   Instant next_look_ = never;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/nodes/node_standing.hpp"
+#include "engine/nodes/quarantines.hpp"
 
 #include <algorithm>
 #include <string>
@@ -27,57 +27,57 @@ Duration quarantine_of(const Config& config) {
 
 }  // namespace
 
-NodeStanding::NodeStanding(const Config& config)
+Quarantines::Quarantines(const Config& config)
     : quarantine_(quarantine_of(config)),
       between_markers_(between_markers(config)),
       sets_(config),
       nodes_(config.nodes) {}
 
-void NodeStanding::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
+void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
   sets_.on_marker(node, facts.marker ? std::optional(facts.set) : std::nullopt);
   if (quarantine_ == Duration::zero()) {
     next_look_ = std::min(next_look_, now);
     return;
   }
-  Standing& standing = nodes_[node];
-  standing.promoted = facts.promoted;
-  const bool same_run = std::exchange(standing.run, facts.run) == facts.run;
+  Node& state = nodes_[node];
+  state.promoted = facts.promoted;
+  const bool same_run = std::exchange(state.run, facts.run) == facts.run;
   // Redis counts the seconds by its wall clock, which may be set after the start. This run is no
   // older than the last sight of another one, and no older than it once said itself.
-  const Instant no_earlier_than = same_run ? standing.up_since : standing.seen_at;
-  standing.up_since = std::clamp(now - facts.uptime, no_earlier_than, now);
-  standing.seen_at = now;
+  const Instant no_earlier_than = same_run ? state.up_since : state.seen_at;
+  state.up_since = std::clamp(now - facts.uptime, no_earlier_than, now);
+  state.seen_at = now;
   // A setting that is mended now does not bring back what this run forgot when it began.
-  standing.durable = facts.durable && (!same_run || standing.durable);
+  state.durable = facts.durable && (!same_run || state.durable);
   // Between two runs it may have had a marker, granted and forgotten once more.
-  if (!same_run) standing.suspect_since.reset();
+  if (!same_run) state.suspect_since.reset();
   if (!facts.marker || facts.promoted) {
-    suspect(now, standing);
+    suspect(now, state);
   } else {
-    trust(standing);
+    trust(state);
   }
 }
 
-void NodeStanding::on_sign_of_life(Instant now, NodeIndex node) {
+void Quarantines::on_sign_of_life(Instant now, NodeIndex node) {
   nodes_[node].seen_at = now;
 }
 
-void NodeStanding::on_marker(Instant now, NodeIndex node, Marker marker, std::string set) {
+void Quarantines::on_marker(Instant now, NodeIndex node, Marker marker, std::string set) {
   if (quarantine_ == Duration::zero()) {
     if (marker == Marker::there) sets_.on_refused(node);
     return;
   }
-  Standing& standing = nodes_[node];
+  Node& state = nodes_[node];
   if (marker == Marker::there) {
     sets_.on_marker(node, std::move(set));
-    return trust(standing);
+    return trust(state);
   }
   sets_.on_marker(node, std::nullopt);
-  if (rules::has_forgotten_again(marker == Marker::gone_anew)) standing.suspect_since.reset();
-  suspect(now, standing);
+  if (rules::has_forgotten_again(marker == Marker::gone_anew)) state.suspect_since.reset();
+  suspect(now, state);
 }
 
-void NodeStanding::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply) {
+void Quarantines::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply) {
   const auto* const why = std::get_if<Unavailable>(&reply);
   if (why == nullptr) return;
   if (why->cause == Cause::marker_missing) on_marker(now, node, Marker::gone);
@@ -85,39 +85,38 @@ void NodeStanding::on_acquire_reply(Instant now, NodeIndex node, const Reply& re
   if (by_node && why->cause == Cause::incompatible) sets_.on_refused(node);
 }
 
-void NodeStanding::suspect(Instant now, Standing& standing) {
-  if (standing.suspect_since) return;
-  standing.suspect_since =
-      rules::quarantined_from(now, standing.up_since, standing.durable, quarantine_);
-  standing.votes_from = *standing.suspect_since + quarantine_;
+void Quarantines::suspect(Instant now, Node& state) {
+  if (state.suspect_since) return;
+  state.suspect_since = rules::quarantined_from(now, state.up_since, state.durable, quarantine_);
+  state.votes_from = *state.suspect_since + quarantine_;
   next_look_ = std::min(next_look_, now);
 }
 
-void NodeStanding::trust(Standing& standing) const {
-  standing.suspect_since.reset();
-  const bool keeps_its_data = standing.durable;
-  standing.votes_from = keeps_its_data ? Instant::min() : standing.up_since + quarantine_;
+void Quarantines::trust(Node& state) const {
+  state.suspect_since.reset();
+  const bool keeps_its_data = state.durable;
+  state.votes_from = keeps_its_data ? Instant::min() : state.up_since + quarantine_;
 }
 
-bool NodeStanding::votes(Instant now, NodeIndex node) const {
-  const Standing& standing = nodes_[node];
-  return rules::may_vote(now, standing.votes_from, standing.suspect_since.has_value());
+bool Quarantines::votes(Instant now, NodeIndex node) const {
+  const Node& state = nodes_[node];
+  return rules::may_vote(now, state.votes_from, state.suspect_since.has_value());
 }
 
-std::optional<Unavailable> NodeStanding::objection(Instant now, NodeIndex node) const {
+std::optional<Unavailable> Quarantines::objection(Instant now, NodeIndex node) const {
   if (votes(now, node)) return std::nullopt;
-  const Standing& standing = nodes_[node];
+  const Node& state = nodes_[node];
   Unavailable why{Cause::quarantined, Delivery::not_sent, {}};
-  if (now >= standing.votes_from) {
+  if (now >= state.votes_from) {
     why.detail = "quarantined; its marker is about to be written";
     return why;
   }
-  why.votes_in = standing.votes_from - now;
+  why.votes_in = state.votes_from - now;
   why.detail = "quarantined, votes in " + in_seconds(why.votes_in);
-  if (standing.suspect_since && standing.promoted) {
+  if (state.suspect_since && state.promoted) {
     why.detail +=
         ": it was a replica, and may not know the newest locks; run redlock adopt if it does";
-  } else if (standing.suspect_since) {
+  } else if (state.suspect_since) {
     why.detail += "; run redlock adopt if this node is new";
   } else {
     why.detail +=
@@ -127,21 +126,21 @@ std::optional<Unavailable> NodeStanding::objection(Instant now, NodeIndex node) 
   return why;
 }
 
-void NodeStanding::on_deadline(Instant now, Outbox& out) {
+void Quarantines::on_deadline(Instant now, Outbox& out) {
   if (now < next_look_) return;
   next_look_ = never;
   if (quarantine_ == Duration::zero()) return look_for_markers(now, out);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    const Standing& standing = nodes_[node];
-    if (!standing.suspect_since) continue;
+    const Node& state = nodes_[node];
+    if (!state.suspect_since) continue;
     const auto set = sets_.name_for_new_marker();
-    const bool write = now >= standing.votes_from && set && !sets_.is_stranger(node);
+    const bool write = now >= state.votes_from && set && !sets_.is_stranger(node);
     out.put(TendMarker{node, write, write ? *set : std::string()});
     next_look_ = now + between_looks;
   }
 }
 
-void NodeStanding::look_for_markers(Instant now, Outbox& out) {
+void Quarantines::look_for_markers(Instant now, Outbox& out) {
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (sets_.seen(node)) out.put(TendMarker{node, false});
   }

@@ -40,7 +40,7 @@ bool asks(Rig& rig, NodeIndex node) {
   return asked;
 }
 
-std::string words_about(Rig& rig, NodeIndex node) {
+std::string objection_to(Rig& rig, NodeIndex node) {
   const auto why = rig.engine.objection(rig.now, node);
   return why ? why->detail : "";
 }
@@ -57,7 +57,7 @@ TEST_CASE("a node that is not durable votes when it has been up for a quarantine
   Rig rig(3, careful());
   all_but(rig, 3, 0);
   rig.engine.on_node_facts(rig.now, 0, {.marker = true, .durable = false, .uptime = 60s});
-  CHECK(words_about(rig, 0).starts_with("quarantined, votes in 2 s: it was restarted"));
+  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 2 s: it was restarted"));
   CHECK_FALSE(asks(rig, 0));
   rig.advance(quarantine - 60s - 1ns);
   CHECK_FALSE(asks(rig, 0));
@@ -81,24 +81,24 @@ TEST_CASE("a node is no older than the last sight of the run before, whatever it
     rig.engine.on_node_clock(rig.now, 0, 0);
     rig.advance(5s);
     another_run();
-    CHECK(words_about(rig, 0).starts_with("quarantined, votes in 57 s"));
+    CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 57 s"));
   }
   SUBCASE("seen when it was connected to") {
     another_run();
-    CHECK(words_about(rig, 0).starts_with("quarantined, votes in 42 s"));
+    CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 42 s"));
     SUBCASE("and connecting once more makes it no older") {
       rig.advance(10s);
       another_run();
-      CHECK(words_about(rig, 0).starts_with("quarantined, votes in 32 s"));
+      CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 32 s"));
     }
   }
   SUBCASE("also one that it says is shorter") {
     another_run(1h);
-    CHECK(words_about(rig, 0).starts_with("quarantined, votes in 42 s"));
+    CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 42 s"));
   }
   SUBCASE("nor younger than nothing") {
     another_run(-24h);
-    CHECK(words_about(rig, 0).starts_with("quarantined, votes in 62 s"));
+    CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
   }
 }
 
@@ -109,19 +109,20 @@ TEST_CASE("an uptime that leaps, because the node's clock was set, ends no quara
   rig.advance(2s);
   // The same run, by another connection.
   rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 1h, .run = "a"});
-  CHECK(words_about(rig, 0).starts_with("quarantined, votes in 55 s"));
+  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 55 s"));
 }
 
 TEST_CASE("a setting that is mended in quarantine does not end it") {
   Rig rig(3, careful());
   all_but(rig, 3, 0);
   rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 5s, .run = "a"});
-  CHECK(words_about(rig, 0).find("set appendonly yes and appendfsync always") != std::string::npos);
+  CHECK(objection_to(rig, 0).find("set appendonly yes and appendfsync always") !=
+        std::string::npos);
   rig.advance(5s);
   // The operator did just that, by CONFIG SET; what the crash took is still forgotten.
   rig.engine.on_node_facts(rig.now, 0,
                            {.marker = true, .durable = true, .uptime = 10s, .run = "a"});
-  CHECK(words_about(rig, 0) != "");
+  CHECK(objection_to(rig, 0) != "");
 }
 
 TEST_CASE("a node without a marker waits from when it was first seen so, and is then marked") {
@@ -129,7 +130,8 @@ TEST_CASE("a node without a marker waits from when it was first seen so, and is 
   all_but(rig, 3, 0);
   // How long it has been up says nothing: it may have been flushed a moment ago.
   rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .uptime = 1h});
-  CHECK(words_about(rig, 0) == "quarantined, votes in 62 s; run redlock adopt if this node is new");
+  CHECK(objection_to(rig, 0) ==
+        "quarantined, votes in 62 s; run redlock adopt if this node is new");
   rig.advance(30s);
   CHECK_FALSE(rig.tended.empty());
   CHECK_FALSE(rig.tended.back().write);
@@ -164,7 +166,7 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
   CHECK(rig.tended.back().write);
   // At the last moment the note is found to be gone.
   rig.engine.on_marker(rig.now, 0, Marker::gone_anew);
-  CHECK(words_about(rig, 0).starts_with("quarantined, votes in 62 s"));
+  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
 }
 
 TEST_CASE("a node that somebody adopted meanwhile votes at once") {
@@ -186,7 +188,7 @@ TEST_CASE("an acquire that finds no marker quarantines the node") {
   rig.answer(0, Unavailable{Cause::marker_missing, Delivery::refused, "NOMARKER"});
   rig.answer({1, 2}, Granted{7});
   CHECK(rig.ended_with<AcquireSucceeded>(request));
-  CHECK(words_about(rig, 0).starts_with("quarantined, votes in 62 s"));
+  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
   CHECK_FALSE(asks(rig, 0));
 }
 
@@ -194,7 +196,7 @@ TEST_CASE("a promoted replica waits although it has a marker") {
   Rig rig(3, careful());
   all_but(rig, 3, 0);
   rig.engine.on_node_facts(rig.now, 0, {.marker = true, .durable = true, .promoted = true});
-  CHECK(words_about(rig, 0) ==
+  CHECK(objection_to(rig, 0) ==
         "quarantined, votes in 62 s: it was a replica, and may not know the newest locks; "
         "run redlock adopt if it does");
   CHECK_FALSE(asks(rig, 0));
