@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# readme_install.sh SOURCE WORK VERSION: runs the README's section "Install" as it stands there, in
-# a clone that has a tag for VERSION: its commands, one after the other, then each of its CMake
-# blocks in a project of its own. What would be written to the system is staged (DESTDIR), and the
-# URL in the README leads to the clone.
+# readme_install.sh SOURCE WORK VERSION SHARED LIBDIR: runs the README's section "Install" as it
+# stands there, in a clone that has a tag for VERSION: its commands, one after the other, where only
+# the library's own dependencies can be found; then a project for each of its CMake blocks. What
+# would be written to the system is staged (DESTDIR), and the URL in the README leads to the clone.
+# The second block's project has redlock inside, as a shared library, which is then installed in
+# SHARED and in SHARED/LIBDIR, which CMake is told with the prefix in it.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 source=$1
 work=$2
+shared=$4
 rm -rf "$work"
 mkdir -p "$work/clone"
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
@@ -34,34 +37,43 @@ block() {
 echo "== the commands"
 cd "$work/clone"
 cp "$here/consumer.cpp" program.cpp
-export DESTDIR=$work/stage
+export DESTDIR=$work/stage CMAKE_TOOLCHAIN_FILE=$here/nothing_else.cmake
 export PKG_CONFIG_PATH=$DESTDIR/usr/local/lib/pkgconfig:$DESTDIR/usr/local/lib64/pkgconfig
 bash -euxo pipefail -c "$(block sh 1)"
 ./a.out
-unset DESTDIR PKG_CONFIG_PATH
+if [ -e build/bin ] || [ -e build/tests ] || [ -e build/cluster ]; then
+  echo "more than the library was built"
+  exit 1
+fi
+unset DESTDIR CMAKE_TOOLCHAIN_FILE PKG_CONFIG_PATH
 
 url=$(sed -nE 's/.*GIT_REPOSITORY ([^ )]+).*/\1/p' <<<"$section")
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.file://$work/clone.insteadOf GIT_CONFIG_VALUE_0=$url
-number=0
-while lines=$(block cmake $((number + 1))) && [ -n "$lines" ]; do
-  number=$((number + 1))
-  echo "== CMake, block $number"
-  project=$work/project$number
-  mkdir "$project"
-  cp "$here/consumer.cpp" "$project/program.cpp"
-  cat >"$project/CMakeLists.txt" <<END
+if [ -z "$(block cmake 2)" ] || [ -n "$(block cmake 3)" ]; then
+  echo "the README does not show find_package and FetchContent, and these alone"
+  exit 1
+fi
+
+echo "== CMake, installed"
+project=$work/installed
+mkdir "$project"
+cp "$here/consumer.cpp" "$project/program.cpp"
+cat >"$project/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.25)
 project(program LANGUAGES CXX)
 add_executable(program program.cpp)
-$lines
+$(block cmake 1)
 target_link_libraries(program PRIVATE redlock::redlock)
 END
-  cmake -S "$project" -B "$project/build" -DCMAKE_PREFIX_PATH="$work/stage/usr/local" \
-    -DCMAKE_UNITY_BUILD=ON
-  cmake --build "$project/build"
-  "$project/build/program"
-done
-if [ $number != 2 ]; then
-  echo "the README shows find_package and FetchContent, but this found $number blocks"
-  exit 1
-fi
+cmake -S "$project" -B "$project/build" -DCMAKE_PREFIX_PATH="$work/stage/usr/local"
+cmake --build "$project/build"
+"$project/build/program"
+
+echo "== CMake, fetched"
+"$here/inside.sh" "$here/add_subdirectory" "$work/fetched" "$(block cmake 2)" \
+  -DBUILD_SHARED_LIBS=ON -DREDLOCK_INSTALL=ON \
+  -DCMAKE_INSTALL_PREFIX="$shared" -DCMAKE_INSTALL_LIBDIR="$shared/$5"
+cmake --build "$work/fetched"
+"$work/fetched/consumer"
+rm -rf "$shared"
+cmake --install "$work/fetched"
