@@ -55,7 +55,7 @@ enum class Bug : std::uint8_t {
   turn_not_given,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
-  // In the handshake, that is, in the simulator's network.
+  // In wire::Handshake.
   replaced_connection_left_alive,
   // In the scripts, that is, in the simulator's node.
   hold_without_owner_check,

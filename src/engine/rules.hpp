@@ -323,4 +323,12 @@ namespace redlock::engine::rules {
   return !planted(Bug::other_sets_count);
 }
 
+// --- connections
+
+/// Whether a new connection first kills the one that it replaces. What the old one carries could
+/// otherwise be executed behind what the new one does: an acquire behind its release.
+[[nodiscard]] inline bool kills_what_it_replaces(bool same_server) {
+  return same_server && !planted(Bug::replaced_connection_left_alive);
+}
+
 }  // namespace redlock::engine::rules

@@ -102,6 +102,7 @@ void Driver::turn(Instant now) {
 
 void Driver::perform(Instant now, engine::NodeOutput&& output) {
   if (auto* send = std::get_if<engine::Send>(&output)) {
+    host_.on_send(*send);
     links_[send->node]->submit(now, send->tag, std::move(send->command), send->form);
   } else if (const auto* what = std::get_if<engine::TendMarker>(&output)) {
     tend(now, *what);
@@ -131,6 +132,7 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
         if (found.written) links_[what.node]->on_marker_written(what.set);
         if (found.reconnect) to_reconnect_.push_back(what.node);
         if (found.marker) {
+          host_.on_marker_seen(what.node);
           engine().on_marker(then, what.node, *found.marker,
                              found.written ? what.set : std::string());
         }
@@ -139,6 +141,7 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
 
 void Driver::on_reply(Instant now, NodeIndex node, const engine::Tag& tag,
                       const engine::Reply& reply) {
+  host_.on_reply(node, tag, reply);
   engine().on_reply(now, node, tag, reply);
 }
 
@@ -152,6 +155,7 @@ std::optional<std::string> Driver::find_objection(Instant now, NodeIndex node,
 
 void Driver::on_node_facts(Instant now, NodeIndex node, const ServerFacts& facts) {
   const MarkerTending::Promotion promotion = markers_.on_facts(node, facts);
+  host_.on_marker_seen(node);
   engine().on_node_facts(now, node,
                          {.marker = facts.marker,
                           .durable = facts.durable.value_or(false),
@@ -181,6 +185,7 @@ void Driver::on_link_down(Instant now, NodeIndex node, const engine::Unavailable
 
 void Driver::on_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                       engine::Duration uncertainty) {
+  host_.on_clock_read(node, uncertainty);
   engine().on_node_clock(now, node, unix_us, uncertainty);
 }
 

@@ -36,6 +36,14 @@ class DriverHost : public Streams {
   virtual void on_node_up(engine::NodeIndex node, std::string_view warning) = 0;
   virtual void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
 
+  // What passes between the engine and the nodes, for a host that judges it. The driver says what
+  // the engine sends before it is performed, and the rest before the engine is told.
+  virtual void on_send(const engine::Send&) {}
+  virtual void on_reply(engine::NodeIndex, const engine::Tag&, const engine::Reply&) {}
+  /// A handshake, or an answer to a question about the marker, shows whether the node has one.
+  virtual void on_marker_seen(engine::NodeIndex) {}
+  virtual void on_clock_read(engine::NodeIndex, engine::Duration /*uncertainty*/) {}
+
  protected:
   ~DriverHost() = default;
 };

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "engine/rules.hpp"
 #include "wire/command_writer.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/info_text.hpp"
@@ -45,7 +46,8 @@ void Handshake::send_second_part(std::string& out) {
   second_part_ = true;
   // Only on the server that numbered it: after a restart the number may belong to another client.
   // Where INFO is denied the server is not known, and the other client will connect again.
-  if (lost_ && lost_->client_id != 0 && lost_->run_id == facts_.run_id) {
+  const bool same_server = lost_ && lost_->client_id != 0 && lost_->run_id == facts_.run_id;
+  if (engine::rules::kills_what_it_replaces(same_server)) {
     send(out, Step::kill, {"CLIENT", "KILL", "ID", std::to_string(lost_->client_id)});
   }
   for (const ScriptRow& row : all_scripts()) {
