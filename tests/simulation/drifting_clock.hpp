@@ -3,6 +3,8 @@
 // the world's time, which nobody in the world can read, and what this clock shows.
 #pragma once
 
+#include <utility>
+
 #include "engine/types.hpp"
 
 namespace redlock::simulation {
@@ -17,12 +19,14 @@ class DriftingClock {
       : world_(world), local_(local), ppm_(parts_per_million) {}
 
   [[nodiscard]] Instant read(Instant world) const {
+    if (frozen_) return local_;
     const Duration passed = world - world_;
     return local_ + passed + Duration(passed.count() * ppm_ / million);
   }
 
   /// The first moment of the world at which it shows this or more.
   [[nodiscard]] Instant when(Instant local) const {
+    if (frozen_) return local <= local_ ? world_ : engine::never;
     const Duration to_go = local - local_;
     // A time of days would overflow below, and no run is that long.
     if (to_go > std::chrono::hours(2)) return engine::never;
@@ -43,6 +47,14 @@ class DriftingClock {
     set_speed(world, ppm_);
     local_ += by;
   }
+  /// It stands still, as that of a machine that is suspended with its clock.
+  void freeze(Instant world) {
+    set_speed(world, ppm_);
+    frozen_ = true;
+  }
+  void thaw(Instant world) {
+    if (std::exchange(frozen_, false)) world_ = world;
+  }
   [[nodiscard]] std::int32_t speed() const { return ppm_; }
 
  private:
@@ -51,6 +63,7 @@ class DriftingClock {
   Instant world_;
   Instant local_;
   std::int32_t ppm_;
+  bool frozen_ = false;
 };
 
 }  // namespace redlock::simulation

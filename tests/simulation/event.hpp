@@ -13,23 +13,20 @@ namespace redlock::simulation {
 
 struct Event {
   enum class What : std::uint8_t {
-    at_node,          ///< a packet of wire a reaches its node
-    at_client,        ///< a packet of wire a reaches its client
-    timer,            ///< the engine of client a wants to be called
-    connect,          ///< client a tries to connect to node b
-    connect_timeout,  ///< of wire a
-    silence,          ///< wire a may have been silent for too long
+    at_node,          ///< a segment of stream a reaches its node
+    at_client,        ///< a segment of stream a reaches its client
+    writable,         ///< the client of stream a may have room to write again
+    connect_timeout,  ///< stream a should be connected by now
+    timer,            ///< the driver of client a wants to be called
     resume,           ///< paused client a goes on
     revive,           ///< crashed client a starts again
     user,             ///< user a does the next thing; c: which one
     next_fault,       ///< something goes wrong, as it does all the time
     fault,            ///< something goes wrong once more
     repair,           ///< fault number a is over
-    validity_ends,    ///< of grant c of client life a, in slot b
+    validity_ends,    ///< of grant c of client life a
     many_forget,      ///< a quorum of nodes forgets the newest grants
     tidy,             ///< look at what is left on the nodes
-    probe,            ///< the client of wire a reads the clock of its node, for the cth time
-    tend,             ///< client a looks for the marker of node b, or (c) writes it
   };
   engine::Instant when{};
   std::uint64_t order = 0;

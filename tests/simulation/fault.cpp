@@ -21,6 +21,8 @@ const char* in_words(Fault fault) {
                                                                  "node clock drifted",
                                                                  "node clock wild",
                                                                  "node slow",
+                                                                 "fence lost",
+                                                                 "foreign key",
                                                                  "disconnected",
                                                                  "half open",
                                                                  "cut to node",
@@ -31,6 +33,7 @@ const char* in_words(Fault fault) {
                                                                  "client crashed",
                                                                  "client clock drifted",
                                                                  "client clock wild",
+                                                                 "client clock frozen",
                                                                  "request cancelled",
                                                                  "release races hold",
                                                                  "released by force"};

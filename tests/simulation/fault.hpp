@@ -27,6 +27,8 @@ enum class Fault : std::uint8_t {
   node_clock_drifted,  ///< within the allowance
   node_clock_wild,     ///< stepped or running far beyond the allowance
   node_slow,           ///< its answers take long
+  fence_lost,          ///< somebody deletes the counter of a name
+  foreign_key,         ///< somebody puts a key of another type where a lock would be
   disconnected,        ///< a connection is reset
   half_open,           ///< a connection passes nothing any more and does not say so
   cut_to_node,         ///< messages to the node wait
@@ -37,6 +39,7 @@ enum class Fault : std::uint8_t {
   client_crashed,
   client_clock_drifted,
   client_clock_wild,
+  client_clock_frozen,  ///< it stands still while the machine is suspended
   request_cancelled,
   release_races_hold,
   released_by_force,
@@ -60,7 +63,7 @@ inline constexpr auto phase_count = static_cast<std::size_t>(Phase::count);
 
 [[nodiscard]] const char* in_words(Fault fault);
 [[nodiscard]] constexpr bool happens_to_node(Fault fault) {
-  return fault <= Fault::node_slow;
+  return fault <= Fault::foreign_key;
 }
 [[nodiscard]] constexpr bool happens_to_client(Fault fault) {
   return fault >= Fault::client_paused;

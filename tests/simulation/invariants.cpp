@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include "simulation/words.hpp"
 
@@ -38,13 +39,8 @@ void Invariants::attempt_over(Instant world, Client& client, engine::RequestId r
   if (found == client.attempts.end()) return;
   Grant& grant = *found->second;
   client.attempts.erase(found);
-  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-    const bool wanted = grant.state == State::live || grant.taken_up;
-    rule(judged_, wanted || !grant.belief.left_behind(node),
-         "a failed attempt is released on every node that may have it", [&] {
-           return fmt::format("grant {} of client {}, node {}", grant.id, grant.client, node);
-         });
-  }
+  const bool wanted = grant.state == State::live || grant.taken_up;
+  if (!wanted) client.failed.push_back(&grant);
   if (grant.state != State::attempting) return;
   grant.state = State::over;
   grant.over_at = world;
@@ -357,8 +353,21 @@ void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLo
   }
 }
 
+/// At the end of the turn: replies that came behind the one that decided are dealt with by then.
+void Invariants::check_failed(Client& client) const {
+  for (const Grant* grant : std::exchange(client.failed, {})) {
+    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+      rule(judged_, !grant->belief.left_behind(node),
+           "a failed attempt is released on every node that may have it", [&] {
+             return fmt::format("grant {} of client {}, node {}", grant->id, grant->client, node);
+           });
+    }
+  }
+}
+
 void Invariants::turn_ends(Instant world, ClientId id) {
   Client& client = clients_[id];
+  check_failed(client);
   for (Grant* grant : client.live) {
     check_live(world, client, *grant);
     grant->shrunk = false;

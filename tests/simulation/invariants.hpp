@@ -101,7 +101,9 @@ class Invariants {
   void clock_read(ClientId client, std::uint32_t node, const Reading& reading);
 
   /// The client is about to do this: to send what is for the nodes, and then to tell its user.
+  void sent(Instant world, ClientId client, const engine::Send& send);
   void told(Instant world, ClientId client, const engine::Outputs& outputs);
+  void told(Instant world, ClientId client, const engine::ClientOutput& output);
   /// The client has done what its outputs asked for.
   void turn_ends(Instant world, ClientId client);
   /// The last moment before a lease's validity ends: a quorum must still have it.
@@ -180,6 +182,7 @@ class Invariants {
     std::unordered_map<engine::RequestId, Grant*> attempts;
     std::unordered_map<engine::GrantId, Grant> grants;
     std::vector<Grant*> live;
+    std::vector<const Grant*> failed;  // attempts, in this turn
   };
   struct NameState {
     engine::Token largest_returned = 0;
@@ -193,10 +196,10 @@ class Invariants {
   [[nodiscard]] Instant local(Instant world, ClientId client) const;
   Grant* find(ClientId client, engine::GrantId grant);
   Grant& begin_grant(ClientId client, const engine::Send& send);
+  void check_failed(Client& client) const;
   void attempt_over(Instant world, Client& client, engine::RequestId request);
   void end_claim(Grant& grant);
 
-  void told(Instant world, ClientId client, const engine::ClientOutput& output);
   void told_finish(Instant world, ClientId client, const engine::Finish& finish);
   void told_success(Instant world, ClientId client, const Request& request,
                     const engine::AcquireSucceeded& success);
@@ -209,7 +212,6 @@ class Invariants {
   [[nodiscard]] bool surely_theirs(const Client& client, std::uint32_t node, Duration by) const;
   [[nodiscard]] bool surely_ours(const Client& client, const Clock& moved) const;
   void told_lost(Instant world, ClientId client, const engine::LeaseLost& loss);
-  void sent(Instant world, ClientId client, const engine::Send& send);
   void check_send(Instant world, Grant& grant, const engine::Send& send);
   void check_token(const Grant& grant);
   void check_forced(const Grant& grant) const;

@@ -20,6 +20,7 @@ void Invariants::client_crashes(ClientId client) {
   clients_[client].by_name.clear();
   clients_[client].attempts.clear();
   clients_[client].live.clear();
+  clients_[client].failed.clear();
 }
 
 void Invariants::client_resumes(ClientId id, Instant world, Duration node_timeout) {

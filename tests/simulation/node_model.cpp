@@ -4,6 +4,7 @@
 #include "simulation/node_model.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/planted_bug.hpp"
 #include "engine/stripe.hpp"
@@ -94,7 +95,7 @@ std::optional<Unavailable> NodeModel::refusal(const engine::Command& command) co
 }
 
 engine::Reply NodeModel::execute(const engine::Command& command, engine::Form form,
-                                 std::int64_t now_ms) {
+                                 std::int64_t now_ms, std::string_view set) {
   if (ailment_ == Ailment::loading || ailment_ == Ailment::busy) return *refusal(command);
   bool& known = loaded(command);
   if (form == engine::Form::digest && !known) return engine::NoScript{};
@@ -105,19 +106,23 @@ engine::Reply NodeModel::execute(const engine::Command& command, engine::Form fo
   // What a script finds over is deleted, and does not come back when the clock is set back.
   if (ailment_ != Ailment::read_only && find(name, now_ms) == nullptr) locks_.erase(name);
   if (const auto* what = std::get_if<engine::AcquireCommand>(&command)) {
-    return acquire(*what, now_ms);
+    return acquire(*what, now_ms, set);
   }
   if (const auto* what = std::get_if<engine::HoldCommand>(&command)) return hold(*what, now_ms);
   if (const auto* what = std::get_if<engine::ForceCommand>(&command)) return force(*what, now_ms);
   return release(std::get<engine::ReleaseCommand>(command), now_ms);
 }
 
-engine::Reply NodeModel::acquire(const engine::AcquireCommand& command, std::int64_t now_ms) {
+engine::Reply NodeModel::acquire(const engine::AcquireCommand& command, std::int64_t now_ms,
+                                 std::string_view set) {
   const bool careful = !planted(Bug::markers_ignored_without_quarantine);
-  if (!command.marker_wanted && (marker_ || !notes_.empty()) && careful) {
+  if (!command.marker_wanted && (marker_ || has_notes(now_ms)) && careful) {
     return refused(Cause::incompatible, "HASMARKER");
   }
   if (command.marker_wanted && !marker_) return refused(Cause::marker_missing, "NOMARKER");
+  if (command.marker_wanted && marker_->set != set) {
+    return refused(Cause::incompatible, "OTHERSET");
+  }
   const Lock* lock = find(*command.name, now_ms);
   if (lock == nullptr) {
     if (turns_away(*command.name, command.owner, now_ms)) return engine::ForcedOut{};
@@ -226,6 +231,56 @@ engine::Reply NodeModel::force(const engine::ForceCommand& command, std::int64_t
   Token token = 0;
   static_cast<void>(raise(engine::stripe_of(*command.name), 1, token));
   return engine::ReleasedHere{};
+}
+
+std::optional<Unavailable> NodeModel::refusal_to_write() const {
+  switch (ailment_) {
+    case Ailment::loading:
+      return refused(Cause::loading, "LOADING");
+    case Ailment::busy:
+      return refused(Cause::busy, "BUSY");
+    case Ailment::misconf:
+      return refused(Cause::write_error, "MISCONF");
+    case Ailment::read_only:
+      return refused(Cause::read_only, "READONLY");
+    case Ailment::full:
+      return refused(Cause::out_of_memory, "OOM");
+    case Ailment::none:
+      break;
+  }
+  return std::nullopt;
+}
+
+NodeModel::MarkerReply NodeModel::leave_note(const std::string& client,
+                                             std::chrono::milliseconds kept, std::int64_t now_ms) {
+  if (marker_) return MarkerReply::marked;
+  if (!has_notes(now_ms)) notes_.clear();
+  const bool anew = notes_.insert(client).second;
+  notes_end_ms_ = now_ms + kept.count();
+  return anew ? MarkerReply::anew : MarkerReply::noted;
+}
+
+NodeModel::MarkerReply NodeModel::adopt(const Marker& marker, const std::string& promotion,
+                                        const std::optional<std::string>& client,
+                                        std::int64_t now_ms) {
+  const bool is_new = !marker_;
+  if (is_new && client) {
+    if (!has_notes(now_ms)) {
+      notes_.clear();
+      notes_end_ms_ = std::numeric_limits<std::int64_t>::max();  // nobody has set an end
+    }
+    if (notes_.insert(*client).second) return MarkerReply::anew;
+  }
+  if (is_new) {
+    marker_ = marker;
+    marker_->vouched.clear();
+    notes_.clear();
+  }
+  const bool same = marker_->layout == marker.layout && marker_->nodes == marker.nodes &&
+                    marker_->max_lease_ms == marker.max_lease_ms;
+  if (same && !client && marker_->set.empty()) marker_->set = marker.set;
+  if (same && !promotion.empty() && marker_->set == marker.set) marker_->vouched = promotion;
+  return is_new ? MarkerReply::written : MarkerReply::marked;
 }
 
 }  // namespace redlock::simulation

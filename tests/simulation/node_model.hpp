@@ -4,11 +4,13 @@
 // real redis-server in node_model_test.cpp; what this file says, Redis 7 does.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -45,16 +47,41 @@ class NodeModel {
   struct WrongType {};
   using Fence = std::variant<engine::Token, Damaged, WrongType>;
 
-  /// Runs one script. Time stands still in it.
-  engine::Reply execute(const engine::Command& command, engine::Form form, std::int64_t now_ms);
+  /// The hash that says which set of nodes this one belongs to; an empty field is not there.
+  struct Marker {
+    std::string id = {};
+    std::string layout = {};
+    std::string nodes = {};
+    std::string max_lease_ms = {};
+    std::string set = {};
+    std::string vouched = {};
+  };
+  /// What note.lua and adopt.lua reply; `marked` stands for the fields of the marker that is there.
+  enum class MarkerReply : std::uint8_t { noted, written, anew, marked };
+
+  /// Runs one script. Time stands still in it. `set`: what an acquire that wants a marker says that
+  /// the marker names.
+  engine::Reply execute(const engine::Command& command, engine::Form form, std::int64_t now_ms,
+                        std::string_view set = {});
+  /// note.lua, if the node is well enough to write.
+  MarkerReply leave_note(const std::string& client, std::chrono::milliseconds kept,
+                         std::int64_t now_ms);
+  /// adopt.lua, likewise. Without a client it is an operator's command, which needs no note.
+  MarkerReply adopt(const Marker& marker, const std::string& promotion,
+                    const std::optional<std::string>& client, std::int64_t now_ms);
+  /// What a script that does not say that it writes is refused with as it begins (loading, busy),
+  /// or at its first command that writes.
+  [[nodiscard]] std::optional<engine::Unavailable> refusal_to_write() const;
 
   void set_ailment(Ailment ailment) { ailment_ = ailment; }
   [[nodiscard]] Ailment ailment() const { return ailment_; }
 
   /// SCRIPT FLUSH, or a restart: calls by digest are answered NOSCRIPT.
   void forget_scripts() { scripts_ = {}; }
-  /// SCRIPT LOAD of all, as every new connection does.
+  /// SCRIPT LOAD of all.
   void load_scripts() { scripts_ = {true, true, true, true}; }
+  /// SCRIPT LOAD of the one that runs commands of this kind.
+  void load_script(const engine::Command& command) { loaded(command) = true; }
   /// FLUSHALL, or a restart without the data: the marker goes as well.
   void forget_everything();
   /// A restart with data from before the locks were granted.
@@ -62,21 +89,13 @@ class NodeModel {
     locks_.clear();
     forced_.clear();
   }
-  [[nodiscard]] bool has_marker() const { return marker_.has_value(); }
-  /// Which set it names.
-  [[nodiscard]] const std::optional<std::string>& marker() const { return marker_; }
-  [[nodiscard]] bool has_notes() const { return !notes_.empty(); }
-  /// By somebody who does not wait: an operator, or another set to which this node belongs.
-  void adopt(std::string set) { marker_ = std::move(set); }
-  /// What a client leaves, to see later whether it is still there. Whether it was not.
-  bool note(std::uint32_t client) { return notes_.insert(client).second; }
-  /// Unless the client's note is gone.
-  bool set_marker(std::uint32_t client, std::string set) {
-    if (note(client)) return false;
-    notes_.clear();
-    marker_ = std::move(set);
-    return true;
+  [[nodiscard]] const std::optional<Marker>& marker() const { return marker_; }
+  [[nodiscard]] bool has_notes(std::int64_t now_ms) const {
+    return !notes_.empty() && now_ms <= notes_end_ms_;
   }
+  /// The marker is written by somebody who does not wait: an operator, or another set to which this
+  /// node belongs.
+  void set_marker(Marker marker) { marker_ = std::move(marker); }
 
   /// Puts a key of another type where the lock would be.
   void put_foreign(const std::string& name) { locks_[name] = {{}, 0, std::nullopt, true}; }
@@ -109,7 +128,8 @@ class NodeModel {
     bool force = false;
   };
 
-  engine::Reply acquire(const engine::AcquireCommand& command, std::int64_t now_ms);
+  engine::Reply acquire(const engine::AcquireCommand& command, std::int64_t now_ms,
+                        std::string_view set);
   engine::Reply hold(const engine::HoldCommand& command, std::int64_t now_ms);
   engine::Reply release(const engine::ReleaseCommand& command, std::int64_t now_ms);
   engine::Reply force(const engine::ForceCommand& command, std::int64_t now_ms);
@@ -127,8 +147,9 @@ class NodeModel {
   std::map<std::uint32_t, Fence> fences_;
   Scripts scripts_;
   Ailment ailment_ = Ailment::none;
-  std::optional<std::string> marker_;
-  std::set<std::uint32_t> notes_;
+  std::optional<Marker> marker_;
+  std::set<std::string> notes_;
+  std::int64_t notes_end_ms_ = 0;
 };
 
 }  // namespace redlock::simulation

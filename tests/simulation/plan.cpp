@@ -34,17 +34,19 @@ void choose_faults(Plan& plan, Random& random) {
   for (std::size_t fault = 0; fault < fault_count; ++fault) {
     plan.faults[fault] = random.chance(per_mille);
   }
-  const auto only_in = [&](WorldKind kind, std::initializer_list<Fault> faults) {
+  const auto only_if = [&](bool possible, std::initializer_list<Fault> faults) {
     bool any = false;
     for (const Fault fault : faults) {
       auto bit = plan.faults[static_cast<std::size_t>(fault)];
-      bit = plan.kind == kind && (bit || !any);
+      bit = possible && (bit || !any);
       any = any || bit;
     }
   };
-  only_in(WorldKind::forgetful, {Fault::node_flushed, Fault::node_wiped});
-  only_in(WorldKind::wild_clocks, {Fault::node_clock_wild, Fault::client_clock_wild});
-  only_in(WorldKind::forced, {Fault::released_by_force});
+  only_if(plan.forgets(), {Fault::node_flushed, Fault::node_wiped});
+  only_if(plan.kind == WorldKind::wild_clocks,
+          {Fault::node_clock_wild, Fault::client_clock_wild, Fault::client_clock_frozen});
+  only_if(plan.forces(), {Fault::released_by_force});
+  only_if(plan.kind == WorldKind::damaged, {Fault::fence_lost});
   plan.special_per_mille = random.pick({0U, 100U, 400U});
 }
 
@@ -68,20 +70,60 @@ void choose_times(Plan& plan, Random& random) {
   plan.length = timeout * (60 + static_cast<int>(random.below(140)));
 }
 
-/// What is wrong from the beginning. Drawn apart, so that the worlds of old stay as they are.
+/// What is wrong from the beginning.
 void choose_oddities(Plan& plan) {
   Random random(plan.seed ^ 0x0dd);
   const bool others = plan.engine.nodes >= 3;  // enough of them for a quorum
-  plan.damaged_fence = random.chance(150) && others && plan.kind != WorldKind::forgetful;
+  const bool orderly = plan.kind == WorldKind::orderly;
+  if (random.chance(150) && others && plan.judges_tokens()) {
+    plan.fence = random.pick(
+        {FenceDamage::far, FenceDamage::far, FenceDamage::text, FenceDamage::other_type});
+  }
   plan.absurd_clock = random.chance(150) && others;
   plan.cloned = random.chance(300) && plan.kind == WorldKind::wild_clocks;
+  plan.older_states = random.chance(500) && plan.kind == WorldKind::forgetful && !plan.durable;
+  // Who allows more drift overlooks more: where clocks run wild all are judged by one measure.
+  if (random.chance(200) && plan.kind != WorldKind::wild_clocks) {
+    for (std::uint32_t client = 0; client < plan.clients; ++client) {
+      plan.drift_factors.push_back(random.pick({0.01, 0.02, 0.05}));
+    }
+  }
+  plan.other_settings = random.chance(50) && orderly;
+  if (random.chance(200)) plan.password = "correct horse";
+  if (random.chance(120)) plan.denied.set(random.below(static_cast<std::uint32_t>(Denied::count)));
+  // Who may not look whether a server is another one takes its word for what it has.
+  if (plan.forgets()) plan.denied.reset(static_cast<std::size_t>(Denied::info));
+}
+
+/// How bytes travel.
+void choose_streams(Plan& plan) {
+  Random random(plan.seed ^ 0x57ea);
+  plan.cut_per_mille = random.pick({0U, 10U, 100U, 500U});
+  plan.window = random.pick({std::size_t{65'536}, std::size_t{65'536}, std::size_t{65'536},
+                             std::size_t{4'000}, std::size_t{500}});
+}
+
+/// A client with so many leases that calls of several carry most of them.
+void choose_crowd(Plan& plan) {
+  Random random(plan.seed ^ 0xc4d);
+  plan.crowd = random.chance(10) && !plan.forgets();
+  if (!plan.crowd) return;
+  for (int i = 0; i < 120; ++i) plan.names.push_back("crowd-" + std::to_string(i));
+  plan.engine.attempts_at_once = 128;
+  plan.renew_per_mille = 950;
+  plan.keep_per_mille = 980;
+  plan.length = std::min<Duration>(plan.length, plan.engine.node_timeout * 60);
 }
 
 }  // namespace
 
 const char* in_words(WorldKind kind) {
-  static constexpr const char* words[] = {"orderly", "forgetful nodes", "wild clocks",
-                                          "forced releases"};
+  static constexpr const char* words[] = {"orderly",
+                                          "forgetful nodes",
+                                          "wild clocks",
+                                          "forced releases",
+                                          "forced releases and forgetful nodes",
+                                          "lost fences"};
   return words[static_cast<std::size_t>(kind)];
 }
 
@@ -89,14 +131,24 @@ milliseconds Plan::max_lease() const {
   return *std::ranges::max_element(leases);
 }
 
+engine::Config Plan::engine_of(std::uint32_t client) const {
+  engine::Config config = engine;
+  config.quarantine = config.quarantine && !is_careless(client);
+  if (!drift_factors.empty()) config.drift_factor = drift_factors[client];
+  if (other_settings && client + 1 == clients) config.max_lease *= 2;
+  return config;
+}
+
 Plan plan_of(std::uint64_t seed) {
   Random random(seed);
   Plan plan;
   plan.seed = seed;
-  static constexpr WorldKind kinds[] = {
-      WorldKind::orderly,     WorldKind::orderly,     WorldKind::orderly,
-      WorldKind::orderly,     WorldKind::orderly,     WorldKind::forgetful,
-      WorldKind::wild_clocks, WorldKind::wild_clocks, WorldKind::forced};
+  static constexpr WorldKind kinds[] = {WorldKind::orderly,     WorldKind::orderly,
+                                        WorldKind::orderly,     WorldKind::orderly,
+                                        WorldKind::orderly,     WorldKind::forgetful,
+                                        WorldKind::wild_clocks, WorldKind::wild_clocks,
+                                        WorldKind::forced,      WorldKind::forced_and_forgetful,
+                                        WorldKind::damaged};
   plan.kind = random.pick(kinds);
   plan.engine.nodes = random.pick({3U, 3U, 3U, 3U, 5U, 5U, 5U, 4U, 2U, 1U, 7U});
   plan.engine.clock_floor = random.chance(300);
@@ -108,7 +160,7 @@ Plan plan_of(std::uint64_t seed) {
   plan.renew_per_mille = random.pick({0U, 300U, 800U});
   choose_times(plan, random);
   choose_faults(plan, random);
-  const bool forgetful = plan.kind == WorldKind::forgetful;
+  const bool forgetful = plan.forgets();
   plan.engine.quarantine = forgetful || random.chance(300);
   plan.engine.max_lease = plan.max_lease();
   // Bursts are rare here: in every other world two users of a client are one.
@@ -119,6 +171,8 @@ Plan plan_of(std::uint64_t seed) {
   plan.other_sets = forgetful && plan.engine.nodes > 1 && random.chance(500);
   if (forgetful) plan.length += plan.max_lease() * 2 + std::chrono::seconds(4);
   choose_oddities(plan);
+  choose_streams(plan);
+  choose_crowd(plan);
   return plan;
 }
 
@@ -131,9 +185,15 @@ std::string Plan::in_words() const {
   text += fmt::format(" ms, floor {}, jitter {} us, slow {} in 1000, a fault every {} ms:",
                       engine.clock_floor ? "by clocks" : "none", delay_jitter.count() / 1000,
                       slow_per_mille, between_faults.count() / 1'000'000);
-  if (damaged_fence) text += " a damaged fence,";
+  if (fence != FenceDamage::none) text += " a damaged fence,";
   if (absurd_clock) text += " an absurd clock,";
   if (cloned) text += " clones,";
+  if (older_states) text += " older states,";
+  if (crowd) text += " a crowd,";
+  if (other_settings) text += " other settings,";
+  if (!drift_factors.empty()) text += " other drift factors,";
+  if (denied.any()) text += fmt::format(" commands denied: {},", denied.to_string());
+  text += fmt::format(" {} writes of 1000 in pieces, {} bytes at once,", cut_per_mille, window);
   for (std::size_t fault = 0; fault < fault_count; ++fault) {
     if (faults[fault]) text += fmt::format(" {},", simulation::in_words(static_cast<Fault>(fault)));
   }

@@ -5,12 +5,14 @@
 
 #include <bitset>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "engine/engine.hpp"
 #include "simulation/fault.hpp"
+#include "simulation/node_server.hpp"
 
 namespace redlock::simulation {
 
@@ -21,10 +23,20 @@ using engine::Instant;
 enum class WorldKind : std::uint8_t {
   orderly,    ///< clocks within the bound, no node forgets: everything is judged
   forgetful,  ///< nodes lose data and vote again only when old leases are over: exclusion is judged
-  wild_clocks,  ///< clocks beyond the bound: tokens are judged
-  forced,       ///< somebody releases other people's leases: tokens are judged
+  wild_clocks,           ///< clocks beyond the bound: tokens are judged
+  forced,                ///< somebody releases other people's leases: tokens are judged
+  forced_and_forgetful,  ///< both; who was forced out stays out, and nothing is left behind
+  damaged,               ///< somebody deletes fences: exclusion is judged
 };
 [[nodiscard]] const char* in_words(WorldKind kind);
+
+/// Clocks run wrong by this much at most, client and node together: the default drift_factor.
+inline constexpr std::int64_t drift_bound_ppm = 10'000;
+/// Half of it each, less a little, for a client and a node.
+inline constexpr std::int32_t drift_within = 4'500;
+
+/// What is wrong with the counters of one node from the beginning.
+enum class FenceDamage : std::uint8_t { none, far, text, other_type };
 
 struct Plan {
   std::uint64_t seed = 0;
@@ -48,18 +60,51 @@ struct Plan {
   Duration between_probes{};            ///< two readings of a node's clock, at most
   Duration between_faults{};            ///< on average; zero: none
   std::bitset<fault_count> faults;
-  bool damaged_fence = false;  ///< one node's is far beyond the others
-  bool absurd_clock = false;   ///< one node's is of the next century
-  bool cloned = false;         ///< now and then two clients draw the same random numbers
-  bool judges_rules = true;    ///< not only what is promised but also how it is kept
-  Duration length{};           ///< until the faults end and everything is given back
+  FenceDamage fence = FenceDamage::none;  ///< of the first node
+  bool absurd_clock = false;              ///< one node's is of the next century
+  bool cloned = false;                    ///< now and then two clients draw the same random numbers
+  bool older_states = false;              ///< nodes restart with what they had a while ago
+  bool crowd = false;           ///< the first client has a hundred users, each with its own lock
+  bool other_settings = false;  ///< the last client was given another longest lease
+  std::vector<double> drift_factors = {};  ///< of the clients; all are at least what clocks do
+  std::string password = {};               ///< empty: nodes need none
+  DeniedCommands denied = {};              ///< what the clients' user may not do
+  std::uint32_t cut_per_mille = 0;         ///< writes that arrive in pieces
+  std::size_t window = 65'536;             ///< bytes on their way, or not read, on one stream
+  bool judges_rules = true;                ///< not only what is promised but also how it is kept
+  Duration length{};                       ///< until the faults end and everything is given back
 
-  [[nodiscard]] bool judges_tokens() const { return kind != WorldKind::forgetful; }
+  /// Nodes lose data.
+  [[nodiscard]] bool forgets() const {
+    return kind == WorldKind::forgetful || kind == WorldKind::forced_and_forgetful;
+  }
+  [[nodiscard]] bool forces() const {
+    return kind == WorldKind::forced || kind == WorldKind::forced_and_forgetful;
+  }
+  [[nodiscard]] bool denies(Denied what) const {
+    return denied.test(static_cast<std::size_t>(what));
+  }
+
+  [[nodiscard]] bool judges_tokens() const { return !forgets() && kind != WorldKind::damaged; }
   [[nodiscard]] bool judges_exclusion() const {
-    return kind == WorldKind::orderly || kind == WorldKind::forgetful;
+    return kind == WorldKind::orderly || kind == WorldKind::forgetful || kind == WorldKind::damaged;
   }
   /// Whether a confirmed lease is really on a quorum of nodes until its validity ends.
-  [[nodiscard]] bool judges_possession() const { return kind == WorldKind::orderly; }
+  [[nodiscard]] bool judges_possession() const {
+    return kind == WorldKind::orderly || kind == WorldKind::damaged;
+  }
+  /// Whether nodes must have nothing of what is over. What a lost connection carried may come at
+  /// any time, unless the next one can end it; and an older state has what was given back.
+  [[nodiscard]] bool judges_leftovers() const {
+    return !denies(Denied::client_kill) && !denies(Denied::client_id) && !older_states;
+  }
+
+  /// The first client runs without quarantine.
+  [[nodiscard]] bool is_careless(std::uint32_t client) const { return careless && client == 0; }
+  [[nodiscard]] std::uint32_t users_of(std::uint32_t client) const {
+    return crowd && client == 0 ? static_cast<std::uint32_t>(names.size()) : users_per_client;
+  }
+  [[nodiscard]] engine::Config engine_of(std::uint32_t client) const;
   [[nodiscard]] std::chrono::milliseconds max_lease() const;
   [[nodiscard]] std::string in_words() const;
 };

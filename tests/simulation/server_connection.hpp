@@ -10,10 +10,10 @@
 #include <string>
 
 #include "engine/messages.hpp"
+#include "support/sockets.hpp"
 #include "wire/reply_reader.hpp"
 #include "wire/script_call.hpp"
 #include "wire/script_set.hpp"
-#include "support/sockets.hpp"
 
 namespace redlock::simulation {
 
@@ -33,6 +33,11 @@ class ServerConnection {
     const auto answer = wire::read_answer(wire::script_of(command), receive(), "");
     if (!answer) throw std::runtime_error("the server answered what no script of ours can");
     return *answer;
+  }
+  /// The answer to these bytes; valid until the next call.
+  wire::ReplyView ask(std::string bytes) {
+    send(std::move(bytes));
+    return receive();
   }
   /// Does not wait for an answer.
   void send(std::string bytes) {

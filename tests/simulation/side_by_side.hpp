@@ -50,8 +50,8 @@ class SideBySide {
     server({"FLUSHALL"});
     server({"SCRIPT", "FLUSH", "SYNC"});
     wire::ScriptSet& scripts = connection_.scripts();
-    for (const wire::Script script : wire::all_scripts) {
-      scripts.set_digest(script, server({"SCRIPT", "LOAD", scripts.source(script)}));
+    for (const wire::ScriptRow& row : wire::all_scripts()) {
+      scripts.set_digest(row.script, server({"SCRIPT", "LOAD", scripts.source(row.script)}));
     }
     model_.load_scripts();
     began_ = std::chrono::steady_clock::now();

@@ -30,7 +30,7 @@ Stage::Stage(const Settings& settings)
   for (Node node = 0; node < settings.engine.nodes; ++node) {
     nodes_.push_back({{}, {now_, Instant(seconds(1'767'225'600)), 0}});
     nodes_.back().model.load_scripts();
-    if (settings.engine.quarantine) nodes_.back().model.adopt("");
+    if (settings.engine.quarantine) nodes_.back().model.set_marker({});
   }
 }
 

@@ -108,6 +108,16 @@ struct OutputWords {
 
 }  // namespace
 
+std::string in_words(const engine::Command& command) {
+  static constexpr const char* kinds[] = {"acquire", "hold", "release", "force"};
+  return std::visit(
+      [&](const auto& what) {
+        return fmt::format("{} of {} for owner {:.8}", kinds[command.index()], *what.name,
+                           engine::to_hex(what.owner));
+      },
+      command);
+}
+
 std::string in_words(const engine::Send& send) {
   static constexpr const char* kinds[] = {"acquire", "heal", "settle", "hold", "release", "force"};
   std::string text = fmt::format("{} to node {} for grant {}",

@@ -8,6 +8,7 @@
 
 namespace redlock::simulation {
 
+[[nodiscard]] std::string in_words(const engine::Command& command);
 [[nodiscard]] std::string in_words(const engine::Send& send);
 [[nodiscard]] std::string in_words(const engine::Reply& reply);
 [[nodiscard]] std::string in_words(const engine::NodeOutput& output);

@@ -432,6 +432,16 @@ TEST_CASE("a question ends at its timeout, and its late answer disturbs nothing"
   CHECK(rig.downs.empty());
 }
 
+TEST_CASE("a question may have any timeout that the type has") {
+  LinkRig rig([](const Command&) { return ""; });
+  rig.ask({"PING"}, milliseconds::max());
+  rig.pass(1ms);
+  CHECK(rig.answers.empty());
+  rig.ask({"PING"}, milliseconds::min());
+  rig.pass(0ms);
+  CHECK(rig.answers.size() == 1);
+}
+
 TEST_CASE("a question whose time ends before there is a connection is not sent any more") {
   LinkRig rig;
   rig.accepts = false;

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/faults.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <utility>
+
+#include "engine/quorum.hpp"
+#include "engine/stripe.hpp"
+
+namespace redlock::simulation {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Ailment = NodeModel::Ailment;
+
+constexpr std::int32_t wild_drift = 300'000;
+
+}  // namespace
+
+void Faults::schedule_next() {
+  const Duration between = scene_.plan.between_faults;
+  if (between == Duration::zero() || scene_.ending) return;
+  scene_.at(scene_.now + scene_.random.between(Duration::zero(), between * 2),
+            Event::What::next_fault);
+}
+
+void Faults::next_fault() {
+  schedule_next();
+  inject_any();
+}
+
+void Faults::fault(const Event& event) {
+  event.c == fault_count ? inject_any() : inject(static_cast<Fault>(event.c), event.a);
+}
+
+void Faults::attract_fault(ClientIndex client, std::optional<Fault> fault,
+                           std::uint32_t per_mille) {
+  const Plan& plan = scene_.plan;
+  const bool possible = !fault || plan.faults[static_cast<std::size_t>(*fault)];
+  if (plan.between_faults == Duration::zero() || scene_.ending || !possible) return;
+  if (!scene_.random.chance(per_mille)) return;
+  const std::uint64_t which = fault ? static_cast<std::uint64_t>(*fault) : fault_count;
+  scene_.at(scene_.now + scene_.random.up_to(plan.delay_min + plan.delay_jitter),
+            Event::What::fault, client, 0, which);
+}
+
+void Faults::on_sent(ClientIndex client, const engine::Send& send) {
+  using Message = engine::Tag::Kind;
+  const Message kind = send.tag.kind;
+  if (kind == Message::heal || kind == Message::settle) attract_fault(client, {}, 300);
+  if (kind == Message::heal && scene_.plan.kind == WorldKind::forgetful) {
+    attract_fault(client, special(Fault::node_flushed), 300);
+  }
+  if (kind == Message::release) attract_fault(client, Fault::disconnected, 20);
+}
+
+void Faults::on_granted(Duration lease) {
+  if (!scene_.plan.forgets() || !scene_.random.chance(250)) return;
+  scene_.at(scene_.now + scene_.random.up_to(lease / 2), Event::What::many_forget);
+}
+
+void Faults::inject_any() {
+  std::array<Fault, fault_count> possible{};
+  std::uint32_t count = 0;
+  for (std::size_t fault = 0; fault < fault_count; ++fault) {
+    if (scene_.plan.faults[fault]) possible[count++] = static_cast<Fault>(fault);
+  }
+  if (count == 0) return;
+  const Fault any = possible[scene_.random.below(count)];
+  const bool named = scene_.random.chance(scene_.plan.special_per_mille);
+  const Fault fault = named ? special(any) : any;
+  const bool forgets = fault == Fault::node_flushed || fault == Fault::node_wiped;
+  if (forgets && !may_forget()) return;
+  inject(fault, scene_.random.below(scene_.plan.clients));
+}
+
+/// The fault after which this kind of world is named.
+Fault Faults::special(Fault otherwise) {
+  switch (scene_.plan.kind) {
+    case WorldKind::orderly:
+      return otherwise;
+    case WorldKind::forgetful:
+      return scene_.random.chance(500) ? Fault::node_flushed : Fault::node_wiped;
+    case WorldKind::wild_clocks:
+      return scene_.random.chance(700) ? Fault::node_clock_wild : Fault::client_clock_wild;
+    case WorldKind::forced:
+      return Fault::released_by_force;
+    case WorldKind::forced_and_forgetful:
+      return scene_.random.chance(500) ? Fault::released_by_force : Fault::node_flushed;
+    case WorldKind::damaged:
+      return Fault::fence_lost;
+  }
+  return otherwise;
+}
+
+void Faults::inject(Fault fault, ClientIndex client) {
+  const NodeIndex node = scene_.random.below(scene_.plan.engine.nodes);
+  if (scene_.ending || !clients_.is_alive(client)) return;
+  const auto number = static_cast<std::uint32_t>(active_.size());
+  ActiveFault& active = active_.emplace_back();
+  active = {.fault = fault, .client = client, .node = node, .nodes = {}};
+  // Before it changes what the clients are doing.
+  if (happens_to_client(fault)) {
+    active.over = true;  // nothing is to be mended
+    if (!inject_in_client(fault, client)) return;
+  } else {
+    happens_to_node(fault) ? cover_all(fault) : cover(fault, client);
+    scene_.note(10, static_cast<std::uint64_t>(fault), client * 64 + node, [&] {
+      return fmt::format("FAULT {} (client {}, node {})", in_words(fault), client, node);
+    });
+    happens_to_node(fault) ? inject_in_node(fault, node, active)
+                           : inject_in_network(fault, client, node, active);
+  }
+  const bool long_one = scene_.random.chance(150);
+  const Duration length = long_one ? std::min<Duration>(scene_.plan.max_lease() * 3, seconds(5))
+                                   : scene_.plan.engine.node_timeout * 4;
+  scene_.at(scene_.now + scene_.random.up_to(length), Event::What::repair, number);
+}
+
+void Faults::cover(Fault fault, ClientIndex client) {
+  if (!clients_.is_alive(client)) return;
+  using Message = engine::Tag::Kind;
+  const auto outstanding = [&](Message kind) { return clients_.outstanding(client, kind) > 0; };
+  const auto hit_if = [&](bool doing, Phase phase) {
+    if (doing) scene_.coverage.hit(fault, phase);
+  };
+  const Workload::Doing doing = workload_.doing(client);
+  hit_if(doing.idle, Phase::idle);
+  hit_if(doing.acquiring && !outstanding(Message::acquire), Phase::waiting);
+  hit_if(outstanding(Message::acquire), Phase::voting);
+  hit_if(outstanding(Message::settle), Phase::settling);
+  hit_if(doing.holding, Phase::holding);
+  hit_if(outstanding(Message::hold), Phase::renewing);
+  hit_if(outstanding(Message::heal), Phase::healing);
+  hit_if(outstanding(Message::release), Phase::releasing);
+}
+
+void Faults::cover_all(Fault fault) {
+  for (ClientIndex client = 0; client < clients_.count(); ++client) cover(fault, client);
+}
+
+// --- nodes
+
+void Faults::inject_in_node(Fault fault, NodeIndex node, ActiveFault& active) {
+  SimNode& at_node = scene_.nodes[node];
+  clients_.disturb_node(node);
+  switch (fault) {
+    case Fault::node_killed:
+    case Fault::node_wiped:
+      active.over = servers_.is_down(node);
+      if (active.over) return;
+      servers_.stop(node, scene_.random.chance(300));
+      if (fault == Fault::node_wiped) servers_.forget(node);
+      // Without appendfsync always it comes back as it was before the newest grants.
+      if (fault == Fault::node_killed && scene_.plan.forgets() && !scene_.plan.durable) lose(node);
+      return;
+    case Fault::node_flushed:
+      return servers_.forget(node);
+    case Fault::node_hung:
+      return servers_.hang(node);
+    case Fault::scripts_forgotten:
+      return at_node.model.forget_scripts();
+    case Fault::node_clock_stepped: {
+      const Duration to = scene_.random.between(-microseconds(450), microseconds(450));
+      at_node.wall.step(scene_.now, to - std::exchange(stepped_[node], to));
+      return;
+    }
+    case Fault::node_clock_drifted:
+      return at_node.wall.set_speed(scene_.now, scene_.random.between(-drift_within, drift_within));
+    case Fault::node_clock_wild:
+      if (scene_.random.chance(500)) {
+        const Duration by = scene_.random.up_to(scene_.plan.max_lease() * 2);
+        at_node.wall.step(scene_.now, scene_.random.chance(700) ? by : -by);
+      } else {
+        at_node.wall.set_speed(scene_.now, scene_.random.between(-wild_drift, wild_drift));
+      }
+      return;
+    case Fault::node_slow:
+      return servers_.be_slow(node, scene_.random.up_to(scene_.plan.engine.node_timeout * 2));
+    case Fault::fence_lost:
+    case Fault::foreign_key:
+      return inject_by_hand(fault, node);
+    default:
+      active.over = at_node.model.ailment() != Ailment::none;
+      if (!active.over) at_node.model.set_ailment(ailment_of(fault));
+  }
+}
+
+/// What somebody does to a node's keys.
+void Faults::inject_by_hand(Fault fault, NodeIndex node) {
+  SimNode& at_node = scene_.nodes[node];
+  const std::string& name = scene_.random.pick(std::span<const std::string>(scene_.plan.names));
+  if (fault == Fault::fence_lost) return at_node.model.lose_fence(engine::stripe_of(name));
+  // In place of a lock it would be against A5; where there is none it is only in the way.
+  const bool is_free = at_node.model.find(name, at_node.now_ms(scene_.now)) == nullptr;
+  if (is_free) at_node.model.put_foreign(name);
+}
+
+/// The node has an older state: without the newest locks, or altogether as it once was.
+void Faults::lose(NodeIndex node) {
+  scene_.plan.older_states ? servers_.restore_snapshot(node) : servers_.forget_newest(node);
+}
+
+/// Not before a quarantine is over and somebody has had the lock again.
+bool Faults::may_forget() {
+  if (scene_.now < may_forget_from_) return false;
+  const Duration longest = scene_.plan.max_lease();
+  const Duration quarantine = longest + longest / 20 + seconds(1);
+  may_forget_from_ = scene_.now + quarantine + scene_.random.up_to(quarantine);
+  return true;
+}
+
+void Faults::many_forget() {
+  if (scene_.ending || !may_forget()) return;
+  const Plan& plan = scene_.plan;
+  const NodeIndex first = scene_.random.below(plan.engine.nodes);
+  const bool restarted = !plan.durable || scene_.random.chance(500);
+  const bool replaced = plan.other_sets && scene_.random.chance(700);
+  for (std::uint32_t i = 0; i <= plan.engine.nodes / 2; ++i) {
+    const NodeIndex node = (first + i) % plan.engine.nodes;
+    if (servers_.is_down(node)) continue;
+    clients_.disturb_node(node);
+    scene_.note(12, node, restarted ? 1 : 0, [&] {
+      return fmt::format("node {} {}", node, restarted ? "restarts and forgets" : "is flushed");
+    });
+    if (restarted) servers_.stop(node, false);
+    plan.durable || replaced ? servers_.forget(node) : lose(node);
+    if (replaced) servers_.become_of_another_set(node);
+    if (restarted) servers_.start(node);
+  }
+}
+
+// --- network
+
+void Faults::cut(ClientIndex client, NodeIndex node, int to_node, int from_node) {
+  clients_.disturb(client, node);
+  if (to_node != 0) network_.cut_to_node(client, node, to_node);
+  if (from_node != 0) network_.cut_from_node(client, node, from_node);
+}
+
+void Faults::inject_in_network(Fault fault, ClientIndex client, NodeIndex node,
+                               ActiveFault& active) {
+  clients_.disturb(client, node);
+  const auto stream = clients_.stream(client, node);
+  switch (fault) {
+    case Fault::disconnected:
+      if (stream) network_.reset(*stream);
+      return;
+    case Fault::half_open:
+      if (stream) network_.go_dead(*stream);
+      return;
+    case Fault::cut_to_node:
+      return cut(client, node, 1, 0);
+    case Fault::cut_from_node:
+      return cut(client, node, 0, 1);
+    default: {
+      const NodeIndex first = scene_.random.below(scene_.plan.engine.nodes);
+      for (std::uint32_t i = 0; i < engine::quorum_of(scene_.plan.engine.nodes); ++i) {
+        active.nodes.push_back((first + i) % scene_.plan.engine.nodes);
+        cut(client, active.nodes.back(), 1, 1);
+      }
+    }
+  }
+}
+
+// --- clients
+
+bool Faults::inject_in_client(Fault fault, ClientIndex client) {
+  if (clients_.is_paused(client)) return false;
+  if (fault >= Fault::request_cancelled) return inject_by_user(fault, client);
+  cover(fault, client);
+  scene_.note(11, static_cast<std::uint64_t>(fault), client,
+              [&] { return fmt::format("FAULT {} (client {})", in_words(fault), client); });
+  const Plan& plan = scene_.plan;
+  const auto length = [&] {
+    return scene_.random.up_to(scene_.random.chance(700) ? plan.engine.node_timeout * 3
+                                                         : plan.max_lease() * 2);
+  };
+  switch (fault) {
+    case Fault::client_paused:
+      clients_.pause(client, length());
+      return true;
+    case Fault::client_interrupted:
+      clients_.interrupt_next(client);
+      return true;
+    case Fault::client_crashed:
+      clients_.crash(client);
+      return true;
+    case Fault::client_clock_frozen:
+      clients_.freeze(client, length());
+      return true;
+    default: {
+      const bool wild = fault == Fault::client_clock_wild;
+      const std::int32_t most = wild ? wild_drift : drift_within;
+      clients_.change_speed(client, scene_.random.between(-most, most));
+      return true;
+    }
+  }
+}
+
+bool Faults::inject_by_user(Fault fault, ClientIndex client) {
+  const Workload::Doing doing = workload_.doing(client);
+  switch (fault) {
+    case Fault::request_cancelled:
+      if (doing.acquiring) cover(fault, client);
+      return workload_.cancel_one(client);
+    case Fault::release_races_hold:
+      if (doing.holding) cover(fault, client);
+      return workload_.release_during_hold(client);
+    default:
+      cover_all(fault);
+      return workload_.force_one(client);
+  }
+}
+
+// --- repairs
+
+void Faults::repair(std::uint32_t number) {
+  ActiveFault& active = active_[number];
+  if (std::exchange(active.over, true)) return;
+  if (happens_to_node(active.fault)) return repair_node(active);
+  if (active.fault == Fault::cut_to_node) cut(active.client, active.node, -1, 0);
+  if (active.fault == Fault::cut_from_node) cut(active.client, active.node, 0, -1);
+  if (active.fault == Fault::cut_majority) {
+    for (const NodeIndex node : active.nodes) cut(active.client, node, -1, -1);
+  }
+}
+
+void Faults::repair_all() {
+  for (std::uint32_t number = 0; number < active_.size(); ++number) repair(number);
+}
+
+void Faults::repair_node(const ActiveFault& active) {
+  const NodeIndex node = active.node;
+  clients_.disturb_node(node);
+  switch (active.fault) {
+    case Fault::node_killed:
+    case Fault::node_wiped:
+      servers_.start(node);
+      if (active.fault == Fault::node_wiped && scene_.plan.other_sets &&
+          scene_.random.chance(300)) {
+        servers_.become_of_another_set(node);
+      }
+      return;
+    case Fault::node_hung:
+      return servers_.go_on(node);
+    case Fault::node_slow:
+      return servers_.be_slow(node, {});
+    default:
+      if (ailment_of(active.fault) != Ailment::none) {
+        scene_.nodes[node].model.set_ailment(Ailment::none);
+      }
+  }
+}
+
+}  // namespace redlock::simulation

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// What goes wrong in a world, when, for how long, and how it is mended.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "simulation/clients.hpp"
+#include "simulation/fault.hpp"
+#include "simulation/network.hpp"
+#include "simulation/scene.hpp"
+#include "simulation/servers.hpp"
+#include "simulation/workload.hpp"
+
+namespace redlock::simulation {
+
+class Faults final : public RareMoments {
+ public:
+  Faults(Scene& scene, Network& network, Servers& servers, Clients& clients, Workload& workload)
+      : scene_(scene),
+        network_(network),
+        servers_(servers),
+        clients_(clients),
+        workload_(workload) {}
+
+  void schedule_next();
+  void attract_fault(ClientIndex client, std::optional<Fault> fault,
+                     std::uint32_t per_mille) override;
+  /// A client's engine sends this.
+  void on_sent(ClientIndex client, const engine::Send& send);
+  /// A client was granted a lock that lasts so long.
+  void on_granted(Duration lease);
+  void repair_all();
+
+  // Events.
+  void next_fault();
+  void fault(const Event& event);
+  void repair(std::uint32_t number);
+  /// What makes forgetting matter: enough nodes for another quorum. They are back at once.
+  void many_forget();
+
+ private:
+  struct ActiveFault {
+    Fault fault{};
+    ClientIndex client = 0;
+    NodeIndex node = 0;
+    std::vector<NodeIndex> nodes;
+    bool over = false;
+  };
+
+  void inject_any();
+  void inject(Fault fault, ClientIndex client);
+  [[nodiscard]] Fault special(Fault otherwise);
+  void inject_in_node(Fault fault, NodeIndex node, ActiveFault& active);
+  void inject_by_hand(Fault fault, NodeIndex node);
+  void inject_in_network(Fault fault, ClientIndex client, NodeIndex node, ActiveFault& active);
+  /// False: it cannot happen now.
+  bool inject_in_client(Fault fault, ClientIndex client);
+  bool inject_by_user(Fault fault, ClientIndex client);
+  void repair_node(const ActiveFault& active);
+  void cut(ClientIndex client, NodeIndex node, int to_node, int from_node);
+  void lose(NodeIndex node);
+  [[nodiscard]] bool may_forget();
+  void cover(Fault fault, ClientIndex client);
+  void cover_all(Fault fault);
+
+  Scene& scene_;
+  Network& network_;
+  Servers& servers_;
+  Clients& clients_;
+  Workload& workload_;
+  std::deque<ActiveFault> active_;
+  std::vector<Duration> stepped_ = std::vector<Duration>(scene_.nodes.size());
+  Instant may_forget_from_{};  // nodes that forget all the time would never vote
+};
+
+}  // namespace redlock::simulation

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// A Redis server in front of a NodeModel: bytes of many connections in, bytes out. It knows the
+// commands that the library sends, and replies to them as Redis 7 does (node_server_test.cpp
+// compares them). Calls of the library's scripts become the model's commands; what it cannot read
+// is reported, because a real node could not either.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/messages.hpp"
+#include "simulation/node_model.hpp"
+#include "simulation/request_reader.hpp"
+
+namespace redlock::simulation {
+
+/// A connection, by a number that its server and its network share.
+using StreamId = std::uint32_t;
+
+/// What the user of a client may lack the permission for.
+enum class Denied : std::uint8_t {
+  client_kill,
+  client_id,
+  client_setname,
+  info,
+  time,
+  config,
+  count
+};
+using DeniedCommands = std::bitset<static_cast<std::size_t>(Denied::count)>;
+
+/// What a node server tells, while it runs a request.
+class NodeServerHost {
+ public:
+  /// It has run one command of the model, of a call that may have several.
+  virtual void on_executed(StreamId stream, const engine::Command& command,
+                           const engine::Reply& reply) = 0;
+  /// It has replied to TIME.
+  virtual void on_time_told(StreamId stream) = 0;
+  /// A client had it close this connection. It sends nothing any more.
+  virtual void on_killed(StreamId stream) = 0;
+  /// The request is none that a server can run. It is answered with an error.
+  virtual void on_misread(StreamId stream, std::string_view why) = 0;
+
+ protected:
+  ~NodeServerHost() = default;
+};
+
+class NodeServer {
+ public:
+  struct Settings {
+    std::string version = "7.0.15";
+    std::string password = {};  ///< of the default user; empty: none is needed
+    bool durable = true;        ///< appendonly yes, appendfsync always
+    DeniedCommands denied = {};
+  };
+
+  /// The model and the host must outlive it.
+  NodeServer(NodeModel& model, const Settings& settings, NodeServerHost& host);
+
+  /// A process begins, with no connections and no scripts.
+  void start(std::string run_id, std::int64_t now_us);
+  /// It goes on with the data of another master, whose replica it was.
+  void promote();
+
+  void accept(StreamId stream);
+  /// The other end has closed it, or nobody can read it any more.
+  void close(StreamId stream) { sessions_.erase(stream); }
+  /// Runs what is complete now, at this time of the node's wall clock. Replies are appended. False:
+  /// it closes the connection behind them.
+  [[nodiscard]] bool take(StreamId stream, std::string_view bytes, std::int64_t now_us,
+                          std::string& replies);
+  [[nodiscard]] const std::string& run_id() const { return run_id_; }
+
+ private:
+  using Request = RequestReader::Request;
+  struct Session {
+    std::int64_t id = 0;
+    bool authenticated = false;
+    RequestReader reader;
+  };
+  enum class Kind : std::uint8_t;
+  struct Call;
+  static Kind kind_of(std::size_t place);
+
+  void run(StreamId stream, Session& session, const Request& request, std::string& out);
+  void run_client(StreamId stream, const Session& session, const Request& request,
+                  std::string& out);
+  void run_config(const Request& request, std::string& out) const;
+  void run_auth(Session& session, const Request& request, std::string& out);
+  void run_script_load(const Request& request, std::string& out);
+  void run_call(StreamId stream, const Request& request, std::string& out);
+  void run_acquire(StreamId stream, const Call& call, std::string& out);
+  void run_holds(StreamId stream, const Call& call, std::string& out);
+  void run_releases(StreamId stream, const Call& call, std::string& out);
+  void run_force(StreamId stream, const Call& call, std::string& out);
+  void run_marker_script(StreamId stream, const Call& call, std::string& out);
+  engine::Reply execute(StreamId stream, const Call& call, const engine::Command& command,
+                        std::string_view set = {});
+  void run_exists(const Request& request, std::string& out) const;
+  void write_marker(std::string& out) const;
+  [[nodiscard]] std::string info(std::string_view section) const;
+  [[nodiscard]] bool kill(StreamId asking, std::int64_t id);
+  [[nodiscard]] const char* refusal(const Session& session, std::string_view command) const;
+  [[nodiscard]] bool denies(Denied what, std::string& out) const;
+  void misread(StreamId stream, std::string_view why, std::string& out);
+  struct Keys {
+    engine::Name name;
+    std::string fence;
+    std::string forced;
+  };
+  const Keys* keys_of(std::string_view lock);
+
+  NodeModel& model_;
+  Settings settings_;
+  NodeServerHost& host_;
+  std::string run_id_;
+  std::string replid_;
+  bool was_replica_ = false;
+  std::int64_t started_s_ = 0;
+  std::int64_t now_us_ = 0;
+  std::int64_t last_id_ = 0;
+  std::map<StreamId, Session> sessions_;
+  std::map<std::string, Keys, std::less<>> keys_;  // by that of the lock
+};
+
+}  // namespace redlock::simulation

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/scene.hpp"
+
+#include "engine/stripe.hpp"
+
+namespace redlock::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Instant year_2026{seconds(1'767'225'600)};
+
+Judged judged(const Plan& plan) {
+  return {.tokens = plan.judges_tokens(),
+          .exclusion = plan.judges_exclusion(),
+          .possession = plan.judges_possession(),
+          .clocks = plan.kind != WorldKind::wild_clocks,
+          .rules = plan.judges_rules,
+          .clones = plan.cloned};
+}
+
+}  // namespace
+
+Scene::Scene(Plan what, Trace& steps, Coverage& phases)
+    : plan(std::move(what)),
+      trace(steps),
+      coverage(phases),
+      random(plan.seed ^ 0x5eedU),
+      now(seconds(1)),
+      invariants(judged(plan), nodes, drift_bound_ppm, plan.engine.max_lease) {
+  for (NodeIndex node = 0; node < plan.engine.nodes; ++node) {
+    const Duration offset = random.between(-milliseconds(300), milliseconds(300));
+    const std::int32_t drift = random.between(-drift_within, drift_within);
+    nodes.push_back({{}, {now, year_2026 + offset, drift}});
+  }
+  for (ClientIndex client = 0; client < plan.clients; ++client) {
+    const Instant shows{random.between(seconds(1), seconds(100'000))};
+    const std::int32_t drift = random.between(-drift_within, drift_within);
+    clocks.emplace_back(now, shows, drift);
+  }
+  if (plan.absurd_clock) nodes.back().wall.step(now, std::chrono::hours(24 * 365 * 80));
+  if (plan.fence == FenceDamage::none) return;
+  for (const std::string& name : plan.names) {
+    NodeModel& model = nodes.front().model;
+    const std::uint32_t stripe = engine::stripe_of(name);
+    if (plan.fence == FenceDamage::far) model.set_fence(stripe, engine::token_limit / 4 * 3 - 2);
+    if (plan.fence == FenceDamage::text) model.set_fence(stripe, NodeModel::Damaged{});
+    if (plan.fence == FenceDamage::other_type) model.set_fence(stripe, NodeModel::WrongType{});
+  }
+  invariants.fence_damaged(0);
+}
+
+}  // namespace redlock::simulation

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/servers.hpp"
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "simulation/words.hpp"
+
+namespace redlock::simulation {
+
+using Ailment = NodeModel::Ailment;
+
+Servers::Servers(Scene& scene, Network& network) : scene_(scene), network_(network) {
+  const Plan& plan = scene.plan;
+  states_.resize(scene.nodes.size());
+  for (NodeIndex node = 0; node < scene.nodes.size(); ++node) {
+    if (plan.engine.quarantine) set_marker(node, own_set);
+    NodeServerHost& self = *this;
+    servers_.emplace_back(
+        scene.nodes[node].model,
+        NodeServer::Settings{
+            .password = plan.password, .durable = plan.durable, .denied = plan.denied},
+        self);
+    // An hour ago, by its clock.
+    servers_.back().start(new_run_id(node), scene.nodes[node].now_us(scene.now) - 3'600'000'000);
+    take_snapshot(node);
+  }
+}
+
+std::string Servers::new_run_id(NodeIndex node) {
+  return fmt::format("{:08x}{:032x}", node + 1, ++last_run_);
+}
+
+void Servers::set_marker(NodeIndex node, const std::string& set) {
+  scene_.nodes[node].model.set_marker(
+      {.id = "0123456789abcdef0123456789abcdef",
+       .layout = "redlock-1",
+       .nodes = std::to_string(scene_.nodes.size()),
+       .max_lease_ms = std::to_string(scene_.plan.engine.max_lease.count()),
+       .set = set});
+}
+
+NodeEnd::Process Servers::process(NodeIndex node) const {
+  const State& state = states_[node];
+  if (state.down) return state.unreachable ? Process::is_out_of_reach : Process::is_gone;
+  return state.hung > 0 ? Process::hangs : Process::runs;
+}
+
+bool Servers::is_well(NodeIndex node) const {
+  const State& state = states_[node];
+  return !state.down && state.hung == 0 && state.slow == Duration::zero() &&
+         scene_.nodes[node].model.ailment() == Ailment::none;
+}
+
+/// The process is gone; nothing that it had not run will be run.
+void Servers::stop(NodeIndex node, bool unreachable) {
+  states_[node].down = true;
+  states_[node].unreachable = unreachable;
+  network_.node_stops(node);
+}
+
+void Servers::start(NodeIndex node) {
+  states_[node].down = states_[node].unreachable = false;
+  servers_[node].start(new_run_id(node), scene_.nodes[node].now_us(scene_.now));
+}
+
+void Servers::go_on(NodeIndex node) {
+  if (--states_[node].hung == 0) network_.node_resumes(node);
+}
+
+/// When it may vote again is for the clients to find out.
+void Servers::forget(NodeIndex node) {
+  scene_.nodes[node].model.forget_everything();
+  scene_.nodes[node].forgot.push_back(scene_.now);
+}
+
+void Servers::forget_newest(NodeIndex node) {
+  scene_.nodes[node].model.forget_locks();
+  scene_.nodes[node].forgot.push_back(scene_.now);
+}
+
+void Servers::restore_snapshot(NodeIndex node) {
+  NodeModel& model = scene_.nodes[node].model;
+  const Ailment ailment = model.ailment();
+  model = states_[node].snapshot;
+  model.set_ailment(ailment);
+  model.forget_scripts();
+  scene_.nodes[node].forgot.push_back(scene_.now);
+}
+
+void Servers::become_of_another_set(NodeIndex node) {
+  set_marker(node, "other-" + std::to_string(node));
+}
+
+Servers::TimeTold Servers::take_time_told(StreamId stream) {
+  auto& told = times_told_.at(stream);
+  const TimeTold oldest = told.front();
+  told.pop_front();
+  return oldest;
+}
+
+void Servers::on_accepted(StreamId stream) {
+  servers_[network_.node_of(stream)].accept(stream);
+}
+
+bool Servers::on_requests(StreamId stream, std::string_view bytes, std::string& replies) {
+  const NodeIndex node = network_.node_of(stream);
+  return servers_[node].take(stream, bytes, scene_.nodes[node].now_us(scene_.now), replies);
+}
+
+void Servers::on_ended(StreamId stream) {
+  servers_[network_.node_of(stream)].close(stream);
+}
+
+void Servers::on_executed(StreamId stream, const engine::Command& command,
+                          const engine::Reply& reply) {
+  const NodeIndex node = network_.node_of(stream);
+  scene_.note(1, stream, reply.index(), [&] {
+    return fmt::format("node {} runs of client {}: {} -> {}", node, network_.client_of(stream),
+                       in_words(command), in_words(reply));
+  });
+  scene_.invariants.executed(scene_.now, node, command, reply);
+  // What is forced out may be followed by somebody's key of another type.
+  const auto* force = std::get_if<engine::ForceCommand>(&command);
+  const bool deletes = force != nullptr && std::holds_alternative<engine::ReleasedHere>(reply);
+  if (deletes && scene_.plan.kind == WorldKind::forced && scene_.random.chance(500)) {
+    scene_.nodes[node].model.put_foreign(*force->name);
+  }
+}
+
+void Servers::on_time_told(StreamId stream) {
+  if (times_told_.size() <= stream) times_told_.resize(stream + 1);
+  const NodeIndex node = network_.node_of(stream);
+  times_told_[stream].push_back({scene_.nodes[node].wall.read(scene_.now),
+                                 scene_.clocks[network_.client_of(stream)].read(scene_.now),
+                                 scene_.now});
+}
+
+void Servers::on_misread(StreamId stream, std::string_view why) {
+  throw Violation{"a node can read every request",
+                  fmt::format("client {}, node {}: {}", network_.client_of(stream),
+                              network_.node_of(stream), why)};
+}
+
+}  // namespace redlock::simulation

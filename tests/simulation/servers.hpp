@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// The nodes as processes: one server in front of each node's data, which runs, hangs, is gone or
+// comes back, with or without what it had.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "simulation/network.hpp"
+#include "simulation/node_server.hpp"
+#include "simulation/scene.hpp"
+
+namespace redlock::simulation {
+
+/// What the markers of the world's nodes name.
+inline constexpr const char* own_set = "own";
+
+class Servers final : public NodeEnd, NodeServerHost {
+ public:
+  Servers(Scene& scene, Network& network);
+
+  void stop(NodeIndex node, bool unreachable);
+  /// It was stopped, or is at once.
+  void start(NodeIndex node);
+  void hang(NodeIndex node) { ++states_[node].hung; }
+  void go_on(NodeIndex node);
+  void be_slow(NodeIndex node, Duration by) { states_[node].slow = by; }
+  [[nodiscard]] bool is_down(NodeIndex node) const { return states_[node].down; }
+  /// It replies soon, and does what it is asked.
+  [[nodiscard]] bool is_well(NodeIndex node) const;
+
+  /// All that it had is gone.
+  void forget(NodeIndex node);
+  /// It comes back with a state from before the newest grants.
+  void forget_newest(NodeIndex node);
+  /// A copy of what it has, to come back with.
+  void take_snapshot(NodeIndex node) { states_[node].snapshot = scene_.nodes[node].model; }
+  void restore_snapshot(NodeIndex node);
+  /// The address has come to lead to a node of another set: it has a marker, and none of the locks.
+  void become_of_another_set(NodeIndex node);
+  /// It was a replica for a while, and is a master again.
+  void promote(NodeIndex node) { servers_[node].promote(); }
+  void set_marker(NodeIndex node, const std::string& set);
+
+  /// What the clocks showed, in truth, when a server replied to TIME.
+  struct TimeTold {
+    Instant node_clock{};
+    Instant client_clock{};
+    Instant world{};
+  };
+  /// Of a stream: the oldest that was not taken.
+  [[nodiscard]] TimeTold take_time_told(StreamId stream);
+
+  // NodeEnd.
+  [[nodiscard]] Process process(NodeIndex node) const override;
+  [[nodiscard]] Duration slow(NodeIndex node) const override { return states_[node].slow; }
+  void on_accepted(StreamId stream) override;
+  [[nodiscard]] bool on_requests(StreamId stream, std::string_view bytes,
+                                 std::string& replies) override;
+  void on_ended(StreamId stream) override;
+
+ private:
+  struct State {
+    bool down = false;
+    bool unreachable = false;  // down, and nobody says so
+    std::uint32_t hung = 0;
+    Duration slow{};
+    NodeModel snapshot;
+  };
+
+  void on_executed(StreamId stream, const engine::Command& command,
+                   const engine::Reply& reply) override;
+  void on_time_told(StreamId stream) override;
+  void on_killed(StreamId stream) override { network_.close_at_node(stream); }
+  void on_misread(StreamId stream, std::string_view why) override;
+  [[nodiscard]] std::string new_run_id(NodeIndex node);
+
+  Scene& scene_;
+  Network& network_;
+  std::vector<State> states_;
+  std::deque<NodeServer> servers_;
+  std::vector<std::deque<TimeTold>> times_told_;  // by stream
+  std::uint64_t last_run_ = 0;
+};
+
+}  // namespace redlock::simulation
