@@ -2,6 +2,7 @@
 // A command sent to a node for inspection or administration, with its own time limit.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -21,7 +22,7 @@ class Question {
            Callback callback)
       : command_(std::move(command)),
         timeout_(timeout),
-        deadline_(now + timeout),
+        deadline_(later(now, timeout)),
         callback_(std::move(callback)) {}
 
   [[nodiscard]] const std::vector<std::string>& command() const { return command_; }
@@ -39,6 +40,13 @@ class Question {
   }
 
  private:
+  /// A timeout may be as long as its type allows.
+  static engine::Instant later(engine::Instant now, std::chrono::milliseconds timeout) {
+    const auto most = std::chrono::floor<std::chrono::milliseconds>(engine::never - now);
+    if (timeout >= most) return engine::never;
+    return now + std::max(timeout, std::chrono::milliseconds::zero());
+  }
+
   std::vector<std::string> command_;
   std::chrono::milliseconds timeout_;
   engine::Instant deadline_;
