@@ -46,7 +46,7 @@ class Candidates {
     const auto role = info.value("role");
     if (!role.empty() && role != "master") {
       fail(node, Cause::incompatible, "it is a replica; only independent masters are adopted");
-    } else if (info.value("cluster_enabled") == "1") {
+    } else if (info.is_in_cluster()) {
       fail(node, Cause::incompatible, "it belongs to a Redis Cluster; take an independent master");
     }
     const std::string run_id(info.value("run_id"));

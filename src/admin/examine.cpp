@@ -58,7 +58,7 @@ void take_info(NodeHealth& health, const Info& info) {
   health.run_id = info.text("run_id");
   health.role = info.text("role");
   health.promoted = health.role == "master" && info.fields().was_replica();
-  health.cluster = info.text("cluster_enabled") == "1";
+  health.cluster = info.fields().is_in_cluster();
   if (const auto seconds = info.number("uptime_in_seconds")) {
     // A damaged number must fit into nanoseconds.
     constexpr std::chrono::seconds century = std::chrono::years(100);

@@ -24,7 +24,7 @@ std::string in_s(std::chrono::seconds duration) {
 }
 
 bool recent_enough(const std::string& version) {
-  return wire::ServerVersion::parse(version).at_least(6, 2);
+  return wire::ServerVersion::parse(version).supported();
 }
 
 /// Collects problems; its members are the rules for one node. What only keeps the node from voting

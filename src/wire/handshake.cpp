@@ -50,7 +50,7 @@ void Handshake::send_second_part(std::string& out) {
   if (engine::rules::kills_what_it_replaces(same_server)) {
     send(out, Step::kill, {"CLIENT", "KILL", "ID", std::to_string(lost_->client_id)});
   }
-  for (const ScriptRow& row : all_scripts()) {
+  for (const ScriptRow& row : script_rows()) {
     if (!row.loaded) continue;
     send(out, Step::load, {"SCRIPT", "LOAD", facts_.scripts.source(row.script)});
     loading_.push_back(row.script);

@@ -190,7 +190,7 @@ static_assert(stands_at<Script::acquire, AcquireCommand> && stands_at<Script::ho
 
 }  // namespace
 
-std::span<const ScriptRow, script_count> all_scripts() {
+std::span<const ScriptRow, script_count> script_rows() {
   return rows;
 }
 

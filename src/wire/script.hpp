@@ -46,7 +46,7 @@ struct ScriptRow {
   std::optional<engine::Reply> (*read)(const ReplyView& answer) = nullptr;
 };
 
-[[nodiscard]] std::span<const ScriptRow, script_count> all_scripts();
+[[nodiscard]] std::span<const ScriptRow, script_count> script_rows();
 [[nodiscard]] const ScriptRow& row_of(Script script);
 
 }  // namespace redlock::wire

@@ -8,7 +8,7 @@ using Sources = std::array<std::string, script_count>;
 
 Sources sources_for(ScriptSet::Flags flags) {
   Sources sources;
-  for (const ScriptRow& row : all_scripts()) {
+  for (const ScriptRow& row : script_rows()) {
     std::string& source = sources[static_cast<std::size_t>(row.script)];
     if (row.at_maxmemory && flags == ScriptSet::Flags::understood) {
       source = "#!lua flags=allow-oom\n";

@@ -50,7 +50,7 @@ class SideBySide {
     server({"FLUSHALL"});
     server({"SCRIPT", "FLUSH", "SYNC"});
     wire::ScriptSet& scripts = connection_.scripts();
-    for (const wire::ScriptRow& row : wire::all_scripts()) {
+    for (const wire::ScriptRow& row : wire::script_rows()) {
       scripts.set_digest(row.script, server({"SCRIPT", "LOAD", scripts.source(row.script)}));
     }
     model_.load_scripts();
