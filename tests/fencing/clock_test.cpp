@@ -164,7 +164,8 @@ TEST_CASE("if all nodes go ahead of us it is our clock that stood still, and lea
   const auto lease = lock.acquire({.renewal = Renewal::always, .wait = patience});
   REQUIRE(lease.has_value());
   clocks.set_all_ahead(1h);
-  CHECK(clocks.observer->await([](const auto& moved, bool ours) { return moved.size() == 3 && ours; }));
+  CHECK(clocks.observer->await(
+      [](const auto& moved, bool ours) { return moved.size() == 3 && ours; }));
   CHECK_FALSE(lease->valid());
   CHECK(lease->lost().stop_requested());
   // Nobody is to blame.

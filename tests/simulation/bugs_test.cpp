@@ -18,6 +18,7 @@ namespace redlock::simulation {
 namespace {
 
 constexpr std::size_t runs = 150;
+constexpr int enough = 3;                     // catches; then the next bug
 constexpr std::uint64_t fixed_seeds = 1'500;  // of seeds_test.cpp
 
 /// What takes messages of two connections in one order of thousands: late_hold.scn and
@@ -60,8 +61,11 @@ TEST_CASE("each planted bug is caught within the fixed seeds") {
     const Planted planted(bug);
     std::map<std::string, int> rules;
     int caught = 0;
+    std::size_t done = 0;
     const auto seeds = seeds_for(bug);
     for (const std::uint64_t seed : seeds) {
+      if (caught == enough) break;
+      ++done;
       Coverage coverage;
       const RunResult result = run(seed, coverage);
       if (!result.violation) continue;
@@ -70,7 +74,7 @@ TEST_CASE("each planted bug is caught within the fixed seeds") {
     }
     const auto most = std::ranges::max_element(rules, {}, [](const auto& r) { return r.second; });
     const std::string rule = rules.empty() ? "NOBODY NOTICED" : most->first;
-    table += fmt::format("{:<36} {:>6} {:>8}  {}\n", name_of(bug), caught, seeds.size(), rule);
+    table += fmt::format("{:<36} {:>6} {:>8}  {}\n", name_of(bug), caught, done, rule);
     CHECK_MESSAGE(caught > 0, "survived: ", std::string(name_of(bug)));
   }
   MESSAGE(table);
