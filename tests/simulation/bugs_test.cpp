@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A simulator that finds nothing may be blind. Here each rule of the protocol is switched off in
-// turn, and some seed must notice.
+// turn, and some world must show which promise that breaks: one of the ordinary seeds, judged by
+// the promises alone, or a scenario that was written for it.
 #include "simulation/bugs.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <doctest/doctest.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <optional>
@@ -12,70 +15,115 @@
 #include <vector>
 
 #include "simulation/plan.hpp"
+#include "simulation/promises.hpp"
 #include "simulation/run.hpp"
+#include "simulation/scenario.hpp"
 
 namespace redlock::simulation {
 namespace {
 
-constexpr std::size_t runs = 150;
-constexpr int enough = 3;                     // catches; then the next bug
+using engine::Bug;
+
 constexpr std::uint64_t fixed_seeds = 1'500;  // of seeds_test.cpp
+constexpr std::size_t budget = 300;           // worlds for one bug
 
-/// What takes messages of two connections in one order of thousands: late_hold.scn and
-/// late_acquire_after_handing_over.scn show these, and what they break.
-bool is_shown_by_scenario(engine::Bug bug) {
-  return bug == engine::Bug::handed_over_revived || bug == engine::Bug::late_hold_not_awaited;
-}
-
-/// Seeds whose worlds can notice the bug: what is done about nodes that forget matters only where
-/// nodes forget, and somebody's key of another type only where a lock is taken away for it.
-std::vector<std::uint64_t> seeds_for(engine::Bug bug) {
-  // A node must forget, be marked by one client behind the back of another, and forget again: one
-  // world in some thousands. `./dev simulate --bug second_forgetting_overlooked` found these.
-  if (bug == engine::Bug::second_forgetting_overlooked) return {85955, 89755};
-  const bool about_forgetting = bug == engine::Bug::quarantine_ignored ||
-                                bug == engine::Bug::quarantine_by_configuration ||
-                                bug == engine::Bug::uptime_trusted_without_marker ||
-                                bug == engine::Bug::markers_ignored_without_quarantine ||
-                                bug == engine::Bug::other_sets_count;
-  std::optional<WorldKind> kind;
-  if (about_forgetting) kind = WorldKind::forgetful;
-  if (bug == engine::Bug::foreign_key_denies_nothing) kind = WorldKind::forced;
-  // An acquire of an attempt that failed must be late by a whole connection: one world in a
-  // hundred.
-  const bool rare = bug == engine::Bug::replaced_connection_left_alive;
-  const std::size_t most = kind || rare ? fixed_seeds : runs;
-  std::vector<std::uint64_t> seeds;
-  for (std::uint64_t seed = 1; seed <= fixed_seeds && seeds.size() < most; ++seed) {
-    if (!kind || plan_of(seed).kind == *kind) seeds.push_back(seed);
+/// The worlds in which the bug can matter: what is done about nodes that forget only where nodes
+/// forget, and somebody's key of another type only where a lock is taken away for it.
+std::optional<WorldKind> kind_for(Bug bug) {
+  switch (bug) {
+    case Bug::quarantine_ignored:
+    case Bug::quarantine_by_configuration:
+    case Bug::uptime_trusted_without_marker:
+    case Bug::second_forgetting_overlooked:
+    case Bug::markers_ignored_without_quarantine:
+    case Bug::other_sets_count:
+      return WorldKind::forgetful;
+    case Bug::foreign_key_denies_nothing:
+    case Bug::force_undone_by_healing:
+      return WorldKind::forced;
+    default:
+      return std::nullopt;
   }
-  return seeds;
 }
 
-TEST_CASE("each planted bug is caught within the fixed seeds") {
+/// Bugs that no world within the budget shows.
+struct NoWorld {
+  Bug bug;
+  const char* shown_by;
+};
+constexpr NoWorld no_world[] = {
+    // A node must lose its data, be marked by one client behind the back of another, and lose its
+    // data again: one world of seeds in some thousands. Scenarios have no quarantine.
+    {Bug::second_forgetting_overlooked, "tests/engine/quarantine_test.cpp"},
+};
+
+/// What the scenarios show; scenarios_test.cpp plays them.
+std::map<Bug, std::string> shown_by_scenarios() {
+  std::map<Bug, std::string> shown;
+  for (const auto& entry : std::filesystem::directory_iterator(SCENARIO_DIR)) {
+    if (entry.path().extension() != ".scn") continue;
+    for (const auto& expected : read_scenario(entry.path()).breaks)
+      shown[expected.bug] = expected.rule;
+  }
+  return shown;
+}
+
+struct Found {
+  std::uint64_t seed = 0;
+  std::string rule;
+};
+
+Found first_seed(Bug bug) {
+  const Planted planted(bug);
+  const auto kind = kind_for(bug);
+  std::size_t worlds = 0;
+  for (std::uint64_t seed = 1; seed <= fixed_seeds && worlds < budget; ++seed) {
+    Plan plan = plan_of(seed);
+    if (kind && plan.kind != *kind) continue;
+    plan.judges_rules = false;
+    ++worlds;
+    Coverage coverage;
+    const RunResult result = run(std::move(plan), coverage);
+    if (result.violation) return {seed, result.violation->rule};
+  }
+  return {};
+}
+
+/// The promise that the bug breaks, and what shows it.
+struct Shown {
+  Promise promise = Promise::none;
+  std::string by = "NOBODY";
+  std::string rule;
+};
+
+Shown show(Bug bug, const std::map<Bug, std::string>& scenarios) {
+  const Found found = first_seed(bug);
+  if (promise_of(found.rule) != Promise::none) {
+    return {promise_of(found.rule), fmt::format("seed {}", found.seed), found.rule};
+  }
+  const auto scenario = scenarios.find(bug);
+  if (scenario != scenarios.end()) {
+    return {promise_of(scenario->second), "a scenario", scenario->second};
+  }
+  return {Promise::none, "NOBODY", found.rule};
+}
+
+TEST_CASE("each planted bug breaks a promise, in a seed within the budget or in a scenario") {
+  const auto scenarios = shown_by_scenarios();
   std::string table =
-      fmt::format("{:<36} {:>6} of seeds, most often because\n", "planted bug", "caught");
+      fmt::format("{:<36} {:<10} {:<12} {}\n", "planted bug", "promise", "shown by", "because");
   for (std::size_t i = 1; i < bug_count; ++i) {
-    const auto bug = static_cast<engine::Bug>(i);
-    if (is_shown_by_scenario(bug)) continue;
-    const Planted planted(bug);
-    std::map<std::string, int> rules;
-    int caught = 0;
-    std::size_t done = 0;
-    const auto seeds = seeds_for(bug);
-    for (const std::uint64_t seed : seeds) {
-      if (caught == enough) break;
-      ++done;
-      Coverage coverage;
-      const RunResult result = run(seed, coverage);
-      if (!result.violation) continue;
-      ++caught;
-      ++rules[result.violation->rule];
+    const auto bug = static_cast<Bug>(i);
+    const std::string name(name_of(bug));
+    const auto* const excused = std::ranges::find(no_world, bug, &NoWorld::bug);
+    if (excused != std::end(no_world)) {
+      table += fmt::format("{:<36} {:<10} {}\n", name, "none", excused->shown_by);
+      continue;
     }
-    const auto most = std::ranges::max_element(rules, {}, [](const auto& r) { return r.second; });
-    const std::string rule = rules.empty() ? "NOBODY NOTICED" : most->first;
-    table += fmt::format("{:<36} {:>6} {:>8}  {}\n", name_of(bug), caught, done, rule);
-    CHECK_MESSAGE(caught > 0, "survived: ", std::string(name_of(bug)));
+    const Shown shown = show(bug, scenarios);
+    table += fmt::format("{:<36} {:<10} {:<12} {}\n", name, name_of(shown.promise), shown.by,
+                         shown.rule);
+    CHECK_MESSAGE(shown.promise != Promise::none, "survived: ", name);
   }
   MESSAGE(table);
 }

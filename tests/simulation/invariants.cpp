@@ -310,7 +310,9 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
        "votes are what nodes answered", what);
   const std::size_t voted = count(Vote::granted) + count(Vote::refused);
   if (decision.failure == Errc::contended) {
-    require(voted > nodes_.size() / 2, "contended means that a quorum voted", what);
+    const std::size_t answered = grant.belief.granted() + grant.belief.refused();
+    require(std::min(voted, answered) > nodes_.size() / 2, "contended means that a quorum voted",
+            what);
   }
   if (decision.failure) attempt_over(world, client, request->second);
 }
@@ -382,8 +384,7 @@ void Invariants::turn_ends(Instant world, ClientId id) {
     const auto& request = entry.first;
     const auto& what = entry.second;
     require(now - rounding <= what.expected || client.resumed == world,
-            "every request ends by its deadline",
-            [&] {
+            "every request ends by its deadline", [&] {
               return fmt::format("request {} of client {} has not ended, {} us late", request, id,
                                  us(now - what.expected));
             });

@@ -19,8 +19,7 @@ void Invariants::told_entry(ClientId client, const Request& request, const engin
   };
   require(grant->state == State::live, "what is lost or released is not entered");
   require(success->count == ++grant->count, "an entry is one level more than was told before");
-  require(grant->belief.counted(success->count) || !judged_.rules,
-          "a count is told once a quorum confirmed it");
+  require(grant->belief.counted(success->count), "a count is told once a quorum confirmed it");
   require(success->valid_until == grant->valid_until, "an entry tells the validity");
 }
 

@@ -118,6 +118,8 @@ void node_step(Stage& stage, const Words& words) {
   const auto node = static_cast<Stage::Node>(std::stoul(words.at(1)));
   if (words.at(2) == "is") return stage.node(node).set_ailment(ailments.at(words.at(3)));
   if (words[2] == "clock") return stage.step_clock(node, duration(words.at(3)));
+  if (words[2] == "has-foreign") return stage.node(node).put_foreign(words.at(3));
+  if (words[2] == "loses-foreign") return stage.node(node).remove_foreign(words.at(3));
   if (words[2] != "forgets") throw std::runtime_error("a node cannot do that");
   if (words.at(3) == "scripts") return stage.node(node).forget_scripts();
   stage.node(node).forget_everything();
@@ -147,6 +149,7 @@ const std::map<std::string, Step>& client_steps() {
       {"stops", [](Stage& s, const Words& w) { s.pause(w[0]); }},
       {"goes-on", [](Stage& s, const Words& w) { s.resume(w[0]); }},
       {"clock", [](Stage& s, const Words& w) { s.set_speed(w[0], std::stoi(w.at(2))); }},
+      {"reads-clocks", [](Stage& s, const Words& w) { s.read_clocks(w[0]); }},
       {"reads", [](Stage& s, const Words& w) { s.read(w[0]); }},
       {"writes", [](Stage& s, const Words& w) { s.write(w[0]); }},
   };
@@ -186,6 +189,8 @@ void read_setting(Scenario& scenario, const std::string& line) {
   } else if (line == "exclusion cannot be promised here") {
     scenario.settings.judged.exclusion = scenario.settings.judged.possession = false;
     scenario.settings.judged.clocks = false;
+  } else if (line == "clocks cannot be promised here") {
+    scenario.settings.judged.clocks = scenario.settings.judged.possession = false;
   } else if (line == "possession cannot be promised here") {
     scenario.settings.judged.possession = false;
   } else if (line == "tokens cannot be promised here") {

@@ -286,6 +286,21 @@ std::string Stage::validity(const Client& of) const {
 
 // --- time
 
+void Stage::read_clocks(const std::string& name) {
+  Client& of = client(name);
+  for (Node node = 0; node < node_count(); ++node) {
+    const std::int64_t shown = nodes_[node].now_us(now_);
+    const Duration wall = std::chrono::microseconds(shown);
+    invariants_.clock_read(of.life, node,
+                           {.at = local(of),
+                            .ahead = wall - local(of).time_since_epoch(),
+                            .world = now_,
+                            .astray = wall - now_.time_since_epoch()});
+    of.engine->on_node_clock(local(of), node, shown);
+    turn(of);
+  }
+}
+
 void Stage::pass(Duration time) {
   const Instant end = now_ + time;
   for (;;) {

@@ -56,6 +56,8 @@ class Stage {
   void resume(const std::string& client);
   void step_clock(Node node, Duration by) { nodes_.at(node).wall.step(now_, by); }
   void set_speed(const std::string& client, std::int32_t ppm);
+  /// The client learns what every node's clock shows.
+  void read_clocks(const std::string& client);
   NodeModel& node(Node node) { return nodes_.at(node).model; }
   [[nodiscard]] Node node_count() const { return static_cast<Node>(nodes_.size()); }
 

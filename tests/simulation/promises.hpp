@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// Which of its promises a violation breaks. The others are rules by which promises are kept.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace redlock::simulation {
+
+enum class Promise {
+  none,
+  exclusion,  ///< two leases on a name never overlap, and who was forced out is out
+  tokens,     ///< unique, rising, and one node's damage stays there
+  knowledge,  ///< what callers are told is true, complete and in time
+  tidiness,   ///< what is over leaves nothing behind
+};
+
+[[nodiscard]] constexpr std::string_view name_of(Promise promise) {
+  constexpr std::string_view names[] = {"none", "exclusion", "tokens", "knowledge", "tidiness"};
+  return names[static_cast<std::size_t>(promise)];
+}
+
+struct Promised {
+  std::string_view rule;
+  Promise promise;
+};
+
+inline constexpr auto promised = std::to_array<Promised>({
+    {"validity intervals of a name never overlap", Promise::exclusion},
+    {"while a lease is valid a quorum of nodes has it", Promise::exclusion},
+    {"who was forced out has no quorum any more", Promise::exclusion},
+    {"who was forced out is not confirmed again", Promise::exclusion},
+    {"tokens of a name are unique", Promise::tokens},
+    {"a token is larger than every one returned before its attempt", Promise::tokens},
+    {"a fenced register loses no update", Promise::tokens},
+    {"the damage of one fence stays on its node", Promise::tokens},
+    {"one absurd clock lifts no floor", Promise::tokens},
+    {"every request ends exactly once", Promise::knowledge},
+    {"every request ends by its deadline", Promise::knowledge},
+    {"no success with too little validity left", Promise::knowledge},
+    {"contended means that a quorum voted", Promise::knowledge},
+    {"a lease follows an attempt", Promise::knowledge},
+    {"a lease is lost once", Promise::knowledge},
+    {"a loss is reported before the validity ends", Promise::knowledge},
+    {"an ended validity is never extended", Promise::knowledge},
+    {"what is lost only ends earlier", Promise::knowledge},
+    {"what is released is not confirmed again", Promise::knowledge},
+    {"what is lost or released is not renewed", Promise::knowledge},
+    {"what is lost or released is not entered", Promise::knowledge},
+    {"what its holder was told is lost is lost", Promise::knowledge},
+    {"a count is told once a quorum confirmed it", Promise::knowledge},
+    {"an entry is one level more than was told before", Promise::knowledge},
+    {"an entry tells the validity", Promise::knowledge},
+    {"clocks within the bound are not blamed", Promise::knowledge},
+    {"whose clock moved is found out", Promise::knowledge},
+    {"what is over leaves nothing behind", Promise::tidiness},
+    {"a key lasts one lease from the last message at most", Promise::tidiness},
+    {"a hold sets the count of its message", Promise::tidiness},
+    // Of scenarios.
+    {"locks are where they must be", Promise::tidiness},
+    {"counts are what they must be", Promise::tidiness},
+});
+
+[[nodiscard]] constexpr Promise promise_of(std::string_view rule) {
+  const auto* const found = std::ranges::find(promised, rule, &Promised::rule);
+  return found == promised.end() ? Promise::none : found->promise;
+}
+
+}  // namespace redlock::simulation
