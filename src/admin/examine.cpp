@@ -16,6 +16,7 @@
 #include "admin/trial.hpp"
 #include "client/sentence.hpp"
 #include "client/set_name.hpp"
+#include "engine/rules.hpp"
 #include "wire/info_text.hpp"
 #include "wire/key_layout.hpp"
 
@@ -82,10 +83,8 @@ std::optional<microseconds> read_time(const wire::Answer& answer) {
 
 admin::Expectation expectation(const admin::NodeQuery& query) {
   const auto& options = query.options();
-  const std::chrono::duration<double, std::milli> drift(static_cast<double>(options.lease.count()) *
-                                                        options.drift_factor);
   return {{query.nodes().size(), options.max_lease},
-          std::chrono::duration_cast<std::chrono::nanoseconds>(drift) + milliseconds(2)};
+          engine::rules::drift_allowance(options.lease, options.drift_factor)};
 }
 
 /// One examination. A node that does not answer in one round is not asked in the next.

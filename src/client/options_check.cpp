@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/sentence.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::client {
 
@@ -122,9 +123,7 @@ Result<void> check_lease(milliseconds lease, milliseconds minimum, const ClientO
         "): take a shorter lease, or raise max_lease, on every client of these nodes and in "
         "the nodes' markers (redlock adopt --help says how)");
   }
-  const std::chrono::duration<double, std::milli> allowance =
-      lease * client.drift_factor + std::chrono::duration<double, std::milli>(2);
-  if (allowance < lease - minimum) return {};
+  if (engine::rules::drift_allowance(lease, client.drift_factor) < lease - minimum) return {};
   return wrong("lease is " + ms(lease) + ", of which the drift allowance (lease x drift_factor + " +
                "2 ms) leaves no more than min_validity (" + ms(minimum) +
                "): take a longer lease, or a smaller drift_factor or min_validity");
