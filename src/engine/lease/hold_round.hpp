@@ -68,9 +68,9 @@ class HoldRound {
   /// True once, when the round is decided and its result is to be told.
   bool announce();
   [[nodiscard]] bool announced() const { return announced_; }
-  /// A node was denied since this round began: its confirmations may be older than that.
-  void predates_denial() { predates_denial_ = true; }
-  [[nodiscard]] bool does_predate_denial() const { return predates_denial_; }
+  /// A voting node denied the lease: what this round has confirmed may be older than that.
+  void on_denial() { denied_since_ = true; }
+  [[nodiscard]] bool denied_since() const { return denied_since_; }
   /// The same for a round that ends undecided: true unless its result was told.
   bool announce_end() { return !std::exchange(announced_, true); }
 
@@ -85,7 +85,7 @@ class HoldRound {
   Purpose purpose_;
   std::uint32_t below_token_ = 0;
   bool announced_ = false;
-  bool predates_denial_ = false;
+  bool denied_since_ = false;
   NodeSet yes_;
   NodeSet no_;
   NodeSet free_;

@@ -269,7 +269,7 @@ void Holding::conclude_rounds(Instant now, Outbox& out) {
 
 void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
   const bool ok = round.tally().won();
-  if (ok && !round.does_predate_denial()) denied_ = false;
+  if (ok && !round.denied_since()) denied_ = false;
   if (round.purpose() == Purpose::tell_count) return;
   if (round.request() == 0) {
     if (!ok) next_renewal_ = std::min(next_renewal_, now + plan_.lease / 12);
@@ -401,7 +401,7 @@ void Holding::deny(Instant now, NodeIndex node, const Tag& tag) {
 /// the lease.
 void Holding::on_denied_by_voter() {
   denied_ = true;
-  for (HoldRound& round : rounds_) round.predates_denial();
+  for (HoldRound& round : rounds_) round.on_denial();
   nodes_.withdraw_forgotten();
 }
 
