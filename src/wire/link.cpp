@@ -217,10 +217,13 @@ void Link::watch(Instant now) {
                          "silent for " + std::to_string(config_.silence.count()) +
                              " ms; the connection was given up"});
   }
-  // If this process did not run, the answer may have arrived unread: read once before judging.
+  // If this process did not run, the answer may have arrived unread: read once before judging. If
+  // it did not run for long (the machine was suspended, say), the answer may still be on its way.
+  const bool overslept = now - at_ >= config_.silence;
+  const auto grace = silent && overslept ? config_.silence : milliseconds(1);
   suspected_ = silent;
   if (!silent && now >= probe_at_) probe(now);
-  at_ = std::max(std::min(probe_at_, judged_at), now + milliseconds(1));
+  at_ = std::max(std::min(probe_at_, judged_at), now + grace);
 }
 
 /// Of a connection whose stream is still open, perhaps.

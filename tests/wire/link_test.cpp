@@ -241,13 +241,30 @@ TEST_CASE(
   rig.run();
   rig.submit(1, LinkRig::acquire());
   rig.run();
-  rig.stand_still(1h);
-  rig.link().on_deadline(rig.now);
+  SUBCASE("for a moment") {
+    rig.stand_still(1'500ms);
+    rig.link().on_deadline(rig.now);
+  }
+  SUBCASE("for long, and the answer is still on its way") {
+    rig.stand_still(1h);
+    rig.link().on_deadline(rig.now);
+    rig.pass(999ms);
+  }
   CHECK(rig.downs.empty());
   rig.receive(array({integer(1), integer(7)}));
   rig.pass(2s);
   CHECK(std::holds_alternative<Granted>(rig.replies.at(0).second));
   CHECK(rig.downs.empty());
+}
+
+TEST_CASE("a node that stays silent after this process did not run for long is given up") {
+  LinkRig rig(healthy_until_scripts());
+  rig.run();
+  rig.submit(1, LinkRig::acquire());
+  rig.run();
+  rig.stand_still(1h);
+  rig.pass(1s);
+  CHECK(rig.downs.size() == 1);
 }
 
 TEST_CASE("silence is counted anew from each reply") {
