@@ -53,7 +53,7 @@ enum class Cause : std::uint8_t {
   permission,         ///< NOPERM: the user may not run these commands or touch these keys
   incompatible,       ///< the node is unfit: marker disagrees, too old, a replica, a cluster node
   loading,            ///< LOADING: still reading its data
-  busy,               ///< BUSY: stuck in somebody's script
+  busy,               ///< BUSY: it runs a script that does not end
   write_error,        ///< MISCONF: it cannot persist
   out_of_memory,      ///< OOM
   read_only,          ///< READONLY: it is a replica
@@ -67,7 +67,7 @@ enum class Cause : std::uint8_t {
   server_error,       ///< any other error reply
 };
 
-/// Who voted what. `detail` is the node's own words, or a sentence of ours; never a password.
+/// One node's vote. `detail` is the node's error reply, or a sentence of ours; never a password.
 struct NodeVote {
   std::string node;  ///< the node as it was configured, without its password
   Vote vote = Vote::pending;

@@ -85,8 +85,8 @@ class REDLOCK_EXPORT Lease {
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
 
   /// Gives the lock back and waits until a quorum of nodes confirmed (at most the node timeout).
-  /// Every node is told, and told again for up to one lease if it cannot be reached now. The
-  /// lease is empty afterwards in every case (in a callback, where it cannot wait, it answers
+  /// A release is sent to every node, and again for up to one lease if it cannot be reached now.
+  /// The lease is empty afterwards in every case (in a callback, where it cannot wait, it answers
   /// would_deadlock and gives the lock back all the same). So the result may be ignored, like that
   /// of the destructor, which has none; look at it to learn that the lock was lost before.
   Result<Released> release();

@@ -83,22 +83,22 @@ class REDLOCK_EXPORT RedLock {
   void lock(std::chrono::milliseconds lease);
   /// One attempt. False if it was not granted: last_error() says why. Throws only would_deadlock,
   /// invalid_argument, closed and (of a re-entry) lost.
-  [[nodiscard("without it nobody knows whether to unlock")]] bool try_lock();
+  [[nodiscard("it decides whether to unlock")]] bool try_lock();
   /// Keeps trying for so long; see try_lock. Zero, a negative time and a NaN are one attempt; more
   /// than a century is for ever.
   template <typename Rep, typename Period>
-  [[nodiscard("without it nobody knows whether to unlock")]] bool try_lock_for(
+  [[nodiscard("it decides whether to unlock")]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& wait) {
     return try_lock_within(whole(wait), std::nullopt);
   }
   /// The same with a lease of this length, which is not renewed (but for an outer level's sake).
   template <typename Rep, typename Period>
-  [[nodiscard("without it nobody knows whether to unlock")]] bool try_lock_for(
+  [[nodiscard("it decides whether to unlock")]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& wait, std::chrono::milliseconds lease) {
     return try_lock_within(whole(wait), lease);
   }
   template <typename Clock, typename Duration>
-  [[nodiscard("without it nobody knows whether to unlock")]] bool try_lock_until(
+  [[nodiscard("it decides whether to unlock")]] bool try_lock_until(
       const std::chrono::time_point<Clock, Duration>& when) {
     return try_lock_for(Wide(when.time_since_epoch()) - Wide(Clock::now().time_since_epoch()));
   }
@@ -120,7 +120,7 @@ class REDLOCK_EXPORT RedLock {
   /// Leaves one level of what this owner holds, by whichever RedLock it was taken; the last one
   /// gives the lock back and waits for a quorum of releases, but not on the client's loop thread.
   /// A release that did not find the lock or is not confirmed, and unlocking what this owner does
-  /// not hold (invalid_argument), is told to the observer.
+  /// not hold (invalid_argument), is reported to the observer.
   void unlock() noexcept;
   /// The same, and says what it found. `still_held`: an outer level is left. Fails with
   /// invalid_argument if this owner does not hold it; nothing is sent then.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a program can listen to: nodes that come and go, attempts, renewals, losses. For logs and
-// metrics; nothing depends on anybody listening.
+// What a program can observe: nodes that become available or not, attempts, renewals, losses. For
+// logs and metrics; nothing depends on an observer.
 #pragma once
 
 #include <redlock/cpp20.hpp>

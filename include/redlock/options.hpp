@@ -83,11 +83,11 @@ struct ClientOptions {
 
   /// Shown by CLIENT LIST on each node.
   std::string client_name = "redlock";
-  /// What this program calls itself to people who ask who holds a lock (Holder::label; redlock
-  /// status). Empty: the name of the program. Cut at 64 bytes, control characters replaced.
+  /// The name of this program where people see who holds a lock (Holder::label; redlock status).
+  /// Empty: the name of the program. Cut at 64 bytes, control characters replaced.
   std::string label{};
 
-  /// Hears what happens (see observer.hpp). May be null.
+  /// Is called for what happens (see observer.hpp). May be null.
   std::shared_ptr<Observer> observer{};
 };
 
@@ -107,7 +107,7 @@ struct AcquireOptions {
   /// attempt under way at the end is still decided, which takes one node timeout at most; set
   /// `deadline` too where that is too long.
   std::chrono::milliseconds wait{0};
-  /// The call ends by this moment, whatever else it is told.
+  /// The call ends by this moment, whatever the other options say.
   std::optional<BootClock::time_point> deadline{};
   /// In place of the client's min_validity.
   std::optional<std::chrono::milliseconds> min_validity{};

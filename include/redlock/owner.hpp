@@ -17,7 +17,7 @@ class REDLOCK_EXPORT Owner {
  public:
   /// One that is unlike every other in this process.
   [[nodiscard]] static Owner create() noexcept;
-  /// That of the calling thread: the same for as long as the thread lives, and nobody's afterwards.
+  /// That of the calling thread: the same for as long as the thread lives, and never used again.
   [[nodiscard]] static Owner this_thread() noexcept;
 
   friend bool operator==(const Owner&, const Owner&) = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How each kind of question reaches the engine and how its answer becomes the caller's.
+// How each request reaches the engine, and how its result becomes the caller's.
 #include "client/call.hpp"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ const std::string& name_of(const AskAttach& ask) {
 const std::string& name_of(const AskExtend& ask) {
   return *ask.lease->name;
 }
-const std::string& name_of(const AskEnter& ask) {
-  return *ask.lease->name;
+const std::string& name_of(const AskTake& ask) {
+  return *ask.key.name;
 }
 const std::string& name_of(const AskRelease& ask) {
   return *ask.lease->name;
@@ -64,6 +64,11 @@ ForcedRelease report_of(const Client::Impl& client, const AskForce& ask,
 
 template <typename Ask>
 constexpr bool grants = std::is_same_v<typename Ask::Answer, Lease>;
+/// Whether it may wait for longer than the nodes take, so that it has a stop_token.
+template <typename Ask>
+constexpr bool waits = requires(Ask ask) {
+  ask.stop;
+};
 
 /// What needs no node to be answered.
 std::optional<Error> over_already(const std::string& name, const std::stop_token& stop,
@@ -84,18 +89,57 @@ std::optional<Error> over_already(const std::string& name, const std::stop_token
 template <typename Ask>
 Result<Lease> take_grant(Client::Impl& client, const Ask& ask,
                          const engine::AcquireSucceeded& granted) {
-  Lease lease = client.make_lease(ask.request.name, granted);
+  Lease lease(client.add_lease(ask.request.name, granted));
   if (!client.closing()) return lease;
   // A grant that was taken up from elsewhere is left as it was.
   if constexpr (std::is_same_v<Ask, AskAttach>) static_cast<void>(lease.detach());
   return tl::make_unexpected(client.closed_error());
 }
 
+Error handle_gone(const std::string& name) {
+  return {Errc::cancelled,
+          "the RedLock that was to hold " + quoted(name) +
+              " has gone: keep it until the call is answered",
+          {}};
+}
+
+Error lost_before(const std::string& name, const Client::Impl& client) {
+  return describe(name, {Errc::lost, "the lease was lost before", {}}, client.nodes());
+}
+
+/// What the engine granted to an owner is held, unless nobody can hold it any more.
+Result<std::size_t> hold(Client::Impl& client, const AskTake& ask,
+                         const decltype(engine::Finish::result)& result) {
+  const auto* const acquired = std::get_if<engine::AcquireSucceeded>(&result);
+  const auto lease = acquired != nullptr
+                         ? client.add_lease(ask.key.name, *acquired)
+                         : client.find_lease(std::get<engine::EnterSucceeded>(result).grant);
+  auto handle = ask.handle.lock();
+  std::optional<Error> refusal;
+  if (client.closing() || !lease) {
+    refusal = client.closed_error();
+  } else if (lease->loss_reason()) {
+    refusal = lost_before(*ask.key.name, client);
+  } else if (!handle) {
+    refusal = handle_gone(*ask.key.name);
+  }
+  if (refusal) {
+    client.leave(0, ask.key);
+    return tl::make_unexpected(std::move(*refusal));
+  }
+  const std::size_t count = client.held().enter(ask.key, *handle, lease);
+  // The RedLock may be destroyed as soon as the call is answered, and then leaves this level. If it
+  // was destroyed just now, it has left it.
+  handle.reset();
+  if (ask.handle.expired()) return tl::make_unexpected(handle_gone(*ask.key.name));
+  return count;
+}
+
 }  // namespace
 
-Error not_held(const std::string& name, std::string_view by) {
+Error not_held(const std::string& name) {
   return {Errc::invalid_argument,
-          "unlock() of " + quoted(name) + " by " + std::string(by) + " that does not hold it",
+          "unlock() of " + quoted(name) + " by an owner or thread that does not hold it",
           {}};
 }
 
@@ -109,52 +153,54 @@ std::optional<Error> AskExtend::before_start(Client::Impl& /*client*/) const {
   if (lease->ended()) return empty_lease();
   return std::nullopt;
 }
-std::optional<Error> AskLeave::before_start(Client::Impl& client) {
-  if (client.forked()) return client.closed_error();
-  const auto through = handle.lock();
-  HeldLocks::Handle gone;
-  const auto left = client.held().leave(key, through ? *through : gone);
-  last = static_cast<bool>(left.last);
-  lease = last ? left.last.state() : left.inner;
-  if (!lease) return not_held(*key.name, "an owner");
-  if (last) lease->end();
-  return std::nullopt;
+std::optional<Error> AskTake::before_start(Client::Impl& /*client*/) const {
+  return over_already(*key.name, stop, request.deadline);
 }
 std::optional<Error> AskRelease::before_start(Client::Impl& /*client*/) const {
   if (!lease->end()) return empty_lease();
   return std::nullopt;
 }
 
-void AskAcquire::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
-  engine.acquire(now, id, request);
+std::optional<Result<Released>> AskLeave::post(Client::Impl& client, net::Task& call) {
+  if (client.forked()) return tl::make_unexpected(client.closed_error());
+  const auto through = handle.lock();
+  const auto left = client.held().leave(key, through.get());
+  if (!left.lease) return tl::make_unexpected(not_held(*key.name));
+  if (inner_answers_at_once && !left.last) {
+    client.leave_later(key);
+    return left.lease->found_by_leaving();
+  }
+  if (client.post(call)) return std::nullopt;
+  return tl::make_unexpected(client.closed_error());
 }
-void AskAttach::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
-  engine.attach(now, id, request);
+
+void AskAcquire::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+  client.core().engine().acquire(now, id, request);
 }
-void AskExtend::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+void AskAttach::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+  client.core().engine().attach(now, id, request);
+}
+void AskExtend::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
   // To confirm is to ask for no more than there is. What a healed node has then counts as well.
   const auto left = std::chrono::floor<std::chrono::milliseconds>(lease->valid_until() - now);
-  engine.extend(now, id, lease->grant,
-                length.value_or(std::max(left, std::chrono::milliseconds(1))));
+  client.core().engine().extend(now, id, lease->grant,
+                                length.value_or(std::max(left, std::chrono::milliseconds(1))));
 }
-void AskEnter::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
-  engine.enter(now, id, {lease->grant, length, renew});
+void AskTake::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+  client.core().engine().take(now, id, {key.owner, request});
 }
-void AskRelease::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
-  lease->client->forget(lease->grant);
-  engine.release(now, id, lease->grant);
+void AskLeave::start(Client::Impl& client, engine::Instant /*now*/, engine::RequestId id) {
+  client.leave(id, key);
 }
-void AskLeave::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
-  if (last) return AskRelease{lease}.start(engine, now, id);
-  engine.leave(now, lease->grant);
-  const std::shared_ptr<Client::Impl> client = lease->client;
-  client->finish({id, engine::ReleaseDone{lease->found_by_leaving()}});
+void AskRelease::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+  client.forget(lease->grant);
+  client.core().engine().release(now, id, lease->grant);
 }
-void AskReleaseGrant::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
-  engine.release(now, id, name, owner, longest_lease);
+void AskReleaseGrant::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+  client.core().engine().release(now, id, name, owner, longest_lease);
 }
-void AskForce::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
-  engine.force_release(now, id, name, owner, longest_lease);
+void AskForce::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+  client.core().engine().force_release(now, id, name, owner, longest_lease);
 }
 
 void Call::run() {
@@ -169,38 +215,38 @@ template <typename Ask>
 auto CallFor<Ask>::start(std::unique_ptr<PreparedOperation<Answer>> self,
                          Callback<Answer>& callback) noexcept -> std::optional<Result<Answer>> {
   Client::Impl& of = client();
-  // As soon as it is posted this call may be answered and gone.
+  // As soon as it is posted, this call may be answered and destroyed.
   const auto kept = std::move(kept_client_);
   if constexpr (requires { ask_.before_start(of); }) {
     if (auto error = ask_.before_start(of)) return tl::make_unexpected(std::move(*error));
   }
-  set_answer(std::move(self), std::move(callback));
-  if (of.post(*this)) return std::nullopt;
-  self = std::move(self_);
-  callback = std::move(*callback_);
-  return tl::make_unexpected(of.closed_error());
-}
-
-template <typename Ask>
-void CallFor<Ask>::set_answer(std::unique_ptr<PreparedOperation<Answer>> self,
-                              Callback<Answer> callback) {
   self_ = std::move(self);
   callback_.emplace(std::move(callback));
+  std::optional<Result<Answer>> known;
+  if constexpr (requires { ask_.post(of, *this); }) {
+    known = ask_.post(of, *this);
+  } else if (!of.post(*this)) {
+    known = tl::make_unexpected(of.closed_error());
+  }
+  if (!known) return known;
+  self = std::move(self_);
+  callback = std::move(*callback_);
+  return known;
 }
 
 template <typename Ask>
 void CallFor<Ask>::complete(Result<Answer>&& result) noexcept {
   Callback<Answer> callback = std::move(*callback_);
-  // What was asked goes before the answer, with which its caller may end everything.
+  // The request is destroyed before the answer, upon which the caller may destroy everything else.
   auto self = std::move(self_);
   self.reset();
   callback(std::move(result));
 }
 
 template <typename Ask>
-void CallFor<Ask>::start(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
-  ask_.start(engine, now, id);
-  if constexpr (grants<Ask>) {
+void CallFor<Ask>::start(engine::Instant now, engine::RequestId id) {
+  ask_.start(client(), now, id);
+  if constexpr (waits<Ask>) {
     if (ask_.stop.stop_possible()) stop_.emplace(ask_.stop, Canceller{&client(), id});
   }
 }
@@ -213,11 +259,10 @@ const std::string& CallFor<Ask>::name() const {
 template <typename Ask>
 void CallFor<Ask>::succeed(decltype(engine::Finish::result)&& result) noexcept {
   stop_.reset();
-  if constexpr (std::is_same_v<Ask, AskExtend> || std::is_same_v<Ask, AskEnter>) {
-    // By the guard, in the moment before this answer: once lost it is not revived.
+  if constexpr (std::is_same_v<Ask, AskExtend>) {
+    // The guard may have reported the loss just before this result: a lost lease is not revived.
     if (ask_.lease->loss_reason()) {
-      return complete(tl::make_unexpected(
-          describe(name(), {Errc::lost, "the lease was lost before", {}}, client().nodes())));
+      return complete(tl::make_unexpected(lost_before(name(), client())));
     }
   }
   if constexpr (grants<Ask>) {
@@ -226,8 +271,8 @@ void CallFor<Ask>::succeed(decltype(engine::Finish::result)&& result) noexcept {
     complete(std::get<engine::ExtendSucceeded>(result).valid_until);
   } else if constexpr (std::is_same_v<Ask, AskForce>) {
     complete(report_of(client(), ask_, std::get<engine::ForceDone>(result)));
-  } else if constexpr (std::is_same_v<Ask, AskEnter>) {
-    complete(std::get<engine::EnterSucceeded>(result).count);
+  } else if constexpr (std::is_same_v<Ask, AskTake>) {
+    complete(hold(client(), ask_, result));
   } else {
     complete(std::get<engine::ReleaseDone>(result).outcome);
   }
@@ -236,19 +281,22 @@ void CallFor<Ask>::succeed(decltype(engine::Finish::result)&& result) noexcept {
 template <typename Ask>
 void CallFor<Ask>::fail(Error&& error) noexcept {
   stop_.reset();
+  if (std::is_same_v<Ask, AskTake> && error.code == Errc::lost) {
+    error.message += ": unlock() what is held of it before locking it again";
+  }
   complete(tl::make_unexpected(std::move(error)));
 }
 
 template <typename Ask>
-void CallFor<Ask>::close(engine::Engine& engine, engine::Instant now, engine::RequestId id) {
+void CallFor<Ask>::close(engine::Instant now, engine::RequestId id) {
   // Others end by themselves within the node timeout, for which the closing client waits.
-  if constexpr (grants<Ask>) engine.cancel(now, id, Errc::closed);
+  if constexpr (waits<Ask>) client().core().engine().cancel(now, id, Errc::closed);
 }
 
 template class CallFor<AskAcquire>;
 template class CallFor<AskAttach>;
 template class CallFor<AskExtend>;
-template class CallFor<AskEnter>;
+template class CallFor<AskTake>;
 template class CallFor<AskRelease>;
 template class CallFor<AskLeave>;
 template class CallFor<AskReleaseGrant>;

@@ -6,11 +6,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include <redlock/admin.hpp>
@@ -32,7 +32,7 @@ struct AskAcquire {
   engine::AcquireRequest request;
   std::stop_token stop;
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
-  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
+  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 struct AskAttach {
   using Answer = Lease;
@@ -40,46 +40,51 @@ struct AskAttach {
   engine::Instant deadline = engine::never;
   std::stop_token stop;
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
-  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
+  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 struct AskExtend {
   using Answer = BootClock::time_point;
   std::shared_ptr<Lease::State> lease;
   std::optional<std::chrono::milliseconds> length;  // none: only asks whether it is still ours
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
-  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
+  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
-struct AskEnter {
-  using Answer = std::uint32_t;  // how often it is held then
-  std::shared_ptr<Lease::State> lease;
-  std::chrono::milliseconds length{};
-  bool renew = false;
-  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
+/// Takes a name for an owner, to be held through the RedLock with this handle. If that RedLock is
+/// destroyed before the answer, the level is left again.
+struct AskTake {
+  using Answer = std::size_t;  // how often it is held then
+  HeldLocks::Key key;
+  std::weak_ptr<HeldLocks::Handle> handle;
+  engine::AcquireRequest request;
+  std::stop_token stop;
+  [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
+  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
+};
+/// Leaves one level of what an owner holds. The answer to the last one comes when the lock is given
+/// back; to an inner one at once, or else from the loop thread.
+struct AskLeave {
+  using Answer = Released;
+  HeldLocks::Key key;
+  std::weak_ptr<HeldLocks::Handle> handle;
+  bool inner_answers_at_once = false;
+  /// In place of posting the call: takes the level out of the table of what is held, and posts. The
+  /// answer if it is known.
+  [[nodiscard]] std::optional<Result<Released>> post(Client::Impl& client, net::Task& call);
+  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 struct AskRelease {
   using Answer = Released;
   std::shared_ptr<Lease::State> lease;
   /// Ends the lease for its holder.
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
-  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
-};
-/// What an owner leaves: a level of what it holds or, with the last one, the lease.
-struct AskLeave {
-  using Answer = Released;
-  HeldLocks::Key key;
-  std::weak_ptr<HeldLocks::Handle> handle;
-  std::shared_ptr<Lease::State> lease = nullptr;  // of which this is one level
-  bool last = false;
-  /// Takes it out of the table of what is held.
-  [[nodiscard]] std::optional<Error> before_start(Client::Impl& client);
-  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
+  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 struct AskReleaseGrant {
   using Answer = Released;
   engine::Name name;
   engine::OwnerId owner;
   std::chrono::milliseconds longest_lease{};
-  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
+  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 
 struct AskForce {
@@ -87,11 +92,11 @@ struct AskForce {
   engine::Name name;
   engine::OwnerId owner;
   std::chrono::milliseconds longest_lease{};
-  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id);
+  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 
-/// The answer to an owner or thread that leaves what it does not hold.
-[[nodiscard]] Error not_held(const std::string& name, std::string_view by);
+/// The answer to an owner that leaves what it does not hold.
+[[nodiscard]] Error not_held(const std::string& name);
 
 /// What every call is to the client's loop, whatever it asks.
 class Call : public net::Task {
@@ -103,14 +108,14 @@ class Call : public net::Task {
   /// Enters the call in the client's table and starts it; or fails it, if the client is closing.
   void run() final;
 
-  virtual void start(engine::Engine& engine, engine::Instant now, engine::RequestId id) = 0;
+  virtual void start(engine::Instant now, engine::RequestId id) = 0;
   /// The name that is worked on.
   [[nodiscard]] virtual const std::string& name() const = 0;
   /// Exactly one of these two is called, once; the call may be gone afterwards.
   virtual void succeed(decltype(engine::Finish::result)&& result) noexcept = 0;
   virtual void fail(Error&& error) noexcept = 0;
   /// Ends it with `closed` as soon as that is safe.
-  virtual void close(engine::Engine& engine, engine::Instant now, engine::RequestId id) = 0;
+  virtual void close(engine::Instant now, engine::RequestId id) = 0;
 
  protected:
   ~Call() = default;
@@ -140,16 +145,14 @@ class CallFor final : public Call, public PreparedOperation<typename Ask::Answer
   [[nodiscard]] std::optional<Result<Answer>> start(std::unique_ptr<PreparedOperation<Answer>> self,
                                                     Callback<Answer>& callback) noexcept override;
 
-  /// For an Operation, which may be started when its client has gone.
+  /// For an Operation, which may be started after its client was destroyed.
   void keep(std::shared_ptr<Client::Impl> client) { kept_client_ = std::move(client); }
-  /// For a call that the loop thread itself begins.
-  void set_answer(std::unique_ptr<PreparedOperation<Answer>> self, Callback<Answer> callback);
 
-  void start(engine::Engine& engine, engine::Instant now, engine::RequestId id) override;
+  void start(engine::Instant now, engine::RequestId id) override;
   [[nodiscard]] const std::string& name() const override;
   void succeed(decltype(engine::Finish::result)&& result) noexcept override;
   void fail(Error&& error) noexcept override;
-  void close(engine::Engine& engine, engine::Instant now, engine::RequestId id) override;
+  void close(engine::Instant now, engine::RequestId id) override;
 
  private:
   void complete(Result<Answer>&& result) noexcept;

@@ -76,6 +76,13 @@ Error Client::Impl::closed_error() const {
           {}};
 }
 
+Error Client::Impl::would_deadlock_error() {
+  return {Errc::would_deadlock,
+          "a blocking call from the client's own thread (in a callback) would never end: use the "
+          "async_ function here, or call from another thread",
+          {}};
+}
+
 bool Client::Impl::on_loop_thread() noexcept {
   if (forked() || !gate_.enter()) return false;
   const bool here = core_->on_loop_thread();
@@ -92,7 +99,7 @@ void Client::Impl::report_release_failed(engine::Name name, Error error) noexcep
   const auto report = [observer = options_.observer, of = std::move(name), why = std::move(error)] {
     observer->on_release_failed(*of, why);
   };
-  // If the loop has ended, nobody else is speaking to the observer.
+  // If the loop has ended, no other thread calls the observer.
   if (!post(report)) report();
 }
 
@@ -100,7 +107,7 @@ void Client::Impl::begin(client::Call& call) {
   if (closing_) return call.fail(closed_error());
   const engine::RequestId id = ++last_request_;
   calls_.emplace(id, &call);
-  call.start(core_->engine(), BootClock::now(), id);
+  call.start(BootClock::now(), id);
 }
 
 void Client::Impl::cancel(engine::RequestId id) {
@@ -108,10 +115,23 @@ void Client::Impl::cancel(engine::RequestId id) {
   core_->engine().cancel(BootClock::now(), id, Errc::cancelled);
 }
 
-Lease Client::Impl::make_lease(const engine::Name& name, const engine::AcquireSucceeded& granted) {
+std::shared_ptr<Lease::State> Client::Impl::add_lease(const engine::Name& name,
+                                                      const engine::AcquireSucceeded& granted) {
   auto state = std::make_shared<Lease::State>(shared_from_this(), name, granted);
   leases_.emplace(granted.grant, state);
-  return Lease(std::move(state));
+  return state;
+}
+
+void Client::Impl::leave(engine::RequestId id, const client::HeldLocks::Key& key) {
+  const engine::GrantId released = core_->engine().leave(BootClock::now(), id, key);
+  if (const auto lease = find_lease(released)) lease->end();
+  static_cast<void>(forget(released));
+}
+
+void Client::Impl::leave_later(const client::HeldLocks::Key& key) {
+  static_cast<void>(post([this, key] {
+    if (!closing_) leave(0, key);
+  }));
 }
 
 /// Whether the client contends with itself.
@@ -126,7 +146,7 @@ client::Rival Client::Impl::rival_for(const std::string& name) const {
   return ours ? client::Rival::this_client : client::Rival::somebody;
 }
 
-std::shared_ptr<Lease::State> Client::Impl::find_lease(engine::GrantId grant) {
+std::shared_ptr<Lease::State> Client::Impl::find_lease(engine::GrantId grant) const {
   const auto found = leases_.find(grant);
   return found == leases_.end() ? nullptr : found->second;
 }
@@ -142,9 +162,11 @@ void Client::Impl::on(engine::Finish&& output) {
   client::Call& call = *found->second;
   calls_.erase(found);
   if (const auto* failed = std::get_if<engine::Failed>(&output.result)) {
-    // The engine cannot know that it is this client's end that releases a lease.
+    // For the engine the lease was released; only the client has the reason, which is its end.
     if (closing_ && failed->code == Errc::lost) return call.fail(closed_error());
-    call.fail(client::describe(call.name(), *failed, nodes_, rival_for(call.name())));
+    // Without an attempt there was no rival.
+    const auto rival = failed->ballots.empty() ? client::Rival::somebody : rival_for(call.name());
+    call.fail(client::describe(call.name(), *failed, nodes_, rival));
   } else {
     call.succeed(std::move(output.result));
   }
@@ -154,7 +176,7 @@ void Client::Impl::on(engine::ValidityChanged&& output) {
   const auto lease = find_lease(output.grant);
   if (!lease) return;
   Lease::State::confirm(lease, output.valid_until, output.loss_deadline);
-  // The guard was quicker: what its holder was told is so, and nobody is to renew it for ever.
+  // The guard has reported the loss already. The engine must not go on renewing the lease.
   if (const auto reason = lease->loss_reason()) {
     core_->engine().give_up(BootClock::now(), output.grant, *reason);
   }

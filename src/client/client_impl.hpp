@@ -26,7 +26,6 @@
 #include "client/loss_guard.hpp"
 #include "client/posted_function.hpp"
 #include "client/sentence.hpp"
-#include "client/taking.hpp"
 #include "engine/engine.hpp"
 #include "net/core.hpp"
 
@@ -54,9 +53,11 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
   [[nodiscard]] bool post(Function function);
   /// Why post() answered false.
   [[nodiscard]] Error closed_error() const;
+  /// The answer to a blocking call of a thread that must not wait.
+  [[nodiscard]] static Error would_deadlock_error();
   /// True on the loop thread, where nothing may wait for the loop.
   [[nodiscard]] bool on_loop_thread() noexcept;
-  /// On the loop thread, or on the one that speaks for it while it is held up.
+  /// On the loop thread, or on the guard's, which requests lost() while the loop is held up.
   [[nodiscard]] bool must_not_wait() noexcept { return guard_.on_own_thread() || on_loop_thread(); }
   /// Whether this is the copy of a client in the child of a fork.
   [[nodiscard]] bool forked() const noexcept;
@@ -70,10 +71,12 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
 
   /// What is held by lock() and its like.
   [[nodiscard]] client::HeldLocks& held() { return held_; }
+  /// The same as leave(), with no answer and from any thread.
+  void leave_later(const client::HeldLocks::Key& key);
   /// Of the leases whose lost() somebody asked for.
   [[nodiscard]] client::LossGuard& guard() { return guard_; }
 
-  /// Tells the observer of a release whose result nobody is given.
+  /// Reports a release to the observer whose result no caller gets.
   void report_release_failed(engine::Name name, Error error) noexcept;
 
   /// Ends everything, as ~Client promises, unless that was done before. From any thread.
@@ -87,24 +90,21 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
   /// Whether shut_down() has begun: nothing new may be started.
   [[nodiscard]] bool closing() const { return closing_; }
   void begin(client::Call& call);
-  /// The same for something that the loop thread itself asks.
-  template <typename Ask>
-  void begin(Ask ask, Callback<typename Ask::Answer> callback);
-  /// The calls that take locks for owners.
-  [[nodiscard]] client::Takings& takings() { return takings_; }
   void cancel(engine::RequestId id);
-  /// Answers the call that this belongs to.
-  void finish(engine::Finish&& output) { on(std::move(output)); }
   /// A lease for what the engine granted.
-  [[nodiscard]] Lease make_lease(const engine::Name& name, const engine::AcquireSucceeded& granted);
-  /// The lease is over for its holder: nothing that the engine says of it is of interest any more.
+  [[nodiscard]] std::shared_ptr<Lease::State> add_lease(const engine::Name& name,
+                                                        const engine::AcquireSucceeded& granted);
+  /// Null if there is none, or its end has begun.
+  [[nodiscard]] std::shared_ptr<Lease::State> find_lease(engine::GrantId grant) const;
+  /// One level less of what an owner holds; see Engine::leave.
+  void leave(engine::RequestId id, const client::HeldLocks::Key& key);
+  /// The lease is over for its holder: outputs of the engine about it are ignored from now on.
   /// False if that was so already.
   bool forget(engine::GrantId grant) { return leases_.erase(grant) != 0; }
 
   void on_output(engine::ClientOutput&& output) noexcept override;
   void on_node_up(engine::NodeIndex node, std::string_view warning) noexcept override;
   void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept override;
-  void on_time(engine::Instant now) noexcept override { takings_.on_time(now); }
 
  private:
   void on(engine::Finish&& output);
@@ -113,7 +113,6 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
   void on(engine::AttemptDecided&& output);
   void on(engine::RenewalDecided&& output);
   void on(engine::NodeClockMoved&& output);
-  [[nodiscard]] std::shared_ptr<Lease::State> find_lease(engine::GrantId grant);
   [[nodiscard]] client::Rival rival_for(const std::string& name) const;
 
   // The steps of shut_down().
@@ -131,7 +130,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
   [[nodiscard]] Progress progress();
   void await_releases(std::chrono::milliseconds at_most);
   void await_quorum(BootClock::time_point end);
-  /// What nobody will confirm in time is sent all the same.
+  /// Sends what cannot be confirmed in time.
   void release_rest();
   void await_stragglers(BootClock::time_point end);
   void fail_leftovers();
@@ -149,7 +148,6 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
 
   // Loop thread only.
   bool closing_ = false;
-  client::Takings takings_{*this};
   engine::RequestId last_request_ = 0;
   std::unordered_map<engine::RequestId, client::Call*> calls_;
   std::unordered_map<engine::GrantId, std::shared_ptr<Lease::State>> leases_;
@@ -162,13 +160,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
 template <typename Ask>
 Result<typename Ask::Answer> Client::Impl::perform(Result<Ask> ask) {
   if (!ask) return tl::make_unexpected(std::move(ask.error()));
-  if (must_not_wait()) {
-    return tl::make_unexpected(
-        Error{Errc::would_deadlock,
-              "a blocking call from the client's own thread (in a callback) would never end: use "
-              "the callback or coroutine form here, or call from another thread",
-              {}});
-  }
+  if (must_not_wait()) return tl::make_unexpected(would_deadlock_error());
   using Answer = typename Ask::Answer;
   std::optional<Result<Answer>> answer;
   std::binary_semaphore ready{0};
@@ -189,14 +181,6 @@ Operation<typename Ask::Answer> Client::Impl::prepare(Result<Ask> ask) {
   auto call = std::make_unique<client::CallFor<Ask>>(*this, std::move(*ask));
   call->keep(shared_from_this());
   return Operation<Answer>(std::move(call));
-}
-
-template <typename Ask>
-void Client::Impl::begin(Ask ask, Callback<typename Ask::Answer> callback) {
-  auto call = std::make_unique<client::CallFor<Ask>>(*this, std::move(ask));
-  auto& self = *call;
-  self.set_answer(std::move(call), std::move(callback));
-  begin(self);
 }
 
 template <std::invocable Function>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How a client ends: acquisitions are cancelled, leases released a part at a time, releases awaited
-// for as long as they are confirmed; then nobody is let in any more, what is left fails, and the
-// loop stops. Two facts make it safe: a task that was accepted is run, and after the gate is closed
-// none is accepted. A quorum of confirmations is what is waited for; a node that hangs gets only a
+// for as long as they are confirmed; then the gate is closed, what is left fails, and the loop
+// stops. Two facts make it safe: a task that was accepted is run, and after the gate is closed none
+// is accepted. A quorum of confirmations is what is waited for; a node that hangs gets only a
 // moment more, as what was sent to it is under way whether we wait or not.
 #include <algorithm>
 #include <memory>
@@ -28,9 +28,9 @@ constexpr std::size_t releases_at_once = 200;
 
 /// A step that another thread waits for.
 template <typename Step>
-class Errand final : public net::Task {
+class LoopStep final : public net::Task {
  public:
-  explicit Errand(Step& step) : step_(step) {}
+  explicit LoopStep(Step& step) : step_(step) {}
   void run() override {
     step_();
     done_.release();
@@ -46,7 +46,7 @@ class Errand final : public net::Task {
 
 void Client::Impl::shut_down() noexcept {
   if (forked()) {
-    // Everything here may be half-written, and the thread that the core would join is not there.
+    // Everything here may be half-written, and the thread that the core would join does not exist.
     client::keep_forever(shared_from_this());
     return;
   }
@@ -86,7 +86,7 @@ void Client::Impl::finish_everything(std::chrono::milliseconds at_most) {
   await_releases(at_most);
   gate_.close();
   run_on_loop([this] { fail_leftovers(); });
-  core_->stop();  // the loop still looks for it until it has ended
+  core_->stop();  // before core_ is reset: tasks on the loop reach the core by it
   core_.reset();
   guard_.stop();
 }
@@ -140,15 +140,14 @@ void Client::Impl::await_stragglers(BootClock::time_point end) {
 /// Past the gate: only the thread that closes the client comes here.
 template <typename Step>
 void Client::Impl::run_on_loop(Step step) {
-  Errand<Step> errand(step);
-  if (core_->post(errand)) errand.wait();
+  LoopStep<Step> posted(step);
+  if (core_->post(posted)) posted.wait();
 }
 
 void Client::Impl::begin_closing() {
   closing_ = true;
   const auto now = BootClock::now();
-  takings_.close();
-  for (const auto& [id, call] : calls_) call->close(core_->engine(), now, id);
+  for (const auto& [id, call] : calls_) call->close(now, id);
   for (const auto& [grant, lease] : std::exchange(leases_, {})) {
     // First, so that a holder on another thread knows before somebody else can have the lock.
     const bool is_new = lease->lose(LossReason::closed);
@@ -209,7 +208,6 @@ void Client::Impl::release_rest() {
 void Client::Impl::fail_leftovers() {
   // A callback may come back to this client, so it must not find the table half-walked.
   for (const auto& [id, call] : std::exchange(calls_, {})) call->fail(closed_error());
-  takings_.close();
   leases_.clear();
   if (options_.observer) options_.observer->on_closed(report_);
 }

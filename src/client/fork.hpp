@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A child of fork has a copy of our memory, without the loop thread and in whatever state it was.
-// These three let every object notice that it is such a copy, and leave it alone.
+// These two functions let every object find out that it is such a copy, and touch nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lets any number of threads use something that one thread will end. Two atomic additions a use.
+// Lets any number of threads use something that one thread will destroy. Two atomic additions a
+// use.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ class Gate {
     if (users_.fetch_sub(1, std::memory_order_release) == (closed | 1)) users_.notify_all();
   }
 
-  /// Lets nobody in any more and waits until everybody has left.
+  /// Admits no further use and waits until those under way have ended.
   void close() noexcept {
     std::uint32_t users = users_.fetch_or(closed, std::memory_order_acq_rel) | closed;
     while (users != closed) {

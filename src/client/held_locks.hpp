@@ -1,69 +1,60 @@
 // SPDX-License-Identifier: MIT
-// What the owners of one client hold by lock() and its like: for each name and owner one lease, and
-// how often it was taken, through which RedLock. Any thread; nothing here waits for the loop.
+// What the owners of one client hold by lock() and its like, for any thread to read: for each name
+// and owner the lease, and through which RedLock each level was taken. The engine has the same in
+// its queues of owners (engine/owners) and decides by that; a level is in this table from the
+// answer to the call that took it until somebody leaves it, which the engine learns a moment later.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include <redlock/lease.hpp>
-#include <redlock/owner.hpp>
 
 #include "client/lease_state.hpp"
-#include "engine/types.hpp"
+#include "engine/requests.hpp"
 
 namespace redlock::client {
 
 class HeldLocks {
  public:
-  struct Key {
-    engine::Name name;
-    Owner owner;
-    friend bool operator==(const Key& a, const Key& b) {
-      return a.owner == b.owner && *a.name == *b.name;
-    }
-  };
-  struct Hash {
-    std::size_t operator()(const Key& key) const {
-      return std::hash<std::string>()(*key.name) ^ (key.owner.id() * 0x9e3779b97f4a7c15U);
-    }
-  };
+  using Key = engine::OwnerKey;
   /// The RedLock through which something is taken. It must have left everything when it goes.
   struct Handle {
     std::size_t levels = 0;  // for HeldLocks alone
   };
-  /// What was given back: one level of a lease that is still held, or the lease itself, or neither.
+  /// A level that was left; no lease if there was none. While this lives nobody else leaves one, so
+  /// that they reach the engine in the order in which they were left: it is to be posted meanwhile.
   struct Left {
-    std::shared_ptr<Lease::State> inner;
-    Lease last;
+    Key key;
+    std::shared_ptr<Lease::State> lease;
+    bool last = false;  ///< no other is left
+    std::unique_lock<std::mutex> order;
   };
 
   [[nodiscard]] std::shared_ptr<Lease::State> find(const Key& key) const;
   /// How often it was taken and not left.
   [[nodiscard]] std::size_t count(const Key& key) const;
 
-  void hold(const Key& key, Handle& handle, Lease lease);
-  /// One level more: how many there are now; 0 if that lease has been given back meanwhile.
-  [[nodiscard]] std::size_t enter(const Key& key, Handle& handle,
-                                  const std::shared_ptr<Lease::State>& of);
+  /// One level more: how many there are now.
+  std::size_t enter(const Key& key, Handle& handle, const std::shared_ptr<Lease::State>& lease);
+
   /// The latest level that was taken through this handle, or through any if none was.
-  [[nodiscard]] Left leave(const Key& key, Handle& handle);
-  /// Everything that was taken through this handle, by whichever owner.
-  [[nodiscard]] std::vector<Left> leave_all(Handle& handle);
+  [[nodiscard]] Left leave(const Key& key, const Handle* handle);
+  /// One that was taken through this handle, by whichever owner.
+  [[nodiscard]] Left leave(Handle& handle);
 
  private:
   struct Held {
-    Lease lease;
+    std::shared_ptr<Lease::State> lease;
     std::vector<Handle*> levels;
   };
-  using Table = std::unordered_map<Key, Held, Hash>;
+  using Table = std::unordered_map<Key, Held, Key::Hash>;
 
-  [[nodiscard]] Left leave_level(Table::iterator held, std::vector<Handle*>::iterator level);
+  [[nodiscard]] Left leave_level(Table::iterator held, std::vector<Handle*>::iterator level,
+                                 std::unique_lock<std::mutex> order);
 
   mutable std::mutex mutex_;
   Table held_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Why the standard's forms of taking a lock failed, which can only say false or throw a code: for
-// each owner its last call through one RedLock. Any thread.
+// Why the last lock() or try_lock() of each owner through one RedLock failed: the standard's
+// signatures return false or throw, and have no place for the votes. Any thread.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace redlock::client {
 
 class LastErrors {
  public:
-  /// Threads end without a word, so that only so many are kept: those that failed last.
+  /// Nothing reports the end of a thread, so only so many are kept: those that failed last.
   static constexpr std::size_t most = 64;
 
   /// What the owner's call came to.

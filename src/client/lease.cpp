@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a holder can ask of its lease. Reading needs no lock and no loop; the rest are questions
-// (see call.hpp), and dropping a lease is a task that the lease's state carries itself.
+// What a holder can ask of its lease. Reading needs no lock and no loop; the rest are calls (see
+// call.hpp), and dropping a lease posts the lease's state, which is a task itself.
 #include <utility>
 
 #include <redlock/lease.hpp>
@@ -40,7 +40,7 @@ Lease& Lease::operator=(Lease&& other) noexcept {
 }
 
 Lease::~Lease() {
-  if (held() != nullptr) State::part(std::move(state_), State::Parting::release);
+  if (held() != nullptr) State::post_end(std::move(state_), State::Ending::release);
 }
 
 /// Null if it is empty. An operation that releases it empties it when it starts.
@@ -90,7 +90,7 @@ Result<Released> Lease::release() {
   auto state = std::move(state_);
   auto result = state->client->perform(Result<client::AskRelease>(client::AskRelease{state}));
   const bool could_not_wait = !result && result.error().code == Errc::would_deadlock;
-  if (could_not_wait && state->end()) State::part(std::move(state), State::Parting::release);
+  if (could_not_wait && state->end()) State::post_end(std::move(state), State::Ending::release);
   return result;
 }
 
@@ -122,7 +122,7 @@ Operation<BootClock::time_point> Lease::async_confirm() {
 Grant Lease::detach() {
   if (held() == nullptr) return {};
   Grant grant{*state_->name, owner(), state_->token};
-  State::part(std::move(state_), State::Parting::detach);
+  State::post_end(std::move(state_), State::Ending::detach);
   return grant;
 }
 

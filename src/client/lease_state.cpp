@@ -13,7 +13,7 @@ namespace redlock {
 
 namespace {
 
-// Of every lease, for a moment: who makes a stop_source, confirms or loses.
+// For all leases, and held for a moment: by whoever makes a stop_source, confirms or loses.
 constinit std::mutex lost_mutex;
 
 std::stop_token already_requested() {
@@ -36,24 +36,17 @@ Lease::State::State(std::shared_ptr<Client::Impl> of, engine::Name locked,
       token(granted.token),
       owner(granted.owner),
       valid_until_(granted.valid_until.time_since_epoch().count()) {
-  set_outlook(granted.loss_deadline);
+  set_loss_deadline(granted.loss_deadline);
 }
 
-void Lease::State::part(std::shared_ptr<State> state, Parting how) noexcept {
+void Lease::State::post_end(std::shared_ptr<State> state, Ending how) noexcept {
   // Held here, because the state may be gone as soon as it is posted.
   const std::shared_ptr<Client::Impl> client = state->client;
   State& self = *state;
   self.end();
-  self.parting_ = how;
+  self.ending_ = how;
   self.self_ = std::move(state);
   if (!client->post(self)) self.self_.reset();
-}
-
-void Lease::State::leave(std::shared_ptr<State> state) {
-  const std::shared_ptr<Client::Impl> client = state->client;
-  static_cast<void>(client->post([lease = std::move(state)] {
-    lease->client->core().engine().leave(BootClock::now(), lease->grant);
-  }));
 }
 
 Released Lease::State::found_by_leaving() const noexcept {
@@ -64,7 +57,7 @@ void Lease::State::run() {
   const std::shared_ptr<State> self = std::move(self_);
   if (!client->forget(grant)) return;
   engine::Engine& engine = client->core().engine();
-  if (parting_ == Parting::release) {
+  if (ending_ == Ending::release) {
     engine.release(BootClock::now(), 0, grant);
   } else {
     engine.detach(BootClock::now(), grant);
@@ -93,20 +86,20 @@ void Lease::State::confirm(const std::shared_ptr<State>& state, BootClock::time_
   BootClock::time_point until;
   {
     const std::scoped_lock lock(lost_mutex);
-    // The guard may have been quicker: what it said stays said, and the end only comes nearer.
+    // If the guard has reported the loss already, that stands, and the end only comes nearer.
     const bool over = self.is_lost();
     if (over && valid_until >= self.valid_until()) return;
     const auto before = self.guarded_until();
     self.valid_until_.store(valid_until.time_since_epoch().count(), std::memory_order_release);
     if (over) return;
-    self.set_outlook(loss_deadline);
+    self.set_loss_deadline(loss_deadline);
     until = self.guarded_until();
     earlier = self.lost_.stop_possible() && until < before;
   }
-  if (earlier) self.client->guard().look_once(until, state);
+  if (earlier) self.client->guard().check_once(until, state);
 }
 
-void Lease::State::set_outlook(const engine::LossDeadline& loss_deadline) noexcept {
+void Lease::State::set_loss_deadline(const engine::LossDeadline& loss_deadline) noexcept {
   reason_at_end_ = loss_deadline.reason;
   const auto half =
       std::chrono::floor<std::chrono::microseconds>((valid_until() - loss_deadline.lost_at) / 2);
@@ -134,7 +127,7 @@ bool Lease::State::lose(LossReason reason) noexcept {
   return true;
 }
 
-BootClock::time_point Lease::State::lose_if_neglected(BootClock::time_point now) noexcept {
+BootClock::time_point Lease::State::lose_if_unconfirmed(BootClock::time_point now) noexcept {
   std::stop_source told{std::nostopstate};
   {
     const std::scoped_lock lock(lost_mutex);

@@ -21,17 +21,15 @@
 namespace redlock {
 
 struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
-  enum class Parting : std::uint8_t { release, detach };
+  enum class Ending : std::uint8_t { release, detach };
 
   State(std::shared_ptr<Client::Impl> client, engine::Name name,
         const engine::AcquireSucceeded& granted);
 
   /// Posts the end of this lease without waiting for it.
-  static void part(std::shared_ptr<State> state, Parting how) noexcept;
+  static void post_end(std::shared_ptr<State> state, Ending how) noexcept;
 
-  /// Posts that one level of it is left (there are others).
-  static void leave(std::shared_ptr<State> state);
-  /// What somebody finds who leaves a level of it now.
+  /// The answer to an owner that leaves an inner level of it now.
   [[nodiscard]] Released found_by_leaving() const noexcept;
 
   [[nodiscard]] BootClock::time_point valid_until() const noexcept;
@@ -47,13 +45,13 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   void run() override;
   static void confirm(const std::shared_ptr<State>& state, BootClock::time_point valid_until,
                       const engine::LossDeadline& loss_deadline) noexcept;
-  /// Says it, unless that was said before: the first reason stays. False if so. What the nodes have
-  /// no more, or are told to delete, is not valid from now on in either case.
+  /// Requests lost(), unless that was done before: the first reason stays. False if so. A lease
+  /// that the nodes no longer have, or are to delete, is not valid from now on in either case.
   bool lose(LossReason reason) noexcept;
 
   /// By the guard (loss_guard.hpp): requests lost() if the loop thread has neither confirmed the
   /// lease nor done so when half of the margin is gone. When to look again; never: no more.
-  [[nodiscard]] BootClock::time_point lose_if_neglected(BootClock::time_point now) noexcept;
+  [[nodiscard]] BootClock::time_point lose_if_unconfirmed(BootClock::time_point now) noexcept;
 
   const std::shared_ptr<Client::Impl> client;
   const engine::GrantId grant;
@@ -63,19 +61,19 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
 
  private:
   [[nodiscard]] bool is_lost() const noexcept { return (loss_.load() & ~gone) != 0; }
-  void set_outlook(const engine::LossDeadline& loss_deadline) noexcept;
+  void set_loss_deadline(const engine::LossDeadline& loss_deadline) noexcept;
   [[nodiscard]] BootClock::time_point guarded_until() const noexcept;
 
-  /// Made when somebody asks: most leases of a program that holds many are never asked.
+  /// Made at the first call of lost(): a program that holds many leases never calls it for most.
   std::stop_source lost_{std::nostopstate};
   std::atomic<BootClock::rep> valid_until_;
   /// A LossReason + 1, or 0; and a bit that is set if nothing is left of it.
   std::atomic<std::uint8_t> loss_{0};
   static constexpr std::uint8_t gone = 0x80;
-  Parting parting_ = Parting::release;
+  Ending ending_ = Ending::release;
   std::atomic<bool> ended_{false};
-  /// What lost() will say if nothing is confirmed, and half of the margin that it leaves; both with
-  /// the mutex held.
+  /// The reason of the loss if nothing is confirmed before, and half of the margin that it leaves;
+  /// both with the mutex held.
   LossReason reason_at_end_{};
   std::uint32_t half_margin_us_ = 0;
   /// Keeps the posted task alive until it has run.
@@ -84,7 +82,7 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
 
 namespace client {
 
-/// The answer to whoever asks something of a lease that holds nothing.
+/// The answer of an empty lease.
 [[nodiscard]] Error empty_lease();
 
 }  // namespace client

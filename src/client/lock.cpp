@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-// RedLock: the forms that return leases are thin covers over questions (call.hpp). The forms that
-// the standard's lock concepts ask for, and the same without blocking, take by a call in its
-// owner's line (taking.hpp) and keep their leases with the client (held_locks.hpp).
+// RedLock: every member asks the client one thing (call.hpp), blocking or as an Operation. What
+// lock() and its like take stands in the client's table (held_locks.hpp).
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <semaphore>
 #include <utility>
 
 #include <redlock/lock.hpp>
@@ -15,7 +13,6 @@
 #include "client/last_errors.hpp"
 #include "client/requests.hpp"
 #include "client/sentence.hpp"
-#include "client/taking.hpp"
 
 namespace redlock {
 
@@ -35,17 +32,21 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
   [[nodiscard]] Result<void> check_same_name(const Grant& grant) const;
 
   // For lock() and unlock().
-  [[nodiscard]] client::HeldLocks::Key key() const {
-    return {name, owner_ ? *owner_ : Owner::this_thread()};
+  [[nodiscard]] Owner owner() const { return owner_ ? *owner_ : Owner::this_thread(); }
+  [[nodiscard]] client::HeldLocks::Key key() const { return {name, owner().id()}; }
+  [[nodiscard]] Result<client::AskTake> ask_take(const AcquireOptions& options) {
+    return client::ask_take(key(), handle(), options, client->options());
   }
   [[nodiscard]] Result<void> take(const AcquireOptions& options);
   [[nodiscard]] std::optional<Error> last_error() const;
-  [[nodiscard]] client::HeldLocks::Left leave() { return client->held().leave(key(), handle_); }
-  [[nodiscard]] Result<Released> give_back(client::HeldLocks::Left left) const;
+  [[nodiscard]] Result<Released> leave();
+  [[nodiscard]] Operation<Released> prepare_leave() {
+    return client->prepare(Result<client::AskLeave>(client::AskLeave{key(), handle()}));
+  }
   static void report(Client::Impl& client, const engine::Name& name,
                      const Result<Released>& result);
-  [[nodiscard]] Operation<std::size_t> prepare_take(const AcquireOptions& options);
-  [[nodiscard]] Operation<Released> prepare_leave();
+  /// Of an async_ function that needs an Owner.
+  [[nodiscard]] std::optional<Error> no_owner(const char* function) const;
   /// What this owner holds; null if nothing, also in the child of a fork.
   [[nodiscard]] std::shared_ptr<Lease::State> held() const {
     return client->forked() ? nullptr : client->held().find(key());
@@ -55,12 +56,9 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
   const engine::Name name;
 
  private:
-  [[nodiscard]] Result<void> check_take(const AcquireOptions& options) const;
-  [[nodiscard]] Result<void> take_unnoted(const AcquireOptions& options);
   [[nodiscard]] std::shared_ptr<client::HeldLocks::Handle> handle() {
     return {shared_from_this(), &handle_};
   }
-  [[nodiscard]] Error no_owner(const char* call) const;
 
   const std::optional<Owner> owner_;  // none: the calling thread
   client::HeldLocks::Handle handle_;
@@ -73,7 +71,7 @@ namespace {
   throw std::system_error(make_error_code(error.code), error.message);
 }
 
-/// What try_lock() does not turn into false.
+/// Errors that try_lock() throws.
 bool is_callers_fault(Errc code) {
   return code == Errc::would_deadlock || code == Errc::invalid_argument || code == Errc::closed ||
          code == Errc::lost;
@@ -102,79 +100,44 @@ Result<client::AskReleaseGrant> RedLock::State::ask_release(const Grant& grant) 
 
 RedLock::State::~State() {
   if (client->forked()) return;
-  for (const auto& left : client->held().leave_all(handle_)) {
-    if (left.inner) Lease::State::leave(left.inner);
+  for (bool more = true; more;) {
+    const auto left = client->held().leave(handle_);
+    more = left.lease != nullptr;
+    if (more) client->leave_later(left.key);
   }
 }
 
-/// What cannot work, or may not wait, is said before anything is waited for.
-Result<void> RedLock::State::check_take(const AcquireOptions& options) const {
-  if (client->forked()) return tl::make_unexpected(client->closed_error());
-  auto ask = ask_acquire(options);
-  if (!ask) return tl::make_unexpected(std::move(ask.error()));
-  if (auto over = ask->before_start(*client)) return tl::make_unexpected(std::move(*over));
-  return {};
-}
-
 Result<void> RedLock::State::take(const AcquireOptions& options) {
-  auto taken = take_unnoted(options);
-  // Another thread may have been at its errors when the process forked.
-  if (!client->forked()) errors_.note(key().owner, taken);
+  const auto taken = client->perform(ask_take(options)).map([](std::size_t) {});
+  // Another thread may have held the mutex of the errors when the process forked.
+  if (!client->forked()) errors_.note(owner(), taken);
   return taken;
 }
 
 std::optional<Error> RedLock::State::last_error() const {
-  return client->forked() ? client->closed_error() : errors_.of(key().owner);
+  return client->forked() ? client->closed_error() : errors_.of(owner());
 }
 
-Result<void> RedLock::State::take_unnoted(const AcquireOptions& options) {
-  if (auto ok = check_take(options); !ok) return ok;
-  if (client->must_not_wait()) {
-    return tl::make_unexpected(client->perform(ask_acquire(options)).error());
+/// Waits for a quorum if it was the last level, unless it must not wait.
+Result<Released> RedLock::State::leave() {
+  if (!client->must_not_wait()) {
+    return client->perform(Result<client::AskLeave>(client::AskLeave{key(), handle(), true}));
   }
-  std::optional<Result<std::size_t>> taken;
-  std::binary_semaphore ready{0};
-  Callback<std::size_t> callback = [&](Result<std::size_t> result) {
-    taken.emplace(std::move(result));
-    ready.release();
-  };
-  const client::TakeRequest request{key(), handle(), options};
-  if (!client::Taking::begin(*client, request, callback)) {
-    return tl::make_unexpected(client->closed_error());
-  }
-  ready.acquire();
-  if (!*taken) return tl::make_unexpected(std::move(taken->error()));
-  return {};
+  const auto left = client->held().leave(key(), &handle_);
+  if (!left.lease) return tl::make_unexpected(client::not_held(*name));
+  client->leave_later(left.key);
+  if (left.last) return tl::make_unexpected(Client::Impl::would_deadlock_error());
+  return left.lease->found_by_leaving();
 }
 
-Operation<std::size_t> RedLock::State::prepare_take(const AcquireOptions& options) {
-  if (!owner_) return client::failed_operation<std::size_t>(no_owner("async_try_lock"));
-  return Operation<std::size_t>(std::make_unique<client::PreparedTaking>(
-      client, client::TakeRequest{key(), handle(), options}));
-}
-
-Operation<Released> RedLock::State::prepare_leave() {
-  if (!owner_) return client::failed_operation<Released>(no_owner("async_release"));
-  return client->prepare(Result<client::AskLeave>(client::AskLeave{key(), handle()}));
-}
-
-/// A callback or coroutine is on whichever thread it is.
-Error RedLock::State::no_owner(const char* call) const {
-  return {Errc::invalid_argument,
-          std::string(call) + " of " + client::quoted(*name) +
-              " in a form that does not block needs an owner of its own: make the lock by "
-              "client.lock(name, redlock::Owner::create())",
-          {}};
-}
-
-/// Waits for a quorum if it was the last level.
-Result<Released> RedLock::State::give_back(client::HeldLocks::Left left) const {
-  if (left.last) return left.last.release();
-  if (left.inner) {
-    Lease::State::leave(left.inner);
-    return left.inner->found_by_leaving();
-  }
-  return tl::make_unexpected(client::not_held(*name, owner_ ? "an owner" : "a thread"));
+/// A callback or coroutine runs on any thread.
+std::optional<Error> RedLock::State::no_owner(const char* function) const {
+  if (owner_) return std::nullopt;
+  return Error{Errc::invalid_argument,
+               std::string(function) + " of " + client::quoted(*name) +
+                   " needs an owner of its own: make the lock by client.lock(name, "
+                   "redlock::Owner::create())",
+               {}};
 }
 
 /// Of an unlock(), which has no other way to say what it found.
@@ -204,7 +167,7 @@ RedLock& RedLock::operator=(RedLock&& other) noexcept {
 }
 
 RedLock::~RedLock() {
-  // Another thread may have been at work in here when the process forked.
+  // Another thread may have been inside when the process forked.
   if (state_ && state_->client->forked()) client::keep_forever(std::move(state_));
 }
 
@@ -258,28 +221,32 @@ std::optional<Error> RedLock::last_error() const {
 }
 
 Operation<std::size_t> RedLock::async_try_lock(const AcquireOptions& options) {
-  return state_->prepare_take(options);
+  if (auto error = state_->no_owner("async_try_lock")) {
+    return client::failed_operation<std::size_t>(std::move(*error));
+  }
+  return state_->client->prepare(state_->ask_take(options));
 }
 
 void RedLock::unlock() noexcept {
   if (state_->client->forked()) return;
-  auto left = state_->leave();
-  if (left.last && state_->client->must_not_wait()) {
-    left.last.async_release().start(
-        [client = state_->client, name = state_->name](const Result<Released>& result) {
-          State::report(*client, name, result);
-        });
-  } else {
-    State::report(*state_->client, state_->name, state_->give_back(std::move(left)));
+  if (!state_->client->must_not_wait()) {
+    return State::report(*state_->client, state_->name, state_->leave());
   }
+  state_->prepare_leave().start(
+      [client = state_->client, name = state_->name](const Result<Released>& result) {
+        State::report(*client, name, result);
+      });
 }
 
 Result<Released> RedLock::release() {
   if (state_->client->forked()) return tl::make_unexpected(state_->client->closed_error());
-  return state_->give_back(state_->leave());
+  return state_->leave();
 }
 
 Operation<Released> RedLock::async_release() {
+  if (auto error = state_->no_owner("async_release")) {
+    return client::failed_operation<Released>(std::move(*error));
+  }
   return state_->prepare_leave();
 }
 

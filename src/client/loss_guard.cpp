@@ -37,25 +37,25 @@ void LossGuard::watch(engine::Instant until, const std::shared_ptr<Lease::State>
   if (thread_.joinable()) add({until, lease, true});
 }
 
-void LossGuard::look_once(engine::Instant until,
-                          const std::shared_ptr<Lease::State>& lease) noexcept {
+void LossGuard::check_once(engine::Instant until,
+                           const std::shared_ptr<Lease::State>& lease) noexcept {
   const std::scoped_lock lock(mutex_);
   if (!stopped_ && thread_.joinable()) add({until, lease, false});
 }
 
-void LossGuard::add(Look look) {
-  if (looks_.size() >= tidy_at_) forget_those_over();
-  const bool earliest = looks_.empty() || look.when < looks_.front().when;
-  looks_.push_back(std::move(look));
-  std::push_heap(looks_.begin(), looks_.end());
-  if (earliest) net::set_alarm(alarm_, looks_.front().when);
+void LossGuard::add(Check check) {
+  if (checks_.size() >= tidy_at_) drop_expired();
+  const bool earliest = checks_.empty() || check.when < checks_.front().when;
+  checks_.push_back(std::move(check));
+  std::push_heap(checks_.begin(), checks_.end());
+  if (earliest) net::set_alarm(alarm_, checks_.front().when);
 }
 
-/// Most leases are released long before their look comes.
-void LossGuard::forget_those_over() {
-  std::erase_if(looks_, [](const Look& look) { return look.lease.expired(); });
-  std::make_heap(looks_.begin(), looks_.end());
-  tidy_at_ = std::max<std::size_t>(64, 2 * looks_.size());
+/// Most leases are released long before their check is due.
+void LossGuard::drop_expired() {
+  std::erase_if(checks_, [](const Check& check) { return check.lease.expired(); });
+  std::make_heap(checks_.begin(), checks_.end());
+  tidy_at_ = std::max<std::size_t>(64, 2 * checks_.size());
 }
 
 void LossGuard::start() {
@@ -69,7 +69,7 @@ void LossGuard::start() {
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error&) {
-    // Then lost() is said by the loop alone, and the next lease tries again.
+    // Then only the loop requests lost(), and the next lease tries again.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -88,11 +88,11 @@ void LossGuard::run() {
   pthread_setname_np(pthread_self(), "redlock-guard");
   std::unique_lock lock(mutex_);
   while (!stopped_) {
-    if (!looks_.empty() && looks_.front().when <= BootClock::now()) {
-      look_at(lock);
+    if (!checks_.empty() && checks_.front().when <= BootClock::now()) {
+      run_check(lock);
       continue;
     }
-    if (!looks_.empty()) net::set_alarm(alarm_, looks_.front().when);
+    if (!checks_.empty()) net::set_alarm(alarm_, checks_.front().when);
     lock.unlock();
     std::uint64_t expirations = 0;
     static_cast<void>(::read(alarm_, &expirations, sizeof expirations));
@@ -101,17 +101,17 @@ void LossGuard::run() {
 }
 
 /// Functions tied to lost() run in here, so nothing may be locked meanwhile.
-void LossGuard::look_at(std::unique_lock<std::mutex>& lock) {
-  std::pop_heap(looks_.begin(), looks_.end());
-  const Look look = std::move(looks_.back());
-  looks_.pop_back();
-  auto lease = look.lease.lock();
+void LossGuard::run_check(std::unique_lock<std::mutex>& lock) {
+  std::pop_heap(checks_.begin(), checks_.end());
+  const Check check = std::move(checks_.back());
+  checks_.pop_back();
+  auto lease = check.lease.lock();
   if (!lease) return;
   lock.unlock();
-  const auto next = lease->lose_if_neglected(BootClock::now());
+  const auto next = lease->lose_if_unconfirmed(BootClock::now());
   lease.reset();  // perhaps the last to know it
   lock.lock();
-  if (look.again && next != engine::never) add({next, look.lease, true});
+  if (check.again && next != engine::never) add({next, check.lease, true});
 }
 
 }  // namespace redlock::client

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// lost() even when the loop thread does not come to say it: starved, or held up by a callback that
-// does not return. A thread of its own, started when somebody first asks a client's lease for
-// lost(), sleeps until half of the margin before a lease's end is gone, and then says it itself.
+// Requests lost() when the loop thread cannot: it is starved, or held up by a callback that does
+// not return. A thread of its own, started by the first lost() of a client's leases, sleeps until
+// half of the margin before a lease's end is gone, and then requests it.
 #pragma once
 
 #include <cstddef>
@@ -20,32 +20,32 @@ class LossGuard {
  public:
   ~LossGuard();
 
-  /// Any thread. If the system gives no thread, lost() is the loop's alone, as it mostly is.
+  /// Any thread. If the system gives no thread, only the loop requests lost().
   void watch(engine::Instant until, const std::shared_ptr<Lease::State>& lease) noexcept;
-  /// One look more, for a lease that is watched and whose end was drawn nearer.
-  void look_once(engine::Instant until, const std::shared_ptr<Lease::State>& lease) noexcept;
+  /// One check more, for a lease that is watched and now ends earlier.
+  void check_once(engine::Instant until, const std::shared_ptr<Lease::State>& lease) noexcept;
   [[nodiscard]] bool on_own_thread() const noexcept;
-  /// Once; it says nothing afterwards.
+  /// Once; it requests nothing afterwards.
   void stop() noexcept;
 
  private:
-  /// Looked at then, and put off if it has been confirmed since: a renewal costs nothing here.
-  struct Look {
+  /// Checked then, and put off if it has been confirmed since: a renewal costs nothing here.
+  struct Check {
     engine::Instant when;
     std::weak_ptr<Lease::State> lease;
     bool again = true;
-    friend bool operator<(const Look& a, const Look& b) { return a.when > b.when; }
+    friend bool operator<(const Check& a, const Check& b) { return a.when > b.when; }
   };
 
   void start();
-  void add(Look look);
-  void forget_those_over();
+  void add(Check check);
+  void drop_expired();
   void run();
-  void look_at(std::unique_lock<std::mutex>& lock);
+  void run_check(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;
   int alarm_ = -1;  // a timerfd: a condition variable's clocks stand still while the machine sleeps
-  std::vector<Look> looks_;  // a heap, the earliest in front
+  std::vector<Check> checks_;  // a heap, the earliest in front
   std::size_t tidy_at_ = 64;
   bool stopped_ = false;
   std::thread thread_;

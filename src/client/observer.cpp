@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The observer that hears nothing, and names of what it is told.
+// The observer that ignores everything, and names of the values that it gets.
 #include <redlock/lease.hpp>
 #include <redlock/observer.hpp>
 

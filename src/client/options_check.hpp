@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Looks at everything a caller can get wrong before anything is sent. Each check that fails gives
-// one sentence that names the option and says what to do.
+// Checks everything that a caller can get wrong before anything is sent. Each check that fails
+// returns one sentence that names the option and what to do.
 #pragma once
 
 #include <chrono>

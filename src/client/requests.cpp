@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "client/lease_state.hpp"
 #include "client/options_check.hpp"
 #include "client/sentence.hpp"
 
@@ -79,11 +78,11 @@ Result<AskAttach> ask_attach(engine::Name name, const Grant& grant, const Acquir
   return ask;
 }
 
-Result<AskEnter> ask_enter(std::shared_ptr<Lease::State> lease, const AcquireOptions& options,
-                           const ClientOptions& client) {
-  const auto length = check_call(*lease->name, options, client);
-  if (!length) return tl::make_unexpected(length.error());
-  return AskEnter{std::move(lease), *length, renews(options)};
+Result<AskTake> ask_take(HeldLocks::Key key, std::weak_ptr<HeldLocks::Handle> handle,
+                         const AcquireOptions& options, const ClientOptions& client) {
+  auto ask = ask_acquire(key.name, options, client);
+  if (!ask) return tl::make_unexpected(std::move(ask.error()));
+  return AskTake{std::move(key), std::move(handle), std::move(ask->request), std::move(ask->stop)};
 }
 
 Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From what a user asks for to what the engine is asked: checks and defaults.
+// From the options of a call to a request of the engine: checks and defaults.
 #pragma once
 
 #include <redlock/client.hpp>
@@ -16,10 +16,8 @@ namespace redlock::client {
                                            const AcquireOptions& options,
                                            const ClientOptions& client);
 
-/// One more level of a lease, as somebody wants it who would acquire it otherwise.
-[[nodiscard]] Result<AskEnter> ask_enter(std::shared_ptr<Lease::State> lease,
-                                         const AcquireOptions& options,
-                                         const ClientOptions& client);
+[[nodiscard]] Result<AskTake> ask_take(HeldLocks::Key key, std::weak_ptr<HeldLocks::Handle> handle,
+                                       const AcquireOptions& options, const ClientOptions& client);
 
 [[nodiscard]] Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant,
                                                   const ClientOptions& client);

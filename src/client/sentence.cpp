@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The sentences of errors. Names are escaped and cut here; a node's words were when they were read.
+// The sentences of errors. Names are escaped and cut here; replies of nodes were when they were
+// read.
 #include "client/sentence.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Turns what the engine knows (codes and ballots by number) into what a person can use: one
+// Turns results of the engine (codes, ballots by number of the node) into text for people: one
 // sentence that names the lock and the nodes, always in the order of the nodes and of bounded
-// length. (That no node's words carry a password or control characters is io's promise.)
+// length. (The wire layer has removed passwords and control characters from what nodes replied.)
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace redlock::client {
 /// In single quotes, control characters escaped, cut at 64 bytes.
 [[nodiscard]] std::string quoted(std::string_view text);
 
-/// What a node said in answer to a question, fit to be shown: no password, no control characters.
+/// A node's reply, fit to be shown: without password and control characters.
 [[nodiscard]] std::string cleaned(std::string_view text, const wire::NodeAddress& node);
 
 [[nodiscard]] std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
                                                  const std::vector<wire::NodeAddress>& nodes);
 
-/// Who keeps a name from being granted, as far as the client itself can tell: a node that refuses
-/// does not say.
+/// Who keeps a name from being granted, as far as the client itself can tell: the reply of a node
+/// that refuses does not name the holder.
 enum class Rival : std::uint8_t { somebody, this_client, anybody };
 
 /// The error of an operation on this name.

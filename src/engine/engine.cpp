@@ -21,7 +21,8 @@ Engine::Engine(const Config& config, RandomSource& random)
       terms_(config, quarantines_, clocks_),
       releases_(terms_, ids_, out_),
       leases_(terms_, ids_, releases_, out_),
-      acquisitions_(terms_, random, ids_, leases_, releases_, out_) {}
+      acquisitions_(terms_, random, ids_, leases_, releases_, out_),
+      owners_(terms_, random, acquisitions_, leases_, out_) {}
 
 void Engine::acquire(Instant now, RequestId request, AcquireRequest what) {
   acquisitions_.acquire(now, request, std::move(what));
@@ -31,8 +32,24 @@ void Engine::attach(Instant now, RequestId request, AttachRequest what) {
   leases_.attach(now, request, std::move(what));
 }
 
+void Engine::take(Instant now, RequestId request, TakeRequest what) {
+  owners_.take(now, request, std::move(what));
+  admit(now);
+}
+
+GrantId Engine::leave(Instant now, RequestId request, const OwnerKey& key) {
+  const GrantId released = owners_.leave(now, request, key);
+  admit(now);
+  return released;
+}
+
 void Engine::cancel(Instant now, RequestId request, Errc why) {
-  if (!acquisitions_.cancel(now, request, why)) leases_.cancel(request, why);
+  if (owners_.cancel(now, request, why)) {
+    while (owners_.advance(now)) {
+    }
+  } else if (!acquisitions_.cancel(now, request, why)) {
+    leases_.cancel(request, why);
+  }
   // A client that closes ends what waits, too: nothing of that is begun in between.
   if (why != Errc::closed) admit(now);
 }
@@ -134,7 +151,7 @@ void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
 
 Instant Engine::deadline() const {
   return std::min({acquisitions_.deadline(), leases_.deadline(), releases_.deadline(),
-                   quarantines_.deadline()});
+                   quarantines_.deadline(), owners_.deadline()});
 }
 
 void Engine::on_deadline(Instant now) {
@@ -142,12 +159,15 @@ void Engine::on_deadline(Instant now) {
   leases_.on_deadline(now);
   releases_.on_deadline(now);
   quarantines_.on_deadline(now, out_);
+  owners_.on_deadline(now);
   admit(now);
 }
 
 void Engine::admit(Instant now) {
-  acquisitions_.admit(now);
-  leases_.admit(now);
+  do {
+    acquisitions_.admit(now);
+    leases_.admit(now);
+  } while (owners_.advance(now));
 }
 
 }  // namespace redlock::engine

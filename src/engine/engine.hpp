@@ -20,6 +20,7 @@
 #include "engine/nodes/quarantines.hpp"
 #include "engine/outbox.hpp"
 #include "engine/outputs.hpp"
+#include "engine/owners/owners.hpp"
 #include "engine/release/releases.hpp"
 #include "engine/requests.hpp"
 #include "engine/terms.hpp"
@@ -36,7 +37,13 @@ class Engine {
   // Requests. Their arguments have been checked by the caller.
   void acquire(Instant now, RequestId request, AcquireRequest what);
   void attach(Instant now, RequestId request, AttachRequest what);
-  /// Ends an acquire or attach with this code (cancelled, closed) unless it has ended already.
+  /// Takes a name for an owner: enters the lease that the owner holds, or acquires. Concurrent
+  /// calls of one owner for one name are queued. Ends with AcquireSucceeded or EnterSucceeded.
+  void take(Instant now, RequestId request, TakeRequest what);
+  /// One level less of what an owner holds by take(); the last one releases the lease. Request 0
+  /// asks for no Finish. The grant of the lease that is released; 0 if there are levels left.
+  GrantId leave(Instant now, RequestId request, const OwnerKey& key);
+  /// Ends an acquire, attach or take with this code (cancelled, closed) unless it has ended.
   void cancel(Instant now, RequestId request, Errc why);
   /// Confirm and lengthen a lease of ours.
   void extend(Instant now, RequestId request, GrantId grant, std::chrono::milliseconds lease);
@@ -103,6 +110,7 @@ class Engine {
   Releases releases_;
   Leases leases_;
   Acquisitions acquisitions_;
+  Owners owners_;
 };
 
 }  // namespace redlock::engine

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "engine/outputs.hpp"
 
@@ -23,6 +24,15 @@ class Outbox {
       outputs_.client.emplace_back(std::move(output));
     }
   }
+  /// What machines of the engine have asked each other for goes to the one that asked.
+  void put(Finish output) {
+    if (output.request > first_inner_request) {
+      inner_.push_back(std::move(output));
+    } else {
+      outputs_.client.emplace_back(std::move(output));
+    }
+  }
+  [[nodiscard]] std::vector<Finish> take_inner() { return std::exchange(inner_, {}); }
   /// Gives the outputs away for empty ones, whose memory is used for the next.
   void take(Outputs& out) { std::swap(outputs_, out); }
 
@@ -34,6 +44,7 @@ class Outbox {
  private:
   std::size_t rounds_under_way_ = 0;
   Outputs outputs_;
+  std::vector<Finish> inner_;
 };
 
 }  // namespace redlock::engine

@@ -83,6 +83,7 @@ struct ExtendSucceeded {
 struct EnterSucceeded {
   std::uint32_t count = 0;  ///< how many levels are held now, this one included
   Instant valid_until{};
+  GrantId grant = 0;  ///< of the lease that was entered, for who took a name
 };
 struct Failed {
   Errc code{};

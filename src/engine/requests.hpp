@@ -3,7 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 
 #include "engine/types.hpp"
 
@@ -35,6 +39,27 @@ struct EnterRequest {
   GrantId grant = 0;
   std::chrono::milliseconds lease{};
   bool renew = false;  ///< from now on, unless the lease is renewed already
+};
+
+/// An owner within this program, as it is known to its client, and the name that it takes.
+struct OwnerKey {
+  Name name;
+  std::uint64_t owner = 0;
+  friend bool operator==(const OwnerKey& a, const OwnerKey& b) {
+    return a.owner == b.owner && *a.name == *b.name;
+  }
+  struct Hash {
+    std::size_t operator()(const OwnerKey& key) const {
+      return std::hash<std::string>()(*key.name) ^ (key.owner * 0x9e3779b97f4a7c15U);
+    }
+  };
+};
+
+/// Takes a name for an owner of this client: one level more of what the owner holds, or an
+/// acquisition. Of a re-entry lease, renew, wait and deadline are used.
+struct TakeRequest {
+  std::uint64_t owner = 0;
+  AcquireRequest acquire;
 };
 
 }  // namespace redlock::engine

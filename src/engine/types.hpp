@@ -30,6 +30,8 @@ inline constexpr Token floor_limit = token_limit / 2;
 
 /// What a caller asked for; chosen by the caller, never 0 and never used again.
 using RequestId = std::uint64_t;
+/// Larger ones are what machines of the engine ask of each other.
+inline constexpr RequestId first_inner_request = RequestId{1} << 63;
 /// One attempt and, if it is granted, its lease; chosen by the engine, never used again.
 using GrantId = std::uint64_t;
 

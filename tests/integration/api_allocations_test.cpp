@@ -57,6 +57,27 @@ TEST_CASE("blocking acquire, extend and release allocate nothing on the calling 
   CHECK(during == 0);
 }
 
+TEST_CASE(
+    "lock and unlock allocate nothing on the calling thread; leaving an inner level, one task") {
+  const Fleet fleet({.nodes = 3});
+  const Client client = start_client(fleet);
+  RedLock lock = client.lock("guarded");
+  lock.lock();
+  lock.unlock();
+
+  const std::size_t before = allocations;
+  lock.lock();
+  lock.lock();
+  const std::size_t locked = allocations - before;
+  lock.unlock();
+  const std::size_t inner_left = allocations - before;
+  lock.unlock();
+  const std::size_t all_left = allocations - before;
+  CHECK(locked == 0);
+  CHECK(inner_left == 1);
+  CHECK(all_left == 1);
+}
+
 TEST_CASE("an operation with a callback is one allocation on the thread that starts it") {
   const Fleet fleet({.nodes = 3});
   const Client client = start_client(fleet);
@@ -87,6 +108,21 @@ TEST_CASE("an operation with a callback is one allocation on the thread that sta
           held.async_release().start([&](auto result) { released.set_value(std::move(result)); });
         }) == 1);
   CHECK(must(get_soon(end)) == Released::released);
+
+  std::promise<Result<std::size_t>> taken;
+  std::promise<Result<Released>> left;
+  auto count = taken.get_future();
+  auto level = left.get_future();
+  CHECK(counted([&] {
+          lock.async_try_lock({.wait = patience}).start([&](auto result) {
+            taken.set_value(std::move(result));
+          });
+        }) == 1);
+  CHECK(must(get_soon(count)) == 1);
+  CHECK(counted([&] {
+          lock.async_release().start([&](auto result) { left.set_value(std::move(result)); });
+        }) == 1);
+  CHECK(must(get_soon(level)) == Released::released);
 }
 
 TEST_CASE("dropping a lease allocates nothing") {

@@ -29,7 +29,7 @@ class Journal : public Observer {
     const std::scoped_lock lock(mutex_);
     return static_cast<std::size_t>(std::count(notes_.begin(), notes_.end(), what));
   }
-  [[nodiscard]] bool hears(const std::string& what, std::size_t times = 1) const {
+  [[nodiscard]] bool records(const std::string& what, std::size_t times = 1) const {
     return eventually([&] { return count(what) >= times; });
   }
 
@@ -88,7 +88,7 @@ TEST_CASE("a lease of default length is renewed again and again until it is rele
   const Listening listening(fleet, steady_lease());
   Lease lease = must(listening.client.lock("renewed").acquire({.wait = patience}));
   const auto first = lease.valid_until();
-  REQUIRE(listening.journal->hears("renewed renewed", 4));  // longer than the lease
+  REQUIRE(listening.journal->records("renewed renewed", 4));  // longer than the lease
   CHECK(lease.valid());
   CHECK(lease.valid_until() > first);
   CHECK_FALSE(lease.lost().stop_requested());
@@ -102,7 +102,7 @@ TEST_CASE("a lease of explicit length ends by itself, and says why") {
   CHECK_FALSE(lease.loss_reason().has_value());
   Loss(lease).await();
   CHECK(lease.loss_reason() == LossReason::expired);
-  CHECK(listening.journal->hears("lost short " + std::to_string(lease.token()) + " expired"));
+  CHECK(listening.journal->records("lost short " + std::to_string(lease.token()) + " expired"));
   CHECK(listening.journal->count("renewed short") == 0);
   CHECK(soon_free_everywhere(fleet, "short"));
 }
@@ -115,7 +115,7 @@ TEST_CASE("renewal can be asked for and forbidden") {
   const Lease never = must(listening.client.lock("never").acquire(
       {.lease = 3s, .renewal = Renewal::never, .wait = patience}));
   Loss(never).await();
-  CHECK(listening.journal->hears("renewed always", 4));
+  CHECK(listening.journal->records("renewed always", 4));
   CHECK(listening.journal->count("renewed never") == 0);
   CHECK(always.valid());
 }
@@ -180,7 +180,7 @@ TEST_CASE("a lease that was won beside a rival outlives the first of its nodes")
   fleet.run(2, {"DEL", "redlock:lock:{bare}"});
   fleet.kill(0);
   CHECK(eventually([&] { return is_locked_on(fleet, 2, "bare"); }));
-  CHECK(listening.journal->hears("renewed bare", 3));
+  CHECK(listening.journal->records("renewed bare", 3));
   CHECK(lease.valid());
 }
 
@@ -188,14 +188,14 @@ TEST_CASE("an observer hears of nodes that come and go, without their passwords"
   Fleet fleet({.nodes = 3, .password = "open-sesame"});
   const Listening listening(fleet);
   const std::string node = "redis://127.0.0.1:" + std::to_string(fleet.port(1));
-  CHECK(listening.journal->hears("up " + node));
+  CHECK(listening.journal->records("up " + node));
   fleet.kill(1);
   CHECK(eventually([&] {
     return listening.journal->count("down " + node + " connection_lost") > 0 ||
            listening.journal->count("down " + node + " connection_failed") > 0;
   }));
   fleet.restart(1);
-  CHECK(listening.journal->hears("up " + node, 2));
+  CHECK(listening.journal->records("up " + node, 2));
 }
 
 TEST_CASE("a lease over nodes that restart empty one at a time is held through") {
@@ -207,7 +207,7 @@ TEST_CASE("a lease over nodes that restart empty one at a time is held through")
     REQUIRE(eventually([&] { return is_locked_on(fleet, node, "held through"); }));
     // It counts once a later round has found it held.
     const std::size_t renewals = listening.journal->count("renewed held through");
-    REQUIRE(listening.journal->hears("renewed held through", renewals + 2));
+    REQUIRE(listening.journal->records("renewed held through", renewals + 2));
   }
   CHECK(lease.valid());
 }

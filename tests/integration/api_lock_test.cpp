@@ -98,7 +98,7 @@ TEST_CASE("unlock() never throws, and tells the observer what it could not do") 
   RedLock lock = client.lock("unlocked");
 
   lock.unlock();
-  CHECK(observer->hears("unlocked invalid_argument"));
+  CHECK(observer->records("unlocked invalid_argument"));
 
   lock.lock();
   std::jthread([&] { lock.unlock(); }).join();  // not its own
@@ -107,12 +107,12 @@ TEST_CASE("unlock() never throws, and tells the observer what it could not do") 
     three_nodes().run(node, {"DEL", "redlock:lock:{unlocked}"});
   }
   lock.unlock();
-  CHECK(observer->hears("unlocked lost"));
+  CHECK(observer->records("unlocked lost"));
   CHECK(lock.token() == 0);
 
   lock.lock();
   lock.unlock();
-  CHECK(observer->heard().size() == 3);
+  CHECK(observer->recorded().size() == 3);
 }
 
 TEST_CASE("unlock() after the client is gone still does not throw") {
@@ -125,7 +125,7 @@ TEST_CASE("unlock() after the client is gone still does not throw") {
   client.reset();
   CHECK(soon_free_everywhere(three_nodes(), "orphan"));
   lock.unlock();
-  CHECK(observer->heard() == std::vector<std::string>{"orphan closed"});
+  CHECK(observer->recorded() == std::vector<std::string>{"orphan closed"});
   CHECK_THROWS_AS(lock.lock(), std::system_error);
   CHECK_THROWS_AS(static_cast<void>(lock.try_lock()), std::system_error);
 }

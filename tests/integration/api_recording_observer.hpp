@@ -17,22 +17,22 @@ class RecordingObserver : public Observer {
  public:
   void on_release_failed(std::string_view name, const Error& error) override {
     const std::scoped_lock lock(mutex_);
-    heard_.push_back(std::string(name) + ' ' + to_string(error.code));
+    recorded_.push_back(std::string(name) + ' ' + to_string(error.code));
   }
-  [[nodiscard]] std::vector<std::string> heard() const {
+  [[nodiscard]] std::vector<std::string> recorded() const {
     const std::scoped_lock lock(mutex_);
-    return heard_;
+    return recorded_;
   }
-  bool hears(const std::string& what) const {
+  bool records(const std::string& what) const {
     return eventually([&] {
-      const auto all = heard();
+      const auto all = recorded();
       return std::find(all.begin(), all.end(), what) != all.end();
     });
   }
 
  private:
   mutable std::mutex mutex_;
-  std::vector<std::string> heard_;
+  std::vector<std::string> recorded_;
 };
 
 }  // namespace redlock::testing

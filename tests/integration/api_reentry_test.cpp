@@ -112,13 +112,13 @@ TEST_CASE("another thread is refused, cannot unlock, and holds nothing") {
     CHECK(code_of(lock.release()) == Errc::invalid_argument);
     lock.unlock();
   });
-  CHECK(observer->hears("threads invalid_argument"));
+  CHECK(observer->records("threads invalid_argument"));
   CHECK(lock.hold_count() == 2);
   CHECK(must(lock.release()) == Released::still_held);
   CHECK(must(lock.release()) == Released::released);
   CHECK(code_of(lock.release()) == Errc::invalid_argument);
   elsewhere([&] { const std::scoped_lock guard(lock); });
-  CHECK(observer->heard().size() == 1);
+  CHECK(observer->recorded().size() == 1);
 }
 
 TEST_CASE("an explicit owner is the same on every thread, and another one is not") {
@@ -228,7 +228,7 @@ TEST_CASE("re-entry after loss says so until everything is unlocked") {
   CHECK(lock.hold_count() == 2);
   CHECK(must(lock.release()) == Released::already_gone);
   lock.unlock();
-  CHECK(observer->hears("lost lost"));
+  CHECK(observer->records("lost lost"));
   lock.lock();
   CHECK(lock.hold_count() == 1);
   CHECK(lock.held_by_me());

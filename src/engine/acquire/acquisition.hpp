@@ -4,11 +4,11 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "engine/acquire/attempt.hpp"
 #include "engine/outputs.hpp"
 #include "engine/requests.hpp"
+#include "engine/retry_schedule.hpp"
 #include "engine/terms.hpp"
 
 namespace redlock::engine {
@@ -36,7 +36,7 @@ class Acquisition {
   std::optional<Failed> on_failure(Instant now, const Attempt& attempt, RandomSource& random);
 
   [[nodiscard]] Instant deadline() const {
-    return attempt_ != 0 || waits_for_turn_ ? ends_at() : retry_at_;
+    return attempt_ != 0 || waits_for_turn_ ? ends_at() : schedule_.retry_at();
   }
   /// The time given is over: that for waiting, or, with an attempt under way, the call's deadline.
   [[nodiscard]] bool over(Instant now) const { return now >= ends_at(); }
@@ -46,21 +46,15 @@ class Acquisition {
  private:
   /// The first attempt, which others may delay, is made whatever the waiting time.
   [[nodiscard]] Instant ends_at() const {
-    const bool first_to_come = waits_for_turn_ && !last_failure_;
-    return attempt_ != 0 || first_to_come ? what_.deadline : waits_until_;
+    const bool first_to_come = waits_for_turn_ && !schedule_.has_failed();
+    return attempt_ != 0 || first_to_come ? what_.deadline : schedule_.waits_until();
   }
-  [[nodiscard]] Duration pause(Duration at_most, RandomSource& random);
 
-  const Terms& terms_;
   RequestId request_;
   AcquireRequest what_;
-  Instant waits_until_;
-  Instant retry_at_ = never;
-  Duration pause_min_;
-  Duration pause_max_;
+  RetrySchedule schedule_;
   GrantId attempt_ = 0;
   bool waits_for_turn_ = false;
-  std::optional<Failed> last_failure_;
 };
 
 }  // namespace redlock::engine

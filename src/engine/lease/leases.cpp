@@ -101,6 +101,11 @@ void Leases::detach(GrantId grant) {
   holdings_.take(grant).end_requests(Errc::lost, why, out_);
 }
 
+Instant Leases::valid_until(GrantId grant) {
+  const Holding* const holding = holdings_.find(grant);
+  return holding == nullptr ? Instant::min() : holding->valid_until();
+}
+
 bool Leases::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   Holding* const holding = holdings_.find(tag.grant);
   if (holding == nullptr) return false;

@@ -42,6 +42,9 @@ class Leases {
   void give_up(Instant now, GrantId grant, LossReason reason);
   void detach(GrantId grant);
 
+  /// Instant::min() if there is no such lease.
+  [[nodiscard]] Instant valid_until(GrantId grant);
+
   /// False if it is not about a lease of ours.
   bool on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void node_ran_ahead(Instant now, NodeIndex node, Duration by);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include "engine/retry_schedule.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/quorum.hpp"
+
+namespace redlock::engine {
+namespace {
+
+/// Shorter pauses than this would only load the nodes.
+constexpr Duration shortest_pause = std::chrono::milliseconds(1);
+
+Instant end_of_waiting(Duration wait, Instant deadline, Instant now) {
+  if (wait == Duration::zero() || wait > never - now) return deadline;
+  return std::min(deadline, now + wait);
+}
+
+/// Waiting cannot mend these.
+bool is_configuration(Cause cause) {
+  return cause == Cause::authentication || cause == Cause::permission ||
+         cause == Cause::incompatible || cause == Cause::moved;
+}
+
+bool waiting_cannot_help(const std::vector<Ballot>& ballots) {
+  Tally tally{.nodes = static_cast<std::uint32_t>(ballots.size())};
+  for (const Ballot& ballot : ballots) {
+    if (ballot.vote == Vote::unavailable && is_configuration(ballot.cause)) ++tally.unavailable;
+  }
+  return tally.quorum_unavailable();
+}
+
+}  // namespace
+
+RetrySchedule::RetrySchedule(const Config& config, Duration wait, Instant deadline, Instant now)
+    : one_attempt_(wait == Duration::zero()),
+      waits_until_(end_of_waiting(wait, deadline, now)),
+      pause_min_(config.retry_min),
+      pause_max_(config.retry_max),
+      pause_cap_(config.retry_cap) {}
+
+std::optional<Failed> RetrySchedule::on_failure(Instant now, Failed failure,
+                                                std::optional<Duration> expires_in,
+                                                RandomSource& random) {
+  if (one_attempt_ || waiting_cannot_help(failure.ballots)) return failure;
+  last_failure_ = std::move(failure);
+  if (now >= waits_until_) return time_is_over({});
+  // The last attempt of a waiting time should not be far from its end.
+  const Duration left = waits_until_ == never ? Duration::max() : waits_until_ - now;
+  Duration at_most = std::max(left / 2, shortest_pause);
+  if (expires_in) at_most = std::min(at_most, *expires_in + shortest_pause);
+  retry_at_ = now + std::min(pause(at_most, random), left);
+  return std::nullopt;
+}
+
+Duration RetrySchedule::pause(Duration at_most, RandomSource& random) {
+  const auto span = static_cast<std::uint64_t>((pause_max_ - pause_min_).count()) + 1;
+  const auto offset = static_cast<Duration::rep>(random.next() % span);
+  const Duration pause = pause_min_ + Duration(offset);
+  pause_min_ = std::min(pause_min_ * 2, pause_cap_ / 2);
+  pause_max_ = std::max(pause_min_, std::min(pause_max_ * 2, pause_cap_));
+  return std::max(std::min(pause, at_most), shortest_pause);
+}
+
+Failed RetrySchedule::time_is_over(std::vector<Ballot> under_way) const {
+  if (!last_failure_) return {Errc::timed_out, {}, std::move(under_way)};
+  // Who waited because no quorum could vote must be told that, not that somebody held the lock.
+  const bool no_quorum = last_failure_->code == Errc::no_quorum;
+  return {no_quorum ? Errc::no_quorum : Errc::timed_out, {}, last_failure_->ballots};
+}
+
+}  // namespace redlock::engine

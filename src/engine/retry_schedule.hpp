@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// When a call that failed tries again, and what it comes to when its time is over. The same for a
+// call that acquires and for one that re-enters what its owner holds.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/config.hpp"
+#include "engine/outputs.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+class RetrySchedule {
+ public:
+  /// `wait` ends the retries: zero allows one attempt, Duration::max() has no end. `deadline` ends
+  /// the call.
+  RetrySchedule(const Config& config, Duration wait, Instant deadline, Instant now);
+
+  /// What follows from a failed attempt: the final result, or nothing and another attempt at
+  /// retry_at(). `expires_in`: when another holder's lease ends at the nodes, if that is known.
+  std::optional<Failed> on_failure(Instant now, Failed failure, std::optional<Duration> expires_in,
+                                   RandomSource& random);
+
+  /// The end of waiting, at the deadline of the call at the latest.
+  [[nodiscard]] Instant waits_until() const { return waits_until_; }
+  [[nodiscard]] Instant retry_at() const { return retry_at_; }
+  [[nodiscard]] bool has_failed() const { return last_failure_.has_value(); }
+  /// The result of a call whose time is over; `under_way`: the ballots of its attempt, if any.
+  [[nodiscard]] Failed time_is_over(std::vector<Ballot> under_way) const;
+
+ private:
+  [[nodiscard]] Duration pause(Duration at_most, RandomSource& random);
+
+  bool one_attempt_;
+  Instant waits_until_;
+  Instant retry_at_ = never;
+  Duration pause_min_;
+  Duration pause_max_;
+  Duration pause_cap_;
+  std::optional<Failed> last_failure_;
+};
+
+}  // namespace redlock::engine
