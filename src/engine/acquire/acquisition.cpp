@@ -14,8 +14,8 @@ Acquisition::Acquisition(const Terms& terms, RequestId request, AcquireRequest w
 std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attempt,
                                               RandomSource& random) {
   attempt_ = 0;
-  return schedule_.on_failure(now, {attempt.failure(), {}, attempt.ballots()},
-                              attempt.expires_in(), random);
+  return schedule_.on_failure(now, {attempt.failure(), {}, attempt.ballots()}, attempt.expires_in(),
+                              random);
 }
 
 Failed Acquisition::time_is_over(const Attempt* under_way) const {
