@@ -25,7 +25,7 @@ struct Event {
     fault,            ///< something goes wrong once more
     repair,           ///< fault number a is over
     validity_ends,    ///< of grant c of client life a
-    many_forget,      ///< a quorum of nodes forgets the newest grants
+    many_forget,      ///< a quorum of nodes forgets the newest grants; a: also if one just did
     tidy,             ///< look at what is left on the nodes
   };
   engine::Instant when{};

@@ -214,8 +214,8 @@ bool Faults::may_forget() {
   return true;
 }
 
-void Faults::many_forget() {
-  if (scene_.ending || !may_forget()) return;
+void Faults::many_forget(const Event& event) {
+  if (scene_.ending || (!may_forget() && event.a == 0)) return;
   const Plan& plan = scene_.plan;
   const NodeIndex first = scene_.random.below(plan.engine.nodes);
   const bool restarted = !plan.durable || scene_.random.chance(500);
@@ -351,9 +351,12 @@ void Faults::repair_node(const ActiveFault& active) {
     case Fault::node_slow:
       return servers_.be_slow(node, {});
     default:
-      if (ailment_of(active.fault) != Ailment::none) {
-        scene_.nodes[node].model.set_ailment(Ailment::none);
-      }
+      if (ailment_of(active.fault) == Ailment::none) return;
+      scene_.nodes[node].model.set_ailment(Ailment::none);
+      // It has been a replica. Where nodes may forget, it has its master's data now.
+      if (active.fault != Fault::node_read_only) return;
+      servers_.promote(node);
+      if (scene_.plan.forgets()) servers_.forget_newest(node);
   }
 }
 

@@ -39,7 +39,7 @@ class Faults final : public RareMoments {
   void fault(const Event& event);
   void repair(std::uint32_t number);
   /// What makes forgetting matter: enough nodes for another quorum. They are back at once.
-  void many_forget();
+  void many_forget(const Event& event);
 
  private:
   struct ActiveFault {

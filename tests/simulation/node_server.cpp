@@ -564,6 +564,7 @@ void NodeServer::run_marker_script(StreamId stream, const Call& call, std::strin
     case NodeModel::MarkerReply::noted:
       return write_bulk(out, "noted");
     case NodeModel::MarkerReply::written:
+      host_.on_marked(stream);
       return write_bulk(out, "written");
     case NodeModel::MarkerReply::anew:
       return write_bulk(out, "anew");

@@ -40,6 +40,8 @@ class NodeServerHost {
   /// It has run one command of the model, of a call that may have several.
   virtual void on_executed(StreamId stream, const engine::Command& command,
                            const engine::Reply& reply) = 0;
+  /// A client has given the node its marker.
+  virtual void on_marked(StreamId stream) = 0;
   /// It has replied to TIME.
   virtual void on_time_told(StreamId stream) = 0;
   /// A client had it close this connection. It sends nothing any more.

@@ -48,11 +48,13 @@ std::string in_words(const wire::ReplyView& reply) {
 
 struct Host final : NodeServerHost {
   void on_executed(StreamId, const engine::Command&, const engine::Reply&) override { ++executed; }
+  void on_marked(StreamId) override { ++marked; }
   void on_time_told(StreamId) override {}
   void on_killed(StreamId stream) override { killed.push_back(stream); }
   void on_misread(StreamId, std::string_view) override { ++misread; }
   int executed = 0;
   int misread = 0;
+  int marked = 0;
   std::vector<StreamId> killed;
 };
 
@@ -231,6 +233,7 @@ TEST_CASE("both servers reply the same about markers and notes") {
   CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "", "yours"}) == "error OTHERSET");
   CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "", "mine"}) == "[1 1]");
   CHECK(both.simulated().host.misread == 0);
+  CHECK(both.simulated().host.marked == 1);
 }
 
 TEST_CASE("what a node could not read is reported") {

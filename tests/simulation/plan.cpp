@@ -106,13 +106,18 @@ void choose_streams(Plan& plan) {
 /// A client with so many leases that calls of several carry most of them.
 void choose_crowd(Plan& plan) {
   Random random(plan.seed ^ 0xc4d);
-  plan.crowd = random.chance(10) && !plan.forgets();
+  plan.crowd = random.chance(15) && !plan.forgets();
   if (!plan.crowd) return;
-  for (int i = 0; i < 120; ++i) plan.names.push_back("crowd-" + std::to_string(i));
+  for (int i = 0; i < 250; ++i) plan.names.push_back("crowd-" + std::to_string(i));
   plan.engine.attempts_at_once = 128;
+  // Long enough that a pause makes many renewals due without ending the leases.
+  plan.leases = {std::chrono::ceil<milliseconds>(plan.engine.node_timeout) * 20};
+  plan.engine.max_lease = plan.max_lease();
+  plan.faults.set(static_cast<std::size_t>(Fault::client_paused));
+  plan.think = plan.max_lease() * 4;
   plan.renew_per_mille = 950;
   plan.keep_per_mille = 980;
-  plan.length = std::min<Duration>(plan.length, plan.engine.node_timeout * 60);
+  plan.length = plan.engine.node_timeout * 120;
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ struct Plan {
   bool absurd_clock = false;              ///< one node's is of the next century
   bool cloned = false;                    ///< now and then two clients draw the same random numbers
   bool older_states = false;              ///< nodes restart with what they had a while ago
-  bool crowd = false;           ///< the first client has a hundred users, each with its own lock
+  bool crowd = false;           ///< the first client has 250 users, each with its own lock
   bool other_settings = false;  ///< the last client was given another longest lease
   std::vector<double> drift_factors = {};  ///< of the clients; all are at least what clocks do
   std::string password = {};               ///< empty: nodes need none

@@ -128,6 +128,17 @@ void Servers::on_executed(StreamId stream, const engine::Command& command,
   }
 }
 
+/// Nodes that forget once more now do so behind the back of clients that still wait.
+void Servers::on_marked(StreamId stream) {
+  const NodeIndex node = network_.node_of(stream);
+  scene_.note(13, stream, node, [&] {
+    return fmt::format("client {} marks node {}", network_.client_of(stream), node);
+  });
+  if (!scene_.plan.forgets() || scene_.ending || !scene_.random.chance(100)) return;
+  scene_.at(scene_.now + scene_.random.up_to(scene_.plan.engine.node_timeout * 4),
+            Event::What::many_forget, 1);
+}
+
 void Servers::on_time_told(StreamId stream) {
   if (times_told_.size() <= stream) times_told_.resize(stream + 1);
   const NodeIndex node = network_.node_of(stream);

@@ -70,7 +70,7 @@ void World::dispatch(const Event& event) {
     case Event::What::repair:
       return faults_.repair(event.a);
     case Event::What::many_forget:
-      return faults_.many_forget();
+      return faults_.many_forget(event);
     case Event::What::validity_ends:
       return scene_.invariants.validity_ends(scene_.now, event.a, event.c, event.until);
     case Event::What::tidy:
