@@ -196,9 +196,10 @@ class Examiner {
   }
 
   Result<void> the_rest(milliseconds timeout) {
-    const std::vector<QueryCommand> questions{{"INFO"},
-                                              {"CONFIG", "GET", "appendfsync"},
-                                              {"HGETALL", std::string(wire::redlock_layout.marker)}};
+    const std::vector<QueryCommand> questions{
+        {"INFO"},
+        {"CONFIG", "GET", "appendfsync"},
+        {"HGETALL", std::string(wire::redlock_layout.marker)}};
     return round(questions, timeout,
                  [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress& node) {
                    const Info info(answers.answers[0], node);

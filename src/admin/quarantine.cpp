@@ -24,11 +24,11 @@ std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,
   const auto now = BootClock::now();
   const bool durable = node.append_only.value_or(false) && node.append_fsync == "always";
   quarantines.on_node_facts(now, 0,
-                         {.marker = node.marker.has_value(),
-                          .durable = durable,
-                          .promoted = node.promoted && !node.vouched,
-                          .uptime = node.uptime.value_or(std::chrono::seconds::zero()),
-                          .set = node.marker ? node.marker->set : std::string()});
+                            {.marker = node.marker.has_value(),
+                             .durable = durable,
+                             .promoted = node.promoted && !node.vouched,
+                             .uptime = node.uptime.value_or(std::chrono::seconds::zero()),
+                             .set = node.marker ? node.marker->set : std::string()});
   return quarantine_of(quarantines.objection(now, 0));
 }
 

@@ -22,7 +22,7 @@ constexpr auto* trial_lease_ms = "1000";  // it ends by itself where giving it b
 wire::ScriptSet scripts_for(const NodeHealth& node) {
   const auto version = wire::ServerVersion::parse(node.version.value_or(""));
   return wire::ScriptSet(version.has_script_flags() ? wire::ScriptSet::Flags::understood
-                                              : wire::ScriptSet::Flags::unknown);
+                                                    : wire::ScriptSet::Flags::unknown);
 }
 
 }  // namespace

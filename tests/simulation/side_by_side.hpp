@@ -19,11 +19,11 @@
 #include "cluster/fleet.hpp"
 #include "engine/messages.hpp"
 #include "engine/stripe.hpp"
-#include "wire/key_layout.hpp"
 #include "simulation/node_model.hpp"
 #include "simulation/server_connection.hpp"
 #include "simulation/words.hpp"
 #include "support/text.hpp"
+#include "wire/key_layout.hpp"
 
 namespace redlock::simulation {
 
