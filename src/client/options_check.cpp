@@ -123,7 +123,10 @@ Result<void> check_lease(milliseconds lease, milliseconds minimum, const ClientO
         "): take a shorter lease, or raise max_lease, on every client of these nodes and in "
         "the nodes' markers (redlock adopt --help says how)");
   }
-  if (engine::rules::drift_allowance(lease, client.drift_factor) < lease - minimum) return {};
+  // Compared as floating point: min_validity may be anything.
+  const std::chrono::duration<double, std::milli> allowance =
+      engine::rules::drift_allowance(lease, client.drift_factor);
+  if (allowance < lease - minimum) return {};
   return wrong("lease is " + ms(lease) + ", of which the drift allowance (lease x drift_factor + " +
                "2 ms) leaves no more than min_validity (" + ms(minimum) +
                "): take a longer lease, or a smaller drift_factor or min_validity");
