@@ -139,6 +139,7 @@ class Clients::Machine final : public wire::DriverHost {
     interrupt_ = true;
     effects_before_ = scene_.random.below(most_effects_before_interruption);
   }
+  void interrupt_no_more() { interrupt_ = false; }
   void stop_in_between() {
     interrupt_ = false;
     all_.pause(self_, scene_.random.up_to(scene_.plan.max_lease() * 2));
@@ -396,6 +397,7 @@ void Clients::copy_random(ClientIndex from, ClientIndex to) {
 
 void Clients::end_pauses() {
   for (ClientIndex client = 0; client < count(); ++client) {
+    at(client).interrupt_no_more();
     if (at(client).paused) resume(client);
   }
 }

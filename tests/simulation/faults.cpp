@@ -353,10 +353,8 @@ void Faults::repair_node(const ActiveFault& active) {
     default:
       if (ailment_of(active.fault) == Ailment::none) return;
       scene_.nodes[node].model.set_ailment(Ailment::none);
-      // It has been a replica. Where nodes may forget, it has its master's data now.
-      if (active.fault != Fault::node_read_only) return;
-      servers_.promote(node);
-      if (scene_.plan.forgets()) servers_.forget_newest(node);
+      // It has been a replica; with another master's data it would be against A7.
+      if (active.fault == Fault::node_read_only) servers_.promote(node);
   }
 }
 

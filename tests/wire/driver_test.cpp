@@ -130,7 +130,7 @@ class DriverRig final : DriverHost {
     peers_[index].bytes += bytes;
     bytes.clear();
   }
-  void on_output(engine::Output&& output) override {
+  void on_output(engine::ClientOutput&& output) override {
     if (auto* finish = std::get_if<engine::Finish>(&output)) {
       finished.emplace(finish->request, std::move(*finish));
     }
