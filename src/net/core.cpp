@@ -75,7 +75,6 @@ class Core::Impl final : wire::DriverHost, TransportListener {
   bool post(Task& task);
   [[nodiscard]] bool on_loop_thread() const noexcept { return current == this; }
   [[nodiscard]] engine::Engine& engine() { return driver_.engine(); }
-  void wake_by(engine::Instant when) { timer_->expire_by(when); }
   void ask(engine::NodeIndex node, const std::vector<std::string>& command, milliseconds timeout,
            std::function<void(wire::Answer)> callback);
 
@@ -258,7 +257,6 @@ void Core::Impl::on_time() {
   const engine::Instant now = BootClock::now();
   driver_.on_own_clock(now, unix_us_now());
   driver_.on_deadline(now);
-  sink_.on_time(now);
 }
 
 tl::expected<std::unique_ptr<Core>, std::string> Core::start(CoreConfig config, CoreSink& sink) {
@@ -280,9 +278,6 @@ bool Core::on_loop_thread() const noexcept {
 }
 engine::Engine& Core::engine() {
   return impl_->engine();
-}
-void Core::wake_by(engine::Instant when) {
-  impl_->wake_by(when);
 }
 void Core::ask(engine::NodeIndex node, const std::vector<std::string>& command,
                milliseconds timeout, std::function<void(wire::Answer)> callback) {

@@ -33,8 +33,6 @@ class CoreSink {
   virtual void on_output(engine::ClientOutput&& output) = 0;
   virtual void on_node_up(engine::NodeIndex node, std::string_view warning) = 0;
   virtual void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
-  /// At the moment of Core::wake_by, and whenever the engine had something to wait for.
-  virtual void on_time(engine::Instant /*now*/) {}
 
  protected:
   ~CoreSink() = default;
@@ -66,9 +64,6 @@ class Core {
   /// The engine, to be given inputs with BootClock::now(). Its outputs are performed at the end of
   /// this turn of the loop, all messages for one node in one write.
   [[nodiscard]] engine::Engine& engine();
-
-  /// Has the sink called by then. Of several moments only the earliest is kept.
-  void wake_by(engine::Instant when);
 
   /// Sends one command to one node, for inspection and administration. Answered exactly once, at
   /// the timeout at the latest; before this returns if the node is known to be down.
