@@ -267,9 +267,9 @@ class REDLOCK_EXPORT Admin {
   /// single node has beside a free quorum (the rest of an attempt) is left to end with its lease.
   /// Waits for every node, at most the node timeout, to say what became of each.
   ///
-  /// The holder is not asked. It learns at its next renewal, extend or confirm
-  /// (LossReason::forced), and until then it works on and believes itself valid: for the rest of
-  /// its validity at most, a lease that is not renewed to its end. Only a resource that compares
+  /// The holder is not asked. Its next renewal, extend or confirm ends its lease
+  /// (LossReason::forced). Until then the lease stays valid on its side: for the rest of its
+  /// validity at most; one that is not renewed, to its end. Only a resource that compares
   /// tokens turns it away, once it has seen the next holder's token, which is larger. So force when
   /// the holder is known to be dead, or when two at once are the smaller evil.
   ///

@@ -26,13 +26,13 @@ class Callback {
   requires(!std::same_as<std::remove_cvref_t<Function>, Callback> &&
            std::invocable<std::decay_t<Function>&, Result<T>>)
       Callback(Function&& function) {  // NOLINT(google-explicit-constructor): a lambda is one
-    using Held = std::decay_t<Function>;
-    if constexpr (fits<Held>) {
-      ::new (static_cast<void*>(place_)) Held(std::forward<Function>(function));
-      kind_ = &kind_of<Here<Held>>;
+    using Target = std::decay_t<Function>;
+    if constexpr (fits<Target>) {
+      ::new (static_cast<void*>(place_)) Target(std::forward<Function>(function));
+      kind_ = &kind_of<Here<Target>>;
     } else {
-      ::new (static_cast<void*>(place_)) Held*(new Held(std::forward<Function>(function)));
-      kind_ = &kind_of<Elsewhere<Held>>;
+      ::new (static_cast<void*>(place_)) Target*(new Target(std::forward<Function>(function)));
+      kind_ = &kind_of<Elsewhere<Target>>;
     }
   }
 
@@ -51,27 +51,27 @@ class Callback {
 
  private:
   static constexpr std::size_t room = 3 * sizeof(void*);
-  template <typename Held>
+  template <typename Target>
   static constexpr bool fits =
-      sizeof(Held) <= room &&
-      alignof(Held) <= alignof(void*) && std::is_nothrow_move_constructible_v<Held>;
+      sizeof(Target) <= room &&
+      alignof(Target) <= alignof(void*) && std::is_nothrow_move_constructible_v<Target>;
 
   /// The function itself is in place_.
-  template <typename Held>
+  template <typename Target>
   struct Here {
-    static Held& at(void* place) { return *std::launder(static_cast<Held*>(place)); }
+    static Target& at(void* place) { return *std::launder(static_cast<Target*>(place)); }
     static void move(void* from, void* to) noexcept {
-      ::new (to) Held(std::move(at(from)));
-      at(from).~Held();
+      ::new (to) Target(std::move(at(from)));
+      at(from).~Target();
     }
-    static void destroy(void* place) noexcept { at(place).~Held(); }
+    static void destroy(void* place) noexcept { at(place).~Target(); }
   };
   /// place_ has a pointer to it.
-  template <typename Held>
+  template <typename Target>
   struct Elsewhere {
-    static Held*& pointer(void* place) { return *std::launder(static_cast<Held**>(place)); }
-    static Held& at(void* place) { return *pointer(place); }
-    static void move(void* from, void* to) noexcept { ::new (to) Held*(pointer(from)); }
+    static Target*& pointer(void* place) { return *std::launder(static_cast<Target**>(place)); }
+    static Target& at(void* place) { return *pointer(place); }
+    static void move(void* from, void* to) noexcept { ::new (to) Target*(pointer(from)); }
     static void destroy(void* place) noexcept { delete pointer(place); }
   };
 

@@ -79,7 +79,7 @@ class REDLOCK_EXPORT RedLock {
   /// quorum has confirmed it; it lasts no shorter than before, and is renewed from now on. A failed
   /// re-entry gives nothing back. Once that lease is lost it throws `lost` until all is unlocked.
   void lock();
-  /// The same with a lease of this length, which is not renewed (but for an outer level's sake).
+  /// The same with a lease of this length, which is not renewed unless an outer level is.
   void lock(std::chrono::milliseconds lease);
   /// One attempt. False if it was not granted: last_error() says why. Throws only would_deadlock,
   /// invalid_argument, closed and (of a re-entry) lost.
@@ -91,7 +91,7 @@ class REDLOCK_EXPORT RedLock {
       const std::chrono::duration<Rep, Period>& wait) {
     return try_lock_within(whole(wait), std::nullopt);
   }
-  /// The same with a lease of this length, which is not renewed (but for an outer level's sake).
+  /// The same with a lease of this length, which is not renewed unless an outer level is.
   template <typename Rep, typename Period>
   [[nodiscard("it decides whether to unlock")]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& wait, std::chrono::milliseconds lease) {

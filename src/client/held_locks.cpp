@@ -21,7 +21,7 @@ std::size_t HeldLocks::count(const Key& key) const {
 std::size_t HeldLocks::enter(const Key& key, Handle& handle,
                              const std::shared_ptr<Lease::State>& lease) {
   const std::scoped_lock lock(mutex_);
-  Held& held = held_[key];
+  HeldName& held = held_[key];
   held.lease = lease;
   held.levels.push_back(&handle);
   ++handle.levels;

@@ -21,12 +21,12 @@ namespace redlock::client {
 class HeldLocks {
  public:
   using Key = engine::OwnerKey;
-  /// The RedLock through which something is taken. It must have left everything when it goes.
+  /// The RedLock through which something is taken. Its levels are left before it is destroyed.
   struct Handle {
     std::size_t levels = 0;  // for HeldLocks alone
   };
-  /// A level that was left; no lease if there was none. While this lives nobody else leaves one, so
-  /// that they reach the engine in the order in which they were left: it is to be posted meanwhile.
+  /// A level that was left; no lease if there was none. It keeps the table locked
+  /// while the caller posts the level to the loop, so that levels are left there in the same order.
   struct Left {
     Key key;
     std::shared_ptr<Lease::State> lease;
@@ -47,11 +47,11 @@ class HeldLocks {
   [[nodiscard]] Left leave(Handle& handle);
 
  private:
-  struct Held {
+  struct HeldName {
     std::shared_ptr<Lease::State> lease;
     std::vector<Handle*> levels;
   };
-  using Table = std::unordered_map<Key, Held, Key::Hash>;
+  using Table = std::unordered_map<Key, HeldName, Key::Hash>;
 
   [[nodiscard]] Left leave_level(Table::iterator held, std::vector<Handle*>::iterator level,
                                  std::unique_lock<std::mutex> order);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "engine/quorum.hpp"
 #include "wire/error_reply.hpp"
 
 namespace redlock::client {
@@ -35,32 +36,34 @@ std::string escaped(std::string_view text, std::size_t most) {
   return out;
 }
 
-struct Tally {
+struct VoteCount {
   std::size_t nodes = 0;
   std::size_t granted = 0;
   std::size_t refused = 0;
 
-  explicit Tally(const std::vector<engine::Ballot>& ballots) : nodes(ballots.size()) {
+  explicit VoteCount(const std::vector<engine::Ballot>& ballots) : nodes(ballots.size()) {
     for (const auto& ballot : ballots) {
       granted += ballot.vote == Vote::granted ? 1 : 0;
       refused += ballot.vote == Vote::refused ? 1 : 0;
     }
   }
-  [[nodiscard]] std::size_t quorum() const { return nodes / 2 + 1; }
+  [[nodiscard]] std::size_t quorum() const {
+    return engine::quorum_of(static_cast<std::uint32_t>(nodes));
+  }
 };
 
 std::string count_of(std::size_t count, std::size_t nodes) {
   return std::to_string(count) + " of " + std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
 }
 
-std::string who_refused(const Tally& tally) {
+std::string who_refused(const VoteCount& tally) {
   std::string text;
   if (tally.granted > 0) text = count_of(tally.granted, tally.nodes) + " granted it, ";
   return text + count_of(tally.refused, tally.nodes) + " refused (" +
          std::to_string(tally.quorum()) + " must grant it)";
 }
 
-std::string who_voted(const Tally& tally) {
+std::string who_voted(const VoteCount& tally) {
   return count_of(tally.granted + tally.refused, tally.nodes) + " voted (" +
          std::to_string(tally.quorum()) + " must)";
 }
@@ -101,7 +104,7 @@ constexpr const char* held_here =
     "this client holds it itself, by another Lease, thread or Owner (only a RedLock of the same "
     "Owner takes it once more)";
 
-std::string contended(const std::string& name, const Tally& tally, Rival rival) {
+std::string contended(const std::string& name, const VoteCount& tally, Rival rival) {
   if (rival == Rival::this_client) {
     return name + " was not granted, because " + held_here + ": " + who_refused(tally);
   }
@@ -111,7 +114,7 @@ std::string contended(const std::string& name, const Tally& tally, Rival rival) 
          who_refused(tally);
 }
 
-std::string timed_out(const std::string& name, const Tally& tally, Rival rival) {
+std::string timed_out(const std::string& name, const VoteCount& tally, Rival rival) {
   std::string text = name + " was not granted in the time given";
   if (rival == Rival::this_client) text += std::string(", because ") + held_here;
   if (tally.nodes == 0) return text;
@@ -119,7 +122,7 @@ std::string timed_out(const std::string& name, const Tally& tally, Rival rival) 
          (tally.granted + tally.refused < tally.quorum() ? who_voted(tally) : who_refused(tally));
 }
 
-std::string first_part(Errc code, const std::string& name, const Tally& tally, Rival rival) {
+std::string first_part(Errc code, const std::string& name, const VoteCount& tally, Rival rival) {
   switch (code) {
     case Errc::contended:
       return contended(name, tally, rival);
@@ -170,7 +173,7 @@ std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
 Error describe(std::string_view name, const engine::Failed& failed,
                const std::vector<wire::NodeAddress>& nodes, Rival rival) {
   Error error{failed.code, {}, name_ballots(failed.ballots, nodes)};
-  error.message = first_part(failed.code, client::quoted(name), Tally(failed.ballots), rival);
+  error.message = first_part(failed.code, client::quoted(name), VoteCount(failed.ballots), rival);
   if (!failed.detail.empty()) error.message += ": " + escaped(failed.detail, longest_detail);
   append_nodes(error.message, error.votes);
   return error;

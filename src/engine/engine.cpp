@@ -114,7 +114,7 @@ void Engine::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) 
   quarantines_.on_node_facts(now, node, facts);
 }
 
-void Engine::on_marker(Instant now, NodeIndex node, Marker marker, std::string set) {
+void Engine::on_marker(Instant now, NodeIndex node, MarkerState marker, std::string set) {
   quarantines_.on_marker(now, node, marker, std::move(set));
 }
 

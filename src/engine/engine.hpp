@@ -73,7 +73,7 @@ class Engine {
   /// node is asked without conditions.
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
   /// `set`: what the marker names, if it is there.
-  void on_marker(Instant now, NodeIndex node, Marker marker, std::string set = {});
+  void on_marker(Instant now, NodeIndex node, MarkerState marker, std::string set = {});
   /// Why the node may not be asked for a lock now; nothing if it may. For commands that waited for
   /// the connection.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;

@@ -70,8 +70,8 @@ struct AcquireSucceeded {
 struct ReleaseDone {
   Released outcome{};
 };
-/// Done if a quorum confirmed. What each node said: granted, it turns the owner away from now on.
-/// None is pending.
+/// Done if a quorum confirmed. In the ballots `granted` means that the node turns the owner away
+/// from now on; none is pending.
 struct ForceDone {
   NodeSet removed;              ///< nodes that had the lock for this owner
   std::uint32_t confirmed = 0;  ///< nodes that have it for this owner no more, and will not again

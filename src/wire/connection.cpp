@@ -25,14 +25,14 @@ constexpr const char* not_of_the_script = "its answer is none that the script ca
 
 }  // namespace
 
-Connection::Connection(const NodeAddress& address, const Handshake::Terms& terms,
+Connection::Connection(const NodeAddress& address, const Handshake::Config& config,
                        SharedTexts& texts, std::optional<LostConnection> lost,
                        ConnectionListener& listener)
     : address_(address),
-      layout_(terms.set.layout),
+      layout_(config.set.layout),
       texts_(texts),
       listener_(listener),
-      handshake_(std::make_unique<Handshake>(address, terms, std::move(lost))) {}
+      handshake_(std::make_unique<Handshake>(address, config, std::move(lost))) {}
 
 void Connection::start(engine::Instant now) {
   handshake_->start(output_);
@@ -154,7 +154,7 @@ std::vector<Unanswered> Connection::take_unanswered() {
   return unanswered;
 }
 
-Connection::End Connection::on_bytes(engine::Instant now, std::string_view bytes) {
+Connection::EndReason Connection::on_bytes(engine::Instant now, std::string_view bytes) {
   // A piece of a reply counts as a sign of life only where replies may be long: a node that drips
   // bytes would otherwise never be given up.
   if (awaits_question()) last_reply_ = now;

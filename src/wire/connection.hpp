@@ -55,22 +55,22 @@ class ConnectionListener {
 class Connection {
  public:
   /// Why a connection cannot go on; none: it can. It is then to be destroyed.
-  using End = std::optional<engine::Unavailable>;
+  using EndReason = std::optional<engine::Unavailable>;
 
   /// All references must outlive the connection.
-  Connection(const NodeAddress& address, const Handshake::Terms& terms, SharedTexts& texts,
+  Connection(const NodeAddress& address, const Handshake::Config& config, SharedTexts& texts,
              std::optional<LostConnection> lost, ConnectionListener& listener);
 
   /// Begins the handshake.
   void start(engine::Instant now);
-  [[nodiscard]] End on_bytes(engine::Instant now, std::string_view bytes);
+  [[nodiscard]] EndReason on_bytes(engine::Instant now, std::string_view bytes);
 
   // Once ready: these only collect output, for flush().
 
   /// Holds of one turn go out together, up to a hundred in one call, and so do releases: renewing
-  /// many leases costs the node and us little more than renewing one. Where one of the holds is for
-  /// a name that the user may not touch, which fails the call, each is sent again alone, and that
-  /// one from then on.
+  /// many leases costs node and client little more than renewing one. If the user may not touch one
+  /// of the names, Redis refuses the whole call: then each hold is sent again alone, and the one
+  /// that is refused alone is sent alone from then on.
   void send(const engine::Tag& tag, engine::Command command, engine::Form form);
   void send(std::shared_ptr<Question> question);
   /// The node's marker has been written, and names this set.
@@ -158,7 +158,7 @@ class Connection {
   std::set<std::string> forbidden_;    // names of holds that were refused alone
   engine::Instant last_reply_{};
   engine::Instant first_awaited_{};  // when awaited_ was empty last; `never` until it is flushed
-  End end_;
+  EndReason end_;
 };
 
 }  // namespace redlock::wire

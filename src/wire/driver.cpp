@@ -22,9 +22,9 @@ DriverConfig completed(DriverConfig config) {
 Link::Config link_config(const DriverConfig& config) {
   // A node that is merely slow ends attempts, and not its connection.
   const auto patience = std::chrono::ceil<milliseconds>(4 * config.engine.node_timeout);
-  return {.terms = {.set = {.nodes = config.nodes.size(), .max_lease = config.engine.max_lease},
-                    .client_name = config.client_name,
-                    .unfit = config.unfit},
+  return {.handshake = {.set = {.nodes = config.nodes.size(), .max_lease = config.engine.max_lease},
+                        .client_name = config.client_name,
+                        .unfit = config.unfit},
           .connect_timeout = config.connect_timeout,
           .silence = std::max(milliseconds(1'000), patience),
           .probe_interval = config.probe_interval,
@@ -40,7 +40,7 @@ Driver::Driver(DriverConfig config, engine::RandomSource& random, DriverHost& ho
       engine_(config_.engine, random),
       texts_{.hold = {}, .holder = config_.holder},
       identities_(config_.nodes.size(), config_.engine.max_lease),
-      markers_(random, link_config_.terms.set, config_.engine.quarantine) {
+      markers_(random, link_config_.handshake.set, config_.engine.quarantine) {
   LinkListener& self = *this;
   for (NodeIndex node = 0; node < config_.nodes.size(); ++node) {
     links_.push_back(std::make_unique<Link>(node, config_.nodes[node], link_config_, texts_, random,
@@ -80,7 +80,7 @@ void Driver::on_writable(NodeIndex node) {
 }
 
 void Driver::ask(Instant now, NodeIndex node, std::vector<std::string> command,
-                 milliseconds timeout, Question::Callback callback) {
+                 milliseconds timeout, Question::OnAnswer callback) {
   links_[node]->ask(
       now, std::make_shared<Question>(now, std::move(command), timeout, std::move(callback)));
 }
@@ -163,7 +163,7 @@ void Driver::on_node_facts(Instant now, NodeIndex node, const ServerFacts& facts
                           .uptime = facts.uptime,
                           .run = facts.run_id,
                           .set = facts.set});
-  if (promotion.again) engine().on_marker(now, node, engine::Marker::gone_anew);
+  if (promotion.again) engine().on_marker(now, node, engine::MarkerState::gone_anew);
 }
 
 std::optional<engine::Unavailable> Driver::objection_to_ask(Instant now, NodeIndex node) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One client's machine down to the bytes: the engine, one link for each node, and what stands
-// between them. It is driven by bytes and by time, and does no I/O: no socket, thread or clock.
+// One client down to the bytes: the engine, one link for each node, and the translation between
+// them. It is driven by bytes and by time, and does no I/O: no socket, thread or clock.
 //
 // Its inputs only change its state. What follows from them (commands as bytes, outputs of the
 // engine) is done by turn(), so that all messages of a turn for one node are one write. After any
@@ -81,7 +81,7 @@ class Driver final : LinkListener {
   /// Sends one command to one node, for inspection and administration. Answered exactly once, at
   /// the timeout at the latest; before this returns if the node is known to be down.
   void ask(engine::Instant now, engine::NodeIndex node, std::vector<std::string> command,
-           std::chrono::milliseconds timeout, Question::Callback callback);
+           std::chrono::milliseconds timeout, Question::OnAnswer callback);
 
   /// Whether there is something for turn() to do.
   [[nodiscard]] bool pending() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A round asks all nodes the same at the same time: what it asks is written once for all of them.
+// A round sends all nodes the same hold at the same time: it is encoded once for all of them.
 #pragma once
 
 #include <optional>

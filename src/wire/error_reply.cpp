@@ -15,7 +15,7 @@
 namespace redlock::wire {
 namespace {
 
-struct Known {
+struct KnownError {
   std::string_view prefix;
   Cause cause;
 };
@@ -23,24 +23,24 @@ struct Known {
 // All of these are given before the node runs or writes anything: by the dispatcher, or at the
 // first command of a script that would write.
 constexpr std::array known{
-    Known{"LOADING", Cause::loading},
-    Known{"BUSY", Cause::busy},
-    Known{"MISCONF", Cause::write_error},
-    Known{"OOM", Cause::out_of_memory},
-    Known{"READONLY", Cause::read_only},
-    Known{"MASTERDOWN", Cause::master_down},
-    Known{"NOREPLICAS", Cause::too_few_replicas},
-    Known{"MOVED", Cause::moved},
-    Known{"ASK", Cause::moved},
-    Known{"CLUSTERDOWN", Cause::moved},
-    Known{"NOAUTH", Cause::authentication},
-    Known{"WRONGPASS", Cause::authentication},
-    Known{"DENIED", Cause::permission},
-    Known{"NOPERM", Cause::permission},
-    Known{"WRONGTYPE", Cause::server_error},
-    Known{"NOMARKER", Cause::marker_missing},
-    Known{"HASMARKER", Cause::incompatible},
-    Known{"OTHERSET", Cause::incompatible},
+    KnownError{"LOADING", Cause::loading},
+    KnownError{"BUSY", Cause::busy},
+    KnownError{"MISCONF", Cause::write_error},
+    KnownError{"OOM", Cause::out_of_memory},
+    KnownError{"READONLY", Cause::read_only},
+    KnownError{"MASTERDOWN", Cause::master_down},
+    KnownError{"NOREPLICAS", Cause::too_few_replicas},
+    KnownError{"MOVED", Cause::moved},
+    KnownError{"ASK", Cause::moved},
+    KnownError{"CLUSTERDOWN", Cause::moved},
+    KnownError{"NOAUTH", Cause::authentication},
+    KnownError{"WRONGPASS", Cause::authentication},
+    KnownError{"DENIED", Cause::permission},
+    KnownError{"NOPERM", Cause::permission},
+    KnownError{"WRONGTYPE", Cause::server_error},
+    KnownError{"NOMARKER", Cause::marker_missing},
+    KnownError{"HASMARKER", Cause::incompatible},
+    KnownError{"OTHERSET", Cause::incompatible},
 };
 
 constexpr std::string_view inside_script = "user_script:";
@@ -92,7 +92,7 @@ bool is_no_script(std::string_view error) {
 
 engine::Unavailable to_unavailable(std::string_view error) {
   const std::string_view inner = unwrap(error);
-  for (const Known& entry : known) {
+  for (const KnownError& entry : known) {
     if (!has_prefix(inner, entry.prefix)) continue;
     // A permission that only a later command of the script lacks is noticed after the first wrote.
     const bool late =

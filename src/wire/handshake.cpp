@@ -14,9 +14,9 @@ namespace redlock::wire {
 
 using Kind = ReplyView::Kind;
 
-Handshake::Handshake(const NodeAddress& address, const Terms& terms,
+Handshake::Handshake(const NodeAddress& address, const Config& config,
                      std::optional<LostConnection> lost)
-    : address_(address), terms_(terms), lost_(std::move(lost)) {}
+    : address_(address), config_(config), lost_(std::move(lost)) {}
 
 void Handshake::send(std::string& out, Step step, std::initializer_list<std::string_view> command) {
   CommandWriter::write(out, command);
@@ -30,12 +30,12 @@ void Handshake::start(std::string& out) {
     send(out, Step::auth, {"AUTH", address_.user, address_.password});
   }
   if (address_.db != 0) send(out, Step::select, {"SELECT", std::to_string(address_.db)});
-  if (!terms_.client_name.empty()) {
-    send(out, Step::set_name, {"CLIENT", "SETNAME", terms_.client_name});
+  if (!config_.client_name.empty()) {
+    send(out, Step::set_name, {"CLIENT", "SETNAME", config_.client_name});
   }
   send(out, Step::client_id, {"CLIENT", "ID"});
   send(out, Step::info, {"INFO"});
-  send(out, Step::marker, {"HGETALL", terms_.set.layout.marker});
+  send(out, Step::marker, {"HGETALL", config_.set.layout.marker});
   // Redis 6.2 takes one name at a time; a pattern that covers them would bring passwords along.
   send(out, Step::appendonly, {"CONFIG", "GET", "appendonly"});
   send(out, Step::appendfsync, {"CONFIG", "GET", "appendfsync"});
@@ -200,7 +200,7 @@ bool Handshake::take_marker(const ReplyView& reply) {
   facts_.marker = true;
   facts_.set = marker->set_name;
   facts_.vouched = marker->vouched;
-  const auto disagreement = marker->disagreement(terms_.set);
+  const auto disagreement = marker->disagreement(config_.set);
   return disagreement ? unfit(*disagreement) : true;
 }
 
@@ -235,7 +235,7 @@ bool Handshake::fail(Cause cause, std::string detail) {
 }
 
 bool Handshake::unfit(std::string reason) {
-  if (terms_.unfit == UnfitNodes::refuse) return fail(Cause::incompatible, std::move(reason));
+  if (config_.unfit == UnfitNodes::refuse) return fail(Cause::incompatible, std::move(reason));
   facts_.warn(reason);
   return true;
 }

@@ -28,15 +28,15 @@ struct LostConnection {
 
 class Handshake {
  public:
-  struct Terms {
+  struct Config {
     SetTerms set;
     std::string client_name;
     UnfitNodes unfit = UnfitNodes::refuse;
   };
   enum class Progress : std::uint8_t { going_on, complete, failed };
 
-  /// `address` and `terms` must outlive the handshake.
-  Handshake(const NodeAddress& address, const Terms& terms, std::optional<LostConnection> lost);
+  /// `address` and `config` must outlive the handshake.
+  Handshake(const NodeAddress& address, const Config& config, std::optional<LostConnection> lost);
 
   /// Appends the first commands.
   void start(std::string& out);
@@ -83,7 +83,7 @@ class Handshake {
   bool garbled();
 
   const NodeAddress& address_;
-  const Terms& terms_;
+  const Config& config_;
   std::optional<LostConnection> lost_;
   std::deque<Step> expected_;
   std::deque<Script> loading_;  // of the load steps

@@ -15,7 +15,7 @@ constexpr std::string_view types = "+-:$*";
 std::size_t ItemScanner::scan(std::string_view bytes) {
   std::size_t whole = 0;
   std::size_t at = 0;
-  while (at < bytes.size() && problem_ == Problem::none) {
+  while (at < bytes.size() && defect_ == Defect::none) {
     if (text_left_ > 0) {
       const auto skipped = std::min<std::uint64_t>(text_left_, bytes.size() - at);
       text_left_ -= skipped;
@@ -23,7 +23,7 @@ std::size_t ItemScanner::scan(std::string_view bytes) {
     } else {
       at += scan_line(bytes.substr(at));
     }
-    if (line_ == 0 && text_left_ == 0 && problem_ == Problem::none) {
+    if (line_ == 0 && text_left_ == 0 && defect_ == Defect::none) {
       announced_ = 0;
       whole = at;
     }
@@ -37,14 +37,14 @@ std::size_t ItemScanner::scan_line(std::string_view bytes) {
   const std::string_view part = bytes.substr(0, ends ? new_line + 1 : new_line);
   const bool known = line_ > 0 || types.find(part.front()) != std::string_view::npos;
   if (!known || !is_line(part, ends)) {
-    problem_ = Problem::not_redis;
+    defect_ = Defect::not_redis;
     return part.size();
   }
   if (line_ < head_.size()) part.copy(head_.data() + line_, head_.size() - line_);
   line_ += part.size();
   after_return_ = part.back() == '\r';
   if (line_ > longest_line) {
-    problem_ = Problem::long_line;
+    defect_ = Defect::long_line;
   } else if (ends) {
     finish_line();
   }
@@ -69,7 +69,7 @@ void ItemScanner::finish_line() {
                        end == line.data() + line.size() - std::string_view("\r\n").size();
     const bool fits = type == '$' || number <= std::numeric_limits<int>::max();
     if (!alone || !fits || number < -1) {
-      problem_ = Problem::not_redis;
+      defect_ = Defect::not_redis;
       return;
     }
     if (type == '$' && number >= 0) {

@@ -15,7 +15,7 @@ namespace redlock::wire {
 
 class ItemScanner {
  public:
-  enum class Problem : std::uint8_t { none, not_redis, long_line };
+  enum class Defect : std::uint8_t { none, not_redis, long_line };
 
   /// With its type and its end. Errors have the longest ones, a few hundred bytes.
   static constexpr std::size_t longest_line = std::size_t{16} << 10;
@@ -25,7 +25,7 @@ class ItemScanner {
   [[nodiscard]] std::size_t scan(std::string_view bytes);
 
   /// Why the item behind the whole ones never will be one. It is then not looked at any more.
-  [[nodiscard]] Problem problem() const { return problem_; }
+  [[nodiscard]] Defect defect() const { return defect_; }
 
   /// How long the text of the unfinished item will be; 0 while that is not known.
   [[nodiscard]] std::uint64_t announced() const { return announced_; }
@@ -40,7 +40,7 @@ class ItemScanner {
   bool after_return_ = false;    // the last of them is '\r'
   std::uint64_t announced_ = 0;
   std::uint64_t text_left_ = 0;  // of the text, with its end
-  Problem problem_ = Problem::none;
+  Defect defect_ = Defect::none;
 };
 
 }  // namespace redlock::wire

@@ -114,7 +114,7 @@ void Link::probe(Instant now) {
 void Link::on_connected(Instant now, Instant give_up_at) {
   at_ = give_up_at;
   ConnectionListener& self = *this;
-  connection_ = std::make_unique<Connection>(address_, config_.terms, texts_, lost_, self);
+  connection_ = std::make_unique<Connection>(address_, config_.handshake, texts_, lost_, self);
   connection_->start(now);
   has_output();
 }
@@ -136,7 +136,7 @@ void Link::on_writable() {
 
 std::optional<std::string> Link::on_ready(Instant now, ServerFacts& facts) {
   if (auto objection = listener_.find_objection(now, node_, facts)) {
-    if (config_.terms.unfit == UnfitNodes::refuse) return objection;
+    if (config_.handshake.unfit == UnfitNodes::refuse) return objection;
     facts.warn(*objection);
   }
   state_ = State::up;
@@ -147,7 +147,7 @@ std::optional<std::string> Link::on_ready(Instant now, ServerFacts& facts) {
   at_ = probe_at_ = now + config_.probe_interval;
   listener_.on_node_facts(now, node_, facts);
   // The queue first: releases that are owed to the node come behind what was asked of it.
-  for (Queued& queued : std::exchange(queue_, {})) {
+  for (QueuedItem& queued : std::exchange(queue_, {})) {
     if (auto* command = std::get_if<QueuedCommand>(&queued)) {
       if (std::holds_alternative<engine::AcquireCommand>(command->command)) {
         if (const auto why = listener_.objection_to_ask(now, node_)) {
@@ -247,7 +247,7 @@ void Link::drop(Instant now, engine::Unavailable why) {
   report_down(now);
 }
 
-void Link::fail_outstanding(Instant now, Connection* connection, std::vector<Queued> queued,
+void Link::fail_outstanding(Instant now, Connection* connection, std::vector<QueuedItem> queued,
                             const engine::Unavailable& why) {
   if (connection != nullptr) {
     engine::Unavailable reply = why;
@@ -260,7 +260,7 @@ void Link::fail_outstanding(Instant now, Connection* connection, std::vector<Que
       }
     }
   }
-  for (const Queued& entry : queued) {
+  for (const QueuedItem& entry : queued) {
     if (const auto* command = std::get_if<QueuedCommand>(&entry)) {
       listener_.on_reply(now, node_, command->tag, why);
     } else {

@@ -58,12 +58,12 @@ class LinkListener {
 class Link final : ConnectionListener {
  public:
   struct Config {
-    Handshake::Terms terms;
+    Handshake::Config handshake;
     std::chrono::milliseconds connect_timeout{};  ///< for the sentence of a handshake that ends so
     std::chrono::milliseconds silence{};          ///< without a reply for so long, it is given up
     std::chrono::milliseconds probe_interval{};
-    /// What may wait to be written. Only for memory's sake: it is by its silence that a node which
-    /// does not read is recognised, as a burst may be of any size.
+    /// How much may wait to be written. This only bounds memory: a node that does not read is
+    /// recognised by its silence, because a burst may be of any size.
     std::size_t unsent_limit = std::size_t{256} << 20;
   };
 
@@ -107,7 +107,7 @@ class Link final : ConnectionListener {
     engine::Command command;
     engine::Form form;
   };
-  using Queued = std::variant<QueuedCommand, std::shared_ptr<Question>>;
+  using QueuedItem = std::variant<QueuedCommand, std::shared_ptr<Question>>;
 
   std::optional<std::string> on_ready(engine::Instant now, ServerFacts& facts) override;
   void on_reply(engine::Instant now, const engine::Tag& tag, const engine::Reply& reply) override;
@@ -118,7 +118,7 @@ class Link final : ConnectionListener {
   void has_output();
   void give_up(engine::Instant now, engine::Unavailable why);
   void drop(engine::Instant now, engine::Unavailable why);
-  void fail_outstanding(engine::Instant now, Connection* connection, std::vector<Queued> queued,
+  void fail_outstanding(engine::Instant now, Connection* connection, std::vector<QueuedItem> queued,
                         const engine::Unavailable& why);
   void report_down(engine::Instant now);
 
@@ -132,13 +132,13 @@ class Link final : ConnectionListener {
 
   State state_ = State::waiting;
   std::unique_ptr<Connection> connection_;  // with its handshake, while connecting
-  std::vector<Queued> queue_;               // while connecting
+  std::vector<QueuedItem> queue_;           // while connecting
   std::optional<LostConnection> lost_;
   Backoff backoff_;
-  engine::Unavailable failure_;  // why it is not up
+  engine::Unavailable failure_;  // of the last connection, or of the attempt to make one
   std::optional<engine::Unavailable> reported_;
 
-  // What it is the time for follows from the state: connect, give up the handshake, or watch.
+  // When the state asks for something: to connect, to give up the handshake, to judge the silence.
   engine::Instant at_ = engine::never;
   engine::Instant up_since_{};
   engine::Instant probe_at_{};

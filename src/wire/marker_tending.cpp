@@ -32,10 +32,11 @@ MarkerTending::Finding MarkerTending::read(const engine::TendMarker& what,
                                            const Answer& answer) const {
   if (!quarantine_) {
     if (!found_any(answer)) return {};
-    return {.marker = engine::Marker::there};
+    return {.marker = engine::MarkerState::there};
   }
-  if (what.write && was_adopted(answer)) return {.marker = engine::Marker::there, .written = true};
-  if (has_forgotten_since(answer)) return {.marker = engine::Marker::gone_anew};
+  if (what.write && was_adopted(answer))
+    return {.marker = engine::MarkerState::there, .written = true};
+  if (has_forgotten_since(answer)) return {.marker = engine::MarkerState::gone_anew};
   const auto marker = answer ? NodeMarker::read(*answer) : std::nullopt;
   const bool there = marker && !marker->layout.empty();
   // A client that only looks waits on where the marker does not vouch for the promotion.

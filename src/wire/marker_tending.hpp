@@ -18,8 +18,8 @@ class MarkerTending {
  public:
   /// What follows from an answer.
   struct Finding {
-    std::optional<engine::Marker> marker = {};  ///< for the engine
-    bool written = false;                       ///< by this client, on this connection
+    std::optional<engine::MarkerState> marker = {};  ///< for the engine
+    bool written = false;                            ///< by this client, on this connection
     /// Somebody else wrote the marker: a new handshake is to judge it.
     bool reconnect = false;
   };

@@ -16,10 +16,10 @@ namespace redlock::wire {
 
 class Question {
  public:
-  using Callback = std::function<void(engine::Instant now, Answer)>;
+  using OnAnswer = std::function<void(engine::Instant now, Answer)>;
 
   Question(engine::Instant now, std::vector<std::string> command, std::chrono::milliseconds timeout,
-           Callback callback)
+           OnAnswer callback)
       : command_(std::move(command)),
         timeout_(timeout),
         deadline_(later(now, timeout)),
@@ -50,7 +50,7 @@ class Question {
   std::vector<std::string> command_;
   std::chrono::milliseconds timeout_;
   engine::Instant deadline_;
-  Callback callback_;
+  OnAnswer callback_;
 };
 
 }  // namespace redlock::wire

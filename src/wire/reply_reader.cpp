@@ -54,7 +54,7 @@ struct ReplyReader::Builder {
   }
 };
 
-void ReplyReader::Free::operator()(redisReader* reader) const {
+void ReplyReader::FreeReader::operator()(redisReader* reader) const {
   redisReaderFree(reader);
 }
 
@@ -84,7 +84,7 @@ bool ReplyReader::add(ReplyPart::Kind kind, const char* text, std::size_t length
 }
 
 void ReplyReader::feed(std::string_view bytes) {
-  if (scanner_.problem() != ItemScanner::Problem::none) return;
+  if (scanner_.defect() != ItemScanner::Defect::none) return;
   const std::size_t whole = scanner_.scan(bytes);
   if (whole > 0 && !unfinished_.empty()) {
     hand_over(unfinished_.append(bytes.substr(0, whole)));
@@ -118,9 +118,9 @@ ReplyReader::Outcome ReplyReader::next(std::size_t limit) {
     finished_ = true;
     return Outcome::complete;
   }
-  if (scanner_.problem() == ItemScanner::Problem::not_redis) {
+  if (scanner_.defect() == ItemScanner::Defect::not_redis) {
     problem_ = not_redis;
-  } else if (scanner_.problem() == ItemScanner::Problem::long_line) {
+  } else if (scanner_.defect() == ItemScanner::Defect::long_line) {
     problem_ = long_line;
   } else if (!fits(1, scanner_.announced())) {
     problem_ = too_large;

@@ -42,7 +42,7 @@ class ReplyReader {
 
  private:
   struct Builder;  // what hiredis calls
-  struct Free {
+  struct FreeReader {
     void operator()(redisReader* reader) const;
   };
 
@@ -53,7 +53,7 @@ class ReplyReader {
 
   ItemScanner scanner_;
   std::string unfinished_;  // the beginning of an item
-  std::unique_ptr<redisReader, Free> reader_;
+  std::unique_ptr<redisReader, FreeReader> reader_;
   std::vector<ReplyPart> parts_;
   std::string texts_;
   std::size_t limit_ = 0;

@@ -142,7 +142,7 @@ TEST_CASE("a node without a marker waits from when it was first seen so, and is 
   rig.advance(1s);
   CHECK(rig.tended.back().write);
   CHECK(rig.tended.back().node == 0);
-  rig.engine.on_marker(rig.now, 0, Marker::there);
+  rig.engine.on_marker(rig.now, 0, MarkerState::there);
   CHECK(asks(rig, 0));
 }
 
@@ -151,10 +151,10 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
   all_but(rig, 3, 0);
   rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "a"});
   rig.advance(1s);
-  rig.engine.on_marker(rig.now, 0, Marker::gone_anew);  // our note was not there yet
+  rig.engine.on_marker(rig.now, 0, MarkerState::gone_anew);  // our note was not there yet
   rig.advance(40s);
   SUBCASE("our note was gone: somebody may have marked it and been granted a lock") {
-    rig.engine.on_marker(rig.now, 0, Marker::gone_anew);
+    rig.engine.on_marker(rig.now, 0, MarkerState::gone_anew);
   }
   SUBCASE("it has been restarted") {
     rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "b"});
@@ -165,7 +165,7 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
   rig.advance(2s);
   CHECK(rig.tended.back().write);
   // At the last moment the note is found to be gone.
-  rig.engine.on_marker(rig.now, 0, Marker::gone_anew);
+  rig.engine.on_marker(rig.now, 0, MarkerState::gone_anew);
   CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
 }
 

@@ -12,14 +12,12 @@ namespace redlock::repository {
 namespace {
 
 /// Names that say what a type is to the class around it. Several classes may have one inside.
-const std::set<std::string> generic_names = {"Clock", "Config", "Entry", "Hash",
-                                             "Kind",  "Reason", "State", "Step"};
+const std::set<std::string> generic_names = {"Clock",    "Close",  "Config", "Entry",
+                                             "Hash",     "Kind",   "Node",   "Plan",
+                                             "Progress", "Reason", "State",  "Step"};
 
 /// Shared names that are still to be mended. One that is no longer shared does no harm here.
-const std::set<std::string> known = {
-    "AcquireRequest", "Answer",  "AttachRequest", "Close", "Free",  "Grant",
-    "Held",           "Known",   "Marker",        "Node",  "Plan",  "Problem",
-    "Progress",       "Purpose", "Queued",        "Tally", "Terms", "Command"};
+const std::set<std::string> known = {"Answer", "Command"};
 
 struct TypeDefinition {
   std::string name;

@@ -32,10 +32,10 @@ struct Meeting {
   Meeting(const std::string& uri, const Answers& answers,
           std::optional<LostConnection> lost = std::nullopt, UnfitNodes unfit = UnfitNodes::refuse)
       : address(*parse_node_uri(uri)),
-        terms{.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
-              .client_name = "redlock-test",
-              .unfit = unfit},
-        handshake(address, terms, std::move(lost)) {
+        config{.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
+               .client_name = "redlock-test",
+               .unfit = unfit},
+        handshake(address, config, std::move(lost)) {
     std::string out;
     handshake.start(out);
     while (!out.empty() && progress == Progress::going_on) {
@@ -57,7 +57,7 @@ struct Meeting {
   }
 
   NodeAddress address;
-  Handshake::Terms terms;
+  Handshake::Config config;
   Handshake handshake;
   std::vector<std::vector<Command>> rounds;
   Progress progress = Progress::going_on;
@@ -261,7 +261,7 @@ TEST_CASE("answers of another shape are not those of Redis") {
       CHECK(meeting.handshake.failure().cause == Cause::protocol_error);
     }
   }
-  // What speaks back whatever it hears.
+  // A server that sends every request back.
   Meeting echo("redis://:hunter2@host", [](const Command& command) {
     std::vector<std::string> words;
     for (const auto& word : command) words.push_back(bulk(word));

@@ -44,9 +44,9 @@ class Admission {
   Duration node_timeout_;
   std::size_t window_;
   std::size_t smallest_;
-  std::size_t quick_ = 0;               // attempts, since it grew last
-  Duration fastest_ = Duration::max();  // attempt lately: what the nodes' distance alone takes
-  Instant shrunk_at_ = Instant::min();  // those that began before say nothing of the new window
+  std::size_t quick_ = 0;               // quick attempts since the window grew last
+  Duration fastest_ = Duration::max();  // of recent attempts: what the nodes' distance alone takes
+  Instant shrunk_at_ = Instant::min();  // attempts that began before it ran under the old window
   std::deque<RequestId> waiting_;
 };
 

@@ -211,7 +211,8 @@ void Attempt::on_deadline(Instant now, Outbox& out) {
   judge_far_fences();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (ballots_[node].vote == Vote::pending || settle_pending_.contains(node)) {
-      lose_vote(node, Vote::unavailable, Cause::timed_out, "no answer within the node timeout");
+      const Unavailable why = no_answer();
+      lose_vote(node, Vote::unavailable, why.cause, why.detail);
     }
   }
   settle_pending_ = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What one grant knows of each node: whether the lock is ours there, and until when. The validity
+// What is known of each node about one grant: whether it has the lock, and until when. The validity
 // of a lease is computed from this and from nothing else. Programs hold many: every byte counts.
 #pragma once
 
@@ -27,7 +27,7 @@ struct NodeGrant {
   bool in_quarantine : 1 = false;  ///< it was when it confirmed
   bool forgotten : 1 = false;      ///< in quarantine, and has it no more; counts until it is over
   bool hold_awaited : 1 = false;   ///< the last hold that was sent has not been answered
-  bool hold_is_out : 1 = false;  ///< it may execute one that will not be, and lengthen what it has
+  bool hold_is_out : 1 = false;    ///< one will not be answered, and may be executed at any time
 };
 static_assert(sizeof(NodeGrant) == 16);
 
@@ -47,7 +47,7 @@ class NodeGrants {
   void confirm_without_trust(NodeIndex node) { confirm(node, Instant::min()); }
   /// The node ends every lease that much earlier than was thought.
   void shorten(NodeIndex node, Duration by);
-  /// The node says that it is free, or taken: whatever it confirmed before no longer counts.
+  /// The node replied free or taken: whatever it confirmed before no longer counts.
   void withdraw(NodeIndex node);
   /// The node lost what it confirmed, and grants nothing before that is over.
   void forget(NodeIndex node) { nodes_[node].forgotten = true; }

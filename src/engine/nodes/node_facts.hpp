@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the driver learns of a node, apart from replies to commands.
+// What is read from a node, apart from replies to commands.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 namespace redlock::engine {
 
 /// What is known of a node's marker.
-enum class Marker : std::uint8_t {
+enum class MarkerState : std::uint8_t {
   there,
   gone,
-  gone_anew,  ///< and what this client had noted there as well: it has forgotten once more
+  gone_anew,  ///< this client's note is gone as well: the node has lost its data once more
 };
 
 /// What a new connection shows of a node.

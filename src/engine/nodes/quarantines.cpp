@@ -62,25 +62,25 @@ void Quarantines::on_sign_of_life(Instant now, NodeIndex node) {
   nodes_[node].seen_at = now;
 }
 
-void Quarantines::on_marker(Instant now, NodeIndex node, Marker marker, std::string set) {
+void Quarantines::on_marker(Instant now, NodeIndex node, MarkerState marker, std::string set) {
   if (quarantine_ == Duration::zero()) {
-    if (marker == Marker::there) sets_.on_refused(node);
+    if (marker == MarkerState::there) sets_.on_refused(node);
     return;
   }
   Node& state = nodes_[node];
-  if (marker == Marker::there) {
+  if (marker == MarkerState::there) {
     sets_.on_marker(node, std::move(set));
     return trust(state);
   }
   sets_.on_marker(node, std::nullopt);
-  if (rules::has_forgotten_again(marker == Marker::gone_anew)) state.suspect_since.reset();
+  if (rules::has_forgotten_again(marker == MarkerState::gone_anew)) state.suspect_since.reset();
   suspect(now, state);
 }
 
 void Quarantines::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply) {
   const auto* const why = std::get_if<Unavailable>(&reply);
   if (why == nullptr) return;
-  if (why->cause == Cause::marker_missing) on_marker(now, node, Marker::gone);
+  if (why->cause == Cause::marker_missing) on_marker(now, node, MarkerState::gone);
   const bool by_node = why->delivery == Delivery::refused;
   if (by_node && why->cause == Cause::incompatible) sets_.on_refused(node);
 }

@@ -26,7 +26,7 @@ class Quarantines {
   /// The run that was shown last is still there.
   void on_sign_of_life(Instant now, NodeIndex node);
   /// What an acquire noticed, or the answer to TendMarker; what the marker names, if it is there.
-  void on_marker(Instant now, NodeIndex node, Marker marker, std::string set = {});
+  void on_marker(Instant now, NodeIndex node, MarkerState marker, std::string set = {});
 
   /// Whether it may be asked for the lock now, as far as this client knows.
   [[nodiscard]] bool votes(Instant now, NodeIndex node) const;

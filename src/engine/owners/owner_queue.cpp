@@ -41,17 +41,17 @@ void OwnerQueue::take(Instant now, const Config& config, RequestId request, Acqu
 }
 
 void OwnerQueue::begin(Instant now, Steps& steps) {
-  const Call& call = calls_.front();
+  const WaitingCall& call = calls_.front();
   if (grant_ != 0) {
     if (now >= call.what.deadline) return end(now, deadline_came(call.schedule), steps);
     stage_ = Stage::entering;
-    steps.push_back(Enter{{grant_, call.what.lease, call.what.renew}});
+    steps.push_back(BeginEntry{{grant_, call.what.lease, call.what.renew}});
     return;
   }
   stage_ = Stage::acquiring;
   AcquireRequest what = call.what;
   what.wait = rest_of(what.wait, call.since, now);
-  steps.push_back(Acquire{std::move(what)});
+  steps.push_back(BeginAcquire{std::move(what)});
 }
 
 void OwnerQueue::begin_next(Instant now, Steps& steps) {
@@ -79,7 +79,7 @@ void OwnerQueue::give_up(Failed failure, Steps& steps) {
 GrantId OwnerQueue::leave(RequestId request, Steps& steps) {
   if (levels_ > 1) {
     --levels_;
-    steps.push_back(Leave{grant_, request});
+    steps.push_back(LeaveLevel{grant_, request});
     return 0;
   }
   if (grant_ == 0) {
@@ -88,13 +88,13 @@ GrantId OwnerQueue::leave(RequestId request, Steps& steps) {
   }
   levels_ = 0;
   const GrantId released = std::exchange(grant_, 0);
-  steps.push_back(Release{released, request});
+  steps.push_back(ReleaseLease{released, request});
   return released;
 }
 
 void OwnerQueue::cancel(Instant now, RequestId request, Errc why, Steps& steps) {
   closed_ = closed_ || why == Errc::closed;
-  const auto call = std::ranges::find(calls_, request, &Call::request);
+  const auto call = std::ranges::find(calls_, request, &WaitingCall::request);
   if (call == calls_.end()) return;
   if (call != calls_.begin()) {
     calls_.erase(call);
@@ -118,7 +118,7 @@ void OwnerQueue::on_acquired(Instant now, const AcquireSucceeded& granted, Steps
 void OwnerQueue::on_entered(Instant now, const EnterSucceeded& entered, Steps& steps) {
   assert(stage_ == Stage::entering && grant_ != 0);
   if (calls_.front().request == 0) {
-    steps.push_back(Leave{grant_, 0});
+    steps.push_back(LeaveLevel{grant_, 0});
   } else {
     ++levels_;
   }
@@ -126,7 +126,7 @@ void OwnerQueue::on_entered(Instant now, const EnterSucceeded& entered, Steps& s
 }
 
 void OwnerQueue::on_failed(Instant now, Failed failure, RandomSource& random, Steps& steps) {
-  Call& call = calls_.front();
+  WaitingCall& call = calls_.front();
   const bool entered = stage_ == Stage::entering && call.request != 0;
   // The owner gave back meanwhile what was being entered: then it is acquired anew.
   if (entered && grant_ == 0 && !closed_) return begin(now, steps);
@@ -148,13 +148,13 @@ Instant OwnerQueue::deadline() const {
 }
 
 void OwnerQueue::on_deadline(Instant now, Steps& steps) {
-  std::erase_if(calls_, [&](const Call& call) {
+  std::erase_if(calls_, [&](const WaitingCall& call) {
     const bool over = &call != &calls_.front() && now >= call.schedule.waits_until();
     if (over) steps.push_back(Finish{call.request, turn_did_not_come()});
     return over;
   });
   if (calls_.empty()) return;
-  const Call& call = calls_.front();
+  const WaitingCall& call = calls_.front();
   if (stage_ == Stage::entering && call.request != 0 && now >= call.what.deadline) {
     give_up(deadline_came(call.schedule), steps);
   } else if (stage_ == Stage::pausing && now >= call.schedule.waits_until()) {

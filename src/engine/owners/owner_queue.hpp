@@ -19,27 +19,28 @@ namespace redlock::engine {
 
 class OwnerQueue {
  public:
-  // What is to be done next, in this order. For Acquire and Enter there is one result, which comes
-  // back by on_acquired, on_entered or on_failed; only one of them is under way.
-  struct Acquire {
+  // What is to be done next, in this order. For BeginAcquire and BeginEntry there is one result,
+  // which comes back by on_acquired, on_entered or on_failed; only one of them is under way.
+  struct BeginAcquire {
     AcquireRequest what;
   };
   struct CancelAcquire {
     Errc why{};
   };
-  struct Enter {
+  struct BeginEntry {
     EnterRequest what;
   };
   /// One level less; `request`, if not 0, is answered.
-  struct Leave {
+  struct LeaveLevel {
     GrantId grant = 0;
     RequestId request = 0;
   };
-  struct Release {
+  struct ReleaseLease {
     GrantId grant = 0;
     RequestId request = 0;
   };
-  using Step = std::variant<Acquire, CancelAcquire, Enter, Leave, Release, Finish>;
+  using Step =
+      std::variant<BeginAcquire, CancelAcquire, BeginEntry, LeaveLevel, ReleaseLease, Finish>;
   using Steps = std::vector<Step>;
 
   explicit OwnerQueue(OwnerKey key) : key_(std::move(key)) {}
@@ -72,7 +73,7 @@ class OwnerQueue {
   /// What the first call is doing.
   enum class Stage : std::uint8_t { none, acquiring, entering, pausing };
 
-  struct Call {
+  struct WaitingCall {
     RequestId request = 0;  // 0: answered, while its entry is under way
     AcquireRequest what;
     Instant since;
@@ -85,7 +86,7 @@ class OwnerQueue {
   void give_up(Failed failure, Steps& steps);
 
   OwnerKey key_;
-  std::vector<Call> calls_;  // the first in front
+  std::vector<WaitingCall> calls_;  // the first in front
   RequestId inner_ = 0;
   GrantId grant_ = 0;  // what the owner holds
   std::uint32_t levels_ = 0;

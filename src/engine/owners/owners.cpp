@@ -71,18 +71,18 @@ void Owners::perform(Instant now, QueueId id) {
   for (auto& step : steps_) {
     std::visit(
         [&]<typename Step>(Step& what) {
-          if constexpr (std::is_same_v<Step, OwnerQueue::Acquire>) {
+          if constexpr (std::is_same_v<Step, OwnerQueue::BeginAcquire>) {
             acquisitions_.acquire(now, begin_inner(id), std::move(what.what));
           } else if constexpr (std::is_same_v<Step, OwnerQueue::CancelAcquire>) {
             acquisitions_.cancel(now, queues_.find(id)->inner(), what.why);
-          } else if constexpr (std::is_same_v<Step, OwnerQueue::Enter>) {
+          } else if constexpr (std::is_same_v<Step, OwnerQueue::BeginEntry>) {
             leases_.enter(now, begin_inner(id), what.what);
-          } else if constexpr (std::is_same_v<Step, OwnerQueue::Leave>) {
+          } else if constexpr (std::is_same_v<Step, OwnerQueue::LeaveLevel>) {
             leases_.leave(now, what.grant);
             const bool held = now < leases_.valid_until(what.grant);
             const auto found = held ? Released::still_held : Released::already_gone;
             if (what.request != 0) out_.put(Finish{what.request, ReleaseDone{found}});
-          } else if constexpr (std::is_same_v<Step, OwnerQueue::Release>) {
+          } else if constexpr (std::is_same_v<Step, OwnerQueue::ReleaseLease>) {
             leases_.release(now, what.request, what.grant);
           } else {
             calls_.erase(what.request);

@@ -40,7 +40,7 @@ bool answered_with_error(const Unavailable& unavailable) {
 
 }  // namespace
 
-void ReleaseLedger::release(Instant now, const Grant& grant, NodeSet nodes, Outbox& out) {
+void ReleaseLedger::release(Instant now, const OwedGrant& grant, NodeSet nodes, Outbox& out) {
   for (NodeIndex node = 0; node < owed_.size(); ++node) {
     if (!nodes.contains(node)) continue;
     Late late = Late::nothing;
@@ -58,7 +58,7 @@ void ReleaseLedger::release(Instant now, const Grant& grant, NodeSet nodes, Outb
   }
 }
 
-void ReleaseLedger::release_if_granted(Instant now, const Grant& grant, NodeSet nodes) {
+void ReleaseLedger::release_if_granted(Instant now, const OwedGrant& grant, NodeSet nodes) {
   for (NodeIndex node = 0; node < owed_.size(); ++node) {
     if (!nodes.contains(node)) continue;
     owed_[node].debts[grant.id] = {.name = grant.name,
@@ -86,7 +86,7 @@ void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt,
 
 /// A new connection ends what was sent on older ones, and an answer stands behind what was sent
 /// before on the same: what might come late has done so, and lasts one lease at most.
-void ReleaseLedger::came_by_now(Instant now, Debt& debt) {
+void ReleaseLedger::extend_for_late(Instant now, Debt& debt) {
   if (std::exchange(debt.late, Late::nothing) == Late::nothing) return;
   debt.until = std::max(debt.until, now + debt.lease);
 }
@@ -129,7 +129,7 @@ bool ReleaseLedger::on_reply(Instant now, NodeIndex node, const Tag& tag, const 
     owed.debts.erase(found);
   } else if (answered_with_error(*unavailable)) {
     answered(owed, debt, State::refused);
-    came_by_now(now, debt);
+    extend_for_late(now, debt);
     look_again_by(now + pause);
   } else {
     answered(owed, debt, State::waits);
@@ -166,7 +166,7 @@ void ReleaseLedger::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, c
   if (found == owed_[node].debts.end()) return;
   Debt& debt = found->second;
   if (executed(reply)) {
-    came_by_now(now, debt);
+    extend_for_late(now, debt);
   } else if (debt.late == Late::one_hold) {
     const bool not_sent = std::get<Unavailable>(reply).delivery == Delivery::not_sent;
     debt.late = not_sent ? Late::nothing : Late::anything;
@@ -196,7 +196,7 @@ void ReleaseLedger::repeat_next(Instant now, NodeIndex node, Outbox& out) {
     Debt& debt = found->second;
     // A node that hung for longer than the lease may have executed an acquire or hold just now.
     if (debt.until <= now && debt.late == Late::nothing) continue;
-    if (debt.state == State::waits) came_by_now(now, debt);  // on a new connection
+    if (debt.state == State::waits) extend_for_late(now, debt);  // on a new connection
     send(now, node, grant, debt, Form::digest, out);
     debt.state = State::repeated;
     ++owed.repeats_under_way;

@@ -19,7 +19,7 @@ class ReleaseLedger {
  public:
   explicit ReleaseLedger(std::uint32_t nodes) : owed_(nodes) {}
 
-  struct Grant {
+  struct OwedGrant {
     GrantId id = 0;
     Name name;
     OwnerId owner;
@@ -32,11 +32,11 @@ class ReleaseLedger {
   };
 
   /// Tells these nodes to delete the grant, and remembers it until they have.
-  void release(Instant now, const Grant& grant, NodeSet nodes, Outbox& out);
+  void release(Instant now, const OwedGrant& grant, NodeSet nodes, Outbox& out);
 
   /// The same for nodes that have not answered its acquire: only if they answer that they granted
   /// it, as the lock that they have may be another's of the same owner.
-  void release_if_granted(Instant now, const Grant& grant, NodeSet nodes);
+  void release_if_granted(Instant now, const OwedGrant& grant, NodeSet nodes);
 
   /// A node's answer to a release. True if it is asked again at once.
   bool on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
@@ -89,7 +89,7 @@ class ReleaseLedger {
   };
 
   void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out);
-  static void came_by_now(Instant now, Debt& debt);
+  static void extend_for_late(Instant now, Debt& debt);
   static void answered(Owed& owed, Debt& debt, State next);
   void repeat_next(Instant now, NodeIndex node, Outbox& out);
   void look_again_by(Instant when) { next_look_ = std::min(next_look_, when); }

@@ -11,7 +11,7 @@
 namespace redlock::engine {
 namespace {
 
-/// No lease that the owner believes in now lasts longer, nor does any heal of it.
+/// No lease that is valid for its owner now lasts longer, nor does any heal of it.
 std::chrono::milliseconds keep_out(const Terms& terms, std::chrono::milliseconds lease) {
   return std::chrono::ceil<std::chrono::milliseconds>(
       rules::over_everywhere(lease, terms.config().drift_factor));
@@ -22,7 +22,7 @@ std::chrono::milliseconds keep_out(const Terms& terms, std::chrono::milliseconds
 void Releases::release(Instant now, const Attempt& attempt) {
   const Attempt::Plan& plan = attempt.plan();
   const NodeGrants& nodes = attempt.nodes();
-  const ReleaseLedger::Grant owed{
+  const ReleaseLedger::OwedGrant owed{
       plan.grant, plan.name,          plan.owner, plan.lease, nodes.may_answer_late(),
       {},         nodes.awaits_hold()};
   if (!attempt.owner_is_shared()) return ledger_.release(now, owed, nodes.may_hold(), out_);
@@ -32,13 +32,13 @@ void Releases::release(Instant now, const Attempt& attempt) {
 
 void Releases::release(Instant now, RequestId request, const Holding& holding) {
   const Holding::Plan& plan = holding.plan();
-  ReleaseLedger::Grant owed{plan.grant,
-                            plan.name,
-                            plan.owner,
-                            holding.longest_lease(),
-                            holding.nodes().may_answer_late(),
-                            {},
-                            holding.nodes().awaits_hold()};
+  ReleaseLedger::OwedGrant owed{plan.grant,
+                                plan.name,
+                                plan.owner,
+                                holding.longest_lease(),
+                                holding.nodes().may_answer_late(),
+                                {},
+                                holding.nodes().awaits_hold()};
   NodeSet nodes = holding.nodes().may_hold();
   if (holding.taken_up()) {
     // Whoever detached it may have an acquire or heal on its way, also to a node that denied it;
@@ -57,7 +57,7 @@ void Releases::release(Instant now, RequestId request, Name name, OwnerId owner,
         NodeSet::first(terms_.nodes()), {});
 }
 
-void Releases::begin(Instant now, RequestId request, const ReleaseLedger::Grant& grant,
+void Releases::begin(Instant now, RequestId request, const ReleaseLedger::OwedGrant& grant,
                      NodeSet nodes, NodeSet confirmed) {
   ledger_.release(now, grant, nodes, out_);
   if (request == 0) return;

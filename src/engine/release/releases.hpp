@@ -59,7 +59,7 @@ class Releases {
   [[nodiscard]] std::uint32_t nodes_under_way() const { return ledger_.nodes_under_way(); }
 
  private:
-  void begin(Instant now, RequestId request, const ReleaseLedger::Grant& grant, NodeSet nodes,
+  void begin(Instant now, RequestId request, const ReleaseLedger::OwedGrant& grant, NodeSet nodes,
              NodeSet confirmed);
   void after_input(GrantId grant);
 
