@@ -16,6 +16,7 @@
 #include <redlock/client.hpp>
 
 #include "engine/messages.hpp"
+#include "engine/quorum.hpp"
 #include "net/core.hpp"
 #include "wire/node_address.hpp"
 
@@ -45,7 +46,7 @@ class NodeQuery {
   [[nodiscard]] const std::vector<wire::NodeAddress>& nodes() const;
   [[nodiscard]] const ClientOptions& options() const;
   [[nodiscard]] std::uint32_t quorum() const {
-    return static_cast<std::uint32_t>(nodes().size() / 2 + 1);
+    return engine::quorum_of(static_cast<std::uint32_t>(nodes().size()));
   }
 
   /// The node timeout plus the timeouts for resolving and connecting.

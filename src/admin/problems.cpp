@@ -6,6 +6,7 @@
 
 #include "admin/marker.hpp"
 #include "client/set_name.hpp"
+#include "engine/quorum.hpp"
 #include "wire/info_text.hpp"
 
 namespace redlock::admin {
@@ -269,7 +270,7 @@ void check_memory(std::vector<Problem>& problems, const std::vector<NodeHealth>&
   const auto unmarked = std::count_if(nodes.begin(), nodes.end(), [](const NodeHealth& node) {
     return node.reachable() && node.role.value_or("master") == "master" && !node.marker;
   });
-  const auto quorum = nodes.size() / 2 + 1;
+  const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(nodes.size()));
   if (nodes.size() - static_cast<std::size_t>(unmarked) >= quorum) return;
   problems.push_back(
       {Severity::error, std::to_string(unmarked) + " of " + std::to_string(nodes.size()) +
@@ -281,7 +282,7 @@ void check_quorum(std::vector<Problem>& problems, const std::vector<NodeHealth>&
                   const Expectation& expected) {
   const auto voters = std::count_if(nodes.begin(), nodes.end(),
                                     [&](const auto& node) { return can_vote(node, expected); });
-  const auto quorum = nodes.size() / 2 + 1;
+  const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(nodes.size()));
   if (voters >= static_cast<std::ptrdiff_t>(quorum)) {
     return check_quarantines(problems, nodes, expected);
   }

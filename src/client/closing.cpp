@@ -13,6 +13,7 @@
 
 #include "client/client_impl.hpp"
 #include "client/fork.hpp"
+#include "engine/quorum.hpp"
 
 namespace redlock {
 
@@ -187,7 +188,7 @@ Client::Impl::Progress Client::Impl::progress() {
   const auto& engine = core_->engine();
   const auto nodes = static_cast<std::uint32_t>(nodes_.size());
   // Of a lease that was dropped without asking, as long as a quorum may not have it released.
-  const bool quorum_is_done = nodes - engine.nodes_releasing() >= nodes / 2 + 1;
+  const bool quorum_is_done = nodes - engine.nodes_releasing() >= engine::quorum_of(nodes);
   Progress progress;
   progress.confirmed = report_.released + report_.already_gone;
   progress.unanswered = engine.releases_under_way();

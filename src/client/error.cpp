@@ -6,6 +6,8 @@
 
 #include <redlock/error.hpp>
 
+#include "engine/quorum.hpp"
+
 namespace redlock {
 
 namespace {
@@ -67,9 +69,10 @@ bool needs_configuration(const NodeVote& node) {
 }  // namespace
 
 bool Error::is_configuration() const {
-  const auto unfit = std::count_if(votes.begin(), votes.end(), needs_configuration);
-  const auto total = static_cast<std::ptrdiff_t>(votes.size());
-  return total > 0 && total - unfit < total / 2 + 1;
+  const auto fit = std::count_if(votes.begin(), votes.end(),
+                                 [](const NodeVote& vote) { return !needs_configuration(vote); });
+  const auto nodes = static_cast<std::uint32_t>(votes.size());
+  return nodes > 0 && fit < engine::quorum_of(nodes);
 }
 
 const std::error_category& error_category() noexcept {
