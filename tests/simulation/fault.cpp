@@ -47,7 +47,6 @@ const char* in_words(Phase phase) {
 }
 
 NodeModel::Ailment ailment_of(Fault fault) {
-  using Ailment = NodeModel::Ailment;
   switch (fault) {
     case Fault::node_full:
       return Ailment::full;

@@ -15,7 +15,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Ailment = NodeModel::Ailment;
 
 constexpr std::int32_t wild_drift = 300'000;
 

@@ -152,4 +152,6 @@ class NodeModel {
   std::int64_t notes_end_ms_ = 0;
 };
 
+using Ailment = NodeModel::Ailment;
+
 }  // namespace redlock::simulation

@@ -16,7 +16,6 @@
 namespace redlock::simulation {
 namespace {
 
-using Ailment = NodeModel::Ailment;
 using std::chrono::milliseconds;
 using wire::Script;
 using wire::ScriptSet;
@@ -24,15 +23,17 @@ using wire::ScriptSet;
 constexpr std::string_view marker_key = "redlock:node";
 constexpr std::string_view notes_key = "redlock:node:notes";
 
-constexpr std::size_t texts = 10;  // the first four kinds with and without flags
+// Each script of a command with flags, then each without, then those about markers.
+constexpr std::size_t texts = 2 * wire::script_count + 2;
 
 /// A text by its place among all texts; a digest is that place.
 std::string_view text_at(std::size_t place) {
   static const ScriptSet flagged(ScriptSet::Flags::understood);
   static const ScriptSet plain(ScriptSet::Flags::unknown);
-  if (place == 8) return wire::scripts::adopt;
-  if (place == 9) return wire::scripts::note;
-  return (place < 4 ? flagged : plain).source(static_cast<Script>(place % 4));
+  if (place == texts - 2) return wire::scripts::adopt;
+  if (place == texts - 1) return wire::scripts::note;
+  const auto script = static_cast<Script>(place % wire::script_count);
+  return (place < wire::script_count ? flagged : plain).source(script);
 }
 
 std::optional<std::size_t> place_of_text(std::string_view text) {
@@ -42,15 +43,17 @@ std::optional<std::size_t> place_of_text(std::string_view text) {
   return std::nullopt;
 }
 
+constexpr std::string_view place_digits = "0123456789abcdef";
+static_assert(texts <= place_digits.size());
+
 /// Of 40 hexadecimal digits, as SHA-1 has.
 std::string digest_of(std::size_t place) {
-  return std::string(39, 'f') + "0123456789abcdef"[place];
+  return std::string(39, 'f') + place_digits[place];
 }
 
 std::optional<std::size_t> place_of_digest(std::string_view digest) {
-  const std::string_view digits = "0123456789";
   if (digest.size() != 40 || !digest.starts_with(std::string(39, 'f'))) return std::nullopt;
-  const std::size_t place = digits.find(digest.back());
+  const std::size_t place = place_digits.find(digest.back());
   return place < texts ? std::optional(place) : std::nullopt;
 }
 
@@ -175,6 +178,7 @@ void write_held(std::string& out, const engine::Reply& reply) {
 
 }  // namespace
 
+/// In the order of engine::Command, and then the two about markers.
 enum class NodeServer::Kind : std::uint8_t { acquire, hold, release, force, adopt, note };
 
 struct NodeServer::Call {
@@ -185,7 +189,8 @@ struct NodeServer::Call {
 };
 
 NodeServer::Kind NodeServer::kind_of(std::size_t place) {
-  return static_cast<Kind>(place < 8 ? place % 4 : place - 4);
+  constexpr std::size_t commands = wire::script_count;
+  return static_cast<Kind>(place < 2 * commands ? place % commands : place - commands);
 }
 
 NodeServer::NodeServer(NodeModel& model, const Settings& settings, NodeServerHost& host)

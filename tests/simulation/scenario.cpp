@@ -110,7 +110,6 @@ bool messages(Stage& stage, const Words& words) {
 }
 
 void node_step(Stage& stage, const Words& words) {
-  using Ailment = NodeModel::Ailment;
   static const std::map<std::string, Ailment> ailments = {
       {"well", Ailment::none},       {"full", Ailment::full},
       {"busy", Ailment::busy},       {"loading", Ailment::loading},

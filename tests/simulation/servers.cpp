@@ -8,8 +8,6 @@
 
 namespace redlock::simulation {
 
-using Ailment = NodeModel::Ailment;
-
 Servers::Servers(Scene& scene, Network& network) : scene_(scene), network_(network) {
   const Plan& plan = scene.plan;
   states_.resize(scene.nodes.size());

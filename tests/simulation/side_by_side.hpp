@@ -30,7 +30,6 @@ namespace redlock::simulation {
 class SideBySide {
  public:
   using Form = engine::Form;
-  using Ailment = NodeModel::Ailment;
 
   /// A name, and an owner by number.
   struct Who {

@@ -2,6 +2,8 @@
 #include "simulation/words.hpp"
 
 #include <fmt/format.h>
+#include <iterator>
+#include <variant>
 
 namespace redlock::simulation {
 namespace {
@@ -110,6 +112,7 @@ struct OutputWords {
 
 std::string in_words(const engine::Command& command) {
   static constexpr const char* kinds[] = {"acquire", "hold", "release", "force"};
+  static_assert(std::size(kinds) == std::variant_size_v<engine::Command>);
   return std::visit(
       [&](const auto& what) {
         return fmt::format("{} of {} for owner {:.8}", kinds[command.index()], *what.name,

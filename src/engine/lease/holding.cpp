@@ -96,10 +96,8 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
     case Tag::Kind::hold:
       on_hold_reply(now, node, tag, reply, out);
       break;
-    case Tag::Kind::release:
-    case Tag::Kind::force:
+    default:  // not about a lease
       assert(false);
-      break;
   }
   update_validity(now, out);
   conclude_rounds(now, out);
