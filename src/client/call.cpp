@@ -64,7 +64,7 @@ ForcedRelease report_of(const Client::Impl& client, const AskForce& ask,
 
 template <typename Ask>
 constexpr bool grants = std::is_same_v<typename Ask::Answer, Lease>;
-/// Whether it may wait for longer than the nodes take, so that it has a stop_token.
+/// Whether it may wait for longer than nodes take to answer: then it has a stop_token.
 template <typename Ask>
 constexpr bool waits = requires(Ask ask) {
   ask.stop;
@@ -174,32 +174,32 @@ std::optional<Result<Released>> AskLeave::post(Client::Impl& client, net::Task& 
   return tl::make_unexpected(client.closed_error());
 }
 
-void AskAcquire::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+void AskAcquire::ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) {
   client.core().engine().acquire(now, id, request);
 }
-void AskAttach::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+void AskAttach::ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) {
   client.core().engine().attach(now, id, request);
 }
-void AskExtend::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+void AskExtend::ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) {
   // To confirm is to ask for no more than there is. What a healed node has then counts as well.
   const auto left = std::chrono::floor<std::chrono::milliseconds>(lease->valid_until() - now);
   client.core().engine().extend(now, id, lease->grant,
                                 length.value_or(std::max(left, std::chrono::milliseconds(1))));
 }
-void AskTake::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+void AskTake::ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) {
   client.core().engine().take(now, id, {key.owner, request});
 }
-void AskLeave::start(Client::Impl& client, engine::Instant /*now*/, engine::RequestId id) {
+void AskLeave::ask_engine(Client::Impl& client, engine::Instant /*now*/, engine::RequestId id) {
   client.leave(id, key);
 }
-void AskRelease::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+void AskRelease::ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) {
   client.forget(lease->grant);
   client.core().engine().release(now, id, lease->grant);
 }
-void AskReleaseGrant::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+void AskReleaseGrant::ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) {
   client.core().engine().release(now, id, name, owner, longest_lease);
 }
-void AskForce::start(Client::Impl& client, engine::Instant now, engine::RequestId id) {
+void AskForce::ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) {
   client.core().engine().force_release(now, id, name, owner, longest_lease);
 }
 
@@ -244,8 +244,8 @@ void CallFor<Ask>::complete(Result<Answer>&& result) noexcept {
 }
 
 template <typename Ask>
-void CallFor<Ask>::start(engine::Instant now, engine::RequestId id) {
-  ask_.start(client(), now, id);
+void CallFor<Ask>::ask_engine(engine::Instant now, engine::RequestId id) {
+  ask_.ask_engine(client(), now, id);
   if constexpr (waits<Ask>) {
     if (ask_.stop.stop_possible()) stop_.emplace(ask_.stop, Canceller{&client(), id});
   }

@@ -24,15 +24,15 @@
 
 namespace redlock::client {
 
-/// What can be asked. `Answer` is what a caller gets; `start` hands it to the engine, on the loop
-/// thread. `before_start`, of those that have it, is called on the caller's thread before; its
+/// What can be asked. `Answer` is what a caller gets; `ask_engine` gives it to the engine, on the
+/// loop thread. `before_start`, of those that have it, is called on the caller's thread before; its
 /// error is the answer, and nothing is sent.
 struct AskAcquire {
   using Answer = Lease;
   engine::AcquireRequest request;
   std::stop_token stop;
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
-  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
+  void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 struct AskAttach {
   using Answer = Lease;
@@ -40,17 +40,17 @@ struct AskAttach {
   engine::Instant deadline = engine::never;
   std::stop_token stop;
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
-  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
+  void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 struct AskExtend {
   using Answer = BootClock::time_point;
   std::shared_ptr<Lease::State> lease;
   std::optional<std::chrono::milliseconds> length;  // none: only asks whether it is still ours
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
-  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
+  void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 /// Takes a name for an owner, to be held through the RedLock with this handle. If that RedLock is
-/// destroyed before the answer, the level is left again.
+/// destroyed before the answer, the level is given back.
 struct AskTake {
   using Answer = std::size_t;  // how often it is held then
   HeldLocks::Key key;
@@ -58,7 +58,7 @@ struct AskTake {
   engine::AcquireRequest request;
   std::stop_token stop;
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
-  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
+  void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 /// Leaves one level of what an owner holds. The answer to the last one comes when the lock is given
 /// back; to an inner one at once, or else from the loop thread.
@@ -70,21 +70,21 @@ struct AskLeave {
   /// In place of posting the call: takes the level out of the table of what is held, and posts. The
   /// answer if it is known.
   [[nodiscard]] std::optional<Result<Released>> post(Client::Impl& client, net::Task& call);
-  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
+  void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 struct AskRelease {
   using Answer = Released;
   std::shared_ptr<Lease::State> lease;
   /// Ends the lease for its holder.
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& client) const;
-  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
+  void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 struct AskReleaseGrant {
   using Answer = Released;
   engine::Name name;
   engine::OwnerId owner;
   std::chrono::milliseconds longest_lease{};
-  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
+  void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 
 struct AskForce {
@@ -92,29 +92,31 @@ struct AskForce {
   engine::Name name;
   engine::OwnerId owner;
   std::chrono::milliseconds longest_lease{};
-  void start(Client::Impl& client, engine::Instant now, engine::RequestId id);
+  void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id);
 };
 
 /// The answer to an owner that leaves what it does not hold.
 [[nodiscard]] Error not_held(const std::string& name);
 
-/// What every call is to the client's loop, whatever it asks.
+/// A call as the client's loop sees it, whatever it asks.
 class Call : public net::Task {
  public:
   explicit Call(Client::Impl& client) : client_(client) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  /// Enters the call in the client's table and starts it; or fails it, if the client is closing.
+  /// Enters the call in the client's table and asks the engine; or fails it, if the client is
+  /// closing.
   void run() final;
 
-  virtual void start(engine::Instant now, engine::RequestId id) = 0;
+  /// Gives it to the engine, whose output Finish will have this number.
+  virtual void ask_engine(engine::Instant now, engine::RequestId id) = 0;
   /// The name that is worked on.
   [[nodiscard]] virtual const std::string& name() const = 0;
   /// Exactly one of these two is called, once; the call may be gone afterwards.
   virtual void succeed(decltype(engine::Finish::result)&& result) noexcept = 0;
   virtual void fail(Error&& error) noexcept = 0;
-  /// Ends it with `closed` as soon as that is safe.
+  /// The client is closing: cancels what may wait long. The rest ends within the node timeout.
   virtual void close(engine::Instant now, engine::RequestId id) = 0;
 
  protected:
@@ -148,7 +150,7 @@ class CallFor final : public Call, public PreparedOperation<typename Ask::Answer
   /// For an Operation, which may be started after its client was destroyed.
   void keep(std::shared_ptr<Client::Impl> client) { kept_client_ = std::move(client); }
 
-  void start(engine::Instant now, engine::RequestId id) override;
+  void ask_engine(engine::Instant now, engine::RequestId id) override;
   [[nodiscard]] const std::string& name() const override;
   void succeed(decltype(engine::Finish::result)&& result) noexcept override;
   void fail(Error&& error) noexcept override;

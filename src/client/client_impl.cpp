@@ -107,7 +107,7 @@ void Client::Impl::begin(client::Call& call) {
   if (closing_) return call.fail(closed_error());
   const engine::RequestId id = ++last_request_;
   calls_.emplace(id, &call);
-  call.start(BootClock::now(), id);
+  call.ask_engine(BootClock::now(), id);
 }
 
 void Client::Impl::cancel(engine::RequestId id) {
