@@ -43,6 +43,57 @@ TEST_CASE("every link in a document leads to a file of the repository") {
   CHECK_MESSAGE(broken.empty(), join(broken));
 }
 
+/// The text of a file of the tree, or none if it has no such file.
+std::string text_of(const std::string& path) {
+  for (const File& file : files()) {
+    if (file.path == path) return join(file.lines);
+  }
+  return {};
+}
+
+/// What is named behind a link in this part of a line, [file](../path), `name`, and is not there.
+std::vector<std::string> unresolved(const std::string& cell) {
+  static const std::regex part(R"(\]\(\.\./([^)]+)\)|`(\w+)`)");
+  std::vector<std::string> missing;
+  std::string text;
+  for (std::sregex_iterator match(cell.begin(), cell.end(), part), end; match != end; ++match) {
+    if ((*match)[1].matched) text = text_of((*match)[1]);
+    const std::string name = (*match)[2];
+    if (!name.empty() && !std::regex_search(text, std::regex("\\b" + name + "\\b"))) {
+      missing.push_back(name);
+    }
+  }
+  return missing;
+}
+
+TEST_CASE("the code and the planted bugs that the tables of docs/safety.md name exist") {
+  const auto safety = std::find_if(files().begin(), files().end(),
+                                   [](const File& file) { return file.path == "docs/safety.md"; });
+  REQUIRE(safety != files().end());
+  const std::regex row(R"(\| [^|]+ \| ([^|]+) \| ([^|]+) \|)");
+  const std::string bugs = text_of("src/engine/planted_bug.hpp");
+  std::vector<std::string> missing;
+  std::size_t names = 0;
+  for (const std::string& line : safety->lines) {
+    std::smatch cells;
+    if (!std::regex_match(line, cells, row)) continue;
+    const std::string code = cells[1];
+    const std::string without = cells[2];
+    names += static_cast<std::size_t>(std::count(code.begin(), code.end(), '`')) / 2;
+    for (const std::string& name : unresolved(code)) missing.push_back(name + " of " + code);
+    std::smatch listed;
+    if (!std::regex_search(without, listed, std::regex(R"(planted bugs? ((`\w+`(, )?)+))")))
+      continue;
+    const std::string list = listed[1];
+    const std::regex word(R"(\w+)");
+    for (std::sregex_iterator bug(list.begin(), list.end(), word), end; bug != end; ++bug) {
+      if (bugs.find("  " + bug->str() + ",") == bugs.npos) missing.push_back(bug->str());
+    }
+  }
+  CHECK(names > 20);
+  CHECK_MESSAGE(missing.empty(), join(missing));
+}
+
 TEST_CASE("every drawing is what its script draws") {
   std::size_t scripts = 0;
   for (const File& file : files()) {
