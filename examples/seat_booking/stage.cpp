@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Customers speak through a pipe, one line at a time: when, what kind of thing, and what in words,
-// separated by tabs. A line without words is heard but not printed.
+// separated by tabs. A line without words is received but not printed.
 #include "stage.hpp"
 
 #include <algorithm>
@@ -134,12 +134,12 @@ void Stage::read_from(const std::string& who, Actor& actor) {
   actor.unread.append(buffer.data(), static_cast<std::size_t>(size));
   for (auto end = actor.unread.find('\n'); end != std::string::npos;
        end = actor.unread.find('\n')) {
-    hear(who, actor, std::string_view(actor.unread).substr(0, end));
+    receive_line(who, actor, std::string_view(actor.unread).substr(0, end));
     actor.unread.erase(0, end + 1);
   }
 }
 
-void Stage::hear(const std::string& who, Actor& actor, std::string_view line) {
+void Stage::receive_line(const std::string& who, Actor& actor, std::string_view line) {
   const auto first = line.find('\t');
   const auto second = line.find('\t', first + 1);
   if (second == std::string_view::npos) throw StoryError(who + " says something unheard-of");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The stage: starts every customer as a process of its own, hears what it says, tells it when to go
-// on, stops and continues it. Whatever is said goes to the timeline.
+// The stage: starts every customer as a process of its own, receives what it says, tells it when to
+// go on, stops and continues it. Whatever is said goes to the timeline.
 #pragma once
 
 #include <map>
@@ -59,7 +59,7 @@ class Stage {
   Actor& actor(const std::string& who);
   void listen();
   void read_from(const std::string& who, Actor& actor);
-  void hear(const std::string& who, Actor& actor, std::string_view line);
+  void receive_line(const std::string& who, Actor& actor, std::string_view line);
   static void close_ends(Actor& actor);
 
   Timeline& timeline_;

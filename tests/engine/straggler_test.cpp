@@ -104,7 +104,7 @@ TEST_CASE("a settle message answered too late: free is not released, and is heal
   CHECK(healed_when_free(held, 1, {0, 2}));
 }
 
-TEST_CASE("a settle message that was not heard leaves the grant that it followed") {
+TEST_CASE("a settle message that was not executed leaves the grant that it followed") {
   for (const Reply& unheard : {Reply{NoScript{}}, Reply{down}, Reply{broken}}) {
     Rig rig(3);
     const auto lease = granted_while_settling_node_1(rig);

@@ -89,14 +89,14 @@ TEST_CASE("two of five nodes that go in the middle of an attempt change nothing"
     const Client client = start_client(arena.options());
     warm_up(client, arena.fleet);
 
-    std::vector<std::size_t> heard;
+    std::vector<std::size_t> received;
     for (const auto& proxy : arena.proxies) {
-      heard.push_back(proxy->request_bytes());
+      received.push_back(proxy->request_bytes());
       proxy->hold();
     }
     auto acquiring = client.lock("seat").async_acquire().as_future();
     for (std::size_t node = 0; node < 5; ++node) {
-      REQUIRE(arena.proxies[node]->await_request_bytes(heard[node] + 1));
+      REQUIRE(arena.proxies[node]->await_request_bytes(received[node] + 1));
     }
     arena.strike(1, fault);
     arena.strike(3, fault);
@@ -155,9 +155,9 @@ TEST_CASE("three of five nodes that go in the middle of an attempt leave nothing
   Arena arena;
   const Client client = start_client(arena.options());
   warm_up(client, arena.fleet);
-  std::vector<std::size_t> heard;
+  std::vector<std::size_t> received;
   for (const auto& proxy : arena.proxies) {
-    heard.push_back(proxy->request_bytes());
+    received.push_back(proxy->request_bytes());
     proxy->hold_replies();  // the nodes do grant
   }
   auto acquiring = client.lock("seat").async_acquire().as_future();
@@ -212,7 +212,7 @@ TEST_CASE("a wrong password is a configuration error that shows no password, eve
   CHECK(error.is_configuration());
   CHECK_MESSAGE(!contains(error.message, "swordfish"), error.message);
   for (const NodeVote& vote : error.votes) {
-    // The third one may not have been heard any more.
+    // The third one may have answered too late to be counted.
     CHECK((vote.cause == Cause::authentication || vote.vote == Vote::pending));
     CHECK_MESSAGE(!contains(vote.node + vote.detail, "swordfish"), vote.node, vote.detail);
   }

@@ -49,7 +49,7 @@ TEST_CASE("a forced holder is told so when it asks, and the next has a larger to
   CHECK(must(Admin(other).inspect("a")).owner == next.owner());
 }
 
-TEST_CASE("a forced holder whose lease is renewed hears of it from its watchdog") {
+TEST_CASE("a forced holder whose lease is renewed is told by its watchdog") {
   const Fleet fleet({.nodes = 3});
   const Client client = start_client(fleet);
   const Lease lease = must(client.lock("a").acquire({.lease = 15s, .renewal = Renewal::always}));

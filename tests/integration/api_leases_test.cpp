@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The life of a lease: renewed until released, ending by itself, bounded, lost; and what an
-// observer hears of it.
+// observer is told of it.
 #include <mutex>
 #include <optional>
 
@@ -9,7 +9,7 @@
 namespace redlock::testing {
 namespace {
 
-/// What was heard, as words.
+/// What was reported, as words.
 class Journal : public Observer {
  public:
   void on_node_up(std::string_view node, std::string_view) override {
@@ -184,7 +184,7 @@ TEST_CASE("a lease that was won beside a rival outlives the first of its nodes")
   CHECK(lease.valid());
 }
 
-TEST_CASE("an observer hears of nodes that come and go, without their passwords") {
+TEST_CASE("an observer is told of nodes that come and go, without their passwords") {
   Fleet fleet({.nodes = 3, .password = "open-sesame"});
   const Listening listening(fleet);
   const std::string node = "redis://127.0.0.1:" + std::to_string(fleet.port(1));
@@ -212,7 +212,7 @@ TEST_CASE("a lease over nodes that restart empty one at a time is held through")
   CHECK(lease.valid());
 }
 
-TEST_CASE("an observer hears that a lease ended with its client") {
+TEST_CASE("an observer is told that a lease ended with its client") {
   const Fleet fleet({.nodes = 3});
   std::optional<Listening> listening(std::in_place, fleet);
   const auto journal = listening->journal;

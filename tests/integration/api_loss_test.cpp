@@ -18,7 +18,7 @@ struct Told {
   std::thread::id thread;
   std::promise<void> told;
 
-  void hear(const Lease& lease) {
+  void record(const Lease& lease) {
     reason = lease.loss_reason();
     thread = std::this_thread::get_id();
     if (++times == 1) told.set_value();
@@ -65,14 +65,14 @@ TEST_CASE("a function tied to lost() runs once, and knows the reason") {
   const Client client = start_client(fleet);
   const Lease lease = must(client.lock("told").acquire({.lease = 500ms, .wait = patience}));
   Told told;
-  const std::stop_callback on_lost(lease.lost(), [&] { told.hear(lease); });
+  const std::stop_callback on_lost(lease.lost(), [&] { told.record(lease); });
   auto future = told.told.get_future();
   get_soon(future);
   CHECK(told.reason == LossReason::expired);
   CHECK(told.thread != std::this_thread::get_id());
   // Too late to be called on another thread: it is called here, at once, and the first not again.
   Told late;
-  const std::stop_callback at_once(lease.lost(), [&] { late.hear(lease); });
+  const std::stop_callback at_once(lease.lost(), [&] { late.record(lease); });
   CHECK(late.times == 1);
   CHECK(late.thread == std::this_thread::get_id());
   loop_thread_of(client);
@@ -103,8 +103,8 @@ TEST_CASE("lost() comes while the loop thread is held up, for explicit and renew
   const Lease renewed = must(client.lock("renewed").acquire({.wait = patience}));
   Told of_fixed;
   Told of_renewed;
-  const std::stop_callback fixed_lost(fixed.lost(), [&] { of_fixed.hear(fixed); });
-  const std::stop_callback renewed_lost(renewed.lost(), [&] { of_renewed.hear(renewed); });
+  const std::stop_callback fixed_lost(fixed.lost(), [&] { of_fixed.record(fixed); });
+  const std::stop_callback renewed_lost(renewed.lost(), [&] { of_renewed.record(renewed); });
   {
     const HeldUp held_up(client);
     auto first = of_fixed.told.get_future();
@@ -188,7 +188,7 @@ TEST_CASE("a lease whose release has begun is not told lost, though the loop is 
   const Lease other = must(client.lock("other").acquire({.lease = 1s, .wait = patience}));
   const std::stop_token of_released = released.lost();
   Told told;
-  const std::stop_callback on_lost(other.lost(), [&] { told.hear(other); });
+  const std::stop_callback on_lost(other.lost(), [&] { told.record(other); });
   std::future<Result<Released>> answer;
   {
     const HeldUp held_up(client);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hears what unlock() could not do, and keeps it as words: "name code".
+// Records what unlock() could not do, as words: "name code".
 #pragma once
 
 #include <algorithm>

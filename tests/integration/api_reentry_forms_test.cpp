@@ -210,7 +210,7 @@ TEST_CASE("re-entry by future after loss says so until all is given back") {
   CHECK(take(lock) == 1);
 }
 
-TEST_CASE("calls of one owner stand in a line, for as long as each may wait") {
+TEST_CASE("concurrent calls of one owner are queued, each for as long as it may wait") {
   const Client client = start_client(owners_nodes());
   Lease taken = must(client.lock("line").acquire());
   RedLock lock = client.lock("line", Owner::create());

@@ -115,25 +115,9 @@ const std::regex personification(R"(\b(hears?|heard|doubt(s|ed)?|farewell|ears)\
                                  R"(|\bstands? in (a )?line\b)",
                                  std::regex::icase);
 
-/// Parts of the tree that are still to be mended.
-const std::vector<std::string> still_personified = {"include/",
-                                                    "src/engine/",
-                                                    "src/wire/",
-                                                    "src/net/",
-                                                    "src/client/",
-                                                    "examples/",
-                                                    "tests/engine/",
-                                                    "tests/soak/",
-                                                    "docs/",
-                                                    "tests/simulation/",
-                                                    "tests/integration/api_",
-                                                    "tests/integration/io_",
-                                                    "ARCHITECTURE.md"};
-
 TEST_CASE("machines do not hear, doubt or say farewell") {
   const auto found = search(personification, [](const File& file) {
     return (is_source(file) || file.path.ends_with(".md")) &&
-           !starts_with_any(file.path, still_personified) &&
            file.path != "tests/repository/style_rules_test.cpp";
   });
   CHECK_MESSAGE(found.empty(), join(found));

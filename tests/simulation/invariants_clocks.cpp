@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Clocks that move, judged by how they moved in truth, theirs and the client's: clocks within the
 // bound are never blamed, those far beyond it always, and whose fault it was is found out where the
-// truth leaves no doubt and the round trips hide it from nobody.
+// truth is clear and the round trips hide it from nobody.
 #include <algorithm>
 #include <fmt/format.h>
 #include <utility>

@@ -178,7 +178,7 @@ void Stage::answer(Node node, const std::string& name) {
   const Answer answer = std::move(link.to_client.front());
   link.to_client.pop_front();
   link.outstanding.pop_front();
-  hear(to, node, answer);
+  receive(to, node, answer);
   turn(to);
 }
 
@@ -190,7 +190,7 @@ void Stage::drain(const std::string& name, Node node) {
   }
 }
 
-void Stage::hear(Client& client, Node node, const Answer& answer) {
+void Stage::receive(Client& client, Node node, const Answer& answer) {
   invariants_.answered(now_, client.life, node, answer.tag, answer.reply);
   client.engine->on_reply(local(client), node, answer.tag, answer.reply);
 }
@@ -202,8 +202,8 @@ void Stage::disconnect(const std::string& name, Node node) {
   link.late = std::exchange(link.to_node, {});
   link.to_client.clear();
   for (const engine::Tag& tag : std::exchange(link.outstanding, {})) {
-    hear(of, node,
-         {tag, engine::Unavailable{Cause::connection_lost, engine::Delivery::unknown, ""}});
+    receive(of, node,
+            {tag, engine::Unavailable{Cause::connection_lost, engine::Delivery::unknown, ""}});
   }
   turn(of);
 }
@@ -234,7 +234,7 @@ void Stage::turn(Client& of) {
 void Stage::perform(Client& of, const engine::Send& send) {
   Link& link = of.links[send.node];
   if (!link.up) {
-    return hear(
+    return receive(
         of, send.node,
         {send.tag, engine::Unavailable{Cause::connection_failed, engine::Delivery::not_sent, ""}});
   }

@@ -111,7 +111,7 @@ class Stage {
   void perform(Client& client, const engine::Send& send);
   void perform(Client& client, const engine::ClientOutput& output);
   void tell(Client& client, const engine::Finish& finish);
-  void hear(Client& client, Node node, const Answer& answer);
+  void receive(Client& client, Node node, const Answer& answer);
   void say(std::string text) { events_.push_back(std::move(text)); }
   void request(Client& client, Invariants::Request request);
   [[nodiscard]] Instant local(const Client& client) const { return client.clock.read(now_); }

@@ -53,7 +53,7 @@ struct Tally {
   [[nodiscard]] std::size_t counted() const { return well + overlaps; }
 };
 
-/// Hears why the node that came back does not grant the lock.
+/// Records why the node that came back does not grant the lock.
 class Listener final : public Observer {
  public:
   explicit Listener(const Plan& plan) : plan_(plan) {}
@@ -61,13 +61,13 @@ class Listener final : public Observer {
   /// From now on. What is returned is requested once there is nothing more to wait for.
   std::stop_token listen() {
     const std::scoped_lock lock(mutex_);
-    heard_ = false;
+    noticed_ = false;
     enough_ = {};
     return enough_.get_token();
   }
-  [[nodiscard]] bool heard() {
+  [[nodiscard]] bool noticed() {
     const std::scoped_lock lock(mutex_);
-    return heard_;
+    return noticed_;
   }
 
   void on_attempt(std::string_view /*name*/, const Errc* /*code*/,
@@ -81,7 +81,7 @@ class Listener final : public Observer {
     const bool matters = votes[2].vote != Vote::unavailable;
     if (!matters || (plan_.kept ? !refuses : !waits)) return;
     const std::scoped_lock lock(mutex_);
-    heard_ = true;
+    noticed_ = true;
     // A node that knows the lock will go on to. One in quarantine must stay there.
     if (plan_.kept) enough_.request_stop();
   }
@@ -89,7 +89,7 @@ class Listener final : public Observer {
  private:
   const Plan& plan_;
   std::mutex mutex_;
-  bool heard_ = false;
+  bool noticed_ = false;
   std::stop_source enough_;
 };
 
@@ -151,7 +151,7 @@ class Set {
     // In this order: if the first is valid now, it was when the second was granted.
     if (second && second->valid() && first->valid()) {
       ++tally.overlaps;
-    } else if (listener_->heard() && !second) {
+    } else if (listener_->noticed() && !second) {
       ++tally.well;
     } else {
       ++tally.too_slow;

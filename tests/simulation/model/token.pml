@@ -44,8 +44,8 @@ inline run_acquire(n) {
 
 inline hear_grant(n) {
   atomic {
-    granted[n] != 0 && !heard[n];
-    heard[n] = 1;
+    granted[n] != 0 && !answered[n];
+    answered[n] = 1;
     if
     :: token != 0 && granted[n] == token -> settled[n] = 1
     :: else
@@ -53,23 +53,23 @@ inline hear_grant(n) {
   }
 }
 
-/* At the vote that decides: the largest grant that was heard of. */
+/* At the vote that decides: the largest grant that was answered. */
 inline decide() {
   d_step {
-    token == 0 && count(heard) >= QUORUM;
+    token == 0 && count(answered) >= QUORUM;
     n = 0;
     do
-    :: n < NODES && heard[n] && granted[n] > token -> token = granted[n]; n++
-    :: n < NODES && !(heard[n] && granted[n] > token) -> n++
+    :: n < NODES && answered[n] && granted[n] > token -> token = granted[n]; n++
+    :: n < NODES && !(answered[n] && granted[n] > token) -> n++
     :: n == NODES -> break
     od;
     n = 0;
     do
     :: n < NODES ->
 #ifdef NO_SETTLING
-       settled[n] = heard[n];
+       settled[n] = answered[n];
 #else
-       settled[n] = (heard[n] && granted[n] == token);
+       settled[n] = (answered[n] && granted[n] == token);
 #endif
        n++
     :: n == NODES -> break
@@ -93,7 +93,7 @@ inline decide() {
 /* hold, with the token. */
 inline run_settle(n) {
   atomic {
-    token != 0 && heard[n] && !settled[n] && may_settle(n) && still_mine(n);
+    token != 0 && answered[n] && !settled[n] && may_settle(n) && still_mine(n);
     if
     :: fence[n] < token -> fence[n] = token
     :: else
@@ -118,7 +118,7 @@ inline return_token() {
 proctype Client() {
   byte me, token, returned_before, attempts, n;
   byte granted[NODES];
-  bool asked[NODES], heard[NODES], settled[NODES];
+  bool asked[NODES], answered[NODES], settled[NODES];
 
 next_attempt:
   atomic {
@@ -130,7 +130,7 @@ next_attempt:
     returned_before = largest_returned;
     n = 0;
     do
-    :: n < NODES -> granted[n] = 0; asked[n] = 0; heard[n] = 0; settled[n] = 0; n++
+    :: n < NODES -> granted[n] = 0; asked[n] = 0; answered[n] = 0; settled[n] = 0; n++
     :: n == NODES -> break
     od;
     n = 0
