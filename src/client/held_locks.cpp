@@ -23,6 +23,7 @@ std::size_t HeldLocks::enter(const Key& key, Handle& handle,
   const std::scoped_lock lock(mutex_);
   HeldName& held = held_[key];
   held.lease = lease;
+  Lease::State::go_on(lease);
   held.levels.push_back(&handle);
   ++handle.levels;
   return held.levels.size();
@@ -34,7 +35,10 @@ HeldLocks::Left HeldLocks::leave_level(Table::iterator held, std::vector<Handle*
   held->second.levels.erase(level);
   const bool last = held->second.levels.empty();
   Left left{held->first, held->second.lease, last, std::move(order)};
-  if (last) held_.erase(held);
+  if (last) {
+    left.lease->end();
+    held_.erase(held);
+  }
   return left;
 }
 

@@ -41,7 +41,8 @@ class HeldLocks {
   /// One level more: how many there are now.
   std::size_t enter(const Key& key, Handle& handle, const std::shared_ptr<Lease::State>& lease);
 
-  /// The latest level that was taken through this handle, or through any if none was.
+  /// The latest level that was taken through this handle, or through any if none was. With the last
+  /// one the lease ends for its holder.
   [[nodiscard]] Left leave(const Key& key, const Handle* handle);
   /// One that was taken through this handle, by whichever owner.
   [[nodiscard]] Left leave(Handle& handle);

@@ -49,6 +49,18 @@ void Lease::State::post_end(std::shared_ptr<State> state, Ending how) noexcept {
   if (!client->post(self)) self.self_.reset();
 }
 
+void Lease::State::go_on(const std::shared_ptr<State>& state) noexcept {
+  State& self = *state;
+  if (!self.ended_.exchange(false)) return;
+  BootClock::time_point until;
+  {
+    const std::scoped_lock lock(lost_mutex);
+    if (!self.lost_.stop_possible() || self.is_lost()) return;
+    until = self.guarded_until();
+  }
+  self.client->guard().watch(until, state);  // which may have stopped when it found it ended
+}
+
 Released Lease::State::found_by_leaving() const noexcept {
   return remaining().count() > 0 ? Released::still_held : Released::already_gone;
 }

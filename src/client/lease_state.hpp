@@ -39,6 +39,8 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   /// Its holder releases, detaches or drops it: nobody but the loop reports its loss any more.
   /// False if that was so already.
   bool end() noexcept { return !ended_.exchange(true); }
+  /// What was ended goes on for its holder, who took a level while the last one was being left.
+  static void go_on(const std::shared_ptr<State>& state) noexcept;
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
 
   // By the loop thread.

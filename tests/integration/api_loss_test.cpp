@@ -200,6 +200,47 @@ TEST_CASE("a lease whose release has begun is not told lost, though the loop is 
   CHECK(get_soon(answer).has_value());
 }
 
+TEST_CASE("a lock whose last level is being left is not told lost, though the loop is held up") {
+  const Fleet fleet({.nodes = 3});
+  const Client client = start_client(fleet);
+  RedLock lock = client.lock("left", Owner::create());
+  REQUIRE(lock.try_lock_for(patience, 500ms));
+  const Lease other = must(client.lock("other").acquire({.lease = 1s, .wait = patience}));
+  const std::stop_token of_left = lock.lost();
+  Told told;
+  const std::stop_callback on_lost(other.lost(), [&] { told.hear(other); });
+  std::future<Result<Released>> answer;
+  {
+    const HeldUp held_up(client);
+    answer = lock.async_release().as_future();
+    auto future = told.told.get_future();
+    get_soon(future);  // its end is later
+    CHECK_FALSE(of_left.stop_requested());
+  }
+  CHECK(get_soon(answer).has_value());
+}
+
+TEST_CASE("a lock that is taken while its last level is being left is told lost all the same") {
+  const Fleet fleet({.nodes = 1});
+  const Client client = start_client(fleet);
+  warm_up(client, fleet);
+  RedLock lock = client.lock("kept", Owner::create());
+  REQUIRE(lock.try_lock_for(patience, 2s));
+  const std::stop_token lost = lock.lost();
+  std::promise<bool> told;
+  // In one turn of the loop: an answer whose callback leaves what was taken, and behind it that of
+  // a re-entry, which keeps the lease.
+  client.lock("first").async_acquire().start([&](const auto&) {
+    client.lock("second").async_acquire().start([&](const auto&) { lock.unlock(); });
+    lock.async_try_lock({.lease = 2s}).start([&](const Result<std::size_t>& count) {
+      CHECK(must(count) == 1);
+      told.set_value(eventually([&] { return lost.stop_requested(); }));  // by the guard
+    });
+  });
+  auto result = told.get_future();
+  CHECK(get_soon(result));
+}
+
 TEST_CASE("a client may go in a function that is tied to lost(), on either thread") {
   const Fleet fleet({.nodes = 3});
   for (const bool held_up : {false, true}) {
