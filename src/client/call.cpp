@@ -272,7 +272,9 @@ void CallFor<Ask>::succeed(decltype(engine::Finish::result)&& result) noexcept {
   } else if constexpr (std::is_same_v<Ask, AskForce>) {
     complete(report_of(client(), ask_, std::get<engine::ForceDone>(result)));
   } else if constexpr (std::is_same_v<Ask, AskTake>) {
-    complete(hold(client(), ask_, result));
+    auto count = hold(client(), ask_, result);
+    if (!count) return fail(std::move(count.error()));
+    complete(std::move(count));
   } else {
     complete(std::get<engine::ReleaseDone>(result).outcome);
   }

@@ -241,6 +241,29 @@ TEST_CASE("a lock that is taken while its last level is being left is told lost 
   CHECK(get_soon(result));
 }
 
+TEST_CASE("a re-entry that the guard was quicker than says what to do") {
+  const Fleet fleet({.nodes = 1});
+  const Client client = start_client(fleet);
+  warm_up(client, fleet);
+  RedLock lock = client.lock("too late", Owner::create());
+  REQUIRE(lock.try_lock_for(patience, 2s));
+  const std::stop_token lost = lock.lost();
+  std::promise<Error> refused;
+  client.lock("first").async_acquire().start([&](const auto&) {
+    client.lock("second").async_acquire().start(
+        [&](const auto&) { CHECK(eventually([&] { return lost.stop_requested(); })); });
+    lock.async_try_lock({.lease = 2s}).start([&](const Result<std::size_t>& count) {
+      refused.set_value(count ? Error{} : count.error());
+    });
+  });
+  auto result = refused.get_future();
+  const Error error = get_soon(result);
+  CHECK(error.code == Errc::lost);
+  CHECK(error.message.find("unlock()") != std::string::npos);
+  CHECK(lock.hold_count() == 1);
+  CHECK(lock.release() != Released::still_held);
+}
+
 TEST_CASE("a client may go in a function that is tied to lost(), on either thread") {
   const Fleet fleet({.nodes = 3});
   for (const bool held_up : {false, true}) {
