@@ -68,11 +68,11 @@ class HoldRound {
   /// True once, when the round is decided and its result is to be told.
   bool announce();
   [[nodiscard]] bool announced() const { return announced_; }
+  /// The same for a round that ends undecided: true unless its result was told.
+  bool announce_end() { return !std::exchange(announced_, true); }
   /// A voting node denied the lease: what this round has confirmed may be older than that.
   void on_denial() { denied_since_ = true; }
   [[nodiscard]] bool denied_since() const { return denied_since_; }
-  /// The same for a round that ends undecided: true unless its result was told.
-  bool announce_end() { return !std::exchange(announced_, true); }
 
   [[nodiscard]] std::vector<Ballot> ballots() const;
 
