@@ -64,6 +64,7 @@ void Link::ask(Instant now, std::shared_ptr<Question> question) {
     return question->answer(now, tl::unexpected(failure_));
   }
   first_timeout_ = std::min(first_timeout_, question->deadline());
+  forget_answered();
   questions_.push_back(question);
   if (state_ == State::up) {
     connection_->send(std::move(question));
@@ -71,6 +72,13 @@ void Link::ask(Instant now, std::shared_ptr<Question> question) {
   } else {
     queue_.emplace_back(std::move(question));
   }
+}
+
+/// Whoever asks often and allows much time would else be remembered with every question.
+void Link::forget_answered() {
+  if (questions_.size() < most_questions_) return;
+  std::erase_if(questions_, [](const auto& question) { return question->answered(); });
+  most_questions_ = std::max(few_questions, 2 * questions_.size());
 }
 
 void Link::has_output() {

@@ -115,6 +115,7 @@ class Link final : ConnectionListener {
 
   void watch(engine::Instant now);
   void time_out_questions(engine::Instant now);
+  void forget_answered();
   void has_output();
   void give_up(engine::Instant now, engine::Unavailable why);
   void drop(engine::Instant now, engine::Unavailable why);
@@ -145,7 +146,9 @@ class Link final : ConnectionListener {
   bool suspected_ = false;
   bool output_waiting_ = false;
 
+  static constexpr std::size_t few_questions = 16;
   std::vector<std::shared_ptr<Question>> questions_;  // of which some may be answered already
+  std::size_t most_questions_ = few_questions;        // before those are looked for
   engine::Instant first_timeout_ = engine::never;     // of the questions
 };
 

@@ -459,6 +459,20 @@ TEST_CASE("a question may have any timeout that the type has") {
   CHECK(rig.answers.size() == 1);
 }
 
+TEST_CASE("questions that are answered are not kept until their timeouts") {
+  LinkRig rig;
+  rig.run();
+  std::vector<std::weak_ptr<Question>> asked;
+  for (int i = 0; i < 1'000; ++i) {
+    auto question = std::make_shared<Question>(rig.now, std::vector<std::string>{"PING"}, 1h,
+                                               [](engine::Instant, const Answer&) {});
+    asked.emplace_back(question);
+    rig.link().ask(rig.now, std::move(question));
+    rig.run();
+  }
+  CHECK(std::ranges::count_if(asked, [](const auto& one) { return !one.expired(); }) < 50);
+}
+
 TEST_CASE("a question whose time ends before there is a connection is not sent any more") {
   LinkRig rig;
   rig.accepts = false;
