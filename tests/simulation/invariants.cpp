@@ -158,7 +158,12 @@ void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
   const bool quarantined = std::ranges::any_of(nodes_[node].forgot, [&](Instant forgot) {
     return forgot <= seen && world < forgot + max_lease_;
   });
+  const auto confirmed = [&] {
+    grant->confirmed_in_turn = std::max(grant->confirmed_in_turn, grant->belief.valid_until());
+  };
+  confirmed();
   grant->belief.answered(node, tag, reply, {.trusted = trusted, .quarantined = quarantined});
+  confirmed();
 }
 
 // --- outputs
@@ -325,8 +330,9 @@ void Invariants::told_validity(Instant world, ClientId client, engine::GrantId i
           "what is released is not confirmed again", what);
   const bool lost = grant->state == State::lost;
   require(!lost || valid_until < grant->valid_until, "what is lost only ends earlier", what);
-  rule(judged_,
-       valid_until <= grant->belief.valid_until() || (lost && valid_until <= local(world, client)),
+  // Of several changes in one turn the last is judged when the turn ends.
+  const Instant confirmed = std::max(grant->confirmed_in_turn, grant->belief.valid_until());
+  rule(judged_, valid_until <= confirmed || (lost && valid_until <= local(world, client)),
        "validity is what a quorum confirmed", what);
   if (valid_until > grant->valid_until) {
     require(local(world, client) < grant->valid_until, "an ended validity is never extended", what);
@@ -373,6 +379,7 @@ void Invariants::turn_ends(Instant world, ClientId id) {
   for (Grant* grant : client.live) {
     check_live(world, client, *grant);
     grant->shrunk = false;
+    grant->confirmed_in_turn = Instant::min();
   }
   check_lost(world, id);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {

@@ -146,6 +146,8 @@ class Invariants {
     engine::Token token = 0;
     State state = State::attempting;
     Instant valid_until = Instant::min();
+    /// The latest that answers of this turn made of it: one that came behind may have undone it.
+    Instant confirmed_in_turn = Instant::min();
     Instant over_at{};
     /// What may have been confirmed before it was forced out reaches no further.
     Instant forced_bound = engine::never;
