@@ -455,4 +455,34 @@ std::optional<Instant> Clients::well_since(ClientId life, NodeIndex node) const 
   return std::nullopt;
 }
 
+void Clients::must_notice_dead_streams() const {
+  const Plan& plan = scene_.plan;
+  const Duration silence = std::max<Duration>(milliseconds(1'000), 4 * plan.engine.node_timeout);
+  // Until the next probe nothing may be asked; and its clock may be slow.
+  const Duration within = (plan.between_probes + silence * 2) * 2;
+  for (ClientIndex client = 0; client < count(); ++client) {
+    for (NodeIndex node = 0; runs(client) && node < scene_.nodes.size(); ++node) {
+      const auto stream = up_stream(client, node);
+      if (!stream || !network_.is_dead(*stream)) continue;
+      if (scene_.now - at(client).links[node].disturbed <= within) continue;
+      throw Violation{"a connection that passes nothing is replaced",
+                      fmt::format("client {}, node {}", client, node)};
+    }
+  }
+}
+
+void Clients::must_be_connected() const {
+  const Plan& plan = scene_.plan;
+  if (plan.other_settings || plan.other_sets) return;  // some are refused
+  for (ClientIndex client = 0; client < count(); ++client) {
+    for (NodeIndex node = 0; is_alive(client) && node < scene_.nodes.size(); ++node) {
+      const Machine::Link& link = at(client).links[node];
+      // It may be connecting anew, because somebody else wrote the marker, say.
+      if (link.up || scene_.now - link.disturbed <= milliseconds(2'500)) continue;
+      throw Violation{"a node that is well again is connected to",
+                      fmt::format("client {}, node {}", client, node)};
+    }
+  }
+}
+
 }  // namespace redlock::simulation

@@ -88,6 +88,11 @@ class Clients final : public ClientEnd {
   /// Since when, if it is: of the client with this life.
   [[nodiscard]] std::optional<Instant> well_since(ClientId life, NodeIndex node) const;
 
+  /// A connection that passes nothing any more is noticed by its silence, and replaced.
+  void must_notice_dead_streams() const;
+  /// Long after everything was repaired.
+  void must_be_connected() const;
+
   // Events.
   void timer(const Event& event);
   void connect_timeout(const Event& event);

@@ -80,6 +80,7 @@ class Network {
   void cut_from_node(ClientIndex client, NodeIndex node, int change);
   /// Half open: nothing passes any more, and nobody is told.
   void go_dead(StreamId stream) { streams_[stream].dead = true; }
+  [[nodiscard]] bool is_dead(StreamId stream) const { return streams_[stream].dead; }
   /// Nothing is wrong with the way between the two.
   [[nodiscard]] bool passes(StreamId stream) const;
   /// The client has bytes for which there is no room on the way.

@@ -36,6 +36,7 @@ void World::run() {
   workload_.end();
   live_until(scene_.now + seconds(3) + scene_.plan.engine.node_timeout * 4);
   tidy();
+  clients_.must_be_connected();
   scene_.invariants.must_be_done();
 }
 
@@ -94,6 +95,7 @@ void World::tidy() {
     // Between two looks at the latest, the disk has what the node has now.
     if (plan.older_states && scene_.random.chance(300)) servers_.take_snapshot(node);
   }
+  clients_.must_notice_dead_streams();
   // What a lost connection carried may be executed at any time, where none is killed.
   if (!plan.judges_leftovers()) return;
   // A release that a node refused is repeated after half a second of a clock that may be slow.
