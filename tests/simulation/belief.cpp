@@ -32,12 +32,14 @@ void Belief::sent(std::uint32_t node, const engine::Tag& tag) {
   nodes_[node].healing = true;
 }
 
-void Belief::ran_ahead(std::uint32_t index, Duration by) {
-  Instant& until = nodes_[index].until;
-  if (until != Instant::min()) until -= by;
+void Belief::ran_ahead(std::uint32_t index, Duration by, std::uint64_t order) {
+  Node& node = nodes_[index];
+  if (node.until != Instant::min() && node.confirmed < order) node.until -= by;
 }
 
-void Belief::confirm(Node& node, const engine::Tag& tag, bool trusted) {
+void Belief::confirm(Node& node, const engine::Tag& tag, Circumstances circumstances) {
+  const bool trusted = circumstances.trusted;
+  node.confirmed = circumstances.order;
   const Instant until = trusted ? trusted_until(tag.sent, tag.lease) : Instant::min();
   node.until = node.ours ? std::max(node.until, until) : until;
   node.ours = true;
@@ -69,10 +71,10 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
     ++granted_;
     node.granted = std::get<engine::Granted>(reply).token;
     node.fence = node.granted;
-    confirm(node, tag, circumstances.trusted);
+    confirm(node, tag, circumstances);
   } else if (std::holds_alternative<engine::Held>(reply)) {
     if (tag.kind == Kind::settle) node.fence = std::get<engine::Held>(reply).fence;
-    if (!before_healing) confirm(node, tag, circumstances.trusted);
+    if (!before_healing) confirm(node, tag, circumstances);
   } else if (std::holds_alternative<engine::Free>(reply)) {
     if (!before_healing) deny(node, circumstances.quarantined);
   } else if (std::holds_alternative<engine::Taken>(reply) ||

@@ -18,6 +18,7 @@ using engine::Instant;
 /// Of the node that answers.
 struct Circumstances {
   bool trusted = true;       ///< its clock keeps time, as far as the client knows
+  std::uint64_t order = 0;   ///< the answer's place among all that was received
   bool quarantined = false;  ///< it forgot what it had, and grants nothing as yet
 };
 
@@ -29,7 +30,8 @@ class Belief {
   void answered(std::uint32_t node, const engine::Tag& tag, const engine::Reply& reply,
                 Circumstances circumstances = {});
   /// The node ends what it confirmed that much earlier.
-  void ran_ahead(std::uint32_t node, Duration by);
+  /// Of what it confirmed before the reading of its clock that shows it, by their order.
+  void ran_ahead(std::uint32_t node, Duration by, std::uint64_t order);
   /// A hold with this count is on its way; answers come in the order of messages.
   void sent_count(std::uint32_t node, std::uint32_t count) { nodes_[node].sent.push_back(count); }
   /// Whether a quorum of nodes confirmed at least this count.
@@ -62,10 +64,11 @@ class Belief {
     engine::Token granted = 0;
     engine::Token fence = 0;
     Instant until = Instant::min();
+    std::uint64_t confirmed = 0;     // the place of the latest among all that was received
     std::deque<std::uint32_t> sent;  // counts of holds that are not answered
     std::uint32_t count = 1;         // the largest that it confirmed
   };
-  void confirm(Node& node, const engine::Tag& tag, bool trusted);
+  void confirm(Node& node, const engine::Tag& tag, Circumstances circumstances);
   static void deny(Node& node, bool quarantined);
   [[nodiscard]] std::size_t quorum() const { return nodes_.size() / 2 + 1; }
 

@@ -162,7 +162,8 @@ void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
     grant->confirmed_in_turn = std::max(grant->confirmed_in_turn, grant->belief.valid_until());
   };
   confirmed();
-  grant->belief.answered(node, tag, reply, {.trusted = trusted, .quarantined = quarantined});
+  grant->belief.answered(node, tag, reply,
+                         {.trusted = trusted, .order = ++received_, .quarantined = quarantined});
   confirmed();
 }
 

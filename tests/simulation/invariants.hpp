@@ -171,6 +171,7 @@ class Invariants {
     std::vector<Move> moves;        // of the last max_lease
     Instant blamed_until = Instant::min();
     Duration blamed_for{};
+    std::uint64_t read = 0;  // the place of the latest reading among all that was received
     bool must_be_noticed = false;
   };
   struct Client {
@@ -236,6 +237,7 @@ class Invariants {
   std::set<std::uint32_t> damaged_;                     // nodes
   std::set<std::array<std::uint64_t, 2>> drawn_twice_;  // owners
   Counts counts_;
+  std::uint64_t received_ = 0;  // answers and readings, by all clients
 };
 
 template <typename F>

@@ -44,6 +44,7 @@ Duration Invariants::allowed(Duration between) const {
 void Invariants::clock_read(ClientId id, std::uint32_t node, const Reading& reading) {
   Client& client = clients_[id];
   Clock& clock = client.clocks[node];
+  clock.read = ++received_;
   std::erase_if(clock.readings,
                 [&](const Reading& old) { return reading.at - old.at > 2 * max_lease_; });
   std::erase_if(clock.moves, [&](const Move& old) { return reading.at - old.at > max_lease_; });
@@ -141,7 +142,7 @@ void Invariants::told_clock(Instant now, ClientId id, const engine::NodeClockMov
   const Duration unsure = latest.uncertainty * 4 + milliseconds(1);
   const Duration ahead = latest.ahead - before.ahead - unsure;
   if (ahead <= Duration::zero()) return;
-  for (auto& entry : client.grants) entry.second.belief.ran_ahead(moved.node, ahead);
+  for (auto& entry : client.grants) entry.second.belief.ran_ahead(moved.node, ahead, clock.read);
 }
 
 }  // namespace redlock::simulation
