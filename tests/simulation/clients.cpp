@@ -457,6 +457,7 @@ std::optional<Instant> Clients::well_since(ClientId life, NodeIndex node) const 
 
 void Clients::must_notice_dead_streams() const {
   const Plan& plan = scene_.plan;
+  if (!plan.judges_rules) return;
   const Duration silence = std::max<Duration>(milliseconds(1'000), 4 * plan.engine.node_timeout);
   // Until the next probe nothing may be asked; and its clock may be slow.
   const Duration within = (plan.between_probes + silence * 2) * 2;
@@ -473,7 +474,8 @@ void Clients::must_notice_dead_streams() const {
 
 void Clients::must_be_connected() const {
   const Plan& plan = scene_.plan;
-  if (plan.other_settings || plan.other_sets) return;  // some are refused
+  const bool some_are_refused = plan.other_settings || plan.other_sets;
+  if (!plan.judges_rules || some_are_refused) return;
   for (ClientIndex client = 0; client < count(); ++client) {
     for (NodeIndex node = 0; is_alive(client) && node < scene_.nodes.size(); ++node) {
       const Machine::Link& link = at(client).links[node];
