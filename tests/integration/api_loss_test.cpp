@@ -208,7 +208,7 @@ TEST_CASE("a lock whose last level is being left is not told lost, though the lo
   const Lease other = must(client.lock("other").acquire({.lease = 1s, .wait = patience}));
   const std::stop_token of_left = lock.lost();
   Told told;
-  const std::stop_callback on_lost(other.lost(), [&] { told.hear(other); });
+  const std::stop_callback on_lost(other.lost(), [&] { told.record(other); });
   std::future<Result<Released>> answer;
   {
     const HeldUp held_up(client);

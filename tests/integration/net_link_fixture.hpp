@@ -38,7 +38,7 @@ class LinkFixture final : LinkListener, Streams, TransportListener {
     const auto parsed = parse_node_uri(uri);
     REQUIRE(parsed);
     address_ = *parsed;
-    config_.terms = {.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
+    config_.handshake = {.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
                      .client_name = "redlock-test"};
     config_.connect_timeout = milliseconds(2'000);
     config_.silence = milliseconds(2'000);

@@ -261,7 +261,7 @@ TEST_CASE("a replica is refused, and can still be inspected") {
   CHECK(link.downs[0].cause == Cause::incompatible);
   CHECK(contains(link.downs[0].detail, "replica"));
   LinkFixture inspector(fleet.uri(1),
-                        [](Link::Config& config) { config.terms.unfit = UnfitNodes::report; });
+                        [](Link::Config& config) { config.handshake.unfit = UnfitNodes::report; });
   inspector.run_until_up();
   CHECK(contains(inspector.warnings[0], "replica"));
   const Answer role = inspector.question({"ROLE"});
