@@ -67,7 +67,7 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
   }
   const bool before_healing = node.healing && tag.kind != Kind::heal;
   if (std::holds_alternative<engine::Granted>(reply)) {
-    if (tag.kind == Kind::heal) return confirm(node, tag, circumstances.trusted);
+    if (tag.kind == Kind::heal) return confirm(node, tag, circumstances);
     ++granted_;
     node.granted = std::get<engine::Granted>(reply).token;
     node.fence = node.granted;
@@ -83,7 +83,7 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
     ++refused_;
     if (!before_healing) deny(node, false);
   } else if (std::holds_alternative<engine::AlreadyOurs>(reply)) {
-    if (tag.kind == Kind::heal) return confirm(node, tag, circumstances.trusted);
+    if (tag.kind == Kind::heal) return confirm(node, tag, circumstances);
     node.may_hold = false;  // it is another's, whom nodes cannot tell from this one
     owner_is_shared_ = true;
   } else if (tag.kind == Kind::acquire && nothing_happened(reply)) {
