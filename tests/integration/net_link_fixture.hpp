@@ -39,7 +39,7 @@ class LinkFixture final : LinkListener, Streams, TransportListener {
     REQUIRE(parsed);
     address_ = *parsed;
     config_.handshake = {.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
-                     .client_name = "redlock-test"};
+                         .client_name = "redlock-test"};
     config_.connect_timeout = milliseconds(2'000);
     config_.silence = milliseconds(2'000);
     config_.probe_interval = milliseconds(60'000);
