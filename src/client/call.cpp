@@ -75,11 +75,11 @@ std::optional<Error> over_already(const std::string& name, const std::stop_token
                                   engine::Instant deadline) {
   if (stop.stop_requested()) {
     return Error{
-        Errc::cancelled, "the call for " + quoted(name) + " was cancelled before it began", {}};
+        Errc::cancelled, "the call for " + in_quotes(name) + " was cancelled before it began", {}};
   }
   if (deadline <= BootClock::now()) {
     return Error{Errc::timed_out,
-                 "the deadline of the call for " + quoted(name) + " had passed before it began",
+                 "the deadline of the call for " + in_quotes(name) + " had passed before it began",
                  {}};
   }
   return std::nullopt;
@@ -98,7 +98,7 @@ Result<Lease> take_grant(Client::Impl& client, const Ask& ask,
 
 Error handle_gone(const std::string& name) {
   return {Errc::cancelled,
-          "the RedLock that was to hold " + quoted(name) +
+          "the RedLock that was to hold " + in_quotes(name) +
               " has gone: keep it until the call is answered",
           {}};
 }
@@ -139,7 +139,7 @@ Result<std::size_t> hold(Client::Impl& client, const AskTake& ask,
 
 Error not_held(const std::string& name) {
   return {Errc::invalid_argument,
-          "unlock() of " + quoted(name) + " by an owner or thread that does not hold it",
+          "unlock() of " + in_quotes(name) + " by an owner or thread that does not hold it",
           {}};
 }
 

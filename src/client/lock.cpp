@@ -82,8 +82,8 @@ bool is_callers_fault(Errc code) {
 Result<void> RedLock::State::check_same_name(const Grant& grant) const {
   if (grant.name.empty() || grant.name == *name) return {};
   return tl::make_unexpected(Error{Errc::invalid_argument,
-                                   "the grant is of " + client::quoted(grant.name) +
-                                       ", but this lock is " + client::quoted(*name),
+                                   "the grant is of " + client::in_quotes(grant.name) +
+                                       ", but this lock is " + client::in_quotes(*name),
                                    {}});
 }
 
@@ -134,7 +134,7 @@ Result<Released> RedLock::State::leave() {
 std::optional<Error> RedLock::State::no_owner(const char* function) const {
   if (owner_) return std::nullopt;
   return Error{Errc::invalid_argument,
-               std::string(function) + " of " + client::quoted(*name) +
+               std::string(function) + " of " + client::in_quotes(*name) +
                    " needs an owner of its own: make the lock by client.lock(name, "
                    "redlock::Owner::create())",
                {}};
@@ -147,11 +147,12 @@ void RedLock::State::report(Client::Impl& client, const engine::Name& name,
   if (!result) return client.report_release_failed(name, result.error());
   const bool gone = *result == Released::already_gone;
   client.report_release_failed(
-      name, Error{gone ? Errc::lost : Errc::no_quorum,
-                  client::quoted(*name) + (gone ? " was no longer ours when it was unlocked"
-                                                : " was unlocked, but no quorum of nodes confirmed "
-                                                  "it: what is left ends with the lease"),
-                  {}});
+      name,
+      Error{gone ? Errc::lost : Errc::no_quorum,
+            client::in_quotes(*name) + (gone ? " was no longer ours when it was unlocked"
+                                             : " was unlocked, but no quorum of nodes confirmed "
+                                               "it: what is left ends with the lease"),
+            {}});
 }
 
 RedLock::RedLock(const Client& client, std::string name)

@@ -109,7 +109,7 @@ Result<void> check_client_name(std::string_view name) {
   const bool printable =
       std::all_of(name.begin(), name.end(), [](char c) { return c >= '!' && c <= '~'; });
   if (printable && !name.empty()) return {};
-  return wrong("client_name is " + (name.empty() ? "empty" : client::quoted(name)) +
+  return wrong("client_name is " + (name.empty() ? "empty" : client::in_quotes(name)) +
                ": use letters, digits and punctuation without spaces, as CLIENT SETNAME wants");
 }
 
@@ -155,11 +155,11 @@ Result<std::vector<wire::NodeAddress>> check_client_options(const ClientOptions&
 Result<void> check_name(std::string_view name) {
   if (name.empty()) return wrong("the name is empty: a lock needs a name of 1 to 512 bytes");
   if (name.size() > longest_name) {
-    return wrong("the name " + client::quoted(name) + " has " + std::to_string(name.size()) +
+    return wrong("the name " + client::in_quotes(name) + " has " + std::to_string(name.size()) +
                  " bytes: the most is " + std::to_string(longest_name));
   }
   if (name.find_first_of(std::string_view("{}\0", 3)) == std::string_view::npos) return {};
-  return wrong("the name " + client::quoted(name) +
+  return wrong("the name " + client::in_quotes(name) +
                " contains {, } or a NUL byte: any other bytes can be used");
 }
 
@@ -196,7 +196,7 @@ Result<engine::OwnerId> parse_owner(std::string_view text) {
     owner.bits[i / 16] = owner.bits[i / 16] << 4 | static_cast<std::uint64_t>(value & 15);
   }
   if (good) return owner;
-  return wrong("the owner " + client::quoted(text) +
+  return wrong("the owner " + client::in_quotes(text) +
                " is not one that redlock made: it has 32 hexadecimal digits in lower case");
 }
 

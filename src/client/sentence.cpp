@@ -147,7 +147,7 @@ std::string first_part(Errc code, const std::string& name, const VoteCount& tall
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   // "'" + escaped(...) would be shorter, but GCC 12 warns about it at -O3 (-Wrestrict, wrongly).
   std::string result = "'";
   result += escaped(text, longest_quote);
@@ -173,7 +173,8 @@ std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
 Error describe(std::string_view name, const engine::Failed& failed,
                const std::vector<wire::NodeAddress>& nodes, Rival rival) {
   Error error{failed.code, {}, name_ballots(failed.ballots, nodes)};
-  error.message = first_part(failed.code, client::quoted(name), VoteCount(failed.ballots), rival);
+  error.message =
+      first_part(failed.code, client::in_quotes(name), VoteCount(failed.ballots), rival);
   if (!failed.detail.empty()) error.message += ": " + escaped(failed.detail, longest_detail);
   append_nodes(error.message, error.votes);
   return error;

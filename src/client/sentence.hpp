@@ -17,7 +17,7 @@
 namespace redlock::client {
 
 /// In single quotes, control characters escaped, cut at 64 bytes.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 /// A node's reply, fit to be shown: without password and control characters.
 [[nodiscard]] std::string cleaned(std::string_view text, const wire::NodeAddress& node);
