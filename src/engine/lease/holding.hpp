@@ -66,7 +66,6 @@ class Holding {
   [[nodiscard]] std::chrono::milliseconds longest_lease() const { return longest_lease_; }
   /// Made elsewhere: somebody there may have sent what is still on its way.
   [[nodiscard]] bool taken_up() const { return taken_up_; }
-  [[nodiscard]] bool lost() const { return lost_; }
   /// A taken-up grant whose first round has failed: there is no lease.
   [[nodiscard]] bool attach_failed() const { return attach_failed_; }
   /// The request that takes this grant up, while its round is under way; 0 otherwise.

@@ -30,7 +30,6 @@ class Removal {
   void on_reply(Instant now, NodeIndex node, const Reply& reply);
   void on_deadline(Instant now);
 
-  [[nodiscard]] RequestId request() const { return request_; }
   [[nodiscard]] Instant deadline() const { return deadline_; }
   /// The result, once it is certain.
   [[nodiscard]] std::optional<Finish> result() const;
