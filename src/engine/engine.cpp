@@ -126,6 +126,11 @@ void Engine::on_node_up(Instant now, NodeIndex node) {
   releases_.on_node_up(now, node);
 }
 
+void Engine::on_wakes(Instant /*now*/, NodeIndex /*node*/, bool /*wakes*/) {}
+
+void Engine::on_wake(Instant /*now*/, NodeIndex /*node*/, std::uint64_t /*waiter*/,
+                     Duration /*after*/) {}
+
 void Engine::on_own_clock(Instant now, std::int64_t unix_us) {
   acquisitions_.floors().on_own_clock(now, unix_us);
 }

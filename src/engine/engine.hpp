@@ -79,6 +79,11 @@ class Engine {
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;
   /// A new connection is ready; nothing sent on an older one can be executed any more.
   void on_node_up(Instant now, NodeIndex node);
+  /// Whether the node can wake this client's waiters: until the connection is lost.
+  void on_wakes(Instant now, NodeIndex node, bool wakes);
+  /// The node tells a waiter that its turn has come there, or comes after this time if it is not
+  /// taken until then. A hint: it may be lost, late, doubled or forged.
+  void on_wake(Instant now, NodeIndex node, std::uint64_t waiter, Duration after);
   /// This machine's own wall clock at `now`, for the floor of tokens until a node's is known.
   void on_own_clock(Instant now, std::int64_t unix_us);
   /// The node's TIME as it stands at `now` on this client's clock, in microseconds since 1970, give

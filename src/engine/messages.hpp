@@ -14,6 +14,13 @@
 
 namespace redlock::engine {
 
+/// A call that waits for a lock, as the nodes know it: for its whole life, whatever owners its
+/// attempts have. Nodes order waiters by ticket, then by client and number.
+struct Waiter {
+  std::uint64_t number = 0;  ///< of this client, never used again; 0: nobody waits
+  std::int64_t ticket = 0;   ///< the nodes' clock, as estimated when the call began, in us
+};
+
 /// Take the lock for this owner unless somebody else has it; a new grant's token is at least floor.
 struct AcquireCommand {
   Name name;
@@ -22,6 +29,8 @@ struct AcquireCommand {
   Token floor = 0;
   bool marker_wanted = false;  ///< refused by a node that has none
   Instant since{};             ///< when the attempt began; for people who look at the lock
+  bool in_order = false;       ///< refused while the lock is free and somebody waits before it
+  Waiter waiter{};             ///< is put into the node's queue by a refusal
 };
 
 /// If the lock is still this owner's: set the absolute count, raise the fence to the token (0:
@@ -36,11 +45,13 @@ struct HoldCommand {
   friend bool operator==(const HoldCommand&, const HoldCommand&) = default;
 };
 
-/// Delete the lock if it is this owner's.
+/// Delete the lock if it is this owner's, and tell the next in the queue.
 struct ReleaseCommand {
   Name name;
   OwnerId owner;
   bool alone = false;  ///< in a call of its own: what is wrong with another must not fail it
+  Waiter waiter{};     ///< leaves the queue
+  bool stays = false;  ///< no: it is put into the queue, in its place, before the next is told
 };
 
 /// Delete the lock if it is this owner's, and grant it to this owner no more for so long, so that
@@ -78,6 +89,7 @@ struct Refused {
   std::optional<std::chrono::milliseconds>
       expires_in;             ///< PTTL; none if it never expires by itself
   bool foreign_type = false;  ///< a key of another type stands where the lock would be
+  std::uint32_t place = 0;    ///< how many waiters are before the one that asked
 };
 // Replies to hold.
 struct Held {
