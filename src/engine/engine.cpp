@@ -26,6 +26,7 @@ Engine::Engine(const Config& config, RandomSource& random)
 
 void Engine::acquire(Instant now, RequestId request, AcquireRequest what) {
   acquisitions_.acquire(now, request, std::move(what));
+  admit(now);
 }
 
 void Engine::attach(Instant now, RequestId request, AttachRequest what) {
@@ -102,6 +103,7 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
   if (acquires) {
     releases_.on_acquire_reply(now, node, tag, reply);
     quarantines_.on_acquire_reply(now, node, reply);
+    acquisitions_.on_late_reply(now, node, tag, reply);
   }
   const bool wanted =
       acquisitions_.on_reply(now, node, tag, reply) || leases_.on_reply(now, node, tag, reply);
@@ -124,12 +126,18 @@ std::optional<Unavailable> Engine::objection(Instant now, NodeIndex node) const 
 
 void Engine::on_node_up(Instant now, NodeIndex node) {
   releases_.on_node_up(now, node);
+  acquisitions_.on_node_up(now, node);
+  admit(now);
 }
 
-void Engine::on_wakes(Instant /*now*/, NodeIndex /*node*/, bool /*wakes*/) {}
+void Engine::on_wakes(NodeIndex node, bool wakes) {
+  terms_.set_wakes(node, wakes);
+}
 
-void Engine::on_wake(Instant /*now*/, NodeIndex /*node*/, std::uint64_t /*waiter*/,
-                     Duration /*after*/) {}
+void Engine::on_wake(Instant now, NodeIndex node, std::uint64_t waiter, Duration after) {
+  acquisitions_.on_wake(now, node, waiter, after);
+  admit(now);
+}
 
 void Engine::on_own_clock(Instant now, std::int64_t unix_us) {
   acquisitions_.floors().on_own_clock(now, unix_us);

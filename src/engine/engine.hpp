@@ -80,7 +80,7 @@ class Engine {
   /// A new connection is ready; nothing sent on an older one can be executed any more.
   void on_node_up(Instant now, NodeIndex node);
   /// Whether the node can wake this client's waiters: until the connection is lost.
-  void on_wakes(Instant now, NodeIndex node, bool wakes);
+  void on_wakes(NodeIndex node, bool wakes);
   /// The node tells a waiter that its turn has come there, or comes after this time if it is not
   /// taken until then. A hint: it may be lost, late, doubled or forged.
   void on_wake(Instant now, NodeIndex node, std::uint64_t waiter, Duration after);

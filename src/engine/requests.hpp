@@ -23,6 +23,7 @@ struct AcquireRequest {
   std::optional<Duration> max_hold;
   Duration wait{};  ///< zero: one attempt; Duration::max(): no end
   Instant deadline = never;
+  bool in_order = false;  ///< waits behind those who came before, and lets them go first
 };
 
 struct AttachRequest {

@@ -55,6 +55,15 @@ class Terms {
     if (sets().open() || !sets().is_stranger(node)) return std::nullopt;
     return sets().refusal(node);
   }
+  /// Nodes that can tell this client's waiters that their turn has come.
+  [[nodiscard]] NodeSet nodes_that_wake() const { return nodes_that_wake_; }
+  void set_wakes(NodeIndex node, bool wakes) {
+    if (wakes) {
+      nodes_that_wake_.insert(node);
+    } else {
+      nodes_that_wake_.erase(node);
+    }
+  }
   [[nodiscard]] const SetMembership& sets() const { return quarantines_->sets(); }
 
   [[nodiscard]] Instant trusted_until(Instant sent, Duration lease) const {
@@ -65,6 +74,7 @@ class Terms {
   Config config_;
   const Quarantines* quarantines_;
   const ClockWatch* clocks_;
+  NodeSet nodes_that_wake_;
 };
 
 }  // namespace redlock::engine

@@ -20,12 +20,35 @@ class Acquisition {
   [[nodiscard]] RequestId request() const { return request_; }
   [[nodiscard]] const AcquireRequest& what() const { return what_; }
 
+  /// Whether it takes part in the nodes' queues, with attempts that wait.
+  [[nodiscard]] bool patient() const { return what_.in_order && what_.wait > Duration::zero(); }
+  /// As nodes know it; once patient.
+  [[nodiscard]] Waiter waiter() const { return waiter_; }
+  /// A new place: the call begins, or lost its place because it reached no quorum.
+  void take_ticket(std::int64_t ticket) { waiter_ = {request_, ticket}; }
+  [[nodiscard]] bool has_ticket() const { return waiter_.number != 0; }
+  void lose_ticket() {
+    waiter_ = {};
+    entered_ = false;
+  }
+  /// Others of this client, which wait for the same name, take part before it.
+  void wait_locally(bool waits) { waits_locally_ = waits; }
+  [[nodiscard]] bool waits_locally() const { return waits_locally_; }
+  /// It is, or will soon be, in the nodes' queues.
+  void enter() { entered_ = true; }
+  [[nodiscard]] bool entered() const { return entered_; }
+
   /// The attempt under way; 0 while pausing or waiting for its turn.
   [[nodiscard]] GrantId attempt() const { return attempt_; }
   void attempt_began(GrantId grant) {
     attempt_ = grant;
     waits_for_turn_ = false;
   }
+  /// Nodes that did not answer its attempts: a new one does not wait for them.
+  [[nodiscard]] NodeSet silent() const { return silent_; }
+  /// Whether the attempt under way is still to go on when the waiting time is over.
+  [[nodiscard]] bool still_waits() const { return patient() && !last_attempt_; }
+  void stop_waiting() { last_attempt_ = true; }
   /// The next attempt begins when others have ended.
   void wait_for_turn() { waits_for_turn_ = true; }
   /// The attempt under way was left alone, to be cleaned up by others.
@@ -36,7 +59,7 @@ class Acquisition {
   std::optional<Failed> on_failure(Instant now, const Attempt& attempt, RandomSource& random);
 
   [[nodiscard]] Instant deadline() const {
-    return attempt_ != 0 || waits_for_turn_ ? ends_at() : schedule_.retry_at();
+    return attempt_ != 0 || waits_for_turn_ || waits_locally_ ? ends_at() : retry_at_;
   }
   /// The time given is over: that for waiting, or, with an attempt under way, the call's deadline.
   [[nodiscard]] bool over(Instant now) const { return now >= ends_at(); }
@@ -46,6 +69,7 @@ class Acquisition {
  private:
   /// The first attempt, which others may delay, is made whatever the waiting time.
   [[nodiscard]] Instant ends_at() const {
+    if (waits_locally_ || (attempt_ != 0 && still_waits())) return schedule_.waits_until();
     const bool first_to_come = waits_for_turn_ && !schedule_.has_failed();
     return attempt_ != 0 || first_to_come ? what_.deadline : schedule_.waits_until();
   }
@@ -53,8 +77,14 @@ class Acquisition {
   RequestId request_;
   AcquireRequest what_;
   RetrySchedule schedule_;
+  Instant retry_at_ = never;
   GrantId attempt_ = 0;
+  Waiter waiter_;
+  NodeSet silent_;
   bool waits_for_turn_ = false;
+  bool waits_locally_ = false;
+  bool entered_ = false;
+  bool last_attempt_ = false;
 };
 
 }  // namespace redlock::engine

@@ -24,8 +24,16 @@ void Acquisitions::acquire(Instant now, RequestId request, AcquireRequest what) 
   assert(request != 0);
   Acquisition& acquisition =
       acquisitions_.add(request, Acquisition(terms_, request, std::move(what), now));
-  if (acquisition.over(now)) return end(request, acquisition.time_is_over(nullptr));
+  const bool takes_part = !acquisition.patient() || local_.join(acquisition.what().name, request);
+  if (acquisition.patient()) acquisition.take_ticket(next_ticket(now));
+  acquisition.wait_locally(!takes_part);
+  if (acquisition.over(now)) return end(now, request, acquisition.time_is_over(nullptr));
+  if (!takes_part) return acquisitions_.touched(request);
   attempt_or_wait(now, acquisition);
+}
+
+std::int64_t Acquisitions::next_ticket(Instant now) {
+  return last_ticket_ = std::max(last_ticket_ + 1, floors_.clock(now));
 }
 
 bool Acquisitions::cancel(Instant now, RequestId request, Errc why) {
@@ -34,13 +42,13 @@ bool Acquisitions::cancel(Instant now, RequestId request, Errc why) {
   const GrantId grant = acquisition->attempt();
   Failed failure{why, {}, {}};
   if (const Attempt* const attempt = attempts_.find(grant)) failure.ballots = attempt->ballots();
-  abandon_attempt(now, grant);
-  end(request, std::move(failure));
+  const NodeSet told = abandon_attempt(now, grant);
+  end(now, request, std::move(failure), told);
   return true;
 }
 
 void Acquisitions::attempt_or_wait(Instant now, Acquisition& acquisition) {
-  if (admission_.open(attempts_.size())) return begin_attempt(now, acquisition);
+  if (admission_.open(under_way())) return begin_attempt(now, acquisition);
   acquisition.wait_for_turn();
   acquisitions_.touched(acquisition.request());
   admission_.wait(acquisition.request());
@@ -50,15 +58,19 @@ void Acquisitions::attempt_or_wait(Instant now, Acquisition& acquisition) {
 void Acquisitions::admit(Instant now) {
   if (!rules::turns_are_given()) return;
   // An attempt may end as it begins, so this is a loop and not what follows from an end.
-  while (const auto request = admission_.next(attempts_.size())) {
+  while (const auto request = admission_.next(under_way())) {
     Acquisition* const acquisition = acquisitions_.find(*request);
-    if (acquisition != nullptr) begin_attempt(now, *acquisition);
+    if (acquisition == nullptr) continue;
+    begin_attempt(now, *acquisition);
   }
 }
 
 void Acquisitions::begin_attempt(Instant now, Acquisition& acquisition) {
   const AcquireRequest& what = acquisition.what();
   const GrantId grant = ids_.next();
+  if (acquisition.patient() && !acquisition.has_ticket()) {
+    acquisition.take_ticket(next_ticket(now));
+  }
   Attempt::Plan plan{
       .grant = grant,
       .request = acquisition.request(),
@@ -67,19 +79,23 @@ void Acquisitions::begin_attempt(Instant now, Acquisition& acquisition) {
       .lease = what.lease,
       .min_validity = what.min_validity,
       .floor = floors_.floor(now, stripe_of(*what.name)),
+      .in_order = what.in_order,
+      .waiter = acquisition.waiter(),
+      .silent = acquisition.silent(),
   };
   acquisition.attempt_began(grant);
+  if (acquisition.patient()) acquisition.enter();
   acquisitions_.touched(acquisition.request());
-  attempts_.add(grant, Attempt(terms_, std::move(plan), now, out_));
-  after_attempt_input(now, grant, false);
+  attempts_.add(grant, Attempt(terms_, std::move(plan), random_, now, out_));
+  after_attempt_input(now, grant, {});
 }
 
 bool Acquisitions::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   Attempt* const attempt = attempts_.find(tag.grant);
   if (attempt == nullptr) return false;
-  const bool was_lost = attempt->lost_the_vote();
+  const Before before(*attempt);
   attempt->on_reply(now, node, tag, reply, out_);
-  after_attempt_input(now, tag.grant, was_lost);
+  after_attempt_input(now, tag.grant, before);
   return true;
 }
 
@@ -87,11 +103,35 @@ void Acquisitions::node_ran_ahead(NodeIndex node, Duration by) {
   for (const GrantId grant : attempts_.ids()) attempts_.find(grant)->node_ran_ahead(node, by);
 }
 
-void Acquisitions::after_attempt_input(Instant now, GrantId grant, bool was_lost) {
+void Acquisitions::on_node_up(Instant now, NodeIndex node) {
+  if (idle_ == 0) return;
+  for (const GrantId grant : attempts_.ids()) {
+    Attempt& attempt = *attempts_.find(grant);
+    const Before before(attempt);
+    attempt.on_node_up(now, node, out_);
+    after_attempt_input(now, grant, before);
+  }
+}
+
+void Acquisitions::on_wake(Instant now, NodeIndex node, RequestId waiter, Duration after) {
+  const Acquisition* const acquisition = acquisitions_.find(waiter);
+  if (acquisition == nullptr) return;
+  const GrantId grant = acquisition->attempt();
+  Attempt* const attempt = attempts_.find(grant);
+  if (attempt == nullptr) return;  // the next one asks every node
+  const Before before(*attempt);
+  attempt->raise_floor(floors_.floor(now, stripe_of(*attempt->plan().name)));
+  attempt->on_wake(now, node, after, out_);
+  after_attempt_input(now, grant, before);
+}
+
+void Acquisitions::after_attempt_input(Instant now, GrantId grant, Before before) {
   const Attempt& attempt = *attempts_.find(grant);
-  const bool lost_now = !was_lost && attempt.lost_the_vote();
+  if (attempt.idle() && !before.idle) ++idle_;
+  if (!attempt.idle() && before.idle) --idle_;
+  const bool lost_now = !before.lost && attempt.lost_the_vote();
   if (lost_now && rules::failed_attempt_is_released(attempt.failure())) {
-    releases_.release(now, attempt);
+    releases_.release(now, attempt, true);
   }
   if (!attempt.ended()) return attempts_.touched(grant);
   finish_attempt(now, attempts_.take(grant));
@@ -101,20 +141,29 @@ void Acquisitions::finish_attempt(Instant now, Attempt attempt) {
   const bool won = attempt.phase() == Attempt::Phase::won;
   const std::optional<Errc> failure = won ? std::nullopt : std::optional(attempt.failure());
   const RequestId request = attempt.plan().request;
-  admission_.ended(now, attempt.started(), won || failure == Errc::contended);
+  // The time for which it waited for others says nothing of the nodes.
+  if (!attempt.has_waited()) {
+    admission_.ended(now, attempt.started(), won || failure == Errc::contended);
+  }
   out_.put(
       AttemptDecided{attempt.plan().name, failure, attempt.ballots(), now - attempt.started()});
   if (won) return succeed(now, std::move(attempt));
   Acquisition& acquisition = *acquisitions_.find(request);
-  if (auto final = acquisition.on_failure(now, attempt, random_)) {
-    return end(request, std::move(*final));
+  auto final = acquisition.on_failure(now, attempt, random_);
+  if (acquisition.patient() && failure != Errc::contended) {
+    // It takes part again when a quorum answers, at the end of the queue.
+    leave_queues(now, acquisition.what().name, acquisition.waiter(),
+                 NodeSet::first(terms_.nodes()));
+    acquisition.lose_ticket();
   }
+  if (final) return end(now, request, std::move(*final));
   acquisitions_.touched(request);
 }
 
 void Acquisitions::succeed(Instant now, Attempt attempt) {
   const Attempt::Plan& plan = attempt.plan();
-  const AcquireRequest& what = acquisitions_.find(plan.request)->what();
+  const Acquisition acquisition = acquisitions_.take(plan.request);
+  const AcquireRequest& what = acquisition.what();
   Holding::Plan holding_plan{
       .grant = plan.grant,
       .name = plan.name,
@@ -129,27 +178,46 @@ void Acquisitions::succeed(Instant now, Attempt attempt) {
       leases_.add(plan.grant, Holding(terms_, std::move(holding_plan), attempt.nodes(), now));
   out_.put(Finish{plan.request, AcquireSucceeded{plan.grant, plan.owner, attempt.token(),
                                                  holding.valid_until(), holding.loss_deadline()}});
-  acquisitions_.erase(plan.request);
+  if (!acquisition.patient()) return;
+  leave_after_win(now, attempt);
+  let_next_take_part(what, plan.request);
 }
 
-void Acquisitions::abandon_attempt(Instant now, GrantId grant) {
-  if (attempts_.find(grant) == nullptr) return;
+NodeSet Acquisitions::abandon_attempt(Instant now, GrantId grant) {
+  if (attempts_.find(grant) == nullptr) return {};
   const Attempt attempt = attempts_.take(grant);
-  if (!attempt.lost_the_vote()) releases_.release(now, attempt);
+  if (attempt.idle()) --idle_;
+  if (attempt.lost_the_vote()) return {};
+  releases_.release(now, attempt, false);
+  return attempt.nodes().may_hold();
 }
 
-void Acquisitions::end(RequestId request, Failed failure) {
-  acquisitions_.erase(request);
+void Acquisitions::end(Instant now, RequestId request, Failed failure, NodeSet told) {
+  const Acquisition acquisition = acquisitions_.take(request);
   out_.put(Finish{request, std::move(failure)});
+  if (!acquisition.patient()) return;
+  const AcquireRequest& what = acquisition.what();
+  if (acquisition.entered()) {
+    leave_queues(now, what.name, acquisition.waiter(), NodeSet::first(terms_.nodes()) - told);
+  }
+  let_next_take_part(what, request);
+}
+
+Failed Acquisitions::time_is_over(const Acquisition& acquisition) {
+  const Acquisition* who = &acquisition;
+  // What kept it waiting is what kept the first of its queue waiting.
+  if (who->waits_locally()) who = acquisitions_.find(local_.first(who->what().name));
+  return who->time_is_over(attempts_.find(who->attempt()));
 }
 
 void Acquisitions::on_deadline(Instant now) {
   while (const auto request = acquisitions_.due(now)) due(now, *request);
   while (const auto grant = attempts_.due(now)) {
     Attempt& attempt = *attempts_.find(*grant);
-    const bool was_lost = attempt.lost_the_vote();
+    const Before before(attempt);
+    attempt.raise_floor(floors_.floor(now, stripe_of(*attempt.plan().name)));
     attempt.on_deadline(now, out_);
-    after_attempt_input(now, *grant, was_lost);
+    after_attempt_input(now, *grant, before);
   }
 }
 
@@ -157,9 +225,62 @@ void Acquisitions::due(Instant now, RequestId request) {
   Acquisition& acquisition = *acquisitions_.find(request);
   if (!acquisition.over(now)) return attempt_or_wait(now, acquisition);
   const GrantId grant = acquisition.attempt();
-  Failed failure = acquisition.time_is_over(attempts_.find(grant));
-  abandon_attempt(now, grant);
-  end(request, std::move(failure));
+  if (grant != 0 && acquisition.still_waits() && now < acquisition.what().deadline) {
+    acquisition.stop_waiting();
+    acquisitions_.touched(request);
+    Attempt& attempt = *attempts_.find(grant);
+    const Before before(attempt);
+    attempt.stop_waiting(now, out_);
+    return after_attempt_input(now, grant, before);
+  }
+  Failed failure = time_is_over(acquisition);
+  const NodeSet told = abandon_attempt(now, grant);
+  end(now, request, std::move(failure), told);
+}
+
+// --- queues
+
+void Acquisitions::leave_queues(Instant now, const Name& name, Waiter waiter, NodeSet nodes) {
+  // No reply is waited for: a node that is not reached forgets a waiter that does not ask again.
+  for (NodeIndex node = 0; node < terms_.nodes(); ++node) {
+    if (!nodes.contains(node)) continue;
+    out_.send(node, Tag{0, now, {}, 0, Tag::Kind::release},
+              ReleaseCommand{name, OwnerId{}, false, waiter, false});
+  }
+}
+
+/// A node that granted has taken the waiter out. One that has not answered yet will do so if it
+/// grants, and is told otherwise.
+void Acquisitions::leave_after_win(Instant now, const Attempt& attempt) {
+  const Attempt::Plan& plan = attempt.plan();
+  const NodeSet awaited = attempt.asks().asked();
+  const NodeSet others = NodeSet::first(terms_.nodes()) - attempt.granted() - awaited;
+  leave_queues(now, plan.name, plan.waiter, others);
+  if (awaited.size() > 0) departures_[plan.grant] = {plan.name, plan.waiter, awaited};
+}
+
+void Acquisitions::on_late_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+  if (departures_.empty()) return;
+  const auto found = departures_.find(tag.grant);
+  if (found == departures_.end() || !found->second.awaited.contains(node)) return;
+  Departure& departure = found->second;
+  departure.awaited.erase(node);
+  if (std::holds_alternative<Refused>(reply)) {
+    NodeSet alone;
+    alone.insert(node);
+    leave_queues(now, departure.name, departure.waiter, alone);
+  }
+  if (departure.awaited == NodeSet()) departures_.erase(found);
+}
+
+void Acquisitions::let_next_take_part(const AcquireRequest& what, RequestId request) {
+  const auto next = local_.leave(what.name, request);
+  if (!next) return;
+  Acquisition& acquisition = *acquisitions_.find(*next);
+  acquisition.wait_locally(false);
+  acquisition.wait_for_turn();
+  acquisitions_.touched(*next);
+  admission_.wait(*next);
 }
 
 }  // namespace redlock::engine

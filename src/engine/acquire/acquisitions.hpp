@@ -4,6 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
 
 #include "engine/acquire/acquisition.hpp"
 #include "engine/acquire/admission.hpp"
@@ -13,6 +16,7 @@
 #include "engine/machine_table.hpp"
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
+#include "engine/queue/local_queues.hpp"
 #include "engine/release/releases.hpp"
 #include "engine/requests.hpp"
 #include "engine/terms.hpp"
@@ -32,6 +36,12 @@ class Acquisitions {
   /// False if it is not about an attempt under way.
   bool on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void node_ran_ahead(NodeIndex node, Duration by);
+  void on_node_up(Instant now, NodeIndex node);
+  /// A node tells one of this client's waiters that its turn has come, or will.
+  void on_wake(Instant now, NodeIndex node, RequestId waiter, Duration after);
+  /// To the acquire of an attempt that was won or given up: the node may have put its waiter into
+  /// the queue since.
+  void on_late_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   /// Attempts that wait for their turn and have it now.
   void admit(Instant now);
   [[nodiscard]] FloorEstimate& floors() { return floors_; }
@@ -44,12 +54,30 @@ class Acquisitions {
  private:
   void attempt_or_wait(Instant now, Acquisition& acquisition);
   void begin_attempt(Instant now, Acquisition& acquisition);
-  void after_attempt_input(Instant now, GrantId grant, bool was_lost);
+  /// What an attempt was before an input.
+  struct Before {
+    bool lost = false;
+    bool idle = false;
+    Before() = default;
+    explicit Before(const Attempt& attempt) : lost(attempt.lost_the_vote()), idle(attempt.idle()) {}
+  };
+  void after_attempt_input(Instant now, GrantId grant, Before before);
   void finish_attempt(Instant now, Attempt attempt);
   void succeed(Instant now, Attempt attempt);
-  void abandon_attempt(Instant now, GrantId grant);
+  /// Nodes that were told that its waiter leaves.
+  NodeSet abandon_attempt(Instant now, GrantId grant);
   void due(Instant now, RequestId request);
-  void end(RequestId request, Failed failure);
+  /// `told`: nodes that know already that its waiter leaves.
+  void end(Instant now, RequestId request, Failed failure, NodeSet told = {});
+  /// What a call comes to whose time is over.
+  [[nodiscard]] Failed time_is_over(const Acquisition& acquisition);
+  [[nodiscard]] std::size_t under_way() const { return attempts_.size() - idle_; }
+  [[nodiscard]] std::int64_t next_ticket(Instant now);
+  /// Takes a waiter out of the nodes' queues. One that is not reached forgets it soon.
+  void leave_queues(Instant now, const Name& name, Waiter waiter, NodeSet nodes);
+  void leave_after_win(Instant now, const Attempt& attempt);
+  /// A call that waited has ended: the next for that name takes part in its place.
+  void let_next_take_part(const AcquireRequest& what, RequestId request);
 
   const Terms& terms_;
   RandomSource& random_;
@@ -61,6 +89,16 @@ class Acquisitions {
   Admission admission_;
   MachineTable<Acquisition> acquisitions_;  // by request
   MachineTable<Attempt> attempts_;          // by grant
+  std::size_t idle_ = 0;                    // attempts that wait for others
+  LocalQueues local_;
+  std::int64_t last_ticket_ = 0;
+  /// Attempts that are over and were patient, with questions that nodes have not answered.
+  struct Departure {
+    Name name;
+    Waiter waiter;
+    NodeSet awaited;
+  };
+  std::unordered_map<GrantId, Departure> departures_;
 };
 
 }  // namespace redlock::engine

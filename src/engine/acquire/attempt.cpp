@@ -14,9 +14,16 @@ constexpr std::chrono::milliseconds a_day = std::chrono::hours(24);
 
 using rules::is_far;
 
+/// For so long after its first grant an attempt keeps what is not a quorum: refusals from before
+/// may be out of date, as the holder's release may still be on its way to some nodes.
+Duration time_to_gather(Duration round_trip) {
+  constexpr Duration shortest = std::chrono::microseconds(500);
+  return std::clamp<Duration>(4 * round_trip, shortest, 2 * AskSchedule::window);
+}
+
 }  // namespace
 
-Attempt::Attempt(const Terms& terms, Plan plan, Instant now, Outbox& out)
+Attempt::Attempt(const Terms& terms, Plan plan, RandomSource& random, Instant now, Outbox& out)
     : terms_(terms),
       plan_(std::move(plan)),
       started_(now),
@@ -25,25 +32,47 @@ Attempt::Attempt(const Terms& terms, Plan plan, Instant now, Outbox& out)
                          terms.trusted_until(now, plan_.lease) - plan_.min_validity)),
       nodes_(terms.nodes(), true),
       granted_(terms.nodes()),
+      random_(&random),
+      patient_(plan_.waiter.number != 0),
       ballots_(terms.nodes()) {
-  for (NodeIndex node = 0; node < terms.nodes(); ++node) {
-    if (auto why = terms.objection(now, node)) {
-      withdraw(node);
-      lose_vote(node, Vote::unavailable, why->cause, std::move(why->detail));
-    } else {
-      ask(node, Form::digest, out);
-    }
-  }
+  if (patient_) asks_ = AskSchedule(terms.nodes(), plan_.silent);
+  for (NodeIndex node = 0; node < terms.nodes(); ++node) ask(now, node, out);
   decide(now, out);
 }
 
-void Attempt::ask(NodeIndex node, Form form, Outbox& out) const {
-  // A repetition after NOSCRIPT carries the first send's time: time counts from there.
-  const Tag tag{plan_.grant, started_, plan_.lease, 0, Tag::Kind::acquire};
+void Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
+  if (auto why = terms_.objection(now, node)) {
+    withdraw(node);
+    return lose_vote(node, Vote::unavailable, why->cause, std::move(why->detail));
+  }
+  if (patient_) asks_.sent(now, node);
+  send_acquire(now, node, Form::digest, out);
+  if (!patient_ || !asks_.silent().contains(node)) return;
+  // Not waited for: it did not answer the attempt before.
+  const Unavailable why = no_answer();
+  lose_vote(node, Vote::unavailable, why.cause, why.detail);
+}
+
+void Attempt::send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out) const {
+  const Tag tag{plan_.grant, sent, plan_.lease, 0, Tag::Kind::acquire};
   out.send(node, tag,
            AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.floor,
-                          terms_.config().quarantine, started_},
+                          terms_.config().quarantine, started_, plan_.in_order, plan_.waiter},
            form);
+}
+
+/// Only a node that has nothing of this owner, and cannot get it any more from what was sent.
+void Attempt::ask_again(Instant now, NodeIndex node, Outbox& out) {
+  if (ballots_[node].vote == Vote::granted || asks_.under_way(node) || spent_.contains(node)) {
+    return;
+  }
+  ballots_[node] = {};
+  nodes_[node].possession = Possession::asked;
+  ask(now, node, out);
+}
+
+void Attempt::ask_all_again(Instant now, Outbox& out) {
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) ask_again(now, node, out);
 }
 
 void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
@@ -51,7 +80,9 @@ void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   assert(!ended());
   if (tag.kind == Tag::Kind::settle) nodes_.hold_answered(node, reply);
   if (tag.kind == Tag::Kind::acquire) {
-    on_acquire_reply(now, node, reply, out);
+    const bool woken = patient_ && asks_.replied(now, node);
+    on_acquire_reply(now, node, tag, reply, out);
+    if (woken && gathers() && ballots_[node].vote == Vote::refused) ask_again(now, node, out);
   } else {
     assert(tag.kind == Tag::Kind::settle);
     on_settle_reply(now, node, reply, out);
@@ -59,11 +90,13 @@ void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   decide(now, out);
 }
 
-void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
+void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                               Outbox& out) {
   if (const auto* granted = std::get_if<Granted>(&reply)) {
-    on_granted(now, node, granted->token, out);
+    on_granted(now, node, tag, granted->token, out);
   } else if (const auto* refused = std::get_if<Refused>(&reply)) {
     withdraw(node);
+    if (patient_) asks_.refused(now, node, refused->expires_in, refused->place);
     lose_vote(node, Vote::refused, Cause::none,
               refused->foreign_type ? "a key of another type stands where the lock would be" : "");
     if (refused->expires_in) {
@@ -77,15 +110,22 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, 
     on_shared_owner(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
     if (rules::may_repeat_acquire(phase_ == Phase::failing)) {
-      return ask(node, Form::source, out);
+      if (patient_) asks_.sent(tag.sent, node);
+      // With the first send's time: time counts from there.
+      return send_acquire(tag.sent, node, Form::source, out);
     }
     // Its release is written already: an acquire behind it would stay for a whole lease.
     withdraw(node);
     lose_vote(node, Vote::unavailable, Cause::server_error, "the script was not loaded");
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
-    if (unavailable->delivery != Delivery::unknown) withdraw(node);
+    if (unavailable->delivery != Delivery::unknown) {
+      withdraw(node);
+    } else {
+      spent_.insert(node);
+    }
     lose_vote(node, Vote::unavailable, unavailable->cause, unavailable->detail);
   } else {
+    spent_.insert(node);
     lose_vote(node, Vote::unavailable, Cause::protocol_error, answered_otherwise);
   }
 }
@@ -100,14 +140,15 @@ void Attempt::on_shared_owner(NodeIndex node) {
   fail(Errc::no_quorum);
 }
 
-void Attempt::on_granted(Instant now, NodeIndex node, Token token, Outbox& out) {
+void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token token, Outbox& out) {
   if (auto why = terms_.distrust(now, node)) {
     nodes_.confirm_without_trust(node);
     return lose_vote(node, Vote::unavailable, why->cause, std::move(why->detail));
   }
   ballots_[node] = {Vote::granted, Cause::none, {}};
-  nodes_.confirm(node, terms_.trusted_until(rules::counts_from(started_, now), plan_.lease));
+  nodes_.confirm(node, terms_.trusted_until(rules::counts_from(tag.sent, now), plan_.lease));
   granted_[node] = token;
+  if (gathers() && give_back_ == never) give_back_ = now + time_to_gather(asks_.round_trip());
   if (phase_ != Phase::settling) return;
   // What was settled among believable fences is not carried by, or to, one that is beyond them.
   if (!rules::of_one_range(token, token_)) return;
@@ -149,7 +190,7 @@ void Attempt::judge_far_fences() {
 void Attempt::begin_settling(Instant now, Outbox& out) {
   phase_ = Phase::settling;
   token_ = *std::ranges::max_element(granted_);
-  const Instant at_most = terms_.trusted_until(started_, plan_.lease);
+  const Instant at_most = nodes_.valid_until();
   const Instant latest = at_most - plan_.min_validity;
   if (!rules::enough_is_left(now, started_, at_most, plan_.min_validity)) {
     return fail(Errc::too_late);
@@ -205,6 +246,10 @@ void Attempt::forced_out(NodeIndex node) {
 }
 
 void Attempt::on_deadline(Instant now, Outbox& out) {
+  if (gathers()) {
+    look_ahead_due(now, out);
+    return;
+  }
   if (ended() || now < deadline_) return;
   // Grants may have waited for nodes that were to say which set it is: they are judged below.
   if (phase_ == Phase::voting && !awaits_set_) phase_ = Phase::failing;
@@ -247,9 +292,71 @@ void Attempt::decide(Instant now, Outbox& out) {
   judge_far_fences();
   const Tally votes = tally();
   if (phase_ == Phase::voting && votes.won()) begin_settling(now, out);
-  if (phase_ == Phase::voting && votes.out_of_reach()) phase_ = Phase::failing;
+  if (phase_ == Phase::voting && votes.out_of_reach() && !may_wait(now, votes)) {
+    phase_ = Phase::failing;
+  }
   decide_settling(now);
   decide_failing();
+  if (gathers()) look_ahead(now);
+}
+
+/// Whether one that cannot win by what it knows waits for nodes to answer otherwise.
+bool Attempt::may_wait(Instant now, const Tally& votes) {
+  if (!patient_ || votes.quorum_unavailable()) return false;
+  if (votes.yes > 0) return now < give_back_;
+  // With a new owner the nodes that this one cannot ask any more can be asked again.
+  return spent_ == NodeSet();
+}
+
+/// When nothing is under way, the next look is by a timer.
+void Attempt::look_ahead(Instant now) {
+  if (tally().pending() > 0 || tally().yes > 0 || asks_.is_idle()) return;
+  const std::uint64_t random = random_->next();
+  constexpr Duration shortest = std::chrono::milliseconds(20);
+  constexpr Duration longest = std::chrono::milliseconds(60);
+  const bool woken = terms_.nodes_that_wake().size() >= terms_.quorum();
+  const auto span = static_cast<std::uint64_t>((longest - shortest).count());
+  const Duration polled =
+      woken ? AskSchedule::refresh : shortest + Duration(static_cast<Duration::rep>(random % span));
+  asks_.idle(now, terms_.quorum(), polled, random_->next());
+  has_waited_ = true;
+}
+
+void Attempt::look_ahead_due(Instant now, Outbox& out) {
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (asks_.silent_by(now, node, terms_.node_timeout())) {
+      const Unavailable why = no_answer();
+      lose_vote(node, Vote::unavailable, why.cause, why.detail);
+    }
+    if (asks_.wake_due(now, node)) ask_again(now, node, out);
+  }
+  if (asks_.poll_due(now)) ask_all_again(now, out);
+  decide(now, out);
+}
+
+void Attempt::on_wake(Instant now, NodeIndex node, Duration after, Outbox& out) {
+  if (!gathers() || ballots_[node].vote == Vote::granted) return;
+  if (asks_.wake(now, node, after, random_->next())) ask_again(now, node, out);
+  decide(now, out);
+}
+
+void Attempt::on_node_up(Instant now, NodeIndex node, Outbox& out) {
+  if (!gathers()) return;
+  ask_again(now, node, out);
+  decide(now, out);
+}
+
+void Attempt::stop_waiting(Instant now, Outbox& out) {
+  if (!std::exchange(patient_, false)) return;
+  deadline_ = now + terms_.node_timeout();
+  if (!ended()) decide(now, out);
+}
+
+Instant Attempt::deadline() const {
+  if (ended()) return never;
+  if (!gathers()) return deadline_;
+  const Instant first = asks_.deadline(terms_.node_timeout());
+  return tally().out_of_reach() ? std::min(first, give_back_) : first;
 }
 
 void Attempt::decide_settling(Instant now) {

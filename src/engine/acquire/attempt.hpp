@@ -2,8 +2,13 @@
 // One attempt to take the lock: asks every node at once, decides at the vote that decides, and
 // settles the token when the nodes gave different ones. It ends with a granted lease or with a
 // failure; what it leaves on nodes is for the engine to release.
+//
+// An attempt of a call that waits does not fail while others have the lock: it asks nodes again
+// (see AskSchedule) and gathers their votes one by one. What it was granted and cannot complete it
+// gives back soon, by failing.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +16,7 @@
 #include "engine/lease/node_grants.hpp"
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
+#include "engine/queue/ask_schedule.hpp"
 #include "engine/terms.hpp"
 
 namespace redlock::engine {
@@ -25,17 +31,29 @@ class Attempt {
     std::chrono::milliseconds lease{};
     Duration min_validity{};
     Token floor = 0;
+    bool in_order = false;  ///< does not overtake who waits
+    Waiter waiter{};        ///< whose attempt it is, if the call waits
+    NodeSet silent{};       ///< nodes that did not answer an earlier attempt of the call
   };
 
   /// voting: asking. settling: a quorum granted, with different tokens. failing: decided, to be
   /// released, but it is not known yet whether a quorum can vote. won, failed: the end.
   enum class Phase : std::uint8_t { voting, settling, failing, won, failed };
 
-  Attempt(const Terms& terms, Plan plan, Instant now, Outbox& out);
+  /// The source must outlive the attempt.
+  Attempt(const Terms& terms, Plan plan, RandomSource& random, Instant now, Outbox& out);
 
   /// An answer to acquire or settle.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   void on_deadline(Instant now, Outbox& out);
+  /// A node tells the waiter that its turn has come there, or will after this time.
+  void on_wake(Instant now, NodeIndex node, Duration after, Outbox& out);
+  /// A connection to the node is new: what it has of the waiter is not known.
+  void on_node_up(Instant now, NodeIndex node, Outbox& out);
+  /// The call waits no longer: what is under way is decided as it comes.
+  void stop_waiting(Instant now, Outbox& out);
+  /// The token below which no node must go, as it is estimated now.
+  void raise_floor(Token floor) { plan_.floor = std::max(plan_.floor, floor); }
   /// The node's clock ran ahead of ours by this much.
   void node_ran_ahead(NodeIndex node, Duration by) { nodes_.shorten(node, by); }
 
@@ -45,7 +63,11 @@ class Attempt {
     return phase_ == Phase::failing || phase_ == Phase::failed;
   }
   [[nodiscard]] bool ended() const { return phase_ == Phase::won || phase_ == Phase::failed; }
-  [[nodiscard]] Instant deadline() const { return ended() ? never : deadline_; }
+  [[nodiscard]] Instant deadline() const;
+  /// Whether it waits for others, with no question under way.
+  [[nodiscard]] bool idle() const { return gathers() && asks_.is_idle(); }
+  [[nodiscard]] bool has_waited() const { return has_waited_; }
+  [[nodiscard]] const AskSchedule& asks() const { return asks_; }
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] Instant started() const { return started_; }
@@ -64,10 +86,18 @@ class Attempt {
   [[nodiscard]] Tally tally() const;
 
  private:
-  void ask(NodeIndex node, Form form, Outbox& out) const;
+  void ask(Instant now, NodeIndex node, Outbox& out);
+  void ask_again(Instant now, NodeIndex node, Outbox& out);
+  void ask_all_again(Instant now, Outbox& out);
+  void send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out) const;
+  [[nodiscard]] bool gathers() const { return patient_ && phase_ == Phase::voting; }
+  [[nodiscard]] bool may_wait(Instant now, const Tally& votes);
+  void look_ahead(Instant now);
+  void look_ahead_due(Instant now, Outbox& out);
   void send_settle(Instant now, NodeIndex node, Form form, Outbox& out);
-  void on_acquire_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
-  void on_granted(Instant now, NodeIndex node, Token token, Outbox& out);
+  void on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                        Outbox& out);
+  void on_granted(Instant now, NodeIndex node, const Tag& tag, Token token, Outbox& out);
   void on_settle_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
   void forced_out(NodeIndex node);
   void on_shared_owner(NodeIndex node);
@@ -95,7 +125,13 @@ class Attempt {
   std::vector<Token> granted_;  // by each node to this owner; 0 if none is known
   NodeSet settled_;             // nodes that count towards the token
   NodeSet settle_pending_;
-  bool awaits_set_ = false;  // no grant counts before it is known which set the nodes belong to
+  RandomSource* random_;
+  bool patient_;
+  bool has_waited_ = false;
+  AskSchedule asks_;           // of one that is patient
+  NodeSet spent_;              // that may execute an acquire of this owner at any time
+  Instant give_back_ = never;  // when what cannot become a quorum is given back
+  bool awaits_set_ = false;    // no grant counts before it is known which set the nodes belong to
   std::vector<Ballot> ballots_;
   std::optional<Duration> expires_in_;
 };

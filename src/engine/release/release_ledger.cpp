@@ -54,7 +54,7 @@ void ReleaseLedger::release(Instant now, const OwedGrant& grant, NodeSet nodes, 
             .lease = grant.lease,
             .keep_out = grant.keep_out,
             .late = late};
-    send(now, node, grant.id, debt, Form::digest, out);
+    send(now, node, grant.id, debt, Form::digest, out, grant.waiter, grant.stays);
   }
 }
 
@@ -71,7 +71,7 @@ void ReleaseLedger::release_if_granted(Instant now, const OwedGrant& grant, Node
 }
 
 void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form,
-                         Outbox& out) {
+                         Outbox& out, Waiter waiter, bool stays) {
   if (!debt.under_way()) {
     debt.state = State::sent;
     ++owed_[node].under_way;
@@ -80,7 +80,7 @@ void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt,
   if (rules::is_turned_away(debt.keep_out)) {
     out.send(node, tag, ForceCommand{debt.name, debt.owner, debt.keep_out}, form);
   } else {
-    out.send(node, tag, ReleaseCommand{debt.name, debt.owner, debt.alone}, form);
+    out.send(node, tag, ReleaseCommand{debt.name, debt.owner, debt.alone, waiter, stays}, form);
   }
 }
 

@@ -29,6 +29,9 @@ class ReleaseLedger {
     std::chrono::milliseconds keep_out{};
     /// Of those that may answer late, nodes where that is one hold, whose answer is to come.
     NodeSet awaits_hold = {};
+    /// Who leaves the nodes' queues with it, or takes up its place there again. Said once.
+    Waiter waiter = {};
+    bool stays = false;
   };
 
   /// Tells these nodes to delete the grant, and remembers it until they have.
@@ -88,7 +91,8 @@ class ReleaseLedger {
     std::size_t under_way = 0;
   };
 
-  void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out);
+  void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out,
+            Waiter waiter = {}, bool stays = false);
   static void extend_for_late(Instant now, Debt& debt);
   static void answered(Owed& owed, Debt& debt, State next);
   void repeat_next(Instant now, NodeIndex node, Outbox& out);

@@ -19,12 +19,17 @@ std::chrono::milliseconds keep_out(const Terms& terms, std::chrono::milliseconds
 
 }  // namespace
 
-void Releases::release(Instant now, const Attempt& attempt) {
+void Releases::release(Instant now, const Attempt& attempt, bool stays) {
   const Attempt::Plan& plan = attempt.plan();
   const NodeGrants& nodes = attempt.nodes();
-  const ReleaseLedger::OwedGrant owed{
-      plan.grant, plan.name,          plan.owner, plan.lease, nodes.may_answer_late(),
-      {},         nodes.awaits_hold()};
+  const ReleaseLedger::OwedGrant owed{.id = plan.grant,
+                                      .name = plan.name,
+                                      .owner = plan.owner,
+                                      .lease = plan.lease,
+                                      .may_answer_late = nodes.may_answer_late(),
+                                      .awaits_hold = nodes.awaits_hold(),
+                                      .waiter = plan.waiter,
+                                      .stays = stays};
   if (!attempt.owner_is_shared()) return ledger_.release(now, owed, nodes.may_hold(), out_);
   ledger_.release(now, owed, attempt.granted(), out_);
   ledger_.release_if_granted(now, owed, attempt.unanswered());

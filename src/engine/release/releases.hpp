@@ -28,8 +28,9 @@ class Releases {
   Releases(const Terms& terms, GrantIds& ids, Outbox& out)
       : terms_(terms), ids_(ids), out_(out), ledger_(terms.nodes()) {}
 
-  /// What an attempt that failed may have left on nodes.
-  void release(Instant now, const Attempt& attempt);
+  /// What an attempt that failed may have left on nodes. Its waiter, if any, stays in their queues
+  /// or leaves them.
+  void release(Instant now, const Attempt& attempt, bool stays);
   /// A lease that its holder gives back; request 0 asks for no Finish.
   void release(Instant now, RequestId request, const Holding& holding);
   /// Somebody's grant; it was at most this lease long.

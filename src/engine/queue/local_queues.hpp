@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The calls of this client that wait for the same name, in the order in which they came. Only the
+// first few take part at the nodes: a crowd in one program costs the nodes no more than these, and
+// each is entered there, with the ticket of its call, before the one ahead of it is done.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+class LocalQueues {
+ public:
+  static constexpr std::size_t taking_part = 2;
+
+  /// Whether it takes part at the nodes at once.
+  bool join(const Name& name, RequestId request) {
+    auto& queue = queues_[*name];
+    queue.push_back(request);
+    return queue.size() <= taking_part;
+  }
+  /// Its call has ended. Who takes part from now on in its place, if it did and somebody is next.
+  std::optional<RequestId> leave(const Name& name, RequestId request) {
+    const auto found = queues_.find(*name);
+    auto& queue = found->second;
+    const auto place = std::ranges::find(queue, request);
+    const bool took_part = static_cast<std::size_t>(place - queue.begin()) < taking_part;
+    queue.erase(place);
+    if (took_part && queue.size() >= taking_part) return queue[taking_part - 1];
+    if (queue.empty()) queues_.erase(found);
+    return {};
+  }
+  /// Who has waited longest for this name; there is somebody.
+  [[nodiscard]] RequestId first(const Name& name) const { return queues_.at(*name).front(); }
+
+ private:
+  std::unordered_map<std::string, std::deque<RequestId>> queues_;
+};
+
+}  // namespace redlock::engine
