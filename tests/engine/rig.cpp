@@ -49,6 +49,15 @@ RequestId Rig::acquire(AcquireRequest what) {
   return id;
 }
 
+void Rig::wake(NodeIndex node, RequestId waiter, Duration after) {
+  engine.on_wake(now, node, waiter, after);
+  collect();
+}
+
+void Rig::wakes(std::uint32_t nodes) {
+  for (NodeIndex node = 0; node < sent_.size(); ++node) engine.on_wakes(node, node < nodes);
+}
+
 RequestId Rig::attach(OwnerId owner, Token token, std::chrono::milliseconds lease) {
   AttachRequest what;
   what.owner = owner;

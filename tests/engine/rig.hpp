@@ -49,6 +49,10 @@ class Rig {
   void detach(GrantId grant);
   void cancel(RequestId request, Errc why = Errc::cancelled);
   void node_up(NodeIndex node);
+  /// The node tells this waiter that its turn has come, or will after that time.
+  void wake(NodeIndex node, RequestId waiter, Duration after = {});
+  /// Whether nodes, the first so many, can wake waiters.
+  void wakes(std::uint32_t nodes);
 
   /// Answers the oldest message that this node has not answered.
   void answer(NodeIndex node, const Reply& reply);

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: MIT
+// Waiting in order: what a call that waits asks of which node, and when; what it gives back, and
+// when it leaves the nodes' queues.
+#include <doctest/doctest.h>
+
+#include "engine/queue/local_queues.hpp"
+#include "engine/rig.hpp"
+
+using namespace redlock;
+using namespace redlock::engine;
+using namespace redlock::engine::test;
+
+namespace {
+
+AcquireRequest in_order(Duration wait) {
+  auto what = Rig::request();
+  what.wait = wait;
+  what.in_order = true;
+  return what;
+}
+
+/// A client of five nodes, all of which wake its waiters.
+struct Crowd : Rig {
+  Crowd() : Rig(5) { wakes(5); }
+
+  void refuse(std::initializer_list<NodeIndex> nodes, std::chrono::milliseconds expires_in = 30s,
+              std::uint32_t place = 0) {
+    answer(nodes, Refused{.expires_in = expires_in, .foreign_type = false, .place = place});
+  }
+  [[nodiscard]] std::size_t asked_in_all() const {
+    std::size_t sum = 0;
+    for (NodeIndex node = 0; node < 5; ++node) sum += asked_count(node);
+    return sum;
+  }
+  /// The oldest message of the node takes this waiter out of its queue, and is answered.
+  bool left(NodeIndex node, RequestId waiter) {
+    if (!oldest_is<ReleaseCommand>(node)) return false;
+    const auto release = oldest<ReleaseCommand>(node);
+    answer(node, NotHeld{});
+    return release.waiter.number == waiter && !release.stays;
+  }
+};
+
+constexpr std::initializer_list<NodeIndex> all{0, 1, 2, 3, 4};
+
+}  // namespace
+
+TEST_CASE("a call that waits stays with its attempt while others have the lock") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  const auto first = rig.oldest<AcquireCommand>(0);
+  CHECK(first.in_order);
+  CHECK(first.waiter.number == id);
+  rig.refuse(all);
+  CHECK_FALSE(rig.ended(id));
+  rig.advance(900ms);
+  CHECK(rig.asked_in_all() == 0);
+  SUBCASE("it asks again, with its place, before nodes forget it") {
+    rig.advance(110ms);
+    CHECK(rig.asked_in_all() == 5);
+    CHECK(rig.oldest<AcquireCommand>(0).owner == first.owner);
+    CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == first.waiter.ticket);
+  }
+  SUBCASE("a node that says that its turn has come is asked alone") {
+    rig.wake(2, id);
+    CHECK(rig.asked(2));
+    CHECK(rig.asked_in_all() == 1);
+    rig.wake(2, id);  // said twice
+    CHECK(rig.asked_in_all() == 1);
+  }
+  SUBCASE("votes gather node by node") {
+    for (const NodeIndex node : {2, 0, 4}) {
+      CHECK_FALSE(rig.ended(id));
+      rig.wake(node, id);
+      rig.answer(node, Granted{7});
+    }
+    CHECK(rig.result<AcquireSucceeded>(id).owner == first.owner);
+  }
+}
+
+TEST_CASE("a vote counts from when it was asked for, not from when the attempt began") {
+  Crowd rig;
+  auto what = in_order(60s);
+  what.lease = 5s;
+  const auto id = rig.acquire(std::move(what));
+  for (int second = 0; second < 10; ++second) {
+    rig.refuse(all, 10s);
+    rig.advance(1'001ms);  // it asks again
+  }
+  rig.refuse(all, 10s);
+  const Instant asked = rig.now;
+  for (const NodeIndex node : {0, 1, 2}) rig.wake(node, id);
+  rig.advance(10ms);
+  rig.answer({0, 1, 2}, Granted{7});
+  const auto until = rig.result<AcquireSucceeded>(id).valid_until;
+  CHECK(until <= asked + 5s);
+  CHECK(until > asked + 4'900ms);
+}
+
+TEST_CASE("a turn that comes while a question is under way is asked for once more") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  rig.wake(3, id);
+  CHECK(rig.asked_count(3) == 1);
+  SUBCASE("after a refusal, which may not know of it") {
+    rig.refuse({3});
+    CHECK(rig.asked_count(3) == 1);
+    rig.refuse({3});
+    CHECK(rig.asked_count(3) == 0);
+  }
+  SUBCASE("not after a grant") {
+    rig.answer(3, Granted{7});
+    CHECK(rig.asked_count(3) == 0);
+  }
+}
+
+TEST_CASE("the runner-up asks when the time of the first is over") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  rig.refuse(all);
+  rig.wake(1, id, 20ms);
+  rig.advance(19ms);
+  CHECK(rig.asked_in_all() == 0);
+  rig.advance(4ms);
+  CHECK(rig.asked(1));
+  CHECK(rig.asked_in_all() == 1);
+}
+
+TEST_CASE("nodes are asked when the lease of the holder is over on a quorum of them") {
+  Crowd rig;
+  rig.acquire(in_order(60s));
+  rig.refuse({0}, 100ms);
+  rig.refuse({1}, 200ms);
+  rig.refuse({2}, 300ms);
+  rig.refuse({3}, 400ms);
+  rig.refuse({4}, 500ms);
+  rig.advance(299ms);
+  CHECK(rig.asked_in_all() == 0);
+  rig.advance(3ms);
+  CHECK(rig.asked_in_all() == 5);
+}
+
+TEST_CASE("who is behind asks later when a lease is over") {
+  Crowd rig;
+  rig.acquire(in_order(60s));
+  rig.refuse(all, 300ms, 4);
+  rig.advance(307ms);
+  CHECK(rig.asked_in_all() == 0);
+  rig.advance(3ms);
+  CHECK(rig.asked_in_all() == 5);
+}
+
+TEST_CASE("what cannot become a quorum is given back soon, and the place is kept") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  const auto first = rig.oldest<AcquireCommand>(0);
+  rig.advance(1ms);
+  rig.answer({0, 1}, Granted{7});
+  rig.refuse({2, 3, 4});
+  // Refusals from before may be out of date.
+  CHECK(rig.asked_in_all() == 0);
+  rig.advance(3'900us);
+  CHECK(rig.asked_in_all() == 0);
+  SUBCASE("a vote that comes until then completes it") {
+    rig.wake(4, id);
+    rig.answer(4, Granted{7});
+    CHECK(rig.ended_with<AcquireSucceeded>(id));
+  }
+  SUBCASE("after four round trips") {
+    rig.advance(200us);
+    for (const NodeIndex node : {0, 1}) {
+      REQUIRE(rig.oldest_is<ReleaseCommand>(node));
+      const auto release = rig.oldest<ReleaseCommand>(node);
+      CHECK(release.owner == first.owner);
+      CHECK(release.waiter.number == id);
+      CHECK(release.waiter.ticket == first.waiter.ticket);
+      CHECK(release.stays);
+      rig.answer(node, ReleasedHere{});
+    }
+    CHECK(rig.asked_in_all() == 0);
+    rig.advance(2ms);
+    CHECK(rig.asked_in_all() == 5);
+    const auto second = rig.oldest<AcquireCommand>(0);
+    CHECK(second.owner != first.owner);
+    CHECK(second.waiter.ticket == first.waiter.ticket);
+  }
+}
+
+TEST_CASE("while nodes are still to answer nothing is given back") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  rig.advance(1ms);
+  rig.answer({0, 1}, Granted{7});
+  rig.refuse({2, 3});
+  rig.advance(200ms);
+  CHECK(rig.releases(0) == 0);
+  rig.answer(4, Granted{7});
+  CHECK(rig.ended_with<AcquireSucceeded>(id));
+}
+
+TEST_CASE("a node's silence is remembered from one attempt to the next") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  rig.advance(1ms);
+  rig.answer({0, 1}, Granted{7});
+  rig.refuse({2});
+  rig.answer(3, down);
+  rig.advance(260ms);  // node 4 has not answered: two of three that vote are not enough
+  REQUIRE(rig.releases(0) == 1);
+  rig.answer({0, 1}, ReleasedHere{});
+  rig.advance(2ms);
+  REQUIRE(rig.oldest_is<AcquireCommand>(0));
+  CHECK(rig.asked_count(4) == 3);  // two acquires, and the release between them
+  SUBCASE("so that two of four are known to be no quorum at once") {
+    rig.answer({0, 1}, Granted{8});
+    rig.answer(3, down);
+    rig.answer(2, down);
+    CHECK(rig.releases(0) > 0);
+    CHECK_FALSE(rig.ended(id));
+  }
+  SUBCASE("until it answers") {
+    rig.take(4);
+    rig.take(4);
+    rig.answer({0, 1}, Granted{8});
+    CHECK_FALSE(rig.ended(id));
+    rig.answer(4, Granted{8});
+    CHECK(rig.ended_with<AcquireSucceeded>(id));
+  }
+}
+
+TEST_CASE("without a quorum that can vote it leaves the queue, and comes back with a new ticket") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  const auto first = rig.oldest<AcquireCommand>(0);
+  rig.refuse({0, 1});
+  rig.answer({2, 3, 4}, down);
+  CHECK(rig.left(0, id));
+  CHECK(rig.left(1, id));
+  CHECK_FALSE(rig.ended(id));
+  rig.answer({2, 3, 4}, down);  // the same
+  rig.advance(200ms);
+  REQUIRE(rig.oldest_is<AcquireCommand>(0));
+  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == id);
+  CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket > first.waiter.ticket);
+}
+
+TEST_CASE("a call that ends leaves every queue at once") {
+  Crowd rig;
+  Errc expected{};
+  std::optional<RequestId> id;
+  SUBCASE("cancelled") {
+    id = rig.acquire(in_order(60s));
+    rig.refuse(all);
+    rig.cancel(*id);
+    expected = Errc::cancelled;
+  }
+  SUBCASE("its waiting time is over") {
+    id = rig.acquire(in_order(100ms));
+    rig.refuse(all);
+    rig.advance(101ms);
+    expected = Errc::timed_out;
+  }
+  SUBCASE("its deadline has come") {
+    auto what = in_order(60s);
+    what.deadline = rig.now + 100ms;
+    id = rig.acquire(std::move(what));
+    rig.refuse(all);
+    rig.advance(101ms);
+    expected = Errc::timed_out;
+  }
+  CHECK(rig.failure(*id) == expected);
+  for (const NodeIndex node : all) {
+    CHECK(rig.left(node, *id));
+    CHECK_FALSE(rig.asked(node));
+  }
+}
+
+TEST_CASE("a call that ends with a question under way leaves behind it") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  rig.refuse({0, 1, 2});
+  rig.cancel(id);
+  CHECK(rig.asked_count(3) == 2);  // the acquire, and what takes back whatever it does
+  rig.answer(3, Granted{7});
+  CHECK(rig.left(3, id));
+  CHECK(rig.left(0, id));
+  CHECK_FALSE(rig.asked(0));
+}
+
+TEST_CASE("a waiting time ends with the decision of what is under way") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(10ms));
+  rig.answer({0, 1}, Granted{7});
+  rig.advance(20ms);
+  CHECK_FALSE(rig.ended(id));
+  SUBCASE("for it") {
+    rig.answer(2, Granted{7});
+    CHECK(rig.ended_with<AcquireSucceeded>(id));
+  }
+  SUBCASE("against it") {
+    rig.refuse({2, 3, 4});
+    CHECK(rig.failure(id) == Errc::timed_out);
+  }
+  SUBCASE("by silence") {
+    rig.advance(260ms);
+    CHECK(rig.failure(id) == Errc::no_quorum);
+  }
+}
+
+TEST_CASE("whoever has the lock is in no queue any more") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  rig.refuse({0});
+  rig.answer({1, 2, 3}, Granted{7});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(id));
+  CHECK(rig.left(0, id));
+  CHECK_FALSE(rig.asked(1));  // its grant took the waiter out
+  SUBCASE("a node that refuses late has put it in") {
+    rig.refuse({4});
+    CHECK(rig.left(4, id));
+  }
+  SUBCASE("one that grants late has not") {
+    rig.answer(4, Granted{7});
+    CHECK_FALSE(rig.asked(4));
+  }
+}
+
+TEST_CASE("of the calls of a client for one name the first few take part at the nodes") {
+  static_assert(LocalQueues::taking_part == 2);
+  Crowd rig;
+  const auto first = rig.acquire(in_order(60s));
+  const auto second = rig.acquire(in_order(60s));
+  const auto third = rig.acquire(in_order(60s));
+  const auto fourth = rig.acquire(in_order(50ms));
+  CHECK(rig.asked_count(0) == 2);
+  rig.answer(all, Granted{7});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(first));
+  // The third takes part now, with the ticket of its call.
+  rig.refuse(all);
+  REQUIRE(rig.asked_count(0) == 1);
+  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == third);
+  CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket > 0);
+  rig.refuse(all);
+  rig.advance(60ms);
+  CHECK(rig.failure(fourth) == Errc::timed_out);
+  CHECK(rig.asked_in_all() == 0);
+  rig.cancel(third);
+  CHECK(rig.left(0, third));
+  CHECK_FALSE(rig.ended(second));
+}
+
+TEST_CASE("a call that does not wait overtakes nobody, and is in no queue") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(0s));
+  CHECK(rig.oldest<AcquireCommand>(0).in_order);
+  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == 0);
+  rig.refuse({0, 1, 2});
+  CHECK(rig.failure(id) == Errc::contended);
+  for (const NodeIndex node : {0, 1, 2}) CHECK_FALSE(rig.asked(node));
+}
+
+TEST_CASE("where too few nodes can wake it a waiter asks every 20 to 60 ms") {
+  Crowd rig;
+  rig.wakes(2);
+  rig.acquire(in_order(60s));
+  for (int round = 0; round < 20; ++round) {
+    rig.refuse(all);
+    rig.advance(19ms);
+    CHECK(rig.asked_in_all() == 0);
+    rig.advance(43ms);
+    CHECK(rig.asked_in_all() == 5);
+  }
+}
+
+TEST_CASE("a node that is reached again is asked at once") {
+  Crowd rig;
+  rig.acquire(in_order(60s));
+  rig.refuse({0, 1, 2, 3});
+  rig.answer(4, down);
+  rig.node_up(4);
+  CHECK(rig.asked(4));
+  CHECK(rig.asked_in_all() == 1);
+}
+
+TEST_CASE("after an answer that was lost a new owner asks: the old one may still be granted") {
+  Crowd rig;
+  rig.acquire(in_order(60s));
+  const auto first = rig.oldest<AcquireCommand>(0);
+  rig.refuse({0, 1, 2, 3});
+  rig.answer(4, broken);
+  REQUIRE(rig.oldest_is<ReleaseCommand>(4));
+  CHECK(rig.oldest<ReleaseCommand>(4).owner == first.owner);
+  rig.advance(2ms);
+  REQUIRE(rig.oldest_is<AcquireCommand>(0));
+  CHECK(rig.oldest<AcquireCommand>(0).owner != first.owner);
+  CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == first.waiter.ticket);
+}
+
+TEST_CASE("waiters take no room from others") {
+  Config config;
+  config.attempts_at_once = 1;
+  Rig rig(1, config);
+  rig.wakes(1);
+  rig.acquire(in_order(60s));
+  auto other = in_order(60s);
+  other.name = std::make_shared<const std::string>("seat B07");
+  const auto id = rig.acquire(std::move(other));
+  CHECK(rig.asked_count(0) == 1);
+  rig.answer(0, Refused{30s});
+  REQUIRE(rig.asked_count(0) == 1);
+  rig.answer(0, Granted{7});
+  CHECK(rig.ended_with<AcquireSucceeded>(id));
+}
+
+TEST_CASE("a turn of somebody who is unknown, or that comes again, changes nothing") {
+  Crowd rig;
+  rig.wake(0, 4711);
+  const auto id = rig.acquire(in_order(60s));
+  rig.answer({0, 1, 2}, Granted{7});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(id));
+  rig.wake(0, id);
+  rig.wake(9 % 5, id, 20ms);
+  rig.advance(100ms);
+  CHECK_FALSE(rig.asked(0));
+}
