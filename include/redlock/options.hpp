@@ -31,6 +31,17 @@ enum class FenceFloor { clock, none };
 /// Such a client refuses nodes that have a marker (see Admin::adopt): other clients rely on it.
 enum class Quarantine { on, off };
 
+/// Who gets a lock for which several wait.
+enum class Ordering {
+  /// In the order in which they began to wait, by the nodes' clocks: each node keeps a queue of the
+  /// waiters and tells the first that its turn has come. A call that does not wait overtakes nobody
+  /// who does. docs/waiting.md says how exact the order is.
+  fifo,
+  /// In no order: whoever asks a node first after a release. A call that waits asks again after
+  /// random pauses (retry_min, retry_max), and is in no queue. It may overtake those who are.
+  barging,
+};
+
 /// A duration that never ends, for AcquireOptions::wait.
 inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
 
@@ -68,10 +79,14 @@ struct ClientOptions {
   /// A grant with no more than this validity left is given back as too_late.
   std::chrono::milliseconds min_validity{0};
 
-  /// The random pause before another attempt: between the two at first, doubling up to the cap.
-  std::chrono::milliseconds retry_min{50};
-  std::chrono::milliseconds retry_max{150};
-  std::chrono::milliseconds retry_cap{500};
+  /// Who gets a lock for which several wait, unless a call says otherwise.
+  Ordering ordering = Ordering::fifo;
+  /// The random pause before another attempt, where no node can tell that it is time for one (no
+  /// quorum answers, or `ordering` is barging): between the two, doubling up to the cap if that is
+  /// larger.
+  std::chrono::milliseconds retry_min{20};
+  std::chrono::milliseconds retry_max{60};
+  std::chrono::milliseconds retry_cap{60};
 
   /// Bounds of one connection: resolving the name; connecting and the whole handshake. A look-up
   /// that takes longer goes on; meanwhile the addresses that the last one found are used.
@@ -109,6 +124,8 @@ struct AcquireOptions {
   std::chrono::milliseconds wait{0};
   /// The call ends by this moment, whatever the other options say.
   std::optional<BootClock::time_point> deadline{};
+  /// In place of the client's ordering.
+  std::optional<Ordering> ordering{};
   /// In place of the client's min_validity.
   std::optional<std::chrono::milliseconds> min_validity{};
   /// The watchdog stops renewing this long after the grant: a bound on a holder that hangs.

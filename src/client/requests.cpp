@@ -50,6 +50,7 @@ Result<AskAcquire> ask_acquire(engine::Name name, const AcquireOptions& options,
   ask.request.max_hold = options.max_hold;
   ask.request.wait = waiting_time(options.wait);
   ask.request.deadline = options.deadline.value_or(engine::never);
+  ask.request.in_order = options.ordering.value_or(client.ordering) == Ordering::fifo;
   ask.stop = options.stop;
   return ask;
 }

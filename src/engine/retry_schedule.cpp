@@ -58,8 +58,10 @@ Duration RetrySchedule::pause(Duration at_most, RandomSource& random) {
   const auto span = static_cast<std::uint64_t>((pause_max_ - pause_min_).count()) + 1;
   const auto offset = static_cast<Duration::rep>(random.next() % span);
   const Duration pause = pause_min_ + Duration(offset);
-  pause_min_ = std::min(pause_min_ * 2, pause_cap_ / 2);
-  pause_max_ = std::max(pause_min_, std::min(pause_max_ * 2, pause_cap_));
+  if (pause_max_ < pause_cap_) {
+    pause_min_ = std::min(pause_min_ * 2, pause_cap_ / 2);
+    pause_max_ = std::max(pause_min_, std::min(pause_max_ * 2, pause_cap_));
+  }
   return std::max(std::min(pause, at_most), shortest_pause);
 }
 
