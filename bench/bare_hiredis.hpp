@@ -42,7 +42,7 @@ class BareHiredis {
              owner_, "30000", std::to_string(floor)});
   }
   void release(const std::string& name) {
-    ask_all({"EVALSHA", release_digest_, "1", "redlock:lock:{" + name + "}", owner_});
+    ask_all({"EVALSHA", release_digest_, "1", "redlock:lock:{" + name + "}", owner_, ""});
   }
 
  private:
@@ -98,6 +98,7 @@ class BareHiredis {
 
   [[nodiscard]] std::string load(const std::string& script) const {
     std::ostringstream text;
+    text << std::ifstream(REDLOCK_SCRIPT_DIR "/queue.lua").rdbuf();
     text << std::ifstream(REDLOCK_SCRIPT_DIR "/" + script + ".lua").rdbuf();
     std::string digest;
     for (const Node& node : nodes_) {

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 
@@ -48,7 +50,51 @@ std::optional<engine::Token> token_at(const ReplyView& answer, std::size_t index
   return static_cast<engine::Token>(value);
 }
 
+/// A waiter as the scripts' argument `order` names it.
+class WaiterText {
+ public:
+  enum class Place : std::uint8_t { left, kept };
+
+  WaiterText(const CallContext& context, const engine::Waiter& waiter, Place place) {
+    char* end = std::ranges::copy(context.client.substr(0, longest_client), text_.data()).out;
+    *end++ = ':';
+    end = append(end, waiter.number);
+    if (place == Place::kept) {
+      *end++ = ' ';
+      end = append(end, static_cast<std::uint64_t>(std::max<std::int64_t>(waiter.ticket, 0)));
+      *end++ = ' ';
+      *end++ = context.subscribed ? 'w' : 'p';
+    }
+    size_ = static_cast<std::size_t>(end - text_.data());
+  }
+  [[nodiscard]] std::string_view view() const { return {text_.data(), size_}; }
+
+ private:
+  static constexpr std::size_t longest_client = 16;
+
+  char* append(char* at, std::uint64_t number) {
+    return std::to_chars(at, text_.data() + text_.size(), number).ptr;
+  }
+
+  std::array<char, 64> text_;
+  std::size_t size_;
+};
+
+bool waits(const CallContext& context, const engine::Waiter& waiter) {
+  return waiter.number != 0 && !context.client.empty();
+}
+
 // acquire
+
+void acquire_order(CommandWriter& out, const CallContext& context, const AcquireCommand& what) {
+  if (!what.in_order) {
+    out.bulk("");
+  } else if (waits(context, what.waiter)) {
+    out.bulk(WaiterText(context, what.waiter, WaiterText::Place::kept).view());
+  } else {
+    out.bulk("0");
+  }
+}
 
 void acquire_keys(CommandWriter& out, const CallContext& context, const Command& command) {
   lock_and_fence(out, context, std::get<AcquireCommand>(command).name);
@@ -59,6 +105,7 @@ void acquire_arguments(CommandWriter& out, const CallContext& context, const Com
   const auto& what = std::get<AcquireCommand>(command);
   owner(out, what.owner).number(count_of(what.lease));
   out.number(std::max<engine::Token>(what.floor, 1));
+  acquire_order(out, context, what);
   if (what.marker_wanted || !context.holder.empty()) out.bulk(context.holder);
   if (what.marker_wanted) out.bulk(context.set);
 }
@@ -76,8 +123,12 @@ std::optional<engine::Reply> read_acquire(const ReplyView& answer) {
   if (code == 4) return engine::AlreadyOurs{};
   std::int64_t left = 0;
   if (code != 0 || !answer.integer_at(1, left) || left < -1) return {};
-  if (left == -1) return engine::Refused{};
-  return engine::Refused{.expires_in = std::chrono::milliseconds(left)};
+  engine::Refused refused;
+  if (left >= 0) refused.expires_in = std::chrono::milliseconds(left);
+  std::int64_t place = 0;
+  if (answer.size() > 2 && (!answer.integer_at(2, place) || place < 0)) return {};
+  refused.place = static_cast<std::uint32_t>(std::min<std::int64_t>(place, UINT32_MAX));
+  return refused;
 }
 
 // hold
@@ -112,8 +163,15 @@ void release_keys(CommandWriter& out, const CallContext& context, const Command&
   lock_key(out, context, std::get<ReleaseCommand>(command).name);
 }
 
-void release_arguments(CommandWriter& out, const CallContext& /*context*/, const Command& command) {
-  owner(out, std::get<ReleaseCommand>(command).owner);
+void release_arguments(CommandWriter& out, const CallContext& context, const Command& command) {
+  const auto& what = std::get<ReleaseCommand>(command);
+  owner(out, what.owner);
+  if (!waits(context, what.waiter)) {
+    out.bulk("");
+    return;
+  }
+  const auto place = what.stays ? WaiterText::Place::kept : WaiterText::Place::left;
+  out.bulk(WaiterText(context, what.waiter, place).view());
 }
 
 std::optional<engine::Reply> released_or_not(std::int64_t code) {
@@ -152,6 +210,7 @@ constexpr std::array<ScriptRow, script_count> rows{
     // vote; with the flag it would be refused before it looks.
     ScriptRow{.script = Script::acquire,
               .source = scripts::acquire,
+              .in_order = true,
               .loaded = true,
               .write_keys = acquire_keys,
               .write_arguments = acquire_arguments,
@@ -166,6 +225,7 @@ constexpr std::array<ScriptRow, script_count> rows{
               .read = read_hold},
     ScriptRow{.script = Script::release,
               .source = scripts::release,
+              .in_order = true,
               .loaded = true,
               .at_maxmemory = true,
               .many_in_a_call = true,
@@ -174,6 +234,7 @@ constexpr std::array<ScriptRow, script_count> rows{
               .read = read_release},
     ScriptRow{.script = Script::force,
               .source = scripts::force,
+              .in_order = true,
               .at_maxmemory = true,
               .write_keys = force_keys,
               .write_arguments = force_arguments,

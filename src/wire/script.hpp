@@ -30,11 +30,14 @@ struct CallContext {
   const KeyLayout& layout = redlock_layout;
   std::string_view holder = {};  ///< who takes the lock (see holder_text.hpp); may be empty
   std::string_view set = {};     ///< the set that the node's marker must name; empty: none
+  std::string_view client = {};  ///< whose waiters they are: 16 hexadecimal digits; empty: none
+  bool subscribed = false;       ///< whether this node can wake this client's waiters
 };
 
 struct ScriptRow {
   Script script{};
   std::string_view source;
+  bool in_order = false;        ///< queue.lua stands in front of it
   bool loaded = false;          ///< by every connection; others, which are rare, go in full
   bool at_maxmemory = false;    ///< may run when the node is out of memory
   bool many_in_a_call = false;  ///< the reply is then an array with an element for each

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "wire/script_set.hpp"
 
+#include "wire/redlock_scripts.hpp"
+
 namespace redlock::wire {
 namespace {
 
@@ -13,6 +15,7 @@ Sources sources_for(ScriptSet::Flags flags) {
     if (row.at_maxmemory && flags == ScriptSet::Flags::understood) {
       source = "#!lua flags=allow-oom\n";
     }
+    if (row.in_order) source += scripts::queue;
     source += row.source;
   }
   return sources;

@@ -61,7 +61,7 @@ class Node {
     return call(Script::hold, keys, words);
   }
   [[nodiscard]] std::string release(const std::string& owner) const {
-    return call(Script::release, 1, {lock_key, owner});
+    return call(Script::release, 1, {lock_key, owner, ""});
   }
   void fill() const {
     redis({"SET", "ballast", std::string(100'000, 'x')});

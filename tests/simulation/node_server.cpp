@@ -465,15 +465,15 @@ void NodeServer::run_acquire(StreamId stream, const Call& call, std::string& out
   const Keys* const keys = call.keys.size() == 3 ? keys_of(call.keys[0]) : nullptr;
   engine::AcquireCommand command;
   const bool readable = keys != nullptr && call.keys[1] == keys->fence &&
-                        call.keys[2] == marker_key && arguments.size() >= 3 &&
-                        arguments.size() <= 5 && read_owner(arguments[0], command.owner) &&
+                        call.keys[2] == marker_key && arguments.size() >= 4 &&
+                        arguments.size() <= 6 && read_owner(arguments[0], command.owner) &&
                         read_lease(arguments[1], command.lease) &&
                         read_number(arguments[2], command.floor) && command.floor >= 1;
   if (!readable) return misread(stream, "acquire", out);
   command.name = keys->name;
-  command.marker_wanted = arguments.size() == 5;
+  command.marker_wanted = arguments.size() == 6;
   write_acquired(out, execute(stream, call, command,
-                              command.marker_wanted ? arguments[4] : std::string_view()));
+                              command.marker_wanted ? arguments[5] : std::string_view()));
 }
 
 void NodeServer::run_holds(StreamId stream, const Call& call, std::string& out) {
@@ -504,10 +504,10 @@ void NodeServer::run_holds(StreamId stream, const Call& call, std::string& out) 
 void NodeServer::run_releases(StreamId stream, const Call& call, std::string& out) {
   const std::size_t locks = call.keys.size();
   std::vector<engine::ReleaseCommand> commands(locks);
-  bool readable = locks > 0 && call.arguments.size() == locks;
+  bool readable = locks > 0 && call.arguments.size() == 2 * locks;
   for (std::size_t i = 0; i < locks && readable; ++i) {
     const Keys* const keys = keys_of(call.keys[i]);
-    readable = keys != nullptr && read_owner(call.arguments[i], commands[i].owner);
+    readable = keys != nullptr && read_owner(call.arguments[2 * i], commands[i].owner);
     if (readable) commands[i].name = keys->name;
   }
   if (!readable) return misread(stream, "release", out);

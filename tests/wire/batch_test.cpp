@@ -43,11 +43,12 @@ std::string holding(const Command& command) {
   return array(std::vector<std::string>(keys / 2, array({integer(1), integer(7)})));
 }
 
-/// Answers a release of several locks with released; what has two keys is a hold, three an acquire.
+/// Answers a release of several locks with released. The last word of a hold is its lease.
 std::string releasing(const Command& command) {
   if (!is(command, "EVALSHA")) return healthy(command);
   const std::size_t keys = keys_in(command);
-  if (command.size() == 3 + 2 * keys) return array(std::vector<std::string>(keys, integer(1)));
+  const bool releases = command.size() == 3 + 3 * keys && command.back().empty();
+  if (releases) return array(std::vector<std::string>(keys, integer(1)));
   return command.size() == 3 + 2 + 4 ? array({array({integer(1), integer(7)})}) : healthy(command);
 }
 

@@ -223,6 +223,10 @@ TEST_CASE("each answer of a script has its meaning") {
   CHECK(*expect<engine::Refused>(Script::acquire, "*2\r\n:0\r\n:1500\r\n").expires_in ==
         std::chrono::milliseconds(1'500));
   CHECK_FALSE(expect<engine::Refused>(Script::acquire, "*2\r\n:0\r\n:-1\r\n").expires_in);
+  CHECK(expect<engine::Refused>(Script::acquire, "*2\r\n:0\r\n:1500\r\n").place == 0);
+  const auto waits = expect<engine::Refused>(Script::acquire, "*3\r\n:0\r\n:20\r\n:7\r\n");
+  CHECK(*waits.expires_in == std::chrono::milliseconds(20));
+  CHECK(waits.place == 7);
   CHECK(expect<engine::Refused>(Script::acquire, "*1\r\n:2\r\n").foreign_type);
   CHECK(expect<engine::Held>(Script::hold, "*1\r\n*2\r\n:1\r\n:5\r\n").fence == 5);
   CHECK(expect<engine::Held>(Script::hold, "*1\r\n*2\r\n:1\r\n:0\r\n").fence == 0);
@@ -243,7 +247,8 @@ TEST_CASE("what no script can have answered is no answer") {
   for (const std::string_view bytes :
        {"+OK\r\n", ":1\r\n", "$-1\r\n", "*0\r\n", "*1\r\n:1\r\n", "*1\r\n$1\r\n1\r\n",
         "*2\r\n:1\r\n:9007199254740992\r\n", "*2\r\n:1\r\n:-1\r\n", "*2\r\n:1\r\n:0\r\n",
-        "*2\r\n:0\r\n:-2\r\n", "*2\r\n:7\r\n:1\r\n", "*1\r\n:0\r\n", "*2\r\n:1\r\n*0\r\n"}) {
+        "*2\r\n:0\r\n:-2\r\n", "*3\r\n:0\r\n:5\r\n:-1\r\n", "*3\r\n:0\r\n:5\r\n$-1\r\n",
+        "*2\r\n:7\r\n:1\r\n", "*1\r\n:0\r\n", "*2\r\n:1\r\n*0\r\n"}) {
     CHECK_MESSAGE(!answer_to(Script::acquire, bytes), bytes);
   }
   for (const std::string_view bytes :

@@ -2,16 +2,20 @@
 -- Takes the lock for an owner unless somebody else has it. One node, one lock, atomically.
 --   KEYS  1 lock (hash owner -> count)   2 fence (counter)   3 marker (may be left out)
 --   ARGV  1 owner   2 lease in ms   3 floor (a new token is at least this; decimal, 1 to 2^52)
---         4 who takes it: kept in the lock's field @ for people to read (may be empty or left out)
---         5 the set that the marker must name (empty: it must name none; left out by a client
+--         4 order: "WAITER TICKET w" or p for one who waits (see queue.lua); 0: takes the lock only
+--         if nobody waits; empty or left out: takes it out of turn
+--         5 who takes it: kept in the lock's field @ for people to read (may be empty or left out)
+--         6 the set that the marker must name (empty: it must name none; left out by a client
 --         without quarantine: neither marker nor notes, the key beside it, may be there)
--- Replies {1, token} granted, {0, pttl} somebody else's (-1: it never expires), {2} a key of
--- another type stands there, {3} this owner was forced out (the key beside the lock, see
+-- Replies {1, token} granted, {0, ms} or {0, ms, place} somebody else's, or free and kept for
+-- somebody else for so long (-1: it never expires) and how many waiters are before this one, {2} a
+-- key of another type stands there, {3} this owner was forced out (the key beside the lock, see
 -- force.lua), {4} this owner's already, and lasts one lease from now. Error replies leave no lock
 -- behind. A node whose marker is gone has forgotten its locks, and one of another set is none of
 -- this client's nodes: they grant none.
 local lock, fence = KEYS[1], KEYS[2]
-local owner, lease, floor, holder, set = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local owner, lease, floor, order = ARGV[1], ARGV[2], ARGV[3], ARGV[4] or ''
+local holder, set = ARGV[5], ARGV[6]
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
 
 if KEYS[3] and not set then
@@ -29,7 +33,17 @@ end
 local kind = redis.call('TYPE', lock).ok
 if kind == 'hash' then
   if redis.call('HEXISTS', lock, owner) == 0 then
-    return {0, redis.call('PTTL', lock)}
+    local left = redis.call('PTTL', lock)
+    if #order > 1 then
+      local opened, queue = pcall(open_queue, lock, order)
+      if opened then
+        local entered, place = pcall(queue.enter, holder)
+        if entered then
+          return {0, left, place}
+        end
+      end
+    end
+    return {0, left}
   end
   if redis.call('PTTL', lock) <= tonumber(lease) then -- also -1, no expiry
     redis.call('PEXPIRE', lock, lease)
@@ -37,8 +51,26 @@ if kind == 'hash' then
   return {4}
 elseif kind ~= 'none' then
   return {2}
-elseif redis.call('HEXISTS', lock .. ':forced', owner) == 1 then
-  return {3} -- a healing, or a late message of it
+end
+-- In one call, because there is neither of them as a rule. An error is told by the next one, or
+-- means that there is no queue.
+local queue
+local beside = redis.pcall('EXISTS', lock .. ':forced', lock .. ':queue')
+if beside ~= 0 then
+  if redis.call('HEXISTS', lock .. ':forced', owner) == 1 then
+    return {3} -- a healing, or a late message of it
+  elseif redis.pcall('EXISTS', lock .. ':queue') == 1 then
+    local opened, kept, place
+    opened, queue = pcall(open_queue, lock, order)
+    if not opened then
+      queue = nil
+    elseif order ~= '' then
+      opened, kept, place = pcall(queue.kept_for_another, holder)
+      if opened and kept then
+        return {0, kept, place}
+      end
+    end
+  end
 end
 
 if not (tonumber(floor) <= limit / 2) then -- no client sends it: tokens must last
@@ -64,5 +96,8 @@ local expiry = redis.pcall('PEXPIRE', lock, lease)
 if type(expiry) == 'table' then -- refused (by an ACL, say): a lock without an end must not stay
   redis.call('DEL', lock)
   return expiry
+end
+if queue then -- not before: after a failure its place is kept
+  pcall(queue.after_grant)
 end
 return {1, token}

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Takes the lock away from one owner, and keeps that owner from coming back: no acquire of it,
--- late or healing, is granted here any more. Another owner's lock is left alone.
+-- late or healing, is granted here any more. Another owner's lock is left alone. The next one who
+-- waits may have the lock, see queue.lua.
 --   KEYS  1 lock   2 fence   3 forced (hash owner -> 1: whom acquire and hold must turn away)
 --   ARGV  1 owner  2 for how long it is turned away, in ms
 -- Replies {1} it had the lock, {0} it had not; it is turned away from now on in both cases.
@@ -26,5 +27,11 @@ redis.call('DEL', lock)
 local token = redis.pcall('INCR', fence)
 if type(token) == 'number' and token >= limit then
   redis.call('DECR', fence)
+end
+if redis.pcall('EXISTS', lock .. ':queue') == 1 then
+  local opened, queue = pcall(open_queue, lock)
+  if opened then
+    pcall(queue.after_release, true)
+  end
 end
 return {1}

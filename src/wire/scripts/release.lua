@@ -1,14 +1,26 @@
 -- SPDX-License-Identifier: MIT
--- Deletes locks that are still their owners'. Any number of locks in one call, each for itself.
---   KEYS  the locks      ARGV  the owner of each
+-- Deletes locks that are still their owners', and lets the next one who waits have them. Any number
+-- of locks in one call, each for itself.
+--   KEYS  the locks
+--   ARGV  for each lock: owner, order (empty; "WAITER" leaves the queue, see queue.lua; "WAITER
+--         TICKET w" or p stays, or is put into it, before the next one is found)
 -- Replies an array with, for each lock: 1 released, 0 not held: free, another owner's, or a key of
 -- another type.
 local replies = {}
 for i, lock in ipairs(KEYS) do
-  replies[i] = 0
-  if redis.call('TYPE', lock).ok == 'hash' and redis.call('HEXISTS', lock, ARGV[i]) == 1 then
+  local owner, order = ARGV[2 * i - 1], ARGV[2 * i]
+  local freed = redis.call('TYPE', lock).ok == 'hash' and redis.call('HEXISTS', lock, owner) == 1
+  if freed then
     redis.call('DEL', lock)
-    replies[i] = 1
   end
+  -- With a ticket: it may be the first one to wait.
+  if (freed or order ~= '')
+    and (redis.pcall('EXISTS', lock .. ':queue') == 1 or string.find(order, ' ', 1, true)) then
+    local opened, queue = pcall(open_queue, lock, order)
+    if opened then
+      pcall(queue.after_release, freed)
+    end
+  end
+  replies[i] = freed and 1 or 0
 end
 return replies
