@@ -57,6 +57,16 @@ class REDLOCK_EXPORT Observer {
   /// One attempt was decided; `code` is null for a grant. `elapsed` from its first send.
   virtual void on_attempt(std::string_view name, const Errc* code,
                           const std::vector<NodeVote>& votes, std::chrono::nanoseconds elapsed);
+  /// A call waits for this name, and so many others are before it, as a quorum of nodes counts them
+  /// (with Ordering::barging, 0: there is no queue). Called again when that has changed. Of several
+  /// calls of one client, only of those that take part at the nodes: two at a time.
+  virtual void on_waiting(std::string_view name, std::size_t place);
+  /// A lock was granted, so long after its call began.
+  virtual void on_acquired(std::string_view name, std::uint64_t token,
+                           std::chrono::nanoseconds waited);
+  /// A lease was given back (the nodes are being told), so long after its grant.
+  virtual void on_released(std::string_view name, std::uint64_t token,
+                           std::chrono::nanoseconds held);
   /// A renewal was confirmed by a quorum, or (ok false) was not within the node timeout.
   virtual void on_renewal(std::string_view name, bool ok, std::chrono::nanoseconds remaining);
   /// Lease::lost() of this lease was requested.

@@ -204,6 +204,18 @@ void Client::Impl::on(engine::RenewalDecided&& output) {
   }
 }
 
+void Client::Impl::on(engine::QueuePlace&& output) {
+  if (options_.observer) options_.observer->on_waiting(*output.name, output.place);
+}
+
+void Client::Impl::on(engine::WaitEnded&& output) {
+  if (options_.observer) options_.observer->on_acquired(*output.name, output.token, output.waited);
+}
+
+void Client::Impl::on(engine::HoldEnded&& output) {
+  if (options_.observer) options_.observer->on_released(*output.name, output.token, output.held);
+}
+
 void Client::Impl::on(engine::NodeClockMoved&& output) {
   if (!options_.observer) return;
   options_.observer->on_clock_moved(nodes_[output.node].label, output.by, output.ours);

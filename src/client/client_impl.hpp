@@ -112,6 +112,9 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
   void on(engine::LeaseLost&& output);
   void on(engine::AttemptDecided&& output);
   void on(engine::RenewalDecided&& output);
+  void on(engine::QueuePlace&& output);
+  void on(engine::WaitEnded&& output);
+  void on(engine::HoldEnded&& output);
   void on(engine::NodeClockMoved&& output);
   [[nodiscard]] client::Rival rival_for(const std::string& name) const;
 

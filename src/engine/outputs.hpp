@@ -122,6 +122,23 @@ struct RenewalDecided {
   bool ok = false;
   Instant valid_until{};
 };
+/// A call waits for others: so many are before it, as far as nodes know.
+struct QueuePlace {
+  Name name;
+  std::uint32_t place = 0;
+};
+struct WaitEnded {
+  GrantId grant = 0;
+  Name name;
+  Token token = 0;
+  Duration waited{};  ///< since the call began
+};
+struct HoldEnded {
+  GrantId grant = 0;
+  Name name;
+  Token token = 0;
+  Duration held{};  ///< since the grant
+};
 /// A node's clock jumped or runs. It does not count for max_lease from now, unless a quorum of
 /// nodes moved by as much: then it is our own clock that stood still or ran.
 struct NodeClockMoved {
@@ -131,7 +148,7 @@ struct NodeClockMoved {
 };
 
 using ClientOutput = std::variant<Finish, ValidityChanged, LeaseLost, AttemptDecided,
-                                  RenewalDecided, NodeClockMoved>;
+                                  RenewalDecided, QueuePlace, WaitEnded, HoldEnded, NodeClockMoved>;
 
 struct Outputs {
   std::vector<NodeOutput> nodes;

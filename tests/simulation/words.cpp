@@ -102,6 +102,17 @@ struct OutputWords {
   std::string operator()(const engine::TendMarker& o) const {
     return fmt::format("{} the marker of node {}", o.write ? "writes" : "looks for", o.node);
   }
+  std::string operator()(const engine::QueuePlace& o) const {
+    return fmt::format("{} waits behind {}", *o.name, o.place);
+  }
+  std::string operator()(const engine::WaitEnded& o) const {
+    return fmt::format("grant {} came after {} us", o.grant,
+                       o.waited / std::chrono::microseconds(1));
+  }
+  std::string operator()(const engine::HoldEnded& o) const {
+    return fmt::format("grant {} was held for {} us", o.grant,
+                       o.held / std::chrono::microseconds(1));
+  }
   std::string operator()(const engine::NodeClockMoved& o) const {
     return fmt::format("the clock of node {} moved by {} ms{}", o.node,
                        o.by / std::chrono::milliseconds(1), o.ours ? ", so it is our own" : "");

@@ -19,7 +19,8 @@ constexpr Duration longest_round = std::chrono::milliseconds(2);
 Acquisition::Acquisition(const Terms& terms, RequestId request, AcquireRequest what, Instant now)
     : request_(request),
       what_(std::move(what)),
-      schedule_(terms.config(), what_.wait, what_.deadline, now) {}
+      schedule_(terms.config(), what_.wait, what_.deadline, now),
+      began_(now) {}
 
 std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attempt,
                                               RandomSource& random) {

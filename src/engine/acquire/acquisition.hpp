@@ -3,7 +3,9 @@
 // between them, until one is granted or the waiting time, the deadline or the caller ends it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "engine/acquire/attempt.hpp"
 #include "engine/outputs.hpp"
@@ -44,6 +46,11 @@ class Acquisition {
     attempt_ = grant;
     waits_for_turn_ = false;
   }
+  [[nodiscard]] Instant began() const { return began_; }
+  /// Whether that is another place in the queue than was told last.
+  bool moved_to(std::uint32_t place) {
+    return std::exchange(place_, std::optional(place)) != place;
+  }
   /// Nodes that did not answer its attempts: a new one does not wait for them.
   [[nodiscard]] NodeSet silent() const { return silent_; }
   /// Whether the attempt under way is still to go on when the waiting time is over.
@@ -77,7 +84,9 @@ class Acquisition {
   RequestId request_;
   AcquireRequest what_;
   RetrySchedule schedule_;
+  Instant began_;
   Instant retry_at_ = never;
+  std::optional<std::uint32_t> place_;
   GrantId attempt_ = 0;
   Waiter waiter_;
   NodeSet silent_;

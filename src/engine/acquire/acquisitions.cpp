@@ -127,7 +127,10 @@ void Acquisitions::on_wake(Instant now, NodeIndex node, RequestId waiter, Durati
 
 void Acquisitions::after_attempt_input(Instant now, GrantId grant, Before before) {
   const Attempt& attempt = *attempts_.find(grant);
-  if (attempt.idle() && !before.idle) ++idle_;
+  if (attempt.idle() && !before.idle) {
+    ++idle_;
+    tell_that_it_waits(now, attempt, before);
+  }
   if (!attempt.idle() && before.idle) --idle_;
   const bool lost_now = !before.lost && attempt.lost_the_vote();
   if (lost_now && rules::failed_attempt_is_released(attempt.failure())) {
@@ -135,6 +138,17 @@ void Acquisitions::after_attempt_input(Instant now, GrantId grant, Before before
   }
   if (!attempt.ended()) return attempts_.touched(grant);
   finish_attempt(now, attempts_.take(grant));
+}
+
+void Acquisitions::tell_that_it_waits(Instant now, const Attempt& attempt, Before before) {
+  const Attempt::Plan& plan = attempt.plan();
+  if (!before.has_waited) {
+    admission_.ended(now, attempt.started(), true);
+    out_.put(
+        AttemptDecided{plan.name, Errc::contended, attempt.ballots(), now - attempt.started()});
+  }
+  const std::uint32_t place = attempt.asks().place(terms_.quorum());
+  if (acquisitions_.find(plan.request)->moved_to(place)) out_.put(QueuePlace{plan.name, place});
 }
 
 void Acquisitions::finish_attempt(Instant now, Attempt attempt) {
@@ -171,13 +185,14 @@ void Acquisitions::succeed(Instant now, Attempt attempt) {
       .token = attempt.token(),
       .lease = plan.lease,
       .renew_until = renew_until(now, what.renew, what.max_hold),
-      .since = attempt.started(),
+      .since = attempt.has_waited() ? now : attempt.started(),
   };
   floors_.on_token(stripe_of(*plan.name), attempt.token());
   const Holding& holding =
       leases_.add(plan.grant, Holding(terms_, std::move(holding_plan), attempt.nodes(), now));
   out_.put(Finish{plan.request, AcquireSucceeded{plan.grant, plan.owner, attempt.token(),
                                                  holding.valid_until(), holding.loss_deadline()}});
+  out_.put(WaitEnded{plan.grant, plan.name, attempt.token(), now - acquisition.began()});
   if (!acquisition.patient()) return;
   leave_after_win(now, attempt);
   let_next_take_part(what, plan.request);

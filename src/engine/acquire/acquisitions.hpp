@@ -58,10 +58,13 @@ class Acquisitions {
   struct Before {
     bool lost = false;
     bool idle = false;
+    bool has_waited = false;
     Before() = default;
-    explicit Before(const Attempt& attempt) : lost(attempt.lost_the_vote()), idle(attempt.idle()) {}
+    explicit Before(const Attempt& attempt)
+        : lost(attempt.lost_the_vote()), idle(attempt.idle()), has_waited(attempt.has_waited()) {}
   };
   void after_attempt_input(Instant now, GrantId grant, Before before);
+  void tell_that_it_waits(Instant now, const Attempt& attempt, Before before);
   void finish_attempt(Instant now, Attempt attempt);
   void succeed(Instant now, Attempt attempt);
   /// Nodes that were told that its waiter leaves.

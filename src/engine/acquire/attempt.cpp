@@ -57,7 +57,7 @@ void Attempt::send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out)
   const Tag tag{plan_.grant, sent, plan_.lease, 0, Tag::Kind::acquire};
   out.send(node, tag,
            AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.floor,
-                          terms_.config().quarantine, started_, plan_.in_order, plan_.waiter},
+                          terms_.config().quarantine, sent, plan_.in_order, plan_.waiter},
            form);
 }
 
@@ -96,13 +96,15 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
     on_granted(now, node, tag, granted->token, out);
   } else if (const auto* refused = std::get_if<Refused>(&reply)) {
     withdraw(node);
-    if (patient_) asks_.refused(now, node, refused->expires_in, refused->place);
     lose_vote(node, Vote::refused, Cause::none,
               refused->foreign_type ? "a key of another type stands where the lock would be" : "");
     if (refused->expires_in) {
       // Somebody's key may say centuries, which overflow.
       const auto expires_in = std::min<std::chrono::milliseconds>(*refused->expires_in, a_day);
       expires_in_ = std::min<Duration>(expires_in_.value_or(a_day), expires_in);
+      if (patient_) asks_.refused(now, node, expires_in, refused->place);
+    } else if (patient_) {
+      asks_.refused(now, node, {}, refused->place);
     }
   } else if (std::holds_alternative<ForcedOut>(reply)) {
     forced_out(node);

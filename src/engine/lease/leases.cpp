@@ -85,6 +85,8 @@ void Leases::release(Instant now, RequestId request, GrantId grant) {
   }
   Holding holding = rules::release_ends_renewal() ? holdings_.take(grant) : *holdings_.find(grant);
   holding.end_requests(Errc::lost, "the lease was released meanwhile", out_);
+  const Holding::Plan& plan = holding.plan();
+  out_.put(HoldEnded{plan.grant, plan.name, plan.token, now - plan.since});
   releases_.release(now, request, holding);
 }
 

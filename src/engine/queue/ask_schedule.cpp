@@ -81,6 +81,18 @@ void AskSchedule::idle(Instant now, std::uint32_t quorum, Duration polled, std::
   poll_at_ = std::max(when, now + shortest_poll) + part_of(spread, random);
 }
 
+std::uint32_t AskSchedule::place(std::uint32_t quorum) const {
+  std::array<std::uint32_t, NodeSet::max_nodes> places{};
+  std::uint32_t count = 0;
+  for (const Node& node : nodes_) {
+    if (node.refused) places[count++] = node.place;
+  }
+  if (count == 0) return 0;
+  const auto nth = std::min(quorum, count) - 1;
+  std::nth_element(places.begin(), places.begin() + nth, places.begin() + count);
+  return places[nth];
+}
+
 bool AskSchedule::silent_by(Instant now, NodeIndex node, Duration node_timeout) {
   const Node& what = nodes_[node];
   if (!what.under_way || silent_.contains(node) || now < what.sent + node_timeout) return false;

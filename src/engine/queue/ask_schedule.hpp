@@ -44,6 +44,8 @@ class AskSchedule {
   /// Nothing is under way, or only what is silent: asks again when a lease may have ended, by
   /// `polled` at the latest.
   void idle(Instant now, std::uint32_t quorum, Duration polled, std::uint64_t random);
+  /// How many are before this waiter on a quorum of the nodes that refused it.
+  [[nodiscard]] std::uint32_t place(std::uint32_t quorum) const;
   [[nodiscard]] bool is_idle() const { return poll_at_ != never; }
 
   // What is due by now.
