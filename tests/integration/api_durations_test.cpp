@@ -158,7 +158,7 @@ TEST_CASE("the ends of every duration of a client are refused") {
 
 /// A node whose numbers are as large as a damaged one may say.
 StubServer damaged_node(const std::string& number) {
-  return StubServer([number](const Command& command) -> StubReply {
+  return StubServer([number](const RedisCommand& command) -> StubReply {
     if (is(command, "TIME")) return array({bulk(number), bulk("0")});
     if (is(command, "PTTL")) return ":" + number + "\r\n";
     if (is(command, "HGETALL") && contains(command.back(), "redlock:lock:")) {

@@ -222,7 +222,7 @@ TEST_CASE("a server that repeats the password in its answer does not get it into
   std::vector<std::unique_ptr<StubServer>> servers;
   ClientOptions options = options_for({});
   for (int node = 0; node < 3; ++node) {
-    servers.push_back(std::make_unique<StubServer>([](const Command& command) -> StubReply {
+    servers.push_back(std::make_unique<StubServer>([](const RedisCommand& command) -> StubReply {
       std::string text = "ERR unknown command, with args:";
       for (const auto& argument : command) text += " '" + argument + "'";
       return error(text);

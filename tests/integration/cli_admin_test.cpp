@@ -70,7 +70,7 @@ TEST_CASE("threads may look at the nodes side by side") {
 }
 
 TEST_CASE("a node that answers rubbish is reported as such") {
-  StubServer node([](const Command&) { return StubReply("rubbish\r\n"); });
+  StubServer node([](const RedisCommand&) { return StubReply("rubbish\r\n"); });
   const auto client = start_client(options_for({node.uri()}));
   const auto report = must(Admin(client).inspect("a"));
   CHECK(report.verdict == Verdict::unknown);
@@ -83,7 +83,7 @@ TEST_CASE("a node that answers rubbish is reported as such") {
 
 TEST_CASE("odd answers to questions are no answers") {
   // A healthy start of a connection, then values of types that Redis never gives.
-  StubServer node([](const Command& command) -> StubReply {
+  StubServer node([](const RedisCommand& command) -> StubReply {
     if (is(command, "HGETALL")) return array({});
     if (is(command, "SCAN")) return array({bulk("0")});
     if (is(command, "PTTL")) return bulk("soon");
@@ -135,7 +135,7 @@ TEST_CASE("a list of many locks is read in parts, and loses none where a node st
   }
   // It names its locks, then says nothing more about any but the first few hundred.
   std::size_t answered = 0;
-  StubServer node([&](const Command& command) -> StubReply {
+  StubServer node([&](const RedisCommand& command) -> StubReply {
     if (is(command, "SCAN")) return array({bulk("0"), array(keys)});
     if (is(command, "HGETALL") && command.back() == "redlock:node") return array({});
     if (!contains(command.back(), "redlock:lock:")) return like_redis(command);
@@ -153,7 +153,7 @@ TEST_CASE("a list of many locks is read in parts, and loses none where a node st
   CHECK(list.locks.back().kind == ListedAs::unread);
   const auto received = node.commands();
   const auto questions =
-      std::count_if(received.begin(), received.end(), [](const Command& command) {
+      std::count_if(received.begin(), received.end(), [](const RedisCommand& command) {
         return is(command, "HGETALL") && contains(command.back(), "redlock:lock:");
       });
   CHECK(questions < 1000);
@@ -161,7 +161,7 @@ TEST_CASE("a list of many locks is read in parts, and loses none where a node st
 
 TEST_CASE("a lock that a node named is not gone because that node falls silent") {
   const Fleet fleet({.nodes = 2});
-  StubServer silent([](const Command& command) -> StubReply {
+  StubServer silent([](const RedisCommand& command) -> StubReply {
     if (is(command, "SCAN")) return array({bulk("0"), array({bulk("redlock:lock:{a}")})});
     if (contains(command.back(), "redlock:lock:")) return StubReply::silence();
     if (is(command, "HGETALL")) return array({});

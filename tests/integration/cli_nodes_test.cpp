@@ -268,7 +268,7 @@ TEST_CASE("an even number of nodes, or too few, gets a hint and stays safe") {
 
 TEST_CASE("clocks that are apart are reported") {
   const Fleet fleet({.nodes = 2, .persistence = Persistence::always});
-  StubServer ahead([](const Command& command) -> StubReply {
+  StubServer ahead([](const RedisCommand& command) -> StubReply {
     if (is(command, "TIME")) return array({bulk("4000000000"), bulk("0")});
     if (is(command, "HGETALL")) return array({});
     return like_redis(command);
@@ -280,7 +280,7 @@ TEST_CASE("clocks that are apart are reported") {
 
 TEST_CASE("a node that cannot write, is too old, or tells nothing is reported") {
   const auto with_info = [](const std::string& extra) {
-    return StubServer([extra](const Command& command) -> StubReply {
+    return StubServer([extra](const RedisCommand& command) -> StubReply {
       if (is(command, "HGETALL")) return array({});
       if (is(command, "INFO")) {
         return bulk("redis_version:6.0.16\r\nrun_id:" + std::string(40, 'a') +
@@ -290,7 +290,7 @@ TEST_CASE("a node that cannot write, is too old, or tells nothing is reported") 
     });
   };
   const auto old = with_info("aof_last_write_status:err\r\n");
-  StubServer silent([](const Command& command) -> StubReply {
+  StubServer silent([](const RedisCommand& command) -> StubReply {
     if (is(command, "HGETALL")) return array({});
     if (is(command, "INFO") || is(command, "CONFIG")) {
       return error("NOPERM this user has no permissions to run this command");
@@ -361,7 +361,7 @@ TEST_CASE("the doctor leaves no lock behind") {
 
 TEST_CASE("a node that answers, but not as it should, gets advice that fits") {
   const auto but = [](const std::string& name, const std::string& reply) {
-    return StubServer([name, reply](const Command& command) -> StubReply {
+    return StubServer([name, reply](const RedisCommand& command) -> StubReply {
       if (is(command, name)) return error(reply);
       if (is(command, "HGETALL")) return array({});
       return like_redis(command);

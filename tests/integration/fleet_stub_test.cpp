@@ -27,7 +27,7 @@ class Caller {
   explicit Caller(Proxy& proxy) : proxy_(proxy), socket_(connect_to_loopback(proxy.port())) {}
 
   // Returns when the proxy has got the command, whatever it does with it.
-  void send(const Command& command) {
+  void send(const RedisCommand& command) {
     std::vector<std::string> words;
     for (const auto& word : command) words.push_back(bulk(word));
     auto bytes = array(words);
@@ -61,7 +61,7 @@ class Caller {
 }  // namespace
 
 TEST_CASE("a stub answers each command as its script says") {
-  StubServer server([](const Command& command) -> StubReply {
+  StubServer server([](const RedisCommand& command) -> StubReply {
     if (is(command, "EVALSHA")) return error("OOM command not allowed");
     if (is(command, "get")) return bulk(command.at(1));
     return like_redis(command);
@@ -76,12 +76,12 @@ TEST_CASE("a stub answers each command as its script says") {
   CHECK(server.commands().size() == 6);
   CHECK(server.await_command("EVALSHA"));
 
-  server.set_script([](const Command&) { return error("LOADING not yet"); });
+  server.set_script([](const RedisCommand&) { return error("LOADING not yet"); });
   CHECK(client.command({"PING"}) == "(error) LOADING not yet");
 }
 
 TEST_CASE("a stub can answer pipelined commands in order, however they are cut") {
-  StubServer server([](const Command& command) { return bulk(command.at(0)); });
+  StubServer server([](const RedisCommand& command) { return bulk(command.at(0)); });
   auto socket = connect_to_loopback(server.port());
   std::string replies;
   for (const char c : array({bulk("a"), bulk("1")}) + array({bulk("b")})) {
@@ -112,7 +112,7 @@ TEST_CASE("a stub can accept and never say a word") {
 }
 
 TEST_CASE("a stub can stop in the middle of a reply, and end a connection either way") {
-  StubServer server([](const Command& command) -> StubReply {
+  StubServer server([](const RedisCommand& command) -> StubReply {
     if (is(command, "HALF")) return "$100\r\nonly this";
     if (is(command, "CLOSE")) return {"$100\r\nonly this", StubReply::Then::close};
     return {"", StubReply::Then::reset};
@@ -127,7 +127,7 @@ TEST_CASE("a stub can stop in the middle of a reply, and end a connection either
 }
 
 TEST_CASE("a stub sends rubbish unchanged") {
-  StubServer server([](const Command&) { return "HTTP/1.1 400 Bad Request\r\n\r\n"; });
+  StubServer server([](const RedisCommand&) { return "HTTP/1.1 400 Bad Request\r\n\r\n"; });
   CHECK(contains(message_of<FleetError>([&] { NodeClient(server.port()).command({"PING"}); }),
                  "does not speak RESP"));
 }

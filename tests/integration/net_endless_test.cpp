@@ -12,9 +12,9 @@ using namespace redlock::wire;
 using redlock::Cause;
 using redlock::cluster::Fleet;
 using redlock::testing::array;
-using redlock::testing::Command;
 using redlock::testing::is;
 using redlock::testing::like_redis;
+using redlock::testing::RedisCommand;
 using redlock::testing::StubReply;
 using redlock::testing::StubServer;
 namespace engine = redlock::engine;
@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t soon = std::size_t{24} << 20;
 
 // It has no marker, and to the question for one (the note script) it gives an error without end.
-StubReply endless(const Command& command) {
+StubReply endless(const RedisCommand& command) {
   if (is(command, "HGETALL")) return array({});
   if (is(command, "EVAL")) return StubReply::without_end("-ERR ");
   return like_redis(command);

@@ -19,7 +19,7 @@ namespace {
 
 // Healthy but for its answers to the scripts.
 StubServer node_answering(StubReply reply) {
-  return StubServer([reply = std::move(reply)](const Command& command) -> StubReply {
+  return StubServer([reply = std::move(reply)](const RedisCommand& command) -> StubReply {
     return is(command, "EVALSHA") ? reply : healthy(command);
   });
 }
@@ -155,7 +155,7 @@ TEST_CASE("questions are answered with values, errors and reasons, each once") {
   CHECK(std::get<std::string>(link.answers[0]->data) == "PONG");
   const Answer unknown = link.question({"NONSENSE"});
   CHECK(contains(std::get<Value::ErrorText>(unknown->data).text, "unknown command"));
-  node.set_script([](const Command&) { return StubReply("", StubReply::Then::close); });
+  node.set_script([](const RedisCommand&) { return StubReply("", StubReply::Then::close); });
   const Answer lost = link.question({"PING"});
   REQUIRE_FALSE(lost);
   CHECK(lost.error().cause == Cause::connection_lost);

@@ -17,7 +17,7 @@ const std::set<std::string> generic_names = {"Clock",    "Close",  "Config", "En
                                              "Progress", "Reason", "State",  "Step"};
 
 /// Shared names that are still to be mended. One that is no longer shared does no harm here.
-const std::set<std::string> known = {"Answer", "Command"};
+const std::set<std::string> known = {"Answer"};
 
 struct TypeDefinition {
   std::string name;

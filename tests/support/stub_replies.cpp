@@ -30,7 +30,7 @@ std::string time_now() {
   return array({bulk(std::to_string(now / 1'000'000)), bulk(std::to_string(now % 1'000'000))});
 }
 
-std::string config_get(const Command& command) {
+std::string config_get(const RedisCommand& command) {
   constexpr std::pair<std::string_view, std::string_view> kSettings[] = {
       {"appendonly", "yes"},
       {"appendfsync", "always"},
@@ -76,14 +76,14 @@ std::string array(const std::vector<std::string>& replies) {
   return text;
 }
 
-bool is(const Command& command, std::string_view name) {
+bool is(const RedisCommand& command, std::string_view name) {
   const auto space = name.find(' ');
   if (command.empty() || !same(command[0], name.substr(0, space))) return false;
   if (space == std::string_view::npos) return true;
   return command.size() > 1 && same(command[1], name.substr(space + 1));
 }
 
-std::string like_redis(const Command& command) {
+std::string like_redis(const RedisCommand& command) {
   for (const auto* name : {"AUTH", "SELECT", "CLIENT SETNAME", "CLIENT NO-EVICT"}) {
     if (is(command, name)) return simple("OK");
   }

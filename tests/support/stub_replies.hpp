@@ -12,7 +12,7 @@
 namespace redlock::testing {
 
 /// One command as the client sent it: name and arguments.
-using Command = std::vector<std::string>;
+using RedisCommand = std::vector<std::string>;
 
 std::string simple(std::string_view text);
 std::string error(std::string_view text);  // "LOADING Redis is loading the dataset in memory"
@@ -22,10 +22,10 @@ std::string nil();
 std::string array(const std::vector<std::string>& replies);  // of replies made by these functions
 
 /// True if the command has this name, in any case: is(command, "CLIENT"), is(command, "CLIENT ID").
-bool is(const Command& command, std::string_view name);
+bool is(const RedisCommand& command, std::string_view name);
 
 /// The answer of a healthy, durable, adopted Redis 7 master to the commands of a connection's start
 /// and of inspection; an error for every other command, as Redis gives for an unknown one.
-std::string like_redis(const Command& command);
+std::string like_redis(const RedisCommand& command);
 
 }  // namespace redlock::testing

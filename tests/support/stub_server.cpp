@@ -24,11 +24,11 @@ std::optional<std::size_t> read_count(const std::string& input, char mark, std::
 }
 
 // Takes one whole command off the front of `input`; nothing if it is not all there.
-std::optional<Command> take_command(std::string& input) {
+std::optional<RedisCommand> take_command(std::string& input) {
   std::size_t at = 0;
   const auto count = input.empty() ? std::nullopt : read_count(input, '*', at);
   if (!count) return std::nullopt;
-  Command command;
+  RedisCommand command;
   for (std::size_t i = 0; i < *count; ++i) {
     if (at >= input.size()) return std::nullopt;
     const auto size = read_count(input, '$', at);
@@ -57,11 +57,11 @@ StubServer::StubServer(StubScript script, Greeting greeting)
           [this](const std::vector<pollfd>& polled) { perform(polled); }) {}
 
 StubServer StubServer::resetting() {
-  return {[](const Command&) { return StubReply::silence(); }, Greeting::reset};
+  return {[](const RedisCommand&) { return StubReply::silence(); }, Greeting::reset};
 }
 
 StubServer StubServer::silent() {
-  return {[](const Command&) { return StubReply::silence(); }, Greeting::none};
+  return {[](const RedisCommand&) { return StubReply::silence(); }, Greeting::none};
 }
 
 std::string StubServer::uri() const {
@@ -86,7 +86,7 @@ std::size_t StubServer::accepted() const {
   return thread_.read([&] { return accepted_; });
 }
 
-std::vector<Command> StubServer::commands() const {
+std::vector<RedisCommand> StubServer::commands() const {
   return thread_.read([&] { return commands_; });
 }
 
@@ -101,7 +101,7 @@ bool StubServer::await_accepted(std::size_t count) {
 bool StubServer::await_command(std::string_view name) {
   return thread_.await([&] {
     return std::any_of(commands_.begin(), commands_.end(),
-                       [&](const Command& command) { return is(command, name); });
+                       [&](const RedisCommand& command) { return is(command, name); });
   });
 }
 

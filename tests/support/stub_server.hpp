@@ -3,7 +3,7 @@
 // A TCP server that answers exactly what a test tells it to: a Redis that refuses, one that is
 // loading, rubbish, half a reply, silence, a reset. It runs on a thread of its own inside the test.
 //
-//   StubServer node([](const Command& command) {
+//   StubServer node([](const RedisCommand& command) {
 //     return is(command, "EVALSHA") ? error("OOM command not allowed") : like_redis(command);
 //   });
 #pragma once
@@ -44,7 +44,7 @@ struct StubReply {
 
 /// Called on the server's thread for every command, in the order of their arrival. It must not call
 /// the server.
-using StubScript = std::function<StubReply(const Command&)>;
+using StubScript = std::function<StubReply(const RedisCommand&)>;
 
 class StubServer {
  public:
@@ -68,7 +68,7 @@ class StubServer {
 
   /// How many connections were accepted so far, and the commands received on all of them.
   [[nodiscard]] std::size_t accepted() const;
-  [[nodiscard]] std::vector<Command> commands() const;
+  [[nodiscard]] std::vector<RedisCommand> commands() const;
 
   /// Letters that were sent as parts of replies without end, on all connections.
   [[nodiscard]] std::size_t letters_sent() const;
@@ -102,7 +102,7 @@ class StubServer {
   StubScript script_;
   std::list<Session> connections_;
   std::size_t accepted_ = 0;
-  std::vector<Command> commands_;
+  std::vector<RedisCommand> commands_;
   std::size_t letters_sent_ = 0;
   PollThread thread_;  // last: it starts when all else exists and ends before anything is gone
 };

@@ -26,25 +26,25 @@ namespace {
 /// The numbers of keys of the script calls that the node was sent, in their order.
 std::vector<std::string> keys_of_calls(const LinkRig& rig) {
   std::vector<std::string> keys;
-  for (const Command& command : rig.commands) {
+  for (const RedisCommand& command : rig.commands) {
     if (is(command, "EVALSHA") || is(command, "EVAL")) keys.push_back(command.at(2));
   }
   return keys;
 }
 
-std::size_t keys_in(const Command& command) {
+std::size_t keys_in(const RedisCommand& command) {
   return (is(command, "EVALSHA") || is(command, "EVAL")) ? std::stoul(command.at(2)) : 0;
 }
 
 /// Answers every hold of a call with held, and acquires with granted.
-std::string holding(const Command& command) {
+std::string holding(const RedisCommand& command) {
   const std::size_t keys = keys_in(command);
   if (keys == 0 || command.size() == 3 + keys + 3) return healthy(command);  // acquire
   return array(std::vector<std::string>(keys / 2, array({integer(1), integer(7)})));
 }
 
 /// Answers a release of several locks with released. The last word of a hold is its lease.
-std::string releasing(const Command& command) {
+std::string releasing(const RedisCommand& command) {
   if (!is(command, "EVALSHA")) return healthy(command);
   const std::size_t keys = keys_in(command);
   const bool releases = command.size() == 3 + 3 * keys && command.back().empty();
@@ -86,7 +86,7 @@ TEST_CASE("what is asked between two holds stays between them") {
 }
 
 TEST_CASE("a call that fails as a whole answers each of its holds, and NOSCRIPT each") {
-  LinkRig rig([](const Command& command) {
+  LinkRig rig([](const RedisCommand& command) {
     if (keys_in(command) == 4) return error("NOSCRIPT No matching script");
     if (keys_in(command) == 6) return error("BUSY Redis is busy running a script");
     return healthy(command);
@@ -109,8 +109,9 @@ TEST_CASE("a call that fails as a whole answers each of its holds, and NOSCRIPT 
 TEST_CASE("an answer with too few elements, or a bad one, leaves no hold without its reply") {
   for (const std::string& bad : {array({array({integer(1), integer(7)})}),
                                  array({array({integer(1), integer(7)}), array({integer(9)})})}) {
-    LinkRig rig(
-        [bad](const Command& command) { return keys_in(command) == 4 ? bad : healthy(command); });
+    LinkRig rig([bad](const RedisCommand& command) {
+      return keys_in(command) == 4 ? bad : healthy(command);
+    });
     rig.run();
     rig.submit(1, LinkRig::hold("a"));
     rig.submit(2, LinkRig::hold("b"));
@@ -124,7 +125,7 @@ TEST_CASE("an answer with too few elements, or a bad one, leaves no hold without
 }
 
 TEST_CASE("a script error over one lock of a call fails no other") {
-  LinkRig rig([](const Command& command) {
+  LinkRig rig([](const RedisCommand& command) {
     if (keys_in(command) != 4) return healthy(command);
     return array({error("OOM command not allowed"), array({integer(1), integer(7)})});
   });
@@ -139,10 +140,10 @@ TEST_CASE("a script error over one lock of a call fails no other") {
 
 TEST_CASE(
     "holds of a call that is refused for one name are repeated alone, that one from then on") {
-  const auto names = [](const Command& command) {
+  const auto names = [](const RedisCommand& command) {
     return command.size() > 3 ? command[3] : std::string();
   };
-  LinkRig rig([&](const Command& command) {
+  LinkRig rig([&](const RedisCommand& command) {
     for (const std::string& word : command) {
       if (word == "redlock:lock:{forbidden}") return error("NOPERM No permissions to access a key");
     }
@@ -175,7 +176,7 @@ TEST_CASE(
       }
     }
     // The repetitions go by digest: it was not for want of the script.
-    for (const Command& command : rig.commands) CHECK(is(command, "EVALSHA"));
+    for (const RedisCommand& command : rig.commands) CHECK(is(command, "EVALSHA"));
     if (round == 0) {
       CHECK(keys_of_calls(rig) == std::vector<std::string>{"6", "2", "2", "2"});
     } else {
@@ -263,8 +264,9 @@ TEST_CASE("a release that is to go alone is joined with no other") {
 TEST_CASE("an answer to releases with too few elements, or a bad one, is an error for each") {
   for (const std::string& bad : {array({integer(1)}), array({integer(1), integer(2)}),
                                  array({array({integer(1)}), array({integer(1)})})}) {
-    LinkRig rig(
-        [bad](const Command& command) { return is(command, "EVALSHA") ? bad : healthy(command); });
+    LinkRig rig([bad](const RedisCommand& command) {
+      return is(command, "EVALSHA") ? bad : healthy(command);
+    });
     rig.run();
     rig.submit(1, LinkRig::release("a"));
     rig.submit(2, LinkRig::release("b"));

@@ -12,9 +12,9 @@
 namespace redlock::wire {
 
 /// The commands that `reader` has got whole with these bytes.
-inline std::vector<testing::Command> commands_in(std::string_view bytes, ReplyReader& reader) {
+inline std::vector<testing::RedisCommand> commands_in(std::string_view bytes, ReplyReader& reader) {
   reader.feed(bytes);
-  std::vector<testing::Command> commands;
+  std::vector<testing::RedisCommand> commands;
   while (reader.next(std::size_t{64} << 20) == ReplyReader::Outcome::complete) {
     commands.emplace_back();
     ReplyView word = reader.reply().first();

@@ -21,14 +21,14 @@ namespace {
 
 constexpr std::size_t node_count = 3;
 
-std::string member(const Command& command) {
+std::string member(const RedisCommand& command) {
   if (!is(command, "HGETALL")) return healthy(command);
   return array({bulk("id"), bulk("x"), bulk("layout"), bulk("redlock-1"), bulk("nodes"), bulk("3"),
                 bulk("max_lease_ms"), bulk("60000")});
 }
 
 /// A run id for each, or they were one server.
-std::string member_number(std::size_t node, const Command& command) {
+std::string member_number(std::size_t node, const RedisCommand& command) {
   const bool releases = is(command, "EVALSHA") && command.at(2) == "1";
   if (releases) return array({integer(1)});
   if (!is(command, "INFO")) return member(command);
@@ -83,14 +83,14 @@ class DriverRig final : DriverHost {
   }
   [[nodiscard]] int said(std::string_view name) const {
     int count = 0;
-    for (const Command& command : commands) count += is(command, name) ? 1 : 0;
+    for (const RedisCommand& command : commands) count += is(command, name) ? 1 : 0;
     return count;
   }
 
   engine::Instant now{std::chrono::hours(1)};
-  std::function<std::string(std::size_t node, const Command&)> node = member_number;
+  std::function<std::string(std::size_t node, const RedisCommand&)> node = member_number;
   std::map<engine::RequestId, engine::Finish> finished;
-  std::vector<Command> commands;
+  std::vector<RedisCommand> commands;
   std::vector<std::string> ups;
   std::vector<std::string> downs;
   std::array<int, node_count> writes{};
@@ -114,7 +114,7 @@ class DriverRig final : DriverHost {
     }
     if (!peer.open || peer.bytes.empty()) return false;
     std::string answers;
-    for (const Command& command : commands_in(std::exchange(peer.bytes, {}), *peer.reader)) {
+    for (const RedisCommand& command : commands_in(std::exchange(peer.bytes, {}), *peer.reader)) {
       commands.push_back(command);
       answers += node(index, command);
     }
@@ -174,7 +174,7 @@ TEST_CASE(
 
 TEST_CASE("two nodes of the list that are one server do not both vote") {
   DriverRig rig;
-  rig.node = [](std::size_t node, const Command& command) {
+  rig.node = [](std::size_t node, const RedisCommand& command) {
     return member_number(node == 2 ? 1 : node, command);
   };
   rig.run();
@@ -186,7 +186,7 @@ TEST_CASE("two nodes of the list that are one server do not both vote") {
 TEST_CASE("questions end at their timeouts, and when the driver stops") {
   DriverRig rig;
   rig.run();
-  rig.node = [](std::size_t, const Command&) { return ""; };
+  rig.node = [](std::size_t, const RedisCommand&) { return ""; };
   std::vector<Answer> answers;
   const auto keep = [&](engine::Instant, Answer answer) { answers.push_back(std::move(answer)); };
   rig.driver->ask(rig.now, 0, {"PING"}, 100ms, keep);
@@ -205,7 +205,7 @@ TEST_CASE("a node without its marker gets our note, and its marker when old leas
   DriverRig rig;
   std::map<std::string, bool> notes;  // of node 2
   bool marked = false;
-  rig.node = [&](std::size_t node, const Command& command) -> std::string {
+  rig.node = [&](std::size_t node, const RedisCommand& command) -> std::string {
     if (node != 2) return member_number(node, command);
     if (is(command, "HGETALL") && !marked) return array({});
     if (!is(command, "EVAL")) return member_number(node, command);
@@ -231,7 +231,7 @@ TEST_CASE("a node without its marker gets our note, and its marker when old leas
 TEST_CASE("a marker that somebody else wrote is judged by a new handshake") {
   DriverRig rig;
   bool marked = false;
-  rig.node = [&](std::size_t node, const Command& command) -> std::string {
+  rig.node = [&](std::size_t node, const RedisCommand& command) -> std::string {
     if (node != 2) return member_number(node, command);
     if (is(command, "HGETALL") && !marked) return array({});
     if (is(command, "EVAL") && command.at(3) == "redlock:node") {
@@ -253,7 +253,7 @@ TEST_CASE(
     "what was outstanding when a connection broke is answered, and released on the next one") {
   DriverRig rig;
   rig.run();
-  rig.node = [](std::size_t node, const Command& command) -> std::string {
+  rig.node = [](std::size_t node, const RedisCommand& command) -> std::string {
     if (node == 0 && is(command, "EVALSHA")) return "";
     return member_number(node, command);
   };

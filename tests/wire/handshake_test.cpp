@@ -21,9 +21,9 @@ using Progress = Handshake::Progress;
 
 namespace {
 
-using Answers = std::function<std::string(const Command&)>;
+using Answers = std::function<std::string(const RedisCommand&)>;
 
-std::vector<Command> parsed(const std::string& bytes) {
+std::vector<RedisCommand> parsed(const std::string& bytes) {
   ReplyReader reader;
   return commands_in(bytes, reader);
 }
@@ -40,7 +40,7 @@ struct Meeting {
     handshake.start(out);
     while (!out.empty() && progress == Progress::going_on) {
       rounds.push_back(parsed(std::exchange(out, "")));
-      for (const Command& command : rounds.back()) {
+      for (const RedisCommand& command : rounds.back()) {
         ReplyReader reader;
         reader.feed(answers(command));
         REQUIRE(reader.next(1'000'000) == ReplyReader::Outcome::complete);
@@ -52,20 +52,20 @@ struct Meeting {
   [[nodiscard]] bool said(std::string_view name) const {
     return std::any_of(rounds.begin(), rounds.end(), [&](const auto& round) {
       return std::any_of(round.begin(), round.end(),
-                         [&](const Command& command) { return is(command, name); });
+                         [&](const RedisCommand& command) { return is(command, name); });
     });
   }
 
   NodeAddress address;
   Handshake::Config config;
   Handshake handshake;
-  std::vector<std::vector<Command>> rounds;
+  std::vector<std::vector<RedisCommand>> rounds;
   Progress progress = Progress::going_on;
 };
 
 // Healthy but for one command.
 Answers but(const std::string& name, const std::string& answer) {
-  return [=](const Command& command) { return is(command, name) ? answer : healthy(command); };
+  return [=](const RedisCommand& command) { return is(command, name) ? answer : healthy(command); };
 }
 
 std::string info(const std::string& lines) {
@@ -111,23 +111,23 @@ TEST_CASE("a healthy node is met in two round trips, without a warning") {
 
 TEST_CASE("user, password and database are given before anything else") {
   Meeting meeting("redis://alice:secret@host/3", healthy);
-  CHECK(meeting.rounds[0][0] == Command{"AUTH", "alice", "secret"});
-  CHECK(meeting.rounds[0][1] == Command{"SELECT", "3"});
-  CHECK(meeting.rounds[0][2] == Command{"CLIENT", "SETNAME", "redlock-test"});
+  CHECK(meeting.rounds[0][0] == RedisCommand{"AUTH", "alice", "secret"});
+  CHECK(meeting.rounds[0][1] == RedisCommand{"SELECT", "3"});
+  CHECK(meeting.rounds[0][2] == RedisCommand{"CLIENT", "SETNAME", "redlock-test"});
   Meeting without_user("redis://:secret@host", healthy);
-  CHECK(without_user.rounds[0][0] == Command{"AUTH", "secret"});
+  CHECK(without_user.rounds[0][0] == RedisCommand{"AUTH", "secret"});
 }
 
 TEST_CASE("scripts say that they may run at maxmemory only to servers that understand it") {
   Meeting newer("redis://host", healthy);
-  const auto flagged = [](const Command& load) { return load[2].starts_with("#!lua flags="); };
+  const auto flagged = [](const RedisCommand& load) { return load[2].starts_with("#!lua flags="); };
   const auto& loads = newer.rounds[1];
   CHECK_FALSE(flagged(loads[0]));
   CHECK(flagged(loads[1]));
   CHECK(flagged(loads[2]));
   Meeting older("redis://host", but("INFO", info("redis_version:6.2.14\r\nrole:master")));
   REQUIRE(older.progress == Progress::complete);
-  for (const Command& load : older.rounds[1]) {
+  for (const RedisCommand& load : older.rounds[1]) {
     if (is(load, "SCRIPT LOAD")) CHECK_FALSE(flagged(load));
   }
 }
@@ -135,7 +135,7 @@ TEST_CASE("scripts say that they may run at maxmemory only to servers that under
 TEST_CASE("a lost connection is killed before the scripts are loaded, if it is on this server") {
   const std::string run_id = Meeting("redis://host", healthy).handshake.facts().run_id;
   Meeting same("redis://host", healthy, LostConnection{run_id, 42});
-  CHECK(same.rounds[1][0] == Command{"CLIENT", "KILL", "ID", "42"});
+  CHECK(same.rounds[1][0] == RedisCommand{"CLIENT", "KILL", "ID", "42"});
   CHECK(same.progress == Progress::complete);
   Meeting restarted("redis://host", healthy, LostConnection{"other", 42});
   CHECK_FALSE(restarted.said("CLIENT KILL"));
@@ -179,7 +179,7 @@ TEST_CASE("forks of Redis that report a version of 7 are met like it") {
 
 TEST_CASE("what is unsafe but works is a warning") {
   CHECK(contains(warnings(but("HGETALL", array({}))), "run redlock adopt"));
-  CHECK(contains(warnings([](const Command& command) -> std::string {
+  CHECK(contains(warnings([](const RedisCommand& command) -> std::string {
                    if (is(command, "CONFIG GET") && command[2] == "maxmemory-policy") {
                      return array({bulk("maxmemory-policy"), bulk("allkeys-lru")});
                    }
@@ -262,7 +262,7 @@ TEST_CASE("answers of another shape are not those of Redis") {
     }
   }
   // A server that sends every request back.
-  Meeting echo("redis://:hunter2@host", [](const Command& command) {
+  Meeting echo("redis://:hunter2@host", [](const RedisCommand& command) {
     std::vector<std::string> words;
     for (const auto& word : command) words.push_back(bulk(word));
     return array(words);

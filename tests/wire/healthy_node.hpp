@@ -8,7 +8,7 @@
 
 namespace redlock::wire {
 
-inline std::string healthy(const testing::Command& command) {
+inline std::string healthy(const testing::RedisCommand& command) {
   using namespace testing;
   if (is(command, "HGETALL")) {
     return array({bulk("id"), bulk("x"), bulk("layout"), bulk("redlock-1"), bulk("nodes"),

@@ -19,8 +19,9 @@ namespace {
 
 // Healthy but for its answers to the scripts.
 LinkRig::Script node_answering(const std::string& reply) {
-  return
-      [reply](const Command& command) { return is(command, "EVALSHA") ? reply : healthy(command); };
+  return [reply](const RedisCommand& command) {
+    return is(command, "EVALSHA") ? reply : healthy(command);
+  };
 }
 
 LinkRig::Script healthy_until_scripts() {
@@ -55,7 +56,7 @@ TEST_CASE("an uptime that cannot be is taken for none, or for a century") {
   for (const auto& entry : cases) {
     const std::string info =
         std::string("redis_version:7.0.15\r\nrole:master\r\nuptime_in_seconds:") + entry.first;
-    LinkRig rig([info](const Command& command) {
+    LinkRig rig([info](const RedisCommand& command) {
       return is(command, "INFO") ? bulk(info) : healthy(command);
     });
     rig.run();
@@ -118,7 +119,7 @@ TEST_CASE("the pause before the next attempt to connect doubles up to a second")
 }
 
 TEST_CASE("a node that accepts and never answers is given up at the connect timeout") {
-  LinkRig rig([](const Command&) { return ""; });
+  LinkRig rig([](const RedisCommand&) { return ""; });
   rig.submit(1, LinkRig::acquire());
   rig.pass(999ms);
   CHECK(rig.downs.empty());
@@ -145,7 +146,7 @@ TEST_CASE("an error reply is a node that did not vote, and the connection stays"
   LinkRig rig;
   rig.run();
   for (const auto& entry : cases) {
-    rig.node = [answer = error(entry.first)](const Command&) { return answer; };
+    rig.node = [answer = error(entry.first)](const RedisCommand&) { return answer; };
     const auto why = unavailable(rig.call(LinkRig::acquire()));
     CHECK(why.cause == entry.second);
     CHECK(why.detail == entry.first);
@@ -314,7 +315,7 @@ TEST_CASE("a node that drips bytes and never ends a reply is given up as a silen
 TEST_CASE("a long answer to a question may arrive as slowly as it does") {
   LinkRig rig;
   rig.run();
-  rig.node = [](const Command&) { return ""; };
+  rig.node = [](const RedisCommand&) { return ""; };
   rig.ask({"KEYS", "*"}, 1h);
   rig.run();
   rig.receive("$30\r\n");
@@ -417,7 +418,7 @@ TEST_CASE("questions are answered with values, errors and reasons, each once") {
   rig.ask({"NONSENSE"});
   rig.run();
   CHECK(contains(std::get<Value::ErrorText>(rig.answers.at(1)->data).text, "unknown command"));
-  rig.node = [](const Command&) { return ""; };
+  rig.node = [](const RedisCommand&) { return ""; };
   rig.ask({"PING"});
   rig.run();
   rig.break_stream();
@@ -431,7 +432,7 @@ TEST_CASE("questions are answered with values, errors and reasons, each once") {
 TEST_CASE("a question ends at its timeout, and its late answer disturbs nothing") {
   LinkRig rig;
   rig.run();
-  rig.node = [](const Command&) { return ""; };
+  rig.node = [](const RedisCommand&) { return ""; };
   rig.ask({"PING"}, 500ms);
   rig.ask({"PING"}, 10ms);
   rig.pass(9ms);
@@ -450,7 +451,7 @@ TEST_CASE("a question ends at its timeout, and its late answer disturbs nothing"
 }
 
 TEST_CASE("a question may have any timeout that the type has") {
-  LinkRig rig([](const Command&) { return ""; });
+  LinkRig rig([](const RedisCommand&) { return ""; });
   rig.ask({"PING"}, milliseconds::max());
   rig.pass(1ms);
   CHECK(rig.answers.empty());
@@ -481,14 +482,14 @@ TEST_CASE("a question whose time ends before there is a connection is not sent a
   CHECK(rig.answers.size() == 1);
   rig.accepts = true;
   rig.run();
-  for (const Command& command : rig.commands) CHECK_FALSE(is(command, "PING"));
+  for (const RedisCommand& command : rig.commands) CHECK_FALSE(is(command, "PING"));
 }
 
 TEST_CASE("a question may be answered at length, a command may not") {
   const std::string long_text = bulk(std::string(3'000'000, 'x'));
   LinkRig rig;
   rig.run();
-  rig.node = [&](const Command&) { return long_text; };
+  rig.node = [&](const RedisCommand&) { return long_text; };
   rig.ask({"KEYS", "*"});
   rig.run();
   CHECK(std::get<std::string>(rig.answers.at(0)->data).size() == 3'000'000);
@@ -509,7 +510,7 @@ TEST_CASE("a question asked from within an answer is answered too") {
 }
 
 TEST_CASE("stopping answers the questions, and only once, and lets what was written arrive") {
-  LinkRig rig([](const Command&) { return ""; });
+  LinkRig rig([](const RedisCommand&) { return ""; });
   rig.ask({"PING"});
   rig.run();
   rig.ask({"PING"});
@@ -551,11 +552,11 @@ TEST_CASE("the connection after a lost one kills that, and one that was never up
   rig.run();
   const auto kills = [&] {
     int count = 0;
-    for (const Command& command : rig.commands) count += is(command, "CLIENT KILL") ? 1 : 0;
+    for (const RedisCommand& command : rig.commands) count += is(command, "CLIENT KILL") ? 1 : 0;
     return count;
   };
   rig.break_stream();
-  rig.node = [](const Command&) { return ""; };
+  rig.node = [](const RedisCommand&) { return ""; };
   rig.pass(2s);  // a handshake that is not answered
   CHECK(kills() == 0);
   rig.node = healthy;

@@ -15,7 +15,7 @@ namespace {
 
 LinkRig::Script node_saying(const std::string& replication) {
   const std::string info = "redis_version:7.0.15\r\n" + replication;
-  return [info](const Command& command) {
+  return [info](const RedisCommand& command) {
     return is(command, "INFO") ? bulk(info) : healthy(command);
   };
 }
@@ -38,7 +38,7 @@ TEST_CASE("a link that is told to reads the node's clock at once") {
 TEST_CASE("the clock is reckoned from the middle of its round trip, half of which is the error") {
   LinkRig rig;
   rig.run();
-  rig.node = [](const Command&) { return ""; };
+  rig.node = [](const RedisCommand&) { return ""; };
   rig.probe();
   rig.run();
   rig.pass(10ms);

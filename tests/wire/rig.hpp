@@ -32,7 +32,7 @@ class NumberedRandom final : public engine::RandomSource {
 
 class LinkRig final : LinkListener, Streams {
  public:
-  using Script = std::function<std::string(const testing::Command&)>;
+  using Script = std::function<std::string(const testing::RedisCommand&)>;
 
   explicit LinkRig(Script script = healthy, const std::function<void(Link::Config&)>& change = {},
                    const std::string& uri = "redis://host")
@@ -159,8 +159,8 @@ class LinkRig final : LinkListener, Streams {
   int turns = 0;   ///< flushes
   int writes = 0;  ///< pieces that the stream took
   std::size_t bytes_taken = 0;
-  std::vector<Closing> closings;           ///< of streams that were open
-  std::vector<testing::Command> commands;  ///< that reached the node
+  std::vector<Closing> closings;                ///< of streams that were open
+  std::vector<testing::RedisCommand> commands;  ///< that reached the node
   std::vector<std::pair<std::uint64_t, engine::Reply>> replies;
   std::vector<std::string> warnings;       ///< one for each time that the node came up
   std::vector<engine::Unavailable> downs;  ///< one for each reason
