@@ -2,10 +2,16 @@
 // Releasing by force: first who holds it, then away with that owner and with nobody else. Deleting
 // whatever a node has could hit the next holder, by a message that is late or by a node that is
 // slow.
+#include <chrono>
+#include <memory>
+#include <string>
+#include <variant>
+
 #include <redlock/admin.hpp>
 
-#include "client/client_impl.hpp"
+#include "client/call_for.hpp"
 #include "client/options_check.hpp"
+#include "engine/quorum.hpp"
 
 namespace redlock {
 namespace {
@@ -28,6 +34,39 @@ ForcedRelease nobody_found(const LockReport& report) {
   return result;
 }
 
+struct AskForce {
+  engine::Name of;
+  engine::OwnerId owner;
+  std::chrono::milliseconds longest_lease{};
+
+  [[nodiscard]] const std::string& name() const { return *of; }
+  void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const {
+    client.core().engine().force_release(now, id, of, owner, longest_lease);
+  }
+  [[nodiscard]] Result<ForcedRelease> read(Client::Impl& client,
+                                           const client::EngineResult& result) const {
+    const auto& done = std::get<engine::ForceDone>(result);
+    ForcedRelease report;
+    report.name = name();
+    report.owner = engine::to_hex(owner);
+    report.removed = done.removed.size();
+    report.confirmed = done.confirmed;
+    report.quorum = engine::quorum_of(static_cast<std::uint32_t>(done.ballots.size()));
+    if (done.confirmed >= report.quorum) {
+      report.outcome = report.removed > 0 ? Forced::released : Forced::nothing_held;
+    }
+    for (engine::NodeIndex node = 0; node < done.ballots.size(); ++node) {
+      const engine::Ballot& ballot = done.ballots[node];
+      const bool confirmed = ballot.vote == Vote::granted;
+      const auto held = done.removed.contains(node) ? ForcedHere::removed : ForcedHere::not_held;
+      report.nodes.push_back({client.nodes()[node].label,
+                              confirmed ? held : ForcedHere::unreachable,
+                              {ballot.cause, ballot.detail}});
+    }
+    return report;
+  }
+};
+
 }  // namespace
 
 Result<ForcedRelease> Admin::force_release(std::string_view name) const {
@@ -41,8 +80,8 @@ Result<ForcedRelease> Admin::force_release(std::string_view name) const {
               "only what redlock holds can be released by force: " + owner.error().message,
               {}});
   }
-  return client_->impl()->perform<client::AskForce>(client::AskForce{
-      std::make_shared<const std::string>(name), *owner, client_->impl()->options().max_lease});
+  return client_->impl()->perform(Result<AskForce>(AskForce{
+      std::make_shared<const std::string>(name), *owner, client_->impl()->options().max_lease}));
 }
 
 }  // namespace redlock

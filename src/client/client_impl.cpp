@@ -103,6 +103,10 @@ void Client::Impl::report_release_failed(engine::Name name, Error error) noexcep
   if (!post(report)) report();
 }
 
+void client::Call::run() {
+  client_.begin(*this);
+}
+
 void Client::Impl::begin(client::Call& call) {
   if (closing_) return call.fail(closed_error());
   const engine::RequestId id = ++last_request_;
@@ -168,7 +172,7 @@ void Client::Impl::on(engine::Finish&& output) {
     const auto rival = failed->ballots.empty() ? client::Rival::somebody : rival_for(call.name());
     call.fail(client::describe(call.name(), *failed, nodes_, rival));
   } else {
-    call.succeed(std::move(output.result));
+    call.succeed(output.result);
   }
 }
 

@@ -10,7 +10,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <semaphore>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -62,12 +61,14 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
   /// Whether this is the copy of a client in the child of a fork.
   [[nodiscard]] bool forked() const noexcept;
 
+  // These two are in call_for.hpp, for those who offer operations.
+
   /// Does it and waits for the answer. An `ask` that is an error already is answered with that.
   template <typename Ask>
-  Result<typename Ask::Answer> perform(Result<Ask> ask);
+  Result<client::SuccessOf<Ask>> perform(Result<Ask> ask);
   /// The same as an operation that is to be started.
   template <typename Ask>
-  Operation<typename Ask::Answer> prepare(Result<Ask> ask);
+  Operation<client::SuccessOf<Ask>> prepare(Result<Ask> ask);
 
   /// What is held by lock() and its like.
   [[nodiscard]] client::HeldLocks& held() { return held_; }
@@ -159,32 +160,6 @@ class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
   std::deque<engine::GrantId> to_release_;
   CloseReport report_;
 };
-
-template <typename Ask>
-Result<typename Ask::Answer> Client::Impl::perform(Result<Ask> ask) {
-  if (!ask) return tl::make_unexpected(std::move(ask.error()));
-  if (must_not_wait()) return tl::make_unexpected(would_deadlock_error());
-  using Answer = typename Ask::Answer;
-  std::optional<Result<Answer>> answer;
-  std::binary_semaphore ready{0};
-  client::CallFor<Ask> call(*this, std::move(*ask));
-  Callback<Answer> callback = [&](Result<Answer> result) {
-    answer.emplace(std::move(result));
-    ready.release();
-  };
-  if (auto known = call.start(nullptr, callback)) return std::move(*known);
-  ready.acquire();
-  return std::move(*answer);
-}
-
-template <typename Ask>
-Operation<typename Ask::Answer> Client::Impl::prepare(Result<Ask> ask) {
-  using Answer = typename Ask::Answer;
-  if (!ask) return client::failed_operation<Answer>(std::move(ask.error()));
-  auto call = std::make_unique<client::CallFor<Ask>>(*this, std::move(*ask));
-  call->keep(shared_from_this());
-  return Operation<Answer>(std::move(call));
-}
 
 template <std::invocable Function>
 bool Client::Impl::post(Function function) {

@@ -1,15 +1,69 @@
 // SPDX-License-Identifier: MIT
 // What a holder can ask of its lease. Reading needs no lock and no loop; the rest are calls (see
-// call.hpp), and dropping a lease posts the lease's state, which is a task itself.
+// call_for.hpp), and dropping a lease posts the lease's state, which is a task itself.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include <redlock/lease.hpp>
 
-#include "client/client_impl.hpp"
+#include "client/call_for.hpp"
 #include "client/lease_state.hpp"
 #include "client/options_check.hpp"
+#include "client/requests.hpp"
 
 namespace redlock {
+
+namespace client {
+namespace {
+
+struct AskExtend {
+  std::shared_ptr<Lease::State> lease;
+  std::optional<std::chrono::milliseconds> length;  // none: only asks whether it is still ours
+
+  [[nodiscard]] const std::string& name() const { return *lease->name; }
+  [[nodiscard]] std::optional<Error> before_start(Client::Impl& /*client*/) const {
+    if (lease->ended()) return empty_lease();
+    return std::nullopt;
+  }
+  void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const {
+    // To confirm is to ask for no more than there is. What a healed node has then counts as well.
+    const auto left = std::chrono::floor<std::chrono::milliseconds>(lease->valid_until() - now);
+    client.core().engine().extend(now, id, lease->grant,
+                                  length.value_or(std::max(left, std::chrono::milliseconds(1))));
+  }
+  [[nodiscard]] Result<BootClock::time_point> read(Client::Impl& client,
+                                                   const EngineResult& result) const {
+    // The guard may have reported the loss just before this result: a lost lease is not revived.
+    if (lease->loss_reason()) return tl::make_unexpected(lost_before(name(), client));
+    return std::get<engine::ExtendSucceeded>(result).valid_until;
+  }
+};
+
+struct AskRelease {
+  std::shared_ptr<Lease::State> lease;
+
+  [[nodiscard]] const std::string& name() const { return *lease->name; }
+  /// Ends the lease for its holder.
+  [[nodiscard]] std::optional<Error> before_start(Client::Impl& /*client*/) const {
+    if (!lease->end()) return empty_lease();
+    return std::nullopt;
+  }
+  void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const {
+    client.forget(lease->grant);
+    client.core().engine().release(now, id, lease->grant);
+  }
+  [[nodiscard]] Result<Released> read(Client::Impl& /*client*/, const EngineResult& result) const {
+    return std::get<engine::ReleaseDone>(result).outcome;
+  }
+};
+
+}  // namespace
+}  // namespace client
 
 namespace {
 

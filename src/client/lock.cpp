@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// RedLock: every member asks the client one thing (call.hpp), blocking or as an Operation. What
+// RedLock: every member asks the client one thing (call_for.hpp), blocking or as an Operation. What
 // lock() and its like take stands in the client's table (held_locks.hpp).
 #include <algorithm>
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include <redlock/lock.hpp>
 
-#include "client/client_impl.hpp"
+#include "client/call_for.hpp"
 #include "client/fork.hpp"
 #include "client/last_errors.hpp"
 #include "client/requests.hpp"

@@ -2,8 +2,12 @@
 #include "client/requests.hpp"
 
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
+#include "client/client_impl.hpp"
+#include "client/lease_state.hpp"
 #include "client/options_check.hpp"
 #include "client/sentence.hpp"
 
@@ -36,7 +40,50 @@ Result<std::chrono::milliseconds> check_call(const std::string& name, const Acqu
   return check_acquire_options(options, client);
 }
 
+/// What needs no node to be answered.
+std::optional<Error> over_already(const std::string& name, const std::stop_token& stop,
+                                  engine::Instant deadline) {
+  if (stop.stop_requested()) {
+    return Error{
+        Errc::cancelled, "the call for " + in_quotes(name) + " was cancelled before it began", {}};
+  }
+  if (deadline <= BootClock::now()) {
+    return Error{Errc::timed_out,
+                 "the deadline of the call for " + in_quotes(name) + " had passed before it began",
+                 {}};
+  }
+  return std::nullopt;
+}
+
+/// What is granted while the client is closing is not handed out any more.
+template <typename Ask>
+Result<Lease> take_grant(Client::Impl& client, const Ask& ask, const EngineResult& result) {
+  const auto& granted = std::get<engine::AcquireSucceeded>(result);
+  Lease lease(client.add_lease(ask.request.name, granted));
+  if (!client.closing()) return lease;
+  // A grant that was taken up from elsewhere is left as it was.
+  if constexpr (std::is_same_v<Ask, AskAttach>) static_cast<void>(lease.detach());
+  return tl::make_unexpected(client.closed_error());
+}
+
+Error handle_gone(const std::string& name) {
+  return {Errc::cancelled,
+          "the RedLock that was to hold " + in_quotes(name) +
+              " has gone: keep it until the call is answered",
+          {}};
+}
+
 }  // namespace
+
+Error not_held(const std::string& name) {
+  return {Errc::invalid_argument,
+          "unlock() of " + in_quotes(name) + " by an owner or thread that does not hold it",
+          {}};
+}
+
+Error lost_before(const std::string& name, const Client::Impl& client) {
+  return describe(name, {Errc::lost, "the lease was lost before", {}}, client.nodes());
+}
 
 Result<AskAcquire> ask_acquire(engine::Name name, const AcquireOptions& options,
                                const ClientOptions& client) {
@@ -92,6 +139,94 @@ Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant,
   const auto owner = parse_owner(grant.owner);
   if (!owner) return tl::make_unexpected(owner.error());
   return AskReleaseGrant{std::move(name), *owner, client.max_lease};
+}
+
+std::optional<Error> AskAcquire::before_start(Client::Impl& /*client*/) const {
+  return over_already(*request.name, stop, request.deadline);
+}
+void AskAcquire::ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const {
+  client.core().engine().acquire(now, id, request);
+}
+Result<Lease> AskAcquire::read(Client::Impl& client, const EngineResult& result) const {
+  return take_grant(client, *this, result);
+}
+
+std::optional<Error> AskAttach::before_start(Client::Impl& /*client*/) const {
+  return over_already(*request.name, stop, deadline);
+}
+void AskAttach::ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const {
+  client.core().engine().attach(now, id, request);
+}
+Result<Lease> AskAttach::read(Client::Impl& client, const EngineResult& result) const {
+  return take_grant(client, *this, result);
+}
+
+std::optional<Error> AskTake::before_start(Client::Impl& /*client*/) const {
+  return over_already(*key.name, stop, request.deadline);
+}
+void AskTake::ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const {
+  client.core().engine().take(now, id, {key.owner, request});
+}
+/// What the engine granted to an owner is held, unless nobody can hold it any more.
+Result<std::size_t> AskTake::read(Client::Impl& client, const EngineResult& result) const {
+  const auto* const acquired = std::get_if<engine::AcquireSucceeded>(&result);
+  const auto lease = acquired != nullptr
+                         ? client.add_lease(key.name, *acquired)
+                         : client.find_lease(std::get<engine::EnterSucceeded>(result).grant);
+  auto through = handle.lock();
+  std::optional<Error> refusal;
+  if (client.closing() || !lease) {
+    refusal = client.closed_error();
+  } else if (lease->loss_reason()) {
+    refusal = lost_before(*key.name, client);
+  } else if (!through) {
+    refusal = handle_gone(*key.name);
+  }
+  if (refusal) {
+    client.leave(0, key);
+    return tl::make_unexpected(std::move(*refusal));
+  }
+  const std::size_t count = client.held().enter(key, *through, lease);
+  // The RedLock may be destroyed as soon as the call is answered, and then leaves this level. If it
+  // was destroyed just now, it has left it.
+  through.reset();
+  if (handle.expired()) return tl::make_unexpected(handle_gone(*key.name));
+  return count;
+}
+
+void AskTake::explain(Error& error) const {
+  if (error.code == Errc::lost) {
+    error.message += ": unlock() what is held of it before locking it again";
+  }
+}
+
+std::optional<Result<Released>> AskLeave::post(Client::Impl& client, net::Task& call) const {
+  if (client.forked()) return tl::make_unexpected(client.closed_error());
+  const auto through = handle.lock();
+  const auto left = client.held().leave(key, through.get());
+  if (!left.lease) return tl::make_unexpected(not_held(*key.name));
+  if (inner_answers_at_once && !left.last) {
+    client.leave_later(key);
+    return left.lease->found_by_leaving();
+  }
+  if (client.post(call)) return std::nullopt;
+  return tl::make_unexpected(client.closed_error());
+}
+
+void AskLeave::ask_engine(Client::Impl& client, engine::Instant /*now*/,
+                          engine::RequestId id) const {
+  client.leave(id, key);
+}
+Result<Released> AskLeave::read(Client::Impl& /*client*/, const EngineResult& result) const {
+  return std::get<engine::ReleaseDone>(result).outcome;
+}
+
+void AskReleaseGrant::ask_engine(Client::Impl& client, engine::Instant now,
+                                 engine::RequestId id) const {
+  client.core().engine().release(now, id, of, owner, longest_lease);
+}
+Result<Released> AskReleaseGrant::read(Client::Impl& /*client*/, const EngineResult& result) const {
+  return std::get<engine::ReleaseDone>(result).outcome;
 }
 
 }  // namespace redlock::client

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// A call that asks one thing: a blocking caller keeps it on its own stack; an Operation is one on
+// the heap, which keeps itself from its start to its answer. Until the start a call belongs to the
+// thread that made it, then to the loop thread.
+//
+// What is asked is a struct, beside the function that offers it (lease.cpp, requests.hpp):
+//
+//     struct AskAcquire {
+//       const std::string& name() const;                        // that is worked on
+//       void ask_engine(client, now, id) const;                 // on the loop thread
+//       Result<Lease> read(client, result) const;               // there, once the engine is done
+//
+//       // Those that have them:
+//       std::stop_token stop;                                   // it may wait for long
+//       std::optional<Error> before_start(client) const;        // on the caller's thread; an error
+//                                                               // is the answer
+//       std::optional<Result<Lease>> post(client, call) const;  // in place of posting the call;
+//                                                               // the answer if it is known
+//       void explain(error) const;                              // says more of a failure
+//     };
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <semaphore>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "client/call.hpp"
+#include "client/client_impl.hpp"
+
+namespace redlock::client {
+
+/// Posts the cancellation of a request; called from whichever thread requests the stop.
+struct Canceller {
+  Client::Impl* client;
+  engine::RequestId id;
+  void operator()() const noexcept {
+    static_cast<void>(client->post([of = client, request = id] { of->cancel(request); }));
+  }
+};
+
+template <typename Ask>
+class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
+ public:
+  using Success = SuccessOf<Ask>;
+
+  CallFor(Client::Impl& client, Ask&& ask) : Call(client), ask_(std::move(ask)) {}
+
+  /// The start of every operation, on the caller's thread: see PreparedOperation. `self` keeps this
+  /// call until it is answered; null if the caller does.
+  [[nodiscard]] std::optional<Result<Success>> start(
+      std::unique_ptr<PreparedOperation<Success>> self,
+      Callback<Success>& callback) noexcept override;
+
+  /// For an Operation, which may be started after its client was destroyed.
+  void keep(std::shared_ptr<Client::Impl> client) { kept_client_ = std::move(client); }
+
+  void ask_engine(engine::Instant now, engine::RequestId id) override {
+    ask_.ask_engine(client(), now, id);
+    if constexpr (waits) {
+      if (ask_.stop.stop_possible()) stop_.emplace(ask_.stop, Canceller{&client(), id});
+    }
+  }
+  [[nodiscard]] const std::string& name() const override { return ask_.name(); }
+  void succeed(const EngineResult& result) noexcept override {
+    stop_.reset();
+    auto answer = ask_.read(client(), result);
+    if (!answer) return fail(std::move(answer.error()));
+    complete(std::move(answer));
+  }
+  void fail(Error&& error) noexcept override {
+    stop_.reset();
+    if constexpr (requires { ask_.explain(error); }) ask_.explain(error);
+    complete(tl::make_unexpected(std::move(error)));
+  }
+  void close(engine::Instant now, engine::RequestId id) override {
+    // Others end by themselves within the node timeout, for which the closing client waits.
+    if constexpr (waits) client().core().engine().cancel(now, id, Errc::closed);
+  }
+
+ private:
+  static constexpr bool waits = requires(Ask ask) { ask.stop; };
+
+  void complete(Result<Success>&& result) noexcept {
+    Callback<Success> callback = std::move(*callback_);
+    // The request is destroyed before the answer, upon which the caller may destroy all else.
+    auto self = std::move(self_);
+    self.reset();
+    callback(std::move(result));
+  }
+
+  Ask ask_;
+  std::shared_ptr<Client::Impl> kept_client_;
+  std::optional<Callback<Success>> callback_;
+  std::unique_ptr<PreparedOperation<Success>> self_;
+  std::optional<std::stop_callback<Canceller>> stop_;
+};
+
+template <typename Ask>
+auto CallFor<Ask>::start(std::unique_ptr<PreparedOperation<Success>> self,
+                         Callback<Success>& callback) noexcept -> std::optional<Result<Success>> {
+  Client::Impl& of = client();
+  // As soon as it is posted, this call may be answered and destroyed.
+  const auto kept = std::move(kept_client_);
+  if constexpr (requires { ask_.before_start(of); }) {
+    if (auto error = ask_.before_start(of)) return tl::make_unexpected(std::move(*error));
+  }
+  self_ = std::move(self);
+  callback_.emplace(std::move(callback));
+  std::optional<Result<Success>> known;
+  if constexpr (requires { ask_.post(of, *this); }) {
+    known = ask_.post(of, *this);
+  } else if (!of.post(*this)) {
+    known = tl::make_unexpected(of.closed_error());
+  }
+  if (!known) return known;
+  self = std::move(self_);
+  callback = std::move(*callback_);
+  return known;
+}
+
+}  // namespace redlock::client
+
+namespace redlock {
+
+template <typename Ask>
+Result<client::SuccessOf<Ask>> Client::Impl::perform(Result<Ask> ask) {
+  if (!ask) return tl::make_unexpected(std::move(ask.error()));
+  if (must_not_wait()) return tl::make_unexpected(would_deadlock_error());
+  using Success = typename client::CallFor<Ask>::Success;
+  std::optional<Result<Success>> answer;
+  std::binary_semaphore ready{0};
+  client::CallFor<Ask> call(*this, std::move(*ask));
+  Callback<Success> callback = [&](Result<Success> result) {
+    answer.emplace(std::move(result));
+    ready.release();
+  };
+  if (auto known = call.start(nullptr, callback)) return std::move(*known);
+  ready.acquire();
+  return std::move(*answer);
+}
+
+template <typename Ask>
+Operation<client::SuccessOf<Ask>> Client::Impl::prepare(Result<Ask> ask) {
+  using Success = typename client::CallFor<Ask>::Success;
+  if (!ask) return client::failed_operation<Success>(std::move(ask.error()));
+  auto call = std::make_unique<client::CallFor<Ask>>(*this, std::move(*ask));
+  call->keep(shared_from_this());
+  return Operation<Success>(std::move(call));
+}
+
+}  // namespace redlock
