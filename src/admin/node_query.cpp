@@ -12,7 +12,7 @@
 namespace redlock::admin {
 
 /// A core of the query's own. What it reports of its nodes is ignored: each reply shows it as well.
-struct NodeQuery::Own final : net::CoreSink {
+struct NodeQuery::Own final : wire::DriverHost {
   std::unique_ptr<net::Core> core;
 
   void on_output(engine::ClientOutput&& /*output*/) override {}
@@ -44,7 +44,7 @@ class NodeQuery::Round final : public net::Task {
       results_[node].asked = now;
       for (std::size_t i = 0; i < commands_[node].size(); ++i) {
         query_.core().ask(static_cast<engine::NodeIndex>(node), commands_[node][i], timeout_,
-                          [this, node, i](wire::Answer answer) {
+                          [this, node, i](engine::Instant, wire::Answer answer) {
                             results_[node].answers[i] = std::move(answer);
                             results_[node].answered = BootClock::now();
                             results_[node].objection = query_.core().engine().objection(

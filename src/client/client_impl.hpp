@@ -30,7 +30,7 @@
 
 namespace redlock {
 
-class REDLOCK_NO_EXPORT Client::Impl final : public net::CoreSink,
+class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
                                              public std::enable_shared_from_this<Impl> {
  public:
   static Result<std::shared_ptr<Impl>> create(ClientOptions options);

@@ -61,39 +61,39 @@ class AllSignalsBlocked {
   sigset_t before_{};
 };
 
-}  // namespace
-
-class Core::Impl final : wire::DriverHost, TransportListener {
+class LoopCore final : public Core, wire::Streams {
  public:
-  Impl(CoreConfig config, CoreSink& sink)
-      : config_(std::move(config)), sink_(sink), driver_(driver_config(config_), random_, *this) {}
-  ~Impl();
+  LoopCore(CoreConfig config, wire::DriverHost& host)
+      : config_(std::move(config)), driver_(driver_config(config_), random_, *this, host) {}
+  ~LoopCore() override;
 
   /// None, or what the system did not give.
-  [[nodiscard]] std::optional<std::string> start();
-  void join();
-  bool post(Task& task);
-  [[nodiscard]] bool on_loop_thread() const noexcept { return current == this; }
-  [[nodiscard]] engine::Engine& engine() { return driver_.engine(); }
-  void ask(engine::NodeIndex node, const std::vector<std::string>& command, milliseconds timeout,
-           std::function<void(wire::Answer)> callback);
+  [[nodiscard]] std::optional<std::string> start_loop();
+  void stop() override;
+  bool post(Task& task) override;
+  [[nodiscard]] bool on_loop_thread() const noexcept override { return current == this; }
+  [[nodiscard]] engine::Engine& engine() override { return driver_.engine(); }
+  void ask(engine::NodeIndex node, std::vector<std::string> command, milliseconds timeout,
+           wire::Question::OnAnswer callback) override {
+    driver_.ask(BootClock::now(), node, std::move(command), timeout, std::move(callback));
+  }
 
  private:
   struct StopTask final : Task {
-    explicit StopTask(Impl& impl) : core(impl) {}
-    void run() override { core.stop(); }
-    Impl& core;
+    explicit StopTask(LoopCore& of) : core(of) {}
+    void run() override { core.stop_loop(); }
+    LoopCore& core;
   };
 
   template <typename Handle>
-  static Impl& of(Handle* handle) {
-    return *static_cast<Impl*>(handle->data);
+  static LoopCore& of(Handle* handle) {
+    return *static_cast<LoopCore*>(handle->data);
   }
 
   [[nodiscard]] int open_handles();
   void close_handles();
   void run();
-  void stop();
+  void stop_loop();
   void turn();
   void report_failures();
   void on_time();
@@ -106,28 +106,10 @@ class Core::Impl final : wire::DriverHost, TransportListener {
   void write(engine::NodeIndex node, std::string& bytes) override {
     transports_[node]->write(bytes);
   }
-  // wire::DriverHost
-  void on_output(engine::ClientOutput&& output) override { sink_.on_output(std::move(output)); }
-  void on_node_up(engine::NodeIndex node, std::string_view warning) override {
-    sink_.on_node_up(node, warning);
-  }
-  void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) override {
-    sink_.on_node_down(node, why);
-  }
-  // TransportListener
-  void on_connected(engine::NodeIndex node, milliseconds left) override {
-    const engine::Instant now = BootClock::now();
-    driver_.on_connected(now, node, now + left);
-  }
-  void on_bytes(engine::NodeIndex node, std::string_view bytes) override {
-    driver_.on_bytes(BootClock::now(), node, bytes);
-  }
-  void on_writable(engine::NodeIndex node) override { driver_.on_writable(node); }
 
-  static thread_local const Impl* current;
+  static thread_local const LoopCore* current;
 
   const CoreConfig config_;
-  CoreSink& sink_;
   KernelRandom random_;
   wire::Driver driver_;
   std::unique_ptr<Loop> loop_ = std::make_unique<Loop>();
@@ -141,9 +123,9 @@ class Core::Impl final : wire::DriverHost, TransportListener {
   std::thread thread_;
 };
 
-thread_local const Core::Impl* Core::Impl::current = nullptr;
+thread_local const LoopCore* LoopCore::current = nullptr;
 
-int Core::Impl::open_handles() {
+int LoopCore::open_handles() {
   wake_.data = after_poll_.data = before_poll_.data = this;
   const int status =
       uv_async_init(&loop_->uv, &wake_, [](uv_async_t* handle) { of(handle).mailbox_.run_all(); });
@@ -156,7 +138,7 @@ int Core::Impl::open_handles() {
   return timer_ ? 0 : UV_EMFILE;
 }
 
-std::optional<std::string> Core::Impl::start() {
+std::optional<std::string> LoopCore::start_loop() {
   int status = init_loop(loop_->uv);
   if (status != 0) {
     loop_.reset();
@@ -165,12 +147,11 @@ std::optional<std::string> Core::Impl::start() {
   loop_->uv.data = loop_.get();
   status = open_handles();
   if (status != 0) return "cannot make an event loop: " + std::string(uv_strerror(status));
-  TransportListener& self = *this;
   for (engine::NodeIndex node = 0; node < config_.nodes.size(); ++node) {
     transports_.push_back(std::make_unique<Transport>(
-        *loop_, node, config_.nodes[node],
+        *loop_, config_.nodes[node],
         Connector::Timeouts{.resolve = config_.resolve_timeout, .connect = config_.connect_timeout},
-        self));
+        driver_.link(node)));
   }
   // Signals are for the program's own threads; SIGPIPE of these sockets must reach none of them.
   const AllSignalsBlocked blocked;
@@ -182,27 +163,27 @@ std::optional<std::string> Core::Impl::start() {
   return {};
 }
 
-void Core::Impl::run() {
+void LoopCore::run() {
   current = this;
   pthread_setname_np(pthread_self(), "redlock");
   driver_.start(BootClock::now(), unix_us_now());
   uv_run(&loop_->uv, UV_RUN_DEFAULT);
 }
 
-void Core::Impl::stop() {
+void LoopCore::stop_loop() {
   mailbox_.close();
   driver_.stop(BootClock::now());
   uv_stop(&loop_->uv);
 }
 
-void Core::Impl::join() {
+void LoopCore::stop() {
   if (!thread_.joinable()) return;
   post(stop_);
   thread_.join();
 }
 
-Core::Impl::~Impl() {
-  join();
+LoopCore::~LoopCore() {
+  LoopCore::stop();
   if (!loop_) return;
   transports_.clear();
   timer_.reset();
@@ -212,7 +193,7 @@ Core::Impl::~Impl() {
   static_cast<void>(status);
 }
 
-void Core::Impl::close_handles() {
+void LoopCore::close_handles() {
   for (auto* handle :
        {reinterpret_cast<uv_handle_t*>(&wake_), reinterpret_cast<uv_handle_t*>(&after_poll_),
         reinterpret_cast<uv_handle_t*>(&before_poll_)}) {
@@ -222,21 +203,13 @@ void Core::Impl::close_handles() {
   }
 }
 
-bool Core::Impl::post(Task& task) {
+bool LoopCore::post(Task& task) {
   const Mailbox::Posted posted = mailbox_.push(task);
   if (posted == Mailbox::Posted::first) uv_async_send(&wake_);
   return posted != Mailbox::Posted::refused;
 }
 
-void Core::Impl::ask(engine::NodeIndex node, const std::vector<std::string>& command,
-                     milliseconds timeout, std::function<void(wire::Answer)> callback) {
-  driver_.ask(BootClock::now(), node, command, timeout,
-              [callback = std::move(callback)](engine::Instant /*now*/, wire::Answer answer) {
-                callback(std::move(answer));
-              });
-}
-
-void Core::Impl::turn() {
+void LoopCore::turn() {
   report_failures();
   while (driver_.pending()) {
     driver_.turn(BootClock::now());
@@ -245,43 +218,27 @@ void Core::Impl::turn() {
   timer_->expire_by(driver_.deadline());
 }
 
-void Core::Impl::report_failures() {
+void LoopCore::report_failures() {
   for (engine::NodeIndex node = 0; node < transports_.size(); ++node) {
     if (auto why = transports_[node]->take_failure()) {
-      driver_.on_stream_closed(BootClock::now(), node, std::move(*why));
+      driver_.link(node).on_stream_closed(BootClock::now(), std::move(*why));
     }
   }
 }
 
-void Core::Impl::on_time() {
+void LoopCore::on_time() {
   const engine::Instant now = BootClock::now();
   driver_.on_own_clock(now, unix_us_now());
   driver_.on_deadline(now);
 }
 
-tl::expected<std::unique_ptr<Core>, std::string> Core::start(CoreConfig config, CoreSink& sink) {
-  auto impl = std::make_unique<Impl>(std::move(config), sink);
-  if (auto problem = impl->start()) return tl::unexpected(std::move(*problem));
-  return std::unique_ptr<Core>(new Core(std::move(impl)));
-}
+}  // namespace
 
-Core::Core(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Core::~Core() = default;
-void Core::stop() {
-  impl_->join();
-}
-bool Core::post(Task& task) {
-  return impl_->post(task);
-}
-bool Core::on_loop_thread() const noexcept {
-  return impl_->on_loop_thread();
-}
-engine::Engine& Core::engine() {
-  return impl_->engine();
-}
-void Core::ask(engine::NodeIndex node, const std::vector<std::string>& command,
-               milliseconds timeout, std::function<void(wire::Answer)> callback) {
-  impl_->ask(node, command, timeout, std::move(callback));
+tl::expected<std::unique_ptr<Core>, std::string> Core::start(CoreConfig config,
+                                                             wire::DriverHost& host) {
+  auto core = std::make_unique<LoopCore>(std::move(config), host);
+  if (auto problem = core->start_loop()) return tl::unexpected(std::move(*problem));
+  return core;
 }
 
 }  // namespace redlock::net

@@ -4,20 +4,17 @@
 // Everything above uses this header, which names no type of libuv or hiredis.
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "engine/engine.hpp"
 #include "net/task.hpp"
 #include "wire/driver_config.hpp"
-#include "wire/value.hpp"
+#include "wire/driver_host.hpp"
+#include "wire/question.hpp"
 
 namespace redlock::net {
 
@@ -27,53 +24,44 @@ struct CoreConfig : wire::DriverConfig {
   std::string label{};
 };
 
-/// Gets, on the loop thread, the engine's outputs for the client, and what became of the nodes.
-class CoreSink {
- public:
-  virtual void on_output(engine::ClientOutput&& output) = 0;
-  virtual void on_node_up(engine::NodeIndex node, std::string_view warning) = 0;
-  virtual void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
-
- protected:
-  ~CoreSink() = default;
-};
-
 class Core {
  public:
-  /// Starts the loop thread, which begins to connect to every node. The sink must outlive the core.
-  /// Fails, with a sentence, only if the system gives no thread or descriptor.
-  static tl::expected<std::unique_ptr<Core>, std::string> start(CoreConfig config, CoreSink& sink);
+  /// Starts the loop thread, which begins to connect to every node. The host is called there, and
+  /// must outlive the core. Fails, with a sentence, only if the system gives no thread or
+  /// descriptor.
+  static tl::expected<std::unique_ptr<Core>, std::string> start(CoreConfig config,
+                                                                wire::DriverHost& host);
 
   /// Stops the loop and joins its thread: connections are closed, every outstanding question is
   /// answered. From the loop thread itself it may not be called.
-  ~Core();
+  virtual ~Core() = default;
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
 
-  /// Once, from another thread than the loop's: what the destructor begins with, for a sink that
+  /// Once, from another thread than the loop's: what the destructor begins with, for a host that
   /// reaches the core by a pointer that must outlive the loop.
-  void stop();
+  virtual void stop() = 0;
 
   /// Any thread, but not beside the destructor. False, and the task is not run, once the destructor
   /// has begun to stop the loop.
-  bool post(Task& task);
+  virtual bool post(Task& task) = 0;
 
   /// Whether this is the loop thread.
-  [[nodiscard]] bool on_loop_thread() const noexcept;
+  [[nodiscard]] virtual bool on_loop_thread() const noexcept = 0;
 
   // The rest on the loop thread only.
 
   /// The engine, to be given inputs with BootClock::now(). Its outputs are performed at the end of
   /// this turn of the loop, all messages for one node in one write.
-  [[nodiscard]] engine::Engine& engine();
+  [[nodiscard]] virtual engine::Engine& engine() = 0;
 
   /// Sends one command to one node, for inspection and administration. Answered exactly once, at
   /// the timeout at the latest; before this returns if the node is known to be down.
-  void ask(engine::NodeIndex node, const std::vector<std::string>& command,
-           std::chrono::milliseconds timeout, std::function<void(wire::Answer)> callback);
+  virtual void ask(engine::NodeIndex node, std::vector<std::string> command,
+                   std::chrono::milliseconds timeout, wire::Question::OnAnswer callback) = 0;
 
- private:
-  class Impl;
-  explicit Core(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+ protected:
+  Core() = default;
 };
 
 }  // namespace redlock::net

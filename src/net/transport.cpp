@@ -5,9 +5,9 @@
 
 namespace redlock::net {
 
-Transport::Transport(Loop& loop, engine::NodeIndex node, const wire::NodeAddress& address,
-                     Connector::Timeouts timeouts, TransportListener& listener)
-    : node_(node), listener_(listener), connector_(loop, address, timeouts, *this) {}
+Transport::Transport(Loop& loop, const wire::NodeAddress& address, Connector::Timeouts timeouts,
+                     wire::Link& link)
+    : link_(link), connector_(loop, address, timeouts, *this) {}
 
 void Transport::connect() {
   failure_.reset();
@@ -34,7 +34,8 @@ std::optional<std::string> Transport::take_failure() {
 void Transport::on_stream(Stream::Owned stream, std::chrono::milliseconds left) {
   stream_ = std::move(stream);
   stream_->set_listener(*this);
-  listener_.on_connected(node_, left);
+  const auto now = BootClock::now();
+  link_.on_connected(now, now + left);
 }
 
 void Transport::on_no_stream(std::string why) {
@@ -46,11 +47,11 @@ void Transport::on_moved() {
 }
 
 void Transport::on_bytes(std::string_view bytes) {
-  listener_.on_bytes(node_, bytes);
+  link_.on_bytes(BootClock::now(), bytes);
 }
 
 void Transport::on_writable() {
-  listener_.on_writable(node_);
+  link_.on_writable();
 }
 
 void Transport::on_stream_failed(int uv_status) {

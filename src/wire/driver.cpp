@@ -33,7 +33,8 @@ Link::Config link_config(const DriverConfig& config) {
 
 }  // namespace
 
-Driver::Driver(DriverConfig config, engine::RandomSource& random, DriverHost& host)
+Driver::Driver(DriverConfig config, engine::RandomSource& random, Streams& streams,
+               DriverHost& host)
     : config_(completed(std::move(config))),
       link_config_(link_config(config_)),
       host_(host),
@@ -44,7 +45,7 @@ Driver::Driver(DriverConfig config, engine::RandomSource& random, DriverHost& ho
   LinkListener& self = *this;
   for (NodeIndex node = 0; node < config_.nodes.size(); ++node) {
     links_.push_back(std::make_unique<Link>(node, config_.nodes[node], link_config_, texts_, random,
-                                            host_, self));
+                                            streams, self));
   }
 }
 
@@ -61,22 +62,6 @@ void Driver::on_own_clock(Instant now, std::int64_t unix_us) {
 void Driver::stop(Instant now) {
   while (pending()) turn(now);
   for (const auto& link : links_) link->stop(now);
-}
-
-void Driver::on_connected(Instant now, NodeIndex node, Instant give_up_at) {
-  links_[node]->on_connected(now, give_up_at);
-}
-
-void Driver::on_bytes(Instant now, NodeIndex node, std::string_view bytes) {
-  links_[node]->on_bytes(now, bytes);
-}
-
-void Driver::on_stream_closed(Instant now, NodeIndex node, std::string why) {
-  links_[node]->on_stream_closed(now, std::move(why));
-}
-
-void Driver::on_writable(NodeIndex node) {
-  links_[node]->on_writable();
 }
 
 void Driver::ask(Instant now, NodeIndex node, std::vector<std::string> command,

@@ -20,6 +20,7 @@
 
 #include "engine/engine.hpp"
 #include "wire/driver_config.hpp"
+#include "wire/driver_host.hpp"
 #include "wire/link.hpp"
 #include "wire/marker_tending.hpp"
 #include "wire/server_identities.hpp"
@@ -28,30 +29,10 @@
 
 namespace redlock::wire {
 
-/// What the driver runs on: it moves the bytes and takes what the engine has for the client.
-class DriverHost : public Streams {
- public:
-  /// What the engine has for the client. May give the engine new inputs, or ask.
-  virtual void on_output(engine::ClientOutput&& output) = 0;
-  virtual void on_node_up(engine::NodeIndex node, std::string_view warning) = 0;
-  virtual void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
-
-  // What passes between the engine and the nodes, for a host that judges it. The driver says what
-  // the engine sends before it is performed, and the rest before the engine is told.
-  virtual void on_send(const engine::Send&) {}
-  virtual void on_reply(engine::NodeIndex, const engine::Tag&, const engine::Reply&) {}
-  /// A handshake, or an answer to a question about the marker, shows whether the node has one.
-  virtual void on_marker_seen(engine::NodeIndex) {}
-  virtual void on_clock_read(engine::NodeIndex, engine::Duration /*uncertainty*/) {}
-
- protected:
-  ~DriverHost() = default;
-};
-
 class Driver final : LinkListener {
  public:
-  /// The source and the host must outlive the driver.
-  Driver(DriverConfig config, engine::RandomSource& random, DriverHost& host);
+  /// All that are references must outlive the driver.
+  Driver(DriverConfig config, engine::RandomSource& random, Streams& streams, DriverHost& host);
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
@@ -62,15 +43,8 @@ class Driver final : LinkListener {
   /// Closes every connection and answers every question. Nothing may follow.
   void stop(engine::Instant now);
 
-  // What Streams reports, in the order in which it happened.
-
-  /// The connection is there. Its handshake is given up at that time.
-  void on_connected(engine::Instant now, engine::NodeIndex node, engine::Instant give_up_at);
-  void on_bytes(engine::Instant now, engine::NodeIndex node, std::string_view bytes);
-  /// It is closed, or could not be made: why.
-  void on_stream_closed(engine::Instant now, engine::NodeIndex node, std::string why);
-  /// Streams::write() takes bytes again, after it left some.
-  void on_writable(engine::NodeIndex node);
+  /// To be told what Streams reports of this node, in the order in which it happens.
+  [[nodiscard]] Link& link(engine::NodeIndex node) { return *links_[node]; }
 
   /// To be given requests, also by on_output().
   [[nodiscard]] engine::Engine& engine() {

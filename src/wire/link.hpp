@@ -91,10 +91,14 @@ class Link final : ConnectionListener {
   /// Replaces the connection, so that a handshake reads the marker again.
   void reconnect(engine::Instant now);
 
-  // What Streams reports.
+  // What Streams reports, in the order in which it happened.
+
+  /// The connection is there. Its handshake is given up at that time.
   void on_connected(engine::Instant now, engine::Instant give_up_at);
   void on_bytes(engine::Instant now, std::string_view bytes);
+  /// It is closed, or could not be made: why.
   void on_stream_closed(engine::Instant now, std::string why);
+  /// Streams::write() takes bytes again, after it left some.
   void on_writable();
 
   [[nodiscard]] engine::Instant deadline() const;

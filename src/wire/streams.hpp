@@ -15,15 +15,15 @@ enum class Closing : std::uint8_t {
   deliver,  ///< what was written may still be delivered
 };
 
-/// None of these may call back. Failures are reported later, by Driver::on_stream_closed().
+/// None of these may call back. Failures are reported later, by Link::on_stream_closed().
 class Streams {
  public:
-  /// Begins to connect to the node. Answered by Driver::on_connected() or on_stream_closed().
+  /// Begins to connect to the node. Answered by Link::on_connected() or on_stream_closed().
   virtual void connect(engine::NodeIndex node) = 0;
   /// Closes the stream, or gives up connecting. Nothing more is reported of that stream.
   virtual void disconnect(engine::NodeIndex node, Closing how) = 0;
   /// Takes bytes from the front, usually all of them, and erases what it took. The rest is offered
-  /// again after Driver::on_writable().
+  /// again after Link::on_writable().
   virtual void write(engine::NodeIndex node, std::string& bytes) = 0;
 
  protected:

@@ -36,7 +36,7 @@ class FunctionTask final : public Task {
   Work work_;
 };
 
-class Recorder final : public CoreSink {
+class Recorder final : public DriverHost {
  public:
   void on_output(engine::ClientOutput&& output) override {
     const std::scoped_lock lock(mutex_);
@@ -135,7 +135,8 @@ struct Running {
                           milliseconds timeout = std::chrono::seconds(20)) {
     auto answer = std::make_shared<std::promise<Answer>>();
     on_loop([&] {
-      core->ask(node, command, timeout, [answer](Answer what) { answer->set_value(what); });
+      core->ask(node, command, timeout,
+                [answer](engine::Instant, Answer what) { answer->set_value(what); });
     });
     return answer->get_future();
   }

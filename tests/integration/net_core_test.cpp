@@ -327,7 +327,7 @@ TEST_CASE("the loop thread has a name, takes no signals, and keeps SIGPIPE to it
     client.on_loop([&] {
       fleet.kill(0);
       client.core->ask(0, {"PING"}, std::chrono::seconds(20),
-                       [&](Answer what) { answer.set_value(std::move(what)); });
+                       [&](engine::Instant, Answer what) { answer.set_value(std::move(what)); });
     });
     const Answer lost = answer.get_future().get();
     REQUIRE_FALSE(lost);

@@ -32,7 +32,7 @@ using namespace wire;
 using std::chrono::milliseconds;
 using testing::contains;
 
-class LinkFixture final : LinkListener, Streams, TransportListener {
+class LinkFixture final : LinkListener, Streams {
  public:
   explicit LinkFixture(const std::string& uri, std::function<void(Link::Config&)> change = {}) {
     const auto parsed = parse_node_uri(uri);
@@ -51,19 +51,17 @@ class LinkFixture final : LinkListener, Streams, TransportListener {
     });
     LinkListener& listener = *this;
     Streams& streams = *this;
-    TransportListener& bytes = *this;
     texts_.holder = HolderText("host", 1, "test");
-    transport_ = std::make_unique<Transport>(
-        loop_, 0, address_,
-        Connector::Timeouts{.resolve = milliseconds(2'000), .connect = config_.connect_timeout},
-        bytes);
     link_ = std::make_unique<Link>(0, address_, config_, texts_, random_, streams, listener);
+    transport_ = std::make_unique<Transport>(
+        loop_, address_,
+        Connector::Timeouts{.resolve = milliseconds(2'000), .connect = config_.connect_timeout},
+        *link_);
     link_->start();
   }
 
   ~LinkFixture() {
     if (link_) stop();
-    transport_.reset();
     timer_.reset();
     uv_run(&loop_.uv, UV_RUN_DEFAULT);
     CHECK(uv_loop_close(&loop_.uv) == 0);
@@ -73,6 +71,7 @@ class LinkFixture final : LinkListener, Streams, TransportListener {
 
   void stop() {
     link_->stop(BootClock::now());
+    transport_.reset();
     link_.reset();
   }
 
@@ -178,14 +177,6 @@ class LinkFixture final : LinkListener, Streams, TransportListener {
   void connect(engine::NodeIndex) override { transport_->connect(); }
   void disconnect(engine::NodeIndex, Closing how) override { transport_->disconnect(how); }
   void write(engine::NodeIndex, std::string& bytes) override { transport_->write(bytes); }
-
-  void on_connected(engine::NodeIndex, milliseconds left) override {
-    link_->on_connected(BootClock::now(), BootClock::now() + left);
-  }
-  void on_bytes(engine::NodeIndex, std::string_view bytes) override {
-    link_->on_bytes(BootClock::now(), bytes);
-  }
-  void on_writable(engine::NodeIndex) override { link_->on_writable(); }
 
   void on_reply(engine::Instant, engine::NodeIndex, const engine::Tag& tag,
                 const engine::Reply& reply) override {

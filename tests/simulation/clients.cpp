@@ -21,7 +21,7 @@ constexpr std::uint32_t most_effects_before_interruption = 6;
 }  // namespace
 
 /// One client's machine: the process, and what its system keeps for it.
-class Clients::Machine final : public wire::DriverHost {
+class Clients::Machine final : public wire::Streams, public wire::DriverHost {
  public:
   Machine(Clients& all, ClientIndex self, std::uint64_t seed)
       : random(seed),
@@ -225,7 +225,7 @@ void Clients::start(ClientIndex index) {
   }
   config.connect_timeout = connect_within;
   config.probe_interval = std::chrono::ceil<milliseconds>(plan.between_probes);
-  client.driver = std::make_unique<wire::Driver>(std::move(config), client.random, client);
+  client.driver = std::make_unique<wire::Driver>(std::move(config), client.random, client, client);
   // Within a minute of the nodes', mostly; tokens must not rest on it.
   const Duration most = scene_.random.chance(900) ? Duration(std::chrono::minutes(1))
                                                   : Duration(std::chrono::hours(1'000));
@@ -288,12 +288,12 @@ bool Clients::runs(ClientIndex client) const {
 void Clients::on_connected(StreamId stream) {
   Machine& client = at(network_.client_of(stream));
   const NodeIndex node = network_.node_of(stream);
-  client.driver->on_connected(client.local(), node, client.links[node].give_up_at);
+  client.driver->link(node).on_connected(client.local(), client.links[node].give_up_at);
 }
 
 void Clients::on_bytes(StreamId stream, std::string_view bytes) {
   Machine& client = at(network_.client_of(stream));
-  client.driver->on_bytes(client.local(), network_.node_of(stream), bytes);
+  client.driver->link(network_.node_of(stream)).on_bytes(client.local(), bytes);
 }
 
 void Clients::on_closed(StreamId stream, const char* why) {
@@ -301,7 +301,7 @@ void Clients::on_closed(StreamId stream, const char* why) {
   const NodeIndex node = network_.node_of(stream);
   client.links[node].stream.reset();
   client.links[node].unwritten.clear();
-  client.driver->on_stream_closed(client.local(), node, why);
+  client.driver->link(node).on_stream_closed(client.local(), why);
 }
 
 void Clients::on_writable(StreamId stream) {
@@ -309,7 +309,7 @@ void Clients::on_writable(StreamId stream) {
   const NodeIndex node = network_.node_of(stream);
   client.links[node].disturbed = scene_.now;  // what was sent before had to wait
   client.write_rest(node);
-  if (client.links[node].unwritten.empty()) client.driver->on_writable(node);
+  if (client.links[node].unwritten.empty()) client.driver->link(node).on_writable();
 }
 
 // --- processes that stop

@@ -36,15 +36,16 @@ std::string member_number(std::size_t node, const RedisCommand& command) {
               std::string(40, static_cast<char>('a' + node)) + "\r\nuptime_in_seconds:100000\r\n");
 }
 
-class DriverRig final : DriverHost {
+class DriverRig final : Streams, DriverHost {
  public:
   DriverRig() {
     DriverConfig config;
     for (std::size_t i = 0; i < node_count; ++i)
       config.nodes.push_back(*parse_node_uri("redis://host"));
     config.engine.quarantine = true;
-    DriverHost& self = *this;
-    driver = std::make_unique<Driver>(std::move(config), random_, self);
+    Streams& streams = *this;
+    DriverHost& host = *this;
+    driver = std::make_unique<Driver>(std::move(config), random_, streams, host);
     driver->start(now, 1'700'000'000'000'000);
   }
 
@@ -68,7 +69,7 @@ class DriverRig final : DriverHost {
   }
   void break_stream(engine::NodeIndex index) {
     peers_[index].open = false;
-    driver->on_stream_closed(now, index, "the node closed the connection");
+    driver->link(index).on_stream_closed(now, "the node closed the connection");
   }
   void acquire(engine::RequestId request, const std::string& name) {
     driver->engine().acquire(now, request,
@@ -109,7 +110,7 @@ class DriverRig final : DriverHost {
     if (peer.connecting) {
       peer = {.connecting = false, .open = true, .bytes = {}, .reader = nullptr};
       peer.reader = std::make_unique<ReplyReader>();
-      driver->on_connected(now, index, now + 1s);
+      driver->link(index).on_connected(now, now + 1s);
       return true;
     }
     if (!peer.open || peer.bytes.empty()) return false;
@@ -118,7 +119,7 @@ class DriverRig final : DriverHost {
       commands.push_back(command);
       answers += node(index, command);
     }
-    if (!answers.empty()) driver->on_bytes(now, index, answers);
+    if (!answers.empty()) driver->link(index).on_bytes(now, answers);
     return true;
   }
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// What a driver reports to the client above it, in production on the loop thread.
+#pragma once
+
+#include <string_view>
+
+#include "engine/messages.hpp"
+#include "engine/outputs.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::wire {
+
+class DriverHost {
+ public:
+  /// What the engine has for the client. May give the engine new inputs, or ask.
+  virtual void on_output(engine::ClientOutput&& output) = 0;
+  virtual void on_node_up(engine::NodeIndex node, std::string_view warning) = 0;
+  virtual void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
+
+  // What passes between the engine and the nodes, for a host that judges it. The driver says what
+  // the engine sends before it is performed, and the rest before the engine is told.
+  virtual void on_send(const engine::Send&) {}
+  virtual void on_reply(engine::NodeIndex, const engine::Tag&, const engine::Reply&) {}
+  /// A handshake, or an answer to a question about the marker, shows whether the node has one.
+  virtual void on_marker_seen(engine::NodeIndex) {}
+  virtual void on_clock_read(engine::NodeIndex, engine::Duration /*uncertainty*/) {}
+
+ protected:
+  ~DriverHost() = default;
+};
+
+}  // namespace redlock::wire
