@@ -70,9 +70,9 @@ class Candidates {
     std::size_t nameless = 0;
     for (std::size_t i = 0; i < markers_.size(); ++i) {
       const auto& marker = markers_[i];
-      if (!accepted(i) || (marker && !admin::disagreement(*marker, set).empty())) continue;
-      if (marker && !marker->set.empty()) {
-        names[i] = marker->set;
+      if (!accepted(i) || (marker && marker->disagreement(set))) continue;
+      if (marker && !marker->set_name.empty()) {
+        names[i] = marker->set_name;
       } else {
         ++nameless;
       }
@@ -86,12 +86,12 @@ class Candidates {
   /// of this set, or is the set's as far as nodes that could not be asked may say.
   bool leave(std::size_t node, const std::string& name, const wire::SetTerms& set) {
     const auto& marker = markers_[node];
-    if (!marker || marker->set.empty() || marker->set == name) return false;
-    if (!admin::disagreement(*marker, set).empty()) return false;  // which the node's answer tells
+    if (!marker || marker->set_name.empty() || marker->set_name == name) return false;
+    if (marker->disagreement(set)) return false;  // which the node's answer tells
     std::size_t alike = 0;
     for (std::size_t i = 0; i < markers_.size(); ++i) {
       const bool unknown = !accepted(i);
-      alike += unknown || (markers_[i] && markers_[i]->set == marker->set) ? 1 : 0;
+      alike += unknown || (markers_[i] && markers_[i]->set_name == marker->set_name) ? 1 : 0;
     }
     if (name.empty() && alike >= engine::quorum_of(static_cast<std::uint32_t>(set.nodes))) {
       adoptions_[node].adoption = Adoption::already_there;
@@ -99,7 +99,7 @@ class Candidates {
     }
     adoptions_[node].adoption = Adoption::disagrees;
     adoptions_[node].detail =
-        client::another_set(marker->set, name.empty() ? std::nullopt : std::optional(name));
+        client::another_set(marker->set_name, name.empty() ? std::nullopt : std::optional(name));
     return true;
   }
 
@@ -124,7 +124,7 @@ class Candidates {
   const std::vector<wire::NodeAddress>& nodes_;
   std::vector<NodeAdoption> adoptions_;
   std::vector<std::string> promotions_;
-  std::vector<std::optional<Marker>> markers_;
+  std::vector<std::optional<wire::NodeMarker>> markers_;
   std::map<std::string, std::size_t> seen_;
 };
 
@@ -139,9 +139,10 @@ void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& a
     adoption.adoption = Adoption::written;
     if (name.empty()) adoption.detail = without_name;
   } else if (const auto marker = admin::read_marker(answer, node)) {
-    adoption.detail = admin::disagreement(*marker, set);
-    if (adoption.detail.empty() && marker->set != name) {  // somebody else's adoption meanwhile
-      adoption.detail = client::another_set(marker->set, name);
+    adoption.detail = marker->disagreement(set).value_or("");
+    if (adoption.detail.empty() && marker->set_name != name) {
+      // Somebody else has adopted it meanwhile.
+      adoption.detail = client::another_set(marker->set_name, name);
     }
     adoption.adoption = adoption.detail.empty() ? Adoption::already_there : Adoption::disagrees;
     if (adoption.detail.empty() && name.empty()) adoption.detail = without_name;
@@ -154,14 +155,15 @@ void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& a
 
 namespace admin {
 
-std::optional<Marker> read_marker(const wire::Answer& answer, const wire::NodeAddress& node) {
-  const auto fields = fields_of(answer);
-  if (fields.empty()) return std::nullopt;
-  const auto field = [&](const char* name) {
-    const auto found = fields.find(name);
-    return found == fields.end() ? std::string() : client::cleaned(found->second, node);
-  };
-  return Marker{field("id"), field("layout"), field("nodes"), field("max_lease_ms"), field("set")};
+std::optional<wire::NodeMarker> read_marker(const wire::Answer& answer,
+                                            const wire::NodeAddress& node) {
+  auto marker = answer ? wire::NodeMarker::read(*answer) : std::nullopt;
+  if (!marker) return std::nullopt;
+  for (std::string* shown :
+       {&marker->id, &marker->layout, &marker->nodes, &marker->max_lease_ms, &marker->set_name}) {
+    *shown = client::cleaned(*shown, node);
+  }
+  return marker;
 }
 
 std::string disagreement(const Marker& marker, const wire::SetTerms& expected) {

@@ -208,11 +208,12 @@ class Examiner {
                    if (const auto fsync = config.find("appendfsync"); fsync != config.end()) {
                      health.append_fsync = client::cleaned(fsync->second, node);
                    }
-                   health.marker = admin::read_marker(answers.answers[2], node);
-                   const auto marker = admin::fields_of(answers.answers[2]);
-                   const auto vouched = marker.find("vouched");
-                   health.vouched =
-                       vouched != marker.end() && vouched->second == info.fields().promotion();
+                   if (const auto marker = admin::read_marker(answers.answers[2], node)) {
+                     health.marker = {marker->id, marker->layout, marker->nodes,
+                                      marker->max_lease_ms, marker->set_name};
+                     health.vouched =
+                         !marker->vouched.empty() && marker->vouched == info.fields().promotion();
+                   }
                  });
   }
 

@@ -12,9 +12,9 @@
 
 namespace redlock::admin {
 
-/// The marker in the answer to HGETALL; nothing if there is none.
-[[nodiscard]] std::optional<Marker> read_marker(const wire::Answer& answer,
-                                                const wire::NodeAddress& node);
+/// The marker in the answer to HGETALL, fit to be shown; nothing if there is none.
+[[nodiscard]] std::optional<wire::NodeMarker> read_marker(const wire::Answer& answer,
+                                                          const wire::NodeAddress& node);
 
 /// How the marker differs from that of this client's set, in a sentence; empty if it agrees.
 [[nodiscard]] std::string disagreement(const Marker& marker, const wire::SetTerms& expected);
