@@ -25,6 +25,7 @@
 #include "support/text.hpp"
 #include "wire/healthy_node.hpp"
 #include "wire/link.hpp"
+#include "wire/sample_commands.hpp"
 
 namespace redlock::net {
 using namespace wire;
@@ -32,7 +33,7 @@ using namespace wire;
 using std::chrono::milliseconds;
 using testing::contains;
 
-class LinkFixture final : LinkListener, Streams {
+class LinkFixture final : public SampleCommands, LinkListener, Streams {
  public:
   explicit LinkFixture(const std::string& uri, std::function<void(Link::Config&)> change = {}) {
     const auto parsed = parse_node_uri(uri);
@@ -128,23 +129,6 @@ class LinkFixture final : LinkListener, Streams {
     return answers.back();
   }
 
-  static engine::AcquireCommand acquire(const std::string& name = "n", std::uint64_t owner = 1) {
-    return {.name = std::make_shared<const std::string>(name),
-            .owner = {{owner, 0}},
-            .lease = milliseconds(30'000),
-            .floor = 1};
-  }
-  static engine::HoldCommand hold(const std::string& name = "n", std::uint64_t owner = 1) {
-    return {.name = std::make_shared<const std::string>(name),
-            .owner = {{owner, 0}},
-            .lease = milliseconds(30'000),
-            .count = 1,
-            .token = 1};
-  }
-  static engine::ReleaseCommand release(const std::string& name = "n", std::uint64_t owner = 1) {
-    return {.name = std::make_shared<const std::string>(name), .owner = {{owner, 0}}};
-  }
-
   std::vector<std::pair<std::uint64_t, engine::Reply>> replies;
   std::vector<std::string> warnings;       ///< one for each time that the node came up
   std::vector<engine::Unavailable> downs;  ///< one for each reason
@@ -218,10 +202,5 @@ class LinkFixture final : LinkListener, Streams {
   bool output_waiting_ = false;
   bool expired_ = false;
 };
-
-inline const engine::Unavailable& unavailable(const engine::Reply& reply) {
-  REQUIRE(std::holds_alternative<engine::Unavailable>(reply));
-  return std::get<engine::Unavailable>(reply);
-}
 
 }  // namespace redlock::net

@@ -17,6 +17,7 @@
 #include "wire/commands_in.hpp"
 #include "wire/healthy_node.hpp"
 #include "wire/link.hpp"
+#include "wire/sample_commands.hpp"
 
 namespace redlock::wire {
 
@@ -30,7 +31,7 @@ class NumberedRandom final : public engine::RandomSource {
   std::uint64_t last_ = 0;
 };
 
-class LinkRig final : LinkListener, Streams {
+class LinkRig final : public SampleCommands, LinkListener, Streams {
  public:
   using Script = std::function<std::string(const testing::RedisCommand&)>;
 
@@ -137,23 +138,6 @@ class LinkRig final : LinkListener, Streams {
   void stop() { link_->stop(now); }
   [[nodiscard]] Link& link() { return *link_; }
 
-  static engine::AcquireCommand acquire(const std::string& name = "n", std::uint64_t owner = 1) {
-    return {.name = std::make_shared<const std::string>(name),
-            .owner = {{owner, 0}},
-            .lease = milliseconds(30'000),
-            .floor = 1};
-  }
-  static engine::HoldCommand hold(const std::string& name = "n", std::uint64_t owner = 1) {
-    return {.name = std::make_shared<const std::string>(name),
-            .owner = {{owner, 0}},
-            .lease = milliseconds(30'000),
-            .count = 1,
-            .token = 1};
-  }
-  static engine::ReleaseCommand release(const std::string& name = "n", std::uint64_t owner = 1) {
-    return {.name = std::make_shared<const std::string>(name), .owner = {{owner, 0}}};
-  }
-
   engine::Instant now{std::chrono::hours(1)};
   int connections = 0;
   int turns = 0;   ///< flushes
@@ -246,10 +230,5 @@ class LinkRig final : LinkListener, Streams {
   bool open_ = false;
   bool output_waiting_ = false;
 };
-
-inline const engine::Unavailable& unavailable(const engine::Reply& reply) {
-  REQUIRE(std::holds_alternative<engine::Unavailable>(reply));
-  return std::get<engine::Unavailable>(reply);
-}
 
 }  // namespace redlock::wire
