@@ -14,7 +14,7 @@ namespace redlock::admin {
 namespace {
 
 using wire::redlock_layout;
-using wire::Script;
+using wire::script_for;
 
 constexpr auto* trial_name = "redlock-doctor";
 constexpr auto* trial_lease_ms = "1000";  // it ends by itself where giving it back is refused
@@ -35,9 +35,11 @@ std::vector<QueryCommand> trial_of(const NodeHealth& node) {
   net::KernelRandom random;
   const auto owner = engine::to_hex(random.next_owner());
   const std::string nobody(40, '0');  // the digest of no script
-  return {{"EVAL", scripts.source(Script::acquire), "2", lock, fence, owner, trial_lease_ms, "1"},
-          {"EVAL", scripts.source(Script::hold), "2", lock, fence, owner, "1", "1", trial_lease_ms},
-          {"EVAL", scripts.source(Script::release), "1", lock, owner},
+  return {{"EVAL", scripts.source(script_for<engine::AcquireCommand>), "2", lock, fence, owner,
+           trial_lease_ms, "1"},
+          {"EVAL", scripts.source(script_for<engine::HoldCommand>), "2", lock, fence, owner, "1",
+           "1", trial_lease_ms},
+          {"EVAL", scripts.source(script_for<engine::ReleaseCommand>), "1", lock, owner},
           {"EVALSHA", nobody, "2", lock, fence}};
 }
 

@@ -59,10 +59,7 @@ void Connection::send(const engine::Tag& tag, engine::Command command, engine::F
   if (hold != nullptr) {
     call_.add(texts_.hold.of(std::move(*hold), {.layout = layout_}));
   } else {
-    const auto* const acquire = std::get_if<engine::AcquireCommand>(&command);
-    const auto holder =
-        acquire != nullptr ? texts_.holder.since(acquire->since) : std::string_view();
-    call_.add(command, {.layout = layout_, .holder = holder, .set = set_});
+    call_.add(command, {.layout = layout_, .holder = &texts_.holder, .set = set_});
   }
   if (!joins) write_call();
 }
@@ -243,7 +240,7 @@ bool Connection::take_command_reply(engine::Instant now, Awaited& awaited, const
   if (!answer) return fail(Cause::protocol_error, not_of_the_script);
   const auto* refusal = std::get_if<engine::Unavailable>(&*answer);
   const bool forbidden = refusal != nullptr && refusal->cause == Cause::permission;
-  if (forbidden && awaited.script == Script::hold) refused_hold(now, awaited);
+  if (forbidden && awaited.script == script_for<engine::HoldCommand>) refused_hold(now, awaited);
   while (awaited.commands > 0) answer_next(now, awaited, *answer);
   const bool replica = refusal != nullptr &&
                        (refusal->cause == Cause::read_only || refusal->cause == Cause::master_down);

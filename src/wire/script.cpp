@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <type_traits>
 
 #include "wire/redlock_scripts.hpp"
 
@@ -106,7 +105,9 @@ void acquire_arguments(CommandWriter& out, const CallContext& context, const Com
   owner(out, what.owner).number(count_of(what.lease));
   out.number(std::max<engine::Token>(what.floor, 1));
   acquire_order(out, context, what);
-  if (what.marker_wanted || !context.holder.empty()) out.bulk(context.holder);
+  const auto holder =
+      context.holder != nullptr ? context.holder->since(what.since) : std::string_view();
+  if (what.marker_wanted || !holder.empty()) out.bulk(holder);
   if (what.marker_wanted) out.bulk(context.set);
 }
 
@@ -208,14 +209,14 @@ std::optional<engine::Reply> read_force(const ReplyView& answer) {
 constexpr std::array<ScriptRow, script_count> rows{
     // Not at maxmemory: a full node can then still say that somebody else has the lock, which is a
     // vote; with the flag it would be refused before it looks.
-    ScriptRow{.script = Script::acquire,
+    ScriptRow{.script = script_for<AcquireCommand>,
               .source = scripts::acquire,
               .in_order = true,
               .loaded = true,
               .write_keys = acquire_keys,
               .write_arguments = acquire_arguments,
               .read = read_acquire},
-    ScriptRow{.script = Script::hold,
+    ScriptRow{.script = script_for<HoldCommand>,
               .source = scripts::hold,
               .loaded = true,
               .at_maxmemory = true,
@@ -223,7 +224,7 @@ constexpr std::array<ScriptRow, script_count> rows{
               .write_keys = hold_keys,
               .write_arguments = hold_arguments,
               .read = read_hold},
-    ScriptRow{.script = Script::release,
+    ScriptRow{.script = script_for<ReleaseCommand>,
               .source = scripts::release,
               .in_order = true,
               .loaded = true,
@@ -232,7 +233,7 @@ constexpr std::array<ScriptRow, script_count> rows{
               .write_keys = release_keys,
               .write_arguments = release_arguments,
               .read = read_release},
-    ScriptRow{.script = Script::force,
+    ScriptRow{.script = script_for<ForceCommand>,
               .source = scripts::force,
               .in_order = true,
               .at_maxmemory = true,
@@ -241,13 +242,13 @@ constexpr std::array<ScriptRow, script_count> rows{
               .read = read_force},
 };
 
-template <Script script, typename What>
-constexpr bool stands_at =
-    rows[static_cast<std::size_t>(script)].script ==
-    script&&
-        std::is_same_v<std::variant_alternative_t<static_cast<std::size_t>(script), Command>, What>;
-static_assert(stands_at<Script::acquire, AcquireCommand> && stands_at<Script::hold, HoldCommand> &&
-              stands_at<Script::release, ReleaseCommand> && stands_at<Script::force, ForceCommand>);
+constexpr bool each_stands_at_its_place() {
+  for (std::size_t place = 0; place < script_count; ++place) {
+    if (rows[place].script != static_cast<Script>(place)) return false;
+  }
+  return true;
+}
+static_assert(each_stands_at_its_place());
 
 }  // namespace
 

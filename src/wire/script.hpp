@@ -8,18 +8,30 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 
 #include "engine/messages.hpp"
 #include "wire/command_writer.hpp"
+#include "wire/holder_text.hpp"
 #include "wire/key_layout.hpp"
 #include "wire/reply_view.hpp"
 
 namespace redlock::wire {
 
-/// In the order of engine::Command.
-enum class Script : std::uint8_t { acquire, hold, release, force };
+/// A script by the place of its command in engine::Command.
+enum class Script : std::uint8_t {};
 inline constexpr std::size_t script_count = std::variant_size_v<engine::Command>;
+
+template <typename What, typename... All>
+[[nodiscard]] constexpr Script script_among(const std::variant<All...>* /*of*/) {
+  bool found = false;
+  int place = 0;
+  ((found = found || std::is_same_v<What, All>, place += found ? 0 : 1), ...);
+  return static_cast<Script>(place);
+}
+template <typename What>
+inline constexpr Script script_for = script_among<What>(static_cast<engine::Command*>(nullptr));
 
 [[nodiscard]] inline Script script_of(const engine::Command& command) {
   return static_cast<Script>(command.index());
@@ -28,7 +40,7 @@ inline constexpr std::size_t script_count = std::variant_size_v<engine::Command>
 /// What a call contains beside its command.
 struct CallContext {
   const KeyLayout& layout = redlock_layout;
-  std::string_view holder = {};  ///< who takes the lock (see holder_text.hpp); may be empty
+  HolderText* holder = nullptr;  ///< who takes the lock; null: no text is sent
   std::string_view set = {};     ///< the set that the node's marker must name; empty: none
   std::string_view client = {};  ///< whose waiters they are: 16 hexadecimal digits; empty: none
   bool subscribed = false;       ///< whether this node can wake this client's waiters

@@ -94,7 +94,7 @@ TEST_CASE("one name that the user may not touch fails none of the other holds of
 
 TEST_CASE("on a real node, a script error over one lock of a call fails no other") {
   Fleet fleet({.nodes = 1});
-  const auto source = ScriptSet(ScriptSet::Flags::unknown).source(Script::hold);
+  const auto source = ScriptSet(ScriptSet::Flags::unknown).source(script_for<engine::HoldCommand>);
   for (const char* name : {"a", "b"}) {
     fleet.run(0, {"HSET", "redlock:lock:{" + std::string(name) + "}", "me", "1"});
   }

@@ -11,10 +11,10 @@
 #include "support/text.hpp"
 #include "wire/script_set.hpp"
 
-using namespace redlock::net;
 using namespace redlock::wire;
 using redlock::cluster::Fleet;
 using redlock::testing::contains;
+namespace engine = redlock::engine;
 
 namespace {
 
@@ -40,13 +40,16 @@ Words eval(ScriptSet::Flags flags, Script script, const std::string& keys, const
   return command;
 }
 Words acquire(ScriptSet::Flags flags, const std::string& owner) {
-  return eval(flags, Script::acquire, "2", {lock_key, fence_key, owner, "30000", "1"});
+  return eval(flags, script_for<engine::AcquireCommand>, "2",
+              {lock_key, fence_key, owner, "30000", "1"});
 }
 Words hold(ScriptSet::Flags flags, const std::string& owner) {
-  return eval(flags, Script::hold, "2", {lock_key, fence_key, owner, "1", "1", "30000"});
+  return eval(flags, script_for<engine::HoldCommand>, "2",
+              {lock_key, fence_key, owner, "1", "1", "30000"});
 }
 Words force(ScriptSet::Flags flags, const std::string& owner, const std::string& ms = "40000") {
-  return eval(flags, Script::force, "3", {lock_key, fence_key, forced_key, owner, ms});
+  return eval(flags, script_for<engine::ForceCommand>, "3",
+              {lock_key, fence_key, forced_key, owner, ms});
 }
 
 }  // namespace
@@ -80,7 +83,7 @@ TEST_CASE("in one hold of many locks only the forced one says so") {
     for (int lock = 0; lock < 4; ++lock) {
       words.insert(words.end(), {"a", "1", "10", "1000"});
     }
-    CHECK(redis(eval(flags, Script::hold, "8", words)) == "1\n10\n-3\n0\n-1");
+    CHECK(redis(eval(flags, script_for<engine::HoldCommand>, "8", words)) == "1\n10\n-3\n0\n-1");
   }
 }
 

@@ -10,10 +10,10 @@
 #include "support/text.hpp"
 #include "wire/script_set.hpp"
 
-using namespace redlock::net;
 using namespace redlock::wire;
 using redlock::cluster::Fleet;
 using redlock::testing::contains;
+namespace engine = redlock::engine;
 
 namespace {
 
@@ -50,18 +50,19 @@ class Node {
 
   [[nodiscard]] std::string acquire(const std::string& owner, const std::string& floor = "1",
                                     const std::string& lease = "30000") const {
-    return call(Script::acquire, 2, {lock_key, fence_key, owner, lease, floor});
+    return call(script_for<engine::AcquireCommand>, 2, {lock_key, fence_key, owner, lease, floor});
   }
   [[nodiscard]] std::string hold(const std::string& owner, const std::string& count = "1",
                                  const std::string& token = "1",
                                  const std::string& lease = "30000") const {
-    return call(Script::hold, 2, {lock_key, fence_key, owner, count, token, lease});
+    return call(script_for<engine::HoldCommand>, 2,
+                {lock_key, fence_key, owner, count, token, lease});
   }
   [[nodiscard]] std::string hold_several(std::size_t keys, const Words& words) const {
-    return call(Script::hold, keys, words);
+    return call(script_for<engine::HoldCommand>, keys, words);
   }
   [[nodiscard]] std::string release(const std::string& owner) const {
-    return call(Script::release, 1, {lock_key, owner, ""});
+    return call(script_for<engine::ReleaseCommand>, 1, {lock_key, owner, ""});
   }
   void fill() const {
     redis({"SET", "ballast", std::string(100'000, 'x')});
@@ -206,7 +207,7 @@ TEST_CASE("a lease that cannot be set leaves no lock behind") {
     CHECK(contains(node.acquire("a", "1", "99999999999999999999"), "ERR"));
     CHECK_FALSE(lock_exists());
     redis({"ACL", "SETUSER", "weak", "on", "nopass", "~*", "+@all", "-pexpire"});
-    const std::string source = ScriptSet(flags).source(Script::acquire);
+    const std::string source = ScriptSet(flags).source(script_for<engine::AcquireCommand>);
     const Words as_weak{"EVAL", source, "2", lock_key, fence_key, "a", "30000", "1"};
     redlock::cluster::NodeClient client(fleet().port(0));
     REQUIRE(client.command({"AUTH", "weak", "any"}) == "OK");

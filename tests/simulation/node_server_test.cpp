@@ -188,10 +188,10 @@ TEST_CASE("a server that was a replica says so") {
 
 TEST_CASE("both servers reply the same to the calls of all scripts") {
   BothServers both;
-  const auto& acquire = texts.source(wire::Script::acquire);
-  const auto& hold = texts.source(wire::Script::hold);
-  const auto& release = texts.source(wire::Script::release);
-  const auto& force = texts.source(wire::Script::force);
+  const auto& acquire = texts.source(wire::script_for<engine::AcquireCommand>);
+  const auto& hold = texts.source(wire::script_for<engine::HoldCommand>);
+  const auto& release = texts.source(wire::script_for<engine::ReleaseCommand>);
+  const auto& force = texts.source(wire::script_for<engine::ForceCommand>);
   CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "7"}) == "[1 7]");
   CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "who"}) == "[4]");
   const std::string other = neighbour_of("n");
@@ -210,7 +210,7 @@ TEST_CASE("both servers reply the same to the calls of all scripts") {
 
 TEST_CASE("both servers reply the same about markers and notes") {
   BothServers both;
-  const auto& acquire = texts.source(wire::Script::acquire);
+  const auto& acquire = texts.source(wire::script_for<engine::AcquireCommand>);
   const auto adopt = wire::scripts::adopt;
   const auto note = wire::scripts::note;
   const Arguments marker{"id", "redlock-1", "3", "60000", "mine", "", "me"};
@@ -238,7 +238,7 @@ TEST_CASE("both servers reply the same about markers and notes") {
 
 TEST_CASE("what a node could not read is reported") {
   SimulatedServer server;
-  const auto& acquire = texts.source(wire::Script::acquire);
+  const auto& acquire = texts.source(wire::script_for<engine::AcquireCommand>);
   const auto call = [&](Arguments keys, const Arguments& arguments) {
     Arguments all{"EVAL", acquire, std::to_string(keys.size())};
     all.insert(all.end(), keys.begin(), keys.end());

@@ -189,7 +189,8 @@ TEST_CASE(
 TEST_CASE("a hold that differs in anything is written anew, and the same one is written the same") {
   const auto written = [](const CallParts& parts) {
     std::string out;
-    parts.write(out, ScriptSet(ScriptSet::Flags::understood), Form::digest, Script::hold);
+    parts.write(out, ScriptSet(ScriptSet::Flags::understood), Form::digest,
+                script_for<engine::HoldCommand>);
     return out;
   };
   const auto name = std::make_shared<const std::string>("a");

@@ -18,6 +18,7 @@ using namespace redlock::testing;
 using redlock::Cause;
 using std::chrono::milliseconds;
 using Progress = Handshake::Progress;
+namespace engine = redlock::engine;
 
 namespace {
 
@@ -103,7 +104,7 @@ TEST_CASE("a healthy node is met in two round trips, without a warning") {
   CHECK(facts.run_id.size() == 40);
   CHECK(facts.unix_us > 1'700'000'000'000'000);
   CHECK(facts.durable == true);
-  CHECK(facts.scripts.digest(Script::hold) == std::string(40, '0'));
+  CHECK(facts.scripts.digest(script_for<engine::HoldCommand>) == std::string(40, '0'));
   CHECK_FALSE(meeting.said("AUTH"));
   CHECK_FALSE(meeting.said("SELECT"));
   CHECK_FALSE(meeting.said("CLIENT KILL"));

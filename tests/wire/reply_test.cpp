@@ -218,29 +218,35 @@ TEST_CASE("a reply beyond the limit is refused, announced or not, whole or in pa
 }
 
 TEST_CASE("each answer of a script has its meaning") {
-  CHECK(expect<engine::Granted>(Script::acquire, "*2\r\n:1\r\n:9007199254740991\r\n").token ==
-        9'007'199'254'740'991U);
-  CHECK(*expect<engine::Refused>(Script::acquire, "*2\r\n:0\r\n:1500\r\n").expires_in ==
-        std::chrono::milliseconds(1'500));
-  CHECK_FALSE(expect<engine::Refused>(Script::acquire, "*2\r\n:0\r\n:-1\r\n").expires_in);
-  CHECK(expect<engine::Refused>(Script::acquire, "*2\r\n:0\r\n:1500\r\n").place == 0);
-  const auto waits = expect<engine::Refused>(Script::acquire, "*3\r\n:0\r\n:20\r\n:7\r\n");
+  CHECK(expect<engine::Granted>(script_for<engine::AcquireCommand>,
+                                "*2\r\n:1\r\n:9007199254740991\r\n")
+            .token == 9'007'199'254'740'991U);
+  CHECK(*expect<engine::Refused>(script_for<engine::AcquireCommand>, "*2\r\n:0\r\n:1500\r\n")
+             .expires_in == std::chrono::milliseconds(1'500));
+  CHECK_FALSE(expect<engine::Refused>(script_for<engine::AcquireCommand>, "*2\r\n:0\r\n:-1\r\n")
+                  .expires_in);
+  const auto waits =
+      expect<engine::Refused>(script_for<engine::AcquireCommand>, "*3\r\n:0\r\n:20\r\n:7\r\n");
   CHECK(*waits.expires_in == std::chrono::milliseconds(20));
   CHECK(waits.place == 7);
-  CHECK(expect<engine::Refused>(Script::acquire, "*1\r\n:2\r\n").foreign_type);
-  CHECK(expect<engine::Held>(Script::hold, "*1\r\n*2\r\n:1\r\n:5\r\n").fence == 5);
-  CHECK(expect<engine::Held>(Script::hold, "*1\r\n*2\r\n:1\r\n:0\r\n").fence == 0);
-  expect<engine::Free>(Script::hold, "*1\r\n*1\r\n:0\r\n");
-  CHECK_FALSE(expect<engine::Taken>(Script::hold, "*1\r\n*1\r\n:-1\r\n").foreign_type);
-  CHECK(expect<engine::Taken>(Script::hold, "*1\r\n*1\r\n:-2\r\n").foreign_type);
-  expect<engine::ForcedOut>(Script::acquire, "*1\r\n:3\r\n");
-  expect<engine::AlreadyOurs>(Script::acquire, "*1\r\n:4\r\n");
-  expect<engine::ForcedOut>(Script::hold, "*1\r\n*1\r\n:-3\r\n");
-  expect<engine::ReleasedHere>(Script::force, "*1\r\n:1\r\n");
-  expect<engine::NotHeld>(Script::force, "*1\r\n:0\r\n");
-  expect<engine::ReleasedHere>(Script::release, "*1\r\n:1\r\n");
-  expect<engine::NotHeld>(Script::release, "*1\r\n:0\r\n");
-  expect<engine::NoScript>(Script::hold, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  CHECK(expect<engine::Refused>(script_for<engine::AcquireCommand>, "*1\r\n:2\r\n").foreign_type);
+  CHECK(expect<engine::Held>(script_for<engine::HoldCommand>, "*1\r\n*2\r\n:1\r\n:5\r\n").fence ==
+        5);
+  CHECK(expect<engine::Held>(script_for<engine::HoldCommand>, "*1\r\n*2\r\n:1\r\n:0\r\n").fence ==
+        0);
+  expect<engine::Free>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:0\r\n");
+  CHECK_FALSE(
+      expect<engine::Taken>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:-1\r\n").foreign_type);
+  CHECK(expect<engine::Taken>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:-2\r\n").foreign_type);
+  expect<engine::ForcedOut>(script_for<engine::AcquireCommand>, "*1\r\n:3\r\n");
+  expect<engine::AlreadyOurs>(script_for<engine::AcquireCommand>, "*1\r\n:4\r\n");
+  expect<engine::ForcedOut>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:-3\r\n");
+  expect<engine::ReleasedHere>(script_for<engine::ForceCommand>, "*1\r\n:1\r\n");
+  expect<engine::NotHeld>(script_for<engine::ForceCommand>, "*1\r\n:0\r\n");
+  expect<engine::ReleasedHere>(script_for<engine::ReleaseCommand>, "*1\r\n:1\r\n");
+  expect<engine::NotHeld>(script_for<engine::ReleaseCommand>, "*1\r\n:0\r\n");
+  expect<engine::NoScript>(script_for<engine::HoldCommand>,
+                           "-NOSCRIPT No matching script. Please use EVAL.\r\n");
 }
 
 TEST_CASE("what no script can have answered is no answer") {
@@ -249,16 +255,16 @@ TEST_CASE("what no script can have answered is no answer") {
         "*2\r\n:1\r\n:9007199254740992\r\n", "*2\r\n:1\r\n:-1\r\n", "*2\r\n:1\r\n:0\r\n",
         "*2\r\n:0\r\n:-2\r\n", "*3\r\n:0\r\n:5\r\n:-1\r\n", "*3\r\n:0\r\n:5\r\n$-1\r\n",
         "*2\r\n:7\r\n:1\r\n", "*1\r\n:0\r\n", "*2\r\n:1\r\n*0\r\n"}) {
-    CHECK_MESSAGE(!answer_to(Script::acquire, bytes), bytes);
+    CHECK_MESSAGE(!answer_to(script_for<engine::AcquireCommand>, bytes), bytes);
   }
   for (const std::string_view bytes :
        {"*0\r\n", "*1\r\n:1\r\n", "*1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n:-4\r\n",
         "*2\r\n*1\r\n:0\r\n*1\r\n:0\r\n", "*1\r\n*2\r\n:1\r\n:9007199254740992\r\n",
         "*1\r\n*2\r\n:1\r\n:-1\r\n"}) {
-    CHECK_MESSAGE(!answer_to(Script::hold, bytes), bytes);
+    CHECK_MESSAGE(!answer_to(script_for<engine::HoldCommand>, bytes), bytes);
   }
   for (const std::string_view bytes : {"+OK\r\n", "*0\r\n", "*1\r\n:2\r\n", "*1\r\n$1\r\n1\r\n"}) {
-    CHECK_MESSAGE(!answer_to(Script::release, bytes), bytes);
+    CHECK_MESSAGE(!answer_to(script_for<engine::ReleaseCommand>, bytes), bytes);
   }
 }
 
@@ -360,6 +366,7 @@ TEST_CASE("what is shown has no password, no control character and no length wit
                   "") == "a 31m\xc2\xa0\xc2");
   CHECK(printable(std::string(1'000, 'x'), "").size() <= 203);
   CHECK(printable(std::string(198, 'x') + "hunter2", "hunter2").find("hu") == std::string::npos);
-  const auto answer = answer_to(Script::acquire, "-ERR hunter2 is what you said\r\n");
+  const auto answer =
+      answer_to(script_for<engine::AcquireCommand>, "-ERR hunter2 is what you said\r\n");
   CHECK(std::get<engine::Unavailable>(*answer).detail == "ERR *** is what you said");
 }
