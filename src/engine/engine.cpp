@@ -24,15 +24,6 @@ Engine::Engine(const Config& config, RandomSource& random)
       acquisitions_(terms_, random, ids_, leases_, releases_, out_),
       owners_(terms_, random, acquisitions_, leases_, out_) {}
 
-void Engine::acquire(Instant now, RequestId request, AcquireRequest what) {
-  acquisitions_.acquire(now, request, std::move(what));
-  admit(now);
-}
-
-void Engine::attach(Instant now, RequestId request, AttachRequest what) {
-  leases_.attach(now, request, std::move(what));
-}
-
 void Engine::take(Instant now, RequestId request, TakeRequest what) {
   owners_.take(now, request, std::move(what));
   admit(now);
@@ -55,15 +46,6 @@ void Engine::cancel(Instant now, RequestId request, Errc why) {
   if (why != Errc::closed) admit(now);
 }
 
-void Engine::extend(Instant now, RequestId request, GrantId grant,
-                    std::chrono::milliseconds lease) {
-  leases_.extend(now, request, grant, lease);
-}
-
-void Engine::enter(Instant now, RequestId request, const EnterRequest& what) {
-  leases_.enter(now, request, what);
-}
-
 void Engine::leave(Instant now, GrantId grant) {
   leases_.leave(now, grant);
   admit(now);
@@ -72,16 +54,6 @@ void Engine::leave(Instant now, GrantId grant) {
 void Engine::release(Instant now, RequestId request, GrantId grant) {
   leases_.release(now, request, grant);
   admit(now);
-}
-
-void Engine::release(Instant now, RequestId request, Name name, OwnerId owner,
-                     std::chrono::milliseconds lease) {
-  releases_.release(now, request, std::move(name), owner, lease);
-}
-
-void Engine::force_release(Instant now, RequestId request, Name name, OwnerId owner,
-                           std::chrono::milliseconds lease) {
-  releases_.force(now, request, std::move(name), owner, lease);
 }
 
 void Engine::give_up(Instant now, GrantId grant, LossReason reason) {
@@ -112,35 +84,10 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
   admit(now);
 }
 
-void Engine::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
-  quarantines_.on_node_facts(now, node, facts);
-}
-
-void Engine::on_marker(Instant now, NodeIndex node, MarkerState marker, std::string set) {
-  quarantines_.on_marker(now, node, marker, std::move(set));
-}
-
-std::optional<Unavailable> Engine::objection(Instant now, NodeIndex node) const {
-  return terms_.objection(now, node);
-}
-
 void Engine::on_node_up(Instant now, NodeIndex node) {
   releases_.on_node_up(now, node);
   acquisitions_.on_node_up(now, node);
   admit(now);
-}
-
-void Engine::on_wakes(NodeIndex node, bool wakes) {
-  terms_.set_wakes(node, wakes);
-}
-
-void Engine::on_wake(Instant now, NodeIndex node, std::uint64_t waiter, Duration after) {
-  acquisitions_.on_wake(now, node, waiter, after);
-  admit(now);
-}
-
-void Engine::on_own_clock(Instant now, std::int64_t unix_us) {
-  acquisitions_.floors().on_own_clock(now, unix_us);
 }
 
 void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "engine/acquire/acquisitions.hpp"
 #include "engine/config.hpp"
@@ -35,8 +36,13 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   // Requests. Their arguments have been checked by the caller.
-  void acquire(Instant now, RequestId request, AcquireRequest what);
-  void attach(Instant now, RequestId request, AttachRequest what);
+  void acquire(Instant now, RequestId request, AcquireRequest what) {
+    acquisitions_.acquire(now, request, std::move(what));
+    admit(now);
+  }
+  void attach(Instant now, RequestId request, AttachRequest what) {
+    leases_.attach(now, request, std::move(what));
+  }
   /// Takes a name for an owner: enters the lease that the owner holds, or acquires. Concurrent
   /// calls of one owner for one name are queued. Ends with AcquireSucceeded or EnterSucceeded.
   void take(Instant now, RequestId request, TakeRequest what);
@@ -46,10 +52,14 @@ class Engine {
   /// Ends an acquire, attach or take with this code (cancelled, closed) unless it has ended.
   void cancel(Instant now, RequestId request, Errc why);
   /// Confirm and lengthen a lease of ours.
-  void extend(Instant now, RequestId request, GrantId grant, std::chrono::milliseconds lease);
+  void extend(Instant now, RequestId request, GrantId grant, std::chrono::milliseconds lease) {
+    leases_.extend(now, request, grant, lease);
+  }
   /// Re-entry: hold a lease of ours once more, confirmed by a quorum; the same token. A failure
   /// leaves the count as it was and releases nothing.
-  void enter(Instant now, RequestId request, const EnterRequest& what);
+  void enter(Instant now, RequestId request, const EnterRequest& what) {
+    leases_.enter(now, request, what);
+  }
   /// Hold a lease of ours once less. No output says when the nodes have the new count; the last
   /// level is given back by a release.
   void leave(Instant now, GrantId grant);
@@ -57,11 +67,15 @@ class Engine {
   void release(Instant now, RequestId request, GrantId grant);
   /// Release somebody's grant by its name and owner; it was at most this lease long.
   void release(Instant now, RequestId request, Name name, OwnerId owner,
-               std::chrono::milliseconds lease);
+               std::chrono::milliseconds lease) {
+    releases_.release(now, request, std::move(name), owner, lease);
+  }
   /// Take a lock away from this owner, whoever that is; its leases are at most this long. Late
   /// messages name this owner, so they harm nobody.
   void force_release(Instant now, RequestId request, Name name, OwnerId owner,
-                     std::chrono::milliseconds lease);
+                     std::chrono::milliseconds lease) {
+    releases_.force(now, request, std::move(name), owner, lease);
+  }
   /// The holder has been told that this lease is lost: nothing is confirmed or renewed any more.
   void give_up(Instant now, GrantId grant, LossReason reason);
   /// Forget a lease without releasing it.
@@ -71,21 +85,32 @@ class Engine {
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   /// A new connection shows this. Called before anything is sent on it; before the first time a
   /// node is asked without conditions.
-  void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
+  void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
+    quarantines_.on_node_facts(now, node, facts);
+  }
   /// `set`: what the marker names, if it is there.
-  void on_marker(Instant now, NodeIndex node, MarkerState marker, std::string set = {});
+  void on_marker(Instant now, NodeIndex node, MarkerState marker, std::string set = {}) {
+    quarantines_.on_marker(now, node, marker, std::move(set));
+  }
   /// Why the node may not be asked for a lock now; nothing if it may. For commands that waited for
   /// the connection.
-  [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;
+  [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
+    return terms_.objection(now, node);
+  }
   /// A new connection is ready; nothing sent on an older one can be executed any more.
   void on_node_up(Instant now, NodeIndex node);
   /// Whether the node can wake this client's waiters: until the connection is lost.
-  void on_wakes(NodeIndex node, bool wakes);
+  void on_wakes(NodeIndex node, bool wakes) { terms_.set_wakes(node, wakes); }
   /// The node tells a waiter that its turn has come there, or comes after this time if it is not
   /// taken until then. A hint: it may be lost, late, doubled or forged.
-  void on_wake(Instant now, NodeIndex node, std::uint64_t waiter, Duration after);
+  void on_wake(Instant now, NodeIndex node, std::uint64_t waiter, Duration after) {
+    acquisitions_.on_wake(now, node, waiter, after);
+    admit(now);
+  }
   /// This machine's own wall clock at `now`, for the floor of tokens until a node's is known.
-  void on_own_clock(Instant now, std::int64_t unix_us);
+  void on_own_clock(Instant now, std::int64_t unix_us) {
+    acquisitions_.floors().on_own_clock(now, unix_us);
+  }
   /// The node's TIME as it stands at `now` on this client's clock, in microseconds since 1970, give
   /// or take half the round trip that brought it.
   void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us, Duration uncertainty = {});
