@@ -103,8 +103,8 @@ class LoopCore final : public Core, wire::Streams {
   void disconnect(engine::NodeIndex node, wire::Closing how) override {
     transports_[node]->disconnect(how);
   }
-  void write(engine::NodeIndex node, std::string& bytes) override {
-    transports_[node]->write(bytes);
+  std::size_t write(engine::NodeIndex node, std::string& bytes) override {
+    return transports_[node]->write(bytes);
   }
 
   static thread_local const LoopCore* current;

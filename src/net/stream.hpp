@@ -50,6 +50,8 @@ class Stream {
   /// Takes all the bytes, in one system call; or none while a part of what it took before waits for
   /// the socket. 0 or libuv's error, after which the stream is to be closed.
   [[nodiscard]] int write(std::string& bytes);
+  /// Bytes that write() took and the socket did not.
+  [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
 
  private:
   explicit Stream(StreamListener& listener) : listener_(&listener) {}

@@ -21,10 +21,12 @@ void Transport::disconnect(wire::Closing how) {
   stream_.reset();
 }
 
-void Transport::write(std::string& bytes) {
-  if (!stream_) return;  // it has failed in this turn
+std::size_t Transport::write(std::string& bytes) {
+  if (!stream_) return 0;  // it has failed in this turn
   const int status = stream_->write(bytes);
-  if (status != 0) fail(uv_strerror(status));
+  if (status == 0) return stream_->in_flight();
+  fail(uv_strerror(status));
+  return 0;
 }
 
 std::optional<std::string> Transport::take_failure() {

@@ -25,7 +25,7 @@ class Transport final : ConnectorListener, StreamListener {
   // As wire::Streams has them.
   void connect();
   void disconnect(wire::Closing how);
-  void write(std::string& bytes);
+  std::size_t write(std::string& bytes);
 
   /// Why the stream was closed, or could not be made; once. It is polled, because connect() and
   /// write() may fail while the link, which calls them, must not be called.

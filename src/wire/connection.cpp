@@ -119,7 +119,7 @@ void Connection::flush(Streams& streams, engine::NodeIndex node) {
   write_call();
   if (output_.empty()) return;
   const std::size_t before = output_.size();
-  streams.write(node, output_);
+  kept_by_stream_ = streams.write(node, output_);
   handed_over_ += before - output_.size();
 }
 

@@ -92,8 +92,8 @@ class Connection {
   /// would have to answer is not written yet.
   [[nodiscard]] engine::Instant silent_since() const;
 
-  /// Bytes that nobody has taken yet.
-  [[nodiscard]] std::size_t unsent() const { return output_.size(); }
+  /// Bytes that wait in this process, as of the last flush().
+  [[nodiscard]] std::size_t unsent() const { return output_.size() + kept_by_stream_; }
 
   /// Takes over what is unanswered, oldest first.
   [[nodiscard]] std::vector<Unanswered> take_unanswered();
@@ -147,6 +147,7 @@ class Connection {
   std::string replid_;
   ReplyReader reader_;
   std::string output_;
+  std::size_t kept_by_stream_ = 0;
   std::uint64_t handed_over_ = 0;  // bytes that were taken out of output_
   std::deque<Awaited> awaited_;
   std::deque<engine::Tag> tags_;  // of the commands awaited, then those of call_

@@ -62,8 +62,8 @@ class Link final : ConnectionListener {
     std::chrono::milliseconds connect_timeout{};  ///< for the sentence of a handshake that ends so
     std::chrono::milliseconds silence{};          ///< without a reply for so long, it is given up
     std::chrono::milliseconds probe_interval{};
-    /// How much may wait to be written. This only bounds memory: a node that does not read is
-    /// recognised by its silence, because a burst may be of any size.
+    /// How much may wait to be written, by the stream as well. This only bounds memory: a node
+    /// that does not read is recognised by its silence, because bursts may be large.
     std::size_t unsent_limit = std::size_t{256} << 20;
   };
 

@@ -3,6 +3,7 @@
 // tests. There is at most one stream to each node at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -24,7 +25,8 @@ class Streams {
   virtual void disconnect(engine::NodeIndex node, Closing how) = 0;
   /// Takes bytes from the front, usually all of them, and erases what it took. The rest is offered
   /// again after Link::on_writable().
-  virtual void write(engine::NodeIndex node, std::string& bytes) = 0;
+  /// Answers how many bytes, of all that it has taken, it still keeps in memory.
+  virtual std::size_t write(engine::NodeIndex node, std::string& bytes) = 0;
 
  protected:
   ~Streams() = default;

@@ -160,7 +160,9 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
 
   void connect(engine::NodeIndex) override { transport_->connect(); }
   void disconnect(engine::NodeIndex, Closing how) override { transport_->disconnect(how); }
-  void write(engine::NodeIndex, std::string& bytes) override { transport_->write(bytes); }
+  std::size_t write(engine::NodeIndex, std::string& bytes) override {
+    return transport_->write(bytes);
+  }
 
   void on_reply(engine::Instant, engine::NodeIndex, const engine::Tag& tag,
                 const engine::Reply& reply) override {

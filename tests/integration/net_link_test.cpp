@@ -147,6 +147,28 @@ TEST_CASE("a node that does not read is given up before its output grows without
   CHECK(unavailable(link.replies.back().second).delivery == Delivery::not_sent);
 }
 
+TEST_CASE("what waits in the socket's queue counts as output that the node does not read") {
+  const UniqueFd listener = listen_on_loopback();
+  LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)),
+                   [](Link::Config& config) {
+                     config.silence = milliseconds(60'000);
+                     config.unsent_limit = std::size_t{24} << 20;
+                   });
+  const UniqueFd node = shake_hands(link, listener);
+  const std::string name(512, 'x');
+  std::uint64_t sent = 0;
+  // Each burst alone, of some 19 MB, is below the limit. The system takes a few of the first.
+  for (int burst = 0; burst < 2; ++burst) {
+    CHECK(link.downs.empty());
+    const std::uint64_t last = sent + 25'000;
+    while (sent < last) link.submit(++sent, LinkFixture::acquire(name));
+    link.run_once();
+  }
+  REQUIRE_FALSE(link.downs.empty());
+  CHECK(contains(link.downs[0].detail, "does not read"));
+  CHECK(link.replies.size() == sent);
+}
+
 TEST_CASE("questions are answered with values, errors and reasons, each once") {
   StubServer node(healthy);
   LinkFixture link(node.uri());

@@ -51,13 +51,14 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
     link.unwritten.clear();
     if (link.stream) network_.close(*std::exchange(link.stream, std::nullopt), how);
   }
-  void write(NodeIndex node, std::string& bytes) override {
+  std::size_t write(NodeIndex node, std::string& bytes) override {
     Link& link = links[node];
     if (is_interrupted()) {
       undone_.emplace_back(Write{node, std::exchange(bytes, {})});
     } else if (link.unwritten.empty()) {
       network_.write(*link.stream, bytes);
     }
+    return 0;
   }
   void on_output(engine::ClientOutput&& output) override {
     scene_.invariants.told(scene_.now, life, output);

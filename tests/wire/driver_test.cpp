@@ -125,11 +125,12 @@ class DriverRig final : Streams, DriverHost {
 
   void connect(engine::NodeIndex index) override { peers_[index].connecting = true; }
   void disconnect(engine::NodeIndex index, Closing) override { peers_[index] = {}; }
-  void write(engine::NodeIndex index, std::string& bytes) override {
+  std::size_t write(engine::NodeIndex index, std::string& bytes) override {
     REQUIRE(peers_[index].open);
     ++writes[index];
     peers_[index].bytes += bytes;
     bytes.clear();
+    return 0;
   }
   void on_output(engine::ClientOutput&& output) override {
     if (auto* finish = std::get_if<engine::Finish>(&output)) {

@@ -360,6 +360,21 @@ TEST_CASE("a node that does not read is given up before its output grows without
   CHECK(unavailable(rig.replies.back().second).delivery == Delivery::not_sent);
 }
 
+TEST_CASE("what the stream took and keeps in memory counts as output that waits") {
+  LinkRig rig(healthy, [](Link::Config& config) { config.unsent_limit = 1'000'000; });
+  rig.run();
+  rig.delivers = false;
+  std::uint64_t sent = 0;
+  while (rig.downs.empty() && sent < 20'000) {
+    rig.submit(++sent, LinkRig::acquire(std::string(512, 'x')));
+    rig.run();
+  }
+  REQUIRE_FALSE(rig.downs.empty());
+  CHECK(contains(rig.downs[0].detail, "does not read"));
+  CHECK(sent * 512 <= 1'000'000);
+  CHECK(unavailable(rig.replies.back().second).delivery == Delivery::unknown);
+}
+
 TEST_CASE("what the stream did not take goes out when it takes bytes again") {
   LinkRig rig;
   rig.run();

@@ -183,7 +183,7 @@ class LinkRig final : public SampleCommands, LinkListener, Streams {
     open_ = connecting_ = false;
     undelivered_.clear();
   }
-  void write(engine::NodeIndex, std::string& bytes) override {
+  std::size_t write(engine::NodeIndex, std::string& bytes) override {
     REQUIRE(open_);
     const std::size_t taken = std::min(room, bytes.size());
     if (taken > 0) ++writes;
@@ -191,6 +191,7 @@ class LinkRig final : public SampleCommands, LinkListener, Streams {
     undelivered_ += bytes.substr(0, taken);
     bytes.erase(0, taken);
     if (room != SIZE_MAX) room -= taken;
+    return delivers ? 0 : undelivered_.size();
   }
 
   void on_reply(engine::Instant, engine::NodeIndex, const engine::Tag& tag,
