@@ -38,7 +38,8 @@ RetrySchedule::RetrySchedule(const Config& config, Duration wait, Instant deadli
       waits_until_(end_of_waiting(wait, deadline, now)),
       pause_min_(config.retry_min),
       pause_max_(config.retry_max),
-      pause_cap_(config.retry_cap) {}
+      pause_cap_(config.retry_cap),
+      grows_(config.retry_cap > config.retry_max) {}
 
 std::optional<Failed> RetrySchedule::on_failure(Instant now, Failed failure,
                                                 std::optional<Duration> expires_in,
@@ -58,7 +59,7 @@ Duration RetrySchedule::pause(Duration at_most, RandomSource& random) {
   const auto span = static_cast<std::uint64_t>((pause_max_ - pause_min_).count()) + 1;
   const auto offset = static_cast<Duration::rep>(random.next() % span);
   const Duration pause = pause_min_ + Duration(offset);
-  if (pause_max_ < pause_cap_) {
+  if (grows_) {
     pause_min_ = std::min(pause_min_ * 2, pause_cap_ / 2);
     pause_max_ = std::max(pause_min_, std::min(pause_max_ * 2, pause_cap_));
   }

@@ -39,6 +39,7 @@ class RetrySchedule {
   Duration pause_min_;
   Duration pause_max_;
   Duration pause_cap_;
+  bool grows_;
   std::optional<Failed> last_failure_;
 };
 
