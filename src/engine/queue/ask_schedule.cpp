@@ -8,9 +8,8 @@
 namespace redlock::engine {
 namespace {
 
-/// Who is behind comes later, so that those before have taken it, or left, by then.
-constexpr Duration step = std::chrono::milliseconds(2);
-constexpr std::uint32_t most_steps = 10;
+/// Who is behind comes when each of those before could have taken it.
+constexpr std::uint32_t most_places = 1'000;
 /// Spread of what many waiters would do at one moment.
 constexpr Duration spread = std::chrono::milliseconds(1);
 constexpr Duration shortest_poll = std::chrono::milliseconds(1);
@@ -64,7 +63,7 @@ NodeSet AskSchedule::asked() const {
 void AskSchedule::idle(Instant now, std::uint32_t quorum, Duration polled, std::uint64_t random) {
   std::array<Instant, NodeSet::max_nodes> ends;
   std::uint32_t count = 0;
-  std::uint32_t place = most_steps;
+  std::uint32_t place = most_places;
   for (const Node& node : nodes_) {
     if (!node.refused) continue;
     ends[count++] = node.free_at;
@@ -76,7 +75,7 @@ void AskSchedule::idle(Instant now, std::uint32_t quorum, Duration polled, std::
     const auto nth = std::min(quorum, count) - 1;
     std::nth_element(ends.begin(), ends.begin() + nth, ends.begin() + count);
     const Instant end = ends[nth];
-    if (end < never - std::chrono::hours(1)) when = std::min(when, end + place * step);
+    if (end < never - std::chrono::hours(1)) when = std::min(when, end + place * window);
   }
   poll_at_ = std::max(when, now + shortest_poll) + part_of(spread, random);
 }
