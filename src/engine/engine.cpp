@@ -52,7 +52,7 @@ void Engine::leave(Instant now, GrantId grant) {
 }
 
 void Engine::release(Instant now, RequestId request, GrantId grant) {
-  leases_.release(now, request, grant);
+  if (const Name name = leases_.release(now, request, grant)) acquisitions_.on_release(now, name);
   admit(now);
 }
 

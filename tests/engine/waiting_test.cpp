@@ -349,6 +349,42 @@ TEST_CASE("of the calls of a client for one name the first few take part at the 
   CHECK_FALSE(rig.ended(second));
 }
 
+TEST_CASE("a client that gives a lock back asks for its next waiter in the same breath") {
+  Crowd rig;
+  const auto first = rig.acquire(in_order(60s));
+  const auto second = rig.acquire(in_order(60s));
+  rig.answer(all, Granted{7});
+  const GrantId grant = rig.result<AcquireSucceeded>(first).grant;
+  SUBCASE("if nobody was before it but the one who had the lock") {
+    rig.refuse(all, 30s, 0);
+    rig.release(grant);
+    for (const NodeIndex node : all) {
+      REQUIRE(rig.oldest_is<ReleaseCommand>(node));
+      rig.answer(node, ReleasedHere{});
+      REQUIRE(rig.oldest_is<AcquireCommand>(node));
+      CHECK(rig.oldest<AcquireCommand>(node).waiter.number == second);
+    }
+    rig.answer(all, Granted{8});
+    CHECK(rig.ended_with<AcquireSucceeded>(second));
+  }
+  SUBCASE("if nodes say that it is the next") {
+    rig.refuse(all, 30s, 3);
+    for (const NodeIndex node : {1, 2, 3}) rig.wake(node, second, 20ms);
+    const auto third = rig.acquire(in_order(60s));
+    rig.refuse(all, 30s, 9);
+    rig.advance(25ms);  // it has looked once more, as the runner-up does
+    for (const NodeIndex node : {1, 2, 3}) rig.refuse({node}, 30s, 0);
+    rig.release(grant);
+    CHECK(rig.asked_count(0) == 2);
+    CHECK_FALSE(rig.ended(third));
+  }
+  SUBCASE("not if there are others between") {
+    rig.refuse(all, 30s, 3);
+    rig.release(grant);
+    for (const NodeIndex node : all) CHECK(rig.asked_count(node) == 1);
+  }
+}
+
 TEST_CASE("a call that does not wait overtakes nobody, and is in no queue") {
   Crowd rig;
   const auto id = rig.acquire(in_order(0s));

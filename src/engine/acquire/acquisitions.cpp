@@ -195,7 +195,7 @@ void Acquisitions::succeed(Instant now, Attempt attempt) {
   out_.put(WaitEnded{plan.grant, plan.name, attempt.token(), now - acquisition.began()});
   if (!acquisition.patient()) return;
   leave_after_win(now, attempt);
-  let_next_take_part(what, plan.request);
+  let_next_take_part(what, plan.request, true);
 }
 
 NodeSet Acquisitions::abandon_attempt(Instant now, GrantId grant) {
@@ -215,13 +215,13 @@ void Acquisitions::end(Instant now, RequestId request, Failed failure, NodeSet t
   if (acquisition.entered()) {
     leave_queues(now, what.name, acquisition.waiter(), NodeSet::first(terms_.nodes()) - told);
   }
-  let_next_take_part(what, request);
+  let_next_take_part(what, request, false);
 }
 
 Failed Acquisitions::time_is_over(const Acquisition& acquisition) {
   const Acquisition* who = &acquisition;
   // What kept it waiting is what kept the first of its queue waiting.
-  if (who->waits_locally()) who = acquisitions_.find(local_.first(who->what().name));
+  if (who->waits_locally()) who = acquisitions_.find(*local_.first(who->what().name));
   return who->time_is_over(attempts_.find(who->attempt()));
 }
 
@@ -288,8 +288,25 @@ void Acquisitions::on_late_reply(Instant now, NodeIndex node, const Tag& tag, co
   if (departure.awaited == NodeSet()) departures_.erase(found);
 }
 
-void Acquisitions::let_next_take_part(const AcquireRequest& what, RequestId request) {
+void Acquisitions::on_release(Instant now, const Name& name) {
+  const auto first = local_.first(name);
+  if (!first) return;
+  const GrantId grant = acquisitions_.find(*first)->attempt();
+  Attempt* const attempt = attempts_.find(grant);
+  if (attempt == nullptr) return;
+  const Before before(*attempt);
+  attempt->raise_floor(floors_.floor(now, stripe_of(*name)));
+  attempt->on_release(now, out_);
+  after_attempt_input(now, grant, before);
+}
+
+void Acquisitions::let_next_take_part(const AcquireRequest& what, RequestId request, bool granted) {
   const auto next = local_.leave(what.name, request);
+  // What was granted to another call of this client was before it at the nodes.
+  if (const auto first = local_.first(what.name); granted && first) {
+    Attempt* const attempt = attempts_.find(acquisitions_.find(*first)->attempt());
+    if (attempt != nullptr) attempt->moved_up();
+  }
   if (!next) return;
   Acquisition& acquisition = *acquisitions_.find(*next);
   acquisition.wait_locally(false);

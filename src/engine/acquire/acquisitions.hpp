@@ -39,6 +39,8 @@ class Acquisitions {
   void on_node_up(Instant now, NodeIndex node);
   /// A node tells one of this client's waiters that its turn has come, or will.
   void on_wake(Instant now, NodeIndex node, RequestId waiter, Duration after);
+  /// A lease of this name is being released: the first of those that wait here may have it next.
+  void on_release(Instant now, const Name& name);
   /// To the acquire of an attempt that was won or given up: the node may have put its waiter into
   /// the queue since.
   void on_late_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
@@ -80,7 +82,7 @@ class Acquisitions {
   void leave_queues(Instant now, const Name& name, Waiter waiter, NodeSet nodes);
   void leave_after_win(Instant now, const Attempt& attempt);
   /// A call that waited has ended: the next for that name takes part in its place.
-  void let_next_take_part(const AcquireRequest& what, RequestId request);
+  void let_next_take_part(const AcquireRequest& what, RequestId request, bool granted);
 
   const Terms& terms_;
   RandomSource& random_;

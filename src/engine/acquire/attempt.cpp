@@ -342,6 +342,12 @@ void Attempt::on_wake(Instant now, NodeIndex node, Duration after, Outbox& out) 
   decide(now, out);
 }
 
+void Attempt::on_release(Instant now, Outbox& out) {
+  if (!idle() || asks_.place(terms_.quorum()) > 0) return;
+  ask_all_again(now, out);
+  decide(now, out);
+}
+
 void Attempt::on_node_up(Instant now, NodeIndex node, Outbox& out) {
   if (!gathers()) return;
   ask_again(now, node, out);

@@ -48,6 +48,11 @@ class Attempt {
   void on_deadline(Instant now, Outbox& out);
   /// A node tells the waiter that its turn has come there, or will after this time.
   void on_wake(Instant now, NodeIndex node, Duration after, Outbox& out);
+  /// A call of this client that was before it has been granted the lock.
+  void moved_up() { asks_.moved_up(); }
+  /// This client gives the lock back, in messages before what is sent now. Asks for it at once if
+  /// nobody is between.
+  void on_release(Instant now, Outbox& out);
   /// A connection to the node is new: what it has of the waiter is not known.
   void on_node_up(Instant now, NodeIndex node, Outbox& out);
   /// The call waits no longer: what is under way is decided as it comes.

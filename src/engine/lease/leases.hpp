@@ -38,7 +38,8 @@ class Leases {
     round_or_wait(now, {request, what});
   }
   void leave(Instant now, GrantId grant);
-  void release(Instant now, RequestId request, GrantId grant);
+  /// The name that is released; null if there is no such lease.
+  Name release(Instant now, RequestId request, GrantId grant);
   void give_up(Instant now, GrantId grant, LossReason reason);
   void detach(GrantId grant);
 

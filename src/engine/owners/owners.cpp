@@ -83,7 +83,8 @@ void Owners::perform(Instant now, QueueId id) {
             const auto found = held ? Released::still_held : Released::already_gone;
             if (what.request != 0) out_.put(Finish{what.request, ReleaseDone{found}});
           } else if constexpr (std::is_same_v<Step, OwnerQueue::ReleaseLease>) {
-            leases_.release(now, what.request, what.grant);
+            const Name name = leases_.release(now, what.request, what.grant);
+            if (name) acquisitions_.on_release(now, name);
           } else {
             calls_.erase(what.request);
             out_.put(std::move(what));

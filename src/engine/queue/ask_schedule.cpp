@@ -45,6 +45,7 @@ bool AskSchedule::wake(Instant now, NodeIndex node, Duration after, std::uint64_
   Node& what = nodes_[node];
   if (after > Duration::zero()) {
     what.wake_at = now + after + part_of(2 * spread, random);
+    what.place = 1;  // behind the one whose turn it is
     return false;
   }
   what.wake_at = never;
@@ -90,6 +91,12 @@ std::uint32_t AskSchedule::place(std::uint32_t quorum) const {
   const auto nth = std::min(quorum, count) - 1;
   std::nth_element(places.begin(), places.begin() + nth, places.begin() + count);
   return places[nth];
+}
+
+void AskSchedule::moved_up() {
+  for (Node& node : nodes_) {
+    if (node.place > 0) --node.place;
+  }
 }
 
 bool AskSchedule::silent_by(Instant now, NodeIndex node, Duration node_timeout) {

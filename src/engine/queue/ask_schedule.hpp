@@ -46,6 +46,8 @@ class AskSchedule {
   void idle(Instant now, std::uint32_t quorum, Duration polled, std::uint64_t random);
   /// How many are before this waiter on a quorum of the nodes that refused it.
   [[nodiscard]] std::uint32_t place(std::uint32_t quorum) const;
+  /// Somebody who was before this waiter has had the lock.
+  void moved_up();
   [[nodiscard]] bool is_idle() const { return poll_at_ != never; }
 
   // What is due by now.

@@ -36,8 +36,13 @@ class LocalQueues {
     if (queue.empty()) queues_.erase(found);
     return {};
   }
-  /// Who has waited longest for this name; there is somebody.
-  [[nodiscard]] RequestId first(const Name& name) const { return queues_.at(*name).front(); }
+  /// Who has waited longest for this name, if anybody.
+  [[nodiscard]] std::optional<RequestId> first(const Name& name) const {
+    if (queues_.empty()) return {};
+    const auto found = queues_.find(*name);
+    if (found == queues_.end()) return {};
+    return found->second.front();
+  }
 
  private:
   std::unordered_map<std::string, std::deque<RequestId>> queues_;
