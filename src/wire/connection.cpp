@@ -32,6 +32,8 @@ Connection::Connection(const NodeAddress& address, const Handshake::Config& conf
       layout_(config.set.layout),
       texts_(texts),
       listener_(listener),
+      client_(config.client),
+      channel_(layout_.channel(client_)),
       handshake_(std::make_unique<Handshake>(address, config, std::move(lost))) {}
 
 void Connection::start(engine::Instant now) {
@@ -59,7 +61,11 @@ void Connection::send(const engine::Tag& tag, engine::Command command, engine::F
   if (hold != nullptr) {
     call_.add(texts_.hold.of(std::move(*hold), {.layout = layout_}));
   } else {
-    call_.add(command, {.layout = layout_, .holder = &texts_.holder, .set = set_});
+    call_.add(command, {.layout = layout_,
+                        .holder = &texts_.holder,
+                        .set = set_,
+                        .client = client_,
+                        .subscribed = subscribed_});
   }
   if (!joins) write_call();
 }
@@ -152,14 +158,17 @@ std::vector<Unanswered> Connection::take_unanswered() {
 }
 
 Connection::EndReason Connection::on_bytes(engine::Instant now, std::string_view bytes) {
-  // A piece of a reply counts as a sign of life only where replies may be long: a node that drips
-  // bytes would otherwise never be given up.
-  if (awaits_question()) last_reply_ = now;
   reader_.feed(bytes);
   for (;;) {
     switch (reader_.next(reply_limit())) {
       case ReplyReader::Outcome::incomplete:
+        // A piece of a reply counts as a sign of life only where replies may be long: a node that
+        // drips bytes would otherwise never be given up.
+        if (awaits_question() && reader_.amid_reply()) last_reply_ = now;
         return {};
+      case ReplyReader::Outcome::push:
+        take_push(now, reader_.reply());
+        break;
       case ReplyReader::Outcome::broken:
         fail(Cause::protocol_error, reader_.problem());
         return std::move(end_);
@@ -196,7 +205,13 @@ bool Connection::take_reply(engine::Instant now, const ReplyView& reply) {
   return true;
 }
 
-/// What a node sends without having been asked. Nothing that we ask for makes it do so.
+/// Not a sign of life: others make the node send it, also when it does not get what we send.
+void Connection::take_push(engine::Instant now, const ReplyView& push) {
+  if (handshake_) return handshake_->on_push(push);
+  if (const auto wake = read_wake(push, channel_)) listener_.on_wake(now, *wake);
+}
+
+/// A reply without a question. Nothing that we ask for makes a node send one.
 bool Connection::take_unsolicited(const ReplyView& reply) {
   // A server that shuts down, or has too many clients, may send an error before it closes.
   const bool error = reply.is(ReplyView::Kind::error);
@@ -221,6 +236,7 @@ bool Connection::take_handshake_reply(engine::Instant now, const ReplyView& repl
   ServerFacts& facts = handshake->facts();
   scripts_ = facts.scripts;
   set_ = facts.set;
+  subscribed_ = facts.subscribed;
   run_id_ = facts.run_id;
   client_id_ = facts.client_id;
   role_ = facts.role;

@@ -21,6 +21,7 @@
 #include "wire/reply_reader.hpp"
 #include "wire/script_call.hpp"
 #include "wire/streams.hpp"
+#include "wire/wake.hpp"
 
 namespace redlock::wire {
 
@@ -47,6 +48,8 @@ class ConnectionListener {
   /// it; half of that round trip is how wrong it may be.
   virtual void on_clock(engine::Instant now, std::int64_t unix_us,
                         engine::Duration uncertainty) = 0;
+  /// Once ready. A hint: anybody may have published it.
+  virtual void on_wake(engine::Instant now, const Wake& wake) = 0;
 
  protected:
   ~ConnectionListener() = default;
@@ -113,6 +116,7 @@ class Connection {
 
   // Each returns false after it has set end_.
   [[nodiscard]] bool take_reply(engine::Instant now, const ReplyView& reply);
+  void take_push(engine::Instant now, const ReplyView& push);
   [[nodiscard]] bool take_handshake_reply(engine::Instant now, const ReplyView& reply);
   [[nodiscard]] bool take_unsolicited(const ReplyView& reply);
   [[nodiscard]] bool take_command_reply(engine::Instant now, Awaited& awaited,
@@ -137,10 +141,13 @@ class Connection {
   const KeyLayout& layout_;
   SharedTexts& texts_;
   ConnectionListener& listener_;
+  const std::string& client_;  // as which the node knows this client's waiters
+  const std::string channel_;
   std::unique_ptr<Handshake> handshake_;  // none once complete
   engine::Instant handshake_sent_{};
   ScriptSet scripts_{ScriptSet::Flags::unknown};
   std::string set_;  // that its marker names
+  bool subscribed_ = false;
   std::string run_id_;
   std::int64_t client_id_ = 0;
   std::string role_;  // as the handshake saw it, as is replid_

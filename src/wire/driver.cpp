@@ -19,11 +19,24 @@ DriverConfig completed(DriverConfig config) {
   return config;
 }
 
-Link::Config link_config(const DriverConfig& config) {
+/// Another one for each driver, and for each run of the program: what an earlier one left in the
+/// nodes' queues is not taken for this one's.
+std::string draw_client(engine::RandomSource& random) {
+  std::string digits(16, '0');
+  std::uint64_t bits = random.next();
+  for (char& digit : digits) {
+    digit = "0123456789abcdef"[bits % 16];
+    bits /= 16;
+  }
+  return digits;
+}
+
+Link::Config link_config(const DriverConfig& config, engine::RandomSource& random) {
   // A node that is merely slow ends attempts, and not its connection.
   const auto patience = std::chrono::ceil<milliseconds>(4 * config.engine.node_timeout);
   return {.handshake = {.set = {.nodes = config.nodes.size(), .max_lease = config.engine.max_lease},
                         .client_name = config.client_name,
+                        .client = draw_client(random),
                         .unfit = config.unfit},
           .connect_timeout = config.connect_timeout,
           .silence = std::max(milliseconds(1'000), patience),
@@ -36,7 +49,7 @@ Link::Config link_config(const DriverConfig& config) {
 Driver::Driver(DriverConfig config, engine::RandomSource& random, Streams& streams,
                DriverHost& host)
     : config_(completed(std::move(config))),
-      link_config_(link_config(config_)),
+      link_config_(link_config(config_, random)),
       host_(host),
       engine_(config_.engine, random),
       texts_{.hold = {}, .holder = config_.holder},
@@ -157,6 +170,7 @@ std::optional<engine::Unavailable> Driver::objection_to_ask(Instant now, NodeInd
 
 void Driver::on_link_up(Instant now, NodeIndex node, const ServerFacts& facts) {
   identities_.set_up(now, node, true);
+  engine().on_wakes(node, facts.subscribed);
   engine().on_node_up(now, node);
   ServerFacts shown = facts;
   if (const auto why = engine_.objection(now, node)) shown.warn(why->detail);
@@ -165,6 +179,7 @@ void Driver::on_link_up(Instant now, NodeIndex node, const ServerFacts& facts) {
 
 void Driver::on_link_down(Instant now, NodeIndex node, const engine::Unavailable& why) {
   identities_.set_up(now, node, false);
+  engine().on_wakes(node, false);
   host_.on_node_down(node, why);
 }
 
@@ -172,6 +187,10 @@ void Driver::on_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                       engine::Duration uncertainty) {
   host_.on_clock_read(node, uncertainty);
   engine().on_node_clock(now, node, unix_us, uncertainty);
+}
+
+void Driver::on_wake(Instant now, NodeIndex node, const Wake& wake) {
+  engine().on_wake(now, node, wake.waiter, wake.after);
 }
 
 }  // namespace redlock::wire

@@ -9,6 +9,7 @@
 #include "wire/command_writer.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/info_text.hpp"
+#include "wire/wake.hpp"
 
 namespace redlock::wire {
 
@@ -16,7 +17,10 @@ using Kind = ReplyView::Kind;
 
 Handshake::Handshake(const NodeAddress& address, const Config& config,
                      std::optional<LostConnection> lost)
-    : address_(address), config_(config), lost_(std::move(lost)) {}
+    : address_(address),
+      config_(config),
+      lost_(std::move(lost)),
+      channel_(config.set.layout.channel(config.client)) {}
 
 void Handshake::send(std::string& out, Step step, std::initializer_list<std::string_view> command) {
   CommandWriter::write(out, command);
@@ -29,6 +33,7 @@ void Handshake::start(std::string& out) {
   } else if (!address_.password.empty()) {
     send(out, Step::auth, {"AUTH", address_.user, address_.password});
   }
+  if (!config_.client.empty()) send(out, Step::hello, {"HELLO", "3"});
   if (address_.db != 0) send(out, Step::select, {"SELECT", std::to_string(address_.db)});
   if (!config_.client_name.empty()) {
     send(out, Step::set_name, {"CLIENT", "SETNAME", config_.client_name});
@@ -50,12 +55,20 @@ void Handshake::send_second_part(std::string& out) {
   if (engine::rules::kills_what_it_replaces(same_server)) {
     send(out, Step::kill, {"CLIENT", "KILL", "ID", std::to_string(lost_->client_id)});
   }
+  if (resp3_) send(out, Step::subscribe, {"SUBSCRIBE", channel_});
   for (const ScriptRow& row : script_rows()) {
     if (!row.loaded) continue;
     send(out, Step::load, {"SCRIPT", "LOAD", facts_.scripts.source(row.script)});
     loading_.push_back(row.script);
   }
   send(out, Step::time, {"TIME"});  // last: it is fresh when the handshake is complete
+}
+
+void Handshake::on_push(const ReplyView& push) {
+  const bool awaited = !expected_.empty() && expected_.front() == Step::subscribe;
+  if (!awaited || !confirms_subscription(push, channel_)) return;
+  expected_.pop_front();
+  facts_.subscribed = true;
 }
 
 Handshake::Progress Handshake::on_reply(const ReplyView& reply, std::string& out) {
@@ -83,14 +96,16 @@ bool Handshake::take_error(Step step, std::string_view error) {
     return fail(why.cause, why.detail);
   }
   if (step == Step::auth) return take_auth_error(error, std::move(why));
-  const bool denied = error.starts_with("NOPERM") ||
+  const bool denied = error.starts_with("NOPERM") || error.starts_with("NOPROTO") ||
                       (error.starts_with("ERR") && !error.starts_with("ERR max number"));
   if (!denied) return fail(why.cause, why.detail);
   switch (step) {
+    case Step::hello:
     case Step::set_name:
     case Step::appendonly:
     case Step::appendfsync:
     case Step::maxmemory_policy:
+    case Step::subscribe:
       return true;
     case Step::time:
       facts_.warn("it refuses TIME, so nobody notices if its clock jumps; permit +time");
@@ -125,6 +140,9 @@ bool Handshake::take_auth_error(std::string_view error, engine::Unavailable why)
 
 bool Handshake::take_answer(Step step, const ReplyView& reply) {
   switch (step) {
+    case Step::hello:
+      resp3_ = true;
+      return reply.is(Kind::array) || garbled();
     case Step::auth:
     case Step::select:
     case Step::set_name:
@@ -147,6 +165,8 @@ bool Handshake::take_answer(Step step, const ReplyView& reply) {
       return reply.is(Kind::integer) || reply.is(Kind::text) || garbled();
     case Step::load:
       return take_digest(reply);
+    case Step::subscribe:
+      return garbled();  // a push confirms it
   }
   return garbled();
 }

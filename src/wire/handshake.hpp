@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The conversation that opens a connection: log in, look the node over, load the scripts. It does
 // no I/O: it appends what is to be sent to a string and is fed the replies in order. Two round
-// trips: the texts of the scripts depend on the version that the first one brings.
+// trips: the texts of the scripts depend on the version that the first one brings. A node that
+// refuses RESP3 or the channel wakes nobody; its locks are as good.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,8 @@ class Handshake {
   struct Config {
     SetTerms set;
     std::string client_name;
+    /// As which the nodes know this client's waiters, 16 hexadecimal digits; empty: it has none.
+    std::string client = {};
     UnfitNodes unfit = UnfitNodes::refuse;
   };
   enum class Progress : std::uint8_t { going_on, complete, failed };
@@ -42,6 +45,8 @@ class Handshake {
   void start(std::string& out);
   /// The next reply; may append commands.
   [[nodiscard]] Progress on_reply(const ReplyView& reply, std::string& out);
+  /// What was not asked for, or confirms the subscription: which is never the last thing expected.
+  void on_push(const ReplyView& push);
 
   /// After `complete`.
   [[nodiscard]] ServerFacts& facts() { return facts_; }
@@ -51,6 +56,7 @@ class Handshake {
  private:
   enum class Step : std::uint8_t {
     auth,
+    hello,
     select,
     set_name,
     client_id,
@@ -60,6 +66,7 @@ class Handshake {
     appendfsync,
     maxmemory_policy,
     kill,
+    subscribe,
     load,
     time,
   };
@@ -85,9 +92,11 @@ class Handshake {
   const NodeAddress& address_;
   const Config& config_;
   std::optional<LostConnection> lost_;
+  const std::string channel_;
   std::deque<Step> expected_;
   std::deque<Script> loading_;  // of the load steps
   bool second_part_ = false;
+  bool resp3_ = false;
   ServerFacts facts_;
   std::string appendonly_;  // until appendfsync is known too
   engine::Unavailable failure_;

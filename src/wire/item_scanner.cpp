@@ -5,10 +5,12 @@
 #include <charconv>
 #include <limits>
 
+#include "wire/resp3.hpp"
+
 namespace redlock::wire {
 namespace {
 
-constexpr std::string_view types = "+-:$*";
+constexpr std::string_view types = "+-:$*%~>_=#,(";
 
 }  // namespace
 
@@ -26,6 +28,7 @@ std::size_t ItemScanner::scan(std::string_view bytes) {
     if (line_ == 0 && text_left_ == 0 && defect_ == Defect::none) {
       announced_ = 0;
       whole = at;
+      if (std::exchange(resp3_item_, false)) resp3_ = true;
     }
   }
   return whole;
@@ -60,24 +63,54 @@ bool ItemScanner::is_line(std::string_view part, bool ends) const {
 }
 
 void ItemScanner::finish_line() {
-  const std::string_view line(head_.data(), std::min(line_, head_.size()));
-  const char type = line.front();
-  if (type == '$' || type == '*') {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(line.data() + 1, line.data() + line.size(), number);
-    const bool alone = error == std::errc{} && line_ <= head_.size() &&
-                       end == line.data() + line.size() - std::string_view("\r\n").size();
-    const bool fits = type == '$' || number <= std::numeric_limits<int>::max();
-    if (!alone || !fits || number < -1) {
-      defect_ = Defect::not_redis;
-      return;
-    }
-    if (type == '$' && number >= 0) {
-      announced_ = static_cast<std::uint64_t>(number);
-      text_left_ = announced_ + std::string_view("\r\n").size();
-    }
+  const char type = head_.front();
+  resp3_item_ = is_resp3(type);
+  const bool counted = std::string_view("$*%~>=").find(type) != std::string_view::npos;
+  const bool right = counted ? finish_counted(type) : is_word(type);
+  if (!right) {
+    defect_ = Defect::not_redis;
+    return;
   }
   line_ = 0;
+}
+
+/// -1 stands for nil in RESP2.
+bool ItemScanner::is_number(char type, std::int64_t& number) const {
+  const std::string_view line(head_.data(), std::min(line_, head_.size()));
+  const auto [end, error] = std::from_chars(line.data() + 1, line.data() + line.size(), number);
+  const bool alone = error == std::errc{} && line_ <= head_.size() &&
+                     end == line.data() + line.size() - line_end.size();
+  return alone && number >= (type == '$' || type == '*' ? -1 : 0);
+}
+
+/// What announces a length or a number of elements.
+bool ItemScanner::finish_counted(char type) {
+  constexpr std::int64_t most = std::numeric_limits<int>::max();
+  std::int64_t number = 0;
+  if (!is_number(type, number)) return false;
+  if (number == -1) return true;
+  if (type == '$' || type == '=') {
+    announced_ = static_cast<std::uint64_t>(number);
+    text_left_ = announced_ + line_end.size();
+    return type == '$' || announced_ >= verbatim_kind.size();
+  }
+  if (type == '>') pushes_.push_back(arrays_);
+  ++arrays_;
+  return number <= (type == '%' ? most / 2 : most);
+}
+
+/// Of a line without a number, as far as it is not hiredis that looks at it.
+bool ItemScanner::is_word(char type) const {
+  const std::string_view word(head_.data() + 1, std::min(line_, head_.size()) - 1);
+  if (type == '_') return word == line_end;
+  if (type == '#') return word == "t\r\n" || word == "f\r\n";
+  return !is_resp3(type) || word != line_end;
+}
+
+bool ItemScanner::take_push(std::uint64_t number) {
+  if (pushes_.empty() || pushes_.front() != number) return false;
+  pushes_.pop_front();
+  return true;
 }
 
 }  // namespace redlock::wire

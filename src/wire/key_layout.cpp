@@ -24,6 +24,10 @@ std::string KeyLayout::fence(std::string_view name) const {
   return std::string(fence(name, buffer));
 }
 
+std::string KeyLayout::channel(std::string_view client) const {
+  return std::string(wake_prefix).append(client);
+}
+
 std::string_view KeyLayout::fence(std::string_view name,
                                   std::array<char, longest_fence>& buffer) const {
   char* const digits = std::ranges::copy(fence_prefix, buffer.data()).out;

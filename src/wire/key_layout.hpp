@@ -11,17 +11,21 @@
 namespace redlock::wire {
 
 struct KeyLayout {
-  std::string_view id;             ///< which the marker names
-  std::string_view marker;         ///< a hash: the set that the node belongs to
-  std::string_view notes;          ///< what clients leave on a node without a marker
-  std::string_view lock_prefix;    ///< before the name: the hash owner -> count
-  std::string_view lock_suffix;    ///< behind it
-  std::string_view forced_suffix;  ///< behind a lock's key: the owners who were forced out of it
-  std::string_view fence_prefix;   ///< before the stripe: the counter of all names of that stripe
+  std::string_view id;              ///< which the marker names
+  std::string_view marker;          ///< a hash: the set that the node belongs to
+  std::string_view notes;           ///< what clients leave on a node without a marker
+  std::string_view lock_prefix;     ///< before the name: the hash owner -> count
+  std::string_view lock_suffix;     ///< behind it
+  std::string_view forced_suffix;   ///< behind a lock's key: the owners who were forced out of it
+  std::string_view queue_suffix;    ///< behind a lock's key: who waits for it, in order
+  std::string_view waiters_suffix;  ///< behind a lock's key: what is known of those
+  std::string_view fence_prefix;    ///< before the stripe: the counter of all names of that stripe
+  std::string_view wake_prefix;  ///< before a client's id: the channel on which it is told of turns
 
   [[nodiscard]] std::string lock(std::string_view name) const;
   [[nodiscard]] std::string forced(std::string_view name) const;
   [[nodiscard]] std::string fence(std::string_view name) const;
+  [[nodiscard]] std::string channel(std::string_view client) const;
 
   /// The same without an allocation: written into the buffer.
   static constexpr std::size_t longest_fence = 32;
@@ -29,13 +33,16 @@ struct KeyLayout {
                                        std::array<char, longest_fence>& buffer) const;
 };
 
-/// The scripts spell the suffixes of `notes` and `forced_suffix`, too.
+/// The scripts spell the suffix of `notes`, the others of a lock and `wake_prefix`, too.
 inline constexpr KeyLayout redlock_layout{.id = "redlock-1",
                                           .marker = "redlock:node",
                                           .notes = "redlock:node:notes",
                                           .lock_prefix = "redlock:lock:{",
                                           .lock_suffix = "}",
                                           .forced_suffix = ":forced",
-                                          .fence_prefix = "redlock:fence:"};
+                                          .queue_suffix = ":queue",
+                                          .waiters_suffix = ":waiters",
+                                          .fence_prefix = "redlock:fence:",
+                                          .wake_prefix = "redlock:wake:"};
 
 }  // namespace redlock::wire

@@ -181,6 +181,10 @@ void Link::on_clock(Instant now, std::int64_t unix_us, engine::Duration uncertai
   listener_.on_clock(now, node_, unix_us, uncertainty);
 }
 
+void Link::on_wake(Instant now, const Wake& wake) {
+  listener_.on_wake(now, node_, wake);
+}
+
 Instant Link::deadline() const {
   return std::min(at_, first_timeout_);
 }

@@ -5,6 +5,9 @@
 
 #include <hiredis/read.h>
 #include <new>
+#include <utility>
+
+#include "wire/resp3.hpp"
 
 namespace redlock::wire {
 namespace {
@@ -32,6 +35,7 @@ struct ReplyReader::Builder {
   template <typename Count>
   static void* array(const redisReadTask* task, Count elements) {
     const auto count = static_cast<std::size_t>(elements);
+    if (!self(task).begin_array(task->parent == nullptr)) return nullptr;
     const bool fits = self(task).fits(1 + count, 0);
     return result(task, fits && self(task).add({.kind = ReplyPart::Kind::array,
                                                 .number = static_cast<std::int64_t>(count)}));
@@ -63,6 +67,14 @@ ReplyReader::ReplyReader() {
   reader_.reset(redisReaderCreateWithFunctions(&functions));
   if (reader_ == nullptr) throw std::bad_alloc();
   reader_->privdata = this;
+}
+
+/// False: a push within a reply.
+bool ReplyReader::begin_array(bool outermost) {
+  if (!scanner_.take_push(arrays_++)) return true;
+  push_ = true;
+  if (!outermost) problem_ = not_redis;
+  return outermost;
 }
 
 /// Whether so much more may belong to the reply.
@@ -97,6 +109,12 @@ void ReplyReader::feed(std::string_view bytes) {
 }
 
 void ReplyReader::hand_over(std::string_view items) {
+  if (scanner_.take_resp3()) {
+    if (as_resp2_.capacity() > longest_kept) as_resp2_ = {};
+    as_resp2_.clear();
+    append_as_resp2(items, as_resp2_);
+    items = as_resp2_;
+  }
   redisReaderFeed(reader_.get(), items.data(), items.size());
 }
 
@@ -106,17 +124,17 @@ ReplyReader::Outcome ReplyReader::next(std::size_t limit) {
     parts_.clear();
     if (texts_.capacity() > limit) texts_ = {};  // a long answer to a question
     texts_.clear();
-    finished_ = false;
+    finished_ = push_ = false;
   }
   limit_ = limit;
   void* reply = nullptr;
   if (redisReaderGetReply(reader_.get(), &reply) != REDIS_OK) {
-    problem_ = reader_->err == REDIS_ERR_OOM ? too_large : not_redis;
+    if (problem_.empty()) problem_ = reader_->err == REDIS_ERR_OOM ? too_large : not_redis;
     return Outcome::broken;
   }
   if (reply != nullptr) {
     finished_ = true;
-    return Outcome::complete;
+    return push_ ? Outcome::push : Outcome::complete;
   }
   if (scanner_.defect() == ItemScanner::Defect::not_redis) {
     problem_ = not_redis;
@@ -126,6 +144,11 @@ ReplyReader::Outcome ReplyReader::next(std::size_t limit) {
     problem_ = too_large;
   }
   return problem_.empty() ? Outcome::incomplete : Outcome::broken;
+}
+
+bool ReplyReader::amid_reply() const {
+  if (!parts_.empty()) return !push_;
+  return !unfinished_.empty() && unfinished_.front() != '>';
 }
 
 }  // namespace redlock::wire

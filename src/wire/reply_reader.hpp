@@ -25,7 +25,8 @@ class ReplyReader {
   ReplyReader(const ReplyReader&) = delete;
   ReplyReader& operator=(const ReplyReader&) = delete;
 
-  enum class Outcome { incomplete, complete, broken };
+  /// A push is what a server sends without having been asked, in RESP3.
+  enum class Outcome { incomplete, complete, push, broken };
 
   /// Takes bytes in. next() reports what is wrong with them.
   void feed(std::string_view bytes);
@@ -35,8 +36,10 @@ class ReplyReader {
   /// `broken` is final: the connection must be dropped.
   [[nodiscard]] Outcome next(std::size_t limit);
 
-  /// After `complete`, until the next call.
+  /// After `complete` or `push`, until the next call.
   [[nodiscard]] ReplyView reply() const { return {parts_.data(), texts_.data()}; }
+  /// After `incomplete`: whether it is a reply that has begun to arrive, and not a push.
+  [[nodiscard]] bool amid_reply() const;
   /// After `broken`: a sentence.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
@@ -47,12 +50,16 @@ class ReplyReader {
   };
 
   void hand_over(std::string_view items);
+  [[nodiscard]] bool begin_array(bool outermost);
   [[nodiscard]] bool fits(std::size_t parts, std::uint64_t text) const;
   [[nodiscard]] bool add(const ReplyPart& part);
   [[nodiscard]] bool add(ReplyPart::Kind kind, const char* text, std::size_t length);
 
   ItemScanner scanner_;
   std::string unfinished_;  // the beginning of an item
+  std::string as_resp2_;
+  std::uint64_t arrays_ = 0;  // that hiredis has reported
+  bool push_ = false;         // what parts_ has is one
   std::unique_ptr<redisReader, FreeReader> reader_;
   std::vector<ReplyPart> parts_;
   std::string texts_;

@@ -25,6 +25,7 @@ struct ServerFacts {
   std::string role;               ///< empty if INFO is not permitted
   std::string replid;             ///< another one with every promotion, among other occasions
   std::chrono::seconds uptime{};  ///< zero if not known
+  bool subscribed = false;        ///< it tells this client when its waiters' turns come
   std::string warnings;           ///< what is unsafe about it, sentences joined by "; "
   ScriptSet scripts{ScriptSet::Flags::unknown};
 

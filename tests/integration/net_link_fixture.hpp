@@ -134,6 +134,7 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
   std::vector<engine::Unavailable> downs;  ///< one for each reason
   std::vector<std::int64_t> clocks;
   engine::Instant clock_read_at{};
+  std::vector<Wake> wakes;
   std::vector<Answer> answers;
   std::optional<std::string> objection;
   std::optional<engine::Unavailable> unfit;
@@ -190,6 +191,9 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
                 engine::Duration) override {
     clocks.push_back(unix_us);
     clock_read_at = now;
+  }
+  void on_wake(engine::Instant, engine::NodeIndex, const Wake& wake) override {
+    wakes.push_back(wake);
   }
   void on_output_waiting(Link&) override { output_waiting_ = true; }
 

@@ -78,10 +78,11 @@ class QueueNode {
 
   [[nodiscard]] Words acquire_call(const std::string& owner, const std::string& order,
                                    const std::string& holder = "") const {
-    return call(Script::acquire, "2", {lock_key, fence_key, owner, "30000", "1", order, holder});
+    return call(wire::script_for<engine::AcquireCommand>, "2",
+                {lock_key, fence_key, owner, "30000", "1", order, holder});
   }
   [[nodiscard]] Words release_call(const std::string& owner, const std::string& order = "") const {
-    return call(Script::release, "1", {lock_key, owner, order});
+    return call(wire::script_for<engine::ReleaseCommand>, "1", {lock_key, owner, order});
   }
   [[nodiscard]] std::string acquire(const std::string& owner, const std::string& order,
                                     const std::string& holder = "") const {
@@ -92,7 +93,8 @@ class QueueNode {
   }
   [[nodiscard]] std::string force(const std::string& owner) const {
     const std::string forced = std::string(lock_key) + ":forced";
-    return redis(call(Script::force, "3", {lock_key, fence_key, forced, owner, "40000"}));
+    return redis(call(wire::script_for<engine::ForceCommand>, "3",
+                      {lock_key, fence_key, forced, owner, "40000"}));
   }
   /// The lock is somebody's, and these wait for it.
   void queue_up(const Words& orders) const {
@@ -453,7 +455,7 @@ TEST_CASE("one release of many locks gives the turn of each") {
     redis({"HSET", "l3", "o", "1"});
     redis({"ZADD", "l3:queue", "5", "aa:3", "6", "aa:4"});
     redis({"HSET", "l3:waiters", "aa:3", "9999999999999 w", "aa:4", "9999999999999 w"});
-    const std::string source = ScriptSet(flags).source(Script::release);
+    const std::string source = ScriptSet(flags).source(wire::script_for<engine::ReleaseCommand>);
     CHECK(redis({"EVAL", source, "4", "l1", "l2", "l3", "l4", "o", "", "o", "", "o", "aa:3", "o",
                  "aa:5 5 p"}) == "1\n1\n1\n0");
     CHECK(a.messages() == "1 0\n4 0");

@@ -242,8 +242,8 @@ const char* NodeServer::refusal(const Session& session, std::string_view command
   if (command == "AUTH") return nullptr;
   if (!session.authenticated) return "NOAUTH Authentication required.";
   if (model_.ailment() == Ailment::busy) return in_full("BUSY").data();
-  const bool while_loading = command == "SELECT" || command == "CLIENT" || command == "INFO" ||
-                             command == "CONFIG" || command == "TIME";
+  const bool while_loading = command == "HELLO" || command == "SELECT" || command == "CLIENT" ||
+                             command == "INFO" || command == "CONFIG" || command == "TIME";
   if (model_.ailment() == Ailment::loading && !while_loading) return in_full("LOADING").data();
   return nullptr;
 }
@@ -280,6 +280,8 @@ void NodeServer::run(StreamId stream, Session& session, const Request& request, 
     run_config(request, out);
   } else if (command == "AUTH") {
     run_auth(session, request, out);
+  } else if (command == "HELLO") {
+    write_line(out, '-', "NOPROTO unsupported protocol version");
   } else if (command == "SELECT") {
     write_line(out, '+', "OK");
   } else if (command == "HGETALL" && request.size() == 2 && request[1] == marker_key) {

@@ -192,18 +192,18 @@ TEST_CASE("both servers reply the same to the calls of all scripts") {
   const auto& hold = texts.source(wire::script_for<engine::HoldCommand>);
   const auto& release = texts.source(wire::script_for<engine::ReleaseCommand>);
   const auto& force = texts.source(wire::script_for<engine::ForceCommand>);
-  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "7"}) == "[1 7]");
-  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "who"}) == "[4]");
+  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "7", ""}) == "[1 7]");
+  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "", "who"}) == "[4]");
   const std::string other = neighbour_of("n");
   const Arguments two{"redlock:lock:{n}", fence, "redlock:lock:{" + other + "}", fence};
   CHECK(both.call(hold, two, {ann_id, "2", "9", "600000", bob_id, "1", "0", "600000"}) ==
         "[[1 9] [0]]");
   CHECK(both.call(hold, {two[0], fence}, {bob_id, "1", "0", "600000"}) == "[[-1]]");
   CHECK(both.call(force, {two[0], fence, two[0] + ":forced"}, {ann_id, "600000"}) == "[1]");
-  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1"}) == "[3]");
+  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", ""}) == "[3]");
   CHECK(both.call(hold, {two[0], fence}, {ann_id, "1", "0", "600000"}) == "[[-3]]");
-  CHECK(both.call(acquire, acquire_keys, {bob_id, "600000", "1"}) == "[1 11]");
-  CHECK(both.call(release, {two[0], two[2]}, {bob_id, bob_id}) == "[1 0]");
+  CHECK(both.call(acquire, acquire_keys, {bob_id, "600000", "1", ""}) == "[1 11]");
+  CHECK(both.call(release, {two[0], two[2]}, {bob_id, "", bob_id, ""}) == "[1 0]");
   CHECK(both.simulated().host.misread == 0);
   CHECK(both.simulated().host.executed == 11);
 }
@@ -214,10 +214,10 @@ TEST_CASE("both servers reply the same about markers and notes") {
   const auto adopt = wire::scripts::adopt;
   const auto note = wire::scripts::note;
   const Arguments marker{"id", "redlock-1", "3", "60000", "mine", "", "me"};
-  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "", ""}) == "error NOMARKER");
+  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "", "", ""}) == "error NOMARKER");
   CHECK(both.call(note, marker_keys, {"me", "600000"}) == "'anew'");
   CHECK(both.call(note, marker_keys, {"me", "600000"}) == "'noted'");
-  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1"}) == "error HASMARKER");
+  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", ""}) == "error HASMARKER");
   Arguments stranger = marker;
   stranger.back() = "you";
   CHECK(both.call(adopt, marker_keys, stranger) == "'anew'");
@@ -230,8 +230,9 @@ TEST_CASE("both servers reply the same about markers and notes") {
   CHECK(both.call(adopt, marker_keys, vouching) == vouched);
   CHECK(both.ask({"HGETALL", "redlock:node"}) == vouched);
   CHECK(both.ask({"EXISTS", "redlock:node", "redlock:node:notes"}) == "1");
-  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "", "yours"}) == "error OTHERSET");
-  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "", "mine"}) == "[1 1]");
+  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "", "", "yours"}) ==
+        "error OTHERSET");
+  CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "", "", "mine"}) == "[1 1]");
   CHECK(both.simulated().host.misread == 0);
   CHECK(both.simulated().host.marked == 1);
 }

@@ -271,3 +271,18 @@ TEST_CASE(
   CHECK(rig.said("CLIENT KILL") == 1);
   CHECK(rig.finished.contains(2));
 }
+
+TEST_CASE("all connections of a client subscribe to one channel, its own") {
+  DriverRig rig;
+  rig.node = [](std::size_t node, const RedisCommand& command) -> std::string {
+    if (is(command, "HELLO")) return "%0\r\n";
+    if (!is(command, "SUBSCRIBE")) return member_number(node, command);
+    return ">3\r\n+subscribe\r\n" + bulk(command.at(1)) + ":1\r\n";
+  };
+  rig.run();
+  REQUIRE(rig.ups.size() == node_count);
+  CHECK(rig.said("SUBSCRIBE") == node_count);
+  // Of the first number that the rig draws, lowest digit first.
+  const RedisCommand expected{"SUBSCRIBE", "redlock:wake:1000000000000000"};
+  CHECK(std::count(rig.commands.begin(), rig.commands.end(), expected) == node_count);
+}

@@ -119,9 +119,8 @@ TEST_CASE("what is not Redis is broken, and stays so") {
   }
 }
 
-TEST_CASE("RESP3 is refused at its first byte, also inside an array") {
-  for (const std::string_view bytes : {"%1\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(1\r\n", "~1\r\n",
-                                       ">1\r\n", "|1\r\n", "!5\r\n", "=5\r\ntxt:x\r\n"}) {
+TEST_CASE("what no server sends is refused at its first byte, also inside an array") {
+  for (const std::string_view bytes : {"|1\r\n", "!5\r\n", ";4\r\n", ".\r\n", " \r\n"}) {
     CHECK_MESSAGE(outcome_of(bytes.substr(0, 1)) == Outcome::broken, bytes);
     CHECK_MESSAGE(outcome_of(bytes) == Outcome::broken, bytes);
     CHECK_MESSAGE(outcome_of("*2\r\n:1\r\n" + std::string(bytes)) == Outcome::broken, bytes);
@@ -130,7 +129,7 @@ TEST_CASE("RESP3 is refused at its first byte, also inside an array") {
 
 TEST_CASE("replies that arrive before the one that is broken are still replies") {
   ReplyReader reader;
-  reader.feed(std::string_view("+OK\r\n:1\r\n%1\r\n"));
+  reader.feed(std::string_view("+OK\r\n:1\r\n|1\r\n"));
   REQUIRE(reader.next(limit) == Outcome::complete);
   CHECK(reader.reply().text() == "OK");
   REQUIRE(reader.next(limit) == Outcome::complete);
@@ -158,7 +157,7 @@ TEST_CASE("a line is refused when it is longer than any in a reply, whole or not
 TEST_CASE("the same bytes in other pieces are the same replies") {
   const std::string bytes =
       "-a b\r\n$4\r\n\r\n\r\n\r\n*2\r\n$0\r\n\r\n*1\r\n$-1\r\n*-1\r\n*0\r\n:7\r\n$2\r\n$"
-      "1\r\n%";
+      "1\r\n|";
   for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
     CAPTURE(piece);
     ReplyReader reader;

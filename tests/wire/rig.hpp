@@ -154,6 +154,7 @@ class LinkRig final : public SampleCommands, LinkListener, Streams {
     engine::Duration uncertainty;
   };
   std::vector<Clock> clocks;
+  std::vector<Wake> wakes;
   std::vector<Answer> answers;
   std::function<void()> on_answer;
   std::optional<std::string> objection;
@@ -217,6 +218,9 @@ class LinkRig final : public SampleCommands, LinkListener, Streams {
   void on_clock(engine::Instant when, engine::NodeIndex, std::int64_t unix_us,
                 engine::Duration uncertainty) override {
     clocks.push_back({when, unix_us, uncertainty});
+  }
+  void on_wake(engine::Instant, engine::NodeIndex, const Wake& wake) override {
+    wakes.push_back(wake);
   }
   void on_output_waiting(Link&) override { output_waiting_ = true; }
 

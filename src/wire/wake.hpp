@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// What nodes push on a client's channel (see queue.lua).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "wire/reply_view.hpp"
+
+namespace redlock::wire {
+
+/// A waiter's turn has come, or comes after this time if it is not taken until then.
+struct Wake {
+  std::uint64_t waiter = 0;
+  std::chrono::milliseconds after{};
+};
+
+/// Nothing if the push is something else, which is to be ignored: anybody may publish anything.
+[[nodiscard]] std::optional<Wake> read_wake(const ReplyView& push, std::string_view channel);
+
+[[nodiscard]] bool confirms_subscription(const ReplyView& push, std::string_view channel);
+
+}  // namespace redlock::wire

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// RESP3 as the reader shows it: what it adds to RESP2 is brought down to that, and pushes are told
+// apart from replies, in whatever pieces they arrive.
+#include <doctest/doctest.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wire/reply_reader.hpp"
+
+using namespace redlock::wire;
+
+namespace {
+
+using Outcome = ReplyReader::Outcome;
+constexpr std::size_t most = 10'000;
+
+std::string shown(const ReplyView& reply) {
+  switch (reply.kind()) {
+    case ReplyView::Kind::nil:
+      return "nil";
+    case ReplyView::Kind::integer:
+      return std::to_string(reply.integer());
+    case ReplyView::Kind::text:
+      return '"' + std::string(reply.text()) + '"';
+    case ReplyView::Kind::error:
+      return "error " + std::string(reply.text());
+    case ReplyView::Kind::array:
+      break;
+  }
+  std::string all = "[";
+  ReplyView element = reply.first();
+  for (std::size_t i = 0; i < reply.size(); ++i, element = element.next()) {
+    if (i > 0) all += ' ';
+    all += shown(element);
+  }
+  return all + ']';
+}
+
+/// All that arrives with these bytes in pieces of this size.
+std::vector<std::string> read_all(std::string_view bytes, std::size_t piece) {
+  ReplyReader reader;
+  std::vector<std::string> all;
+  for (std::size_t at = 0; at < bytes.size(); at += piece) {
+    reader.feed(bytes.substr(at, piece));
+    for (;;) {
+      const Outcome outcome = reader.next(most);
+      if (outcome == Outcome::incomplete) break;
+      if (outcome == Outcome::broken) {
+        all.emplace_back("broken");
+        return all;
+      }
+      all.push_back((outcome == Outcome::push ? "push " : "") + shown(reader.reply()));
+    }
+  }
+  return all;
+}
+
+std::string read_one(std::string_view bytes) {
+  const auto all = read_all(bytes, bytes.size());
+  return all.size() == 1 ? all.front() : "none or several";
+}
+
+}  // namespace
+
+TEST_CASE("each type of RESP3 is shown as what RESP2 has for it") {
+  CHECK(read_one("%2\r\n+a\r\n:1\r\n$1\r\nb\r\n_\r\n") == R"(["a" 1 "b" nil])");
+  CHECK(read_one("%0\r\n") == "[]");
+  CHECK(read_one("~2\r\n:1\r\n:2\r\n") == "[1 2]");
+  CHECK(read_one("_\r\n") == "nil");
+  CHECK(read_one("#t\r\n") == "1");
+  CHECK(read_one("#f\r\n") == "0");
+  CHECK(read_one(",-1.5e300\r\n") == R"("-1.5e300")");
+  CHECK(read_one(",inf\r\n") == R"("inf")");
+  CHECK(read_one("(3492890328409238509324850943850943825024385\r\n") ==
+        R"("3492890328409238509324850943850943825024385")");
+  CHECK(read_one("=9\r\ntxt:a\r\n_b\r\n") == "\"a\r\n_b\"");
+  CHECK(read_one("=4\r\nmkd:\r\n") == R"("")");
+  CHECK(read_one("*3\r\n%1\r\n_\r\n~0\r\n*-1\r\n=5\r\ntxt:x\r\n") == R"([[nil []] nil "x"])");
+}
+
+TEST_CASE("a push is told apart from the replies around it") {
+  const std::string push = ">3\r\n$7\r\nmessage\r\n+c\r\n$3\r\n1 0\r\n";
+  CHECK(read_all(push, push.size()) == std::vector<std::string>{R"(push ["message" "c" "1 0"])"});
+  const std::string all =
+      "*2\r\n*1\r\n:1\r\n*0\r\n" + push + ">0\r\n:5\r\n" + push + "%1\r\n_\r\n_" + "\r\n" + push;
+  const std::vector<std::string> expected{
+      "[[1] []]",  R"(push ["message" "c" "1 0"])", "push []", "5", R"(push ["message" "c" "1 0"])",
+      "[nil nil]", R"(push ["message" "c" "1 0"])"};
+  for (std::size_t piece = 1; piece <= all.size(); ++piece) {
+    CAPTURE(piece);
+    CHECK(read_all(all, piece) == expected);
+  }
+}
+
+TEST_CASE("RESP3 in other pieces is the same") {
+  const std::string bytes =
+      "=9\r\ntxt:a\r\n_b\r\n%1\r\n#t\r\n~1\r\n(12\r\n:7\r\n_\r\n,0.5\r\n*1\r\n=6\r\ntxt:>1\r\n$-"
+      "1\r\n";
+  const auto whole = read_all(bytes, bytes.size());
+  REQUIRE(whole.size() == 7);
+  for (std::size_t piece = 1; piece < bytes.size(); ++piece) {
+    CAPTURE(piece);
+    CHECK(read_all(bytes, piece) == whole);
+  }
+}
+
+TEST_CASE("what is nearly RESP3 is broken") {
+  for (const std::string_view bytes : {"_x\r\n",
+                                       "#x\r\n",
+                                       "#\r\n",
+                                       "#tt\r\n",
+                                       ",\r\n",
+                                       "(\r\n",
+                                       "%-1\r\n",
+                                       "~-1\r\n",
+                                       ">-1\r\n",
+                                       "=-1\r\n",
+                                       "=3\r\ntxt\r\n",
+                                       "=x\r\n",
+                                       "%x\r\n",
+                                       "%1073741824\r\n",
+                                       "%\r\n",
+                                       ">\r\n",
+                                       "_\n",
+                                       "$?\r\n",
+                                       "*?\r\n",
+                                       "*2\r\n:1\r\n>1\r\n:1\r\n",
+                                       "%1\r\n+a\r\n>0\r\n",
+                                       ">1\r\n>0\r\n"}) {
+    CHECK_MESSAGE(read_one(bytes) == "broken", bytes);
+  }
+}
+
+TEST_CASE("the limit of a reply counts for RESP3 as well") {
+  ReplyReader reader;
+  reader.feed("%156\r\n");  // 313 parts of 32 bytes
+  CHECK(reader.next(most) == Outcome::broken);
+  ReplyReader text;
+  text.feed("=20000\r\ntxt:");
+  CHECK(text.next(most) == Outcome::broken);
+  ReplyReader push;
+  push.feed(">312\r\n");
+  CHECK(push.next(most) == Outcome::broken);
+}
+
+TEST_CASE("the beginning of a reply is told apart from that of a push") {
+  const auto amid_reply = [](std::string_view bytes) {
+    ReplyReader reader;
+    reader.feed(bytes);
+    while (reader.next(most) != Outcome::incomplete) continue;
+    return reader.amid_reply();
+  };
+  CHECK_FALSE(amid_reply(""));
+  CHECK_FALSE(amid_reply(":1\r\n"));
+  CHECK_FALSE(amid_reply(">1\r\n:1\r\n"));
+  for (const std::string_view begun : {"*", "*2\r\n", "*2\r\n:1\r\n", "*2\r\n:1\r\n$4\r\nx",
+                                       "$9\r\n", ">0\r\n$5\r\nx", "%1\r\n:1\r\n"}) {
+    CHECK_MESSAGE(amid_reply(begun), begun);
+  }
+  for (const std::string_view begun :
+       {">", ">2", ">2\r\n:1\r\n", ">2\r\n$5\r\nx", ":1\r\n>1\r\n"}) {
+    CHECK_MESSAGE(!amid_reply(begun), begun);
+  }
+}

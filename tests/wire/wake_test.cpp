@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+// How nodes wake a client's waiters: from the handshake, which asks for it, to what a push means.
+#include "wire/wake.hpp"
+
+#include <doctest/doctest.h>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "rig.hpp"
+
+using namespace redlock::wire;
+using namespace redlock::testing;
+using namespace std::chrono_literals;
+namespace engine = redlock::engine;
+using redlock::Cause;
+
+namespace {
+
+constexpr const char* client = "00112233445566ff";
+constexpr const char* channel = "redlock:wake:00112233445566ff";
+
+std::string pushed(const std::vector<std::string>& parts) {
+  std::string text = ">" + std::to_string(parts.size()) + "\r\n";
+  for (const auto& part : parts) text += part;
+  return text;
+}
+std::string message(const std::string& text, const std::string& to = channel) {
+  return pushed({bulk("message"), bulk(to), bulk(text)});
+}
+std::string subscribed() {
+  return pushed({bulk("subscribe"), bulk(channel), integer(1)});
+}
+
+/// Speaks RESP3 where Redis does.
+std::string waking(const RedisCommand& command) {
+  if (is(command, "HELLO")) return "%1\r\n+proto\r\n:3\r\n";
+  if (is(command, "SUBSCRIBE")) return subscribed();
+  std::string reply = healthy(command);
+  const bool is_map = is(command, "CONFIG GET") || is(command, "HGETALL");
+  if (is_map) reply = "%" + std::to_string(std::stoi(reply.substr(1)) / 2) + reply.substr(2);
+  if (is(command, "INFO")) {
+    const std::string text = reply.substr(reply.find('\n') + 1);
+    reply = "=" + std::to_string(text.size() - 2 + 4) + "\r\ntxt:" + text;
+  }
+  return reply;
+}
+
+void as_client(Link::Config& config) {
+  config.handshake.client = client;
+}
+
+std::vector<std::string> names(const LinkRig& rig) {
+  std::vector<std::string> all;
+  for (const RedisCommand& command : rig.commands) all.push_back(command.front());
+  return all;
+}
+bool said(const LinkRig& rig, const std::string& name) {
+  const auto all = names(rig);
+  return std::find(all.begin(), all.end(), name) != all.end();
+}
+
+std::optional<Wake> wake_in(const std::string& bytes) {
+  ReplyReader reader;
+  reader.feed(bytes);
+  REQUIRE(reader.next(10'000) == ReplyReader::Outcome::push);
+  return read_wake(reader.reply(), channel);
+}
+
+}  // namespace
+
+TEST_CASE("a handshake in RESP3 learns what one in RESP2 does, and that the node wakes waiters") {
+  LinkRig rig(waking, as_client, "redis://:secret@host/3");
+  rig.run();
+  REQUIRE(rig.facts);
+  CHECK(rig.facts->subscribed);
+  CHECK(rig.facts->marker);
+  CHECK(rig.facts->durable == true);
+  CHECK(rig.facts->run_id.size() == 40);
+  CHECK(rig.warnings == std::vector<std::string>{""});
+  CHECK(rig.commands[0] == RedisCommand{"AUTH", "secret"});
+  CHECK(rig.commands[1] == RedisCommand{"HELLO", "3"});
+  CHECK(rig.commands[2] == RedisCommand{"SELECT", "3"});
+  const auto subscribe =
+      std::find(rig.commands.begin(), rig.commands.end(), RedisCommand{"SUBSCRIBE", channel});
+  CHECK(subscribe != rig.commands.end());
+  CHECK(rig.commands.back() == RedisCommand{"TIME"});
+  CHECK(rig.clocks.size() == 1);
+}
+
+TEST_CASE("where nobody is to be woken, nothing is asked for") {
+  LinkRig rig(waking);
+  rig.run();
+  REQUIRE(rig.facts);
+  CHECK_FALSE(rig.facts->subscribed);
+  CHECK_FALSE(said(rig, "HELLO"));
+  CHECK_FALSE(said(rig, "SUBSCRIBE"));
+}
+
+TEST_CASE("a node that refuses RESP3 or the channel is met all the same, without a warning") {
+  for (const char* refusal : {"NOPERM this user has no permissions to run the 'hello' command",
+                              "ERR unknown command `HELLO`, with args beginning with: `3`, ",
+                              "NOPROTO unsupported protocol version"}) {
+    LinkRig rig(
+        [&](const RedisCommand& command) {
+          return is(command, "HELLO") ? error(refusal) : healthy(command);
+        },
+        as_client);
+    rig.run();
+    REQUIRE_MESSAGE(rig.facts, refusal);
+    CHECK_FALSE(rig.facts->subscribed);
+    CHECK_FALSE(said(rig, "SUBSCRIBE"));
+    CHECK(rig.warnings == std::vector<std::string>{""});
+    CHECK(std::holds_alternative<engine::Granted>(rig.call(LinkRig::acquire())));
+  }
+  LinkRig rig(
+      [](const RedisCommand& command) {
+        return is(command, "SUBSCRIBE")
+                   ? error(
+                         "NOPERM this user has no permissions to access one of "
+                         "the channels used as arguments")
+                   : waking(command);
+      },
+      as_client);
+  rig.run();
+  REQUIRE(rig.facts);
+  CHECK_FALSE(rig.facts->subscribed);
+  CHECK(rig.warnings == std::vector<std::string>{""});
+}
+
+TEST_CASE("a node that wants a password first, or is full, is refused as before") {
+  for (const char* refusal :
+       {"NOAUTH HELLO must be called with the client already authenticated",
+        "ERR max number of clients reached", "LOADING Redis is loading the dataset in memory"}) {
+    LinkRig rig(
+        [&](const RedisCommand& command) {
+          return is(command, "HELLO") ? error(refusal) : waking(command);
+        },
+        as_client);
+    rig.run();
+    REQUIRE_MESSAGE(rig.downs.size() == 1, refusal);
+    CHECK_FALSE(rig.facts);
+    CHECK(rig.downs.front().detail == refusal);
+  }
+}
+
+TEST_CASE("pushes may stand anywhere in the handshake, and say nothing yet") {
+  for (const char* before : {"SUBSCRIBE", "SCRIPT", "TIME"}) {
+    LinkRig rig(
+        [&](const RedisCommand& command) {
+          const std::string reply = waking(command);
+          if (!is(command, before)) return reply;
+          return message("1 0") + pushed({bulk("subscribe"), bulk("another"), integer(1)}) + reply +
+                 message("2 0");
+        },
+        as_client);
+    rig.run();
+    REQUIRE_MESSAGE(rig.facts, before);
+    CHECK(rig.facts->subscribed);
+    // What follows the last reply comes when the connection is ready.
+    CHECK(rig.wakes.size() == (std::string_view(before) == "TIME" ? 1 : 0));
+  }
+}
+
+TEST_CASE("a subscription that is confirmed as a reply is none") {
+  LinkRig rig(
+      [](const RedisCommand& command) {
+        if (!is(command, "SUBSCRIBE")) return waking(command);
+        return array({bulk("subscribe"), bulk(channel), integer(1)});
+      },
+      as_client);
+  rig.run();
+  CHECK_FALSE(rig.facts);
+  REQUIRE(rig.downs.size() == 1);
+  CHECK(rig.downs.front().cause == Cause::protocol_error);
+}
+
+TEST_CASE("a message on the client's channel wakes a waiter, whatever is awaited") {
+  LinkRig rig(waking, as_client);
+  rig.run();
+  rig.receive(message("7 0"));
+  REQUIRE(rig.wakes.size() == 1);
+  CHECK(rig.wakes[0].waiter == 7);
+  CHECK(rig.wakes[0].after == 0ms);
+  rig.node = [](const RedisCommand& command) {
+    const std::string reply = is(command, "PING") ? bulk("PONG") : waking(command);
+    return message("18446744073709551615 20") + reply + message("8 60");
+  };
+  CHECK(std::holds_alternative<engine::Granted>(rig.call(LinkRig::acquire())));
+  rig.ask({"PING"});
+  rig.run();
+  REQUIRE(rig.answers.size() == 1);
+  CHECK(std::get<std::string>(rig.answers[0]->data) == "PONG");
+  REQUIRE(rig.wakes.size() == 5);
+  CHECK(rig.wakes[1].waiter == 18'446'744'073'709'551'615U);
+  CHECK(rig.wakes[1].after == 20ms);
+  CHECK(rig.wakes[4].after == 60ms);
+  CHECK(rig.downs.empty());
+}
+
+TEST_CASE("a message may be cut anywhere between replies") {
+  const std::string bytes = message("5 0") + array({integer(1), integer(7)}) + message("6 20");
+  for (std::size_t at = 1; at < bytes.size(); ++at) {
+    CAPTURE(at);
+    LinkRig rig(waking, as_client);
+    rig.run();
+    rig.node = [](const RedisCommand&) { return ""; };
+    rig.submit(1, LinkRig::acquire());
+    rig.run();
+    rig.receive(bytes.substr(0, at));
+    rig.receive(bytes.substr(at));
+    CHECK(rig.replies.size() == 1);
+    CHECK(rig.wakes.size() == 2);
+  }
+}
+
+TEST_CASE("what is no wake-up of this client is ignored") {
+  for (const std::string text :
+       {"", " ", "1", "1 ", " 0", "0 0", "1 -1", "-1 0", "1 0 ", "1  0", "01 0", "1 00", "x 0",
+        "1 x", "18446744073709551616 0", "1 10001", "+1 0", "1 0\r\n", "1.0 0"}) {
+    CHECK_MESSAGE(!wake_in(message(text)), text);
+  }
+  CHECK(wake_in(message("1 10000"))->after == 10s);
+  CHECK_FALSE(wake_in(message("1 0", "redlock:wake:another")));
+  CHECK_FALSE(wake_in(pushed({})));
+  CHECK_FALSE(wake_in(pushed({bulk("message"), bulk(channel)})));
+  CHECK_FALSE(wake_in(pushed({bulk("message"), bulk(channel), integer(1)})));
+  CHECK_FALSE(wake_in(pushed({bulk("pmessage"), bulk(channel), bulk("1 0")})));
+  CHECK_FALSE(wake_in(pushed({bulk("message"), bulk(channel), bulk("1 0"), bulk("1 0")})));
+  CHECK_FALSE(wake_in(pushed({bulk("invalidate"), array({bulk(channel)})})));
+  CHECK_FALSE(wake_in(subscribed()));
+  LinkRig rig(waking, as_client);
+  rig.run();
+  rig.receive(subscribed() + message("nonsense") + pushed({}));
+  CHECK(rig.wakes.empty());
+  CHECK(rig.downs.empty());
+}
+
+TEST_CASE("a reply that nobody asked for ends the connection, as a push does not") {
+  LinkRig rig(waking, as_client);
+  rig.run();
+  rig.receive(array({bulk("message"), bulk(channel), bulk("1 0")}));
+  CHECK(rig.wakes.empty());
+  REQUIRE(rig.downs.size() == 1);
+  CHECK(rig.downs[0].cause == Cause::protocol_error);
+}
+
+TEST_CASE("a node that answers nothing is given up, however often it wakes somebody") {
+  for (const bool question : {false, true}) {
+    LinkRig rig(waking, as_client);
+    rig.run();
+    rig.node = [](const RedisCommand&) { return ""; };
+    if (question) {
+      rig.ask({"PING"});
+    } else {
+      rig.submit(1, LinkRig::acquire());
+    }
+    const std::string bytes = message("1 0");
+    for (std::size_t i = 0; i < 30 && rig.downs.empty(); ++i) {
+      rig.pass(50ms);
+      if (rig.downs.empty()) rig.receive(bytes.substr(0, 20));
+      if (rig.downs.empty()) rig.receive(bytes.substr(20));
+    }
+    REQUIRE(rig.downs.size() == 1);
+    CHECK(contains(rig.downs[0].detail, "silent for 1000 ms"));
+    CHECK(rig.wakes.size() > 10);
+  }
+}
+
+TEST_CASE("an acquire says to each connection whether its node wakes the waiter") {
+  const auto order_said_to = [](const LinkRig::Script& node) {
+    LinkRig rig(node, as_client);
+    rig.run();
+    auto acquire = LinkRig::acquire();
+    acquire.in_order = true;
+    acquire.waiter = {.number = 3, .ticket = 5};
+    rig.call(acquire);
+    return rig.commands.back().at(9);
+  };
+  CHECK(order_said_to(waking) == std::string(client) + ":3 5 w");
+  CHECK(order_said_to(healthy) == std::string(client) + ":3 5 p");
+}
