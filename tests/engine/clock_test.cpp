@@ -189,6 +189,86 @@ TEST_CASE("earlier movements that ended during ours are not taken for a word on 
   }
 }
 
+TEST_CASE("our clock stands still between two readings of one sweep, and no node is blamed") {
+  Rig rig(5);
+  Clocks clocks(rig);
+  clocks.read({0, 1, 2, 3, 4});
+  rig.advance(10s);
+  clocks.read({0, 1});
+  rig.advance(5ms);
+  clocks.read({2, 3, 4}, 20s);
+  rig.advance(5ms);
+  // The readings that were asked for then. Between two sweeps only these two have moved.
+  clocks.read({0, 1}, 20s);
+  CHECK(rig.clocks_moved.size() == 5);
+  CHECK(rig.clocks_moved.back().ours);
+  for (NodeIndex node = 0; node < 5; ++node) CHECK(objection_to(rig, node) == "");
+}
+
+TEST_CASE("nodes that are read again one after the other after our pause are not blamed") {
+  Rig rig(5);
+  Clocks clocks(rig);
+  clocks.read({0, 1, 2, 3, 4});
+  for (NodeIndex node = 0; node < 3; ++node) {
+    for (NodeIndex read = 0; read < node; ++read) CHECK(objection_to(rig, read) != "");
+    rig.advance(3s);
+    clocks.read(node, 20s);
+  }
+  for (NodeIndex node = 0; node < 5; ++node) CHECK(objection_to(rig, node) == "");
+  // Long after it nothing has come to another conclusion.
+  for (int i = 0; i < 70; ++i) {
+    rig.advance(2s);
+    clocks.read({0, 1, 2, 3, 4}, 20s);
+    for (NodeIndex node = 0; node < 5; ++node) CHECK(objection_to(rig, node) == "");
+  }
+}
+
+TEST_CASE("nodes that were not read for long are not blamed for a pause of ours, nor later") {
+  Rig rig(3);
+  Clocks clocks(rig);
+  clocks.read({0, 1, 2});
+  rig.advance(110s);
+  for (int i = 0; i < 40; ++i) {
+    clocks.read({0, 1, 2}, 20s);
+    rig.advance(2s);
+    for (const NodeIndex node : {0U, 1U, 2U}) CHECK(objection_to(rig, node) == "");
+  }
+  CHECK(rig.clocks_moved.size() == 3);
+}
+
+TEST_CASE("a node that was not read for very long does not excuse another that jumps meanwhile") {
+  Rig rig(3);
+  Clocks clocks(rig);
+  clocks.read({0, 1, 2});
+  for (int i = 0; i < 12; ++i) {
+    rig.advance(10s);
+    clocks.read(0);
+  }
+  rig.advance(10s);
+  clocks.read(0, 1h);
+  rig.advance(1s);
+  clocks.read(2, 2h);  // since more than two minutes ago
+  CHECK(objection_to(rig, 0) != "");
+}
+
+TEST_CASE("nodes that are set one after the other, by as much, are blamed each for itself") {
+  Rig rig(3);
+  Clocks clocks(rig);
+  clocks.node_0_jumps();
+  rig.advance(1s);
+  clocks.read(0, 1h);
+  clocks.read({1, 2});
+  rig.advance(20s);
+  clocks.read({0, 1}, 1h);
+  rig.advance(1s);
+  clocks.read({0, 1}, 1h);
+  clocks.read(2);
+  CHECK(rig.clocks_moved.size() == 2);
+  CHECK(objection_to(rig, 0) != "");
+  CHECK(objection_to(rig, 1) != "");
+  CHECK(objection_to(rig, 2) == "");
+}
+
 TEST_CASE("if our own clock runs no node is blamed once a quorum has shown it") {
   Rig rig(3);
   Clocks clocks(rig);

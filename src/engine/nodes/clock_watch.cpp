@@ -2,14 +2,13 @@
 #include "engine/nodes/clock_watch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <chrono>
 #include <cstddef>
-#include <iterator>
 #include <string>
 
 #include "engine/nodes/seconds.hpp"
-#include "engine/quorum.hpp"
 #include "engine/rules.hpp"
 
 namespace redlock::engine {
@@ -21,7 +20,7 @@ using std::chrono::microseconds;
 constexpr Duration shortest_window = std::chrono::seconds(10);
 /// Readings are this part of the window apart, so that a few are enough.
 constexpr int readings_in_a_window = 8;
-constexpr std::ptrdiff_t moves_of_a_node = 8;
+constexpr std::size_t moves_of_a_node = 8;
 /// A clock that runs wild does not make us read them all the time.
 constexpr Duration between_asking_all = std::chrono::seconds(1);
 /// Clocks may show anything, and nobody holds a lease for so long.
@@ -53,16 +52,20 @@ ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::in
   const std::int64_t unsure_us = to_us(rules::hidden_by(uncertainty));
   const Reading reading{now - 2 * uncertainty, now, {ahead_us - unsure_us, ahead_us + unsure_us}};
 
-  // Twice as long as a lease: the last one before a node hung is older than what it confirmed then.
-  std::erase_if(clock.readings, [&](const Reading& old) { return now - old.at > 2 * window_; });
-  std::erase_if(moves_, [&](const Move& move) { return now - move.at > window_; });
+  // A movement is judged for one window by what was comparable when it was seen.
+  std::erase_if(clock.readings, [&](const Reading& old) { return now - old.at > 3 * window_; });
+  for (Node& each : nodes_) {
+    std::erase_if(each.moves, [&](const Move& move) { return now - move.at > window_; });
+  }
   Findings findings;
   std::int64_t most_us = -a_year_us;
   const auto move = compare(node, reading, most_us);
   clock.readings.push_back(reading);
   if (move) {
     clock.compared_from = now;
-    remember(*move);
+    // Of a clock that runs wild the last few: the latest says for how long it is not trusted.
+    if (clock.moves.size() >= moves_of_a_node) clock.moves.erase(clock.moves.begin());
+    clock.moves.push_back(*move);
     if (most_us > 0) findings.earlier.push_back({node, to_duration(most_us)});
   }
   judge();
@@ -72,7 +75,7 @@ ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::in
   const bool ask_all = now >= ask_all_from_;
   if (ask_all) ask_all_from_ = now + between_asking_all;
   const Duration by = to_duration((move->by.least_us + move->by.most_us) / 2);
-  findings.movement = {by, moves_.back().ours, ask_all};
+  findings.movement = {by, clock.moves.back().ours, ask_all};
   return findings;
 }
 
@@ -80,30 +83,16 @@ ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::in
 std::optional<ClockWatch::Move> ClockWatch::compare(NodeIndex node, const Reading& reading,
                                                     std::int64_t& most_us) const {
   std::optional<Move> found;
-  for (const Reading& old : nodes_[node].readings) {
+  for (const Reading& old : comparable(node, reading.at)) {
     if (old.at < nodes_[node].compared_from) continue;
     const Interval by{reading.ahead.least_us - old.ahead.most_us,
                       reading.ahead.most_us - old.ahead.least_us};
     const std::int64_t allowed = allowed_us(reading.at - old.asked);
     most_us = std::max(most_us, by.most_us);
     if (by.least_us <= allowed && -by.most_us <= allowed) continue;
-    found.emplace();
-    found->node = node;
-    found->from = old.at;
-    found->at = reading.at;
-    found->by = by;
-    found->truechimers.insert(node);
+    found = Move{.from = old.at, .at = reading.at, .by = by};
   }
   return found;
-}
-
-/// Of a clock that runs wild the last few: the latest says for how long it is not trusted.
-void ClockWatch::remember(const Move& move) {
-  const auto of_node = [&](const Move& old) { return old.node == move.node; };
-  if (std::ranges::count_if(moves_, of_node) >= moves_of_a_node) {
-    moves_.erase(std::ranges::find_if(moves_, of_node));
-  }
-  moves_.push_back(move);
 }
 
 /// The newest always, the others well apart, and what a clock showed before it moved.
@@ -116,113 +105,108 @@ void ClockWatch::thin_out(Node& clock) const {
   if (close && before->at >= clock.compared_from) readings.erase(last);
 }
 
-/// By how much the node's clock was ahead at some moment, from the readings before and after it: it
-/// went there by a jump or steadily, and in one direction.
-ClockWatch::Interval ClockWatch::around(const std::vector<Reading>& readings, Instant when) {
-  auto after = std::ranges::upper_bound(readings, when, {}, &Reading::at);
-  if (after == readings.begin()) return after->ahead;
-  const Reading& before = *std::prev(after);
-  if (before.at == when || after == readings.end()) return before.ahead;
-  return {std::min(before.ahead.least_us, after->ahead.least_us),
-          std::max(before.ahead.most_us, after->ahead.most_us)};
+/// The node's readings that say something of a movement that is seen then. Twice as long as a
+/// lease: the last one before a node hung is older than what it confirmed then.
+std::span<const ClockWatch::Reading> ClockWatch::comparable(NodeIndex node, Instant seen) const {
+  const auto& readings = nodes_[node].readings;
+  return {std::ranges::lower_bound(readings, seen - 2 * window_, {}, &Reading::at), readings.end()};
 }
 
-/// How far the node's clock went while the other one made this movement. It must have been read
-/// since.
-ClockWatch::Displacement ClockWatch::displacement(const Move& move, NodeIndex node) const {
-  const auto& readings = nodes_[node].readings;
+/// By how much the node's clock was ahead at some moment, from the last reading before it to the
+/// first that was asked for after it: it went there by a jump or steadily, and in one direction.
+ClockWatch::Interval ClockWatch::around(std::span<const Reading> readings, Instant when) {
+  auto reading = std::ranges::upper_bound(readings, when, {}, &Reading::at);
+  if (reading != readings.begin()) --reading;
+  Interval ahead = reading->ahead;
+  while (reading->at != when && reading->asked < when && ++reading != readings.end()) {
+    ahead.least_us = std::min(ahead.least_us, reading->ahead.least_us);
+    ahead.most_us = std::max(ahead.most_us, reading->ahead.most_us);
+  }
+  return ahead;
+}
+
+/// How far the node's clock went while the other one made this movement.
+ClockWatch::Interval ClockWatch::displacement(const Move& move, NodeIndex node) const {
+  const auto readings = comparable(node, move.at);
   const Interval start = around(readings, move.from);
   const Interval end = around(readings, move.at);
-  return {.by = {end.least_us - start.most_us, end.most_us - start.least_us},
-          .all_known = readings.front().at <= move.from && readings.back().at >= move.at};
+  return {end.least_us - start.most_us, end.most_us - start.least_us};
 }
 
-ClockWatch::Agreement ClockWatch::agreement(const Move& move, NodeIndex node) const {
-  const Displacement moved = displacement(move, node);
-  // Two clocks that keep time drift apart as well.
+/// Whether the node may have gone so far meanwhile. Two clocks that keep time drift apart as well.
+bool ClockWatch::may_have_gone(const Move& move, NodeIndex node, const Interval& by) const {
+  const Interval gone = displacement(move, node);
   const std::int64_t drift = allowed_us(move.at - move.from);
-  const bool possible =
-      moved.by.most_us >= move.by.least_us - drift && moved.by.least_us <= move.by.most_us + drift;
-  if (possible) return Agreement::yes;
-  return moved.all_known ? Agreement::no : Agreement::unknown;
+  return gone.most_us >= by.least_us - drift && gone.least_us <= by.most_us + drift;
 }
 
-/// Its own movement at that time, if it was seen to make one: of several the one that had most of
-/// the time in common, since readings that are made together are milliseconds apart.
-const ClockWatch::Move* ClockWatch::meanwhile(const Move& move, NodeIndex node) const {
-  const Move* found = nullptr;
-  Duration longest = Duration::zero();
-  for (const Move& own : moves_) {
-    const Duration common = std::min(own.at, move.at) - std::max(own.from, move.from);
-    if (own.node != node || common <= longest) continue;
-    longest = common;
-    found = &own;
-  }
-  return found;
-}
-
-/// Whether the node's readings show the movement of another. The first that decide it count,
-/// because later ones may show a movement of another time.
-void ClockWatch::classify(Move& move, NodeIndex node) const {
-  if (move.truechimers.contains(node) || move.falsetickers.contains(node)) return;
-  const auto& readings = nodes_[node].readings;
-  if (readings.empty() || readings.back().at <= move.from) return;
-  if (const Move* const own = meanwhile(move, node)) {
-    const Agreement so = agreement(move, node);
-    const Agreement other = agreement(*own, move.node);
-    const bool no = so == Agreement::no || other == Agreement::no;
-    if (!no && (so == Agreement::unknown || other == Agreement::unknown)) return;
-    // An earlier movement: the next reading may show another one, at the time of this.
-    if (no && own->at < move.at && readings.back().asked < move.at) return;
-    move.undecided.erase(node);
-    return (no ? move.falsetickers : move.truechimers).insert(node);
-  }
+/// What the node's readings say of the movement of another.
+ClockWatch::Witness ClockWatch::witness(const Move& move, NodeIndex of, NodeIndex node) const {
+  if (node == of) return Witness::truechimer;
+  const auto readings = comparable(node, move.at);
+  if (readings.empty() || readings.back().at <= move.from) return Witness::unknown;
+  const auto moved_as_well = [&](const Move& own) {
+    return own.from < move.at && move.from < own.at && may_have_gone(own, of, own.by);
+  };
+  const bool possible = may_have_gone(move, node, move.by);
+  const bool certain =
+      !may_have_gone(move, node, {}) || std::ranges::any_of(nodes_[node].moves, moved_as_well);
+  if (possible && certain) return Witness::truechimer;
   // What was asked before the movement was seen may have been answered before it happened.
-  if (move.undecided.contains(node) || readings.back().asked < move.at) return;
-  const Agreement so = agreement(move, node);
-  if (so == Agreement::no) move.falsetickers.insert(node);
-  if (so == Agreement::yes && readings.front().at <= move.from) move.undecided.insert(node);
+  const bool known = readings.front().at <= move.from && readings.back().asked >= move.at;
+  if (!known) return Witness::unknown;
+  return possible ? Witness::undecided : Witness::falseticker;
 }
 
-bool ClockWatch::is_ours(const Move& move) const {
-  return rules::our_clock_moved(move.truechimers.size(), move.undecided.size(),
-                                move.falsetickers.size(),
+bool ClockWatch::is_ours(const Move& move, NodeIndex of) const {
+  std::array<std::uint32_t, 4> count{};
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    ++count[static_cast<std::size_t>(witness(move, of, node))];
+  }
+  const auto [unknown, truechimers, undecided, falsetickers] = count;
+  return rules::our_clock_moved(truechimers, undecided, falsetickers,
                                 static_cast<std::uint32_t>(nodes_.size()));
 }
 
 void ClockWatch::judge() {
-  if (moves_.empty()) return;
-  for (Node& clock : nodes_) clock.trusted_from = Instant::min();
-  for (Move& move : moves_) {
-    for (NodeIndex node = 0; node < nodes_.size(); ++node) classify(move, node);
-    move.ours = is_ours(move);
-    Instant& trusted_from = nodes_[move.node].trusted_from;
-    if (!move.ours) trusted_from = std::max(trusted_from, move.at + window_);
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    Node& clock = nodes_[node];
+    if (clock.moves.empty()) continue;
+    clock.trusted_from = Instant::min();
+    for (Move& move : clock.moves) {
+      move.ours = is_ours(move, node);
+      if (!move.ours) clock.trusted_from = move.at + window_;
+    }
   }
 }
 
 /// If it was us, it was so for the nodes too whose readings do not show it.
 void ClockWatch::shorten_with_ours(std::vector<Earlier>& earlier) {
-  for (const Move& move : moves_) {
-    if (!move.ours) continue;
-    for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-      Node& clock = nodes_[node];
-      const bool known = clock.compared_from > move.from;
-      if (known || !move.undecided.contains(node)) continue;
-      clock.compared_from = clock.readings.back().at;
-      const std::int64_t most_us = std::min(displacement(move, node).by.most_us,
-                                            move.by.most_us + allowed_us(move.at - move.from));
-      if (most_us > 0) earlier.push_back({node, to_duration(most_us)});
+  for (NodeIndex of = 0; of < nodes_.size(); ++of) {
+    for (const Move& move : nodes_[of].moves) {
+      if (move.ours) shorten_with(move, of, earlier);
     }
+  }
+}
+
+void ClockWatch::shorten_with(const Move& move, NodeIndex of, std::vector<Earlier>& earlier) {
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    Node& clock = nodes_[node];
+    const bool known = clock.compared_from > move.from;
+    if (known || witness(move, of, node) != Witness::undecided) continue;
+    clock.compared_from = clock.readings.back().at;
+    const std::int64_t most_us = std::min(displacement(move, node).most_us,
+                                          move.by.most_us + allowed_us(move.at - move.from));
+    if (most_us > 0) earlier.push_back({node, to_duration(most_us)});
   }
 }
 
 std::optional<Unavailable> ClockWatch::objection(Instant now, NodeIndex node) const {
   if (keeps_time(now, node)) return std::nullopt;
   const Node& clock = nodes_[node];
-  const auto blamed = [&](const Move& move) { return move.node == node && !move.ours; };
-  const auto found = std::find_if(moves_.rbegin(), moves_.rend(), blamed);
-  assert(found != moves_.rend());
+  const auto found = std::find_if(clock.moves.rbegin(), clock.moves.rend(),
+                                  [](const Move& move) { return !move.ours; });
+  assert(found != clock.moves.rend());
   const Move& move = *found;
   const Duration moved = to_duration((move.by.least_us + move.by.most_us) / 2);
   const auto by = std::chrono::round<std::chrono::milliseconds>(std::chrono::abs(moved));

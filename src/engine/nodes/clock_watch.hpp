@@ -10,11 +10,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/config.hpp"
 #include "engine/messages.hpp"
-#include "engine/quorum.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -59,46 +59,39 @@ class ClockWatch {
     Instant at{};
     Interval ahead;
   };
-  struct Node {
-    std::vector<Reading> readings;           // of the last two max_lease, a few
-    Instant compared_from = Instant::min();  // older ones only tell how it moved with the others
-    Instant trusted_from = Instant::min();
-  };
-  /// A movement of the last max_lease. If it was our clock that moved, the nodes that kept time
-  /// (the truechimers) show the same movement, and the falsetickers do not.
+  /// A movement of the last max_lease.
   struct Move {
-    NodeIndex node = 0;
     Instant from{};
     Instant at{};
     Interval by;
-    NodeSet truechimers;   // moved as well, by as much
-    NodeSet undecided;     // may have, and may have kept time
-    NodeSet falsetickers;  // did not move so
     bool ours = false;
   };
-  struct Displacement {
-    Interval by;
-    bool all_known = false;  // it was read before and after
+  struct Node {
+    std::vector<Reading> readings;  // of the last three max_lease, a few
+    std::vector<Move> moves;
+    Instant compared_from = Instant::min();  // older ones only tell how it moved with the others
+    Instant trusted_from = Instant::min();
   };
+  /// If it was our clock that moved, the nodes that kept time (the truechimers) show the same
+  /// movement, and the falsetickers do not. The undecided may have moved, and may have kept time.
+  enum class Witness : std::uint8_t { unknown, truechimer, undecided, falseticker };
 
   [[nodiscard]] std::int64_t allowed_us(Duration between) const;
   std::optional<Move> compare(NodeIndex node, const Reading& reading, std::int64_t& most_us) const;
-  [[nodiscard]] static Interval around(const std::vector<Reading>& readings, Instant when);
-  [[nodiscard]] Displacement displacement(const Move& move, NodeIndex node) const;
-  enum class Agreement : std::uint8_t { no, unknown, yes };
-  [[nodiscard]] Agreement agreement(const Move& move, NodeIndex node) const;
-  void classify(Move& move, NodeIndex node) const;
-  [[nodiscard]] const Move* meanwhile(const Move& move, NodeIndex node) const;
-  [[nodiscard]] bool is_ours(const Move& move) const;
+  [[nodiscard]] std::span<const Reading> comparable(NodeIndex node, Instant seen) const;
+  [[nodiscard]] static Interval around(std::span<const Reading> readings, Instant when);
+  [[nodiscard]] Interval displacement(const Move& move, NodeIndex node) const;
+  [[nodiscard]] bool may_have_gone(const Move& move, NodeIndex node, const Interval& by) const;
+  [[nodiscard]] Witness witness(const Move& move, NodeIndex of, NodeIndex node) const;
+  [[nodiscard]] bool is_ours(const Move& move, NodeIndex of) const;
   void judge();
   void shorten_with_ours(std::vector<Earlier>& earlier);
-  void remember(const Move& move);
+  void shorten_with(const Move& move, NodeIndex of, std::vector<Earlier>& earlier);
   void thin_out(Node& clock) const;
 
   Duration window_;
   double drift_factor_;
   std::vector<Node> nodes_;
-  std::vector<Move> moves_;
   Instant ask_all_from_ = Instant::min();
 };
 
