@@ -327,6 +327,8 @@ void Invariants::told_validity(Instant world, ClientId client, engine::GrantId i
                                Instant valid_until) {
   Grant* grant = find(client, id);
   const auto what = [&] { return fmt::format("grant {} of client {}", id, client); };
+  // Its user, who was told of it in this turn, gave it back before this is told.
+  if (grant != nullptr && grant->state == State::over && grant->over_at == world) return;
   require(grant != nullptr && (grant->state == State::live || grant->state == State::lost),
           "what is released is not confirmed again", what);
   const bool lost = grant->state == State::lost;
