@@ -88,9 +88,13 @@ class Engine {
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
     quarantines_.on_node_facts(now, node, facts);
   }
-  /// `set`: what the marker names, if it is there.
-  void on_marker(Instant now, NodeIndex node, MarkerState marker, std::string set = {}) {
-    quarantines_.on_marker(now, node, marker, std::move(set));
+  /// The marker is there, and names this set.
+  void on_marker(Instant /*now*/, NodeIndex node, std::string set = {}) {
+    quarantines_.on_marker(node, std::move(set));
+  }
+  /// There is none. The id is lost with the rest of the node's data.
+  void on_pending_marker(Instant now, NodeIndex node, std::string id) {
+    quarantines_.on_pending_marker(now, node, std::move(id));
   }
   /// Why the node may not be asked for a lock now; nothing if it may. For commands that waited for
   /// the connection.

@@ -30,14 +30,16 @@ struct Send {
   Form form = Form::digest;
 };
 
-/// A quarantined node's marker is to be looked for, and our note left if there is none; or, its
-/// time being over and our note still there, to be written. To be answered with on_marker(), if the
-/// node can be asked at all. Without quarantine: any node is to be asked whether there is a marker
-/// or a note, and on_marker(there) says that there is.
+/// A quarantined node's marker is to be looked for, and the node marked as pending if there is
+/// none; or, its time being over and the node still pending as before, to be written. To be
+/// answered with on_marker() or on_pending_marker(), if the node can be asked at all. Without
+/// quarantine: any node is to be asked whether there is a marker or it is pending, and on_marker()
+/// says that it is so.
 struct TendMarker {
   NodeIndex node = 0;
   bool write = false;
-  std::string set = {};  ///< what the marker written is to name; may be empty
+  std::string set = {};      ///< what the marker written is to name; may be empty
+  std::string pending = {};  ///< the id that the node must still have
 };
 
 /// Every node's clock is to be read at once, to know whose clock moved.

@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "engine/messages.hpp"
 #include "engine/planted_bug.hpp"
@@ -305,10 +306,11 @@ namespace redlock::engine::rules {
   return first_seen;
 }
 
-/// Whether the node begins to wait anew: our note is gone as well, so somebody else had marked it,
-/// it granted, and forgot once more.
-[[nodiscard]] inline bool has_forgotten_again(bool note_is_gone) {
-  return note_is_gone && !planted(Bug::second_forgetting_overlooked);
+/// Whether the node begins to wait anew: it is not pending with the id that was seen before, so it
+/// may have been marked meanwhile, granted, and forgotten once more. What was pending before any id
+/// was seen is not known either.
+[[nodiscard]] inline bool has_forgotten_again(const std::string& seen, const std::string& pending) {
+  return seen != pending && !planted(Bug::second_forgetting_overlooked);
 }
 
 /// Whether a client without quarantine refuses a set that has markers: it counts nodes that lost

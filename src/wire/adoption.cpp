@@ -6,9 +6,10 @@
 namespace redlock::wire {
 namespace {
 
-bool says(const Answer& answer, std::string_view word) {
-  const auto* const text = answer ? std::get_if<std::string>(&answer->data) : nullptr;
-  return text != nullptr && *text == word;
+constexpr std::string_view written = "written";
+
+const std::string* text_of(const Answer& answer) {
+  return answer ? std::get_if<std::string>(&answer->data) : nullptr;
 }
 
 }  // namespace
@@ -19,7 +20,7 @@ std::string random_id(engine::RandomSource& random) {
 
 std::vector<std::string> adoption_command(engine::RandomSource& random, const SetTerms& set,
                                           std::string_view name, std::string_view promotion,
-                                          std::string_view client) {
+                                          const std::string* pending) {
   std::vector<std::string> command{"EVAL",
                                    std::string(scripts::adopt),
                                    "2",
@@ -31,19 +32,20 @@ std::vector<std::string> adoption_command(engine::RandomSource& random, const Se
                                    std::to_string(set.max_lease.count()),
                                    std::string(name),
                                    std::string(promotion)};
-  if (!client.empty()) command.emplace_back(client);
+  if (pending != nullptr) command.push_back(*pending);
   return command;
 }
 
-std::vector<std::string> note_command(std::string_view client, const SetTerms& set) {
-  // A client that cannot refresh its note for so long begins to wait anew.
+std::vector<std::string> pending_command(engine::RandomSource& random, const SetTerms& set) {
+  // If no client looks for so long, the next one begins to wait anew. The id is always a new one: a
+  // known one would hide that the node has lost it.
   const auto kept = 4 * set.max_lease + std::chrono::minutes(1);
   return {"EVAL",
-          std::string(scripts::note),
+          std::string(scripts::pending),
           "2",
           std::string(set.layout.marker),
           std::string(set.layout.notes),
-          std::string(client),
+          random_id(random),
           std::to_string(kept / std::chrono::milliseconds(1))};
 }
 
@@ -57,11 +59,14 @@ bool found_any(const Answer& answer) {
 }
 
 bool was_adopted(const Answer& answer) {
-  return says(answer, "written");
+  const std::string* const text = text_of(answer);
+  return text != nullptr && *text == written;
 }
 
-bool has_forgotten_since(const Answer& answer) {
-  return says(answer, "anew");
+std::optional<std::string> pending_id(const Answer& answer) {
+  const std::string* const text = text_of(answer);
+  if (text == nullptr || *text == written) return std::nullopt;
+  return *text;
 }
 
 }  // namespace redlock::wire

@@ -129,10 +129,12 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
         const MarkerTending::Finding found = markers_.read(what, answer);
         if (found.written) links_[what.node]->on_marker_written(what.set);
         if (found.reconnect) to_reconnect_.push_back(what.node);
-        if (found.marker) {
-          host_.on_marker_seen(what.node);
-          engine().on_marker(then, what.node, *found.marker,
-                             found.written ? what.set : std::string());
+        if (!found.there && !found.pending) return;
+        host_.on_marker_seen(what.node);
+        if (found.pending) {
+          engine().on_pending_marker(then, what.node, *found.pending);
+        } else {
+          engine().on_marker(then, what.node, found.written ? what.set : std::string());
         }
       });
 }
@@ -158,10 +160,10 @@ void Driver::on_node_facts(Instant now, NodeIndex node, const ServerFacts& facts
                          {.marker = facts.marker,
                           .durable = facts.durable.value_or(false),
                           .promoted = promotion.pending,
+                          .promoted_again = promotion.again,
                           .uptime = facts.uptime,
                           .run = facts.run_id,
                           .set = facts.set});
-  if (promotion.again) engine().on_marker(now, node, engine::MarkerState::gone_anew);
 }
 
 std::optional<engine::Unavailable> Driver::objection_to_ask(Instant now, NodeIndex node) {

@@ -13,7 +13,7 @@ namespace redlock::wire {
 struct KeyLayout {
   std::string_view id;              ///< which the marker names
   std::string_view marker;          ///< a hash: the set that the node belongs to
-  std::string_view notes;           ///< what clients leave on a node without a marker
+  std::string_view notes;           ///< a hash: that a node without a marker is pending
   std::string_view lock_prefix;     ///< before the name: the hash owner -> count
   std::string_view lock_suffix;     ///< behind it
   std::string_view forced_suffix;   ///< behind a lock's key: the owners who were forced out of it

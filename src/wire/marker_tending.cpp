@@ -8,11 +8,7 @@
 namespace redlock::wire {
 
 MarkerTending::MarkerTending(engine::RandomSource& random, const SetTerms& set, bool quarantine)
-    : random_(random),
-      set_(set),
-      quarantine_(quarantine),
-      note_(random_id(random)),
-      promotions_(set.nodes) {}
+    : random_(random), set_(set), quarantine_(quarantine), promotions_(set.nodes) {}
 
 MarkerTending::Promotion MarkerTending::on_facts(engine::NodeIndex node, const ServerFacts& facts) {
   const bool pending = facts.was_replica && facts.vouched != facts.promotion;
@@ -24,19 +20,15 @@ MarkerTending::Promotion MarkerTending::on_facts(engine::NodeIndex node, const S
 
 std::vector<std::string> MarkerTending::command(const engine::TendMarker& what) {
   if (!quarantine_) return look_command(set_);
-  if (!what.write) return note_command(note_, set_);
-  return adoption_command(random_, set_, what.set, promotions_[what.node], note_);
+  if (!what.write) return pending_command(random_, set_);
+  return adoption_command(random_, set_, what.set, promotions_[what.node], &what.pending);
 }
 
 MarkerTending::Finding MarkerTending::read(const engine::TendMarker& what,
                                            const Answer& answer) const {
-  if (!quarantine_) {
-    if (!found_any(answer)) return {};
-    return {.marker = engine::MarkerState::there};
-  }
-  if (what.write && was_adopted(answer))
-    return {.marker = engine::MarkerState::there, .written = true};
-  if (has_forgotten_since(answer)) return {.marker = engine::MarkerState::gone_anew};
+  if (!quarantine_) return {.there = found_any(answer)};
+  if (was_adopted(answer)) return {.there = true, .written = true};
+  if (auto id = pending_id(answer)) return {.pending = std::move(id)};
   const auto marker = answer ? NodeMarker::read(*answer) : std::nullopt;
   const bool there = marker && !marker->layout.empty();
   // A client that only looks waits on where the marker does not vouch for the promotion.

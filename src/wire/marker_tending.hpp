@@ -18,8 +18,9 @@ class MarkerTending {
  public:
   /// What follows from an answer.
   struct Finding {
-    std::optional<engine::MarkerState> marker = {};  ///< for the engine
-    bool written = false;                            ///< by this client, on this connection
+    bool there = false;                       ///< this client has nothing to wait for, or to find
+    bool written = false;                     ///< by this client, on this connection
+    std::optional<std::string> pending = {};  ///< there is none: the id of the pending node
     /// Somebody else wrote the marker: a new handshake is to judge it.
     bool reconnect = false;
   };
@@ -41,7 +42,6 @@ class MarkerTending {
   engine::RandomSource& random_;
   const SetTerms& set_;
   const bool quarantine_;
-  const std::string note_;               // this client's, left on nodes without a marker
   std::vector<std::string> promotions_;  // of servers that were replicas
 };
 

@@ -85,7 +85,7 @@ TEST_CASE("a node that votes and does not have the lock is withdrawn at once") {
   Careful rig(3);
   const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.wipe(1);
-  rig.engine.on_marker(rig.now, 1, MarkerState::there);  // adopted
+  rig.engine.on_marker(rig.now, 1);  // adopted
   rig.advance(10s);
   rig.answer(1, Free{});
   REQUIRE(rig.lost.contains(grant));
@@ -165,7 +165,7 @@ TEST_CASE("a node that has the lease again is as good as any") {
   rig.advance(10s);
   rig.answer({1, 2}, Held{7});
   rig.answer(0, Free{});
-  rig.engine.on_marker(rig.now, 0, MarkerState::there);  // adopted
+  rig.engine.on_marker(rig.now, 0);  // adopted
   rig.advance(10s);
   rig.answer({1, 2}, Held{7});
   rig.answer(0, Free{});
@@ -275,7 +275,7 @@ TEST_CASE("a heal under way is released, though its node is seen in quarantine m
   const Send second = rig.take(4);
   const Send heal = rig.take(4);
   REQUIRE(std::holds_alternative<AcquireCommand>(heal.command));
-  rig.engine.on_marker(rig.now, 4, MarkerState::gone);  // as the acquire of another lock said
+  rig.engine.on_pending_marker(rig.now, 4, "id");  // when it was looked for
   rig.answer(second, Free{});
   rig.answer(3, Taken{});
   rig.answer(heal, Granted{8});  // somebody has marked it meanwhile

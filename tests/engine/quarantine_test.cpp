@@ -142,7 +142,7 @@ TEST_CASE("a node without a marker waits from when it was first seen so, and is 
   rig.advance(1s);
   CHECK(rig.tended.back().write);
   CHECK(rig.tended.back().node == 0);
-  rig.engine.on_marker(rig.now, 0, MarkerState::there);
+  rig.engine.on_marker(rig.now, 0);
   CHECK(asks(rig, 0));
 }
 
@@ -151,10 +151,10 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
   all_but(rig, 3, 0);
   rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "a"});
   rig.advance(1s);
-  rig.engine.on_marker(rig.now, 0, MarkerState::gone_anew);  // our note was not there yet
+  rig.engine.on_pending_marker(rig.now, 0, "first");
   rig.advance(40s);
-  SUBCASE("our note was gone: somebody may have marked it and been granted a lock") {
-    rig.engine.on_marker(rig.now, 0, MarkerState::gone_anew);
+  SUBCASE("it is pending with another id: it may have been marked, and granted a lock") {
+    rig.engine.on_pending_marker(rig.now, 0, "second");
   }
   SUBCASE("it has been restarted") {
     rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "b"});
@@ -164,8 +164,39 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
   CHECK_FALSE(rig.tended.back().write);
   rig.advance(2s);
   CHECK(rig.tended.back().write);
-  // At the last moment the note is found to be gone.
-  rig.engine.on_marker(rig.now, 0, MarkerState::gone_anew);
+  // At the last moment its id is found to be another.
+  CHECK(rig.tended.back().pending != "third");
+  rig.engine.on_pending_marker(rig.now, 0, "third");
+  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
+}
+
+TEST_CASE("a node waits from when its id was first seen, whoever marked it as pending, and when") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 0);
+  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "a"});
+  // It was marked, granted and forgot before the command that looked came there, whose reply is
+  // lost. The next reply says that it is pending.
+  rig.advance(5s);
+  rig.engine.on_pending_marker(rig.now, 0, "id");
+  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
+  rig.advance(30s);
+  rig.engine.on_pending_marker(rig.now, 0, "id");
+  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 32 s"));
+  rig.advance(32s);
+  CHECK(rig.tended.back().write);
+  CHECK(rig.tended.back().pending == "id");
+}
+
+TEST_CASE("a node that is promoted once more while it waits begins to wait anew") {
+  Rig rig(3, careful());
+  all_but(rig, 3, 0);
+  NodeFacts facts{.marker = true, .durable = true, .promoted = true, .run = "a"};
+  rig.engine.on_node_facts(rig.now, 0, facts);
+  rig.advance(40s);
+  rig.engine.on_node_facts(rig.now, 0, facts);
+  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 22 s"));
+  facts.promoted_again = true;
+  rig.engine.on_node_facts(rig.now, 0, facts);
   CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
 }
 

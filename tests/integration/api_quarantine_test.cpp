@@ -121,7 +121,7 @@ TEST_CASE("of three nodes two that were wiped grant nothing, though a lock was h
 }
 
 /// A client that waits for it has seen that the node has forgotten.
-bool is_noted(const Fleet& fleet, std::size_t node) {
+bool is_pending(const Fleet& fleet, std::size_t node) {
   return eventually([&] { return fleet.run(node, {"EXISTS", "redlock:node:notes"}) == "1"; });
 }
 
@@ -135,10 +135,10 @@ TEST_CASE("a client without quarantine takes no lock from nodes of a set that ha
   fleet.run(0, {"FLUSHALL"});
   fleet.restart(1, Data::empty);
   CHECK_FALSE(before.lock("a").acquire());
-  // One that never saw them finds the notes of those who wait.
+  // One that never saw them finds that others wait for them.
   CHECK_FALSE(holder.lock("c").acquire());
-  REQUIRE(is_noted(fleet, 0));
-  REQUIRE(is_noted(fleet, 1));
+  REQUIRE(is_pending(fleet, 0));
+  REQUIRE(is_pending(fleet, 1));
   const Client after = start_client(fleet);
   const auto overlap = after.lock("a").acquire();
   REQUIRE_FALSE(overlap.has_value());
@@ -153,7 +153,7 @@ TEST_CASE("a client without quarantine gives up nodes on which another begins to
   const Client careless = start_client(fleet);
   warm_up(careless, fleet);
   const Client other = start_client(careful(fleet));
-  for (const std::size_t node : {0U, 1U, 2U}) REQUIRE(is_noted(fleet, node));
+  for (const std::size_t node : {0U, 1U, 2U}) REQUIRE(is_pending(fleet, node));
   const auto refused = careless.lock("a").acquire();
   REQUIRE_FALSE(refused.has_value());
   CHECK(contains(refused.error().message, "marker"));

@@ -30,7 +30,7 @@ void NodeModel::forget_everything() {
   forced_.clear();
   fences_.clear();
   marker_.reset();
-  notes_.clear();
+  pending_.clear();
 }
 
 Token NodeModel::fence(std::uint32_t stripe) const {
@@ -116,7 +116,7 @@ engine::Reply NodeModel::execute(const engine::Command& command, engine::Form fo
 engine::Reply NodeModel::acquire(const engine::AcquireCommand& command, std::int64_t now_ms,
                                  std::string_view set) {
   const bool careful = !planted(Bug::markers_ignored_without_quarantine);
-  if (!command.marker_wanted && (marker_ || has_notes(now_ms)) && careful) {
+  if (!command.marker_wanted && (marker_ || is_pending(now_ms)) && careful) {
     return refused(Cause::incompatible, "HASMARKER");
   }
   if (command.marker_wanted && !marker_) return refused(Cause::marker_missing, "NOMARKER");
@@ -251,34 +251,35 @@ std::optional<Unavailable> NodeModel::refusal_to_write() const {
   return std::nullopt;
 }
 
-NodeModel::MarkerReply NodeModel::leave_note(const std::string& client,
-                                             std::chrono::milliseconds kept, std::int64_t now_ms) {
+NodeModel::MarkerReply NodeModel::mark_as_pending(const std::string& id,
+                                                  std::chrono::milliseconds kept,
+                                                  std::int64_t now_ms) {
   if (marker_) return MarkerReply::marked;
-  if (!has_notes(now_ms)) notes_.clear();
-  const bool anew = notes_.insert(client).second;
-  notes_end_ms_ = now_ms + kept.count();
-  return anew ? MarkerReply::anew : MarkerReply::noted;
+  if (!is_pending(now_ms)) pending_ = id;
+  pending_end_ms_ = now_ms + kept.count();
+  return MarkerReply::pending;
 }
 
 NodeModel::MarkerReply NodeModel::adopt(const Marker& marker, const std::string& promotion,
-                                        const std::optional<std::string>& client,
+                                        const std::optional<std::string>& pending,
                                         std::int64_t now_ms) {
   const bool is_new = !marker_;
-  if (is_new && client) {
-    if (!has_notes(now_ms)) {
-      notes_.clear();
-      notes_end_ms_ = std::numeric_limits<std::int64_t>::max();  // nobody has set an end
+  if (is_new && pending) {
+    const bool was_pending = is_pending(now_ms);
+    if (!was_pending) {
+      pending_ = marker.id;
+      pending_end_ms_ = std::numeric_limits<std::int64_t>::max();  // nobody has set an end
     }
-    if (notes_.insert(*client).second) return MarkerReply::anew;
+    if (!was_pending || pending_ != *pending) return MarkerReply::pending;
   }
   if (is_new) {
     marker_ = marker;
     marker_->vouched.clear();
-    notes_.clear();
+    pending_.clear();
   }
   const bool same = marker_->layout == marker.layout && marker_->nodes == marker.nodes &&
                     marker_->max_lease_ms == marker.max_lease_ms;
-  if (same && !client && marker_->set.empty()) marker_->set = marker.set;
+  if (same && !pending && marker_->set.empty()) marker_->set = marker.set;
   if (same && !promotion.empty() && marker_->set == marker.set) marker_->vouched = promotion;
   return is_new ? MarkerReply::written : MarkerReply::marked;
 }

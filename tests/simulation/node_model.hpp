@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,19 +55,20 @@ class NodeModel {
     std::string set = {};
     std::string vouched = {};
   };
-  /// What note.lua and adopt.lua reply; `marked` stands for the fields of the marker that is there.
-  enum class MarkerReply : std::uint8_t { noted, written, anew, marked };
+  /// What pending.lua and adopt.lua reply; `pending` stands for the id, `marked` for the fields of
+  /// the marker that is there.
+  enum class MarkerReply : std::uint8_t { pending, written, marked };
 
   /// Runs one script. Time stands still in it. `set`: what an acquire that wants a marker says that
   /// the marker names.
   engine::Reply execute(const engine::Command& command, engine::Form form, std::int64_t now_ms,
                         std::string_view set = {});
-  /// note.lua, if the node is well enough to write.
-  MarkerReply leave_note(const std::string& client, std::chrono::milliseconds kept,
-                         std::int64_t now_ms);
-  /// adopt.lua, likewise. Without a client it is an operator's command, which needs no note.
+  /// pending.lua, if the node is well enough to write.
+  MarkerReply mark_as_pending(const std::string& id, std::chrono::milliseconds kept,
+                              std::int64_t now_ms);
+  /// adopt.lua, likewise. Without an id of the pending node it is an operator's command.
   MarkerReply adopt(const Marker& marker, const std::string& promotion,
-                    const std::optional<std::string>& client, std::int64_t now_ms);
+                    const std::optional<std::string>& pending, std::int64_t now_ms);
   /// What a script that does not say that it writes is refused with as it begins (loading, busy),
   /// or at its first command that writes.
   [[nodiscard]] std::optional<engine::Unavailable> refusal_to_write() const;
@@ -90,9 +90,10 @@ class NodeModel {
     forced_.clear();
   }
   [[nodiscard]] const std::optional<Marker>& marker() const { return marker_; }
-  [[nodiscard]] bool has_notes(std::int64_t now_ms) const {
-    return !notes_.empty() && now_ms <= notes_end_ms_;
+  [[nodiscard]] bool is_pending(std::int64_t now_ms) const {
+    return !pending_.empty() && now_ms <= pending_end_ms_;
   }
+  [[nodiscard]] const std::string& pending() const { return pending_; }
   /// The marker is written by somebody who does not wait: an operator, or another set to which this
   /// node belongs.
   void set_marker(Marker marker) { marker_ = std::move(marker); }
@@ -148,8 +149,8 @@ class NodeModel {
   Scripts scripts_;
   Ailment ailment_ = Ailment::none;
   std::optional<Marker> marker_;
-  std::set<std::string> notes_;
-  std::int64_t notes_end_ms_ = 0;
+  std::string pending_;
+  std::int64_t pending_end_ms_ = 0;
 };
 
 using Ailment = NodeModel::Ailment;

@@ -31,7 +31,7 @@ std::string_view text_at(std::size_t place) {
   static const ScriptSet flagged(ScriptSet::Flags::understood);
   static const ScriptSet plain(ScriptSet::Flags::unknown);
   if (place == texts - 2) return wire::scripts::adopt;
-  if (place == texts - 1) return wire::scripts::note;
+  if (place == texts - 1) return wire::scripts::pending;
   const auto script = static_cast<Script>(place % wire::script_count);
   return (place < wire::script_count ? flagged : plain).source(script);
 }
@@ -179,7 +179,7 @@ void write_held(std::string& out, const engine::Reply& reply) {
 }  // namespace
 
 /// In the order of engine::Command, and then the two about markers.
-enum class NodeServer::Kind : std::uint8_t { acquire, hold, release, force, adopt, note };
+enum class NodeServer::Kind : std::uint8_t { acquire, hold, release, force, adopt, pending };
 
 struct NodeServer::Call {
   Kind kind{};
@@ -361,7 +361,7 @@ void NodeServer::run_exists(const Request& request, std::string& out) const {
   std::int64_t count = 0;
   for (const std::string_view key : request) {
     if (key == marker_key && model_.marker()) ++count;
-    if (key == notes_key && model_.has_notes(now_us_ / 1'000)) ++count;
+    if (key == notes_key && model_.is_pending(now_us_ / 1'000)) ++count;
   }
   write_number(out, ':', count);
 }
@@ -435,7 +435,7 @@ void NodeServer::run_call(StreamId stream, const Request& request, std::string& 
     case Kind::force:
       return run_force(stream, call, out);
     case Kind::adopt:
-    case Kind::note:
+    case Kind::pending:
       return run_marker_script(stream, call, out);
   }
 }
@@ -545,7 +545,7 @@ void NodeServer::run_marker_script(StreamId stream, const Call& call, std::strin
       call.keys.size() == 2 && call.keys[0] == marker_key && call.keys[1] == notes_key &&
       (adopts ? arguments.size() >= 5 && arguments.size() <= 7
               : arguments.size() == 2 && read_number(arguments[1], kept) && kept > 0);
-  if (!readable) return misread(stream, adopts ? "adopt" : "note", out);
+  if (!readable) return misread(stream, adopts ? "adopt" : "pending", out);
   // A node that has its marker only reads it, which each can do but for loading and busy ones.
   const auto refused = model_.refusal_to_write();
   const bool reads = !adopts && model_.marker() && refused && refused->cause != Cause::loading &&
@@ -557,24 +557,22 @@ void NodeServer::run_marker_script(StreamId stream, const Call& call, std::strin
   const std::int64_t now_ms = now_us_ / 1'000;
   NodeModel::MarkerReply reply{};
   if (adopts) {
-    const auto client = arguments.size() > 6 ? std::optional(text(6)) : std::nullopt;
+    const auto pending = arguments.size() > 6 ? std::optional(text(6)) : std::nullopt;
     reply = model_.adopt({.id = text(0),
                           .layout = text(1),
                           .nodes = text(2),
                           .max_lease_ms = text(3),
                           .set = text(4)},
-                         text(5), client, now_ms);
+                         text(5), pending, now_ms);
   } else {
-    reply = model_.leave_note(text(0), milliseconds(kept), now_ms);
+    reply = model_.mark_as_pending(text(0), milliseconds(kept), now_ms);
   }
   switch (reply) {
-    case NodeModel::MarkerReply::noted:
-      return write_bulk(out, "noted");
+    case NodeModel::MarkerReply::pending:
+      return write_bulk(out, model_.pending());
     case NodeModel::MarkerReply::written:
       host_.on_marked(stream);
       return write_bulk(out, "written");
-    case NodeModel::MarkerReply::anew:
-      return write_bulk(out, "anew");
     case NodeModel::MarkerReply::marked:
       return write_marker(out);
   }

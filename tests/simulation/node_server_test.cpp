@@ -208,22 +208,27 @@ TEST_CASE("both servers reply the same to the calls of all scripts") {
   CHECK(both.simulated().host.executed == 11);
 }
 
-TEST_CASE("both servers reply the same about markers and notes") {
+TEST_CASE("both servers reply the same about markers and pending nodes") {
   BothServers both;
   const auto& acquire = texts.source(wire::script_for<engine::AcquireCommand>);
   const auto adopt = wire::scripts::adopt;
-  const auto note = wire::scripts::note;
-  const Arguments marker{"id", "redlock-1", "3", "60000", "mine", "", "me"};
+  const auto pending = wire::scripts::pending;
+  const Arguments marker{"id", "redlock-1", "3", "60000", "mine", "", "first"};
   CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", "", "", ""}) == "error NOMARKER");
-  CHECK(both.call(note, marker_keys, {"me", "600000"}) == "'anew'");
-  CHECK(both.call(note, marker_keys, {"me", "600000"}) == "'noted'");
+  Arguments early = marker;
+  early.front() = "first";
+  CHECK(both.call(adopt, marker_keys, early) == "'first'");
+  early.back() = "other";
+  CHECK(both.call(adopt, marker_keys, early) == "'first'");
+  CHECK(both.call(pending, marker_keys, {"me", "600000"}) == "'first'");
+  CHECK(both.call(pending, marker_keys, {"you", "600000"}) == "'first'");
   CHECK(both.call(acquire, acquire_keys, {ann_id, "600000", "1", ""}) == "error HASMARKER");
   Arguments stranger = marker;
   stranger.back() = "you";
-  CHECK(both.call(adopt, marker_keys, stranger) == "'anew'");
+  CHECK(both.call(adopt, marker_keys, stranger) == "'first'");
   CHECK(both.call(adopt, marker_keys, marker) == "'written'");
   const std::string fields = "'id' 'id' 'layout' 'redlock-1' 'nodes' '3' 'max_lease_ms' '60000'";
-  CHECK(both.call(note, marker_keys, {"me", "600000"}) == "[" + fields + " 'set' 'mine']");
+  CHECK(both.call(pending, marker_keys, {"me", "600000"}) == "[" + fields + " 'set' 'mine']");
   Arguments vouching = marker;
   vouching[5] = "promotion";
   const std::string vouched = "[" + fields + " 'set' 'mine' 'vouched' 'promotion']";

@@ -15,7 +15,7 @@ namespace {
 constexpr Duration between_looks = std::chrono::seconds(1);
 
 /// How often a client without quarantine looks for markers: long before the quarantine of one with
-/// it is over, who leaves a note first.
+/// it is over, who marks them as pending first.
 Duration between_markers(const Config& config) {
   return std::min<Duration>(std::chrono::seconds(10), Duration(config.max_lease) / 6);
 }
@@ -50,7 +50,7 @@ void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& fa
   // A setting that is mended now does not bring back what this run forgot when it began.
   state.durable = facts.durable && (!same_run || state.durable);
   // Between two runs it may have had a marker, granted and forgotten once more.
-  if (!same_run) state.suspect_since.reset();
+  if (!same_run || facts.promoted_again) state.suspect_since.reset();
   if (!facts.marker || facts.promoted) {
     suspect(now, state);
   } else {
@@ -62,25 +62,30 @@ void Quarantines::on_sign_of_life(Instant now, NodeIndex node) {
   nodes_[node].seen_at = now;
 }
 
-void Quarantines::on_marker(Instant now, NodeIndex node, MarkerState marker, std::string set) {
-  if (quarantine_ == Duration::zero()) {
-    if (marker == MarkerState::there) sets_.on_refused(node);
-    return;
-  }
+void Quarantines::on_marker(NodeIndex node, std::string set) {
+  if (quarantine_ == Duration::zero()) return sets_.on_refused(node);
+  sets_.on_marker(node, std::move(set));
+  trust(nodes_[node]);
+}
+
+void Quarantines::on_pending_marker(Instant now, NodeIndex node, std::string id) {
   Node& state = nodes_[node];
-  if (marker == MarkerState::there) {
-    sets_.on_marker(node, std::move(set));
-    return trust(state);
-  }
+  const std::string seen = std::exchange(state.pending, std::move(id));
+  if (rules::has_forgotten_again(seen, state.pending)) state.suspect_since.reset();
+  on_no_marker(now, node);
+}
+
+void Quarantines::on_no_marker(Instant now, NodeIndex node) {
   sets_.on_marker(node, std::nullopt);
-  if (rules::has_forgotten_again(marker == MarkerState::gone_anew)) state.suspect_since.reset();
-  suspect(now, state);
+  suspect(now, nodes_[node]);
 }
 
 void Quarantines::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply) {
   const auto* const why = std::get_if<Unavailable>(&reply);
   if (why == nullptr) return;
-  if (why->cause == Cause::marker_missing) on_marker(now, node, MarkerState::gone);
+  if (why->cause == Cause::marker_missing && quarantine_ != Duration::zero()) {
+    on_no_marker(now, node);
+  }
   const bool by_node = why->delivery == Delivery::refused;
   if (by_node && why->cause == Cause::incompatible) sets_.on_refused(node);
 }
@@ -135,7 +140,7 @@ void Quarantines::on_deadline(Instant now, Outbox& out) {
     if (!state.suspect_since) continue;
     const auto set = sets_.name_for_new_marker();
     const bool write = now >= state.votes_from && set && !sets_.is_stranger(node);
-    out.put(TendMarker{node, write, write ? *set : std::string()});
+    out.put(TendMarker{node, write, write ? *set : std::string(), state.pending});
     next_look_ = now + between_looks;
   }
 }

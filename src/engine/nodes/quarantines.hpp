@@ -25,8 +25,10 @@ class Quarantines {
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
   /// The run that was shown last is still there.
   void on_sign_of_life(Instant now, NodeIndex node);
-  /// What an acquire noticed, or the answer to TendMarker; what the marker names, if it is there.
-  void on_marker(Instant now, NodeIndex node, MarkerState marker, std::string set = {});
+  /// The marker is there, and names this set.
+  void on_marker(NodeIndex node, std::string set = {});
+  /// There is none, and the node is pending with this id, which is lost with the rest of its data.
+  void on_pending_marker(Instant now, NodeIndex node, std::string id);
 
   /// Whether it may be asked for the lock now, as far as this client knows.
   [[nodiscard]] bool votes(Instant now, NodeIndex node) const;
@@ -48,10 +50,12 @@ class Quarantines {
     Instant seen_at = Instant::min();
     std::optional<Instant> suspect_since;  // without a marker that vouches for it, first seen then
     std::string run;
+    std::string pending;  // the id that was seen last
     bool durable = true;
     bool promoted = false;
   };
 
+  void on_no_marker(Instant now, NodeIndex node);
   void suspect(Instant now, Node& state);
   void trust(Node& state) const;
 

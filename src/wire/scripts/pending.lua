@@ -1,15 +1,19 @@
 -- SPDX-License-Identifier: MIT
--- Leaves this client's note on a node that has no marker. A client waits a quarantine from when the
--- node forgot; if its note is gone, the node has forgotten once more since.
+-- Marks a node that has no marker as pending, unless it is already: with a random id that is lost
+-- with the rest of the node's data. A client waits a quarantine from when the node forgot; if the
+-- id is another than it has seen, the node has forgotten once more since.
 --   KEYS  1 marker (hash)   2 notes (hash)
---   ARGV  1 client   2 how long notes are kept, in ms
--- Replies 'noted' if the note was there, 'anew' if it was not, or the fields and values of the
--- marker if there is one.
+--   ARGV  1 the id, if there is none   2 how long notes are kept, in ms
+-- Replies the id, or the fields and values of the marker if there is one.
 local marker, notes = KEYS[1], KEYS[2]
 local fields = redis.call('HGETALL', marker)
 if #fields > 0 then
   return fields
 end
-local anew = redis.call('HSET', notes, ARGV[1], '1') == 1
+local id = redis.call('HGET', notes, 'pending')
+if not id then
+  id = ARGV[1]
+  redis.call('HSET', notes, 'pending', id)
+end
 redis.call('PEXPIRE', notes, ARGV[2])
-return anew and 'anew' or 'noted'
+return id
