@@ -123,8 +123,9 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
     // A lease that is taken up heals as soon as its round is won, and is told of it next.
     const bool live = grant.state == State::live || (grant.taken_up && grant.token == 0);
     rule(judged_, live, "nothing is healed after loss or release", what);
-    rule(judged_, local(world, grant.client) < grant.belief.valid_until(),
-         "nothing is healed that is not valid", what);
+    // An answer of this turn that came behind the one that let it heal may have ended it.
+    const Instant until = std::max(grant.valid_after_answer, grant.belief.valid_until());
+    rule(judged_, local(world, grant.client) < until, "nothing is healed that is not valid", what);
   }
   if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
     // The client may be told next that it entered, or did not; turn_ends() knows.
@@ -165,6 +166,7 @@ void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
   grant->belief.answered(node, tag, reply,
                          {.trusted = trusted, .order = ++received_, .quarantined = quarantined});
   confirmed();
+  grant->valid_after_answer = std::max(grant->valid_after_answer, grant->belief.valid_until());
 }
 
 // --- outputs
@@ -382,7 +384,7 @@ void Invariants::turn_ends(Instant world, ClientId id) {
   for (Grant* grant : client.live) {
     check_live(world, client, *grant);
     grant->shrunk = false;
-    grant->confirmed_in_turn = Instant::min();
+    grant->confirmed_in_turn = grant->valid_after_answer = Instant::min();
   }
   check_lost(world, id);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {

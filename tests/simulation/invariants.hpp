@@ -148,6 +148,8 @@ class Invariants {
     Instant valid_until = Instant::min();
     /// The latest that answers of this turn made of it: one that came behind may have undone it.
     Instant confirmed_in_turn = Instant::min();
+    /// The same without what held before the first of them.
+    Instant valid_after_answer = Instant::min();
     Instant over_at{};
     /// What may have been confirmed before it was forced out reaches no further.
     Instant forced_bound = engine::never;
