@@ -31,8 +31,7 @@ class Terms {
   /// Why this node may not be asked for a lock now; nothing if it may.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
     if (auto why = quarantines_->objection(now, node)) return why;
-    if (auto why = stranger(node)) return why;
-    return clocks_->objection(now, node);
+    return distrust(now, node);
   }
   [[nodiscard]] bool quarantined(Instant now, NodeIndex node) const {
     return !quarantines_->votes(now, node);
@@ -44,10 +43,8 @@ class Terms {
   }
   /// Why what this node confirms does not count now; nothing if it does.
   [[nodiscard]] std::optional<Unavailable> distrust(Instant now, NodeIndex node) const {
-    if (clocks_->keeps_time(now, node) && !sets().has_strangers()) [[likely]]
-      return std::nullopt;
     if (auto why = stranger(node)) return why;
-    return clocks_->keeps_time(now, node) ? std::nullopt : clocks_->objection(now, node);
+    return clocks_->objection(now, node);
   }
   /// Why this node belongs to another set than the client; nothing if it does not, or if that may
   /// still turn out otherwise.

@@ -38,19 +38,17 @@ std::uint32_t SetMembership::named(const std::string& set) const {
 }
 
 void SetMembership::judge() {
-  strangers_ = {};
   if (!wants_markers_) {
     // Also when it is gone again: a set that has markers is not for this client.
-    marker_found_ = marker_found_ ||
-                    std::ranges::any_of(names_, [](const auto& name) { return name.has_value(); });
-    if (!rules::markers_end_carelessness()) marker_found_ = false;
-    if (marker_found_) strangers_ = NodeSet::first(nodes_);
+    const bool found =
+        std::ranges::any_of(names_, [](const auto& name) { return name.has_value(); });
+    if (found && rules::markers_end_carelessness()) strangers_ = NodeSet::first(nodes_);
     return;
   }
+  strangers_ = {};
   for (const auto& name : names_) {
     if (name && named(*name) >= quorum_of(nodes_)) set_ = name;
   }
-  open_ = !set_ && seen_.size() < nodes_;
   if (!rules::other_sets_are_refused()) return;
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if (names_[node] && names_[node] != set_) strangers_.insert(node);
@@ -74,7 +72,7 @@ Unavailable SetMembership::refusal(NodeIndex node) const {
                  "one lock; use Quarantine::on, or nodes without markers";
     return why;
   }
-  if (open_) {  // nodes that are down may name it, so it is worth waiting for them
+  if (open()) {  // nodes that are down may name it, so it is worth waiting for them
     why.cause = Cause::quarantined;
     why.detail = "it names " + in_words(*names_[node]) +
                  "; which set counts is not known before a quorum of nodes was reached";

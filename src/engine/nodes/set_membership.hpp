@@ -32,7 +32,10 @@ class SetMembership {
 
   /// Whether nodes that were not seen as yet are to decide which set it is. Without quarantine it
   /// never is: the first marker that is seen ends it.
-  [[nodiscard]] bool open() const { return open_; }
+  [[nodiscard]] bool open() const {
+    const bool some_seen = seen_ != NodeSet() && seen_ != NodeSet::first(nodes_);
+    return wants_markers_ && !set_ && some_seen;
+  }
   [[nodiscard]] bool seen(NodeIndex node) const { return seen_.contains(node); }
   /// What it grants does not count, unless the set is open and becomes its own.
   [[nodiscard]] bool is_stranger(NodeIndex node) const { return strangers_.contains(node); }
@@ -52,12 +55,10 @@ class SetMembership {
 
   std::uint32_t nodes_;
   bool wants_markers_;
-  bool marker_found_ = false;  // without quarantine
   std::vector<std::optional<std::string>> names_;
   std::optional<std::string> set_;  // by the latest quorum
   NodeSet seen_;
   NodeSet strangers_;
-  bool open_ = false;
 };
 
 }  // namespace redlock::engine
