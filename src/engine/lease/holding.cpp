@@ -32,13 +32,15 @@ Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, 
   begin_round(now, Purpose::extend, request, plan_.lease, out);
 }
 
-void Holding::extend(Instant now, RequestId request, std::chrono::milliseconds lease, Outbox& out) {
+void Holding::begin_round_unless_over(Instant now, HoldRound::Purpose purpose, RequestId request,
+                                      std::chrono::milliseconds lease, Outbox& out) {
   lose_if_over(now, out);
-  if (lost_) {
-    out.put(Finish{request, Failed{Errc::lost, "the lease was lost before", {}}});
-    return;
-  }
-  begin_round(now, Purpose::extend, request, lease, out);
+  if (!lost_) return begin_round(now, purpose, request, lease, out);
+  out.put(Finish{request, Failed{Errc::lost, "the lease was lost before", {}}});
+}
+
+void Holding::extend(Instant now, RequestId request, std::chrono::milliseconds lease, Outbox& out) {
+  begin_round_unless_over(now, Purpose::extend, request, lease, out);
 }
 
 void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
@@ -463,13 +465,8 @@ std::uint32_t Holding::asked_count() const {
 
 void Holding::enter(Instant now, RequestId request, const EnterRequest& what, Outbox& out) {
   assert(attaching_ == 0);
-  lose_if_over(now, out);
-  if (lost_) {
-    out.put(Finish{request, Failed{Errc::lost, "the lease was lost before", {}}});
-    return;
-  }
-  begin_round(now, what.renew ? Purpose::enter_and_renew : Purpose::enter, request, what.lease,
-              out);
+  const Purpose purpose = what.renew ? Purpose::enter_and_renew : Purpose::enter;
+  begin_round_unless_over(now, purpose, request, what.lease, out);
 }
 
 void Holding::entered(Instant now, const HoldRound& round, Outbox& out) {

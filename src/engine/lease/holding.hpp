@@ -74,6 +74,8 @@ class Holding {
  private:
   void begin_round(Instant now, HoldRound::Purpose purpose, RequestId request,
                    std::chrono::milliseconds lease, Outbox& out);
+  void begin_round_unless_over(Instant now, HoldRound::Purpose purpose, RequestId request,
+                               std::chrono::milliseconds lease, Outbox& out);
   /// What every hold says: the levels that are held, and those that are being entered.
   [[nodiscard]] std::uint32_t asked_count() const;
   void tell_count(Instant now, Outbox& out);

@@ -55,20 +55,17 @@ void Leases::admit(Instant now) {
 }
 
 void Leases::begin_round(Instant now, const WaitingRound& round) {
-  const auto* const extension = std::get_if<Extension>(&round.what);
-  const auto* const entry = std::get_if<EnterRequest>(&round.what);
-  const GrantId grant = extension != nullptr ? extension->grant : entry->grant;
-  Holding* const holding = holdings_.find(grant);
+  Holding* const holding = holdings_.find(round.what.grant);
   if (holding == nullptr) {
     return out_.put(
         Finish{round.request, Failed{Errc::lost, "the lease is not held any more", {}}});
   }
-  if (extension != nullptr) {
-    holding->extend(now, round.request, extension->lease, out_);
+  if (round.enters) {
+    holding->enter(now, round.request, round.what, out_);
   } else {
-    holding->enter(now, round.request, *entry, out_);
+    holding->extend(now, round.request, round.what.lease, out_);
   }
-  after_input(grant);
+  after_input(round.what.grant);
 }
 
 void Leases::leave(Instant now, GrantId grant) {

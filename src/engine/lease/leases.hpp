@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
-#include <variant>
 
 #include "engine/lease/holding.hpp"
 #include "engine/machine_table.hpp"
@@ -32,10 +31,10 @@ class Leases {
   /// Ends an attach that is under way; otherwise it does nothing.
   void cancel(RequestId request, Errc why);
   void extend(Instant now, RequestId request, GrantId grant, std::chrono::milliseconds lease) {
-    round_or_wait(now, {request, Extension{grant, lease}});
+    round_or_wait(now, {request, {grant, lease}, false});
   }
   void enter(Instant now, RequestId request, const EnterRequest& what) {
-    round_or_wait(now, {request, what});
+    round_or_wait(now, {request, what, true});
   }
   void leave(Instant now, GrantId grant);
   /// The name that is released; null if there is no such lease.
@@ -58,13 +57,10 @@ class Leases {
  private:
   static constexpr std::size_t renewals_in_one_message = 100;
 
-  struct Extension {
-    GrantId grant = 0;
-    std::chrono::milliseconds lease{};
-  };
   struct WaitingRound {
     RequestId request = 0;
-    std::variant<Extension, EnterRequest> what;
+    EnterRequest what;
+    bool enters = false;  // otherwise it extends
   };
 
   void round_or_wait(Instant now, const WaitingRound& round);
