@@ -158,15 +158,16 @@ class Worker {
   std::FILE* output_ = nullptr;
 };
 
-/// Commands that a node has carried out so far.
-std::uint64_t commands_of(const Fleet& fleet, std::size_t node) {
+/// Calls of scripts that a node has carried out so far.
+std::uint64_t calls_of(const Fleet& fleet, std::size_t node) {
   redisContext* const connection = redisConnect("127.0.0.1", fleet.port(node));
-  auto* const reply = static_cast<redisReply*>(redisCommand(connection, "INFO stats"));
+  auto* const reply = static_cast<redisReply*>(redisCommand(connection, "INFO commandstats"));
   const std::string text(reply->str, reply->len);
   freeReplyObject(reply);
   redisFree(connection);
-  const std::string field = "total_commands_processed:";
-  return std::stoull(text.substr(text.find(field) + field.size()));
+  const std::string field = "cmdstat_evalsha:calls=";
+  const std::size_t at = text.find(field);
+  return at == std::string::npos ? 0 : std::stoull(text.substr(at + field.size()));
 }
 
 struct Figures {
@@ -249,7 +250,7 @@ class Contention {
 
   [[nodiscard]] std::uint64_t commands() const {
     std::uint64_t sum = 0;
-    for (std::size_t node = 0; node < fleet_.size(); ++node) sum += commands_of(fleet_, node);
+    for (std::size_t node = 0; node < fleet_.size(); ++node) sum += calls_of(fleet_, node);
     return sum;
   }
 
@@ -261,7 +262,7 @@ class Contention {
     state.counters[std::string(ways[way]) + "_of_floor"] = rate / cycles;
     summary.push_back(fmt::format(
         "  {:<8} {:>7.0f}/s {:>5.2f} of the floor; waits: median {:>7.1f} p99 {:>7.1f} ({:>4.1f}x) "
-        "longest {:>7.1f} ms; grants {} to {}; {:>5.1f} commands a grant and node",
+        "longest {:>7.1f} ms; grants {} to {}; {:>5.2f} commands a grant and node",
         ways[way], rate, rate / cycles, median, figures.wait(0.99),
         figures.wait(0.99) / std::max(median, 0.001), figures.wait(1), fewest, most,
         figures.commands / grants / static_cast<double>(fleet_.size())));
