@@ -53,6 +53,9 @@ enum class Bug : std::uint8_t {
   failed_entry_stays_on_nodes,
   leave_not_told,
   turn_not_given,
+  answered_entry_counts,
+  entry_fails_with_a_release,
+  queue_stops_at_failure,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
   // In wire::Handshake.

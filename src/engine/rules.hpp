@@ -288,6 +288,25 @@ namespace redlock::engine::rules {
   return !planted(Bug::turn_not_given);
 }
 
+// --- calls of one owner
+
+/// A call that was answered while it entered has no level: the one that nodes grant it later is
+/// left.
+[[nodiscard]] inline bool answered_entry_is_left() {
+  return !planted(Bug::answered_entry_counts);
+}
+
+/// Whether a call whose entry failed acquires instead: if the owner gave back meanwhile what was
+/// being entered, the owner lost nothing.
+[[nodiscard]] inline bool is_acquired_anew(bool given_back) {
+  return given_back && !planted(Bug::entry_fails_with_a_release);
+}
+
+/// The next call in the queue begins when one ends, however that ended.
+[[nodiscard]] inline bool next_call_begins([[maybe_unused]] bool ended_well) {
+  return ended_well || !planted(Bug::queue_stops_at_failure);
+}
+
 // --- nodes
 
 /// Whether a node may be asked for a lock: not before everything that it may have forgotten is

@@ -21,6 +21,7 @@ struct Event {
     resume,           ///< paused client a goes on
     revive,           ///< crashed client a starts again
     user,             ///< user a does the next thing; c: which one
+    owner,            ///< a thread of owner a does; c: likewise
     next_fault,       ///< something goes wrong, as it does all the time
     fault,            ///< something goes wrong once more
     repair,           ///< fault number a is over

@@ -74,6 +74,9 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
   }
   if (const auto request = client.by_name.find(name.get()); request != client.by_name.end()) {
     client.attempts[request->second] = &kept;
+    // Another call of its owner may enter it in the turn that tells of it.
+    const Request& by = client.requests.at(request->second);
+    if (by.owner) kept.by = &client.owners[{*by.name, by.owner->number}];
   }
   return kept;
 }
@@ -129,7 +132,9 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   }
   if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
     // The client may be told next that it entered, or did not; turn_ends() knows.
-    rule(judged_, hold->count >= grant.count && hold->count <= grant.count + grant.entering,
+    const std::uint32_t most =
+        grant.count + grant.entering + may_be_entered(grant, local(world, grant.client));
+    rule(judged_, hold->count >= grant.count && hold->count <= most,
          "a hold says the count that was told, and what is being entered", what);
     rule(judged_, grant.state != State::live || hold->token == grant.token,
          "a lease keeps its token", what);
@@ -216,6 +221,7 @@ void Invariants::told_finish(Instant world, ClientId id, const engine::Finish& f
     if (done->confirmed > nodes_.size() / 2) told_forced(world, *request.forces);
   }
   if (request.enters != 0) told_entry(id, request, finish);
+  if (request.owner) told_take(now, id, request, finish);
   attempt_over(world, client, request.id);
   if (request.name) client.by_name.erase(request.name.get());
 }
@@ -412,7 +418,11 @@ void Invariants::check_live(Instant world, const Client& client, const Grant& gr
        "validity is what a quorum confirmed", what);
   rule(judged_, grant.belief.confirmed() > nodes_.size() / 2,
        "with fewer than a quorum a lease is lost at once", what);
-  const auto says_so = [&](std::uint32_t count) { return count == grant.count + grant.entering; };
+  // Of an owner's calls one at a time enters.
+  const bool enters =
+      grant.counts.front() > grant.count && may_be_entered(grant, local(world, grant.client)) > 0;
+  const std::uint32_t told = grant.count + grant.entering + (enters ? 1 : 0);
+  const auto says_so = [&](std::uint32_t count) { return count == told; };
   rule(judged_, std::ranges::all_of(grant.counts, says_so), "every node is told the count at once",
        what);
 }

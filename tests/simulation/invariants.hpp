@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -57,6 +58,11 @@ class Invariants {
     std::string name;
     engine::OwnerId owner;
   };
+  /// Several calls of one may take a name at once.
+  struct TakingOwner {
+    std::uint64_t number = 0;
+    Duration entry_takes{};  ///< at most
+  };
   struct Request {
     engine::RequestId id = 0;
     engine::Name name;  ///< an object of its own for each request, by which messages are known
@@ -67,13 +73,17 @@ class Invariants {
     bool acquires = false;
     std::chrono::milliseconds lease{};
     std::optional<Forced> forces = std::nullopt;
-    engine::GrantId enters = 0;  ///< the lease that is to be held once more
+    engine::GrantId enters = 0;                       ///< the lease that is to be held once more
+    std::optional<TakingOwner> owner = std::nullopt;  ///< who takes the name
   };
   void requested(ClientId client, const Request& request);
   void must_end_now(ClientId client, engine::RequestId request, Instant now);
   void released(Instant world, ClientId client, engine::GrantId grant);
   /// One level of a lease is given back.
   void left(ClientId client, engine::GrantId grant);
+  /// The same by an owner, of what it took; `released_grant`: what its client says is released.
+  void left_by_owner(Instant world, ClientId client, const std::string& name, std::uint64_t owner,
+                     engine::GrantId released_grant);
   void detached(ClientId client, engine::GrantId grant);
   /// Its holder is told that it is lost before the client has noticed.
   void given_up(ClientId client, engine::GrantId grant);
@@ -135,6 +145,12 @@ class Invariants {
 
  private:
   enum class State : std::uint8_t { attempting, over, live, lost, detached };
+  /// An owner and one name.
+  struct OwnerState {
+    std::uint32_t calls = 0;               // that have not ended
+    engine::GrantId grant = 0;             // what it holds
+    Instant entry_until = Instant::min();  // an entry that nobody waits for any more may last
+  };
   struct Grant {
     ClientId client = 0;
     engine::GrantId id = 0;
@@ -158,6 +174,7 @@ class Invariants {
     bool shrunk = false;                // in this turn, by a node that took its vote back
     std::uint32_t count = 1;            // levels that the owner was told of and did not leave
     std::uint32_t entering = 0;         // requests for another
+    const OwnerState* by = nullptr;     // who took it, if calls of an owner share it
     std::vector<std::uint32_t> counts;  // the last that each node was sent
     Belief belief;
   };
@@ -188,6 +205,7 @@ class Invariants {
     std::unordered_map<engine::GrantId, Grant> grants;
     std::vector<Grant*> live;
     std::vector<const Grant*> failed;  // attempts, in this turn
+    std::map<std::pair<std::string, std::uint64_t>, OwnerState> owners;
   };
   struct NameState {
     engine::Token largest_returned = 0;
@@ -210,6 +228,10 @@ class Invariants {
                     const engine::AcquireSucceeded& success);
   void told_forced(Instant world, const Forced& forced);
   void told_entry(ClientId client, const Request& request, const engine::Finish& finish);
+  static void check_entry(Grant& grant, const engine::EnterSucceeded& entered);
+  void told_take(Instant now, ClientId client, const Request& request,
+                 const engine::Finish& finish);
+  [[nodiscard]] static std::uint32_t may_be_entered(const Grant& grant, Instant now);
   void told_decision(Instant world, ClientId client, const engine::AttemptDecided& decision);
   void told_validity(Instant world, ClientId client, engine::GrantId grant, Instant valid_until);
   void told_clock(Instant now, ClientId client, const engine::NodeClockMoved& moved);

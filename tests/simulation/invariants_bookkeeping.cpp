@@ -21,6 +21,7 @@ void Invariants::client_crashes(ClientId client) {
   clients_[client].attempts.clear();
   clients_[client].live.clear();
   clients_[client].failed.clear();
+  clients_[client].owners.clear();
 }
 
 void Invariants::client_resumes(ClientId id, Instant world, Duration node_timeout) {
@@ -30,6 +31,9 @@ void Invariants::client_resumes(ClientId id, Instant world, Duration node_timeou
     const Instant later =
         std::max(request.expected, local(world, id) + std::max(node_timeout, request.takes));
     request.expected = std::min(request.due, later);
+  }
+  for (auto& [key, owner] : client.owners) {
+    owner.entry_until = std::max(owner.entry_until, local(world, id) + node_timeout);
   }
 }
 
@@ -46,6 +50,7 @@ void Invariants::requested(ClientId client, const Request& request) {
   clients_[client].requests.emplace(request.id, request);
   if (request.name) clients_[client].by_name[request.name.get()] = request.id;
   if (request.acquires) ++counts_.requests;
+  if (request.owner) ++clients_[client].owners[{*request.name, request.owner->number}].calls;
   if (Grant* grant = find(client, request.enters)) ++grant->entering;
 }
 

@@ -11,16 +11,19 @@ void Invariants::told_entry(ClientId client, const Request& request, const engin
   if (grant == nullptr) return;
   --grant->entering;
   const auto* success = std::get_if<engine::EnterSucceeded>(&finish.result);
-  if (success == nullptr) return;
+  if (success != nullptr) check_entry(*grant, *success);
+}
+
+void Invariants::check_entry(Grant& grant, const engine::EnterSucceeded& entered) {
   const auto require = [&](bool kept, const char* rule) {
     if (kept) return;
-    throw Violation{rule,
-                    fmt::format("client {}, grant {}: told {}", client, grant->id, success->count)};
+    throw Violation{
+        rule, fmt::format("client {}, grant {}: told {}", grant.client, grant.id, entered.count)};
   };
-  require(grant->state == State::live, "what is lost or released is not entered");
-  require(success->count == ++grant->count, "an entry is one level more than was told before");
-  require(grant->belief.counted(success->count), "a count is told once a quorum confirmed it");
-  require(success->valid_until == grant->valid_until, "an entry tells the validity");
+  require(grant.state == State::live, "what is lost or released is not entered");
+  require(entered.count == ++grant.count, "an entry is one level more than was told before");
+  require(grant.belief.counted(entered.count), "a count is told once a quorum confirmed it");
+  require(entered.valid_until == grant.valid_until, "an entry tells the validity");
 }
 
 }  // namespace redlock::simulation

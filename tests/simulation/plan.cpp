@@ -120,6 +120,12 @@ void choose_crowd(Plan& plan) {
   plan.length = plan.engine.node_timeout * 120;
 }
 
+/// Programs whose threads share locks.
+void choose_owners(Plan& plan) {
+  Random random(plan.seed ^ 0x0e4);
+  if (random.chance(200) && !plan.crowd) plan.owners_per_client = 1 + random.below(2);
+}
+
 }  // namespace
 
 const char* in_words(WorldKind kind) {
@@ -178,6 +184,7 @@ Plan plan_of(std::uint64_t seed) {
   choose_oddities(plan);
   choose_streams(plan);
   choose_crowd(plan);
+  choose_owners(plan);
   return plan;
 }
 
@@ -195,6 +202,7 @@ std::string Plan::in_words() const {
   if (cloned) text += " clones,";
   if (older_states) text += " older states,";
   if (crowd) text += " a crowd,";
+  if (owners_per_client > 0) text += fmt::format(" {} owners of a client,", owners_per_client);
   if (other_settings) text += " other settings,";
   if (!drift_factors.empty()) text += " other drift factors,";
   if (denied.any()) text += fmt::format(" commands denied: {},", denied.to_string());

@@ -43,6 +43,7 @@ struct Plan {
   WorldKind kind = WorldKind::orderly;
   std::uint32_t clients = 2;
   std::uint32_t users_per_client = 1;
+  std::uint32_t owners_per_client = 0;  ///< whose calls share leases
   std::vector<std::string> names;
   engine::Config engine;
   std::vector<std::chrono::milliseconds> leases;
@@ -103,6 +104,10 @@ struct Plan {
   [[nodiscard]] bool is_careless(std::uint32_t client) const { return careless && client == 0; }
   [[nodiscard]] std::uint32_t users_of(std::uint32_t client) const {
     return crowd && client == 0 ? static_cast<std::uint32_t>(names.size()) : users_per_client;
+  }
+  /// Attempts that may wait for each other's turn.
+  [[nodiscard]] std::uint32_t attempts_of(std::uint32_t client) const {
+    return users_of(client) + owners_per_client;
   }
   [[nodiscard]] engine::Config engine_of(std::uint32_t client) const;
   [[nodiscard]] std::chrono::milliseconds max_lease() const;

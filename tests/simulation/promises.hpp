@@ -52,10 +52,13 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"a count is told once a quorum confirmed it", Promise::knowledge},
     {"an entry is one level more than was told before", Promise::knowledge},
     {"an entry tells the validity", Promise::knowledge},
+    {"who holds a lease enters it", Promise::knowledge},
+    {"who is told of a loss holds what is lost", Promise::knowledge},
     {"clocks within the bound are not blamed", Promise::knowledge},
     {"whose clock moved is found out", Promise::knowledge},
     {"what is over leaves nothing behind", Promise::tidiness},
     {"a key lasts one lease from the last message at most", Promise::tidiness},
+    {"with its last level a lease is given back", Promise::tidiness},
     {"a hold sets the count of its message", Promise::tidiness},
     // Of scenarios.
     {"locks are where they must be", Promise::tidiness},

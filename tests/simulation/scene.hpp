@@ -42,6 +42,7 @@ struct Scene {
   std::vector<SimNode> nodes;
   std::vector<DriftingClock> clocks;  ///< of the clients' machines
   Invariants invariants;
+  engine::RequestId last_request = 0;
   bool ending = false;  ///< faults are over, and everything is given back
 };
 

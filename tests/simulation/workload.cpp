@@ -10,6 +10,17 @@ namespace redlock::simulation {
 
 using std::chrono::milliseconds;
 
+void watch_validity(Scene& scene, const Clients& clients, ClientIndex client, engine::GrantId grant,
+                    Instant valid_until) {
+  const Instant ends = clients.when(client, valid_until);
+  if (!scene.plan.judges_possession() || ends <= scene.now || ends == engine::never) return;
+  scene.agenda.add({.when = ends - Duration(1),
+                    .what = Event::What::validity_ends,
+                    .a = clients.life(client),
+                    .c = grant,
+                    .until = valid_until});
+}
+
 Workload::Workload(Scene& scene, Clients& clients, RareMoments& moments)
     : scene_(scene), clients_(clients), moments_(moments) {
   for (ClientIndex client = 0; client < scene.plan.clients; ++client) {
@@ -73,7 +84,7 @@ void Workload::cancel(User& user) {
 
 void Workload::begin_request(User& user) {
   user = {.client = user.client, .turn = user.turn + 1, .state = User::State::acquiring};
-  user.request = ++last_request_;
+  user.request = ++scene_.last_request;
   user.lease = scene_.random.pick(std::span<const milliseconds>(scene_.plan.leases));
   if (scene_.plan.cloned && scene_.random.chance(100)) clone(user.client);
   if (handed_over_ && scene_.random.chance(500)) return take_over(user);
@@ -122,7 +133,7 @@ void Workload::begin_acquire(User& user) {
   // A waiting time does not cut an attempt under way: that is a vote and perhaps a settling round.
   const bool bounded = what.wait != Duration::max();
   // Nor does it shorten the turns of others, when attempts wait for them.
-  const auto turns = static_cast<int>(scene_.plan.users_of(user.client));
+  const auto turns = static_cast<int>(scene_.plan.attempts_of(user.client));
   const Instant expected = bounded ? now + what.wait + timeout * 2 * turns : engine::never;
   scene_.invariants.requested(life(user), {.id = user.request,
                                            .name = what.name,
@@ -185,7 +196,7 @@ void Workload::use_lease(User& user) {
 
 void Workload::extend(User& user) {
   if (user.extending != 0) return;
-  user.extending = ++last_request_;
+  user.extending = ++scene_.last_request;
   const Instant now = local(user);
   scene_.invariants.requested(
       life(user),
@@ -196,7 +207,7 @@ void Workload::extend(User& user) {
 
 void Workload::enter(User& user) {
   const Instant now = local(user);
-  const engine::RequestId request = ++last_request_;
+  const engine::RequestId request = ++scene_.last_request;
   user.entering.push_back(request);
   scene_.invariants.requested(life(user), {.id = request,
                                            .name = {},
@@ -219,7 +230,7 @@ void Workload::leave_one(User& user) {
 void Workload::give_back(User& user, bool wait_for_it) {
   const Instant now = local(user);
   const ClientId self = life(user);
-  const engine::RequestId request = wait_for_it ? ++last_request_ : 0;
+  const engine::RequestId request = wait_for_it ? ++scene_.last_request : 0;
   if (wait_for_it) {
     scene_.invariants.requested(
         self, {.id = request, .name = {}, .expected = now + scene_.plan.engine.node_timeout});
@@ -266,7 +277,7 @@ void Workload::on_output(std::uint32_t client, const engine::ClientOutput& outpu
     if (User* user = of_grant(client, changed->grant)) {
       user->valid_until = changed->valid_until;
     }
-    watch_validity(client, changed->grant, changed->valid_until);
+    watch_validity(scene_, clients_, client, changed->grant, changed->valid_until);
   } else if (const auto* loss = std::get_if<engine::LeaseLost>(&output)) {
     if (User* user = of_grant(client, loss->grant)) user->lost = true;
   }
@@ -287,7 +298,7 @@ void Workload::finished(User& user, const engine::Finish& finish) {
     user.owner = success->owner;
     user.token = success->token;
     user.valid_until = success->valid_until;
-    watch_validity(user.client, success->grant, success->valid_until);
+    watch_validity(scene_, clients_, user.client, success->grant, success->valid_until);
     if (scene_.plan.kind == WorldKind::forgetful && scene_.random.chance(250)) {
       scene_.at(scene_.now + scene_.random.up_to(user.lease / 2), Event::What::many_forget);
     }
@@ -313,16 +324,6 @@ void Workload::leave(User& user) {
   } else if (user.state == User::State::holding) {
     give_back(user, true);
   }
-}
-
-void Workload::watch_validity(ClientIndex client, engine::GrantId grant, Instant valid_until) {
-  const Instant ends = clients_.when(client, valid_until);
-  if (!scene_.plan.judges_possession() || ends <= scene_.now || ends == engine::never) return;
-  scene_.agenda.add({.when = ends - Duration(1),
-                     .what = Event::What::validity_ends,
-                     .a = clients_.life(client),
-                     .c = grant,
-                     .until = valid_until});
 }
 
 // --- at the worst moment
@@ -361,7 +362,7 @@ bool Workload::force_one(ClientIndex operator_at) {
       if (!clients_.is_alive(operator_at) || clients_.is_paused(operator_at)) return false;
     }
     const Instant now = clients_.local(operator_at);
-    const engine::RequestId request = ++last_request_;
+    const engine::RequestId request = ++scene_.last_request;
     scene_.invariants.requested(clients_.life(operator_at),
                                 {.id = request,
                                  .name = {},

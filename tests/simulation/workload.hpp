@@ -26,6 +26,10 @@ class RareMoments {
   ~RareMoments() = default;
 };
 
+/// At the end of this validity a quorum must still have the lease.
+void watch_validity(Scene& scene, const Clients& clients, ClientIndex client, engine::GrantId grant,
+                    Instant valid_until);
+
 class Workload {
  public:
   Workload(Scene& scene, Clients& clients, RareMoments& moments);
@@ -90,7 +94,6 @@ class Workload {
   void cancel(User& user);
   void finished(User& user, const engine::Finish& finish);
   void leave(User& user);
-  void watch_validity(ClientIndex client, engine::GrantId grant, Instant valid_until);
   const std::string& name_for(const User& user);
   User* of_request(ClientIndex client, engine::RequestId request);
   User* of_grant(ClientIndex client, engine::GrantId grant);
@@ -100,7 +103,6 @@ class Workload {
   RareMoments& moments_;
   std::vector<User> users_;
   std::optional<engine::AttachRequest> handed_over_;
-  engine::RequestId last_request_ = 0;
 };
 
 }  // namespace redlock::simulation

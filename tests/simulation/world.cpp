@@ -19,7 +19,8 @@ World::World(Plan plan, Trace& trace, Coverage& coverage)
       servers_(scene_, network_),
       clients_(scene_, network_, servers_, *this),
       faults_(scene_, network_, servers_, clients_, workload_),
-      workload_(scene_, clients_, faults_) {
+      workload_(scene_, clients_, faults_),
+      owner_users_(scene_, clients_) {
   network_.attach(clients_, servers_);
 }
 
@@ -34,6 +35,7 @@ void World::run() {
   faults_.repair_all();
   clients_.end_pauses();
   workload_.end();
+  owner_users_.end();
   live_until(scene_.now + seconds(3) + scene_.plan.engine.node_timeout * 4);
   tidy();
   clients_.must_be_connected();
@@ -64,6 +66,8 @@ void World::dispatch(const Event& event) {
       return clients_.start(event.a);
     case Event::What::user:
       return workload_.user_event(event);
+    case Event::What::owner:
+      return owner_users_.event(event);
     case Event::What::next_fault:
       return faults_.next_fault();
     case Event::What::fault:
@@ -82,6 +86,7 @@ void World::dispatch(const Event& event) {
 
 void World::on_output(ClientIndex client, const engine::ClientOutput& output) {
   workload_.on_output(client, output);
+  owner_users_.on_output(client, output);
   const auto* finish = std::get_if<engine::Finish>(&output);
   const bool granted =
       finish != nullptr && std::holds_alternative<engine::AcquireSucceeded>(finish->result);

@@ -6,6 +6,7 @@
 #include "simulation/clients.hpp"
 #include "simulation/faults.hpp"
 #include "simulation/network.hpp"
+#include "simulation/owner_users.hpp"
 #include "simulation/scene.hpp"
 #include "simulation/servers.hpp"
 #include "simulation/workload.hpp"
@@ -27,8 +28,14 @@ class World final : ClientListener {
   /// Looks at what is left on the nodes, and takes away what is nobody's.
   void tidy();
 
-  void on_started(ClientIndex client) override { workload_.on_started(client); }
-  void on_crashed(ClientIndex client) override { workload_.on_crashed(client); }
+  void on_started(ClientIndex client) override {
+    workload_.on_started(client);
+    owner_users_.on_started(client);
+  }
+  void on_crashed(ClientIndex client) override {
+    workload_.on_crashed(client);
+    owner_users_.on_crashed(client);
+  }
   void on_output(ClientIndex client, const engine::ClientOutput& output) override;
   void on_sent(ClientIndex client, const engine::Send& send) override {
     faults_.on_sent(client, send);
@@ -40,6 +47,7 @@ class World final : ClientListener {
   Clients clients_;
   Faults faults_;
   Workload workload_;
+  OwnerUsers owner_users_;
 };
 
 }  // namespace redlock::simulation

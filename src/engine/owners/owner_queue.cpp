@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "engine/rules.hpp"
+
 namespace redlock::engine {
 namespace {
 
@@ -55,7 +57,6 @@ void OwnerQueue::begin(Instant now, Steps& steps) {
 }
 
 void OwnerQueue::begin_next(Instant now, Steps& steps) {
-  stage_ = Stage::none;
   if (closed_) return;
   while (!calls_.empty() && now >= calls_.front().schedule.waits_until()) {
     steps.push_back(Finish{calls_.front().request, turn_did_not_come()});
@@ -67,8 +68,10 @@ void OwnerQueue::begin_next(Instant now, Steps& steps) {
 void OwnerQueue::end(Instant now, decltype(Finish::result) result, Steps& steps) {
   const RequestId request = calls_.front().request;
   calls_.erase(calls_.begin());
+  const bool ended_well = !std::holds_alternative<Failed>(result);
   if (request != 0) steps.push_back(Finish{request, std::move(result)});
-  begin_next(now, steps);
+  stage_ = Stage::none;
+  if (rules::next_call_begins(ended_well)) begin_next(now, steps);
 }
 
 void OwnerQueue::give_up(Failed failure, Steps& steps) {
@@ -117,7 +120,7 @@ void OwnerQueue::on_acquired(Instant now, const AcquireSucceeded& granted, Steps
 
 void OwnerQueue::on_entered(Instant now, const EnterSucceeded& entered, Steps& steps) {
   assert(stage_ == Stage::entering && grant_ != 0);
-  if (calls_.front().request == 0) {
+  if (calls_.front().request == 0 && rules::answered_entry_is_left()) {
     steps.push_back(LeaveLevel{grant_, 0});
   } else {
     ++levels_;
@@ -129,7 +132,7 @@ void OwnerQueue::on_failed(Instant now, Failed failure, RandomSource& random, St
   WaitingCall& call = calls_.front();
   const bool entered = stage_ == Stage::entering && call.request != 0;
   // The owner gave back meanwhile what was being entered: then it is acquired anew.
-  if (entered && grant_ == 0 && !closed_) return begin(now, steps);
+  if (entered && rules::is_acquired_anew(grant_ == 0) && !closed_) return begin(now, steps);
   if (!entered || failure.code != Errc::no_quorum) return end(now, std::move(failure), steps);
   if (auto final = call.schedule.on_failure(now, std::move(failure), std::nullopt, random)) {
     return end(now, std::move(*final), steps);

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// What must be true of the calls of one owner, which wait for each other and share a lease.
+#include <fmt/format.h>
+
+#include "simulation/invariants.hpp"
+
+namespace redlock::simulation {
+namespace {
+
+void require(bool kept, const char* rule, ClientId client, std::uint64_t owner) {
+  if (kept) return;
+  throw Violation{rule, fmt::format("client {}, owner {}", client, owner)};
+}
+
+}  // namespace
+
+/// How many levels messages may name beyond those that were told: each call may be entering, and
+/// one that was answered leaves its level when its round has ended.
+std::uint32_t Invariants::may_be_entered(const Grant& grant, Instant now) {
+  if (grant.by == nullptr) return 0;
+  return grant.by->calls + (now <= grant.by->entry_until ? 1 : 0);
+}
+
+void Invariants::told_take(Instant now, ClientId client, const Request& request,
+                           const engine::Finish& finish) {
+  const TakingOwner& by = *request.owner;
+  OwnerState& state = clients_[client].owners[{*request.name, by.number}];
+  Grant* const held = find(client, state.grant);
+  --state.calls;
+  if (const auto* acquired = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
+    require(held == nullptr, "who holds a lease enters it", client, by.number);
+    state.grant = acquired->grant;
+  } else if (const auto* entered = std::get_if<engine::EnterSucceeded>(&finish.result)) {
+    require(held != nullptr && entered->grant == held->id, "who holds a lease enters it", client,
+            by.number);
+    check_entry(*held, *entered);
+  } else if (const auto* failed = std::get_if<engine::Failed>(&finish.result)) {
+    const bool lost = held != nullptr && held->state == State::lost;
+    require(failed->code != Errc::lost || lost, "who is told of a loss holds what is lost", client,
+            by.number);
+    state.entry_until = now + by.entry_takes;
+  }
+}
+
+void Invariants::left_by_owner(Instant world, ClientId client, const std::string& name,
+                               std::uint64_t owner, engine::GrantId released_grant) {
+  OwnerState& state = clients_[client].owners[{name, owner}];
+  const bool last = find(client, state.grant)->count == 1;
+  require(released_grant == (last ? state.grant : 0), "with its last level a lease is given back",
+          client, owner);
+  if (!last) return left(client, state.grant);
+  released(world, client, state.grant);
+  state.grant = 0;
+}
+
+}  // namespace redlock::simulation

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/owner_users.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "simulation/workload.hpp"
+
+namespace redlock::simulation {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr std::size_t most_calls = 4;  // of one owner at once
+
+}  // namespace
+
+OwnerUsers::OwnerUsers(Scene& scene, Clients& clients) : scene_(scene), clients_(clients) {
+  for (ClientIndex client = 0; client < scene.plan.clients; ++client) {
+    for (std::uint32_t i = 0; i < scene.plan.owners_per_client; ++i) {
+      owners_.emplace_back().client = client;
+    }
+  }
+}
+
+void OwnerUsers::on_started(ClientIndex client) {
+  for (OwnerUser& owner : owners_) {
+    if (owner.client == client) next(owner, scene_.plan.think);
+  }
+}
+
+void OwnerUsers::on_crashed(ClientIndex client) {
+  for (OwnerUser& owner : owners_) {
+    if (owner.client == client) owner = {.client = client, .turn = owner.turn + 1};
+  }
+}
+
+void OwnerUsers::next(OwnerUser& owner, Duration at_most) {
+  const auto index = static_cast<std::uint32_t>(&owner - owners_.data());
+  scene_.at(scene_.now + scene_.random.up_to(at_most), Event::What::owner, index, 0, ++owner.turn);
+}
+
+void OwnerUsers::event(const Event& event) {
+  OwnerUser& owner = owners_[event.a];
+  if (event.c != owner.turn || !clients_.is_alive(owner.client) || scene_.ending) return;
+  if (clients_.defer(owner.client, event)) return;
+  act(owner);
+  clients_.turn(owner.client);
+  // Sooner while calls are under way: what they do to each other is what matters here.
+  const Duration soon = std::min<Duration>(scene_.plan.engine.node_timeout, scene_.plan.think);
+  next(owner, owner.calls.empty() ? scene_.plan.think * 2 : soon * 2);
+}
+
+void OwnerUsers::act(OwnerUser& owner) {
+  const std::uint32_t choice = scene_.random.below(100);
+  if (!owner.calls.empty() && choice < 15) {
+    return cancel(owner, scene_.random.pick(std::span<const engine::RequestId>(owner.calls)));
+  }
+  if (owner.levels > 0 && (owner.lost ? choice < 60 : choice < 35)) return leave(owner);
+  if (owner.levels > 0 && choice < 55) return use(owner);
+  for (std::uint32_t i = 0; i <= scene_.random.below(3); ++i) take(owner);
+}
+
+void OwnerUsers::take(OwnerUser& owner) {
+  if (owner.calls.size() >= most_calls) return;
+  const Plan& plan = scene_.plan;
+  const Instant now = local(owner);
+  const Duration timeout = plan.engine.node_timeout;
+  if (owner.calls.empty() && owner.levels == 0) {
+    owner.name = scene_.random.pick(std::span<const std::string>(plan.names));
+  }
+  const milliseconds lease = scene_.random.pick(std::span<const milliseconds>(plan.leases));
+  engine::AcquireRequest what{.name = std::make_shared<const std::string>(owner.name),
+                              .lease = lease,
+                              .renew = scene_.random.chance(plan.renew_per_mille),
+                              .max_hold = std::nullopt};
+  if (scene_.random.chance(900)) {
+    what.wait = scene_.random.chance(100) ? Duration::max() : scene_.random.up_to(timeout * 20);
+  }
+  if (scene_.random.chance(250)) what.deadline = now + scene_.random.up_to(timeout * 2);
+  // The last attempt begins before the waiting time is over, or behind an entry that began by then
+  // and found the lease given back.
+  const Duration takes = timeout * (2 * static_cast<int>(plan.attempts_of(owner.client)) + 1);
+  const bool bounded = what.wait != Duration::max();
+  const Instant expected = bounded ? now + what.wait + takes : engine::never;
+  const engine::RequestId request = ++scene_.last_request;
+  owner.calls.push_back(request);
+  scene_.invariants.requested(life(owner),
+                              {.id = request,
+                               .name = what.name,
+                               .expected = std::min(expected, what.deadline),
+                               .due = what.deadline,
+                               .takes = takes,
+                               .acquires = true,
+                               .lease = lease,
+                               .owner = Invariants::TakingOwner{number(owner), timeout}});
+  engine(owner).take(now, request, {.owner = number(owner), .acquire = std::move(what)});
+}
+
+void OwnerUsers::use(OwnerUser& owner) {
+  const std::uint32_t choice = scene_.random.below(100);
+  if (choice == 0 && !owner.lost) {
+    // As the guard does when its client was too late for the loss.
+    scene_.invariants.given_up(life(owner), owner.grant);
+    engine(owner).give_up(local(owner), owner.grant, LossReason::nodes_unavailable);
+  } else if (choice < 30) {
+    extend(owner);
+  } else if (owner.read) {
+    scene_.invariants.write_register(owner.name, owner.token, *std::exchange(owner.read, {}) + 1);
+  } else {
+    owner.read = scene_.invariants.read_register(owner.name, owner.token);
+  }
+}
+
+void OwnerUsers::extend(OwnerUser& owner) {
+  if (owner.extending != 0) return;
+  owner.extending = ++scene_.last_request;
+  const Instant now = local(owner);
+  scene_.invariants.requested(
+      life(owner),
+      {.id = owner.extending, .name = {}, .expected = now + scene_.plan.engine.node_timeout});
+  engine(owner).extend(now, owner.extending, owner.grant,
+                       scene_.random.pick(std::span<const milliseconds>(scene_.plan.leases)));
+}
+
+/// One level; with the last one the lease is given back, perhaps under a call that enters it.
+void OwnerUsers::leave(OwnerUser& owner) {
+  const Instant now = local(owner);
+  const bool last = owner.levels == 1;
+  engine::RequestId request = 0;
+  if (scene_.random.chance(500)) {
+    request = ++scene_.last_request;
+    const Duration takes = last ? scene_.plan.engine.node_timeout : Duration::zero();
+    scene_.invariants.requested(life(owner), {.id = request, .name = {}, .expected = now + takes});
+  }
+  const engine::OwnerKey key{std::make_shared<const std::string>(owner.name), number(owner)};
+  const engine::GrantId released = engine(owner).leave(now, request, key);
+  scene_.invariants.left_by_owner(scene_.now, life(owner), owner.name, number(owner), released);
+  if (--owner.levels > 0) return;
+  owner.grant = 0;
+  owner.read.reset();
+  owner.lost = false;
+}
+
+void OwnerUsers::cancel(const OwnerUser& owner, engine::RequestId call) {
+  scene_.invariants.must_end_now(life(owner), call, local(owner));
+  engine(owner).cancel(local(owner), call, Errc::cancelled);
+}
+
+void OwnerUsers::on_output(ClientIndex client, const engine::ClientOutput& output) {
+  const auto* const finish = std::get_if<engine::Finish>(&output);
+  const auto* const loss = std::get_if<engine::LeaseLost>(&output);
+  for (OwnerUser& owner : owners_) {
+    if (owner.client != client) continue;
+    if (loss != nullptr && owner.grant == loss->grant) owner.lost = true;
+    if (finish == nullptr) continue;
+    if (finish->request == owner.extending) owner.extending = 0;
+    if (std::erase(owner.calls, finish->request) > 0) taken(owner, *finish);
+  }
+}
+
+void OwnerUsers::taken(OwnerUser& owner, const engine::Finish& finish) {
+  if (const auto* acquired = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
+    owner.grant = acquired->grant;
+    owner.token = acquired->token;
+    owner.levels = 1;
+    watch_validity(scene_, clients_, owner.client, acquired->grant, acquired->valid_until);
+  } else if (std::holds_alternative<engine::EnterSucceeded>(finish.result)) {
+    ++owner.levels;
+  } else {
+    return;
+  }
+  if (scene_.ending) leave(owner);
+}
+
+void OwnerUsers::end() {
+  for (OwnerUser& owner : owners_) {
+    ++owner.turn;
+    if (!clients_.is_alive(owner.client)) continue;
+    for (const engine::RequestId call : owner.calls) cancel(owner, call);
+    clients_.turn(owner.client);
+    while (owner.levels > 0) {
+      leave(owner);
+      clients_.turn(owner.client);
+    }
+  }
+}
+
+}  // namespace redlock::simulation
