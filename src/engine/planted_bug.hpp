@@ -43,6 +43,7 @@ enum class Bug : std::uint8_t {
   second_forgetting_overlooked,
   markers_ignored_without_quarantine,
   other_sets_count,
+  promotion_trusted,
   clocks_not_watched,
   round_trip_ignored,
   own_clock_never_blamed,
@@ -58,8 +59,11 @@ enum class Bug : std::uint8_t {
   queue_stops_at_failure,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
-  // In wire::Handshake.
+  // In wire::Handshake and wire::Connection.
   replaced_connection_left_alive,
+  replica_keeps_its_connection,
+  role_change_overlooked,
+  promotion_overlooked,
   // In the scripts, that is, in the simulator's node.
   hold_without_owner_check,
   hold_shortens,

@@ -344,12 +344,35 @@ namespace redlock::engine::rules {
   return !planted(Bug::other_sets_count);
 }
 
+/// Whether a node is in quarantine because it was a replica: what its last master granted may not
+/// have reached it.
+[[nodiscard]] inline bool promoted_waits(bool promoted) {
+  return promoted && !planted(Bug::promotion_trusted);
+}
+
 // --- connections
 
 /// Whether a new connection first kills the one that it replaces. What the old one carries could
 /// otherwise be executed behind what the new one does: an acquire behind its release.
 [[nodiscard]] inline bool kills_what_it_replaces(bool same_server) {
   return same_server && !planted(Bug::replaced_connection_left_alive);
+}
+
+/// Whether a connection ends when its node refuses to write because it is a replica: it may be a
+/// master again before anybody looks at it, and only a handshake finds out that it was none.
+[[nodiscard]] inline bool replica_ends_connection() {
+  return !planted(Bug::replica_keeps_its_connection);
+}
+
+/// The same when a probe shows that it has another role.
+[[nodiscard]] inline bool role_change_ends_connection() {
+  return !planted(Bug::role_change_overlooked);
+}
+
+/// The same when a probe shows that it was a replica since the last one, and nobody asked it
+/// anything meanwhile.
+[[nodiscard]] inline bool promotion_ends_connection() {
+  return !planted(Bug::promotion_overlooked);
 }
 
 }  // namespace redlock::engine::rules

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/rules.hpp"
 #include "wire/command_writer.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/info_text.hpp"
@@ -261,7 +262,8 @@ bool Connection::take_command_reply(engine::Instant now, Awaited& awaited, const
   const bool replica = refusal != nullptr &&
                        (refusal->cause == Cause::read_only || refusal->cause == Cause::master_down);
   // When it is a master again it has the data of another one: a handshake finds that out.
-  if (replica) return fail(Cause::read_only, "it has become a replica");
+  if (replica && engine::rules::replica_ends_connection())
+    return fail(Cause::read_only, "it has become a replica");
   // What the marker names now is for a handshake to read.
   const bool moved = refusal != nullptr && refusal->detail.starts_with("OTHERSET");
   return moved ? fail(Cause::incompatible, "its marker names another set by now") : true;
@@ -293,11 +295,15 @@ bool Connection::take_role(const ReplyView& reply) {
   if (!reply.is(ReplyView::Kind::text)) return true;  // an error
   const InfoText info(reply.text());
   const std::string_view role = info.value("role");
-  if (!role.empty() && role != role_) return fail(Cause::read_only, "its role has changed");
+  const bool changed = !role.empty() && role != role_;
+  if (changed && engine::rules::role_change_ends_connection()) {
+    return fail(Cause::read_only, "its role has changed");
+  }
   // It has a new id also with its first replica, and an hour after its last.
   const std::string_view replid = info.value("master_replid");
   const bool promoted = info.was_replica() && !replid_.empty() && replid != replid_;
-  return promoted ? fail(Cause::connection_lost, "it has been a replica meanwhile") : true;
+  if (!promoted || !engine::rules::promotion_ends_connection()) return true;
+  return fail(Cause::connection_lost, "it has been a replica meanwhile");
 }
 
 void Connection::take_time(engine::Instant now, const Awaited& awaited, const ReplyView& reply) {

@@ -38,6 +38,11 @@ bool may_matter(Bug bug, const Plan& plan) {
     case Bug::markers_ignored_without_quarantine:
     case Bug::other_sets_count:
       return plan.forgets();
+    case Bug::promotion_trusted:
+    case Bug::replica_keeps_its_connection:
+    case Bug::role_change_overlooked:
+    case Bug::promotion_overlooked:
+      return plan.promotions;
     case Bug::foreign_key_denies_nothing:
     case Bug::force_undone_by_healing:
       return plan.forces();

@@ -26,6 +26,7 @@ struct Event {
     fault,            ///< something goes wrong once more
     repair,           ///< fault number a is over
     validity_ends,    ///< of grant c of client life a
+    promotion,        ///< replica a becomes a master (b: it is one), or has room for locks again
     many_forget,      ///< a quorum of nodes forgets the newest grants; a: also if one just did
     tidy,             ///< look at what is left on the nodes
   };

@@ -150,7 +150,8 @@ void Faults::inject_in_node(Fault fault, NodeIndex node, ActiveFault& active) {
   switch (fault) {
     case Fault::node_killed:
     case Fault::node_wiped:
-      active.over = servers_.is_down(node);
+      // What a server writes to an append-only file does not say that it was a replica.
+      active.over = servers_.is_down(node) || scene_.now < promoted_until_[node];
       if (active.over) return;
       servers_.stop(node, scene_.random.chance(300));
       if (fault == Fault::node_wiped) servers_.forget(node);
@@ -206,7 +207,8 @@ void Faults::lose(NodeIndex node) {
 
 /// Not before a quarantine is over and somebody has had the lock again.
 bool Faults::may_forget() {
-  if (scene_.now < may_forget_from_) return false;
+  const bool was_replica = std::ranges::count(promoted_until_, engine::never) > 0;
+  if (scene_.now < may_forget_from_ || was_replica) return false;
   const Duration longest = scene_.plan.max_lease();
   const Duration quarantine = longest + longest / 20 + seconds(1);
   may_forget_from_ = scene_.now + quarantine + scene_.random.up_to(quarantine);
@@ -219,9 +221,14 @@ void Faults::many_forget(const Event& event) {
   const NodeIndex first = scene_.random.below(plan.engine.nodes);
   const bool restarted = !plan.durable || scene_.random.chance(500);
   const bool replaced = plan.other_sets && scene_.random.chance(700);
+  const bool demoted = plan.promotions && scene_.random.chance(700);
   for (std::uint32_t i = 0; i <= plan.engine.nodes / 2; ++i) {
     const NodeIndex node = (first + i) % plan.engine.nodes;
     if (servers_.is_down(node)) continue;
+    if (demoted) {
+      demote(node);
+      continue;
+    }
     clients_.disturb_node(node);
     scene_.note(12, node, restarted ? 1 : 0, [&] {
       return fmt::format("node {} {}", node, restarted ? "restarts and forgets" : "is flushed");
@@ -231,6 +238,42 @@ void Faults::many_forget(const Event& event) {
     if (replaced) servers_.become_of_another_set(node);
     if (restarted) servers_.start(node);
   }
+}
+
+/// It becomes a replica of one that lacks the newest grants, and soon a master again.
+void Faults::demote(NodeIndex node) {
+  if (scene_.nodes[node].model.ailment() != Ailment::none) return;
+  clients_.disturb_node(node);
+  servers_.demote(node);
+  promoted_until_[node] = engine::never;
+  scene_.note(14, node, 0, [&] { return fmt::format("node {} becomes a replica", node); });
+  const bool waits = scene_.random.chance(600);  // until everybody was told
+  const Duration length = waits ? scene_.plan.engine.node_timeout * 2 : Duration::zero();
+  scene_.at(scene_.now + scene_.random.up_to(length), Event::What::promotion, node, 0, waits);
+}
+
+/// What the library does not claim is that it notices before somebody was told (safety.md, A7): a
+/// replica that nobody asked remains one, or comes back without room for locks.
+void Faults::promotion(const Event& event) {
+  const NodeIndex node = event.a;
+  NodeModel& model = scene_.nodes[node].model;
+  const bool known = servers_.demotion_is_known(node) || scene_.ending;
+  const bool waits = event.c != 0;
+  const bool promotes = event.b == 0 && (known || !waits);
+  clients_.disturb_node(node);
+  if (promotes) {
+    scene_.note(14, node, 1, [&] { return fmt::format("node {} is a master again", node); });
+    servers_.promote(node);
+    model.set_ailment(Ailment::full);
+  }
+  if (!known) {
+    return scene_.at(scene_.now + scene_.plan.engine.node_timeout / 2, Event::What::promotion, node,
+                     waits ? 0 : 1, event.c);
+  }
+  model.set_ailment(Ailment::none);
+  const Duration longest = scene_.plan.max_lease();
+  promoted_until_[node] = scene_.now + longest + longest / 10 + seconds(2);
+  may_forget_from_ = std::max(may_forget_from_, promoted_until_[node]);
 }
 
 // --- network

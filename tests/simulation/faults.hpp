@@ -40,6 +40,7 @@ class Faults final : public RareMoments {
   void repair(std::uint32_t number);
   /// What makes forgetting matter: enough nodes for another quorum. They are back at once.
   void many_forget(const Event& event);
+  void promotion(const Event& event);
 
  private:
   struct ActiveFault {
@@ -62,6 +63,7 @@ class Faults final : public RareMoments {
   void repair_node(const ActiveFault& active);
   void cut(ClientIndex client, NodeIndex node, int to_node, int from_node);
   void lose(NodeIndex node);
+  void demote(NodeIndex node);
   [[nodiscard]] bool may_forget();
   void cover(Fault fault, ClientIndex client);
   void cover_all(Fault fault);
@@ -74,6 +76,8 @@ class Faults final : public RareMoments {
   std::deque<ActiveFault> active_;
   std::vector<Duration> stepped_ = std::vector<Duration>(scene_.nodes.size());
   Instant may_forget_from_{};  // nodes that forget all the time would never vote
+  /// Until when nothing shows any more that a node was a replica, if it is started anew by then.
+  std::vector<Instant> promoted_until_ = std::vector<Instant>(scene_.nodes.size());
 };
 
 }  // namespace redlock::simulation

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "simulation/node_server.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -211,6 +212,15 @@ void NodeServer::promote() {
   was_replica_ = true;
 }
 
+void NodeServer::demote() {
+  for (auto& [stream, session] : sessions_) session.knows_its_role = false;
+}
+
+bool NodeServer::demotion_is_known() const {
+  return std::ranges::all_of(sessions_,
+                             [](const auto& entry) { return entry.second.knows_its_role; });
+}
+
 void NodeServer::accept(StreamId stream) {
   sessions_[stream] = {.id = ++last_id_, .authenticated = settings_.password.empty(), .reader = {}};
 }
@@ -273,7 +283,9 @@ void NodeServer::run(StreamId stream, Session& session, const Request& request, 
     write_bulk(out, std::to_string(now_us_ % 1'000'000));
     host_.on_time_told(stream);
   } else if (command == "INFO") {
-    if (!denies(Denied::info, out)) write_bulk(out, info(request.size() > 1 ? request[1] : ""));
+    if (denies(Denied::info, out)) return;
+    write_bulk(out, info(request.size() > 1 ? request[1] : ""));
+    session.knows_its_role = true;
   } else if (command == "CLIENT" && request.size() > 1) {
     run_client(stream, session, request, out);
   } else if (command == "CONFIG" && request.size() == 3 && request[1] == "GET") {
@@ -458,6 +470,8 @@ const NodeServer::Keys* NodeServer::keys_of(std::string_view lock) {
 engine::Reply NodeServer::execute(StreamId stream, const Call& call, const engine::Command& command,
                                   std::string_view set) {
   engine::Reply reply = model_.execute(command, call.form, now_us_ / 1'000, set);
+  const auto* const why = std::get_if<engine::Unavailable>(&reply);
+  if (why != nullptr && why->cause == Cause::read_only) sessions_.at(stream).knows_its_role = true;
   host_.on_executed(stream, command, reply);
   return reply;
 }

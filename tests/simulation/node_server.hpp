@@ -69,6 +69,10 @@ class NodeServer {
   void start(std::string run_id, std::int64_t now_us);
   /// It goes on with the data of another master, whose replica it was.
   void promote();
+  /// It becomes a replica, which its clients do not know yet.
+  void demote();
+  /// Every client with a connection of before was told of it, by a refusal to write or by INFO.
+  [[nodiscard]] bool demotion_is_known() const;
 
   void accept(StreamId stream);
   /// The other end has closed it, or nobody can read it any more.
@@ -84,6 +88,7 @@ class NodeServer {
   struct Session {
     std::int64_t id = 0;
     bool authenticated = false;
+    bool knows_its_role = true;
     RequestReader reader;
   };
   enum class Kind : std::uint8_t;

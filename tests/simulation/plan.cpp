@@ -126,6 +126,30 @@ void choose_owners(Plan& plan) {
   if (random.chance(200) && !plan.crowd) plan.owners_per_client = 1 + random.below(2);
 }
 
+/// What else than its own end makes a node forget.
+void choose_losses(Plan& plan) {
+  Random random(plan.seed ^ 0x10e5);
+  plan.promotions = random.chance(400) && plan.kind == WorldKind::forgetful;
+  if (!plan.promotions) return;
+  // Somebody must wait for the lock of one who does not notice, and probes be rare or frequent.
+  plan.leases = {std::chrono::ceil<milliseconds>(plan.engine.node_timeout) * random.pick({15, 40})};
+  plan.engine.max_lease = plan.max_lease();
+  plan.between_probes = plan.max_lease() / random.pick({1, 4, 16});
+  plan.contention_per_mille = 900;
+  // Or be idle when a probe finds the replica.
+  if (random.chance(500)) {
+    plan.users_per_client = 1;
+    plan.owners_per_client = 0;
+    plan.contention_per_mille = 100;
+    plan.renew_per_mille = 0;
+    plan.think = plan.engine.node_timeout * 10;
+    plan.between_probes = plan.engine.node_timeout * 4;
+  }
+  plan.renew_per_mille = random.pick({0U, 100U, 500U});
+  plan.keep_per_mille = 850;
+  plan.length = plan.engine.node_timeout * 100 + plan.max_lease() * 4 + std::chrono::seconds(4);
+}
+
 }  // namespace
 
 const char* in_words(WorldKind kind) {
@@ -185,6 +209,7 @@ Plan plan_of(std::uint64_t seed) {
   choose_streams(plan);
   choose_crowd(plan);
   choose_owners(plan);
+  choose_losses(plan);
   return plan;
 }
 
@@ -201,6 +226,7 @@ std::string Plan::in_words() const {
   if (absurd_clock) text += " an absurd clock,";
   if (cloned) text += " clones,";
   if (older_states) text += " older states,";
+  if (promotions) text += " promotions,";
   if (crowd) text += " a crowd,";
   if (owners_per_client > 0) text += fmt::format(" {} owners of a client,", owners_per_client);
   if (other_settings) text += " other settings,";

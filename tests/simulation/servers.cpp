@@ -77,6 +77,18 @@ void Servers::forget_newest(NodeIndex node) {
   scene_.nodes[node].forgot.push_back(scene_.now);
 }
 
+void Servers::demote(NodeIndex node) {
+  forget_newest(node);
+  scene_.nodes[node].model.set_ailment(Ailment::read_only);
+  servers_[node].demote();
+}
+
+/// Whoever sees that counts on it as little as on one that forgot.
+void Servers::promote(NodeIndex node) {
+  servers_[node].promote();
+  scene_.nodes[node].forgot.push_back(scene_.now);
+}
+
 void Servers::restore_snapshot(NodeIndex node) {
   NodeModel& model = scene_.nodes[node].model;
   const Ailment ailment = model.ailment();

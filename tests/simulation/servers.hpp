@@ -41,8 +41,13 @@ class Servers final : public NodeEnd, NodeServerHost {
   void restore_snapshot(NodeIndex node);
   /// The address has come to lead to a node of another set: it has a marker, and none of the locks.
   void become_of_another_set(NodeIndex node);
+  /// It becomes a replica of one that does not have its newest grants, and has what that one has.
+  void demote(NodeIndex node);
+  [[nodiscard]] bool demotion_is_known(NodeIndex node) const {
+    return servers_[node].demotion_is_known();
+  }
   /// It was a replica for a while, and is a master again.
-  void promote(NodeIndex node) { servers_[node].promote(); }
+  void promote(NodeIndex node);
   void set_marker(NodeIndex node, const std::string& set);
 
   /// What the clocks showed, in truth, when a server replied to TIME.

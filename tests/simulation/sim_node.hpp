@@ -12,7 +12,7 @@ namespace redlock::simulation {
 struct SimNode {
   NodeModel model;
   DriftingClock wall;                ///< from 1970
-  std::vector<Instant> forgot = {};  ///< when it lost data, by the world's time
+  std::vector<Instant> forgot = {};  ///< when it lost data or was promoted, by the world's time
 
   [[nodiscard]] std::int64_t now_us(Instant world) const {
     return wall.read(world).time_since_epoch().count() / 1'000;

@@ -74,6 +74,8 @@ void World::dispatch(const Event& event) {
       return faults_.fault(event);
     case Event::What::repair:
       return faults_.repair(event.a);
+    case Event::What::promotion:
+      return faults_.promotion(event);
     case Event::What::many_forget:
       return faults_.many_forget(event);
     case Event::What::validity_ends:

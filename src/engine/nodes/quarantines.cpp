@@ -51,7 +51,7 @@ void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& fa
   state.durable = facts.durable && (!same_run || state.durable);
   // Between two runs it may have had a marker, granted and forgotten once more.
   if (!same_run || facts.promoted_again) state.suspect_since.reset();
-  if (!facts.marker || facts.promoted) {
+  if (!facts.marker || rules::promoted_waits(facts.promoted)) {
     suspect(now, state);
   } else {
     trust(state);
