@@ -204,6 +204,8 @@ struct NodeHealth {
   /// What kept it from taking, holding and giving back the lock "redlock-doctor"; no cause if
   /// nothing did, or if it is no independent master and was not asked to.
   NodeTrouble refusal;
+  /// Whether who waits for a lock there is served in order, and woken; none if it refused the lock.
+  std::optional<bool> queues;
   /// For a client that begins now; one that has seen the node before has less to wait.
   std::optional<NodeQuarantine> quarantine;
   std::vector<Problem> problems;

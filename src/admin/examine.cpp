@@ -221,10 +221,8 @@ class Examiner {
     return round_of(
         admin::trial_of, timeout,
         [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress& node) {
-          for (const auto& answer : answers.answers) {
-            if (health.refusal.cause != Cause::none) return;
-            health.refusal = admin::refusal_of(answer, node);
-          }
+          health.refusal = admin::refusal_of(answers, node);
+          if (health.refusal.cause == Cause::none) health.queues = admin::queues(answers, node);
         });
   }
 

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <semaphore>
+#include <set>
 #include <utility>
 
 #include "client/client_impl.hpp"
@@ -11,13 +12,22 @@
 
 namespace redlock::admin {
 
-/// A core of the query's own. What it reports of its nodes is ignored: each reply shows it as well.
+/// A core of the query's own. Most of what it reports of its nodes is ignored: each reply shows it
+/// as well.
 struct NodeQuery::Own final : wire::DriverHost {
+  std::set<engine::NodeIndex> waking;  // of the loop thread
   std::unique_ptr<net::Core> core;
 
   void on_output(engine::ClientOutput&& /*output*/) override {}
   void on_node_up(engine::NodeIndex /*node*/, std::string_view /*warning*/) override {}
   void on_node_down(engine::NodeIndex /*node*/, const engine::Unavailable& /*why*/) override {}
+  void on_wakes(engine::NodeIndex node, bool wakes) override {
+    if (wakes) {
+      waking.insert(node);
+    } else {
+      waking.erase(node);
+    }
+  }
 };
 
 /// One round of commands. It lives on the calling thread's stack, which is safe because that thread
@@ -49,6 +59,8 @@ class NodeQuery::Round final : public net::Task {
                             results_[node].answered = BootClock::now();
                             results_[node].objection = query_.core().engine().objection(
                                 results_[node].answered, static_cast<engine::NodeIndex>(node));
+                            results_[node].wakes =
+                                query_.wakes(static_cast<engine::NodeIndex>(node));
                             finish_one();
                           });
       }
@@ -113,6 +125,10 @@ std::chrono::milliseconds NodeQuery::patience() const {
 
 net::Core& NodeQuery::core() const {
   return own_ ? *own_->core : client_->core();
+}
+
+bool NodeQuery::wakes(engine::NodeIndex node) const {
+  return own_ && own_->waking.contains(node);
 }
 
 bool NodeQuery::post(net::Task& task) const {

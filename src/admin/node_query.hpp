@@ -32,6 +32,7 @@ struct NodeAnswers {
   BootClock::time_point answered{};  ///< the last reply
   /// Why the node does not vote although it replies, by the core that sent the commands.
   std::optional<engine::Unavailable> objection;
+  bool wakes = false;  ///< whether it would wake those who wait; known to a query that inspects
 };
 
 /// The nodes to query, and the connections for it.
@@ -66,6 +67,7 @@ class NodeQuery {
 
   explicit NodeQuery(Client::Impl& client) : client_(&client) {}
   [[nodiscard]] net::Core& core() const;
+  [[nodiscard]] bool wakes(engine::NodeIndex node) const;
   [[nodiscard]] bool post(net::Task& task) const;
 
   Client::Impl* client_;

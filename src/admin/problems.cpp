@@ -48,11 +48,13 @@ class NodeRules {
     unread();
     clock();
     refusal();
+    queues();
     return std::move(problems_);
   }
 
  private:
   void error(std::string what) { problems_.push_back({Severity::error, std::move(what)}); }
+  void hint(std::string what) { problems_.push_back({Severity::hint, std::move(what)}); }
   void warn(std::string what) { problems_.push_back({Severity::warning, std::move(what)}); }
 
   void unreachable() {
@@ -114,6 +116,13 @@ class NodeRules {
                     (why.empty() ? std::string(to_string(node_.refusal.cause)) : why) +
                     "); mend that, and look again");
     }
+  }
+
+  void queues() {
+    if (node_.queues.value_or(true)) return;
+    hint(
+        "the user may not put who waits into a queue, or be told of turns, so waiting calls ask it "
+        "again and again; give it the rights that cluster/users.acl lists");
   }
 
   void kind_of_server() {

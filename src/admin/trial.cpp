@@ -17,6 +17,11 @@ using wire::redlock_layout;
 using wire::script_for;
 
 constexpr auto* trial_name = "redlock-doctor";
+constexpr auto* trial_client = "0000000000000000";
+// A script goes on without a queue, so what it replies to who waits, and a message of our own, show
+// whether there is one.
+constexpr std::size_t place_of_waiting = 2;
+constexpr std::size_t place_of_message = 5;
 constexpr auto* trial_lease_ms = "1000";  // it ends by itself where giving it back is refused
 
 wire::ScriptSet scripts_for(const NodeHealth& node) {
@@ -34,20 +39,33 @@ std::vector<QueryCommand> trial_of(const NodeHealth& node) {
   const auto fence = redlock_layout.fence(trial_name);
   net::KernelRandom random;
   const auto owner = engine::to_hex(random.next_owner());
+  const auto other = engine::to_hex(random.next_owner());
   const std::string nobody(40, '0');  // the digest of no script
-  return {{"EVAL", scripts.source(script_for<engine::AcquireCommand>), "2", lock, fence, owner,
-           trial_lease_ms, "1"},
+  const std::string waiter = std::string(trial_client) + ":1";
+  const auto& acquire = scripts.source(script_for<engine::AcquireCommand>);
+  return {{"EVAL", acquire, "2", lock, fence, owner, trial_lease_ms, "1"},
           {"EVAL", scripts.source(script_for<engine::HoldCommand>), "2", lock, fence, owner, "1",
            "1", trial_lease_ms},
-          {"EVAL", scripts.source(script_for<engine::ReleaseCommand>), "1", lock, owner},
-          {"EVALSHA", nobody, "2", lock, fence}};
+          {"EVAL", acquire, "2", lock, fence, other, trial_lease_ms, "1", waiter + " 1 p"},
+          {"EVAL", scripts.source(script_for<engine::ReleaseCommand>), "1", lock, owner, waiter},
+          {"EVALSHA", nobody, "2", lock, fence},
+          {"PUBLISH", redlock_layout.channel(trial_client), ""}};
 }
 
-NodeTrouble refusal_of(const wire::Answer& answer, const wire::NodeAddress& node) {
-  auto trouble = trouble_of(answer, node);
-  // It was allowed to run a script by its digest: that is all there was to find out.
-  if (wire::is_no_script(trouble.detail)) return {};
-  return trouble;
+NodeTrouble refusal_of(const NodeAnswers& answers, const wire::NodeAddress& node) {
+  for (std::size_t i = 0; i < answers.answers.size(); ++i) {
+    if (i == place_of_message) continue;
+    auto trouble = trouble_of(answers.answers[i], node);
+    // It was allowed to run a script by its digest: that is all there was to find out.
+    if (trouble.cause != Cause::none && !wire::is_no_script(trouble.detail)) return trouble;
+  }
+  return {};
+}
+
+bool queues(const NodeAnswers& answers, const wire::NodeAddress& node) {
+  const bool placed = texts_of(answers.answers[place_of_waiting]).size() == 3;
+  const auto message = trouble_of(answers.answers[place_of_message], node);
+  return answers.wakes && placed && message.cause == Cause::none;
 }
 
 }  // namespace redlock::admin

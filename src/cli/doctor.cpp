@@ -176,6 +176,7 @@ Json as_json(const NodeHealth& node) {
       {"clock_offset_us", count_or_null(node.clock_offset)},
       {"marker", as_json(node.marker)},
       {"refusal", node.refusal.cause == Cause::none ? Json(nullptr) : Json(node.refusal.detail)},
+      {"queues", or_null(node.queues)},
       {"quarantine", quarantine_as_json(node.quarantine)},
       {"problems", as_json(node.problems)}};
 }

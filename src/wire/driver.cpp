@@ -172,6 +172,7 @@ std::optional<engine::Unavailable> Driver::objection_to_ask(Instant now, NodeInd
 
 void Driver::on_link_up(Instant now, NodeIndex node, const ServerFacts& facts) {
   identities_.set_up(now, node, true);
+  host_.on_wakes(node, facts.subscribed);
   engine().on_wakes(node, facts.subscribed);
   engine().on_node_up(now, node);
   ServerFacts shown = facts;

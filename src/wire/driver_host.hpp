@@ -23,6 +23,8 @@ class DriverHost {
   virtual void on_reply(engine::NodeIndex, const engine::Tag&, const engine::Reply&) {}
   /// A handshake, or an answer to a question about the marker, shows whether the node has one.
   virtual void on_marker_seen(engine::NodeIndex) {}
+  /// A new connection: whether the node can wake this client's waiters.
+  virtual void on_wakes(engine::NodeIndex, bool /*wakes*/) {}
   virtual void on_clock_read(engine::NodeIndex, engine::Duration /*uncertainty*/) {}
 
  protected:

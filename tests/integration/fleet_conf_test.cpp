@@ -79,19 +79,45 @@ TEST_CASE("the user of users.acl may do what locking, judging and showing a node
 
   const std::string lock = "redlock:lock:{a}";
   const std::string fence = "redlock:fence:1";
+  const auto script = [](const std::string& name) {
+    return text_of("src/wire/scripts/queue.lua") + text_of("src/wire/scripts/" + name + ".lua");
+  };
   const auto load = [&](const std::string& name) {
-    return allowed({"SCRIPT", "LOAD", text_of("src/wire/scripts/" + name + ".lua")});
+    return allowed({"SCRIPT", "LOAD", script(name)});
   };
   CHECK(allowed({"EVALSHA", load("acquire"), "2", lock, fence, "me", "30000", "7"}) == "1\n7");
   CHECK(allowed({"EVALSHA", load("acquire"), "2", lock, fence, "other", "30000", "7"})[0] == '0');
   CHECK(allowed({"EVALSHA", load("hold"), "2", lock, fence, "me", "2", "9", "60000"}) == "1\n9");
-  CHECK(allowed({"EVALSHA", load("release"), "1", lock, "me"}) == "1");
-  CHECK(allowed({"EVAL", text_of("src/wire/scripts/release.lua"), "1", lock, "me"}) == "0");
-  const std::string force = text_of("src/wire/scripts/force.lua");
+  CHECK(allowed({"EVALSHA", load("release"), "1", lock, "me", ""}) == "1");
+  CHECK(allowed({"EVAL", script("release"), "1", lock, "me", ""}) == "0");
+  const std::string force = script("force");
   allowed({"EVALSHA", load("acquire"), "2", lock, fence, "me", "30000", "7"});
   CHECK(allowed({"EVAL", force, "3", lock, fence, lock + ":forced", "me", "30000"}) == "1");
   CHECK(allowed({"EVALSHA", load("hold"), "2", lock, fence, "me", "1", "9", "60000"}) == "-3");
   CHECK(allowed({"EVALSHA", load("acquire"), "2", lock, fence, "me", "30000", "7"}) == "3");
+
+  // Waiting: the channel on a connection of its own, which takes no other commands in RESP2.
+  allowed({"HELLO", "2"});
+  NodeClient waiting(fleet.port(0));
+  REQUIRE(waiting.command({"AUTH", "redlock", "change-me"}) == "OK");
+  CHECK(contains(waiting.command({"SUBSCRIBE", "redlock:wake:aa"}), "subscribe"));
+  const auto acquire = [&](const std::string& owner, const std::string& order) {
+    return allowed({"EVALSHA", load("acquire"), "2", lock, fence, owner, "30000", "7", order});
+  };
+  const auto release = [&](const std::string& owner, const std::string& order) {
+    return allowed({"EVALSHA", load("release"), "1", lock, owner, order});
+  };
+  CHECK(acquire("you", "")[0] == '1');
+  CHECK(acquire("first", "aa:1 5 w").ends_with("\n0"));
+  CHECK(acquire("second", "bb:1 6 w").ends_with("\n1"));  // not subscribed
+  CHECK(acquire("third", "aa:2 7 p").ends_with("\n2"));
+  CHECK(release("you", "") == "1");
+  CHECK(contains(waiting.command({"PING"}), "redlock:wake:aa\n1 0"));
+  CHECK(fleet.run(0, {"ZRANGE", lock + ":queue", "0", "-1"}) == "aa:1\naa:2");
+  CHECK(acquire("first", "aa:1 5 w")[0] == '1');
+  CHECK(release("first", "") == "1");
+  CHECK(release("third", "aa:2") == "0");
+  CHECK(fleet.run(0, {"EXISTS", lock + ":queue", lock + ":waiters"}) == "0");
 }
 
 TEST_CASE("the user of users.acl may do nothing else") {
@@ -113,6 +139,9 @@ TEST_CASE("the user of users.acl may do nothing else") {
       {"REPLICAOF", "127.0.0.1", "1"},
       {"ACL", "LIST"},
       {"PUBLISH", "redlock:x", "y"},
+      {"SUBSCRIBE", "redlock:x"},
+      {"PSUBSCRIBE", "redlock:wake:*"},
+      {"EVAL", "return redis.call('publish', 'redlock:x', 'y')", "0"},
       {"MONITOR"},
   };
   for (const auto& command : forbidden) {

@@ -88,8 +88,34 @@ TEST_CASE("the user of users.acl can lock, extend, release and look at every nod
     CHECK(node.reachable());
     CHECK(node.append_fsync == "always");
     CHECK(node.marker.has_value());
+    CHECK(node.queues == true);
   }
   CHECK(health->safe());
+}
+
+TEST_CASE("a user of before there were queues locks as well, and the doctor says what it lacks") {
+  for (const char* lacks : {"resetchannels", "-subscribe", "-publish", "-zadd"}) {
+    const auto fleet = fleet_with_the_user();
+    for (std::size_t i = 0; i < fleet.size(); ++i) {
+      REQUIRE(fleet.run(i, {"ACL", "SETUSER", "redlock", lacks}) == "OK");
+    }
+    const auto client = client_as_the_user(fleet);
+    const Admin admin(client);
+    REQUIRE(admin.adopt());
+    const auto lease = client.lock("seat:A05").acquire({.wait = std::chrono::seconds(30)});
+    REQUIRE_MESSAGE(lease, lacks);
+    const auto health = admin.examine();
+    REQUIRE(health);
+    for (const auto& node : health->nodes) {
+      INFO(node.refusal.detail);
+      CHECK_MESSAGE(node.queues == false, lacks);
+      CHECK(node.refusal.cause == redlock::Cause::none);
+      REQUIRE(node.problems.size() == 1);
+      CHECK(node.problems[0].severity == redlock::Severity::hint);
+      CHECK(node.problems[0].what.find("waiting calls ask it again") != std::string::npos);
+    }
+    CHECK(health->fitness() == redlock::Fitness::healthy);
+  }
 }
 
 TEST_CASE("a set that adopt.sh has adopted needs no adopting any more") {

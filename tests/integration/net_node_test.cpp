@@ -188,13 +188,19 @@ TEST_CASE("the user of cluster/users.acl can do all that a link does") {
   fleet.run(0, {"HSET", "redlock:node", "id", "x", "layout", "redlock-1", "nodes", "1",
                 "max_lease_ms", "60000", "set", "s"});
   Proxy network(fleet.port(0));
-  LinkFixture link("redis://redlock:change-me@127.0.0.1:" + std::to_string(network.port()));
+  LinkFixture link("redis://redlock:change-me@127.0.0.1:" + std::to_string(network.port()),
+                   [](Link::Config& config) { config.handshake.client = "00112233445566ff"; });
   link.run_until_up();
+  const auto subscribers = [&] {
+    return fleet.run(0, {"PUBSUB", "NUMSUB", "redlock:wake:00112233445566ff"});
+  };
+  CHECK(subscribers().ends_with("\n1"));
   engine::AcquireCommand careful = LinkFixture::acquire();
   careful.marker_wanted = true;
   CHECK(is_granted(link.call(careful)));
   network.reset_all();
   link.run_until_up();  // with CLIENT KILL for the one before
+  CHECK(subscribers().ends_with("\n1"));
   CHECK(std::get<engine::Held>(link.call(LinkFixture::hold())).fence == 1);
   CHECK(std::holds_alternative<engine::ReleasedHere>(link.call(LinkFixture::release())));
   CHECK(link.warnings == std::vector<std::string>{"", ""});
