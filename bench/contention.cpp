@@ -14,6 +14,7 @@
 #include <random>
 #include <spawn.h>
 #include <string>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -158,23 +159,46 @@ class Worker {
   std::FILE* output_ = nullptr;
 };
 
-/// Calls of scripts that a node has carried out so far.
-std::uint64_t calls_of(const Fleet& fleet, std::size_t node) {
-  redisContext* const connection = redisConnect("127.0.0.1", fleet.port(node));
-  auto* const reply = static_cast<redisReply*>(redisCommand(connection, "INFO commandstats"));
-  const std::string text(reply->str, reply->len);
-  freeReplyObject(reply);
-  redisFree(connection);
-  const std::string field = "cmdstat_evalsha:calls=";
+/// What a node has done so far.
+struct Load {
+  double calls = 0;  // of scripts
+  double cpu = 0;    // seconds
+};
+
+double number_after(const std::string& text, const std::string& field) {
   const std::size_t at = text.find(field);
-  return at == std::string::npos ? 0 : std::stoull(text.substr(at + field.size()));
+  return at == std::string::npos ? 0 : std::stod(text.substr(at + field.size()));
+}
+
+Load load_of(const Fleet& fleet, std::size_t node) {
+  redisContext* const connection = redisConnect("127.0.0.1", fleet.port(node));
+  std::string text;
+  for (const char* part : {"INFO commandstats", "INFO cpu"}) {
+    auto* const reply = static_cast<redisReply*>(redisCommand(connection, part));
+    text.append(reply->str, reply->len);
+    freeReplyObject(reply);
+  }
+  redisFree(connection);
+  return {number_after(text, "cmdstat_evalsha:calls="),
+          number_after(text, "used_cpu_sys:") + number_after(text, "used_cpu_user:")};
+}
+
+/// Time of the processor that workers have used which have ended.
+double cpu_of_workers() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
 struct Figures {
   Waits waits;
   std::vector<std::size_t> grants;  // of each caller
   double seconds = 0;
-  double commands = 0;  // of all nodes
+  Load nodes;             // of all of them
+  double client_cpu = 0;  // seconds
 
   void add(const std::vector<Waits>& callers) {
     std::size_t at = 0;
@@ -227,7 +251,8 @@ class Contention {
   }
 
   void measure(Figures& figures, std::size_t scene, std::size_t way) {
-    const std::uint64_t before = commands();
+    const Load before = load();
+    const double cpu_before = cpu_of_workers();
     std::vector<Worker> workers;
     for (int process = 0; process < scenes[scene].processes; ++process) {
       std::vector<std::string> arguments{"bench_contention",
@@ -245,12 +270,19 @@ class Contention {
     }
     figures.add(callers);
     figures.seconds += std::chrono::duration<double>(length_).count();
-    figures.commands += static_cast<double>(commands() - before);
+    const Load after = load();
+    figures.nodes.calls += after.calls - before.calls;
+    figures.nodes.cpu += after.cpu - before.cpu;
+    figures.client_cpu += cpu_of_workers() - cpu_before;
   }
 
-  [[nodiscard]] std::uint64_t commands() const {
-    std::uint64_t sum = 0;
-    for (std::size_t node = 0; node < fleet_.size(); ++node) sum += calls_of(fleet_, node);
+  [[nodiscard]] Load load() const {
+    Load sum;
+    for (std::size_t node = 0; node < fleet_.size(); ++node) {
+      const Load one = load_of(fleet_, node);
+      sum.calls += one.calls;
+      sum.cpu += one.cpu;
+    }
     return sum;
   }
 
@@ -259,13 +291,17 @@ class Contention {
     const auto [fewest, most] = std::ranges::minmax(figures.grants);
     const double median = figures.wait(0.5);
     const double rate = grants / figures.seconds;
+    const auto nodes = static_cast<double>(fleet_.size());
     state.counters[std::string(ways[way]) + "_of_floor"] = rate / cycles;
     summary.push_back(fmt::format(
         "  {:<8} {:>7.0f}/s {:>5.2f} of the floor; waits: median {:>7.1f} p99 {:>7.1f} ({:>4.1f}x) "
-        "longest {:>7.1f} ms; grants {} to {}; {:>5.2f} commands a grant and node",
+        "longest {:>7.1f} ms; grants {} to {}; a grant and node: {:.2f} calls, {:.0f} us; clients "
+        "{:.0f} "
+        "us a grant",
         ways[way], rate, rate / cycles, median, figures.wait(0.99),
         figures.wait(0.99) / std::max(median, 0.001), figures.wait(1), fewest, most,
-        figures.commands / grants / static_cast<double>(fleet_.size())));
+        figures.nodes.calls / grants / nodes, 1e6 * figures.nodes.cpu / grants / nodes,
+        1e6 * figures.client_cpu / grants));
   }
 
   milliseconds length_;
