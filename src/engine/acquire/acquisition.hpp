@@ -36,6 +36,12 @@ class Acquisition {
   /// Others of this client, which wait for the same name, take part before it.
   void wait_locally(bool waits) { waits_locally_ = waits; }
   [[nodiscard]] bool waits_locally() const { return waits_locally_; }
+  /// Its first attempt begins by then.
+  void enter_by(Instant when) { retry_at_ = when; }
+  [[nodiscard]] bool is_to_enter() const {
+    return patient() && !entered_ && attempt_ == 0 && !waits_for_turn_ && !waits_locally_ &&
+           !schedule_.has_failed();
+  }
   /// It is, or will soon be, in the nodes' queues.
   void enter() { entered_ = true; }
   [[nodiscard]] bool entered() const { return entered_; }

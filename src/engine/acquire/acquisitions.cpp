@@ -8,6 +8,13 @@
 #include "engine/stripe.hpp"
 
 namespace redlock::engine {
+namespace {
+
+/// Whoever takes part after a grant enters the nodes' queues by then. It is not the next, and what
+/// goes out with the release of what was granted costs no messages of its own.
+constexpr Duration goes_with_a_release = std::chrono::milliseconds(1);
+
+}  // namespace
 
 Acquisitions::Acquisitions(const Terms& terms, RandomSource& random, GrantIds& ids, Leases& leases,
                            Releases& releases, Outbox& out)
@@ -195,7 +202,7 @@ void Acquisitions::succeed(Instant now, Attempt attempt) {
   out_.put(WaitEnded{plan.grant, plan.name, attempt.token(), now - acquisition.began()});
   if (!acquisition.patient()) return;
   leave_after_win(now, attempt);
-  let_next_take_part(what, plan.request, true);
+  let_next_take_part(now, what, plan.request, true);
 }
 
 NodeSet Acquisitions::abandon_attempt(Instant now, GrantId grant) {
@@ -215,7 +222,7 @@ void Acquisitions::end(Instant now, RequestId request, Failed failure, NodeSet t
   if (acquisition.entered()) {
     leave_queues(now, what.name, acquisition.waiter(), NodeSet::first(terms_.nodes()) - told);
   }
-  let_next_take_part(what, request, false);
+  let_next_take_part(now, what, request, false);
 }
 
 Failed Acquisitions::time_is_over(const Acquisition& acquisition) {
@@ -289,18 +296,25 @@ void Acquisitions::on_late_reply(Instant now, NodeIndex node, const Tag& tag, co
 }
 
 void Acquisitions::on_release(Instant now, const Name& name) {
-  const auto first = local_.first(name);
-  if (!first) return;
-  const GrantId grant = acquisitions_.find(*first)->attempt();
-  Attempt* const attempt = attempts_.find(grant);
-  if (attempt == nullptr) return;
-  const Before before(*attempt);
-  attempt->raise_floor(floors_.floor(now, stripe_of(*name)));
-  attempt->on_release(now, out_);
-  after_attempt_input(now, grant, before);
+  if (const auto first = local_.first(name)) {
+    const GrantId grant = acquisitions_.find(*first)->attempt();
+    if (Attempt* const attempt = attempts_.find(grant)) {
+      const Before before(*attempt);
+      attempt->raise_floor(floors_.floor(now, stripe_of(*name)));
+      attempt->on_release(now, out_);
+      after_attempt_input(now, grant, before);
+    }
+  }
+  for (std::size_t behind = 0; behind < LocalQueues::taking_part; ++behind) {
+    const auto next = local_.first(name, behind);
+    if (!next) return;
+    Acquisition& acquisition = *acquisitions_.find(*next);
+    if (acquisition.is_to_enter()) attempt_or_wait(now, acquisition);
+  }
 }
 
-void Acquisitions::let_next_take_part(const AcquireRequest& what, RequestId request, bool granted) {
+void Acquisitions::let_next_take_part(Instant now, const AcquireRequest& what, RequestId request,
+                                      bool granted) {
   const auto next = local_.leave(what.name, request);
   // What was granted to another call of this client was before it at the nodes.
   if (const auto first = local_.first(what.name); granted && first) {
@@ -310,9 +324,13 @@ void Acquisitions::let_next_take_part(const AcquireRequest& what, RequestId requ
   if (!next) return;
   Acquisition& acquisition = *acquisitions_.find(*next);
   acquisition.wait_locally(false);
-  acquisition.wait_for_turn();
+  if (granted) {
+    acquisition.enter_by(now + goes_with_a_release);
+  } else {
+    acquisition.wait_for_turn();
+    admission_.wait(*next);
+  }
   acquisitions_.touched(*next);
-  admission_.wait(*next);
 }
 
 }  // namespace redlock::engine

@@ -82,7 +82,7 @@ class Acquisitions {
   void leave_queues(Instant now, const Name& name, Waiter waiter, NodeSet nodes);
   void leave_after_win(Instant now, const Attempt& attempt);
   /// A call that waited has ended: the next for that name takes part in its place.
-  void let_next_take_part(const AcquireRequest& what, RequestId request, bool granted);
+  void let_next_take_part(Instant now, const AcquireRequest& what, RequestId request, bool granted);
 
   const Terms& terms_;
   RandomSource& random_;

@@ -325,20 +325,22 @@ void Attempt::look_ahead(Instant now) {
 }
 
 void Attempt::look_ahead_due(Instant now, Outbox& out) {
+  bool turn_is_over = false;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (asks_.silent_by(now, node, terms_.node_timeout())) {
       const Unavailable why = no_answer();
       lose_vote(node, Vote::unavailable, why.cause, why.detail);
     }
-    if (asks_.wake_due(now, node)) ask_again(now, node, out);
+    if (asks_.wake_due(now, node)) turn_is_over = true;
   }
-  if (asks_.poll_due(now)) ask_all_again(now, out);
+  if (asks_.poll_due(now) || turn_is_over) ask_all_again(now, out);
   decide(now, out);
 }
 
 void Attempt::on_wake(Instant now, NodeIndex node, Duration after, Outbox& out) {
   if (!gathers() || ballots_[node].vote == Vote::granted) return;
-  if (asks_.wake(now, node, after, random_->next())) ask_again(now, node, out);
+  // The others have been told of the same release, or soon will be.
+  if (asks_.wake(now, node, after, random_->next())) ask_all_again(now, out);
   decide(now, out);
 }
 

@@ -36,12 +36,12 @@ class LocalQueues {
     if (queue.empty()) queues_.erase(found);
     return {};
   }
-  /// Who has waited longest for this name, if anybody.
-  [[nodiscard]] std::optional<RequestId> first(const Name& name) const {
+  /// Who has waited longest for this name, if anybody; or who is behind so many.
+  [[nodiscard]] std::optional<RequestId> first(const Name& name, std::size_t behind = 0) const {
     if (queues_.empty()) return {};
     const auto found = queues_.find(*name);
-    if (found == queues_.end()) return {};
-    return found->second.front();
+    if (found == queues_.end() || found->second.size() <= behind) return {};
+    return found->second[behind];
   }
 
  private:
