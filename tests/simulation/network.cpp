@@ -251,6 +251,13 @@ void Network::read_at_node(StreamId id) {
   if (!open || stream.to_node.ended) close_at_node(id);
 }
 
+void Network::send_from_node(StreamId id, std::string_view bytes) {
+  Stream& stream = streams_[id];
+  if (!stream.node_open || !stream.client_open) return;
+  stream.unsent += bytes;
+  send_replies(id);
+}
+
 void Network::send_replies(StreamId id) {
   Stream& stream = streams_[id];
   if (stream.unsent.empty() || !stream.node_open) return;

@@ -68,6 +68,8 @@ class Network {
   void client_resumes(ClientIndex client);
 
   // For nodes.
+  /// Beside the replies to what the client has sent.
+  void send_from_node(StreamId stream, std::string_view bytes);
   void close_at_node(StreamId stream);
   /// Of all that the node has.
   void node_stops(NodeIndex node);

@@ -28,6 +28,7 @@ Unavailable refused(Cause cause, const char* detail) {
 void NodeModel::forget_everything() {
   locks_.clear();
   forced_.clear();
+  queues_.clear();
   fences_.clear();
   marker_.reset();
   pending_.clear();
@@ -95,7 +96,7 @@ std::optional<Unavailable> NodeModel::refusal(const engine::Command& command) co
 }
 
 engine::Reply NodeModel::execute(const engine::Command& command, engine::Form form,
-                                 std::int64_t now_ms, std::string_view set) {
+                                 std::int64_t now_ms, const ScriptCaller& caller) {
   if (ailment_ == Ailment::loading || ailment_ == Ailment::busy) return *refusal(command);
   bool& known = loaded(command);
   if (form == engine::Form::digest && !known) return engine::NoScript{};
@@ -106,32 +107,44 @@ engine::Reply NodeModel::execute(const engine::Command& command, engine::Form fo
   // What a script finds over is deleted, and does not come back when the clock is set back.
   if (ailment_ != Ailment::read_only && find(name, now_ms) == nullptr) locks_.erase(name);
   if (const auto* what = std::get_if<engine::AcquireCommand>(&command)) {
-    return acquire(*what, now_ms, set);
+    return acquire(*what, now_ms, caller);
   }
   if (const auto* what = std::get_if<engine::HoldCommand>(&command)) return hold(*what, now_ms);
-  if (const auto* what = std::get_if<engine::ForceCommand>(&command)) return force(*what, now_ms);
-  return release(std::get<engine::ReleaseCommand>(command), now_ms);
+  if (const auto* what = std::get_if<engine::ForceCommand>(&command)) {
+    return force(*what, now_ms, caller);
+  }
+  return release(std::get<engine::ReleaseCommand>(command), now_ms, caller);
+}
+
+NodeQueues::Writes NodeModel::writes() const {
+  if (ailment_ == Ailment::none) return NodeQueues::Writes::all;
+  return ailment_ == Ailment::full ? NodeQueues::Writes::no_growth : NodeQueues::Writes::none;
 }
 
 engine::Reply NodeModel::acquire(const engine::AcquireCommand& command, std::int64_t now_ms,
-                                 std::string_view set) {
+                                 const ScriptCaller& caller) {
   const bool careful = !planted(Bug::markers_ignored_without_quarantine);
   if (!command.marker_wanted && (marker_ || is_pending(now_ms)) && careful) {
     return refused(Cause::incompatible, "HASMARKER");
   }
   if (command.marker_wanted && !marker_) return refused(Cause::marker_missing, "NOMARKER");
-  if (command.marker_wanted && marker_->set != set) {
+  if (command.marker_wanted && marker_->set != caller.set) {
     return refused(Cause::incompatible, "OTHERSET");
   }
   const Lock* lock = find(*command.name, now_ms);
   if (lock == nullptr) {
     if (turns_away(*command.name, command.owner, now_ms)) return engine::ForcedOut{};
-    return grant(command, now_ms);
+    return take_free(command, now_ms, caller);
   }
   if (lock->foreign_type) return engine::Refused{std::nullopt, true};
   if (lock->owner != command.owner) {
-    if (!lock->ends_ms) return engine::Refused{};
-    return engine::Refused{std::chrono::milliseconds(*lock->ends_ms - now_ms)};
+    engine::Refused refused;
+    if (lock->ends_ms) refused.expires_in = std::chrono::milliseconds(*lock->ends_ms - now_ms);
+    if (caller.order.waiter.empty()) return refused;
+    if (ailment_ != Ailment::read_only) queues_.expire(*command.name, now_ms);
+    const auto place = queues_.enter({*command.name, caller.order, now_ms, writes()});
+    refused.place = place.value_or(0);
+    return refused;
   }
   if (planted(Bug::own_already_is_a_grant)) {
     return engine::Granted{fence(engine::stripe_of(*command.name))};
@@ -143,6 +156,24 @@ engine::Reply NodeModel::acquire(const engine::AcquireCommand& command, std::int
     locks_.at(*command.name).ends_ms = ends;
   }
   return engine::AlreadyOurs{};
+}
+
+engine::Reply NodeModel::take_free(const engine::AcquireCommand& command, std::int64_t now_ms,
+                                   const ScriptCaller& caller) {
+  if (queues_.find(*command.name, now_ms) == nullptr) {
+    if (ailment_ != Ailment::read_only) queues_.expire(*command.name, now_ms);
+    return grant(command, now_ms);
+  }
+  const NodeQueues::Call call{*command.name, caller.order, now_ms, writes(), caller.publisher};
+  if (caller.order.in_order) {
+    if (const auto kept = queues_.kept_for_another(call)) {
+      return engine::Refused{.expires_in = std::chrono::milliseconds(kept->for_ms),
+                             .place = kept->place};
+    }
+  }
+  engine::Reply reply = grant(command, now_ms);
+  if (std::holds_alternative<engine::Granted>(reply)) queues_.after_grant(call);
+  return reply;
 }
 
 engine::Reply NodeModel::grant(const engine::AcquireCommand& command, std::int64_t now_ms) {
@@ -210,26 +241,42 @@ engine::Reply NodeModel::hold(const engine::HoldCommand& command, std::int64_t n
   return engine::Held{raised_to(stripe, command.token)};
 }
 
-engine::Reply NodeModel::release(const engine::ReleaseCommand& command, std::int64_t now_ms) {
-  const bool ours = holds(*command.name, command.owner, now_ms);
-  const bool anybodys = find(*command.name, now_ms) != nullptr;
-  if (ours || (anybodys && planted(Bug::release_without_owner_check))) {
-    locks_.erase(*command.name);
-    return engine::ReleasedHere{};
+engine::Reply NodeModel::release(const engine::ReleaseCommand& command, std::int64_t now_ms,
+                                 const ScriptCaller& caller) {
+  const std::string& name = *command.name;
+  const bool ours = holds(name, command.owner, now_ms);
+  const bool anybodys = find(name, now_ms) != nullptr;
+  const bool deletes = ours || (anybodys && planted(Bug::release_without_owner_check));
+  if (deletes) locks_.erase(name);
+  queues_.expire(name, now_ms);
+  const bool queued = queues_.find(name, now_ms) != nullptr;
+  const bool waits = !caller.order.waiter.empty();
+  if ((deletes || waits) && (queued || caller.order.manner != 0)) {
+    queues_.after_release({name, caller.order, now_ms, NodeQueues::Writes::all, caller.publisher},
+                          deletes, find(name, now_ms) == nullptr);
   }
+  if (deletes) return engine::ReleasedHere{};
   return engine::NotHeld{};
 }
 
-engine::Reply NodeModel::force(const engine::ForceCommand& command, std::int64_t now_ms) {
-  if (find_forced(*command.name, now_ms) == nullptr) forced_.erase(*command.name);
-  ForcedOwners& forced = forced_[*command.name];
+engine::Reply NodeModel::force(const engine::ForceCommand& command, std::int64_t now_ms,
+                               const ScriptCaller& caller) {
+  const std::string& name = *command.name;
+  if (find_forced(name, now_ms) == nullptr) forced_.erase(name);
+  ForcedOwners& forced = forced_[name];
   if (std::ranges::count(forced.owners, command.owner) == 0) forced.owners.push_back(command.owner);
   forced.ends_ms = std::max(forced.ends_ms, now_ms + command.keep_out.count());
-  if (!holds(*command.name, command.owner, now_ms)) return engine::NotHeld{};
-  locks_.erase(*command.name);
+  if (!holds(name, command.owner, now_ms)) return engine::NotHeld{};
+  locks_.erase(name);
   // If it cannot rise it stays as it is.
   Token token = 0;
-  static_cast<void>(raise(engine::stripe_of(*command.name), 1, token));
+  static_cast<void>(raise(engine::stripe_of(name), 1, token));
+  queues_.expire(name, now_ms);
+  if (queues_.find(name, now_ms) != nullptr) {
+    const Order nobody;
+    queues_.after_release({name, nobody, now_ms, NodeQueues::Writes::all, caller.publisher}, true,
+                          true);
+  }
   return engine::ReleasedHere{};
 }
 

@@ -15,8 +15,16 @@
 #include <vector>
 
 #include "engine/messages.hpp"
+#include "simulation/node_queues.hpp"
 
 namespace redlock::simulation {
+
+/// What a call contains beside its command, and whom its script can tell.
+struct ScriptCaller {
+  std::string_view set = {};  ///< that the marker names, to an acquire that wants one
+  Order order = {};
+  Publisher* publisher = nullptr;
+};
 
 class NodeModel {
  public:
@@ -59,10 +67,9 @@ class NodeModel {
   /// the marker that is there.
   enum class MarkerReply : std::uint8_t { pending, written, marked };
 
-  /// Runs one script. Time stands still in it. `set`: what an acquire that wants a marker says that
-  /// the marker names.
+  /// Runs one script. Time stands still in it.
   engine::Reply execute(const engine::Command& command, engine::Form form, std::int64_t now_ms,
-                        std::string_view set = {});
+                        const ScriptCaller& caller = {});
   /// pending.lua, if the node is well enough to write.
   MarkerReply mark_as_pending(const std::string& id, std::chrono::milliseconds kept,
                               std::int64_t now_ms);
@@ -88,6 +95,7 @@ class NodeModel {
   void forget_locks() {
     locks_.clear();
     forced_.clear();
+    queues_.clear();
   }
   [[nodiscard]] const std::optional<Marker>& marker() const { return marker_; }
   [[nodiscard]] bool is_pending(std::int64_t now_ms) const {
@@ -118,6 +126,11 @@ class NodeModel {
                            std::int64_t now_ms) const;
   /// The owners who are turned away from that lock; null if there are none.
   [[nodiscard]] const ForcedOwners* find_forced(const std::string& name, std::int64_t now_ms) const;
+  /// Who waits for it; null if nobody does.
+  [[nodiscard]] const NodeQueues::Queue* find_queue(const std::string& name,
+                                                    std::int64_t now_ms) const {
+    return queues_.find(name, now_ms);
+  }
   /// All that are there, some of them perhaps expired.
   [[nodiscard]] const std::map<std::string, Lock>& locks() const { return locks_; }
 
@@ -130,10 +143,16 @@ class NodeModel {
   };
 
   engine::Reply acquire(const engine::AcquireCommand& command, std::int64_t now_ms,
-                        std::string_view set);
+                        const ScriptCaller& caller);
+  engine::Reply take_free(const engine::AcquireCommand& command, std::int64_t now_ms,
+                          const ScriptCaller& caller);
   engine::Reply hold(const engine::HoldCommand& command, std::int64_t now_ms);
-  engine::Reply release(const engine::ReleaseCommand& command, std::int64_t now_ms);
-  engine::Reply force(const engine::ForceCommand& command, std::int64_t now_ms);
+  engine::Reply release(const engine::ReleaseCommand& command, std::int64_t now_ms,
+                        const ScriptCaller& caller);
+  engine::Reply force(const engine::ForceCommand& command, std::int64_t now_ms,
+                      const ScriptCaller& caller);
+  /// Of a script that does not say that it writes.
+  [[nodiscard]] NodeQueues::Writes writes() const;
   engine::Reply grant(const engine::AcquireCommand& command, std::int64_t now_ms);
   std::optional<engine::Unavailable> raise(std::uint32_t stripe, engine::Token floor,
                                            engine::Token& token);
@@ -145,6 +164,7 @@ class NodeModel {
 
   std::map<std::string, Lock> locks_;
   std::map<std::string, ForcedOwners> forced_;
+  NodeQueues queues_;
   std::map<std::uint32_t, Fence> fences_;
   Scripts scripts_;
   Ailment ailment_ = Ailment::none;

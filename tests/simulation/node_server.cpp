@@ -82,6 +82,26 @@ bool read_owner(std::string_view text, engine::OwnerId& owner) {
   return true;
 }
 
+/// "", "0", "WAITER", or "WAITER TICKET w" or p.
+bool read_order(std::string_view text, Order& order, engine::Waiter& waiter) {
+  order.in_order = !text.empty();
+  if (text.empty() || text == "0") return true;
+  const std::size_t end = std::min(text.find(' '), text.size());
+  const std::size_t colon = std::min(text.find(':'), end);
+  order.waiter = text.substr(0, end);
+  if (colon != 16 || !read_number(text.substr(colon + 1, end - colon - 1), waiter.number)) {
+    return false;
+  }
+  if (end == text.size()) return true;
+  text.remove_prefix(end + 1);
+  if (text.size() < 3 || text[text.size() - 2] != ' ') return false;
+  order.manner = text.back();
+  text.remove_suffix(2);
+  if (!read_number(text, order.ticket)) return false;
+  waiter.ticket = order.ticket;
+  return order.manner == 'w' || order.manner == 'p';
+}
+
 // --- replies
 
 void write_line(std::string& out, char type, std::string_view text) {
@@ -105,6 +125,11 @@ void write_bulk(std::string& out, std::string_view text) {
 void write_array(std::string& out, std::initializer_list<std::int64_t> numbers) {
   write_number(out, '*', static_cast<std::int64_t>(numbers.size()));
   for (const std::int64_t number : numbers) write_number(out, ':', number);
+}
+
+/// The head of a map, which is an array of both in RESP2.
+void write_pairs(std::string& out, char type, std::int64_t pairs) {
+  write_number(out, type, type == '%' ? pairs : 2 * pairs);
 }
 
 /// The model says in a few words what Redis says at length.
@@ -153,13 +178,15 @@ bool write_error(std::string& out, const engine::Reply& reply) {
   return why != nullptr;
 }
 
-void write_acquired(std::string& out, const engine::Reply& reply) {
+void write_acquired(std::string& out, const engine::Reply& reply, bool has_place) {
   if (write_error(out, reply)) return;
   if (const auto* granted = std::get_if<engine::Granted>(&reply)) {
     write_array(out, {1, static_cast<std::int64_t>(granted->token)});
   } else if (const auto* refused = std::get_if<engine::Refused>(&reply)) {
     if (refused->foreign_type) return write_array(out, {2});
-    write_array(out, {0, refused->expires_in ? refused->expires_in->count() : -1});
+    const std::int64_t left = refused->expires_in ? refused->expires_in->count() : -1;
+    if (has_place) return write_array(out, {0, left, refused->place});
+    write_array(out, {0, left});
   } else {
     write_array(out, {std::holds_alternative<engine::ForcedOut>(reply) ? 3 : 4});
   }
@@ -222,7 +249,10 @@ bool NodeServer::demotion_is_known() const {
 }
 
 void NodeServer::accept(StreamId stream) {
-  sessions_[stream] = {.id = ++last_id_, .authenticated = settings_.password.empty(), .reader = {}};
+  Session& session = sessions_[stream];
+  session = {};
+  session.id = ++last_id_;
+  session.authenticated = settings_.password.empty();
 }
 
 bool NodeServer::take(StreamId stream, std::string_view bytes, std::int64_t now_us,
@@ -251,9 +281,10 @@ bool NodeServer::take(StreamId stream, std::string_view bytes, std::int64_t now_
 const char* NodeServer::refusal(const Session& session, std::string_view command) const {
   if (command == "AUTH") return nullptr;
   if (!session.authenticated) return "NOAUTH Authentication required.";
+  if (command == "HELLO") return nullptr;
   if (model_.ailment() == Ailment::busy) return in_full("BUSY").data();
-  const bool while_loading = command == "HELLO" || command == "SELECT" || command == "CLIENT" ||
-                             command == "INFO" || command == "CONFIG" || command == "TIME";
+  const bool while_loading = command == "SELECT" || command == "CLIENT" || command == "INFO" ||
+                             command == "CONFIG" || command == "TIME";
   if (model_.ailment() == Ailment::loading && !while_loading) return in_full("LOADING").data();
   return nullptr;
 }
@@ -261,7 +292,7 @@ const char* NodeServer::refusal(const Session& session, std::string_view command
 bool NodeServer::denies(Denied what, std::string& out) const {
   if (!settings_.denied.test(static_cast<std::size_t>(what))) return false;
   static constexpr std::array<std::string_view, static_cast<std::size_t>(Denied::count)> commands{
-      "client|kill", "client|id", "client|setname", "info", "time", "config|get"};
+      "client|kill", "client|id", "client|setname", "info", "time", "config|get", "subscribe"};
   out += "-NOPERM this user has no permissions to run the '";
   out += commands[static_cast<std::size_t>(what)];
   out += "' command\r\n";
@@ -284,20 +315,25 @@ void NodeServer::run(StreamId stream, Session& session, const Request& request, 
     host_.on_time_told(stream);
   } else if (command == "INFO") {
     if (denies(Denied::info, out)) return;
-    write_bulk(out, info(request.size() > 1 ? request[1] : ""));
     session.knows_its_role = true;
+    const std::string text = info(request.size() > 1 ? request[1] : "");
+    if (!session.resp3) return write_bulk(out, text);
+    write_number(out, '=', static_cast<std::int64_t>(text.size()) + 4);
+    out += "txt:" + text + "\r\n";
   } else if (command == "CLIENT" && request.size() > 1) {
     run_client(stream, session, request, out);
   } else if (command == "CONFIG" && request.size() == 3 && request[1] == "GET") {
-    run_config(request, out);
+    run_config(session, request, out);
   } else if (command == "AUTH") {
     run_auth(session, request, out);
   } else if (command == "HELLO") {
-    write_line(out, '-', "NOPROTO unsupported protocol version");
+    run_hello(session, request, out);
+  } else if (command == "SUBSCRIBE" && request.size() == 2) {
+    run_subscribe(session, request, out);
   } else if (command == "SELECT") {
     write_line(out, '+', "OK");
   } else if (command == "HGETALL" && request.size() == 2 && request[1] == marker_key) {
-    write_marker(out);
+    write_marker(session.resp3 ? '%' : '*', out);
   } else if (command == "EXISTS") {
     run_exists(request, out);
   } else if (command == "SCRIPT" && request.size() == 3 && request[1] == "LOAD") {
@@ -341,7 +377,8 @@ bool NodeServer::kill(StreamId asking, std::int64_t id) {
   return false;
 }
 
-void NodeServer::run_config(const Request& request, std::string& out) const {
+void NodeServer::run_config(const Session& session, const Request& request,
+                            std::string& out) const {
   if (denies(Denied::config, out)) return;
   const std::string_view name = request[2];
   const std::string_view value = name == "appendonly" ? (settings_.durable ? "yes" : "no")
@@ -349,13 +386,67 @@ void NodeServer::run_config(const Request& request, std::string& out) const {
                                      ? (settings_.durable ? "always" : "everysec")
                                  : name == "maxmemory-policy" ? "noeviction"
                                                               : "";
-  if (value.empty()) {
-    out += "*0\r\n";
-    return;
-  }
-  out += "*2\r\n";
+  write_pairs(out, session.resp3 ? '%' : '*', value.empty() ? 0 : 1);
+  if (value.empty()) return;
   write_bulk(out, name);
   write_bulk(out, value);
+}
+
+void NodeServer::run_hello(Session& session, const Request& request, std::string& out) {
+  int version = 0;
+  if (request.size() != 2 || !read_number(request[1], version) || version < 2 || version > 3) {
+    return write_line(out, '-', "NOPROTO unsupported protocol version");
+  }
+  session.resp3 = version == 3;
+  write_pairs(out, session.resp3 ? '%' : '*', 7);
+  const auto pair = [&](std::string_view name, std::string_view value) {
+    write_bulk(out, name);
+    write_bulk(out, value);
+  };
+  pair("server", "redis");
+  pair("version", settings_.version);
+  write_bulk(out, "proto");
+  write_number(out, ':', version);
+  write_bulk(out, "id");
+  write_number(out, ':', session.id);
+  pair("mode", "standalone");
+  pair("role", model_.ailment() == Ailment::read_only ? "replica" : "master");
+  write_bulk(out, "modules");
+  write_number(out, '*', 0);
+}
+
+void NodeServer::run_subscribe(Session& session, const Request& request, std::string& out) const {
+  if (settings_.denied.test(static_cast<std::size_t>(Denied::subscribe))) {
+    return write_line(out, '-',
+                      "NOPERM this user has no permissions to access one of the channels used as "
+                      "arguments");
+  }
+  session.channel = request[1];
+  write_number(out, session.resp3 ? '>' : '*', 3);
+  write_bulk(out, "subscribe");
+  write_bulk(out, session.channel);
+  write_number(out, ':', 1);
+}
+
+/// Also to the one whose script it is: before the reply.
+std::size_t NodeServer::publish(const std::string& client, const std::string& text) {
+  const std::string channel = "redlock:wake:" + client;
+  std::size_t reached = 0;
+  for (const auto& [stream, session] : sessions_) {
+    if (session.channel != channel) continue;
+    ++reached;
+    std::string push;
+    write_number(push, session.resp3 ? '>' : '*', 3);
+    write_bulk(push, "message");
+    write_bulk(push, channel);
+    write_bulk(push, text);
+    if (stream == asking_) {
+      own_pushes_ += push;
+    } else {
+      host_.on_push(stream, push);
+    }
+  }
+  return reached;
 }
 
 void NodeServer::run_auth(Session& session, const Request& request, std::string& out) {
@@ -378,14 +469,14 @@ void NodeServer::run_exists(const Request& request, std::string& out) const {
   write_number(out, ':', count);
 }
 
-void NodeServer::write_marker(std::string& out) const {
+void NodeServer::write_marker(char type, std::string& out) const {
   std::string fields;
   std::int64_t count = 0;
   const auto add = [&](std::string_view name, const std::string& value) {
     if (value.empty()) return;
     write_bulk(fields, name);
     write_bulk(fields, value);
-    count += 2;
+    ++count;
   };
   if (const auto& marker = model_.marker()) {
     add("id", marker->id);
@@ -395,7 +486,7 @@ void NodeServer::write_marker(std::string& out) const {
     add("set", marker->set);
     add("vouched", marker->vouched);
   }
-  write_number(out, '*', count);
+  write_pairs(out, type, count);
   out += fields;
 }
 
@@ -437,6 +528,14 @@ void NodeServer::run_call(StreamId stream, const Request& request, std::string& 
                   .form = by_digest ? engine::Form::digest : engine::Form::source,
                   .keys = rest.first(keys),
                   .arguments = rest.subspan(keys)};
+  asking_ = stream;
+  std::string reply;
+  run_script(stream, call, reply);
+  out += std::exchange(own_pushes_, {});
+  out += reply;
+}
+
+void NodeServer::run_script(StreamId stream, const Call& call, std::string& out) {
   switch (call.kind) {
     case Kind::acquire:
       return run_acquire(stream, call, out);
@@ -468,8 +567,9 @@ const NodeServer::Keys* NodeServer::keys_of(std::string_view lock) {
 }
 
 engine::Reply NodeServer::execute(StreamId stream, const Call& call, const engine::Command& command,
-                                  std::string_view set) {
-  engine::Reply reply = model_.execute(command, call.form, now_us_ / 1'000, set);
+                                  ScriptCaller caller) {
+  caller.publisher = this;
+  engine::Reply reply = model_.execute(command, call.form, now_us_ / 1'000, caller);
   const auto* const why = std::get_if<engine::Unavailable>(&reply);
   if (why != nullptr && why->cause == Cause::read_only) sessions_.at(stream).knows_its_role = true;
   host_.on_executed(stream, command, reply);
@@ -480,16 +580,21 @@ void NodeServer::run_acquire(StreamId stream, const Call& call, std::string& out
   const auto arguments = call.arguments;
   const Keys* const keys = call.keys.size() == 3 ? keys_of(call.keys[0]) : nullptr;
   engine::AcquireCommand command;
-  const bool readable = keys != nullptr && call.keys[1] == keys->fence &&
-                        call.keys[2] == marker_key && arguments.size() >= 4 &&
-                        arguments.size() <= 6 && read_owner(arguments[0], command.owner) &&
-                        read_lease(arguments[1], command.lease) &&
-                        read_number(arguments[2], command.floor) && command.floor >= 1;
+  ScriptCaller caller;
+  const bool readable =
+      keys != nullptr && call.keys[1] == keys->fence && call.keys[2] == marker_key &&
+      arguments.size() >= 4 && arguments.size() <= 6 && read_owner(arguments[0], command.owner) &&
+      read_lease(arguments[1], command.lease) && read_number(arguments[2], command.floor) &&
+      command.floor >= 1 && read_order(arguments[3], caller.order, command.waiter) &&
+      (command.waiter.number == 0 || caller.order.manner != 0);
   if (!readable) return misread(stream, "acquire", out);
   command.name = keys->name;
+  command.in_order = caller.order.in_order;
   command.marker_wanted = arguments.size() == 6;
-  write_acquired(out, execute(stream, call, command,
-                              command.marker_wanted ? arguments[5] : std::string_view()));
+  if (command.marker_wanted) caller.set = arguments[5];
+  const engine::Reply reply = execute(stream, call, command, caller);
+  // A node that refuses to put it into the queue says no place.
+  write_acquired(out, reply, command.waiter.number != 0 && model_.ailment() == Ailment::none);
 }
 
 void NodeServer::run_holds(StreamId stream, const Call& call, std::string& out) {
@@ -520,16 +625,20 @@ void NodeServer::run_holds(StreamId stream, const Call& call, std::string& out) 
 void NodeServer::run_releases(StreamId stream, const Call& call, std::string& out) {
   const std::size_t locks = call.keys.size();
   std::vector<engine::ReleaseCommand> commands(locks);
+  std::vector<ScriptCaller> callers(locks);
   bool readable = locks > 0 && call.arguments.size() == 2 * locks;
   for (std::size_t i = 0; i < locks && readable; ++i) {
     const Keys* const keys = keys_of(call.keys[i]);
-    readable = keys != nullptr && read_owner(call.arguments[2 * i], commands[i].owner);
-    if (readable) commands[i].name = keys->name;
+    readable = keys != nullptr && read_owner(call.arguments[2 * i], commands[i].owner) &&
+               read_order(call.arguments[2 * i + 1], callers[i].order, commands[i].waiter);
+    if (!readable) break;
+    commands[i].name = keys->name;
+    commands[i].stays = callers[i].order.manner != 0;
   }
   if (!readable) return misread(stream, "release", out);
   std::string replies;
-  for (const engine::ReleaseCommand& command : commands) {
-    const engine::Reply reply = execute(stream, call, command);
+  for (std::size_t i = 0; i < locks; ++i) {
+    const engine::Reply reply = execute(stream, call, commands[i], callers[i]);
     if (write_error(out, reply)) return;
     write_number(replies, ':', std::holds_alternative<engine::ReleasedHere>(reply) ? 1 : 0);
   }
@@ -588,7 +697,7 @@ void NodeServer::run_marker_script(StreamId stream, const Call& call, std::strin
       host_.on_marked(stream);
       return write_bulk(out, "written");
     case NodeModel::MarkerReply::marked:
-      return write_marker(out);
+      return write_marker('*', out);
   }
 }
 

@@ -30,6 +30,7 @@ enum class Denied : std::uint8_t {
   info,
   time,
   config,
+  subscribe,
   count
 };
 using DeniedCommands = std::bitset<static_cast<std::size_t>(Denied::count)>;
@@ -42,6 +43,8 @@ class NodeServerHost {
                            const engine::Reply& reply) = 0;
   /// A client has given the node its marker.
   virtual void on_marked(StreamId stream) = 0;
+  /// It sends this to a client that has asked for nothing just now.
+  virtual void on_push(StreamId stream, std::string_view bytes) = 0;
   /// It has replied to TIME.
   virtual void on_time_told(StreamId stream) = 0;
   /// A client had it close this connection. It sends nothing any more.
@@ -53,7 +56,7 @@ class NodeServerHost {
   ~NodeServerHost() = default;
 };
 
-class NodeServer {
+class NodeServer final : Publisher {
  public:
   struct Settings {
     std::string version = "7.0.15";
@@ -89,6 +92,8 @@ class NodeServer {
     std::int64_t id = 0;
     bool authenticated = false;
     bool knows_its_role = true;
+    bool resp3 = false;
+    std::string channel = {};  // to which it is subscribed
     RequestReader reader;
   };
   enum class Kind : std::uint8_t;
@@ -98,7 +103,7 @@ class NodeServer {
   void run(StreamId stream, Session& session, const Request& request, std::string& out);
   void run_client(StreamId stream, const Session& session, const Request& request,
                   std::string& out);
-  void run_config(const Request& request, std::string& out) const;
+  void run_config(const Session& session, const Request& request, std::string& out) const;
   void run_auth(Session& session, const Request& request, std::string& out);
   void run_script_load(const Request& request, std::string& out);
   void run_call(StreamId stream, const Request& request, std::string& out);
@@ -108,9 +113,13 @@ class NodeServer {
   void run_force(StreamId stream, const Call& call, std::string& out);
   void run_marker_script(StreamId stream, const Call& call, std::string& out);
   engine::Reply execute(StreamId stream, const Call& call, const engine::Command& command,
-                        std::string_view set = {});
+                        ScriptCaller caller = {});
+  std::size_t publish(const std::string& client, const std::string& text) override;
+  void run_script(StreamId stream, const Call& call, std::string& out);
+  void run_hello(Session& session, const Request& request, std::string& out);
+  void run_subscribe(Session& session, const Request& request, std::string& out) const;
   void run_exists(const Request& request, std::string& out) const;
-  void write_marker(std::string& out) const;
+  void write_marker(char type, std::string& out) const;
   [[nodiscard]] std::string info(std::string_view section) const;
   [[nodiscard]] bool kill(StreamId asking, std::int64_t id);
   [[nodiscard]] const char* refusal(const Session& session, std::string_view command) const;
@@ -133,6 +142,8 @@ class NodeServer {
   std::int64_t now_us_ = 0;
   std::int64_t last_id_ = 0;
   std::map<StreamId, Session> sessions_;
+  StreamId asking_ = 0;                            // whose script runs
+  std::string own_pushes_;                         // to that one
   std::map<std::string, Keys, std::less<>> keys_;  // by that of the lock
 };
 

@@ -39,15 +39,7 @@ class ServerConnection {
     send(std::move(bytes));
     return receive();
   }
-  /// Does not wait for an answer.
-  void send(std::string bytes) {
-    while (!bytes.empty()) {
-      if (!testing::send_some(socket_, bytes)) throw std::runtime_error("the server hung up");
-      if (!bytes.empty()) await(POLLOUT);
-    }
-  }
-
- private:
+  /// What comes next, asked for or not.
   wire::ReplyView receive() {
     while (reader_.next(100'000) == wire::ReplyReader::Outcome::incomplete) {
       await(POLLIN);
@@ -60,6 +52,15 @@ class ServerConnection {
     if (!reader_.problem().empty()) throw std::runtime_error(reader_.problem());
     return reader_.reply();
   }
+  /// Does not wait for an answer.
+  void send(std::string bytes) {
+    while (!bytes.empty()) {
+      if (!testing::send_some(socket_, bytes)) throw std::runtime_error("the server hung up");
+      if (!bytes.empty()) await(POLLOUT);
+    }
+  }
+
+ private:
   void await(short event) const {
     pollfd waiting{socket_.get(), event, 0};
     if (::poll(&waiting, 1, 60'000) == 0) throw std::runtime_error("the server is silent");

@@ -78,6 +78,9 @@ class Servers final : public NodeEnd, NodeServerHost {
 
   void on_executed(StreamId stream, const engine::Command& command,
                    const engine::Reply& reply) override;
+  void on_push(StreamId stream, std::string_view bytes) override {
+    network_.send_from_node(stream, bytes);
+  }
   void on_marked(StreamId stream) override;
   void on_time_told(StreamId stream) override;
   void on_killed(StreamId stream) override { network_.close_at_node(stream); }
