@@ -54,7 +54,8 @@ class REDLOCK_EXPORT Observer {
   /// by as much: it was this machine's clock that stood still or ran (a virtual machine that was
   /// paused, say), the nodes count, and leases end that much earlier.
   virtual void on_clock_moved(std::string_view node, std::chrono::nanoseconds by, bool ours);
-  /// One attempt was decided; `code` is null for a grant. `elapsed` from its first send.
+  /// One attempt was decided; `code` is null for a grant. `elapsed` from its first send. Also
+  /// called, with Errc::contended, when an attempt that goes on begins to wait for others.
   virtual void on_attempt(std::string_view name, const Errc* code,
                           const std::vector<NodeVote>& votes, std::chrono::nanoseconds elapsed);
   /// A call waits for this name, and so many others are before it, as a quorum of nodes counts them

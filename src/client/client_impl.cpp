@@ -208,8 +208,14 @@ void Client::Impl::on(engine::RenewalDecided&& output) {
   }
 }
 
-void Client::Impl::on(engine::QueuePlace&& output) {
-  if (options_.observer) options_.observer->on_waiting(*output.name, output.place);
+void Client::Impl::on(engine::AttemptWaits&& output) {
+  if (!options_.observer) return;
+  if (output.first) {
+    constexpr Errc contended = Errc::contended;
+    options_.observer->on_attempt(*output.name, &contended,
+                                  client::name_ballots(output.ballots, nodes_), output.elapsed);
+  }
+  options_.observer->on_waiting(*output.name, output.place);
 }
 
 void Client::Impl::on(engine::WaitEnded&& output) {

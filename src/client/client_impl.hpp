@@ -113,7 +113,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void on(engine::LeaseLost&& output);
   void on(engine::AttemptDecided&& output);
   void on(engine::RenewalDecided&& output);
-  void on(engine::QueuePlace&& output);
+  void on(engine::AttemptWaits&& output);
   void on(engine::WaitEnded&& output);
   void on(engine::HoldEnded&& output);
   void on(engine::NodeClockMoved&& output);

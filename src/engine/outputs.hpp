@@ -124,10 +124,14 @@ struct RenewalDecided {
   bool ok = false;
   Instant valid_until{};
 };
-/// A call waits for others: so many are before it, as far as nodes know.
-struct QueuePlace {
+/// An attempt waits for others: so many are before it, as far as nodes know. Again when that has
+/// changed.
+struct AttemptWaits {
   Name name;
   std::uint32_t place = 0;
+  bool first = false;           ///< it begins to wait
+  std::vector<Ballot> ballots;  ///< then
+  Duration elapsed{};
 };
 struct WaitEnded {
   GrantId grant = 0;
@@ -150,7 +154,7 @@ struct NodeClockMoved {
 };
 
 using ClientOutput = std::variant<Finish, ValidityChanged, LeaseLost, AttemptDecided,
-                                  RenewalDecided, QueuePlace, WaitEnded, HoldEnded, NodeClockMoved>;
+                                  RenewalDecided, AttemptWaits, WaitEnded, HoldEnded, NodeClockMoved>;
 
 struct Outputs {
   std::vector<NodeOutput> nodes;

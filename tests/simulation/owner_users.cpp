@@ -79,6 +79,7 @@ void OwnerUsers::take(OwnerUser& owner) {
                               .renew = scene_.random.chance(plan.renew_per_mille),
                               .max_hold = std::nullopt};
   if (scene_.random.chance(900)) {
+    what.in_order = plan.keeps_order(scene_.last_request + 1);
     what.wait = scene_.random.chance(100) ? Duration::max() : scene_.random.up_to(timeout * 20);
   }
   if (scene_.random.chance(250)) what.deadline = now + scene_.random.up_to(timeout * 2);

@@ -95,6 +95,12 @@ void choose_oddities(Plan& plan) {
   if (plan.forgets()) plan.denied.reset(static_cast<std::size_t>(Denied::info));
 }
 
+/// Who waits behind whom.
+void choose_order(Plan& plan) {
+  Random random(plan.seed ^ 0xf1f0);
+  plan.in_order = random.pick({0U, 1U, 3U, 3U});
+}
+
 /// How bytes travel.
 void choose_streams(Plan& plan) {
   Random random(plan.seed ^ 0x57ea);
@@ -207,6 +213,7 @@ Plan plan_of(std::uint64_t seed) {
   if (forgetful) plan.length += plan.max_lease() * 2 + std::chrono::seconds(4);
   choose_oddities(plan);
   choose_streams(plan);
+  choose_order(plan);
   choose_crowd(plan);
   choose_owners(plan);
   choose_losses(plan);
@@ -228,6 +235,7 @@ std::string Plan::in_words() const {
   if (older_states) text += " older states,";
   if (promotions) text += " promotions,";
   if (crowd) text += " a crowd,";
+  if (in_order > 0) text += fmt::format(" {} calls of 3 in order,", in_order);
   if (owners_per_client > 0) text += fmt::format(" {} owners of a client,", owners_per_client);
   if (other_settings) text += " other settings,";
   if (!drift_factors.empty()) text += " other drift factors,";

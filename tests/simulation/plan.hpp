@@ -67,6 +67,7 @@ struct Plan {
   bool cloned = false;                    ///< now and then two clients draw the same random numbers
   bool older_states = false;              ///< nodes restart with what they had a while ago
   bool crowd = false;           ///< the first client has 250 users, each with its own lock
+  std::uint32_t in_order = 0;   ///< calls of three that do not overtake those who wait
   bool other_settings = false;  ///< the last client was given another longest lease
   std::vector<double> drift_factors = {};  ///< of the clients; all are at least what clocks do
   std::string password = {};               ///< empty: nodes need none
@@ -110,6 +111,8 @@ struct Plan {
   [[nodiscard]] std::uint32_t attempts_of(std::uint32_t client) const {
     return users_of(client) + owners_per_client;
   }
+  /// Whether the call with this number is one of those.
+  [[nodiscard]] bool keeps_order(engine::RequestId request) const { return request % 3 < in_order; }
   [[nodiscard]] engine::Config engine_of(std::uint32_t client) const;
   [[nodiscard]] std::chrono::milliseconds max_lease() const;
   [[nodiscard]] std::string in_words() const;

@@ -102,7 +102,7 @@ struct OutputWords {
   std::string operator()(const engine::TendMarker& o) const {
     return fmt::format("{} the marker of node {}", o.write ? "writes" : "looks for", o.node);
   }
-  std::string operator()(const engine::QueuePlace& o) const {
+  std::string operator()(const engine::AttemptWaits& o) const {
     return fmt::format("{} waits behind {}", *o.name, o.place);
   }
   std::string operator()(const engine::WaitEnded& o) const {

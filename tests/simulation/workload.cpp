@@ -129,6 +129,7 @@ void Workload::begin_acquire(User& user) {
   if (scene_.random.chance(scene_.plan.contention_per_mille)) {
     what.wait = scene_.random.chance(100) ? Duration::max() : scene_.random.up_to(timeout * 20);
   }
+  what.in_order = scene_.plan.keeps_order(user.request);
   if (scene_.random.chance(150)) what.deadline = now + scene_.random.up_to(timeout * 2);
   // A waiting time does not cut an attempt under way: that is a vote and perhaps a settling round.
   const bool bounded = what.wait != Duration::max();

@@ -149,13 +149,13 @@ void Acquisitions::after_attempt_input(Instant now, GrantId grant, Before before
 
 void Acquisitions::tell_that_it_waits(Instant now, const Attempt& attempt, Before before) {
   const Attempt::Plan& plan = attempt.plan();
-  if (!before.has_waited) {
-    admission_.ended(now, attempt.started(), true);
-    out_.put(
-        AttemptDecided{plan.name, Errc::contended, attempt.ballots(), now - attempt.started()});
-  }
   const std::uint32_t place = attempt.asks().place(terms_.quorum());
-  if (acquisitions_.find(plan.request)->moved_to(place)) out_.put(QueuePlace{plan.name, place});
+  const bool moved = acquisitions_.find(plan.request)->moved_to(place);
+  const bool first = !before.has_waited;
+  if (first) admission_.ended(now, attempt.started(), true);
+  if (!first && !moved) return;
+  out_.put(AttemptWaits{plan.name, place, first, first ? attempt.ballots() : std::vector<Ballot>(),
+                        now - attempt.started()});
 }
 
 void Acquisitions::finish_attempt(Instant now, Attempt attempt) {
