@@ -16,12 +16,6 @@ const std::set<std::string> generic_names = {"Clock",    "Close",  "Config", "En
                                              "Hash",     "Kind",   "Node",   "Plan",
                                              "Progress", "Reason", "State",  "Step"};
 
-<<<<<<< Updated upstream
-=======
-/// Shared names that are still to be mended. One that is no longer shared does no harm here.
-const std::set<std::string> known = {"Answer"};
-
->>>>>>> Stashed changes
 struct TypeDefinition {
   std::string name;
   bool is_nested = false;
