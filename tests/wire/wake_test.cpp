@@ -163,6 +163,19 @@ TEST_CASE("pushes may stand anywhere in the handshake, and say nothing yet") {
   }
 }
 
+TEST_CASE("what is pushed before a subscription is refused does not confirm it") {
+  LinkRig rig(
+      [](const RedisCommand& command) {
+        if (!is(command, "SUBSCRIBE")) return waking(command);
+        return pushed({bulk("subscribe"), bulk("another"), integer(1)}) + message("1 0") +
+               error("NOPERM this user has no permissions to access one of the channels");
+      },
+      as_client);
+  rig.run();
+  REQUIRE(rig.facts);
+  CHECK_FALSE(rig.facts->subscribed);
+}
+
 TEST_CASE("a subscription that is confirmed as a reply is none") {
   LinkRig rig(
       [](const RedisCommand& command) {
