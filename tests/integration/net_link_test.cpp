@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <string>
 
+#include "cluster/fleet.hpp"
 #include "net_link_fixture.hpp"
 #include "support/processes.hpp"
 #include "support/proxy.hpp"
@@ -234,25 +235,26 @@ TEST_CASE("a connection that is given up is reset, one that is no longer needed 
 }
 
 TEST_CASE("a real node wakes the client that waits, on the connection of its commands") {
-  Fleet fleet({.nodes = 1});
+  redlock::cluster::Fleet fleet({.nodes = 1});
   LinkFixture waiting(fleet.uri(0),
                       [](Link::Config& config) { config.handshake.client = "00112233445566ff"; });
   LinkFixture holding(fleet.uri(0));
   waiting.run_until_up();
   holding.run_until_up();
-  REQUIRE(std::holds_alternative<engine::Granted>(holding.call(LinkFixture::acquire("n", 1))));
+  REQUIRE(
+      std::holds_alternative<redlock::engine::Granted>(holding.call(LinkFixture::acquire("n", 1))));
   auto acquire = LinkFixture::acquire("n", 2);
   acquire.in_order = true;
   acquire.waiter = {.number = 7, .ticket = 1};
   const auto refused = waiting.call(acquire);
-  REQUIRE(std::holds_alternative<engine::Refused>(refused));
-  CHECK(std::get<engine::Refused>(refused).place == 0);
+  REQUIRE(std::holds_alternative<redlock::engine::Refused>(refused));
+  CHECK(std::get<redlock::engine::Refused>(refused).place == 0);
   CHECK(waiting.wakes.empty());
   holding.call(LinkFixture::release("n", 1));
   waiting.run_until([&] { return !waiting.wakes.empty(); });
   CHECK(waiting.wakes[0].waiter == 7);
   CHECK(waiting.wakes[0].after == milliseconds(0));
-  CHECK(std::holds_alternative<engine::Granted>(waiting.call(acquire)));
+  CHECK(std::holds_alternative<redlock::engine::Granted>(waiting.call(acquire)));
   // What questions show is as it is in RESP2.
   const auto marker = waiting.question({"HGETALL", "redlock:lock:{n}"});
   CHECK(std::get<std::vector<Value>>(marker->data).size() == 4);
@@ -264,15 +266,16 @@ TEST_CASE("a real node wakes the client that waits, on the connection of its com
 
 TEST_CASE("a real node whose user may not subscribe wakes nobody, and grants") {
   for (const char* denied : {"-subscribe", "resetchannels"}) {
-    Fleet fleet({.nodes = 1, .settings = {std::string("user ann on >pw ~* &* +@all ") + denied}});
+    redlock::cluster::Fleet fleet(
+        {.nodes = 1, .settings = {std::string("user ann on >pw ~* &* +@all ") + denied}});
     LinkFixture link("redis://ann:pw@127.0.0.1:" + std::to_string(fleet.port(0)),
                      [](Link::Config& config) { config.handshake.client = "00112233445566ff"; });
     link.run_until_up();
-    CHECK(std::holds_alternative<engine::Granted>(link.call(LinkFixture::acquire())));
+    CHECK(std::holds_alternative<redlock::engine::Granted>(link.call(LinkFixture::acquire())));
     auto waits = LinkFixture::acquire("n", 2);
     waits.in_order = true;
     waits.waiter = {.number = 7, .ticket = 1};
-    CHECK(std::holds_alternative<engine::Refused>(link.call(waits)));
+    CHECK(std::holds_alternative<redlock::engine::Refused>(link.call(waits)));
     const auto waiter = fleet.run(0, {"HGET", "redlock:lock:{n}:waiters", "00112233445566ff:7"});
     CHECK_MESSAGE(waiter.ends_with(" p"), denied, waiter);
     const auto subscribers = fleet.run(0, {"PUBSUB", "NUMSUB", "redlock:wake:00112233445566ff"});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rig.hpp"
+#include "support/text.hpp"
 
 using namespace redlock::wire;
 using namespace redlock::testing;
