@@ -13,6 +13,8 @@ namespace {
 /// waiter may need it.
 constexpr Duration shortest_round = std::chrono::microseconds(500);
 constexpr Duration longest_round = std::chrono::milliseconds(2);
+constexpr Duration shortest_poll = std::chrono::milliseconds(20);
+constexpr Duration longest_poll = std::chrono::milliseconds(60);
 
 }  // namespace
 
@@ -28,9 +30,12 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
   silent_ = attempt.asks().silent();
   // What it was granted could not become a quorum: it was given back, and the place is kept.
   if (attempt.failure() == Errc::contended && still_waits() && now < schedule_.waits_until()) {
-    const auto span = static_cast<std::uint64_t>((longest_round - shortest_round).count());
-    const Duration pause =
-        shortest_round + Duration(static_cast<Duration::rep>(random.next() % span));
+    // Without a vote for it there is nothing that another round soon could complete.
+    const bool near = attempt.tally().yes > 0;
+    const Duration shortest = near ? shortest_round : shortest_poll;
+    const auto span =
+        static_cast<std::uint64_t>(((near ? longest_round : longest_poll) - shortest).count());
+    const Duration pause = shortest + Duration(static_cast<Duration::rep>(random.next() % span));
     retry_at_ = std::min(now + pause, schedule_.waits_until());
     return std::nullopt;
   }

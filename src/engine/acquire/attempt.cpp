@@ -63,9 +63,8 @@ void Attempt::send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out)
 
 /// Only a node that has nothing of this owner, and cannot get it any more from what was sent.
 void Attempt::ask_again(Instant now, NodeIndex node, Outbox& out) {
-  if (ballots_[node].vote == Vote::granted || asks_.under_way(node) || spent_.contains(node)) {
-    return;
-  }
+  const bool has_it = nodes_[node].possession == Possession::ours;
+  if (has_it || asks_.under_way(node) || spent_.contains(node)) return;
   ballots_[node] = {};
   nodes_[node].possession = Possession::asked;
   ask(now, node, out);
@@ -143,6 +142,7 @@ void Attempt::on_shared_owner(NodeIndex node) {
 }
 
 void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token token, Outbox& out) {
+  if (gathers() && give_back_ == never) give_back_ = now + time_to_gather(asks_.round_trip());
   if (auto why = terms_.distrust(now, node)) {
     nodes_.confirm_without_trust(node);
     return lose_vote(node, Vote::unavailable, why->cause, std::move(why->detail));
@@ -150,7 +150,6 @@ void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token toke
   ballots_[node] = {Vote::granted, Cause::none, {}};
   nodes_.confirm(node, terms_.trusted_until(rules::counts_from(tag.sent, now), plan_.lease));
   granted_[node] = token;
-  if (gathers() && give_back_ == never) give_back_ = now + time_to_gather(asks_.round_trip());
   if (phase_ != Phase::settling) return;
   // What was settled among believable fences is not carried by, or to, one that is beyond them.
   if (!rules::of_one_range(token, token_)) return;
@@ -305,14 +304,15 @@ void Attempt::decide(Instant now, Outbox& out) {
 /// Whether one that cannot win by what it knows waits for nodes to answer otherwise.
 bool Attempt::may_wait(Instant now, const Tally& votes) {
   if (!patient_ || votes.quorum_unavailable()) return false;
-  if (votes.yes > 0) return now < give_back_;
+  // Also what does not count: the lock is not there for others meanwhile.
+  if (granted().size() > 0) return now < give_back_;
   // With a new owner the nodes that this one cannot ask any more can be asked again.
   return spent_ == NodeSet();
 }
 
 /// When nothing is under way, the next look is by a timer.
 void Attempt::look_ahead(Instant now) {
-  if (tally().pending() > 0 || tally().yes > 0 || asks_.is_idle()) return;
+  if (tally().pending() > 0 || granted().size() > 0 || asks_.is_idle()) return;
   const std::uint64_t random = random_->next();
   constexpr Duration shortest = std::chrono::milliseconds(20);
   constexpr Duration longest = std::chrono::milliseconds(60);
@@ -338,7 +338,7 @@ void Attempt::look_ahead_due(Instant now, Outbox& out) {
 }
 
 void Attempt::on_wake(Instant now, NodeIndex node, Duration after, Outbox& out) {
-  if (!gathers() || ballots_[node].vote == Vote::granted) return;
+  if (!gathers()) return;
   // The others have been told of the same release, or soon will be.
   if (asks_.wake(now, node, after, random_->next())) ask_all_again(now, out);
   decide(now, out);
