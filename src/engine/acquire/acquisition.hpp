@@ -3,6 +3,7 @@
 // between them, until one is granted or the waiting time, the deadline or the caller ends it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -72,7 +73,8 @@ class Acquisition {
   std::optional<Failed> on_failure(Instant now, const Attempt& attempt, RandomSource& random);
 
   [[nodiscard]] Instant deadline() const {
-    return attempt_ != 0 || waits_for_turn_ || waits_locally_ ? ends_at() : retry_at_;
+    const bool pauses = attempt_ == 0 && !waits_for_turn_ && !waits_locally_;
+    return pauses ? std::min(retry_at_, ends_at()) : ends_at();
   }
   /// The time given is over: that for waiting, or, with an attempt under way, the call's deadline.
   [[nodiscard]] bool over(Instant now) const { return now >= ends_at(); }
