@@ -42,6 +42,14 @@ struct NodeQuarantine {
   std::chrono::seconds votes_in{};  ///< rounded up; zero: its marker is about to be written
 };
 
+/// A call that waits for a lock in a node's queue (Ordering::fifo; who barges is in none).
+struct QueuedCall {
+  std::string id;           ///< of its client, and the number of the call
+  std::int64_t ticket = 0;  ///< its place, the same on every node: smaller ones are served first
+  /// Which program waits, and since when; none if it says nothing of itself.
+  std::optional<Holder> who;
+};
+
 /// One lock as one node sees it.
 struct NodeLock {
   std::string node;  ///< as it was configured, without its password
@@ -65,6 +73,8 @@ struct NodeLock {
   std::optional<std::uint64_t> fence;
   /// As this client counts it: it has waited since it first saw the node like this.
   std::optional<NodeQuarantine> quarantine;
+  /// Who waits for it here, in order. None if the node's user may not read its queue.
+  std::optional<std::vector<QueuedCall>> waiting{};
 
   [[nodiscard]] bool answered() const noexcept { return trouble.cause == Cause::none; }
   [[nodiscard]] bool free() const noexcept { return answered() && owners.empty() && !foreign_type; }
@@ -89,6 +99,9 @@ struct LockReport {
   std::optional<Holder> holder;      ///< of that owner, as the first of these nodes says
   std::uint32_t quorum = 0;
   std::vector<NodeLock> nodes;
+  /// Who waits on any node, in the order in which they are to have it. Of a client with many calls
+  /// for this name only the first two are at the nodes. One that was killed stays for 2.5 s.
+  std::vector<QueuedCall> waiting{};
 };
 
 /// What stands in a lock's place, on the nodes that answered.
@@ -142,6 +155,8 @@ struct ListedLock {
   /// The shortest that one of these nodes reports; none if it expires on none of them, or (unread)
   /// that is not known.
   std::optional<std::chrono::milliseconds> remaining;
+  /// How many wait for it, on the node that has most of them.
+  std::size_t waiting = 0;
 };
 
 struct LockList {

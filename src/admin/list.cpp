@@ -154,20 +154,27 @@ class LookUp {
     }
     const auto answers = query_.ask(std::move(of_nodes), query_.options().node_timeout);
     if (!answers) return tl::make_unexpected(answers.error());
-    for (std::size_t at = 0; at < names.size(); ++at) note(names[at], *answers, 2 * at);
+    for (std::size_t at = 0; at < names.size(); ++at)
+      note(names[at], *answers, admin::questions_per_lock * at);
     return {};
   }
 
   void note(const std::string& name, const std::vector<NodeAnswers>& answers, std::size_t at) {
     std::vector<NodeLock> nodes;
+    std::size_t waiting = 0;
     bool gone = true;
     for (std::size_t i = 0; i < answers.size(); ++i) {
       nodes.push_back(read(i, answers[i].answers, at));
       const auto& lock = nodes.back();
       // A node that named it and now says nothing has not said that it is free.
       gone = gone && (lock.answered() ? lock.free() : !walk_.named(i, name));
+      if (lock.answered()) {
+        waiting = std::max(waiting, admin::texts_of(answers[i].answers[at + 2]).size());
+      }
     }
-    if (!gone) list_.locks.push_back(summary(name, nodes));
+    if (gone) return;
+    list_.locks.push_back(summary(name, nodes));
+    list_.locks.back().waiting = waiting;
   }
 
   NodeLock read(std::size_t node, const std::vector<wire::Answer>& answers, std::size_t at) {

@@ -11,6 +11,7 @@
 
 #include "admin/node_query.hpp"
 #include "admin/quarantine.hpp"
+#include "admin/waiting.hpp"
 #include "client/client_impl.hpp"
 #include "client/options_check.hpp"
 #include "client/sentence.hpp"
@@ -34,6 +35,10 @@ std::optional<milliseconds> remaining_of(const wire::Answer& pttl) {
   return milliseconds(*ms);
 }
 
+}  // namespace
+
+namespace admin {
+
 std::optional<Holder> read_holder(const std::string& text, const wire::NodeAddress& node) {
   const auto fields = wire::read_holder(text);
   if (!fields) return std::nullopt;
@@ -43,13 +48,10 @@ std::optional<Holder> read_holder(const std::string& text, const wire::NodeAddre
                 .since = std::chrono::sys_time<milliseconds>(milliseconds(fields->since_unix_ms))};
 }
 
-}  // namespace
-
-namespace admin {
-
 std::vector<QueryCommand> lock_questions(const std::string& name) {
   const auto lock = wire::redlock_layout.lock(name);
-  return {{"HGETALL", lock}, {"PTTL", lock}};
+  return {
+      {"HGETALL", lock}, {"PTTL", lock}, {"ZRANGE", wire::redlock_layout.queue(name), "0", "-1"}};
 }
 
 NodeLock read_lock(const wire::NodeAddress& node, const wire::Answer* answers) {
@@ -100,18 +102,22 @@ std::optional<Holder> holder_of(const std::vector<NodeLock>& nodes, const std::s
 
 namespace {
 
-std::vector<QueryCommand> questions_with_fence(const std::string& name) {
+std::vector<QueryCommand> all_questions(const std::string& name) {
   auto questions = admin::lock_questions(name);
   questions.push_back({"GET", wire::redlock_layout.fence(name)});
+  for (auto& question : admin::waiting_questions(name)) questions.push_back(std::move(question));
   return questions;
 }
 
-NodeLock read_lock_and_fence(const wire::NodeAddress& node, const NodeAnswers& answers) {
+NodeLock read_all(const wire::NodeAddress& node, const NodeAnswers& answers) {
   auto lock = admin::read_lock(node, answers.answers.data());
-  if (const auto fence = admin::number_of(answers.answers[2]); fence && *fence >= 0) {
+  constexpr auto at = admin::questions_per_lock;
+  if (const auto fence = admin::number_of(answers.answers[at]); fence && *fence >= 0) {
     lock.fence = static_cast<std::uint64_t>(*fence);
   }
-  if (lock.answered()) lock.quarantine = admin::quarantine_of(answers.objection);
+  if (!lock.answered()) return lock;
+  lock.quarantine = admin::quarantine_of(answers.objection);
+  lock.waiting = admin::read_waiting(node, &answers.answers[at + 1]);
   return lock;
 }
 
@@ -144,14 +150,14 @@ Result<LockReport> Admin::inspect(std::string_view name,
   LockReport report;
   report.name = std::string(name);
   report.quorum = query.quorum();
-  const auto answers =
-      query.ask(std::vector(query.nodes().size(), questions_with_fence(report.name)),
-                timeout.value_or(query.options().node_timeout));
+  const auto answers = query.ask(std::vector(query.nodes().size(), all_questions(report.name)),
+                                 timeout.value_or(query.options().node_timeout));
   if (!answers) return tl::make_unexpected(answers.error());
   for (std::size_t i = 0; i < query.nodes().size(); ++i) {
-    report.nodes.push_back(read_lock_and_fence(query.nodes()[i], (*answers)[i]));
+    report.nodes.push_back(read_all(query.nodes()[i], (*answers)[i]));
   }
   judge(report);
+  report.waiting = admin::waiting_on_any(report.nodes);
   return report;
 }
 

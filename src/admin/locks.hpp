@@ -2,6 +2,7 @@
 // What status and list share: the commands that read one lock, and reading one node's replies.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,10 +15,11 @@
 
 namespace redlock::admin {
 
-/// HGETALL and PTTL of the lock.
+/// HGETALL and PTTL of the lock, and the ids of those who wait for it.
+constexpr std::size_t questions_per_lock = 3;
 [[nodiscard]] std::vector<QueryCommand> lock_questions(const std::string& name);
 
-/// `answers` begins with the replies to these two commands.
+/// `answers` begins with the replies to these commands. Not who waits: see read_waiting.
 [[nodiscard]] NodeLock read_lock(const wire::NodeAddress& node, const wire::Answer* answers);
 
 /// The owner that most nodes have, and how many do. A node with several holders does not count.

@@ -43,6 +43,7 @@ class Acquire {
     add_duration_option(app, "--wait", wait_, Zero::allowed, Forever::allowed,
                         "How long to wait for it: a duration, forever, or 0 (default): one "
                         "attempt");
+    add_ordering_option(app, ordering_);
     add_label_option(app, label_);
     add_format_option(app, format_);
   }
@@ -55,10 +56,12 @@ class Acquire {
     options.label = label_;
     const auto length = lease_.value_or(default_lease(options));
     const auto client = make_client(std::move(options));
-    auto lease = wait_for_lock(
-        client, *watch, signals, name_,
-        {.lease = length, .renewal = Renewal::never, .wait = wait_.value_or(milliseconds(0))},
-        IfUnreachable::go_on);
+    auto lease = wait_for_lock(client, *watch, signals, name_,
+                               {.lease = length,
+                                .renewal = Renewal::never,
+                                .wait = wait_.value_or(milliseconds(0)),
+                                .ordering = ordering_},
+                               IfUnreachable::go_on);
     print_or_give_back(lease);
     static_cast<void>(lease.detach());
     // A quorum has granted. Before this process ends, the acquire is to reach the other nodes too:
@@ -88,6 +91,7 @@ class Acquire {
   std::string label_;
   std::optional<milliseconds> lease_;
   std::optional<milliseconds> wait_;
+  std::optional<Ordering> ordering_;
   Format format_ = Format::table;
 };
 

@@ -36,7 +36,8 @@ let it refuse a smaller token than it has seen.
 
 Ctrl-Z stops CMD and redlock; if the lease ended before they are continued, CMD is killed instead.
 
-While it waits for the lock, redlock says on stderr for what, since when and for how long still: on
+While it waits for the lock, redlock says on stderr for what, since when and for how long still, and
+how many are before it (who waits gets it in order, see --ordering): on
 a terminal in a line that is refreshed, elsewhere at once and then ever more rarely (after 5 s,
 15 s, 35 s). Without --wait it gives up, and exits 69, if no node has answered within 10 seconds.
 
@@ -70,6 +71,7 @@ class Exec {
            "--signal", [this](const std::string& text) { set_signal(text); },
            "How CMD is told to end when the lock is lost; default TERM")
         ->option_text("SIG");
+    add_ordering_option(app, ordering_);
     add_label_option(app, label_);
     app.add_option("-E,--conflict-exit-code", conflict_code_, "Exit with this code in place of 75")
         ->check(CLI::Range(0, 255))
@@ -121,10 +123,12 @@ class Exec {
     const std::string& command = invocation_.command->front();
     options.label = label_.empty() ? command.substr(command.rfind('/') + 1) : label_;
     const auto client = make_client(std::move(options));
-    auto lease = wait_for_lock(
-        client, *watch, signals, name_,
-        {.lease = length, .renewal = Renewal::always, .wait = wait_.value_or(forever)},
-        wait_ ? IfUnreachable::go_on : IfUnreachable::give_up);
+    auto lease = wait_for_lock(client, *watch, signals, name_,
+                               {.lease = length,
+                                .renewal = Renewal::always,
+                                .wait = wait_.value_or(forever),
+                                .ordering = ordering_},
+                               wait_ ? IfUnreachable::go_on : IfUnreachable::give_up);
     const int status = run_command(lease, signals);
     if (give_back(lease, status)) leave_at_once(status);
     return status;
@@ -156,6 +160,7 @@ class Exec {
   std::string label_;
   std::optional<milliseconds> lease_;
   std::optional<milliseconds> wait_;
+  std::optional<Ordering> ordering_;
   std::optional<milliseconds> grace_;
   std::optional<int> conflict_code_;
   TerminationPolicy termination_;

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <redlock/admin.hpp>
 
@@ -20,5 +21,8 @@ namespace redlock::cli {
 
 /// {label, pid, host, since_unix_ms}, null for none.
 [[nodiscard]] Json holder_as_json(const std::optional<Holder>& holder);
+
+/// [{id, who}], first the next in line; `who` as above.
+[[nodiscard]] Json waiting_as_json(const std::vector<QueuedCall>& waiting);
 
 }  // namespace redlock::cli

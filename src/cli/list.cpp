@@ -21,6 +21,7 @@ or the rest of one that failed, and ends with its lease. Every node walks over a
 on a node that keeps much else this takes a while. Nodes that left a question without an answer are
 named on stderr; a lock that such a node had named is listed with the owner "?". Exits 69 if too few
 nodes answered everything. Who took a lock stands behind it, or below where the line is too short.
+WAITING counts who waits for it in order, on the node that has most of them.
 
 Examples:
   redlock list
@@ -47,11 +48,13 @@ std::string remaining_of(const ListedLock& lock) {
 }
 
 std::string as_table(const LockList& list) {
-  std::vector<std::vector<std::string>> rows{{"NAME", "OWNER", "NODES", "REMAINING", ""}};
+  std::vector<std::vector<std::string>> rows{
+      {"NAME", "OWNER", "NODES", "WAITING", "REMAINING", ""}};
   for (const auto& lock : list.locks) {
     rows.push_back({printable(lock.name), owner_of(lock),
                     fmt::format("{}/{}", lock.nodes_of_owner, list.nodes.size()),
-                    remaining_of(lock), lock.holder ? "taken by " + program_of(lock.holder) : ""});
+                    std::to_string(lock.waiting), remaining_of(lock),
+                    lock.holder ? "taken by " + program_of(lock.holder) : ""});
   }
   return table(rows);
 }
@@ -65,7 +68,8 @@ Json as_json(const LockList& list) {
                      {"held", lock.nodes_of_owner >= list.quorum},
                      {"nodes_of_owner", lock.nodes_of_owner},
                      {"remaining_ms", milliseconds_or_null(lock.remaining)},
-                     {"holder", holder_as_json(lock.holder)}});
+                     {"holder", holder_as_json(lock.holder)},
+                     {"waiting", lock.waiting}});
   }
   Json nodes = Json::array();
   for (const auto& node : list.nodes) {

@@ -100,10 +100,18 @@ class LockWait {
 
   void show_progress() {
     const auto now = BootClock::now();
-    if (!shows_progress() || now < progress_.due()) return;
+    if (!shows_progress()) return;
+    progress_.move_to(now, place());
+    if (now < progress_.due()) return;
     std::optional<std::string> reason;
     if (progress_.wants_reason(now)) reason = reason_of(client_, name_, *failed_);
     progress_.show(now, name_, std::move(reason), give_up_at_ ? give_up_at_ : until_);
+  }
+
+  /// Who barges, or reaches no quorum, is in no queue.
+  [[nodiscard]] std::optional<std::size_t> place() const {
+    const bool queues = options_.ordering != Ordering::barging && failed_->code == Errc::contended;
+    return queues ? watch_.place() : std::nullopt;
   }
 
   void give_up_on_silence() {
@@ -196,6 +204,19 @@ std::optional<Error> AttemptWatch::take() {
   event_.clear();
   const std::lock_guard lock(mutex_);
   return std::exchange(failed_, std::nullopt);
+}
+
+void AttemptWatch::on_waiting(std::string_view /*name*/, std::size_t place) {
+  {
+    const std::lock_guard lock(mutex_);
+    place_ = place;
+  }
+  event_.notify();
+}
+
+std::optional<std::size_t> AttemptWatch::place() const {
+  const std::lock_guard lock(mutex_);
+  return place_;
 }
 
 Lease wait_for_lock(const Client& client, AttemptWatch& watch, const Signals& signals,

@@ -4,7 +4,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 
 #include <redlock/redlock.hpp>
@@ -21,18 +24,22 @@ class AttemptWatch : public Observer {
   void on_node_down(std::string_view node, Cause cause, std::string_view detail) override;
   void on_attempt(std::string_view name, const Errc* code, const std::vector<NodeVote>& votes,
                   std::chrono::nanoseconds elapsed) override;
+  void on_waiting(std::string_view name, std::size_t place) override;
 
   /// Whether any node has ever answered, be it to refuse us.
   [[nodiscard]] bool reached_a_node() const noexcept { return reached_; }
-  /// Notified at every failed attempt.
+  /// Notified at every failed attempt, and at every change of the place in the queue.
   [[nodiscard]] const Event& event() const noexcept { return event_; }
   /// The last attempt's failure since the last call, if there was one.
   [[nodiscard]] std::optional<Error> take();
+  /// How many are before the call that waits; none until that is known.
+  [[nodiscard]] std::optional<std::size_t> place() const;
 
  private:
   Event event_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::optional<Error> failed_;
+  std::optional<std::size_t> place_;
   std::atomic<bool> reached_ = false;
 };
 

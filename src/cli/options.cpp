@@ -18,6 +18,18 @@ void add_label_option(CLI::App& app, std::string& label) {
       ->option_text("LABEL");
 }
 
+void add_ordering_option(CLI::App& app, std::optional<Ordering>& ordering) {
+  app.add_option_function<std::string>(
+         "--ordering",
+         [&ordering](const std::string& text) {
+           ordering = text == "fifo" ? Ordering::fifo : Ordering::barging;
+         },
+         "Among those who wait: fifo (default), each in its turn, or barging, whoever comes first "
+         "after a release")
+      ->check(CLI::IsMember({"fifo", "barging"}))
+      ->option_text("HOW");
+}
+
 void add_duration_option(CLI::App& app, const std::string& option,
                          std::optional<std::chrono::milliseconds>& value, Zero zero,
                          Forever endless, const std::string& description) {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include <redlock/options.hpp>
+
 #include "cli/duration.hpp"
 
 namespace redlock::cli {
@@ -19,6 +21,9 @@ CLI::Option* add_owner_option(CLI::App& app, std::string& owner);
 
 /// --as: ClientOptions::label.
 void add_label_option(CLI::App& app, std::string& label);
+
+/// --ordering: AcquireOptions::ordering; stays empty if it is not given.
+void add_ordering_option(CLI::App& app, std::optional<Ordering>& ordering);
 
 /// An option that takes a duration; the value stays empty if it is not given.
 void add_duration_option(CLI::App& app, const std::string& option,

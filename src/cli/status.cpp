@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // redlock status: one lock, as each node sees it.
+#include <algorithm>
 #include <fmt/core.h>
 #include <memory>
 
@@ -25,6 +26,8 @@ fence (the counter that tokens come from) stands, and what a quorum of nodes mak
 A node that may have forgotten locks and does not vote yet says for how many seconds.
 "taken by" is what the holder wrote beside its owner: its program (or --as), process, host, and when
 it began to take it, by its own clock. Nobody checks that.
+Who waits for it follows, in the order in which they are to have it, as the nodes' queues have it:
+of a program with many calls for it the first two, and nobody who waits with --ordering barging.
 It only looks, and what it saw may be over when it is printed. Exits 0 whatever it saw, 69 if it is
 unknown, 78 if that is because the nodes refuse us.
 
@@ -77,13 +80,25 @@ std::string verdict_line(const LockReport& report) {
                      report.quorum);
 }
 
+constexpr std::size_t most_lines = 20;
+
+std::string waiting_lines(const std::vector<QueuedCall>& waiting) {
+  if (waiting.empty()) return {};
+  std::string text = fmt::format("{} waiting:\n", waiting.size());
+  for (std::size_t i = 0; i < std::min(waiting.size(), most_lines); ++i) {
+    text += wrapped(fmt::format("{:>4}. {}", i + 1, in_words(waiting[i].who)), columns(), 6);
+  }
+  if (waiting.size() <= most_lines) return text;
+  return text + fmt::format("      and {} more; see -o json\n", waiting.size() - most_lines);
+}
+
 std::string as_table(const LockReport& report) {
   std::vector<std::vector<std::string>> rows{{"NODE", "HOLDER", "COUNT", "REMAINING", "FENCE", ""}};
   for (const auto& node : report.nodes) {
     rows.push_back({node.node, holder_of(node), count_of(node), remaining_of(node),
                     node.fence ? std::to_string(*node.fence) : "-", trouble_of(node)});
   }
-  return verdict_line(report) + table(rows);
+  return verdict_line(report) + table(rows) + waiting_lines(report.waiting);
 }
 
 Json as_json(const NodeLock& node) {
@@ -100,7 +115,8 @@ Json as_json(const NodeLock& node) {
           {"foreign_type", node.foreign_type},
           {"remaining_ms", milliseconds_or_null(node.remaining)},
           {"fence", node.fence ? Json(*node.fence) : Json(nullptr)},
-          {"quarantine", quarantine_as_json(node.quarantine)}};
+          {"quarantine", quarantine_as_json(node.quarantine)},
+          {"waiting", node.waiting ? waiting_as_json(*node.waiting) : Json(nullptr)}};
 }
 
 Json as_json(const LockReport& report) {
@@ -112,7 +128,8 @@ Json as_json(const LockReport& report) {
           {"nodes_of_owner", report.nodes_of_owner},
           {"holder", holder_as_json(report.holder)},
           {"quorum", report.quorum},
-          {"nodes", nodes}};
+          {"nodes", nodes},
+          {"waiting", waiting_as_json(report.waiting)}};
 }
 
 // The votes that an acquisition would get now: they decide between contended and no quorum.

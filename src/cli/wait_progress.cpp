@@ -26,6 +26,11 @@ std::string in_words(BootClock::duration time) {
   return s < 7200 ? fmt::format("{}m", s / 60) : fmt::format("{}h", s / 3600);
 }
 
+std::string in_words(std::optional<std::size_t> place) {
+  if (!place) return {};
+  return *place == 0 ? ", next in line" : fmt::format(", {} before it", *place);
+}
+
 void write_to_terminal(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -42,6 +47,12 @@ WaitProgress::~WaitProgress() {
 // In the background the line would go through what somebody else is doing there.
 bool WaitProgress::on_terminal() const {
   return ::isatty(STDERR_FILENO) == 1 && ::tcgetpgrp(STDERR_FILENO) == ::getpgrp();
+}
+
+void WaitProgress::move_to(BootClock::time_point now, std::optional<std::size_t> place) {
+  if (place == place_) return;
+  place_ = place;
+  if (drawn_ && on_terminal()) due_ = now;
 }
 
 void WaitProgress::show(BootClock::time_point now, const std::string& name,
@@ -61,7 +72,8 @@ void WaitProgress::show(BootClock::time_point now, const std::string& name,
     how_long = " since " + in_words(now - began_);
     if (until) how_long += " up to " + in_words(*until - now) + " more";
   }
-  const auto line = fmt::format("waiting{} for {} ({})", how_long, name, reason_);
+  const auto line =
+      fmt::format("waiting{} for {}{} ({})", how_long, name, in_words(place_), reason_);
   if (on_terminal()) {
     winsize size{};
     const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20;

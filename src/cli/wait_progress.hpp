@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ class WaitProgress {
     return now >= reason_due_;
   }
 
+  /// How many are before this one. On a terminal that is shown at once, elsewhere with the next
+  /// line.
+  void move_to(BootClock::time_point now, std::optional<std::size_t> place);
+
   /// Shows what is waited for, and for how long still (nothing: for ever). `reason` replaces the
   /// last one, if it is given.
   void show(BootClock::time_point now, const std::string& name, std::optional<std::string> reason,
@@ -40,6 +45,7 @@ class WaitProgress {
   BootClock::time_point reason_due_;
   std::chrono::seconds pause_{5};
   std::string reason_;
+  std::optional<std::size_t> place_;
   bool drawn_ = false;
 };
 

@@ -210,12 +210,12 @@ void Client::Impl::on(engine::RenewalDecided&& output) {
 
 void Client::Impl::on(engine::AttemptWaits&& output) {
   if (!options_.observer) return;
-  if (output.first) {
-    constexpr Errc contended = Errc::contended;
-    options_.observer->on_attempt(*output.name, &contended,
-                                  client::name_ballots(output.ballots, nodes_), output.elapsed);
-  }
+  // Before the attempt, so that who is told of that knows where it waits.
   options_.observer->on_waiting(*output.name, output.place);
+  if (!output.first) return;
+  constexpr Errc contended = Errc::contended;
+  options_.observer->on_attempt(*output.name, &contended,
+                                client::name_ballots(output.ballots, nodes_), output.elapsed);
 }
 
 void Client::Impl::on(engine::WaitEnded&& output) {

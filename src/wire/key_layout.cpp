@@ -19,6 +19,14 @@ std::string KeyLayout::forced(std::string_view name) const {
   return lock(name).append(forced_suffix);
 }
 
+std::string KeyLayout::queue(std::string_view name) const {
+  return lock(name).append(queue_suffix);
+}
+
+std::string KeyLayout::waiters(std::string_view name) const {
+  return lock(name).append(waiters_suffix);
+}
+
 std::string KeyLayout::fence(std::string_view name) const {
   std::array<char, longest_fence> buffer;
   return std::string(fence(name, buffer));

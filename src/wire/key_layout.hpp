@@ -24,6 +24,8 @@ struct KeyLayout {
 
   [[nodiscard]] std::string lock(std::string_view name) const;
   [[nodiscard]] std::string forced(std::string_view name) const;
+  [[nodiscard]] std::string queue(std::string_view name) const;
+  [[nodiscard]] std::string waiters(std::string_view name) const;
   [[nodiscard]] std::string fence(std::string_view name) const;
   [[nodiscard]] std::string channel(std::string_view client) const;
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The command's steps for scripts (acquire, hold, release) and its look at locks (status, list), as
 // real processes against real nodes.
+#include <array>
 #include <chrono>
 #include <doctest/doctest.h>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "cli_process.hpp"
 #include "cluster/fleet.hpp"
@@ -93,7 +96,7 @@ TEST_CASE("a lock that somebody holds exits 75 at once, and 75 when the wait is 
   CHECK(contains(refused.err, "by somebody else"));
   const auto waited = nodes.run({"acquire", "a", "--wait", "300ms"});
   CHECK(waited.status == 75);
-  CHECK(contains(waited.err, "waiting up to 300ms for a (held by"));
+  CHECK(contains(waited.err, "waiting up to 300ms for a, next in line (held by"));
 }
 
 TEST_CASE("waiting for a lock ends when it is released") {
@@ -102,7 +105,7 @@ TEST_CASE("waiting for a lock ends when it is released") {
   const auto token = nodes.status("a")["nodes"][0]["fence"].get<std::uint64_t>();
   Running second({"acquire", "a", "--wait", "forever", "--node-timeout", "10s"},
                  nodes_variable(nodes.fleet.uris()));
-  REQUIRE(second.await_err("waiting for a (held by " + owner +
+  REQUIRE(second.await_err("waiting for a, next in line (held by " + owner +
                            " on 3 of 3 nodes, taken by: redlock, pid "));
   CHECK(nodes.run({"release", "a", "--owner", owner}).status == 0);
   const auto finished = second.wait();
@@ -190,6 +193,73 @@ TEST_CASE("status says for each node who holds the lock, and what a quorum makes
   CHECK(degraded.status == 0);
   CHECK(contains(degraded.out, "on 2 of 3 nodes"));
   CHECK(contains(degraded.out, nodes.fleet.uri(0)));
+}
+
+TEST_CASE("status and list say who waits for a lock, in order") {
+  const LockNodes nodes(3);
+  static_cast<void>(nodes.everywhere());
+  CHECK_FALSE(contains(nodes.run({"status", "a"}).out, "waiting"));
+  CHECK(nodes.status("a")["waiting"].empty());
+
+  const auto begin_to_wait = [&](const std::string& label) {
+    return std::make_unique<Running>(
+        Arguments{"acquire", "a", "--wait", "forever", "--node-timeout", "10s", "--as", label},
+        nodes_variable(nodes.fleet.uris()));
+  };
+  const auto is_waiting_on_every_node = [&](std::size_t count) {
+    const auto report = nodes.status("a");
+    for (const auto& node : report["nodes"]) {
+      if (node["waiting"].size() != count) return false;
+    }
+    return report["waiting"].size() == count;
+  };
+  std::vector<std::unique_ptr<Running>> waiting;
+  for (const std::string label : {"one", "two", "three"}) {
+    waiting.push_back(begin_to_wait(label));
+    REQUIRE(eventually([&] { return is_waiting_on_every_node(waiting.size()); }));
+  }
+  const auto report = nodes.status("a");
+  std::array<char, 256> host{};
+  REQUIRE(::gethostname(host.data(), host.size()) == 0);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& call = report["waiting"][i];
+    CHECK(call["who"]["pid"] == waiting[i]->pid());
+    CHECK(call["who"]["host"] == std::string(host.data()).substr(0, 64));
+    CHECK(call["who"]["since_unix_ms"].get<std::int64_t>() > 1'600'000'000'000);
+    CHECK(report["nodes"][1]["waiting"][i] == call);
+  }
+  CHECK(report["waiting"][0]["who"]["label"] == "one");
+  CHECK(report["waiting"][2]["who"]["label"] == "three");
+
+  const auto shown = nodes.run({"status", "a"}).out;
+  CHECK(contains(shown, "3 waiting:\n"));
+  CHECK(contains(shown, "\n   1. one, pid " + std::to_string(waiting[0]->pid()) + " on "));
+  CHECK(contains(shown, "\n   3. three, pid " + std::to_string(waiting[2]->pid()) + " on "));
+
+  const auto list = json::parse(nodes.run({"list", "-o", "json"}).out);
+  CHECK(list["locks"].size() == 1);
+  CHECK(list["locks"][0]["waiting"] == 3);
+  CHECK(contains(nodes.run({"list"}).out, "  WAITING  "));
+
+  // It does not leave by itself any more.
+  waiting[1]->signal(SIGKILL);
+  CHECK(eventually([&] { return is_waiting_on_every_node(2); }));
+  CHECK(nodes.status("a")["waiting"][1]["who"]["label"] == "three");
+}
+
+TEST_CASE("status goes on without the queue where its user may not read it") {
+  const LockNodes nodes(3);
+  static_cast<void>(nodes.everywhere());
+  for (std::size_t node = 0; node < nodes.fleet.size(); ++node) {
+    nodes.fleet.run(node, {"ACL", "SETUSER", "default", "-zrange"});
+  }
+  const auto report = nodes.status("a");
+  CHECK(report["verdict"] == "held");
+  CHECK(report["nodes"][0]["waiting"].is_null());
+  CHECK(report["nodes"][0]["answered"] == true);
+  const auto list = json::parse(nodes.run({"list", "-o", "json"}).out);
+  CHECK(list["locks"][0]["held"] == true);
+  CHECK(list["locks"][0]["waiting"] == 0);
 }
 
 TEST_CASE("status tells a free lock, one without a majority and one that is not known") {

@@ -62,8 +62,8 @@ TEST_CASE("a wait that is to end says how long it has waited and how long it sti
   Running holder({"exec", "a", "--", "sh", "-c", "echo held; read line"}, variables);
   REQUIRE(holder.await_out("held"));
   Running waiter(waiting_for("a", {"--wait", "60s"}), variables);
-  REQUIRE(waiter.await_err("waiting up to 1m for a (held by "));
-  REQUIRE(waiter.await_err("waiting since 5s up to 55s more for a (held by "));
+  REQUIRE(waiter.await_err("waiting up to 1m for a, next in line (held by "));
+  REQUIRE(waiter.await_err("waiting since 5s up to 55s more for a, next in line (held by "));
   holder.write("go\n");
   CHECK(waiter.wait().out == "done\n");
 }
@@ -75,14 +75,45 @@ TEST_CASE("on a terminal the line is refreshed, and gone when the lock is there"
   REQUIRE(holder.await_out("held"));
   OnTerminal session(fleet,
                      R"($REDLOCK exec a --node-timeout 10s -- echo granted; echo "status $?")");
-  REQUIRE(session.await("\r\x1b[Kredlock: waiting for a (held by "));
-  REQUIRE(session.await("\r\x1b[Kredlock: waiting since 1s for a (held by "));
-  REQUIRE(session.await("\r\x1b[Kredlock: waiting since 2s for a (held by "));
+  REQUIRE(session.await("\r\x1b[Kredlock: waiting for a, next in line (held by "));
+  REQUIRE(session.await("\r\x1b[Kredlock: waiting since 1s for a, next in line (held by "));
+  REQUIRE(session.await("\r\x1b[Kredlock: waiting since 2s for a, next in line (held by "));
   holder.write("go\n");
   REQUIRE(session.await("\r\x1b[Kgranted"));
   CHECK(session.await("status 0"));
   // Each line is written over the one before it.
   CHECK_FALSE(contains(session.shown().substr(0, session.shown().find("granted")), "\n"));
+}
+
+TEST_CASE("the line says how many are before it, and moves up with them") {
+  const Fleet fleet({.nodes = 3});
+  const auto variables = nodes_variable(fleet.uris());
+  Running holder({"exec", "a", "--", "sh", "-c", "echo held; read line"}, variables);
+  REQUIRE(holder.await_out("held"));
+  Running first({"exec", "a", "--node-timeout", "10s", "--", "sh", "-c", "echo second; read line"},
+                variables);
+  REQUIRE(first.await_err("for a, next in line (held by "));
+  OnTerminal last(fleet, R"($REDLOCK exec a --node-timeout 10s -- echo granted)");
+  REQUIRE(last.await("for a, 1 before it (held by "));
+  holder.write("go\n");
+  REQUIRE(first.await_out("second"));
+  REQUIRE(last.await("for a, next in line (held by "));
+  first.write("go\n");
+  CHECK(last.await("\r\x1b[Kgranted"));
+}
+
+TEST_CASE("who barges has no place in any line") {
+  const Fleet fleet({.nodes = 3});
+  const auto variables = nodes_variable(fleet.uris());
+  Running holder({"exec", "a", "--", "sh", "-c", "echo held; read line"}, variables);
+  REQUIRE(holder.await_out("held"));
+  Running waiter(waiting_for("a", {"--ordering", "barging"}), variables);
+  REQUIRE(waiter.await_err("waiting for a (held by "));
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    CHECK(fleet.run(node, {"KEYS", "redlock:lock:*"}) == "redlock:lock:{a}");
+  }
+  holder.write("go\n");
+  CHECK(waiter.wait().out == "done\n");
 }
 
 }  // namespace
