@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// Waiting in order when something fails: waiters and holders that are killed or stopped, nodes that
+// end or have forgotten their queues, users who may not use them.
+#include <algorithm>
+#include <csignal>
+#include <string>
+
+#include "integration/api_queue_fixture.hpp"
+#include "integration/cli_process.hpp"
+
+namespace redlock::testing {
+namespace {
+
+/// A process of its own that takes the lock and keeps it, or waits until it has it.
+struct OtherProcess {
+  OtherProcess(const Fleet& fleet, const std::string& name, const std::string& lease = "60s")
+      : command({"exec", name, "--lease", lease, "--node-timeout", "10s", "--", "sh", "-c",
+                 "echo held; read line"},
+                nodes_variable(fleet.uris())) {}
+  void end() const { command.write("go\n"); }
+  /// Returns when it stands still.
+  void stop() const {
+    command.signal(SIGSTOP);
+    int status = 0;
+    REQUIRE(::waitpid(command.pid(), &status, WUNTRACED) == command.pid());
+    REQUIRE(WIFSTOPPED(status));
+  }
+
+  Running command;
+};
+
+TEST_CASE("a waiter whose process was killed is passed over") {
+  const Fleet& fleet = three_nodes();
+  Grants grants;
+  const Client holder = start_client(fleet);
+  const Client second = start_client(fleet);
+  Lease held = must(holder.lock("killed").acquire());
+  OtherProcess first(fleet, "killed");
+  REQUIRE(queue_becomes(fleet, "killed", 1));
+  wait_as(2, second, grants, "killed");
+  REQUIRE(queue_becomes(fleet, "killed", 2));
+  first.command.signal(SIGKILL);
+  must(held.release());
+  CHECK(grants.await(1) == std::vector<int>{2});
+  CHECK(eventually([&] { return queue_keys(fleet, "killed") == 0; }));
+}
+
+TEST_CASE("a waiter whose process stands still keeps the others for a moment, not for a lease") {
+  const Fleet& fleet = three_nodes();
+  Grants grants;
+  const Client holder = start_client(fleet);
+  const Client second = start_client(fleet);
+  Lease held = must(holder.lock("stopped").acquire());
+  OtherProcess first(fleet, "stopped");
+  REQUIRE(queue_becomes(fleet, "stopped", 1));
+  wait_as(2, second, grants, "stopped");
+  REQUIRE(queue_becomes(fleet, "stopped", 2));
+  first.stop();
+  must(held.release());
+  CHECK(grants.await(1) == std::vector<int>{2});
+  CHECK(first.command.await_out("held"));
+  first.end();
+  CHECK(first.command.wait().status == 0);
+}
+
+TEST_CASE("when the holder was killed those who wait have the lock in order after its lease") {
+  const Fleet& fleet = three_nodes();
+  Grants grants;
+  const Client one = start_client(fleet);
+  const Client another = start_client(fleet);
+  OtherProcess holder(fleet, "orphan", "3s");
+  REQUIRE(holder.command.await_out("held"));
+  for (int i = 0; i < 4; ++i) {
+    wait_as(i, i % 2 == 0 ? one : another, grants, "orphan");
+    REQUIRE(queue_becomes(fleet, "orphan", static_cast<std::size_t>(i) + 1));
+  }
+  holder.command.signal(SIGKILL);
+  CHECK(grants.await(4) == std::vector<int>{0, 1, 2, 3});
+}
+
+/// Nodes whose user lacks these rights.
+Fleet nodes_without(const std::vector<std::string>& rights) {
+  Fleet fleet({.nodes = 3});
+  std::vector<std::string> command{"ACL", "SETUSER", "default"};
+  for (const auto& right : rights) command.push_back("-" + right);
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    REQUIRE(fleet.run(node, command) == "OK");
+  }
+  return fleet;
+}
+
+TEST_CASE("where nobody may subscribe, those who wait are served all the same") {
+  const Fleet fleet = nodes_without({"subscribe"});
+  Grants grants;
+  const Client holder = start_client(fleet);
+  const Client one = start_client(fleet);
+  const Client another = start_client(fleet);
+  Lease held = must(holder.lock("polled").acquire());
+  for (int i = 0; i < 4; ++i) wait_as(i, i % 2 == 0 ? one : another, grants, "polled");
+  // What polls is forgotten soon if it does not ask again.
+  REQUIRE(eventually([&] { return entries_on(fleet, 0, "polled") > 0; }));
+  must(held.release());
+  auto all = grants.await(4);
+  std::ranges::sort(all);
+  CHECK(all == std::vector<int>{0, 1, 2, 3});
+  CHECK(eventually([&] { return queue_keys(fleet, "polled") == 0; }));
+}
+
+TEST_CASE("where the rights to the queue are missing, those who wait barge") {
+  const Fleet fleet =
+      nodes_without({"hello", "subscribe", "publish", "hmget", "zadd", "zrange", "zrank", "zrem"});
+  Grants grants;
+  const Client holder = start_client(fleet);
+  const Client one = start_client(fleet);
+  const Client another = start_client(fleet);
+  Lease held = must(holder.lock("barged").acquire());
+  for (int i = 0; i < 6; ++i) wait_as(i, i % 2 == 0 ? one : another, grants, "barged");
+  must(held.release());
+  auto all = grants.await(6);
+  std::ranges::sort(all);
+  CHECK(all == std::vector<int>{0, 1, 2, 3, 4, 5});
+  CHECK(queue_keys(fleet, "barged") == 0);
+}
+
+TEST_CASE("a node that is killed, and comes back without its queue, changes nothing") {
+  Fleet fleet({.nodes = 3});
+  Grants grants;
+  const Client holder = start_client(fleet);
+  const Client one = start_client(fleet);
+  const Client another = start_client(fleet);
+  Lease held = must(holder.lock("restarted").acquire({.lease = 60s}));
+  for (int i = 0; i < 4; ++i) {
+    wait_as(i, i % 2 == 0 ? one : another, grants, "restarted");
+    REQUIRE(queue_becomes(fleet, "restarted", static_cast<std::size_t>(i) + 1));
+  }
+  SUBCASE("it is down when the lock is released") {
+    fleet.kill(2);
+  }
+  SUBCASE("it is up again, and has forgotten all") {
+    fleet.restart(2);
+  }
+  must(held.release());
+  CHECK(grants.await(4) == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("a node in quarantine neither blocks those who wait nor changes their order") {
+  Fleet fleet({.nodes = 3, .persistence = cluster::Persistence::always, .adopted = true});
+  ClientOptions options = options_for(fleet.uris());
+  options.quarantine = Quarantine::on;
+  Grants grants;
+  const Client holder = start_client(options);
+  const Client one = start_client(options);
+  const Client another = start_client(options);
+  Lease held = must(holder.lock("careful").acquire({.lease = 60s}));
+  for (int i = 0; i < 4; ++i) {
+    wait_as(i, i % 2 == 0 ? one : another, grants, "careful");
+    REQUIRE(queue_becomes(fleet, "careful", static_cast<std::size_t>(i) + 1));
+  }
+  fleet.restart(0, cluster::Data::empty);
+  must(held.release());
+  CHECK(grants.await(4) == std::vector<int>{0, 1, 2, 3});
+}
+
+}  // namespace
+}  // namespace redlock::testing

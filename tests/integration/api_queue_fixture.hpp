@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// What the tests of waiting in order share: a look at the nodes' queues, calls that wait, and in
+// which order they had the lock.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "integration/api_fixture.hpp"
+
+namespace redlock::testing {
+
+/// Beside the lock's key: who waits, and what is known of those.
+inline std::vector<std::string> keys_of_queue(const std::string& name) {
+  const std::string lock = "redlock:lock:{" + name + "}";
+  return {lock + ":queue", lock + ":waiters"};
+}
+
+/// Entries in the queue of one node.
+inline std::size_t entries_on(const Fleet& fleet, std::size_t node, const std::string& name) {
+  return std::stoul(fleet.run(node, {"ZCARD", keys_of_queue(name)[0]}));
+}
+
+/// Until that many are entered on every node that runs.
+inline bool queue_becomes(const Fleet& fleet, const std::string& name, std::size_t count) {
+  return eventually([&] {
+    for (std::size_t node = 0; node < fleet.size(); ++node) {
+      if (fleet.state(node) != cluster::NodeState::running) continue;
+      if (entries_on(fleet, node, name) != count) return false;
+    }
+    return true;
+  });
+}
+
+/// How many of the two keys of the queue there are, on all nodes that run.
+inline std::size_t queue_keys(const Fleet& fleet, const std::string& name) {
+  std::size_t count = 0;
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    if (fleet.state(node) != cluster::NodeState::running) continue;
+    for (const auto& key : keys_of_queue(name)) {
+      count += std::stoul(fleet.run(node, {"EXISTS", key}));
+    }
+  }
+  return count;
+}
+
+/// From now on what is left behind would stay: by itself a queue is gone within seconds.
+inline void let_queue_stay(const Fleet& fleet, const std::string& name) {
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    for (const auto& key : keys_of_queue(name)) fleet.run(node, {"PERSIST", key});
+  }
+}
+
+/// Who has had the lock, in order.
+class Grants {
+ public:
+  void note(int who) {
+    const std::scoped_lock lock(mutex_);
+    order_.push_back(who);
+    changed_.notify_all();
+  }
+  /// All of them, as soon as there are that many.
+  std::vector<int> await(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    REQUIRE(changed_.wait_for(lock, 2 * patience, [&] { return order_.size() >= count; }));
+    return order_;
+  }
+  [[nodiscard]] std::size_t count() const {
+    const std::scoped_lock lock(mutex_);
+    return order_.size();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> order_;
+};
+
+inline constexpr int failed_to_wait = -1;
+
+/// Waits for the lock, and gives it back as soon as it has it. The client has to end before
+/// `grants`.
+inline void wait_as(int who, const Client& client, Grants& grants, const std::string& name,
+                    AcquireOptions options = {.wait = forever}) {
+  client.lock(name).async_acquire(options).start(
+      [&grants, who](const Result<Lease>& lease) { grants.note(lease ? who : failed_to_wait); });
+}
+
+}  // namespace redlock::testing
