@@ -58,6 +58,7 @@ TEST_CASE("a waiter whose process stands still keeps the others for a moment, no
   first.stop();
   must(held.release());
   CHECK(grants.await(1) == std::vector<int>{2});
+  first.command.signal(SIGCONT);
   CHECK(first.command.await_out("held"));
   first.end();
   CHECK(first.command.wait().status == 0);
