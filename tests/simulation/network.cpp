@@ -37,7 +37,7 @@ Duration Network::delay(NodeIndex node) {
   const Duration jitter = plan.delay_jitter / (1 + random.below(64));
   delay += jitter / (1 + random.below(8));
   if (random.chance(plan.slow_per_mille)) {
-    delay += random.between(Duration::zero(), plan.engine.node_timeout * 3 / 2);
+    delay += random.between(Duration::zero(), plan.slowest());
   }
   return delay;
 }

@@ -226,9 +226,10 @@ std::string Plan::in_words() const {
       seed, simulation::in_words(kind), durable ? "" : " (not durable)", engine.nodes, clients,
       users_per_client, names.size(), engine.node_timeout.count() / 1'000'000);
   for (const milliseconds lease : leases) text += fmt::format(" {}", lease.count());
-  text += fmt::format(" ms, floor {}, jitter {} us, slow {} in 1000, a fault every {} ms:",
-                      engine.clock_floor ? "by clocks" : "none", delay_jitter.count() / 1000,
-                      slow_per_mille, between_faults.count() / 1'000'000);
+  text +=
+      fmt::format(" ms, floor {}, delay {} us, jitter {} us, slow {} in 1000, a fault every {} ms:",
+                  engine.clock_floor ? "by clocks" : "none", delay_min.count() / 1000,
+                  delay_jitter.count() / 1000, slow_per_mille, between_faults.count() / 1'000'000);
   if (fence != FenceDamage::none) text += " a damaged fence,";
   if (absurd_clock) text += " an absurd clock,";
   if (cloned) text += " clones,";

@@ -84,6 +84,8 @@ struct Plan {
   [[nodiscard]] bool forces() const {
     return kind == WorldKind::forced || kind == WorldKind::forced_and_forgetful;
   }
+  /// What a slow message takes longer than others, at most.
+  [[nodiscard]] Duration slowest() const { return engine.node_timeout * 3 / 2; }
   [[nodiscard]] bool denies(Denied what) const {
     return denied.test(static_cast<std::size_t>(what));
   }
