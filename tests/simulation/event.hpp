@@ -27,6 +27,7 @@ struct Event {
     repair,           ///< fault number a is over
     validity_ends,    ///< of grant c of client life a
     promotion,        ///< replica a becomes a master (b: it is one), or has room for locks again
+    flush_again,      ///< a node that has just been marked loses everything once more
     many_forget,      ///< a quorum of nodes forgets the newest grants; a: also if one just did
     tidy,             ///< look at what is left on the nodes
   };

@@ -58,7 +58,9 @@ void Faults::on_sent(ClientIndex client, const engine::Send& send) {
 }
 
 void Faults::on_granted(Duration lease) {
-  if (!scene_.plan.forgets() || !scene_.random.chance(250)) return;
+  if (!scene_.plan.forgets()) return;
+  if (scene_.plan.flushed_twice) scene_.at(scene_.now, Event::What::flush_again);
+  if (!scene_.random.chance(scene_.plan.flushed_twice ? 700 : 250)) return;
   scene_.at(scene_.now + scene_.random.up_to(lease / 2), Event::What::many_forget);
 }
 
@@ -219,8 +221,9 @@ void Faults::many_forget(const Event& event) {
   if (scene_.ending || (!may_forget() && event.a == 0)) return;
   const Plan& plan = scene_.plan;
   const NodeIndex first = scene_.random.below(plan.engine.nodes);
-  const bool restarted = !plan.durable || scene_.random.chance(500);
-  const bool replaced = plan.other_sets && scene_.random.chance(700);
+  const bool flushed = plan.flushed_twice && scene_.random.chance(700);
+  const bool restarted = !flushed && (!plan.durable || scene_.random.chance(500));
+  const bool replaced = !flushed && plan.other_sets && scene_.random.chance(700);
   const bool demoted = plan.promotions && scene_.random.chance(700);
   for (std::uint32_t i = 0; i <= plan.engine.nodes / 2; ++i) {
     const NodeIndex node = (first + i) % plan.engine.nodes;
@@ -234,9 +237,23 @@ void Faults::many_forget(const Event& event) {
       return fmt::format("node {} {}", node, restarted ? "restarts and forgets" : "is flushed");
     });
     if (restarted) servers_.stop(node, false);
-    plan.durable || replaced ? servers_.forget(node) : lose(node);
+    plan.durable || flushed || replaced ? servers_.forget(node) : lose(node);
     if (replaced) servers_.become_of_another_set(node);
     if (restarted) servers_.start(node);
+  }
+}
+
+/// Behind the back of clients that have not seen the markers, and of those that were granted
+/// something since.
+void Faults::flush_again() {
+  if (scene_.ending) return;
+  for (NodeIndex node = 0; node < scene_.nodes.size(); ++node) {
+    SimNode& at_node = scene_.nodes[node];
+    const bool lately = scene_.now < std::exchange(at_node.marked, Instant::min()) + seconds(1);
+    if (!lately || servers_.is_down(node) || scene_.random.chance(200)) continue;
+    clients_.disturb_node(node);
+    scene_.note(12, node, 2, [&] { return fmt::format("node {} is flushed again", node); });
+    servers_.forget(node);
   }
 }
 

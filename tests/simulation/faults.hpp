@@ -41,6 +41,8 @@ class Faults final : public RareMoments {
   /// What makes forgetting matter: enough nodes for another quorum. They are back at once.
   void many_forget(const Event& event);
   void promotion(const Event& event);
+  /// A node that has just been given its marker loses everything once more.
+  void flush_again();
 
  private:
   struct ActiveFault {

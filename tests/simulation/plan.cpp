@@ -136,6 +136,28 @@ void choose_owners(Plan& plan) {
 void choose_losses(Plan& plan) {
   Random random(plan.seed ^ 0x10e5);
   plan.promotions = random.chance(400) && plan.kind == WorldKind::forgetful;
+  plan.flushed_twice = !plan.promotions && random.chance(400) && plan.kind == WorldKind::forgetful;
+  if (plan.flushed_twice) {
+    // Longer than clients without it take to look at the markers.
+    plan.leases = {milliseconds(4'000)};
+    plan.engine.max_lease = plan.max_lease();
+    plan.renew_per_mille = 0;
+    plan.keep_per_mille = 980;
+    plan.length = plan.max_lease() * 4 + std::chrono::seconds(8);
+    // Clients learn at different times that a node forgot, if they seldom ask; then they ask until
+    // the first of them has marked it.
+    plan.think = milliseconds(1'500);
+    plan.contention_per_mille = 900;
+    plan.engine.node_timeout = milliseconds(250);
+    plan.engine.retry_min = milliseconds(40);
+    plan.engine.retry_max = milliseconds(120);
+    plan.engine.retry_cap = milliseconds(400);
+    // In half of them nothing else goes wrong: then more is granted by nodes that forget again.
+    if (random.chance(500)) {
+      plan.between_faults = Duration::zero();
+      plan.slow_per_mille = 0;
+    }
+  }
   if (!plan.promotions) return;
   // Somebody must wait for the lock of one who does not notice, and probes be rare or frequent.
   plan.leases = {std::chrono::ceil<milliseconds>(plan.engine.node_timeout) * random.pick({15, 40})};
@@ -234,6 +256,7 @@ std::string Plan::in_words() const {
   if (absurd_clock) text += " an absurd clock,";
   if (cloned) text += " clones,";
   if (older_states) text += " older states,";
+  if (flushed_twice) text += " flushed twice,";
   if (promotions) text += " promotions,";
   if (crowd) text += " a crowd,";
   if (in_order > 0) text += fmt::format(" {} calls of 3 in order,", in_order);

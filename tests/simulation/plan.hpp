@@ -51,6 +51,7 @@ struct Plan {
   Duration delay_jitter{};                 ///< on top, most often little of it
   bool careless = false;                   ///< the first client runs without quarantine
   bool other_sets = false;                 ///< addresses may come to lead to nodes of other sets
+  bool flushed_twice = false;              ///< nodes, soon after they had their markers again
   bool promotions = false;                 ///< nodes become replicas, and masters again
   bool durable = true;                     ///< nodes write to disk before they answer
   std::uint32_t slow_per_mille = 0;        ///< messages that take about a node timeout

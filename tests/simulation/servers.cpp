@@ -144,6 +144,7 @@ void Servers::on_marked(StreamId stream) {
   scene_.note(13, stream, node, [&] {
     return fmt::format("client {} marks node {}", network_.client_of(stream), node);
   });
+  scene_.nodes[node].marked = scene_.now;
   if (!scene_.plan.forgets() || scene_.ending || !scene_.random.chance(100)) return;
   scene_.at(scene_.now + scene_.random.up_to(scene_.plan.engine.node_timeout * 4),
             Event::What::many_forget, 1);

@@ -13,6 +13,7 @@ struct SimNode {
   NodeModel model;
   DriftingClock wall;                ///< from 1970
   std::vector<Instant> forgot = {};  ///< when it lost data or was promoted, by the world's time
+  Instant marked = Instant::min();   ///< when a client last wrote its marker, likewise
 
   [[nodiscard]] std::int64_t now_us(Instant world) const {
     return wall.read(world).time_since_epoch().count() / 1'000;

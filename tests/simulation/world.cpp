@@ -76,6 +76,8 @@ void World::dispatch(const Event& event) {
       return faults_.repair(event.a);
     case Event::What::promotion:
       return faults_.promotion(event);
+    case Event::What::flush_again:
+      return faults_.flush_again();
     case Event::What::many_forget:
       return faults_.many_forget(event);
     case Event::What::validity_ends:
