@@ -164,8 +164,11 @@ void choose_losses(Plan& plan) {
   plan.engine.max_lease = plan.max_lease();
   plan.between_probes = plan.max_lease() / random.pick({1, 4, 16});
   plan.contention_per_mille = 900;
-  // Or be idle when a probe finds the replica.
+  plan.renew_per_mille = random.pick({0U, 100U, 500U});
+  // Or be idle, on a connection that lasts, when a probe finds the replica.
   if (random.chance(500)) {
+    plan.between_faults = Duration::zero();
+    plan.slow_per_mille = 0;
     plan.users_per_client = 1;
     plan.owners_per_client = 0;
     plan.contention_per_mille = 100;
@@ -173,7 +176,6 @@ void choose_losses(Plan& plan) {
     plan.think = plan.engine.node_timeout * 10;
     plan.between_probes = plan.engine.node_timeout * 4;
   }
-  plan.renew_per_mille = random.pick({0U, 100U, 500U});
   plan.keep_per_mille = 850;
   plan.length = plan.engine.node_timeout * 100 + plan.max_lease() * 4 + std::chrono::seconds(4);
 }
