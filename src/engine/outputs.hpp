@@ -153,8 +153,9 @@ struct NodeClockMoved {
   bool ours = false;  ///< as far as the nodes read so far can tell
 };
 
-using ClientOutput = std::variant<Finish, ValidityChanged, LeaseLost, AttemptDecided,
-                                  RenewalDecided, AttemptWaits, WaitEnded, HoldEnded, NodeClockMoved>;
+using ClientOutput =
+    std::variant<Finish, ValidityChanged, LeaseLost, AttemptDecided, RenewalDecided, AttemptWaits,
+                 WaitEnded, HoldEnded, NodeClockMoved>;
 
 struct Outputs {
   std::vector<NodeOutput> nodes;
