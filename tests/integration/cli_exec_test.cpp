@@ -185,7 +185,7 @@ TEST_CASE("while somebody else holds the lock, exec says what it waits for") {
   Running first(Nodes::exec("a", {}, {"sh", "-c", "echo first; read line"}), variables);
   REQUIRE(first.await_out("first"));
   Running second(Nodes::exec("a", {}, {"echo", "second"}), variables);
-  REQUIRE(second.await_err("for a (held by "));
+  REQUIRE(second.await_err("for a, next in line (held by "));
   CHECK(second.out().empty());
   first.write("go\n");
   CHECK(first.wait().status == 0);

@@ -156,7 +156,10 @@ class Run {
 
   void drop_connections() {
     on_every_node([&](std::size_t node) {
-      fleet_.run(node, {"CLIENT", "KILL", "TYPE", "normal"});
+      // To the server what is subscribed is of a type of its own.
+      for (const char* type : {"normal", "pubsub"}) {
+        fleet_.run(node, {"CLIENT", "KILL", "TYPE", type});
+      }
     });
   }
 
