@@ -72,7 +72,7 @@ TEST_CASE("a call that waits stays with its attempt while others have the lock")
     rig.wake(2, id);
     rig.answer(2, Granted{7});
     rig.refuse({0, 1, 3, 4});  // the release has not come there yet
-    for (const NodeIndex node : {0, 4}) {
+    for (const NodeIndex node : {0U, 4U}) {
       CHECK_FALSE(rig.ended(id));
       rig.wake(node, id);
       rig.answer(node, Granted{7});
@@ -92,7 +92,7 @@ TEST_CASE("a vote counts from when it was asked for, not from when the attempt b
   }
   rig.refuse(all, 10s);
   const Instant asked = rig.now;
-  for (const NodeIndex node : {0, 1, 2}) rig.wake(node, id);
+  for (const NodeIndex node : {0U, 1U, 2U}) rig.wake(node, id);
   rig.advance(10ms);
   rig.answer({0, 1, 2}, Granted{7});
   const auto until = rig.result<AcquireSucceeded>(id).valid_until;
@@ -170,7 +170,7 @@ TEST_CASE("what cannot become a quorum is given back soon, and the place is kept
   }
   SUBCASE("after four round trips") {
     rig.advance(200us);
-    for (const NodeIndex node : {0, 1}) {
+    for (const NodeIndex node : {0U, 1U}) {
       REQUIRE(rig.oldest_is<ReleaseCommand>(node));
       const auto release = rig.oldest<ReleaseCommand>(node);
       CHECK(release.owner == first.owner);
@@ -380,11 +380,11 @@ TEST_CASE("a client that gives a lock back asks for its next waiter in the same 
   }
   SUBCASE("if nodes say that it is the next") {
     rig.refuse(all, 30s, 3);
-    for (const NodeIndex node : {1, 2, 3}) rig.wake(node, second, 20ms);
+    for (const NodeIndex node : {1U, 2U, 3U}) rig.wake(node, second, 20ms);
     const auto third = rig.acquire(in_order(60s));
     rig.refuse(all, 30s, 9);
     rig.advance(25ms);  // it has looked once more, as the runner-up does
-    for (const NodeIndex node : {1, 2, 3}) rig.refuse({node}, 30s, 0);
+    for (const NodeIndex node : {1U, 2U, 3U}) rig.refuse({node}, 30s, 0);
     rig.release(grant);
     CHECK(rig.asked_count(0) == 2);
     CHECK_FALSE(rig.ended(third));
@@ -403,7 +403,7 @@ TEST_CASE("a call that does not wait overtakes nobody, and is in no queue") {
   CHECK(rig.oldest<AcquireCommand>(0).waiter.number == 0);
   rig.refuse({0, 1, 2});
   CHECK(rig.failure(id) == Errc::contended);
-  for (const NodeIndex node : {0, 1, 2}) CHECK_FALSE(rig.asked(node));
+  for (const NodeIndex node : {0U, 1U, 2U}) CHECK_FALSE(rig.asked(node));
 }
 
 TEST_CASE("where too few nodes can wake it a waiter asks every 20 to 60 ms") {
