@@ -85,7 +85,7 @@ void OwnerUsers::take(OwnerUser& owner) {
   if (scene_.random.chance(250)) what.deadline = now + scene_.random.up_to(timeout * 2);
   // The last attempt begins before the waiting time is over, or behind an entry that began by then
   // and found the lease given back.
-  const Duration takes = timeout * (2 * static_cast<int>(plan.attempts_of(owner.client)) + 1);
+  const Duration takes = plan.turns_of(owner.client) + timeout;
   const bool bounded = what.wait != Duration::max();
   const Instant expected = bounded ? now + what.wait + takes : engine::never;
   const engine::RequestId request = ++scene_.last_request;

@@ -110,9 +110,12 @@ struct Plan {
   [[nodiscard]] std::uint32_t users_of(std::uint32_t client) const {
     return crowd && client == 0 ? static_cast<std::uint32_t>(names.size()) : users_per_client;
   }
-  /// Attempts that may wait for each other's turn.
-  [[nodiscard]] std::uint32_t attempts_of(std::uint32_t client) const {
-    return users_of(client) + owners_per_client;
+  /// How long attempts that wait for each other's turn may take: each asks and settles. One that
+  /// waits in order may be told of a turn while it has some votes, and ask twice more before it
+  /// gives those back.
+  [[nodiscard]] Duration turns_of(std::uint32_t client) const {
+    const std::uint32_t attempts = users_of(client) + owners_per_client;
+    return engine.node_timeout * (in_order > 0 ? 4 : 2) * static_cast<int>(attempts);
   }
   /// Whether the call with this number is one of those.
   [[nodiscard]] bool keeps_order(engine::RequestId request) const { return request % 3 < in_order; }

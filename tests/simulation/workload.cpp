@@ -134,13 +134,13 @@ void Workload::begin_acquire(User& user) {
   // A waiting time does not cut an attempt under way: that is a vote and perhaps a settling round.
   const bool bounded = what.wait != Duration::max();
   // Nor does it shorten the turns of others, when attempts wait for them.
-  const auto turns = static_cast<int>(scene_.plan.attempts_of(user.client));
-  const Instant expected = bounded ? now + what.wait + timeout * 2 * turns : engine::never;
+  const Duration turns = scene_.plan.turns_of(user.client);
+  const Instant expected = bounded ? now + what.wait + turns : engine::never;
   scene_.invariants.requested(life(user), {.id = user.request,
                                            .name = what.name,
                                            .expected = std::min(expected, what.deadline),
                                            .due = what.deadline,
-                                           .takes = timeout * 2 * turns,
+                                           .takes = turns,
                                            .min_validity = what.min_validity,
                                            .acquires = true,
                                            .lease = user.lease});
