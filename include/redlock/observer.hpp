@@ -58,9 +58,9 @@ class REDLOCK_EXPORT Observer {
   /// called, with Errc::contended, when an attempt that goes on begins to wait for others.
   virtual void on_attempt(std::string_view name, const Errc* code,
                           const std::vector<NodeVote>& votes, std::chrono::nanoseconds elapsed);
-  /// A call waits for this name, and so many others are before it, as a quorum of nodes counts them
-  /// (with Ordering::barging, 0: there is no queue). Called again when that has changed. Of several
-  /// calls of one client, only of those that take part at the nodes: two at a time.
+  /// A call waits in order for this name, and so many others are before it, as a quorum of nodes
+  /// counts them. Called again when that has changed. Of several calls of one client, only of those
+  /// that take part at the nodes: two at a time. Not called with Ordering::barging.
   virtual void on_waiting(std::string_view name, std::size_t place);
   /// A lock was granted, so long after its call began.
   virtual void on_acquired(std::string_view name, std::uint64_t token,

@@ -108,10 +108,9 @@ class LockWait {
     progress_.show(now, name_, std::move(reason), give_up_at_ ? give_up_at_ : until_);
   }
 
-  /// Who barges, or reaches no quorum, is in no queue.
+  /// Who reaches no quorum has left the queue.
   [[nodiscard]] std::optional<std::size_t> place() const {
-    const bool queues = options_.ordering != Ordering::barging && failed_->code == Errc::contended;
-    return queues ? watch_.place() : std::nullopt;
+    return failed_->code == Errc::contended ? watch_.place() : std::nullopt;
   }
 
   void give_up_on_silence() {
