@@ -89,7 +89,7 @@ class Engine {
     quarantines_.on_node_facts(now, node, facts);
   }
   /// The marker is there, and names this set.
-  void on_marker(Instant /*now*/, NodeIndex node, std::string set = {}) {
+  void on_marker(NodeIndex node, std::string set = {}) {
     quarantines_.on_marker(node, std::move(set));
   }
   /// There is none. The id is lost with the rest of the node's data.

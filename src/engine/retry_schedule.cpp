@@ -56,9 +56,7 @@ std::optional<Failed> RetrySchedule::on_failure(Instant now, Failed failure,
 }
 
 Duration RetrySchedule::pause(Duration at_most, RandomSource& random) {
-  const auto span = static_cast<std::uint64_t>((pause_max_ - pause_min_).count()) + 1;
-  const auto offset = static_cast<Duration::rep>(random.next() % span);
-  const Duration pause = pause_min_ + Duration(offset);
+  const Duration pause = random_between(pause_min_, pause_max_, random);
   if (grows_) {
     pause_min_ = std::min(pause_min_ * 2, pause_cap_ / 2);
     pause_max_ = std::max(pause_min_, std::min(pause_max_ * 2, pause_cap_));

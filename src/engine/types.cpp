@@ -18,4 +18,9 @@ std::string to_hex(const OwnerId& owner) {
   return {digits.data(), digits.size()};
 }
 
+Duration random_between(Duration least, Duration most, RandomSource& random) {
+  const auto span = static_cast<std::uint64_t>((most - least).count()) + 1;
+  return least + Duration(static_cast<Duration::rep>(random.next() % span));
+}
+
 }  // namespace redlock::engine

@@ -70,4 +70,7 @@ class RandomSource {
   }
 };
 
+/// Any of the two or between them, each as likely.
+[[nodiscard]] Duration random_between(Duration least, Duration most, RandomSource& random);
+
 }  // namespace redlock::engine

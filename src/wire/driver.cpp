@@ -22,13 +22,7 @@ DriverConfig completed(DriverConfig config) {
 /// Another one for each driver, and for each run of the program: what an earlier one left in the
 /// nodes' queues is not taken for this one's.
 std::string draw_client(engine::RandomSource& random) {
-  std::string digits(16, '0');
-  std::uint64_t bits = random.next();
-  for (char& digit : digits) {
-    digit = "0123456789abcdef"[bits % 16];
-    bits /= 16;
-  }
-  return digits;
+  return engine::to_hex({{random.next(), 0}}).substr(0, 16);
 }
 
 Link::Config link_config(const DriverConfig& config, engine::RandomSource& random) {
@@ -134,7 +128,7 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
         if (found.pending) {
           engine().on_pending_marker(then, what.node, *found.pending);
         } else {
-          engine().on_marker(then, what.node, found.written ? what.set : std::string());
+          engine().on_marker(what.node, found.written ? what.set : std::string());
         }
       });
 }

@@ -85,7 +85,7 @@ TEST_CASE("a node that votes and does not have the lock is withdrawn at once") {
   Careful rig(3);
   const GrantId grant = rig.lease_beside_rival(Rig::renewed());
   rig.wipe(1);
-  rig.engine.on_marker(rig.now, 1);  // adopted
+  rig.engine.on_marker(1);  // adopted
   rig.advance(10s);
   rig.answer(1, Free{});
   REQUIRE(rig.lost.contains(grant));
@@ -165,7 +165,7 @@ TEST_CASE("a node that has the lease again is as good as any") {
   rig.advance(10s);
   rig.answer({1, 2}, Held{7});
   rig.answer(0, Free{});
-  rig.engine.on_marker(rig.now, 0);  // adopted
+  rig.engine.on_marker(0);  // adopted
   rig.advance(10s);
   rig.answer({1, 2}, Held{7});
   rig.answer(0, Free{});

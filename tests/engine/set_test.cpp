@@ -116,7 +116,7 @@ TEST_CASE("nodes that nobody has adopted get markers without a name, and serve")
   rig.see(1, wiped);
   rig.advance(62s);
   CHECK(rig.written(0) == "set ''");
-  for (const NodeIndex node : {0U, 1U}) rig.engine.on_marker(rig.now, node, "");
+  for (const NodeIndex node : {0U, 1U}) rig.engine.on_marker(node, "");
   const RequestId request = rig.acquire();
   rig.answer({0, 1}, Granted{7});
   CHECK(rig.ended_with<AcquireSucceeded>(request));
@@ -144,7 +144,7 @@ TEST_CASE("without quarantine one marker refuses all nodes, for as long as the c
     rig.engine.on_deadline(rig.now);
     rig.collect();
     REQUIRE(rig.tended.size() == 3);
-    rig.engine.on_marker(rig.now, 2);
+    rig.engine.on_marker(2);
   }
   SUBCASE("found by an acquire") {
     request = rig.acquire();

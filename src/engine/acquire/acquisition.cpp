@@ -13,8 +13,6 @@ namespace {
 /// waiter may need it.
 constexpr Duration shortest_round = std::chrono::microseconds(500);
 constexpr Duration longest_round = std::chrono::milliseconds(2);
-constexpr Duration shortest_poll = std::chrono::milliseconds(20);
-constexpr Duration longest_poll = std::chrono::milliseconds(60);
 
 }  // namespace
 
@@ -31,11 +29,9 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
   // What it was granted could not become a quorum: it was given back, and the place is kept.
   if (attempt.failure() == Errc::contended && still_waits() && now < schedule_.waits_until()) {
     // Without a vote for it there is nothing that another round soon could complete.
-    const bool near = attempt.tally().yes > 0;
-    const Duration shortest = near ? shortest_round : shortest_poll;
-    const auto span =
-        static_cast<std::uint64_t>(((near ? longest_round : longest_poll) - shortest).count());
-    const Duration pause = shortest + Duration(static_cast<Duration::rep>(random.next() % span));
+    const Duration pause = attempt.tally().yes > 0
+                               ? random_between(shortest_round, longest_round, random)
+                               : AskSchedule::between_polls(random);
     retry_at_ = std::min(now + pause, schedule_.waits_until());
     return std::nullopt;
   }

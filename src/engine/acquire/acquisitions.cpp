@@ -111,7 +111,6 @@ void Acquisitions::node_ran_ahead(NodeIndex node, Duration by) {
 }
 
 void Acquisitions::on_node_up(Instant now, NodeIndex node) {
-  if (idle_ == 0) return;
   for (const GrantId grant : attempts_.ids()) {
     Attempt& attempt = *attempts_.find(grant);
     const Before before(attempt);

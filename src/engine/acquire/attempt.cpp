@@ -247,10 +247,7 @@ void Attempt::forced_out(NodeIndex node) {
 }
 
 void Attempt::on_deadline(Instant now, Outbox& out) {
-  if (gathers()) {
-    look_ahead_due(now, out);
-    return;
-  }
+  if (gathers()) return look_ahead_due(now, out);
   if (ended() || now < deadline_) return;
   // Grants may have waited for nodes that were to say which set it is: they are judged below.
   if (phase_ == Phase::voting && !awaits_set_) phase_ = Phase::failing;
@@ -313,14 +310,9 @@ bool Attempt::may_wait(Instant now, const Tally& votes) {
 /// When nothing is under way, the next look is by a timer.
 void Attempt::look_ahead(Instant now) {
   if (tally().pending() > 0 || granted().size() > 0 || asks_.is_idle()) return;
-  const std::uint64_t random = random_->next();
-  constexpr Duration shortest = std::chrono::milliseconds(20);
-  constexpr Duration longest = std::chrono::milliseconds(60);
   const bool woken = terms_.nodes_that_wake().size() >= terms_.quorum();
-  const auto span = static_cast<std::uint64_t>((longest - shortest).count());
-  const Duration polled =
-      woken ? AskSchedule::refresh : shortest + Duration(static_cast<Duration::rep>(random % span));
-  asks_.idle(now, terms_.quorum(), polled, random_->next());
+  const Duration polled = woken ? AskSchedule::refresh : AskSchedule::between_polls(*random_);
+  asks_.idle(now, terms_.quorum(), polled, *random_);
   has_waited_ = true;
 }
 
@@ -340,7 +332,7 @@ void Attempt::look_ahead_due(Instant now, Outbox& out) {
 void Attempt::on_wake(Instant now, NodeIndex node, Duration after, Outbox& out) {
   if (!gathers()) return;
   // The others have been told of the same release, or soon will be.
-  if (asks_.wake(now, node, after, random_->next())) ask_all_again(now, out);
+  if (asks_.wake(now, node, after, *random_)) ask_all_again(now, out);
   decide(now, out);
 }
 

@@ -8,15 +8,10 @@
 namespace redlock::engine {
 namespace {
 
-/// Who is behind comes when each of those before could have taken it.
-constexpr std::uint32_t most_places = 1'000;
+constexpr std::uint32_t most_places = 1'000;  // more make no difference before the next refresh
 /// Spread of what many waiters would do at one moment.
 constexpr Duration spread = std::chrono::milliseconds(1);
-constexpr Duration shortest_poll = std::chrono::milliseconds(1);
-
-Duration part_of(Duration longest, std::uint64_t random) {
-  return Duration(static_cast<Duration::rep>(random % static_cast<std::uint64_t>(longest.count())));
-}
+constexpr Duration soonest = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -41,10 +36,10 @@ void AskSchedule::refused(Instant now, NodeIndex node, std::optional<Duration> e
   what.place = place;
 }
 
-bool AskSchedule::wake(Instant now, NodeIndex node, Duration after, std::uint64_t random) {
+bool AskSchedule::wake(Instant now, NodeIndex node, Duration after, RandomSource& random) {
   Node& what = nodes_[node];
   if (after > Duration::zero()) {
-    what.wake_at = now + after + part_of(2 * spread, random);
+    what.wake_at = now + after + random_between({}, 2 * spread, random);
     what.place = 1;  // behind the one whose turn it is
     return false;
   }
@@ -61,7 +56,7 @@ NodeSet AskSchedule::asked() const {
   return set;
 }
 
-void AskSchedule::idle(Instant now, std::uint32_t quorum, Duration polled, std::uint64_t random) {
+void AskSchedule::idle(Instant now, std::uint32_t quorum, Duration polled, RandomSource& random) {
   std::array<Instant, NodeSet::max_nodes> ends;
   std::uint32_t count = 0;
   std::uint32_t place = most_places;
@@ -76,9 +71,10 @@ void AskSchedule::idle(Instant now, std::uint32_t quorum, Duration polled, std::
     const auto nth = std::min(quorum, count) - 1;
     std::nth_element(ends.begin(), ends.begin() + nth, ends.begin() + count);
     const Instant end = ends[nth];
+    // Who is behind comes when each of those before could have taken it.
     if (end < never - std::chrono::hours(1)) when = std::min(when, end + place * window);
   }
-  poll_at_ = std::max(when, now + shortest_poll) + part_of(spread, random);
+  poll_at_ = std::max(when, now + soonest) + random_between({}, spread, random);
 }
 
 std::uint32_t AskSchedule::place(std::uint32_t quorum) const {

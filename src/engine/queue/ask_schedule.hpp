@@ -19,6 +19,11 @@ class AskSchedule {
   static constexpr Duration window = std::chrono::milliseconds(20);
   /// A node forgets a waiter that has not asked for 2.5 times this long.
   static constexpr Duration refresh = std::chrono::milliseconds(1'000);
+  /// What a waiter that nodes cannot wake pauses before it asks again. Nodes keep the lock for its
+  /// turn, and remember it, for no less than the longest.
+  [[nodiscard]] static Duration between_polls(RandomSource& random) {
+    return random_between(std::chrono::milliseconds(20), std::chrono::milliseconds(60), random);
+  }
 
   /// No node, for an attempt that does not wait.
   AskSchedule() = default;
@@ -32,7 +37,7 @@ class AskSchedule {
   void refused(Instant now, NodeIndex node, std::optional<Duration> expires_in,
                std::uint32_t place);
   /// The turn has come, or will after that time. True if the node is to be asked at once.
-  bool wake(Instant now, NodeIndex node, Duration after, std::uint64_t random);
+  bool wake(Instant now, NodeIndex node, Duration after, RandomSource& random);
 
   [[nodiscard]] bool under_way(NodeIndex node) const { return nodes_[node].under_way; }
   /// Nodes that did not answer within the node timeout, whatever has become of them since.
@@ -43,7 +48,7 @@ class AskSchedule {
 
   /// Nothing is under way, or only what is silent: asks again when a lease may have ended, by
   /// `polled` at the latest.
-  void idle(Instant now, std::uint32_t quorum, Duration polled, std::uint64_t random);
+  void idle(Instant now, std::uint32_t quorum, Duration polled, RandomSource& random);
   /// How many are before this waiter on a quorum of the nodes that refused it.
   [[nodiscard]] std::uint32_t place(std::uint32_t quorum) const;
   /// Somebody who was before this waiter has had the lock.
