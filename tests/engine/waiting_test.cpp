@@ -429,6 +429,23 @@ TEST_CASE("a node that is reached again is asked at once") {
   CHECK(rig.asked_in_all() == 1);
 }
 
+TEST_CASE("while others are still to answer, a node that is reached again is asked as well") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  rig.refuse({0});
+  SUBCASE("if nothing can come of what it was asked before") {
+    rig.answer(4, down);
+    rig.node_up(4);
+    CHECK(rig.asked(4));
+  }
+  SUBCASE("not if that may still be carried out") {
+    rig.answer(4, broken);
+    rig.node_up(4);
+    rig.wake(0, id);
+    CHECK_FALSE(rig.oldest_is<AcquireCommand>(4));
+  }
+}
+
 TEST_CASE("after an answer that was lost a new owner asks: the old one may still be granted") {
   Crowd rig;
   rig.acquire(in_order(60s));
