@@ -112,7 +112,8 @@ class Set {
     }
     while (tally.counted() < plan_.tries) {
       // A machine that is never fast enough would go on for ever.
-      if (tally.too_slow > plan_.tries + 100) throw std::runtime_error("most tries are too slow");
+      if (tally.too_slow > 10 * plan_.tries + 100)
+        throw std::runtime_error("most tries are too slow");
       make_try(tally);
     }
   }
@@ -136,9 +137,13 @@ class Set {
     // It waits until the node that forgot has a vote again: without it there are too few.
     const auto first =
         holder_.lock(name).acquire({.renewal = Renewal::never, .wait = std::chrono::minutes(2)});
-    if (!first) throw std::runtime_error(first.error().message);
-    if (fleet_.run(forgetful, {"EXISTS", "redlock:lock:{seat}"}) != "1") {
-      throw std::runtime_error("the node does not have the lock that it shall forget");
+    // It reaches two nodes, and has the lock only from both.
+    if (!first && first.error().code != Errc::no_quorum) {
+      throw std::runtime_error(first.error().message);
+    }
+    if (!first || fleet_.run(forgetful, {"EXISTS", "redlock:lock:{seat}"}) != "1") {
+      ++tally.too_slow;
+      return;
     }
     fleet_.restart(forgetful, plan_.kept ? cluster::Data::kept : cluster::Data::empty);
     // A client that is new, and for the next three tries the same, which knew the node before.

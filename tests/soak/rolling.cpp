@@ -203,12 +203,14 @@ class Run {
     const std::size_t node = index % soak::nodes;
     fleet_.restart(node, cluster::Data::empty);
     const auto back = BootClock::now();
-    await_votes(node, back);
+    // On a slow machine all clients need longer for that than a lease lasts: no overlap would show.
+    plan_.careless ? std::this_thread::sleep_for(50ms) : await_votes(node, back);
     fmt::print(
-        "restart {}: node {} is counted by all after {:.1f} s; {} holds, {} renewals, {} not "
+        "restart {}: node {} {} after {:.1f} s; {} holds, {} renewals, {} not "
         "in time, {} lost\n",
-        index + 1, node + 1, seconds_since(back), ledger_.hold_count.load(),
-        ledger_.renewals.load(), ledger_.failed_renewals.load(), ledger_.lost.load());
+        index + 1, node + 1, plan_.careless ? "is up" : "is counted by all", seconds_since(back),
+        ledger_.hold_count.load(), ledger_.renewals.load(), ledger_.failed_renewals.load(),
+        ledger_.lost.load());
     std::fflush(stdout);
   }
 
