@@ -32,6 +32,14 @@ struct Crowd : Rig {
     for (NodeIndex node = 0; node < 5; ++node) sum += asked_count(node);
     return sum;
   }
+  /// What every node was asked until now is answered, acquires by this.
+  void answer_acquires(const Reply& reply) {
+    for (NodeIndex node = 0; node < 5; ++node) {
+      for (auto left = asked_count(node); left > 0; --left) {
+        answer(node, oldest_is<AcquireCommand>(node) ? reply : Reply(NotHeld{}));
+      }
+    }
+  }
   /// The oldest message of the node takes this waiter out of its queue, and is answered.
   bool left(NodeIndex node, RequestId waiter) {
     if (!oldest_is<ReleaseCommand>(node)) return false;
@@ -228,6 +236,29 @@ TEST_CASE("a node's silence is remembered from one attempt to the next") {
     rig.answer(4, Granted{8});
     CHECK(rig.ended_with<AcquireSucceeded>(id));
   }
+}
+
+TEST_CASE("a moment in which no node answered does not keep a call from the lock for good") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  rig.advance(260ms);  // the process stood still, or the network did
+  REQUIRE_FALSE(rig.ended(id));
+  SUBCASE("if they answer later") {
+    rig.answer_acquires(Refused{30s});
+  }
+  SUBCASE("if they are reached again") {
+    rig.answer_acquires(broken);
+    for (NodeIndex node = 0; node < 5; ++node) rig.node_up(node);
+  }
+  SUBCASE("if what they were asked until then is never answered") {
+    for (NodeIndex node = 0; node < 5; ++node) {
+      while (rig.asked(node)) rig.take(node);
+    }
+  }
+  rig.advance(70ms);
+  REQUIRE(rig.asked_in_all() >= 5);
+  rig.answer_acquires(Granted{7});
+  CHECK(rig.ended_with<AcquireSucceeded>(id));
 }
 
 TEST_CASE("without a quorum that can vote it leaves the queue, and comes back with a new ticket") {

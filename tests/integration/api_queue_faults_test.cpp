@@ -2,7 +2,9 @@
 // Waiting in order when something fails: waiters and holders that are killed or stopped, nodes that
 // end or have forgotten their queues, users who may not use them.
 #include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <memory>
 #include <string>
 
 #include "integration/api_queue_fixture.hpp"
@@ -75,6 +77,33 @@ TEST_CASE("when the holder was killed those who wait have the lock in order afte
     CHECK(eventually([&] { return queue_keys(fleet, "orphan") == 0; }));
     return order;
   }));
+}
+
+/// Counts attempts that found no quorum.
+class NoQuorumCounter final : public Observer {
+ public:
+  void on_attempt(std::string_view, const Errc* code, const std::vector<NodeVote>&,
+                  std::chrono::nanoseconds) override {
+    if (code != nullptr && *code == Errc::no_quorum) ++count;
+  }
+  std::atomic<int> count = 0;
+};
+
+TEST_CASE("nodes that all stood still for a moment keep nobody from the lock") {
+  Fleet fleet({.nodes = 3});
+  Grants grants;
+  const auto counter = std::make_shared<NoQuorumCounter>();
+  ClientOptions options = options_for(fleet.uris());
+  options.node_timeout = 100ms;
+  options.observer = counter;
+  const Client client = start_client(options);
+  must(client.lock("paused").acquire());  // all are reached
+  for (std::size_t node = 0; node < fleet.size(); ++node) fleet.pause(node);
+  wait_as(1, client, grants, "paused");
+  const bool noticed = eventually([&] { return counter->count >= 3; });
+  for (std::size_t node = 0; node < fleet.size(); ++node) fleet.resume(node);
+  REQUIRE(noticed);
+  CHECK(in_words(grants.await(1)) == "1");
 }
 
 /// Nodes whose user lacks these rights.

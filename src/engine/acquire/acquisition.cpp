@@ -25,7 +25,6 @@ Acquisition::Acquisition(const Terms& terms, RequestId request, AcquireRequest w
 std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attempt,
                                               RandomSource& random) {
   attempt_ = 0;
-  silent_ = attempt.asks().silent();
   // What it was granted could not become a quorum: it was given back, and the place is kept.
   if (attempt.failure() == Errc::contended && still_waits() && now < schedule_.waits_until()) {
     // Without a vote for it there is nothing that another round soon could complete.

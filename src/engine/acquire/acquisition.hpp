@@ -58,8 +58,6 @@ class Acquisition {
   bool moved_to(std::uint32_t place) {
     return std::exchange(place_, std::optional(place)) != place;
   }
-  /// Nodes that did not answer its attempts: a new one does not wait for them.
-  [[nodiscard]] NodeSet silent() const { return silent_; }
   /// Whether the attempt under way is still to go on when the waiting time is over.
   [[nodiscard]] bool still_waits() const { return patient() && !last_attempt_; }
   void stop_waiting() { last_attempt_ = true; }
@@ -97,7 +95,6 @@ class Acquisition {
   std::optional<std::uint32_t> place_;
   GrantId attempt_ = 0;
   Waiter waiter_;
-  NodeSet silent_;
   bool waits_for_turn_ = false;
   bool waits_locally_ = false;
   bool entered_ = false;

@@ -88,7 +88,7 @@ void Acquisitions::begin_attempt(Instant now, Acquisition& acquisition) {
       .floor = floors_.floor(now, stripe_of(*what.name)),
       .in_order = what.in_order,
       .waiter = acquisition.waiter(),
-      .silent = acquisition.silent(),
+      .silent = silent_nodes(),
   };
   acquisition.attempt_began(grant);
   if (acquisition.patient()) acquisition.enter();
@@ -97,7 +97,15 @@ void Acquisitions::begin_attempt(Instant now, Acquisition& acquisition) {
   after_attempt_input(now, grant, {});
 }
 
+/// If they were so many, all would fail at once, and none could get the answer that shows that they
+/// are back.
+NodeSet Acquisitions::silent_nodes() {
+  if (terms_.nodes() - silent_.size() < terms_.quorum()) silent_ = {};
+  return silent_;
+}
+
 bool Acquisitions::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+  if (!std::holds_alternative<Unavailable>(reply)) silent_.erase(node);
   Attempt* const attempt = attempts_.find(tag.grant);
   if (attempt == nullptr) return false;
   const Before before(*attempt);
@@ -111,6 +119,7 @@ void Acquisitions::node_ran_ahead(NodeIndex node, Duration by) {
 }
 
 void Acquisitions::on_node_up(Instant now, NodeIndex node) {
+  silent_.erase(node);
   for (const GrantId grant : attempts_.ids()) {
     Attempt& attempt = *attempts_.find(grant);
     const Before before(attempt);
@@ -168,6 +177,7 @@ void Acquisitions::finish_attempt(Instant now, Attempt attempt) {
   out_.put(
       AttemptDecided{attempt.plan().name, failure, attempt.ballots(), now - attempt.started()});
   if (won) return succeed(now, std::move(attempt));
+  silent_ = silent_ | attempt.asks().silent();
   Acquisition& acquisition = *acquisitions_.find(request);
   auto final = acquisition.on_failure(now, attempt, random_);
   if (acquisition.patient() && failure != Errc::contended) {

@@ -76,6 +76,8 @@ class Acquisitions {
   void end(Instant now, RequestId request, Failed failure, NodeSet told = {});
   /// What a call comes to whose time is over.
   [[nodiscard]] Failed time_is_over(const Acquisition& acquisition);
+  /// Nodes that did not answer when they were asked last: an attempt does not wait for them.
+  [[nodiscard]] NodeSet silent_nodes();
   [[nodiscard]] std::size_t under_way() const { return attempts_.size() - idle_; }
   [[nodiscard]] std::int64_t next_ticket(Instant now);
   /// Takes a waiter out of the nodes' queues. One that is not reached forgets it soon.
@@ -97,6 +99,7 @@ class Acquisitions {
   std::size_t idle_ = 0;                    // attempts that wait for others
   LocalQueues local_;
   std::int64_t last_ticket_ = 0;
+  NodeSet silent_;
   /// Attempts that are over and were patient, with questions that nodes have not answered.
   struct Departure {
     Name name;

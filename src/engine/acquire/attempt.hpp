@@ -33,7 +33,7 @@ class Attempt {
     Token floor = 0;
     bool in_order = false;  ///< does not overtake who waits
     Waiter waiter{};        ///< whose attempt it is, if the call waits
-    NodeSet silent{};       ///< nodes that did not answer an earlier attempt of the call
+    NodeSet silent{};       ///< nodes that did not answer earlier attempts
   };
 
   /// voting: asking. settling: a quorum granted, with different tokens. failing: decided, to be
