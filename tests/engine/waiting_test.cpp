@@ -427,6 +427,67 @@ TEST_CASE("a client that gives a lock back asks for its next waiter in the same 
   }
 }
 
+TEST_CASE("when this client's call before it has had the lock, the next one has moved up") {
+  Crowd rig;
+  const auto first = rig.acquire(in_order(60s));
+  const auto second = rig.acquire(in_order(60s));
+  rig.refuse(all, 30s, 0);
+  rig.refuse(all, 30s, 1);  // behind the first
+  for (const NodeIndex node : {0U, 1U, 2U}) rig.wake(node, first);
+  rig.answer(all, Granted{7});
+  const auto entered_again = rig.asked_count(0);
+  rig.release(rig.result<AcquireSucceeded>(first).grant);
+  REQUIRE(rig.asked_count(0) == entered_again + 2);
+  rig.answer(0, ReleasedHere{});
+  REQUIRE(rig.oldest_is<AcquireCommand>(0));
+  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == second);
+}
+
+TEST_CASE("a call that waits behind others of its client says what kept these waiting") {
+  Crowd rig;
+  rig.acquire(in_order(60s));
+  rig.acquire(in_order(60s));
+  const auto third = rig.acquire(in_order(50ms));
+  rig.refuse(all);
+  rig.refuse(all);
+  rig.advance(60ms);
+  REQUIRE(rig.failure(third) == Errc::timed_out);
+  const auto& ballots = rig.result<Failed>(third).ballots;
+  REQUIRE(ballots.size() == 5);
+  for (const Ballot& ballot : ballots) CHECK(ballot.vote == Vote::refused);
+}
+
+TEST_CASE("a call whose time ends before it could take part ends in time") {
+  Crowd rig;
+  const auto first = rig.acquire(in_order(60s));
+  rig.acquire(in_order(60s));
+  const auto third = rig.acquire(in_order(50ms));
+  rig.refuse(all);
+  rig.refuse(all);
+  rig.advance(49'500us);
+  for (const NodeIndex node : {0U, 1U, 2U}) rig.wake(node, first);
+  rig.answer(all, Granted{7});  // it would take part a millisecond later
+  rig.advance(500us);
+  CHECK(rig.failure(third) == Errc::timed_out);
+}
+
+TEST_CASE("a question that is asked later names a floor of its own time") {
+  Crowd rig;
+  for (const NodeIndex node : all) rig.read_clock(node);
+  const auto id = rig.acquire(in_order(60s));
+  const Token before = rig.oldest<AcquireCommand>(0).floor;
+  rig.refuse(all);
+  SUBCASE("when its turn has come") {
+    rig.advance(500ms);
+    rig.wake(0, id);
+  }
+  SUBCASE("by its own timer") {
+    rig.advance(1'010ms);
+  }
+  REQUIRE(rig.oldest_is<AcquireCommand>(0));
+  CHECK(rig.oldest<AcquireCommand>(0).floor >= before + 500'000);  // microseconds
+}
+
 TEST_CASE("a call that does not wait overtakes nobody, and is in no queue") {
   Crowd rig;
   const auto id = rig.acquire(in_order(0s));
