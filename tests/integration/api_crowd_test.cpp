@@ -128,7 +128,9 @@ TEST_CASE("a client that is destroyed beside a hung minority releases all its le
   const auto listener = std::make_shared<Listener>();
   std::vector<Lease> leases;  // outlive the client
   {
-    const Client client = start_client(hurried(fleet, listener));
+    ClientOptions unhurried = hurried(fleet, listener);
+    unhurried.node_timeout = 4s;  // a busy machine has to release all within a few of these
+    const Client client = start_client(std::move(unhurried));
     AcquireOptions options;
     options.wait = patience;
     leases = acquire_crowd(client, crowd / 2, options);
