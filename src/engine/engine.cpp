@@ -93,7 +93,10 @@ void Engine::on_node_up(Instant now, NodeIndex node) {
 void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                            Duration uncertainty) {
   unix_us = std::clamp(unix_us, -absurd_us, absurd_us);
-  acquisitions_.floors().on_node_clock(now, node, unix_us);
+  FloorEstimate& floors = acquisitions_.floors();
+  const bool known_before = floors.follows_nodes();
+  floors.on_node_clock(now, node, unix_us);
+  if (!known_before && floors.follows_nodes()) acquisitions_.take_new_tickets();
   quarantines_.on_sign_of_life(now, node);
   if (!rules::clocks_are_watched()) return;
   const auto found = clocks_.on_reading(now, node, unix_us, uncertainty);

@@ -277,6 +277,33 @@ TEST_CASE("without a quorum that can vote it leaves the queue, and comes back wi
   CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket > first.waiter.ticket);
 }
 
+TEST_CASE("a clock of its own that is ahead puts no call behind everybody") {
+  Crowd rig;
+  constexpr std::int64_t noon = 1'700'000'000'000'000;
+  constexpr std::int64_t an_hour = 3'600'000'000;
+  rig.engine.on_own_clock(rig.now, noon + an_hour);
+  const auto early = rig.acquire(in_order(60s));
+  CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == noon + an_hour);
+  rig.refuse(all);
+  for (const NodeIndex node : {0U, 1U, 2U}) rig.engine.on_node_clock(rig.now, node, noon);
+  rig.advance(5ms);
+  const auto late = rig.acquire(in_order(60s));
+  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == late);
+  CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == noon + 5'000);
+  rig.refuse(all);
+  SUBCASE("who waits already says its place anew when it asks the next time") {
+    rig.wake(2, early);
+    CHECK(rig.oldest<AcquireCommand>(0).waiter.number == early);
+    CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == noon);
+  }
+  SUBCASE("later readings change no place") {
+    for (const NodeIndex node : {0U, 1U, 2U})
+      rig.engine.on_node_clock(rig.now, node, noon - an_hour);
+    rig.wake(2, early);
+    CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == noon);
+  }
+}
+
 TEST_CASE("a call that ends leaves every queue at once") {
   Crowd rig;
   Errc expected{};

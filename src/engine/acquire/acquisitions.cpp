@@ -43,6 +43,17 @@ std::int64_t Acquisitions::next_ticket(Instant now) {
   return last_ticket_ = std::max(last_ticket_ + 1, floors_.clock(now));
 }
 
+void Acquisitions::take_new_tickets() {
+  last_ticket_ = 0;
+  for (const RequestId request : acquisitions_.ids()) {
+    Acquisition& acquisition = *acquisitions_.find(request);
+    if (!acquisition.has_ticket()) continue;
+    acquisition.take_ticket(next_ticket(acquisition.began()));
+    Attempt* const attempt = attempts_.find(acquisition.attempt());
+    if (attempt != nullptr) attempt->take_ticket(acquisition.waiter().ticket);
+  }
+}
+
 bool Acquisitions::cancel(Instant now, RequestId request, Errc why) {
   const Acquisition* const acquisition = acquisitions_.find(request);
   if (acquisition == nullptr) return false;

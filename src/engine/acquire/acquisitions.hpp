@@ -47,6 +47,9 @@ class Acquisitions {
   /// Attempts that wait for their turn and have it now.
   void admit(Instant now);
   [[nodiscard]] FloorEstimate& floors() { return floors_; }
+  /// What the nodes' clocks show is known from now on. Tickets by our own, which may be hours
+  /// ahead, would put this client behind everybody for so long.
+  void take_new_tickets();
 
   [[nodiscard]] Instant deadline() const {
     return std::min(acquisitions_.deadline(), attempts_.deadline());

@@ -59,6 +59,8 @@ class Attempt {
   void stop_waiting(Instant now, Outbox& out);
   /// The token below which no node must go, as it is estimated now.
   void raise_floor(Token floor) { plan_.floor = std::max(plan_.floor, floor); }
+  /// Its place from now on; what was asked before said another.
+  void take_ticket(std::int64_t ticket) { plan_.waiter.ticket = ticket; }
   /// The node's clock ran ahead of ours by this much.
   void node_ran_ahead(NodeIndex node, Duration by) { nodes_.shorten(node, by); }
 
