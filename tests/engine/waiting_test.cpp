@@ -357,6 +357,15 @@ TEST_CASE("a waiting time ends with the decision of what is under way") {
     rig.answer(2, Granted{7});
     CHECK(rig.ended_with<AcquireSucceeded>(id));
   }
+  SUBCASE("for it, and against it on a node whose queue it leaves") {
+    rig.refuse({3});
+    rig.answer(2, Granted{7});
+    REQUIRE(rig.ended_with<AcquireSucceeded>(id));
+    CHECK(rig.left(3, id));
+    rig.refuse({4});
+    CHECK(rig.left(4, id));
+    CHECK(rig.asked_in_all() == 0);
+  }
   SUBCASE("against it") {
     rig.refuse({2, 3, 4});
     CHECK(rig.failure(id) == Errc::timed_out);

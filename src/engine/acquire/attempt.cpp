@@ -79,7 +79,7 @@ void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   assert(!ended());
   if (tag.kind == Tag::Kind::settle) nodes_.hold_answered(node, reply);
   if (tag.kind == Tag::Kind::acquire) {
-    const bool woken = patient_ && asks_.replied(now, node);
+    const bool woken = in_queues() && asks_.replied(now, node);
     on_acquire_reply(now, node, tag, reply, out);
     if (woken && gathers() && ballots_[node].vote == Vote::refused) ask_again(now, node, out);
   } else {
@@ -111,7 +111,7 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
     on_shared_owner(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
     if (rules::may_repeat_acquire(phase_ == Phase::failing)) {
-      if (patient_) asks_.sent(tag.sent, node);
+      if (in_queues()) asks_.sent(tag.sent, node);
       // With the first send's time: time counts from there.
       return send_acquire(tag.sent, node, Form::source, out);
     }

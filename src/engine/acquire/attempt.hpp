@@ -97,6 +97,8 @@ class Attempt {
   void ask_again(Instant now, NodeIndex node, Outbox& out);
   void ask_all_again(Instant now, Outbox& out);
   void send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out) const;
+  /// Also when it waits no longer: each question may put it into a queue, which it must leave.
+  [[nodiscard]] bool in_queues() const { return plan_.waiter.number != 0; }
   [[nodiscard]] bool gathers() const { return patient_ && phase_ == Phase::voting; }
   [[nodiscard]] bool may_wait(Instant now, const Tally& votes);
   void look_ahead(Instant now);
