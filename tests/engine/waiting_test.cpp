@@ -388,6 +388,10 @@ TEST_CASE("whoever has the lock is in no queue any more") {
     rig.refuse({4});
     CHECK(rig.left(4, id));
   }
+  SUBCASE("one that has it from before, and cannot answer now") {
+    rig.answer(4, Unavailable{Cause::out_of_memory, Delivery::refused, "OOM"});
+    CHECK(rig.left(4, id));
+  }
   SUBCASE("one that grants late has not") {
     rig.answer(4, Granted{7});
     CHECK_FALSE(rig.asked(4));

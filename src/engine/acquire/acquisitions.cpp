@@ -292,7 +292,7 @@ void Acquisitions::leave_queues(Instant now, const Name& name, Waiter waiter, No
 }
 
 /// A node that granted has taken the waiter out. One that has not answered yet will do so if it
-/// grants, and is told otherwise.
+/// grants, and is told otherwise: an earlier question may have put the waiter in.
 void Acquisitions::leave_after_win(Instant now, const Attempt& attempt) {
   const Attempt::Plan& plan = attempt.plan();
   const NodeSet awaited = attempt.asks().asked();
@@ -307,7 +307,7 @@ void Acquisitions::on_late_reply(Instant now, NodeIndex node, const Tag& tag, co
   if (found == departures_.end() || !found->second.awaited.contains(node)) return;
   Departure& departure = found->second;
   departure.awaited.erase(node);
-  if (std::holds_alternative<Refused>(reply)) {
+  if (!std::holds_alternative<Granted>(reply)) {
     NodeSet alone;
     alone.insert(node);
     leave_queues(now, departure.name, departure.waiter, alone);
