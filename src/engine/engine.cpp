@@ -52,7 +52,8 @@ void Engine::leave(Instant now, GrantId grant) {
 }
 
 void Engine::release(Instant now, RequestId request, GrantId grant) {
-  if (const Name name = leases_.release(now, request, grant)) acquisitions_.on_release(now, name);
+  const auto freed = leases_.release(now, request, grant);
+  if (freed) acquisitions_.on_release(now, freed->name, freed->since);
   admit(now);
 }
 

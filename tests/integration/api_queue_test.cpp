@@ -139,6 +139,38 @@ TEST_CASE("beside those who wait in order, one who barges has it too") {
   CHECK(in_words(all) == "0 1 2 3 10 11");
 }
 
+/// How often scripts have been run on a node.
+double script_calls(const Fleet& fleet, std::size_t node) {
+  const std::string field = "cmdstat_evalsha:calls=";
+  const std::string text = fleet.run(node, {"INFO", "commandstats"});
+  const auto at = text.find(field);
+  return at == std::string::npos ? 0 : std::stod(text.substr(at + field.size()));
+}
+
+TEST_CASE("fifty calls of one client that barge ask as often as two, and are all served") {
+  const Fleet& fleet = three_nodes();
+  Grants grants;
+  const Client holder = start_client(fleet);
+  ClientOptions options = options_for(fleet.uris());
+  options.ordering = Ordering::barging;
+  options.retry_min = 20ms;
+  options.retry_max = options.retry_cap = 60ms;
+  const Client client = start_client(options);
+  Lease held = must(holder.lock("barging crowd").acquire({.renewal = Renewal::never}));
+  const double before = script_calls(fleet, 0);
+  const auto start = BootClock::now();
+  for (int i = 0; i < 50; ++i) wait_as(i, client, grants, "barging crowd");
+  // Slowness makes them fewer, and the time longer.
+  constexpr int polls = 20;
+  REQUIRE(eventually([&] { return script_calls(fleet, 0) - before >= polls; }));
+  const double asked = script_calls(fleet, 0) - before;
+  const auto passed = BootClock::now() - start;
+  CHECK(asked <= 2 * (passed / 20ms + 1) + 2);
+  must(held.release());
+  CHECK(grants.await(50).size() == 50);
+  CHECK(soon_free_everywhere(fleet, "barging crowd"));
+}
+
 TEST_CASE("two hundred calls of one client are all served, by two entries at a node") {
   const Fleet& fleet = three_nodes();
   Grants grants;

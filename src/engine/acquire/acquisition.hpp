@@ -40,9 +40,10 @@ class Acquisition {
   /// Its first attempt begins by then.
   void enter_by(Instant when) { retry_at_ = when; }
   [[nodiscard]] bool is_to_enter() const {
-    return patient() && !entered_ && attempt_ == 0 && !waits_for_turn_ && !waits_locally_ &&
-           !schedule_.has_failed();
+    return patient() && !entered_ && pauses() && !schedule_.has_failed();
   }
+  /// It asks nobody now, but will by itself.
+  [[nodiscard]] bool pauses() const { return attempt_ == 0 && !waits_for_turn_ && !waits_locally_; }
   /// It is, or will soon be, in the nodes' queues.
   void enter() { entered_ = true; }
   [[nodiscard]] bool entered() const { return entered_; }
@@ -71,8 +72,7 @@ class Acquisition {
   std::optional<Failed> on_failure(Instant now, const Attempt& attempt, RandomSource& random);
 
   [[nodiscard]] Instant deadline() const {
-    const bool pauses = attempt_ == 0 && !waits_for_turn_ && !waits_locally_;
-    return pauses ? std::min(retry_at_, ends_at()) : ends_at();
+    return pauses() ? std::min(retry_at_, ends_at()) : ends_at();
   }
   /// The time given is over: that for waiting, or, with an attempt under way, the call's deadline.
   [[nodiscard]] bool over(Instant now) const { return now >= ends_at(); }

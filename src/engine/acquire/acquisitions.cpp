@@ -31,7 +31,8 @@ void Acquisitions::acquire(Instant now, RequestId request, AcquireRequest what) 
   assert(request != 0);
   Acquisition& acquisition =
       acquisitions_.add(request, Acquisition(terms_, request, std::move(what), now));
-  const bool takes_part = !acquisition.patient() || local_.join(acquisition.what().name, request);
+  LocalQueues* const queues = local_queues(acquisition.what());
+  const bool takes_part = queues == nullptr || queues->join(acquisition.what().name, request);
   if (acquisition.patient()) acquisition.take_ticket(next_ticket(now));
   acquisition.wait_locally(!takes_part);
   if (acquisition.over(now)) return end(now, request, acquisition.time_is_over(nullptr));
@@ -220,8 +221,7 @@ void Acquisitions::succeed(Instant now, Attempt attempt) {
   out_.put(Finish{plan.request, AcquireSucceeded{plan.grant, plan.owner, attempt.token(),
                                                  holding.valid_until(), holding.loss_deadline()}});
   out_.put(WaitEnded{plan.grant, plan.name, attempt.token(), now - acquisition.began()});
-  if (!acquisition.patient()) return;
-  leave_after_win(now, attempt);
+  if (acquisition.patient()) leave_after_win(now, attempt);
   let_next_take_part(now, what, plan.request, true);
 }
 
@@ -237,7 +237,6 @@ NodeSet Acquisitions::abandon_attempt(Instant now, GrantId grant) {
 void Acquisitions::end(Instant now, RequestId request, Failed failure, NodeSet told) {
   const Acquisition acquisition = acquisitions_.take(request);
   out_.put(Finish{request, std::move(failure)});
-  if (!acquisition.patient()) return;
   const AcquireRequest& what = acquisition.what();
   if (acquisition.entered()) {
     leave_queues(now, what.name, acquisition.waiter(), NodeSet::first(terms_.nodes()) - told);
@@ -248,7 +247,9 @@ void Acquisitions::end(Instant now, RequestId request, Failed failure, NodeSet t
 Failed Acquisitions::time_is_over(const Acquisition& acquisition) {
   const Acquisition* who = &acquisition;
   // What kept it waiting is what kept the first of its queue waiting.
-  if (who->waits_locally()) who = acquisitions_.find(*local_.first(who->what().name));
+  if (who->waits_locally()) {
+    who = acquisitions_.find(*local_queues(who->what())->first(who->what().name));
+  }
   return who->time_is_over(attempts_.find(who->attempt()));
 }
 
@@ -315,7 +316,16 @@ void Acquisitions::on_late_reply(Instant now, NodeIndex node, const Tag& tag, co
   if (departure.awaited == NodeSet()) departures_.erase(found);
 }
 
-void Acquisitions::on_release(Instant now, const Name& name) {
+LocalQueues* Acquisitions::local_queues(const AcquireRequest& what) {
+  if (what.wait == Duration::zero()) return nullptr;
+  return what.in_order ? &local_ : &barging_;
+}
+
+void Acquisitions::on_release(Instant now, const Name& name, Instant since) {
+  if (!local_.first(name)) {
+    if (LocalQueues::passes_on(since, now)) pass_on_to_barging(now, name);
+    return;
+  }
   if (const auto first = local_.first(name)) {
     const GrantId grant = acquisitions_.find(*first)->attempt();
     if (Attempt* const attempt = attempts_.find(grant)) {
@@ -333,11 +343,22 @@ void Acquisitions::on_release(Instant now, const Name& name) {
   }
 }
 
+void Acquisitions::pass_on_to_barging(Instant now, const Name& name) {
+  for (std::size_t behind = 0; behind < LocalQueues::taking_part; ++behind) {
+    const auto next = barging_.first(name, behind);
+    if (!next) return;
+    Acquisition& acquisition = *acquisitions_.find(*next);
+    if (acquisition.pauses()) return attempt_or_wait(now, acquisition);
+  }
+}
+
 void Acquisitions::let_next_take_part(Instant now, const AcquireRequest& what, RequestId request,
                                       bool granted) {
-  const auto next = local_.leave(what.name, request);
+  LocalQueues* const queues = local_queues(what);
+  if (queues == nullptr) return;
+  const auto next = queues->leave(what.name, request);
   // What was granted to another call of this client was before it at the nodes.
-  if (const auto first = local_.first(what.name); granted && first) {
+  if (const auto first = queues->first(what.name); granted && first && what.in_order) {
     Attempt* const attempt = attempts_.find(acquisitions_.find(*first)->attempt());
     if (attempt != nullptr) attempt->moved_up();
   }
@@ -345,7 +366,10 @@ void Acquisitions::let_next_take_part(Instant now, const AcquireRequest& what, R
   Acquisition& acquisition = *acquisitions_.find(*next);
   acquisition.wait_locally(false);
   if (granted) {
-    acquisition.enter_by(now + goes_with_a_release);
+    const Config& config = terms_.config();
+    acquisition.enter_by(now + (what.in_order
+                                    ? goes_with_a_release
+                                    : random_between(config.retry_min, config.retry_max, random_)));
   } else {
     acquisition.wait_for_turn();
     admission_.wait(*next);

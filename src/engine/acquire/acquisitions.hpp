@@ -39,8 +39,9 @@ class Acquisitions {
   void on_node_up(Instant now, NodeIndex node);
   /// A node tells one of this client's waiters that its turn has come, or will.
   void on_wake(Instant now, NodeIndex node, RequestId waiter, Duration after);
-  /// A lease of this name is being released: the first of those that wait here may have it next.
-  void on_release(Instant now, const Name& name);
+  /// A lease of this name, held since then, is being released: the first of those that wait here
+  /// may have it next.
+  void on_release(Instant now, const Name& name, Instant since);
   /// To the acquire of an attempt that was won or given up: the node may have put its waiter into
   /// the queue since.
   void on_late_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
@@ -86,7 +87,11 @@ class Acquisitions {
   /// Takes a waiter out of the nodes' queues. One that is not reached forgets it soon.
   void leave_queues(Instant now, const Name& name, Waiter waiter, NodeSet nodes);
   void leave_after_win(Instant now, const Attempt& attempt);
-  /// A call that waited has ended: the next for that name takes part in its place.
+  /// In which such a call stands; null if it does not wait.
+  [[nodiscard]] LocalQueues* local_queues(const AcquireRequest& what);
+  /// One of this client's calls that barge asks behind a release of its own.
+  void pass_on_to_barging(Instant now, const Name& name);
+  /// A call has ended: if it waited, the next for that name takes part in its place.
   void let_next_take_part(Instant now, const AcquireRequest& what, RequestId request, bool granted);
 
   const Terms& terms_;
@@ -100,7 +105,8 @@ class Acquisitions {
   MachineTable<Acquisition> acquisitions_;  // by request
   MachineTable<Attempt> attempts_;          // by grant
   std::size_t idle_ = 0;                    // attempts that wait for others
-  LocalQueues local_;
+  LocalQueues local_;                       // of calls that wait in order
+  LocalQueues barging_;                     // of those that wait in no order
   std::int64_t last_ticket_ = 0;
   NodeSet silent_;
   /// Attempts that are over and were patient, with questions that nodes have not answered.

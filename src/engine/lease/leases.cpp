@@ -75,17 +75,17 @@ void Leases::leave(Instant now, GrantId grant) {
   after_input(grant);
 }
 
-Name Leases::release(Instant now, RequestId request, GrantId grant) {
+std::optional<Leases::Freed> Leases::release(Instant now, RequestId request, GrantId grant) {
   if (holdings_.find(grant) == nullptr) {
     if (request != 0) out_.put(Finish{request, ReleaseDone{Released::already_gone}});
-    return nullptr;
+    return {};
   }
   Holding holding = rules::release_ends_renewal() ? holdings_.take(grant) : *holdings_.find(grant);
   holding.end_requests(Errc::lost, "the lease was released meanwhile", out_);
   const Holding::Plan& plan = holding.plan();
   out_.put(HoldEnded{plan.grant, plan.name, plan.token, now - plan.since});
   releases_.release(now, request, holding);
-  return plan.name;
+  return Freed{plan.name, plan.since};
 }
 
 void Leases::give_up(Instant now, GrantId grant, LossReason reason) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 
 #include "engine/lease/holding.hpp"
@@ -37,8 +38,12 @@ class Leases {
     round_or_wait(now, {request, what, true});
   }
   void leave(Instant now, GrantId grant);
-  /// The name that is released; null if there is no such lease.
-  Name release(Instant now, RequestId request, GrantId grant);
+  struct Freed {
+    Name name;
+    Instant since;  ///< when its attempt began
+  };
+  /// What is released; nothing if there is no such lease.
+  std::optional<Freed> release(Instant now, RequestId request, GrantId grant);
   void give_up(Instant now, GrantId grant, LossReason reason);
   void detach(GrantId grant);
 

@@ -83,8 +83,8 @@ void Owners::perform(Instant now, QueueId id) {
             const auto found = held ? Released::still_held : Released::already_gone;
             if (what.request != 0) out_.put(Finish{what.request, ReleaseDone{found}});
           } else if constexpr (std::is_same_v<Step, OwnerQueue::ReleaseLease>) {
-            const Name name = leases_.release(now, what.request, what.grant);
-            if (name) acquisitions_.on_release(now, name);
+            const auto freed = leases_.release(now, what.request, what.grant);
+            if (freed) acquisitions_.on_release(now, freed->name, freed->since);
           } else {
             calls_.erase(what.request);
             out_.put(std::move(what));

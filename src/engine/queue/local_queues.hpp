@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The calls of this client that wait for the same name, in the order in which they came. Only the
-// first few take part at the nodes: a crowd in one program costs the nodes no more than these, and
-// each is entered there, with the ticket of its call, before the one ahead of it is done.
+// The calls of this client that wait for the same name, in the order in which they came: those that
+// wait in order in one such queue, those that barge in another. Only the first few take part at the
+// nodes: a crowd in one program costs the nodes no more than these. Each that waits in order is
+// entered there, with the ticket of its call, before the one ahead of it is done.
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <optional>
@@ -18,6 +20,13 @@ namespace redlock::engine {
 class LocalQueues {
  public:
   static constexpr std::size_t taking_part = 2;
+  /// A lock that is given back goes to the next call of this client that barges, but once in so
+  /// long it does not: others, who ask after random pauses, are to find it free.
+  static constexpr Duration passing_on = std::chrono::milliseconds(100);
+  /// Whether it goes on, after it was held since then.
+  static bool passes_on(Instant since, Instant now) {
+    return now.time_since_epoch() / passing_on == since.time_since_epoch() / passing_on;
+  }
 
   /// Whether it takes part at the nodes at once.
   bool join(const Name& name, RequestId request) {

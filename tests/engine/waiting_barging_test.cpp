@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+// Calls that wait in no order: which of a client's ask the nodes, when the others move up, and how
+// each ends.
+#include <doctest/doctest.h>
+
+#include "engine/queue/local_queues.hpp"
+#include "engine/rig.hpp"
+
+using namespace redlock;
+using namespace redlock::engine;
+using namespace redlock::engine::test;
+
+namespace {
+
+AcquireRequest barging(Duration wait) {
+  auto what = Rig::request();
+  what.wait = wait;
+  return what;
+}
+
+Config config_of_pauses() {
+  Config config;
+  config.retry_min = 20ms;
+  config.retry_max = config.retry_cap = 60ms;
+  return config;
+}
+
+/// A client of one node.
+struct Bargers : Rig {
+  Bargers() : Rig(1, config_of_pauses()) {}
+
+  /// Answers every acquire with a refusal, whatever it leads to. How many there were.
+  std::size_t refuse_all() {
+    std::size_t asked = 0;
+    while (this->asked(0)) {
+      const bool acquire = oldest_is<AcquireCommand>(0);
+      asked += acquire ? 1 : 0;
+      answer(0, acquire ? Reply(Refused{30s}) : Reply(NotHeld{}));
+    }
+    return asked;
+  }
+  GrantId grant(RequestId id) {
+    answer(0, Granted{++token_});
+    return result<AcquireSucceeded>(id).grant;
+  }
+
+ private:
+  Token token_ = 6;
+};
+
+}  // namespace
+
+TEST_CASE("a crowd of calls that barge asks a node no more often than two of them do") {
+  static_assert(LocalQueues::taking_part == 2);
+  Bargers rig;
+  for (int i = 0; i < 100; ++i) rig.acquire(barging(60s));
+  CHECK(rig.asked_count(0) == 2);
+  std::size_t asked = rig.refuse_all();
+  for (int i = 0; i < 1'000; ++i) {
+    rig.advance(1ms);
+    asked += rig.refuse_all();
+  }
+  CHECK(asked >= 2 * (1'000 / 60));
+  CHECK(asked <= 2 * (1'000 / 20 + 1));
+}
+
+TEST_CASE("calls that barge for another name, or do not wait, ask at once beside a crowd") {
+  Bargers rig;
+  for (int i = 0; i < 10; ++i) rig.acquire(barging(60s));
+  auto other = barging(60s);
+  other.name = std::make_shared<const std::string>("seat B07");
+  rig.acquire(std::move(other));
+  CHECK(rig.asked_count(0) == 3);
+  const auto tried = rig.acquire(barging(0s));
+  CHECK(rig.asked_count(0) == 4);
+  rig.refuse_all();
+  CHECK(rig.failure(tried) == Errc::contended);
+}
+
+TEST_CASE("of calls in order and calls that barge two each ask for one name") {
+  Bargers rig;
+  rig.wakes(1);
+  auto in_order = barging(60s);
+  in_order.in_order = true;
+  for (int i = 0; i < 5; ++i) {
+    rig.acquire(in_order);
+    rig.acquire(barging(60s));
+  }
+  REQUIRE(rig.asked_count(0) == 4);
+  std::size_t of_waiters = 0;
+  for (int i = 0; i < 4; ++i) {
+    of_waiters += rig.oldest<AcquireCommand>(0).waiter.number != 0 ? 1 : 0;
+    rig.answer(0, Refused{30s});
+  }
+  CHECK(of_waiters == 2);
+}
+
+TEST_CASE("a call that barges moves up when one before it ends") {
+  Bargers rig;
+  const auto first = rig.acquire(barging(60s));
+  rig.acquire(barging(60s));
+  const auto third = rig.acquire(barging(60s));
+  REQUIRE(rig.asked_count(0) == 2);
+  SUBCASE("with the lock: when the lock is given back, or after a pause") {
+    const GrantId grant = rig.grant(first);
+    rig.refuse_all();
+    SUBCASE("") {
+      rig.advance(60ms);
+      CHECK(rig.asked_count(0) == 2);
+    }
+    SUBCASE("") {
+      rig.release(grant);
+      REQUIRE(rig.oldest_is<ReleaseCommand>(0));
+      rig.answer(0, ReleasedHere{});
+      REQUIRE(rig.asked_count(0) == 1);  // the second
+      rig.drop(rig.grant(2));
+      rig.answer(0, ReleasedHere{});
+      REQUIRE(rig.asked_count(0) == 1);
+      rig.grant(third);
+    }
+  }
+  SUBCASE("without it: at once") {
+    rig.refuse_all();
+    rig.cancel(first);
+    REQUIRE(rig.asked_count(0) == 1);
+    rig.grant(third);
+  }
+}
+
+TEST_CASE("a call that barges and waits behind others ends when its time has come") {
+  Bargers rig;
+  const auto first = rig.acquire(barging(60s));
+  rig.acquire(barging(60s));
+  auto what = barging(100ms);
+  Errc expected = Errc::timed_out;
+  SUBCASE("that for waiting") {}
+  SUBCASE("its deadline") {
+    what.wait = 60s;
+    what.deadline = rig.now + 100ms;
+  }
+  SUBCASE("by a stop request, or with its client") {
+    expected = Errc::cancelled;
+  }
+  const auto third = rig.acquire(what);
+  const auto fourth = rig.acquire(barging(60s));
+  rig.refuse_all();
+  rig.advance(10ms);
+  CHECK_FALSE(rig.ended(third));
+  if (expected == Errc::cancelled) {
+    rig.cancel(third);
+  } else {
+    rig.advance(90ms);
+  }
+  CHECK(rig.failure(third) == expected);
+  rig.refuse_all();
+  rig.cancel(first);
+  REQUIRE(rig.asked_count(0) >= 1);
+  while (!rig.ended(fourth)) rig.answer(0, Granted{7});
+}
+
+TEST_CASE("a client passes a lock on among its calls, and lets others come once in a while") {
+  Bargers rig;
+  Instant released = rig.now;
+  int pauses = 0;
+  auto waiting = rig.acquire(barging(60s));
+  GrantId grant = rig.grant(waiting);
+  for (int i = 0; i < 200; ++i) {
+    waiting = rig.acquire(barging(60s));
+    rig.refuse_all();
+    rig.advance(5ms);
+    rig.refuse_all();
+    rig.release(grant);
+    rig.answer(0, ReleasedHere{});
+    if (!rig.asked(0)) {
+      CHECK(rig.now - released <= LocalQueues::passing_on + 65ms);
+      released = rig.now;
+      ++pauses;
+      rig.advance(60ms);
+    }
+    REQUIRE(rig.asked(0));
+    grant = rig.grant(waiting);
+  }
+  CHECK(pauses >= 200 * 5 / 100);
+  CHECK(pauses <= rig.since_start() / LocalQueues::passing_on + 1);
+}
+
+TEST_CASE("who waits in order has a lock that its client gives back before those who barge") {
+  Bargers rig;
+  rig.wakes(1);
+  const GrantId grant = rig.grant(rig.acquire(barging(60s)));
+  rig.acquire(barging(60s));
+  auto what = barging(60s);
+  what.in_order = true;
+  const auto in_order = rig.acquire(what);
+  rig.refuse_all();
+  rig.release(grant);
+  rig.answer(0, ReleasedHere{});
+  REQUIRE(rig.asked_count(0) == 1);
+  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == in_order);
+}
