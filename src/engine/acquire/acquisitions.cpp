@@ -322,18 +322,17 @@ LocalQueues* Acquisitions::local_queues(const AcquireRequest& what) {
 }
 
 void Acquisitions::on_release(Instant now, const Name& name, Instant since) {
-  if (!local_.first(name)) {
+  const auto first = local_.first(name);
+  if (!first) {
     if (LocalQueues::passes_on(since, now)) pass_on_to_barging(now, name);
     return;
   }
-  if (const auto first = local_.first(name)) {
-    const GrantId grant = acquisitions_.find(*first)->attempt();
-    if (Attempt* const attempt = attempts_.find(grant)) {
-      const Before before(*attempt);
-      attempt->raise_floor(floors_.floor(now, stripe_of(*name)));
-      attempt->on_release(now, out_);
-      after_attempt_input(now, grant, before);
-    }
+  const GrantId grant = acquisitions_.find(*first)->attempt();
+  if (Attempt* const attempt = attempts_.find(grant)) {
+    const Before before(*attempt);
+    attempt->raise_floor(floors_.floor(now, stripe_of(*name)));
+    attempt->on_release(now, out_);
+    after_attempt_input(now, grant, before);
   }
   for (std::size_t behind = 0; behind < LocalQueues::taking_part; ++behind) {
     const auto next = local_.first(name, behind);
