@@ -38,8 +38,8 @@ enum class Ordering {
   /// who does. docs/waiting.md says how exact the order is.
   fifo,
   /// In no order: whoever asks a node first after a release. A call that waits asks again after
-  /// random pauses (retry_min, retry_max), and is in no queue. It may overtake those who are. Of the
-  /// calls of one client for one name two at a time ask; the others wait until they move up.
+  /// random pauses (retry_min, retry_max), and is in no queue. It may overtake those who are. Two
+  /// calls of one client for one name ask at a time; the others wait until they move up.
   barging,
 };
 
