@@ -20,14 +20,26 @@ Ledger& Ledger::make_shared() {
 }
 
 void Ledger::write(const Hold& hold) {
+  open(hold);
+}
+
+Hold* Ledger::open(const Hold& hold) {
   const std::size_t place = hold_count++;
-  if (place < most_holds) holds[place] = hold;
+  if (place >= most_holds) return nullptr;
+  // Whoever is killed before it has written the token has written nothing.
+  Hold& written = holds[place];
+  written.name = hold.name;
+  written.from = hold.from;
+  written.to = hold.to;
+  std::atomic_ref(written.token).store(hold.token, std::memory_order_release);
+  return &written;
 }
 
 Judgement judge(const Ledger& ledger) {
   if (ledger.hold_count > most_holds) throw std::runtime_error("more holds than can be recorded");
   const auto end = ledger.holds.begin() + static_cast<std::ptrdiff_t>(ledger.hold_count);
   std::vector<Hold> holds(ledger.holds.begin(), end);
+  std::erase_if(holds, [](const Hold& hold) { return hold.token == 0; });
   std::ranges::sort(holds, [](const Hold& a, const Hold& b) {
     return a.name != b.name ? a.name < b.name : a.from < b.from;
   });

@@ -14,7 +14,7 @@ namespace redlock::soak {
 
 inline constexpr std::size_t most_workers = 16;
 inline constexpr std::size_t nodes = 5;
-inline constexpr std::size_t most_holds = 200'000;
+inline constexpr std::size_t most_holds = 1'000'000;
 
 /// A lease was valid at both moments, and so between them.
 struct Hold {
@@ -40,6 +40,9 @@ struct Ledger {
   static Ledger& make_shared();
 
   void write(const Hold& hold);
+  /// The same while it lasts: `to` may be put off, until the lease is given back or its process is
+  /// killed. Null if there is no room.
+  Hold* open(const Hold& hold);
 };
 
 struct Judgement {
