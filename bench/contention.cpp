@@ -2,7 +2,9 @@
 // Many callers want one lock: how often it changes hands, how long they wait, and how evenly it is
 // shared. In order (fifo), in no order (barging), and by plain random polling, in turns on the same
 // five nodes; beside them what one caller does that contends with nobody, and bare hiredis. Callers
-// are threads of several processes (this program again, with --worker).
+// are threads of several processes (this program again, with --worker). Then what a crowd, nodes
+// that are stopped, users who may not subscribe, and faults of holders and waiters cost those who
+// wait in order. --scene TEXT runs the scenes whose names contain it.
 #include <algorithm>
 #include <array>
 #include <benchmark/benchmark.h>
@@ -12,12 +14,9 @@
 #include <fmt/format.h>
 #include <map>
 #include <random>
-#include <spawn.h>
 #include <string>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 #include <redlock/redlock.hpp>
@@ -25,8 +24,8 @@
 #include "bare_hiredis.hpp"
 #include "cluster/fleet.hpp"
 #include "rounds.hpp"
-
-extern char** environ;
+#include "samples.hpp"
+#include "waiting_faults.hpp"
 
 namespace {
 
@@ -51,6 +50,27 @@ constexpr std::array scenes{
     Scene{"empty section, 2 x 1", 2, 1, milliseconds(0), milliseconds(0)},
     Scene{"empty section, 1 x 8", 1, 8, milliseconds(0), milliseconds(0)},
     Scene{"empty section, 1 x 1", 1, 1, milliseconds(0), milliseconds(0)},
+    Scene{"5 ms section, 1 x 64", 1, 64, milliseconds(5), milliseconds(0)},
+    Scene{"empty section, 4 x 250", 4, 250, milliseconds(0), milliseconds(0)},
+};
+constexpr std::size_t in_turns = 7;  // of which: in every way
+
+/// Those who wait in order, as usual and otherwise, in turns.
+struct Comparison {
+  const char* name;
+  std::size_t usual;
+  std::size_t other;
+  bool two_stopped;  // nodes
+  bool denied;       // to subscribe
+  double bar;        // how much longer a hand-off may take; 0: none
+};
+
+constexpr std::array comparisons{
+    Comparison{"1,000 waiters, empty section", 0, 7, false, false, 1.25},
+    Comparison{"two nodes stopped, empty section", 0, 0, true, false, 1.1},
+    Comparison{"two nodes stopped, 5 ms, then 10 ms", 1, 1, true, false, 1.1},
+    Comparison{"subscribe denied, empty section", 0, 0, false, true, 0},
+    Comparison{"subscribe denied, 5 ms, then 10 ms", 1, 1, false, true, 0},
 };
 
 enum class Way { fifo, barging, polling };
@@ -96,14 +116,17 @@ void call(const redlock::Client& client, const Scene& scene, Way way, BootClock:
   }
 }
 
-/// --worker SCENE WAY MILLISECONDS SEED URI...: writes each caller's waits, after their number.
+/// --worker SCENE WAY START MILLISECONDS SEED URI...: calls from START on, which all workers share,
+/// and writes each caller's waits, after their number.
 int work(int argc, char** argv) {
   const Scene& scene = scenes.at(std::stoul(argv[2]));
   const auto way = static_cast<Way>(std::stoi(argv[3]));
-  const auto seed = static_cast<unsigned>(std::stoul(argv[5]));
-  const redlock::Client client = connect({argv + 6, argv + argc}, way);
+  const BootClock::time_point start(BootClock::duration(std::stoll(argv[4])));
+  const auto end = start + milliseconds(std::stoi(argv[5]));
+  const auto seed = static_cast<unsigned>(std::stoul(argv[6]));
+  const redlock::Client client = connect({argv + 7, argv + argc}, way);
   { auto warm = client.lock("warm").acquire({.wait = std::chrono::seconds(10)}); }
-  const auto end = BootClock::now() + milliseconds(std::stoi(argv[4]));
+  std::this_thread::sleep_for(start - BootClock::now());
   std::vector<Waits> waits(static_cast<std::size_t>(scene.callers));
   std::vector<std::thread> callers;
   for (std::size_t i = 0; i < waits.size(); ++i) {
@@ -119,45 +142,17 @@ int work(int argc, char** argv) {
   return EXIT_SUCCESS;
 }
 
-class Worker {
- public:
-  explicit Worker(std::vector<std::string> arguments) {
-    std::array<int, 2> ends{};
-    if (::pipe(ends.data()) != 0) throw std::runtime_error("no pipe");
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addclose(&actions, ends[0]);
-    const int failed =
-        ::posix_spawn(&process_, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    if (failed != 0) throw std::runtime_error("cannot start a worker");
-    output_ = ::fdopen(ends[0], "r");
+/// The waits of a worker's callers, once it has ended.
+std::vector<Waits> waits_of(bench::Process& worker) {
+  std::vector<Waits> all;
+  std::uint32_t count = 0;
+  while (std::fread(&count, sizeof count, 1, worker.output()) == 1) {
+    Waits& one = all.emplace_back(count);
+    if (std::fread(one.data(), sizeof(std::uint32_t), count, worker.output()) != count) break;
   }
-
-  /// Its callers' waits, once it has ended.
-  std::vector<Waits> waits() {
-    std::vector<Waits> all;
-    std::uint32_t count = 0;
-    while (std::fread(&count, sizeof count, 1, output_) == 1) {
-      Waits& one = all.emplace_back(count);
-      if (std::fread(one.data(), sizeof(std::uint32_t), count, output_) != count) break;
-    }
-    std::fclose(output_);
-    int status = 0;
-    ::waitpid(process_, &status, 0);
-    if (status != 0) throw std::runtime_error("a worker failed");
-    return all;
-  }
-
- private:
-  pid_t process_ = 0;
-  std::FILE* output_ = nullptr;
-};
+  if (worker.wait() != 0) throw std::runtime_error("a worker failed");
+  return all;
+}
 
 /// What a node has done so far.
 struct Load {
@@ -208,6 +203,7 @@ struct Figures {
       grants[at++] += one.size();
     }
   }
+  [[nodiscard]] double rate() const { return static_cast<double>(waits.size()) / seconds; }
   [[nodiscard]] double wait(double part) {
     if (waits.empty()) return 0;
     const auto nth =
@@ -233,10 +229,58 @@ class Contention {
     const double cycles = static_cast<double>(floor.waits.size()) / floor.seconds;
     summary.push_back(
         fmt::format("\n{}; bare hiredis {:.0f} cycles/s", scenes[scene].name, cycles));
-    for (std::size_t way = 0; way < ways.size(); ++way) report(state, figures[way], way, cycles);
+    for (std::size_t way = 0; way < ways.size(); ++way) {
+      report(state, figures[way], ways[way], cycles);
+    }
+  }
+
+  void run(benchmark::State& state, const Comparison& what) {
+    Figures usual;
+    Figures other;
+    Figures floor;
+    for ([[maybe_unused]] auto _ : state) {
+      measure_floor(floor);
+      measure(usual, what.usual, 0);
+      disturb(what);
+      measure(other, what.other, 0);
+      restore(what);
+    }
+    const double cycles = static_cast<double>(floor.waits.size()) / floor.seconds;
+    summary.push_back(fmt::format("\n{}; bare hiredis {:.0f} cycles/s", what.name, cycles));
+    report(state, usual, "usual", cycles);
+    report(state, other, "so", cycles);
+    const double longer = usual.rate() / std::max(other.rate(), 0.001);
+    const char* verdict = longer <= what.bar ? "met" : "MISSED";
+    summary.push_back(
+        what.bar == 0 ? fmt::format("  a hand-off takes {:.2f} times as long", longer)
+                      : fmt::format("  a hand-off takes {:.2f} times as long; at most {:.2f}: {}",
+                                    longer, what.bar, verdict));
   }
 
  private:
+  void disturb(const Comparison& what) {
+    for (const std::size_t node : {1U, 3U}) {
+      if (what.two_stopped) fleet_.pause(node);
+    }
+    if (what.denied) permit("-subscribe");
+  }
+  void restore(const Comparison& what) {
+    for (const std::size_t node : {1U, 3U}) {
+      if (what.two_stopped) fleet_.resume(node);
+    }
+    if (what.denied) permit("+subscribe");
+  }
+  /// Until all workers know all nodes: those that do not answer, after some node timeouts.
+  [[nodiscard]] milliseconds warming_up() const {
+    const bool all_run = fleet_.state(1) == redlock::cluster::NodeState::running;
+    return milliseconds(all_run ? 1'000 : 4'000);
+  }
+  void permit(const char* right) const {
+    for (std::size_t node = 0; node < fleet_.size(); ++node) {
+      fleet_.run(node, {"ACL", "SETUSER", "default", right});
+    }
+  }
+
   void measure_floor(Figures& figures) {
     std::vector<std::uint16_t> ports;
     for (std::size_t node = 0; node < fleet_.size(); ++node) ports.push_back(fleet_.port(node));
@@ -253,20 +297,21 @@ class Contention {
   void measure(Figures& figures, std::size_t scene, std::size_t way) {
     const Load before = load();
     const double cpu_before = cpu_of_workers();
-    std::vector<Worker> workers;
+    const BootClock::time_point start = BootClock::now() + warming_up();
+    std::vector<bench::Process> workers;
     for (int process = 0; process < scenes[scene].processes; ++process) {
-      std::vector<std::string> arguments{"bench_contention",
-                                         "--worker",
+      std::vector<std::string> arguments{"--worker",
                                          std::to_string(scene),
                                          std::to_string(way),
+                                         std::to_string(start.time_since_epoch().count()),
                                          std::to_string(length_.count()),
                                          std::to_string(1000 * process + 1)};
       for (const std::string& uri : fleet_.uris()) arguments.push_back(uri);
       workers.emplace_back(std::move(arguments));
     }
     std::vector<Waits> callers;
-    for (Worker& worker : workers) {
-      for (Waits& waits : worker.waits()) callers.push_back(std::move(waits));
+    for (bench::Process& worker : workers) {
+      for (Waits& waits : waits_of(worker)) callers.push_back(std::move(waits));
     }
     figures.add(callers);
     figures.seconds += std::chrono::duration<double>(length_).count();
@@ -279,6 +324,7 @@ class Contention {
   [[nodiscard]] Load load() const {
     Load sum;
     for (std::size_t node = 0; node < fleet_.size(); ++node) {
+      if (fleet_.state(node) != redlock::cluster::NodeState::running) continue;
       const Load one = load_of(fleet_, node);
       sum.calls += one.calls;
       sum.cpu += one.cpu;
@@ -286,19 +332,20 @@ class Contention {
     return sum;
   }
 
-  void report(benchmark::State& state, Figures& figures, std::size_t way, double cycles) const {
+  void report(benchmark::State& state, Figures& figures, const std::string& way,
+              double cycles) const {
     const auto grants = static_cast<double>(figures.waits.size());
     const auto [fewest, most] = std::ranges::minmax(figures.grants);
     const double median = figures.wait(0.5);
-    const double rate = grants / figures.seconds;
+    const double rate = figures.rate();
     const auto nodes = static_cast<double>(fleet_.size());
-    state.counters[std::string(ways[way]) + "_of_floor"] = rate / cycles;
+    state.counters[way + "_of_floor"] = rate / cycles;
     summary.push_back(fmt::format(
         "  {:<8} {:>7.0f}/s {:>5.2f} of the floor; waits: median {:>7.1f} p99 {:>7.1f} ({:>4.1f}x) "
         "longest {:>7.1f} ms; grants {} to {}; a grant and node: {:.2f} calls, {:.0f} us; clients "
         "{:.0f} "
         "us a grant",
-        ways[way], rate, rate / cycles, median, figures.wait(0.99),
+        way, rate, rate / cycles, median, figures.wait(0.99),
         figures.wait(0.99) / std::max(median, 0.001), figures.wait(1), fewest, most,
         figures.nodes.calls / grants / nodes, 1e6 * figures.nodes.cpu / grants / nodes,
         1e6 * figures.client_cpu / grants));
@@ -308,19 +355,94 @@ class Contention {
   Fleet fleet_{{.nodes = 5}};
 };
 
+std::string distribution(const bench::Samples& samples) {
+  return fmt::format("median {:>6.1f}, 90% {:>6.1f}, longest {:>6.1f} ms", samples.median() / 1000,
+                     samples.quantile(0.9) / 1000, samples.quantile(1) / 1000);
+}
+
+void run_head_faults(benchmark::State& state) {
+  using Fault = bench::WaitingFaults::Fault;
+  constexpr double window = 20;  // ms for which nodes keep a lock
+  constexpr auto& names = bench::WaitingFaults::names;
+  bench::WaitingFaults faults;
+  std::array<bench::Samples, names.size()> first;
+  std::array<bench::Samples, names.size()> all;
+  for ([[maybe_unused]] auto _ : state) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      faults.head(static_cast<Fault>(i), first[i], all[i]);
+    }
+  }
+  summary.emplace_back("\nfaults of the first waiter, eight behind it: from the release");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    summary.push_back(fmt::format("  {:<8} first grant: {}; all eight: {}", names[i],
+                                  distribution(first[i]), distribution(all[i])));
+    if (i == 0) continue;
+    const double lost = (all[i].median() - all[0].median()) / 1000 / window;
+    summary.push_back(fmt::format("           {:.2f} windows are lost; at most 1.1: {}", lost,
+                                  lost <= 1.1 ? "met" : "MISSED"));
+  }
+}
+
+void run_holder_faults(benchmark::State& state) {
+  using Fault = bench::WaitingFaults::Fault;
+  bench::WaitingFaults faults;
+  std::array<bench::Samples, 2> first;
+  std::array<bench::Samples, 2> all;
+  for ([[maybe_unused]] auto _ : state) {
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      faults.holder(static_cast<Fault>(i), first[i], all[i]);
+    }
+  }
+  summary.emplace_back(
+      "\nfaults of the holder, 32 wait: from the release, or the end of the lease");
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    summary.push_back(fmt::format("  {:<8} first grant: {}; all after it: {}",
+                                  bench::WaitingFaults::names[i], distribution(first[i]),
+                                  distribution(all[i])));
+  }
+  const double after = first[1].median() / 1000;
+  const double rest = all[1].median() / all[0].median();
+  summary.push_back(
+      fmt::format("  first within 5 ms: {}; the rest takes {:.2f} times as long as usual",
+                  after <= 5 ? "met" : "MISSED", rest));
+}
+
+/// The same flag as --rounds, with a text.
+std::string take_scene(int& argc, char** argv) {
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string(argv[i]) != "--scene") continue;
+    std::string text = argv[i + 1];
+    std::copy(argv + i + 2, argv + argc + 1, argv + i);
+    argc -= 2;
+    return text;
+  }
+  return "";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 6 && std::string(argv[1]) == "--worker") return work(argc, argv);
+  if (argc > 7 && std::string(argv[1]) == "--worker") return work(argc, argv);
+  if (argc > 4 && std::string(argv[1]) == "--take") return bench::take_and_keep(argc, argv);
   const int rounds = bench::take_rounds(argc, argv, 3);
+  const std::string chosen = take_scene(argc, argv);
   benchmark::Initialize(&argc, argv);
   Contention contention(milliseconds(1'500));
-  for (std::size_t scene = 0; scene < scenes.size(); ++scene) {
-    benchmark::RegisterBenchmark(
-        scenes[scene].name, [&, scene](benchmark::State& state) { contention.run(state, scene); })
-        ->Iterations(rounds)
+  const auto add = [&](const std::string& name, int times, auto&& what) {
+    if (name.find(chosen) == std::string::npos) return;
+    benchmark::RegisterBenchmark(name.c_str(), what)
+        ->Iterations(times)
         ->Unit(benchmark::kMillisecond);
+  };
+  for (std::size_t scene = 0; scene < in_turns; ++scene) {
+    add(scenes[scene].name, rounds,
+        [&, scene](benchmark::State& state) { contention.run(state, scene); });
   }
+  for (const Comparison& what : comparisons) {
+    add(what.name, rounds, [&](benchmark::State& state) { contention.run(state, what); });
+  }
+  add("faults of the first waiter", 7 * rounds, run_head_faults);
+  add("faults of the holder", 7 * rounds, run_holder_faults);
   benchmark::RunSpecifiedBenchmarks();
   for (const std::string& line : summary) fmt::print("{}\n", line);
   return EXIT_SUCCESS;
