@@ -196,6 +196,45 @@ TEST_CASE("what cannot become a quorum is given back soon, and the place is kept
   }
 }
 
+TEST_CASE("where a holder lacks some nodes a waiter asks ever more seldom until it is woken") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  const auto round = [&] {
+    rig.answer({0, 1}, Granted{7});
+    rig.refuse({2, 3, 4});
+    while (rig.asked_in_all() == 0) rig.advance(100us);
+    rig.answer({0, 1}, ReleasedHere{});
+    REQUIRE(rig.asked_in_all() == 0);
+  };
+  const auto await_next = [&] {
+    int after = 0;
+    for (; rig.asked_in_all() == 0; ++after) rig.advance(1ms);
+    return after;
+  };
+  round();
+  CHECK(await_next() <= 2);
+  for (int i = 0; i < 8; ++i) {
+    round();
+    await_next();
+  }
+  round();
+  SUBCASE("by itself") {
+    CHECK(await_next() >= 15);
+  }
+  SUBCASE("not by what it has given back itself") {
+    rig.wake(0, id);
+    rig.wake(1, id);
+    CHECK(rig.asked_in_all() == 0);
+    CHECK(await_next() >= 15);
+  }
+  SUBCASE("by a node that had refused it, and then at once") {
+    rig.wake(3, id);
+    CHECK(rig.asked_in_all() == 5);
+    round();
+    CHECK(await_next() <= 2);
+  }
+}
+
 TEST_CASE("while nodes are still to answer nothing is given back") {
   Crowd rig;
   const auto id = rig.acquire(in_order(60s));

@@ -71,6 +71,10 @@ class Acquisition {
   /// deadline().
   std::optional<Failed> on_failure(Instant now, const Attempt& attempt, RandomSource& random);
 
+  /// A node says that its turn has come. Whether its next attempt begins now: it pauses, and the
+  /// node is none of those that say so because it has just given the lock back there.
+  [[nodiscard]] bool on_wake(Instant now, NodeIndex node);
+
   [[nodiscard]] Instant deadline() const {
     return pauses() ? std::min(retry_at_, ends_at()) : ends_at();
   }
@@ -95,6 +99,8 @@ class Acquisition {
   std::optional<std::uint32_t> place_;
   GrantId attempt_ = 0;
   Waiter waiter_;
+  NodeSet gave_back_;  // nodes that granted the last attempt, which failed
+  std::uint32_t rounds_in_vain_ = 0;
   bool waits_for_turn_ = false;
   bool waits_locally_ = false;
   bool entered_ = false;

@@ -141,11 +141,14 @@ void Acquisitions::on_node_up(Instant now, NodeIndex node) {
 }
 
 void Acquisitions::on_wake(Instant now, NodeIndex node, RequestId waiter, Duration after) {
-  const Acquisition* const acquisition = acquisitions_.find(waiter);
+  Acquisition* const acquisition = acquisitions_.find(waiter);
   if (acquisition == nullptr) return;
   const GrantId grant = acquisition->attempt();
   Attempt* const attempt = attempts_.find(grant);
-  if (attempt == nullptr) return;  // the next one asks every node
+  if (attempt == nullptr) {
+    if (after > Duration::zero() || !acquisition->on_wake(now, node)) return;
+    return attempt_or_wait(now, *acquisition);
+  }
   const Before before(*attempt);
   attempt->raise_floor(floors_.floor(now, stripe_of(*attempt->plan().name)));
   attempt->on_wake(now, node, after, out_);
