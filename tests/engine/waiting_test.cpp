@@ -229,6 +229,7 @@ TEST_CASE("where a holder lacks some nodes a waiter asks ever more seldom until 
   }
   SUBCASE("by a node that had refused it, and then at once") {
     rig.wake(3, id);
+    rig.advance(0us);
     CHECK(rig.asked_in_all() == 5);
     round();
     CHECK(await_next() <= 2);

@@ -50,6 +50,7 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
 bool Acquisition::on_wake(Instant now, NodeIndex node) {
   if (!entered_ || !pauses() || gave_back_.contains(node) || over(now)) return false;
   rounds_in_vain_ = 0;
+  retry_at_ = now;
   return true;
 }
 

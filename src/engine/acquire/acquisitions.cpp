@@ -147,7 +147,7 @@ void Acquisitions::on_wake(Instant now, NodeIndex node, RequestId waiter, Durati
   Attempt* const attempt = attempts_.find(grant);
   if (attempt == nullptr) {
     if (after > Duration::zero() || !acquisition->on_wake(now, node)) return;
-    return attempt_or_wait(now, *acquisition);
+    return acquisitions_.touched(waiter);
   }
   const Before before(*attempt);
   attempt->raise_floor(floors_.floor(now, stripe_of(*attempt->plan().name)));
