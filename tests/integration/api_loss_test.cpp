@@ -184,8 +184,8 @@ TEST_CASE("a callback of the client may wait for the loss of a lease of the same
 TEST_CASE("a lease whose release has begun is not told lost, though the loop is held up") {
   const Fleet fleet({.nodes = 3});
   const Client client = start_client(fleet);
-  Lease released = must(client.lock("released").acquire({.lease = 500ms, .wait = patience}));
-  const Lease other = must(client.lock("other").acquire({.lease = 1s, .wait = patience}));
+  Lease released = must(client.lock("released").acquire({.lease = 2s, .wait = patience}));
+  const Lease other = must(client.lock("other").acquire({.lease = 2'500ms, .wait = patience}));
   const std::stop_token of_released = released.lost();
   Told told;
   const std::stop_callback on_lost(other.lost(), [&] { told.record(other); });
@@ -204,8 +204,8 @@ TEST_CASE("a lock whose last level is being left is not told lost, though the lo
   const Fleet fleet({.nodes = 3});
   const Client client = start_client(fleet);
   RedLock lock = client.lock("left", Owner::create());
-  REQUIRE(lock.try_lock_for(patience, 500ms));
-  const Lease other = must(client.lock("other").acquire({.lease = 1s, .wait = patience}));
+  REQUIRE(lock.try_lock_for(patience, 2s));
+  const Lease other = must(client.lock("other").acquire({.lease = 2'500ms, .wait = patience}));
   const std::stop_token of_left = lock.lost();
   Told told;
   const std::stop_callback on_lost(other.lost(), [&] { told.record(other); });
