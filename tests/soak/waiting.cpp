@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <functional>
+#include <malloc.h>
 #include <map>
 #include <optional>
 #include <random>
@@ -242,6 +243,11 @@ class Run {
       threads.emplace_back(
           [&, i] { Caller(plan_, ledger_, board_, worker, seed + i).run(*client); });
     }
+    // What the allocator keeps for later, more and more after bursts, is not in use.
+    while (!ledger_.ended) {
+      std::this_thread::sleep_for(100ms);
+      ::malloc_trim(0);
+    }
   }
 
   [[noreturn]] void watch_stalls() {
@@ -421,7 +427,7 @@ class Run {
   void print_progress() const {
     fmt::print(
         "after {:4.0f} s: {} served, longest wait {} ms, {} too late; killed {} processes and {} "
-        "nodes, stopped {} and {}; {:.1f} descriptors, {:.1f} MiB\n",
+        "nodes, stopped {} and {}; {:.1f} descriptors, {:.2f} MiB\n",
         std::chrono::duration<double>(Clock::now() - start_).count(), board_.served.load(),
         ledger_.longest_wait_ms.load(), board_.late.load(), workers_killed_, nodes_killed_,
         workers_stopped_, nodes_stopped_, footprints_.back().descriptors,
