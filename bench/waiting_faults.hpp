@@ -143,6 +143,8 @@ class WaitingFaults {
     }
     const std::size_t before = fault == Fault::none ? 0 : 1;
     await_entries(name, before);
+    // By more than a new client may err about the nodes' clocks: it is the first.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const std::size_t start_of_row = served_.size();
     for (const auto& client : clients_) wait(client, name);
     await_entries(name, clients_.size() + before);
