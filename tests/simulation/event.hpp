@@ -29,6 +29,9 @@ struct Event {
     promotion,        ///< replica a becomes a master (b: it is one), or has room for locks again
     flush_again,      ///< a node that has just been marked loses everything once more
     many_forget,      ///< a quorum of nodes forgets the newest grants; a: also if one just did
+    late_wake,        ///< a message that woke somebody, number b of node a, comes after all
+    forged_wake,      ///< somebody publishes what no node has
+    pubsub,           ///< from now on clients may not use Pub/Sub (b: they may)
     tidy,             ///< look at what is left on the nodes
   };
   engine::Instant when{};

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "simulation/explore.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <fmt/format.h>
 #include <mutex>
 #include <thread>
@@ -35,6 +37,7 @@ struct Total {
     counts.granted += result.counts.granted;
     counts.lost += result.counts.lost;
     counts.stale_writes += result.counts.stale_writes;
+    counts.longest_free = std::max(counts.longest_free, result.counts.longest_free);
     if (result.violation && !violation) {
       violation = result.violation;
       broken_seed = seed;
@@ -66,6 +69,8 @@ void print_figures(const Total& total, double seconds) {
   fmt::print("acquisitions asked for {} ({} a minute), attempts {}, granted {} ({} a minute)\n",
              total.counts.requests, per_minute(total.counts.requests), total.counts.attempts,
              total.counts.granted, per_minute(total.counts.granted));
+  fmt::print("the longest that a free lock was waited for: {} ms\n",
+             total.counts.longest_free / std::chrono::milliseconds(1));
   fmt::print("leases lost {}, stale accesses turned away {}\n", total.counts.lost,
              total.counts.stale_writes);
 }
@@ -82,6 +87,7 @@ bool explore(const Exploration& what) {
       const std::uint64_t seed = next_seed++;
       Coverage coverage;
       Plan plan = plan_of(seed);
+      if (what.waiting && !plan.waits) continue;
       plan.judges_rules = what.judges_rules;
       const RunResult result = run(std::move(plan), coverage);
       total.add(seed, result, coverage);

@@ -15,6 +15,7 @@ struct Exploration {
   unsigned threads = 1;
   engine::Bug bug = engine::Bug::none;
   bool judges_rules = true;  ///< or promises alone
+  bool waiting = false;      ///< only worlds that judge how callers wait
 };
 
 /// Runs one seed after the other until the time is over or a promise is broken; prints progress,

@@ -57,6 +57,17 @@ void Faults::on_sent(ClientIndex client, const engine::Send& send) {
   if (kind == Message::release) attract_fault(client, Fault::disconnected, 20);
 }
 
+/// Whose turn will come soon dies, or stops.
+void Faults::on_first_in_line(ClientIndex client) {
+  const Plan& plan = scene_.plan;
+  if (!plan.waits || plan.is_calm() || scene_.ending) return;
+  for (const Fault fault : {Fault::client_crashed, Fault::client_paused}) {
+    if (!plan.faults[static_cast<std::size_t>(fault)] || !scene_.random.chance(20)) continue;
+    scene_.at(scene_.now + scene_.random.up_to(plan.think), Event::What::fault, client, 0,
+              static_cast<std::uint64_t>(fault));
+  }
+}
+
 void Faults::on_granted(Duration lease) {
   if (!scene_.plan.forgets()) return;
   if (scene_.plan.flushed_twice) scene_.at(scene_.now, Event::What::flush_again);

@@ -114,6 +114,10 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   const auto what = [&] { return fmt::format("client {}: {}", grant.client, in_words(send)); };
   require(send.tag.sent <= local(world, grant.client), "no message is sent in the future", what);
   if (send.tag.kind == Kind::acquire) {
+    const auto waiter = std::get<engine::AcquireCommand>(send.command).waiter.number;
+    const bool of_owner = waiter >> 63 != 0;  // an acquisition within an owner's call
+    require(waiter == 0 || of_owner || clients_[grant.client].requests.contains(waiter),
+            "who has left enters no queue", what);
     // A call that waits asks a node several times, each after the reply to the one before.
     const bool again =
         std::get<engine::AcquireCommand>(send.command).waiter.number != 0 &&
@@ -227,6 +231,7 @@ void Invariants::told_finish(Instant world, ClientId id, const engine::Finish& f
   }
   if (request.enters != 0) told_entry(id, request, finish);
   if (request.owner) told_take(now, id, request, finish);
+  wait_ends(world, id, request);
   attempt_over(world, client, request.id);
   if (request.name) client.by_name.erase(request.name.get());
 }
@@ -257,9 +262,15 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
   clients_[client].live.push_back(grant);
   check_forced(*grant);
   check_token(*grant);
+  check_order(client, request);
   check_claim(world, *grant);
   check_possession(world, *grant);
   names_[*grant->name].claims.push_back(grant);
+  if (const auto line = lines_.find(*grant->name); line != lines_.end()) {
+    if (line->second.given_back) ++line->second.granted;
+    line->second.free_since.reset();
+    line->second.given_back.reset();
+  }
 }
 
 void Invariants::check_token(const Grant& grant) {
@@ -332,6 +343,10 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
     const std::size_t answered = grant.belief.granted() + grant.belief.refused();
     require(std::min(voted, answered) > nodes_.size() / 2, "contended means that a quorum voted",
             what);
+  }
+  // It takes part again at the end of the queue.
+  if (decision.failure && decision.failure != Errc::contended) {
+    place_lost(*decision.name, request->second);
   }
   if (decision.failure) attempt_over(world, client, request->second);
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -37,6 +38,18 @@ struct Judged {
   bool clocks = true;
   bool rules = true;    ///< not only what is promised but also how it is kept
   bool clones = false;  ///< two processes may draw the same owner
+};
+
+/// How those who wait in order are judged; what is zero is not.
+struct JudgedWaiting {
+  bool order = false;             ///< who began later is not before one whom a quorum knows
+  Duration ticket_error{};        ///< for "later": what the estimates of clients differ by
+  Duration clocks_read_within{};  ///< each node's clock, by a client that it is well to
+  Duration free_at_most{};        ///< a lock for which somebody waits who reaches a quorum
+  Duration passed_on_within{};    ///< one that its holder gives back
+  Duration leaves_within{};       ///< a call that has ended, the queues that it can reach
+  double asks_per_grant = 0;      ///< of each node, beside the first of each call
+  bool queues_end = false;        ///< nobody is in a queue long after everybody has left
 };
 
 class Invariants {
@@ -75,6 +88,9 @@ class Invariants {
     std::optional<Forced> forces = std::nullopt;
     engine::GrantId enters = 0;                       ///< the lease that is to be held once more
     std::optional<TakingOwner> owner = std::nullopt;  ///< who takes the name
+    bool in_order = false;
+    Instant waits_until{};  ///< by its client's clock, if it waits
+    Instant began{};        ///< by the world's time
   };
   void requested(ClientId client, const Request& request);
   void must_end_now(ClientId client, engine::RequestId request, Instant now);
@@ -125,9 +141,21 @@ class Invariants {
                                                            engine::Token token);
   void write_register(const std::string& name, engine::Token token, std::uint64_t value);
 
+  // Those who wait (invariants_waiting.cpp).
+  /// Since when nothing was wrong between a client and a node; none if something is.
+  using WellSince = std::optional<Instant>;
+  using LooksWell = std::function<WellSince(ClientId, std::uint32_t)>;
+  void judge_waiting(const JudgedWaiting& judged, LooksWell well_since) {
+    waiting_ = judged;
+    well_since_ = std::move(well_since);
+  }
+  /// Nobody waits in vain, and nobody who has left is in a queue.
+  void look_at_lines(Instant world);
+  /// Long after everybody has left.
+  void must_be_no_queues(Instant world, const std::string& name) const;
+
   /// A node that has long been well and within reach of a client must have nothing of its attempts
   /// that are over. `well_since(client)`: none if it is not well.
-  using WellSince = std::optional<Instant>;
   template <typename F>
   void must_be_tidy(Instant world, std::uint32_t node, Duration grace, F&& well_since) const;
   /// Every request has ended.
@@ -140,6 +168,7 @@ class Invariants {
     std::uint64_t settled = 0;
     std::uint64_t lost = 0;
     std::uint64_t stale_writes = 0;
+    Duration longest_free{};  ///< a lock for which somebody waited
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
@@ -216,6 +245,47 @@ class Invariants {
     std::uint64_t updates = 0;
   };
 
+  /// A call that waits in order.
+  struct Waiting {
+    engine::RequestId request = 0;
+    ClientId client = 0;
+    Instant began{};
+    Instant waits_until{};
+    bool ticket_is_of_begin = true;  // its place is that of its begin
+    std::set<std::uint32_t> known_at{};
+    Instant known_since = engine::never;  // to a quorum
+  };
+  /// One that has left.
+  struct Departed {
+    engine::RequestId request = 0;
+    ClientId client = 0;
+    Instant began{};
+    Instant at{};
+  };
+  /// Those who wait for one name.
+  struct Line {
+    std::vector<Waiting> waiting;
+    std::deque<Departed> departed;
+    std::optional<Instant> free_since;
+    std::optional<Instant> given_back;  // by who had it on a quorum; nobody has had it since
+    std::uint64_t begun = 0;
+    std::uint64_t asked = 0;
+    std::uint64_t granted = 0;
+  };
+  void begins_to_wait(ClientId client, const Request& request);
+  void wait_ends(Instant world, ClientId client, const Request& request);
+  void given_back(Instant world, const Grant& grant);
+  void place_lost(const std::string& name, engine::RequestId request);
+  void waiter_asked(Instant world, std::uint32_t node, const engine::AcquireCommand& command,
+                    const engine::Reply& reply);
+  void check_order(ClientId client, const Request& request) const;
+  void check_free(Instant world, const std::string& name, Line& line);
+  void check_departed(Instant world, const std::string& name, Line& line) const;
+  [[nodiscard]] WellSince well_with_all(ClientId client) const;
+  [[nodiscard]] Duration clocks_apart(Instant world) const;
+  [[nodiscard]] bool stands_in(Instant world, std::uint32_t node, const std::string& name,
+                               engine::RequestId request) const;
+
   [[nodiscard]] Instant local(Instant world, ClientId client) const;
   Grant* find(ClientId client, engine::GrantId grant);
   Grant& begin_grant(ClientId client, const engine::Send& send);
@@ -249,6 +319,10 @@ class Invariants {
   void check_possession(Instant world, const Grant& grant) const;
 
   Judged judged_;
+  JudgedWaiting waiting_;
+  LooksWell well_since_;
+  std::map<std::string, Line> lines_;
+  std::vector<Instant> entered_;  // by node, when somebody last was put into a queue, perhaps
   const std::vector<SimNode>& nodes_;
   std::int64_t drift_ppm_;
   Duration max_lease_;

@@ -22,6 +22,9 @@ void Invariants::client_crashes(ClientId client) {
   clients_[client].live.clear();
   clients_[client].failed.clear();
   clients_[client].owners.clear();
+  for (auto& [name, line] : lines_) {
+    std::erase_if(line.waiting, [&](const Waiting& who) { return who.client == client; });
+  }
 }
 
 void Invariants::client_resumes(ClientId id, Instant world, Duration node_timeout) {
@@ -50,6 +53,7 @@ void Invariants::requested(ClientId client, const Request& request) {
   clients_[client].requests.emplace(request.id, request);
   if (request.name) clients_[client].by_name[request.name.get()] = request.id;
   if (request.acquires) ++counts_.requests;
+  begins_to_wait(client, request);
   if (request.owner) ++clients_[client].owners[{*request.name, request.owner->number}].calls;
   if (Grant* grant = find(client, request.enters)) ++grant->entering;
 }
@@ -70,6 +74,7 @@ void Invariants::released(Instant world, ClientId client, engine::GrantId id) {
   grant->state = State::over;
   grant->over_at = world;
   end_claim(*grant);
+  given_back(world, *grant);
   // Who took it up and gives it back leaves nothing of it either.
   if (!grant->taken_up) return;
   Grant*& first = owners_[grant->owner.bits];

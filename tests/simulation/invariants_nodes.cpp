@@ -31,6 +31,9 @@ void Invariants::executed(Instant world, std::uint32_t node, const engine::Comma
             [&] { return fmt::format("node {}: {}, not {}", node, lock->count, hold->count); });
   }
   std::visit([&](const auto& what) { check(what.name, what.owner); }, command);
+  if (const auto* acquire = std::get_if<engine::AcquireCommand>(&command)) {
+    waiter_asked(world, node, *acquire, reply);
+  }
   const auto& name = std::visit(
       [](const auto& what) -> const auto& { return *what.name; }, command);
   require(damaged_.contains(node) ||

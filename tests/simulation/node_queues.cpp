@@ -2,9 +2,12 @@
 #include "simulation/node_queues.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <tuple>
 
 namespace redlock::simulation {
+
 namespace {
 
 constexpr std::int64_t kept_ms = 3'000;
@@ -65,8 +68,11 @@ std::optional<bool> NodeQueues::tell(const Call& call, Queue& queue, std::size_t
   if (there && entry.manner == 'w') {
     const std::size_t colon = entry.waiter.find(':');
     const std::string text = entry.waiter.substr(colon + 1) + ' ' + std::to_string(after);
-    there = call.publisher != nullptr &&
-            call.publisher->publish(entry.waiter.substr(0, colon), text) > 0;
+    const auto reached = call.publisher == nullptr
+                             ? std::optional<std::size_t>(0)
+                             : call.publisher->publish(entry.waiter.substr(0, colon), text);
+    if (!reached) return std::nullopt;
+    there = *reached > 0;
   }
   if (there) return true;
   if (call.writes == Writes::none) return std::nullopt;

@@ -3,6 +3,7 @@
 // with it, step by step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,8 +23,9 @@ struct Order {
 /// Those who are subscribed to channels of the node.
 class Publisher {
  public:
-  /// How many it has reached.
-  virtual std::size_t publish(const std::string& client, const std::string& text) = 0;
+  /// How many it has reached; nothing if the user of the script may not publish.
+  virtual std::optional<std::size_t> publish(const std::string& client,
+                                             const std::string& text) = 0;
 
  protected:
   ~Publisher() = default;

@@ -204,6 +204,15 @@ void write_held(std::string& out, const engine::Reply& reply) {
   }
 }
 
+std::string push_of(bool resp3, std::string_view channel, std::string_view text) {
+  std::string push;
+  write_number(push, resp3 ? '>' : '*', 3);
+  write_bulk(push, "message");
+  write_bulk(push, channel);
+  write_bulk(push, text);
+  return push;
+}
+
 }  // namespace
 
 /// In the order of engine::Command, and then the two about markers.
@@ -292,7 +301,8 @@ const char* NodeServer::refusal(const Session& session, std::string_view command
 bool NodeServer::denies(Denied what, std::string& out) const {
   if (!settings_.denied.test(static_cast<std::size_t>(what))) return false;
   static constexpr std::array<std::string_view, static_cast<std::size_t>(Denied::count)> commands{
-      "client|kill", "client|id", "client|setname", "info", "time", "config|get", "subscribe"};
+      "client|kill", "client|id", "client|setname", "info",   "time",
+      "config|get",  "subscribe", "hello",          "publish"};
   out += "-NOPERM this user has no permissions to run the '";
   out += commands[static_cast<std::size_t>(what)];
   out += "' command\r\n";
@@ -393,6 +403,7 @@ void NodeServer::run_config(const Session& session, const Request& request,
 }
 
 void NodeServer::run_hello(Session& session, const Request& request, std::string& out) {
+  if (denies(Denied::hello, out)) return;
   int version = 0;
   if (request.size() != 2 || !read_number(request[1], version) || version < 2 || version > 3) {
     return write_line(out, '-', "NOPROTO unsupported protocol version");
@@ -429,24 +440,38 @@ void NodeServer::run_subscribe(Session& session, const Request& request, std::st
 }
 
 /// Also to the one whose script it is: before the reply.
-std::size_t NodeServer::publish(const std::string& client, const std::string& text) {
+std::optional<std::size_t> NodeServer::publish(const std::string& client, const std::string& text) {
+  if (settings_.denied.test(static_cast<std::size_t>(Denied::publish))) return std::nullopt;
   const std::string channel = "redlock:wake:" + client;
   std::size_t reached = 0;
   for (const auto& [stream, session] : sessions_) {
     if (session.channel != channel) continue;
     ++reached;
-    std::string push;
-    write_number(push, session.resp3 ? '>' : '*', 3);
-    write_bulk(push, "message");
-    write_bulk(push, channel);
-    write_bulk(push, text);
-    if (stream == asking_) {
-      own_pushes_ += push;
-    } else {
-      host_.on_push(stream, push);
+    const std::string push = push_of(session.resp3, channel, text);
+    for (std::uint32_t copies = host_.on_publish(stream, channel, text); copies > 0; --copies) {
+      if (stream == asking_) {
+        own_pushes_ += push;
+      } else {
+        host_.on_push(stream, push);
+      }
     }
   }
   return reached;
+}
+
+void NodeServer::publish_text(const std::string& channel, const std::string& text) {
+  for (const auto& [stream, session] : sessions_) {
+    if (session.channel != channel) continue;
+    host_.on_push(stream, push_of(session.resp3, channel, text));
+  }
+}
+
+std::vector<std::string> NodeServer::channels() const {
+  std::vector<std::string> channels;
+  for (const auto& [stream, session] : sessions_) {
+    if (!session.channel.empty()) channels.push_back(session.channel);
+  }
+  return channels;
 }
 
 void NodeServer::run_auth(Session& session, const Request& request, std::string& out) {

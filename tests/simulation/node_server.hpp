@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/messages.hpp"
 #include "simulation/node_model.hpp"
@@ -31,6 +32,8 @@ enum class Denied : std::uint8_t {
   time,
   config,
   subscribe,
+  hello,
+  publish,  // within a script
   count
 };
 using DeniedCommands = std::bitset<static_cast<std::size_t>(Denied::count)>;
@@ -45,6 +48,11 @@ class NodeServerHost {
   virtual void on_marked(StreamId stream) = 0;
   /// It sends this to a client that has asked for nothing just now.
   virtual void on_push(StreamId stream, std::string_view bytes) = 0;
+  /// It publishes this to the client of this stream. How many of it are sent now.
+  virtual std::uint32_t on_publish(StreamId /*stream*/, const std::string& /*channel*/,
+                                   const std::string& /*text*/) {
+    return 1;
+  }
   /// It has replied to TIME.
   virtual void on_time_told(StreamId stream) = 0;
   /// A client had it close this connection. It sends nothing any more.
@@ -86,6 +94,15 @@ class NodeServer final : Publisher {
                           std::string& replies);
   [[nodiscard]] const std::string& run_id() const { return run_id_; }
 
+  /// The user may or may not do that from now on.
+  void set_denied(Denied what, bool denied) {
+    settings_.denied.set(static_cast<std::size_t>(what), denied);
+  }
+  /// Somebody publishes this, to whoever is subscribed now.
+  void publish_text(const std::string& channel, const std::string& text);
+  /// Those that clients are subscribed to.
+  [[nodiscard]] std::vector<std::string> channels() const;
+
  private:
   using Request = RequestReader::Request;
   struct Session {
@@ -114,7 +131,7 @@ class NodeServer final : Publisher {
   void run_marker_script(StreamId stream, const Call& call, std::string& out);
   engine::Reply execute(StreamId stream, const Call& call, const engine::Command& command,
                         ScriptCaller caller = {});
-  std::size_t publish(const std::string& client, const std::string& text) override;
+  std::optional<std::size_t> publish(const std::string& client, const std::string& text) override;
   void run_script(StreamId stream, const Call& call, std::string& out);
   void run_hello(Session& session, const Request& request, std::string& out);
   void run_subscribe(Session& session, const Request& request, std::string& out) const;

@@ -98,7 +98,10 @@ void OwnerUsers::take(OwnerUser& owner) {
                                .takes = takes,
                                .acquires = true,
                                .lease = lease,
-                               .owner = Invariants::TakingOwner{number(owner), timeout}});
+                               .owner = Invariants::TakingOwner{number(owner), timeout},
+                               .in_order = what.in_order,
+                               .waits_until = waits_until(what, now),
+                               .began = scene_.now});
   engine(owner).take(now, request, {.owner = number(owner), .acquire = std::move(what)});
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "engine/queue/ask_schedule.hpp"
 #include "engine/stripe.hpp"
 #include "simulation/random.hpp"
 
@@ -90,7 +91,7 @@ void choose_oddities(Plan& plan) {
   }
   plan.other_settings = random.chance(50) && orderly;
   if (random.chance(200)) plan.password = "correct horse";
-  if (random.chance(120)) plan.denied.set(random.below(static_cast<std::uint32_t>(Denied::count)));
+  if (random.chance(120)) plan.denied.set(random.below(static_cast<std::uint32_t>(Denied::hello)));
   // Who may not look whether a server is another one takes its word for what it has.
   if (plan.forgets()) plan.denied.reset(static_cast<std::size_t>(Denied::info));
 }
@@ -99,6 +100,64 @@ void choose_oddities(Plan& plan) {
 void choose_order(Plan& plan) {
   Random random(plan.seed ^ 0xf1f0);
   plan.in_order = random.pick({0U, 1U, 3U, 3U});
+}
+
+/// What becomes of wake-ups, where somebody waits for them.
+void choose_wakes(Plan& plan) {
+  Random random(plan.seed ^ 0x3a4e);
+  if (plan.in_order == 0 || random.chance(400)) return;
+  WakeFaults& wakes = plan.wakes;
+  wakes.lost = random.pick({0U, 0U, 100U, 500U, 1'000U});
+  wakes.doubled = random.pick({0U, 0U, 100U, 500U});
+  wakes.late = random.pick({0U, 0U, 0U, 100U, 300U});
+  wakes.forged = random.pick(
+      {Duration::zero(), Duration::zero(), Duration(milliseconds(4)), Duration(milliseconds(40))});
+  if (random.chance(300)) {
+    wakes.cut = 1 + random.below(plan.engine.nodes);
+    wakes.by = random.pick({Denied::subscribe, Denied::hello, Denied::publish});
+    wakes.on_and_off = random.chance(400);
+  }
+}
+
+/// Clients near the nodes, which all wait in order and hold locks for a short time. What goes wrong
+/// is drawn apart: how long a lock may be free, and who must be next, depends on it.
+void choose_waiting(Plan& plan) {
+  Random random(plan.seed ^ 0x3a17);
+  const bool possible = plan.kind == WorldKind::orderly && !plan.crowd;
+  if (!random.chance(220) || !possible) return;
+  plan.waits = true;
+  plan.in_order = 3;
+  plan.fence = FenceDamage::none;
+  plan.other_settings = false;
+  plan.denied.reset();
+  plan.window = 65'536;
+  plan.slow_per_mille = 0;
+  plan.names.resize(1);
+  plan.users_per_client = 1 + random.below(4);
+  plan.contention_per_mille = 900;
+  plan.keep_per_mille = random.pick({200U, 500U});
+  plan.delay_min = microseconds(20) + random.up_to(microseconds(200));
+  plan.delay_jitter = random.pick({microseconds(100), microseconds(500), microseconds(1'500)});
+  plan.think = random.pick({milliseconds(1), milliseconds(4), milliseconds(15)});
+  plan.length = milliseconds(600) + random.up_to(milliseconds(1'500));
+  plan.between_probes = milliseconds(100);
+  plan.engine.attempts_at_once = engine::Config().attempts_at_once;
+  const bool calm = random.chance(500);
+  plan.between_faults =
+      calm ? Duration::zero() : Duration(random.pick({30, 120}) * milliseconds(1));
+  static constexpr Fault possible_faults[] = {
+      Fault::client_crashed, Fault::client_paused, Fault::request_cancelled, Fault::disconnected,
+      Fault::node_killed,    Fault::node_hung,     Fault::half_open,         Fault::cut_majority};
+  plan.faults.reset();
+  // Or nobody but clients fails: then what a dead waiter costs the others is bounded.
+  const bool clients_alone = random.chance(400);
+  if (clients_alone) plan.faults.set(static_cast<std::size_t>(Fault::client_crashed));
+  for (const Fault fault : possible_faults) {
+    if (clients_alone && !happens_to_client(fault)) continue;
+    if (random.chance(300)) plan.faults.set(static_cast<std::size_t>(fault));
+  }
+  const Fault one = random.pick(possible_faults);
+  if (!clients_alone) plan.faults.set(static_cast<std::size_t>(one));
 }
 
 /// How bytes travel.
@@ -241,7 +300,39 @@ Plan plan_of(std::uint64_t seed) {
   choose_crowd(plan);
   choose_owners(plan);
   choose_losses(plan);
+  choose_waiting(plan);
+  choose_wakes(plan);
   return plan;
+}
+
+JudgedWaiting Plan::judged_waiting() const {
+  JudgedWaiting judged;
+  judged.queues_end = kind != WorldKind::wild_clocks;
+  if (!waits) return judged;
+  const Duration trip = 2 * (delay_min + delay_jitter);
+  const Duration drift = between_probes * 2 * drift_bound_ppm / 1'000'000;
+  judged.order = wakes.all_arrive();
+  judged.ticket_error = trip + drift + milliseconds(1);
+  judged.clocks_read_within = between_probes * 5 / 4 + trip;
+  judged.leaves_within = 2 * trip + milliseconds(2);
+  const Duration places = engine::AskSchedule::window * (2 * static_cast<int>(clients) + 1);
+  if (is_calm() && wakes.all_arrive()) {
+    // Who is behind looks when each of those before could have taken what ended by itself.
+    judged.free_at_most = places + 8 * trip;
+    judged.passed_on_within = engine::AskSchedule::window;
+    if (wakes.forged == Duration::zero()) judged.asks_per_grant = 3;
+  } else {
+    // By its own timers: once a second, and in turn.
+    judged.free_at_most = engine::AskSchedule::refresh * 11 / 10 + places + 10 * trip;
+    if (!is_calm()) judged.free_at_most += engine.node_timeout * 4;
+    bool clients_alone = wakes.all_arrive();
+    for (std::size_t fault = 0; fault < fault_count; ++fault) {
+      if (faults[fault] && !happens_to_client(static_cast<Fault>(fault))) clients_alone = false;
+    }
+    // Two of each client wait, and it comes back soon: there may be dead ones of several lives.
+    if (clients_alone) judged.passed_on_within = 2 * places;
+  }
+  return judged;
 }
 
 std::string Plan::in_words() const {
@@ -262,6 +353,12 @@ std::string Plan::in_words() const {
   if (promotions) text += " promotions,";
   if (crowd) text += " a crowd,";
   if (in_order > 0) text += fmt::format(" {} calls of 3 in order,", in_order);
+  if (waits) text += " all wait,";
+  if (wakes.lost > 0) text += fmt::format(" {} wake-ups of 1000 lost,", wakes.lost);
+  if (wakes.doubled > 0) text += fmt::format(" {} doubled,", wakes.doubled);
+  if (wakes.late > 0) text += fmt::format(" {} late,", wakes.late);
+  if (wakes.forged > Duration::zero()) text += " forged ones,";
+  if (wakes.cut > 0) text += fmt::format(" {} nodes without Pub/Sub,", wakes.cut);
   if (owners_per_client > 0) text += fmt::format(" {} owners of a client,", owners_per_client);
   if (other_settings) text += " other settings,";
   if (!drift_factors.empty()) text += " other drift factors,";

@@ -12,6 +12,7 @@
 
 #include "engine/engine.hpp"
 #include "simulation/fault.hpp"
+#include "simulation/invariants.hpp"
 #include "simulation/node_server.hpp"
 
 namespace redlock::simulation {
@@ -37,6 +38,20 @@ inline constexpr std::int32_t drift_within = 4'500;
 
 /// What is wrong with the counters of one node from the beginning.
 enum class FenceDamage : std::uint8_t { none, far, text, other_type };
+
+/// What becomes of the messages by which nodes wake those who wait.
+struct WakeFaults {
+  std::uint32_t lost = 0;     ///< of a thousand
+  std::uint32_t doubled = 0;  ///< likewise
+  std::uint32_t late = 0;     ///< likewise: they arrive after all, perhaps on another connection
+  Duration forged{};          ///< between two that no node has sent, at most; zero: there are none
+  std::uint32_t cut = 0;      ///< nodes, the first ones, where clients may not use Pub/Sub
+  Denied by = Denied::publish;  ///< what is denied there
+  bool on_and_off = false;      ///< and permitted again, and denied
+
+  /// Every message arrives once at least, and in time.
+  [[nodiscard]] bool all_arrive() const { return lost == 0 && late == 0 && cut == 0; }
+};
 
 struct Plan {
   std::uint64_t seed = 0;
@@ -67,9 +82,11 @@ struct Plan {
   bool absurd_clock = false;              ///< one node's is of the next century
   bool cloned = false;                    ///< now and then two clients draw the same random numbers
   bool older_states = false;              ///< nodes restart with what they had a while ago
-  bool crowd = false;           ///< the first client has 250 users, each with its own lock
-  std::uint32_t in_order = 0;   ///< calls of three that do not overtake those who wait
-  bool other_settings = false;  ///< the last client was given another longest lease
+  bool crowd = false;          ///< the first client has 250 users, each with its own lock
+  std::uint32_t in_order = 0;  ///< calls of three that do not overtake those who wait
+  bool waits = false;          ///< clients near the nodes, and how they wait is judged
+  WakeFaults wakes = {};
+  bool other_settings = false;             ///< the last client was given another longest lease
   std::vector<double> drift_factors = {};  ///< of the clients; all are at least what clocks do
   std::string password = {};               ///< empty: nodes need none
   DeniedCommands denied = {};              ///< what the clients' user may not do
@@ -104,6 +121,11 @@ struct Plan {
   [[nodiscard]] bool judges_leftovers() const {
     return !denies(Denied::client_kill) && !denies(Denied::client_id) && !older_states;
   }
+
+  /// Nothing goes wrong but for the messages that wake somebody.
+  [[nodiscard]] bool is_calm() const { return between_faults == Duration::zero(); }
+  /// What waiting callers are promised here (docs/waiting.md).
+  [[nodiscard]] JudgedWaiting judged_waiting() const;
 
   /// The first client runs without quarantine.
   [[nodiscard]] bool is_careless(std::uint32_t client) const { return careless && client == 0; }

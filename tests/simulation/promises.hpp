@@ -14,10 +14,13 @@ enum class Promise {
   tokens,     ///< unique, rising, and one node's damage stays there
   knowledge,  ///< what callers are told is true, complete and in time
   tidiness,   ///< what is over leaves nothing behind
+  order,      ///< who waits is served in turn
+  progress,   ///< and soon, and costs the nodes little
 };
 
 [[nodiscard]] constexpr std::string_view name_of(Promise promise) {
-  constexpr std::string_view names[] = {"none", "exclusion", "tokens", "knowledge", "tidiness"};
+  constexpr std::string_view names[] = {"none",     "exclusion", "tokens",  "knowledge",
+                                        "tidiness", "order",     "progress"};
   return names[static_cast<std::size_t>(promise)];
 }
 
@@ -60,6 +63,12 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"a key lasts one lease from the last message at most", Promise::tidiness},
     {"with its last level a lease is given back", Promise::tidiness},
     {"a hold sets the count of its message", Promise::tidiness},
+    {"who waits is not overtaken by who came later", Promise::order},
+    {"a free lock is granted to somebody who waits", Promise::progress},
+    {"a hand-off costs few messages", Promise::progress},
+    {"who leaves is in no queue", Promise::tidiness},
+    {"who has left enters no queue", Promise::tidiness},
+    {"long after the last has left there is no queue", Promise::tidiness},
     // Of scenarios.
     {"locks are where they must be", Promise::tidiness},
     {"counts are what they must be", Promise::tidiness},

@@ -8,7 +8,8 @@
 
 namespace redlock::simulation {
 
-Servers::Servers(Scene& scene, Network& network) : scene_(scene), network_(network) {
+Servers::Servers(Scene& scene, Network& network)
+    : scene_(scene), network_(network), wakes_(scene.plan.seed ^ 0x3a4e5U) {
   const Plan& plan = scene.plan;
   states_.resize(scene.nodes.size());
   for (NodeIndex node = 0; node < scene.nodes.size(); ++node) {
@@ -148,6 +149,87 @@ void Servers::on_marked(StreamId stream) {
   if (!scene_.plan.forgets() || scene_.ending || !scene_.random.chance(100)) return;
   scene_.at(scene_.now + scene_.random.up_to(scene_.plan.engine.node_timeout * 4),
             Event::What::many_forget, 1);
+}
+
+// --- wake-ups
+
+void Servers::begin_wake_faults() {
+  const WakeFaults& faults = scene_.plan.wakes;
+  if (faults.forged > Duration::zero()) {
+    scene_.at(scene_.now + wakes_.up_to(faults.forged), Event::What::forged_wake);
+  }
+  for (NodeIndex node = 0; node < faults.cut; ++node) {
+    servers_[node].set_denied(faults.by, true);
+    if (!faults.on_and_off) continue;
+    scene_.at(scene_.now + wakes_.up_to(scene_.plan.length), Event::What::pubsub, node, 1);
+  }
+}
+
+std::uint32_t Servers::on_publish(StreamId stream, const std::string& channel,
+                                  const std::string& text) {
+  const WakeFaults& faults = scene_.plan.wakes;
+  const NodeIndex node = network_.node_of(stream);
+  const bool lost = faults.lost > 0 && wakes_.chance(faults.lost);
+  const bool late = faults.late > 0 && wakes_.chance(faults.late);
+  const bool doubled = faults.doubled > 0 && wakes_.chance(faults.doubled);
+  const std::uint32_t copies = lost || late ? 0 : doubled ? 2 : 1;
+  scene_.note(15, stream, copies, [&] {
+    return fmt::format("node {} tells client {}: {}{}", node, network_.client_of(stream), text,
+                       late          ? " (late)"
+                       : copies == 0 ? " (lost)"
+                       : copies == 2 ? " (twice)"
+                                     : "");
+  });
+  if (late) {
+    late_.push_back({channel, text});
+    scene_.at(scene_.now + wakes_.up_to(std::chrono::seconds(4)), Event::What::late_wake, node,
+              static_cast<std::uint32_t>(late_.size() - 1));
+  }
+  return copies;
+}
+
+/// On the connection that the client has by then.
+void Servers::late_wake(const Event& event) {
+  if (process(event.a) != Process::runs) return;
+  const Wake& wake = late_[event.b];
+  scene_.note(15, event.a, 3,
+              [&] { return fmt::format("node {} tells late: {}", event.a, wake.text); });
+  servers_[event.a].publish_text(wake.channel, wake.text);
+}
+
+void Servers::forged_wake() {
+  if (scene_.ending) return;
+  scene_.at(scene_.now + wakes_.up_to(scene_.plan.wakes.forged), Event::What::forged_wake);
+  const NodeIndex node = wakes_.below(static_cast<std::uint32_t>(servers_.size()));
+  const std::vector<std::string> channels = servers_[node].channels();
+  if (channels.empty() || process(node) != Process::runs) return;
+  const std::string& channel = channels[wakes_.below(static_cast<std::uint32_t>(channels.size()))];
+  const std::string text = forged_text();
+  scene_.note(15, node, 4, [&] { return fmt::format("node {} tells, forged: {}", node, text); });
+  servers_[node].publish_text(channel, text);
+}
+
+/// Mostly of a call that may wait just now.
+std::string Servers::forged_text() {
+  const std::uint32_t kind = wakes_.below(10);
+  if (kind == 0) return wakes_.chance(500) ? "" : "0 0";
+  if (kind == 1) return "18446744073709551615 18446744073709551615";
+  const std::uint64_t back = wakes_.below(kind < 8 ? 12 : 1'000);
+  const std::uint64_t waiter = scene_.last_request > back ? scene_.last_request - back : 1;
+  const std::uint32_t after =
+      wakes_.chance(600) ? 0 : wakes_.below(wakes_.chance(700) ? 60 : 10'000);
+  return std::to_string(waiter) + ' ' + std::to_string(after);
+}
+
+void Servers::pubsub(const Event& event) {
+  if (scene_.ending) return;
+  const bool permitted = event.b != 0;
+  servers_[event.a].set_denied(scene_.plan.wakes.by, !permitted);
+  scene_.note(15, event.a, 5 + event.b, [&] {
+    return fmt::format("node {} {} Pub/Sub", event.a, permitted ? "permits" : "denies");
+  });
+  scene_.at(scene_.now + wakes_.up_to(scene_.plan.length), Event::What::pubsub, event.a,
+            permitted ? 0 : 1);
 }
 
 void Servers::on_time_told(StreamId stream) {

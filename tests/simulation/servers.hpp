@@ -11,6 +11,7 @@
 
 #include "simulation/network.hpp"
 #include "simulation/node_server.hpp"
+#include "simulation/random.hpp"
 #include "simulation/scene.hpp"
 
 namespace redlock::simulation {
@@ -28,6 +29,13 @@ class Servers final : public NodeEnd, NodeServerHost {
   void hang(NodeIndex node) { ++states_[node].hung; }
   void go_on(NodeIndex node);
   void be_slow(NodeIndex node, Duration by) { states_[node].slow = by; }
+  /// What is wrong with wake-ups begins.
+  void begin_wake_faults();
+  // Events.
+  void late_wake(const Event& event);
+  void forged_wake();
+  void pubsub(const Event& event);
+
   [[nodiscard]] bool is_down(NodeIndex node) const { return states_[node].down; }
   /// It replies soon, and does what it is asked.
   [[nodiscard]] bool is_well(NodeIndex node) const;
@@ -81,6 +89,9 @@ class Servers final : public NodeEnd, NodeServerHost {
   void on_push(StreamId stream, std::string_view bytes) override {
     network_.send_from_node(stream, bytes);
   }
+  [[nodiscard]] std::string forged_text();
+  std::uint32_t on_publish(StreamId stream, const std::string& channel,
+                           const std::string& text) override;
   void on_marked(StreamId stream) override;
   void on_time_told(StreamId stream) override;
   void on_killed(StreamId stream) override { network_.close_at_node(stream); }
@@ -93,6 +104,12 @@ class Servers final : public NodeEnd, NodeServerHost {
   std::deque<NodeServer> servers_;
   std::vector<std::deque<TimeTold>> times_told_;  // by stream
   std::uint64_t last_run_ = 0;
+  struct Wake {
+    std::string channel;
+    std::string text;
+  };
+  std::vector<Wake> late_;
+  Random wakes_;  // of its own, so that worlds without such faults stay as they are
 };
 
 }  // namespace redlock::simulation

@@ -21,6 +21,7 @@ struct Arguments {
   std::string length = "1m";
   std::string bug = "none";
   bool promises = false;
+  bool waiting = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 };
 
@@ -67,6 +68,7 @@ int main(int argc, char** argv) {
   app.add_option("--bug", arguments.bug, "with this bug planted");
   app.add_flag("--promises", arguments.promises,
                "judge what is promised, and not by which rules it is kept");
+  app.add_flag("--waiting", arguments.waiting, "explore only worlds that judge how callers wait");
   app.add_option("--hashes", arguments.hashes, "print the trace hashes of so many seeds");
   CLI11_PARSE(app, argc, argv);
 
@@ -84,7 +86,8 @@ int main(int argc, char** argv) {
   Exploration what{.length = parse_length(arguments.length),
                    .threads = arguments.threads,
                    .bug = *bug,
-                   .judges_rules = !arguments.promises};
+                   .judges_rules = !arguments.promises,
+                   .waiting = arguments.waiting};
   const auto by_the_clock = std::chrono::system_clock::now().time_since_epoch().count();
   what.first_seed =
       arguments.from != 0 ? arguments.from : static_cast<std::uint64_t>(by_the_clock) / 1000;

@@ -138,6 +138,8 @@ std::string in_words(const engine::Send& send) {
                                  kinds[static_cast<int>(send.tag.kind)], send.node, send.tag.grant);
   if (const auto* acquire = std::get_if<engine::AcquireCommand>(&send.command)) {
     text += fmt::format(" floor {} lease {} ms", acquire->floor, acquire->lease.count());
+    const engine::Waiter& waiter = acquire->waiter;
+    if (waiter.number != 0) text += fmt::format(" waiter {} of {}", waiter.number, waiter.ticket);
   } else if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
     text += fmt::format(" token {} count {} lease {} ms round {}", hold->token, hold->count,
                         hold->lease.count(), send.tag.round);

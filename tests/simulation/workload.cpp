@@ -21,6 +21,10 @@ void watch_validity(Scene& scene, const Clients& clients, ClientIndex client, en
                     .until = valid_until});
 }
 
+Instant waits_until(const engine::AcquireRequest& what, Instant now) {
+  return what.wait > engine::never - now ? what.deadline : std::min(now + what.wait, what.deadline);
+}
+
 Workload::Workload(Scene& scene, Clients& clients, RareMoments& moments)
     : scene_(scene), clients_(clients), moments_(moments) {
   for (ClientIndex client = 0; client < scene.plan.clients; ++client) {
@@ -143,7 +147,10 @@ void Workload::begin_acquire(User& user) {
                                            .takes = turns,
                                            .min_validity = what.min_validity,
                                            .acquires = true,
-                                           .lease = user.lease});
+                                           .lease = user.lease,
+                                           .in_order = what.in_order,
+                                           .waits_until = waits_until(what, now),
+                                           .began = scene_.now});
   engine(user).acquire(now, user.request, std::move(what));
 }
 

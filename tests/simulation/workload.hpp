@@ -30,6 +30,9 @@ class RareMoments {
 void watch_validity(Scene& scene, const Clients& clients, ClientIndex client, engine::GrantId grant,
                     Instant valid_until);
 
+/// Until when a call that begins now waits for others.
+[[nodiscard]] Instant waits_until(const engine::AcquireRequest& what, Instant now);
+
 class Workload {
  public:
   Workload(Scene& scene, Clients& clients, RareMoments& moments);

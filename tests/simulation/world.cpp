@@ -10,6 +10,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration between_looks = milliseconds(500);
+constexpr Duration between_looks_at_lines = std::chrono::microseconds(500);
 
 }  // namespace
 
@@ -22,11 +23,15 @@ World::World(Plan plan, Trace& trace, Coverage& coverage)
       workload_(scene_, clients_, faults_),
       owner_users_(scene_, clients_) {
   network_.attach(clients_, servers_);
+  scene_.invariants.judge_waiting(
+      scene_.plan.judged_waiting(),
+      [this](ClientId life, NodeIndex node) { return clients_.well_since(life, node); });
 }
 
 void World::run() {
   for (ClientIndex client = 0; client < clients_.count(); ++client) clients_.start(client);
   faults_.schedule_next();
+  servers_.begin_wake_faults();
   scene_.at(scene_.now + between_looks, Event::What::tidy);
   live_until(scene_.now + scene_.plan.length);
 
@@ -40,10 +45,19 @@ void World::run() {
   tidy();
   clients_.must_be_connected();
   scene_.invariants.must_be_done();
+  for (const std::string& name : scene_.plan.names) {
+    scene_.invariants.must_be_no_queues(scene_.now, name);
+  }
 }
 
 void World::live_until(Instant end) {
-  while (!scene_.agenda.empty() && scene_.agenda.next() < end) dispatch(scene_.agenda.pop());
+  Instant look{};
+  while (!scene_.agenda.empty() && scene_.agenda.next() < end) {
+    dispatch(scene_.agenda.pop());
+    if (!scene_.plan.waits || scene_.now < look) continue;
+    scene_.invariants.look_at_lines(scene_.now);
+    look = scene_.now + between_looks_at_lines;
+  }
   scene_.now = end;
 }
 
@@ -82,6 +96,12 @@ void World::dispatch(const Event& event) {
       return faults_.many_forget(event);
     case Event::What::validity_ends:
       return scene_.invariants.validity_ends(scene_.now, event.a, event.c, event.until);
+    case Event::What::late_wake:
+      return servers_.late_wake(event);
+    case Event::What::forged_wake:
+      return servers_.forged_wake();
+    case Event::What::pubsub:
+      return servers_.pubsub(event);
     case Event::What::tidy:
       tidy();
       return scene_.at(scene_.now + between_looks, Event::What::tidy);
@@ -95,6 +115,8 @@ void World::on_output(ClientIndex client, const engine::ClientOutput& output) {
   const bool granted =
       finish != nullptr && std::holds_alternative<engine::AcquireSucceeded>(finish->result);
   if (granted) faults_.on_granted(scene_.plan.max_lease());
+  const auto* waits = std::get_if<engine::AttemptWaits>(&output);
+  if (waits != nullptr && waits->place == 0) faults_.on_first_in_line(client);
 }
 
 void World::tidy() {

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+// What those who wait in order are promised: who is next, that nobody waits for a free lock, that
+// nobody stays in a queue who has left, and what that costs the nodes (docs/waiting.md).
+//
+// Order and progress are judged for callers with whom nothing was wrong: to whom every node was
+// well since before they began. What a fault does to others is not their fault: those behind a
+// waiter that is stopped lose its turn, and no more.
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "simulation/invariants.hpp"
+
+namespace redlock::simulation {
+namespace {
+
+std::int64_t us(Duration duration) {
+  return duration.count() / 1'000;
+}
+
+}  // namespace
+
+void Invariants::begins_to_wait(ClientId client, const Request& request) {
+  if (!request.in_order || !request.name || !well_since_) return;
+  if (waiting_.free_at_most == Duration::zero()) return;
+  if (request.waits_until <= local(request.began, client)) return;  // it does not wait
+  // A call of an owner begins to wait when those before it have ended.
+  Line& line = lines_[*request.name];
+  if (line.given_back) ++line.begun;
+  line.waiting.push_back({.request = request.id,
+                          .client = client,
+                          .began = request.began,
+                          .waits_until = request.waits_until,
+                          .ticket_is_of_begin = !request.owner});
+}
+
+void Invariants::wait_ends(Instant world, ClientId client, const Request& request) {
+  if (!request.name) return;
+  const auto line = lines_.find(*request.name);
+  if (line == lines_.end()) return;
+  const auto left = std::erase_if(line->second.waiting, [&](const Waiting& who) {
+    return who.request == request.id && who.client == client;
+  });
+  if (left > 0) line->second.departed.push_back({request.id, client, request.began, world});
+}
+
+void Invariants::given_back(Instant world, const Grant& grant) {
+  const auto line = lines_.find(*grant.name);
+  if (line == lines_.end()) return;
+  const auto holding = std::ranges::count_if(nodes_, [&](const SimNode& node) {
+    return node.model.holds(*grant.name, grant.owner, node.now_ms(world));
+  });
+  if (static_cast<std::size_t>(holding) > nodes_.size() / 2) line->second.given_back = world;
+}
+
+void Invariants::place_lost(const std::string& name, engine::RequestId request) {
+  const auto line = lines_.find(name);
+  if (line == lines_.end()) return;
+  for (Waiting& who : line->second.waiting) {
+    if (who.request != request) continue;
+    who.ticket_is_of_begin = false;
+    who.known_at.clear();
+    who.known_since = engine::never;
+  }
+}
+
+void Invariants::waiter_asked(Instant world, std::uint32_t node,
+                              const engine::AcquireCommand& command, const engine::Reply& reply) {
+  if (command.waiter.number == 0) return;
+  entered_.resize(nodes_.size(), Instant::min());
+  entered_[node] = world;
+  const auto line = lines_.find(*command.name);
+  if (line == lines_.end()) return;
+  // While it goes from one to the next.
+  if (line->second.given_back) ++line->second.asked;
+  // A node that grants it the lock knows of it as well.
+  const bool knows = std::holds_alternative<engine::Refused>(reply) ||
+                     std::holds_alternative<engine::Granted>(reply);
+  const auto who =
+      std::ranges::find(line->second.waiting, command.waiter.number, &Waiting::request);
+  if (!knows || who == line->second.waiting.end()) return;
+  who->known_at.insert(node);
+  const bool by_quorum = who->known_at.size() > nodes_.size() / 2;
+  if (by_quorum) who->known_since = std::min(who->known_since, world);
+}
+
+Invariants::WellSince Invariants::well_with_all(ClientId client) const {
+  Instant latest = Instant::min();
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    const WellSince since = well_since_(client, node);
+    if (!since) return std::nullopt;
+    latest = std::max(latest, *since);
+  }
+  return latest;
+}
+
+/// What a client estimates from the clocks of a quorum differs by no more from what it estimates
+/// from those of all. Tickets only rise, so for so long they may be ahead. The median of a quorum
+/// is never the latest clock.
+Duration Invariants::clocks_apart(Instant world) const {
+  std::vector<std::int64_t> shown;
+  for (const SimNode& node : nodes_) shown.push_back(node.now_us(world));
+  std::ranges::sort(shown);
+  if (shown.size() > 1) shown.pop_back();
+  return std::chrono::microseconds(shown.back() - shown.front());
+}
+
+/// A call is granted the lock. Somebody who began before it, and whom a quorum knew before it
+/// began, has not been granted it as yet.
+void Invariants::check_order(ClientId client, const Request& request) const {
+  if (!waiting_.order || !request.in_order || !request.acquires) return;
+  const auto line = lines_.find(*request.name);
+  if (line == lines_.end()) return;
+  const Instant now = request.began;
+  const bool waits = request.waits_until > local(now, client);
+  const Duration apart = clocks_apart(now);
+  const auto knows_clocks = [&](ClientId whose, Instant then) {
+    const WellSince since = well_with_all(whose);
+    return since && *since + apart + waiting_.clocks_read_within <= then;
+  };
+  const bool its_ticket_is_right = knows_clocks(client, now);
+  for (const Waiting& who : line->second.waiting) {
+    const bool later = waits ? who.began + waiting_.ticket_error < now : true;
+    const bool comparable = !waits || (who.ticket_is_of_begin && its_ticket_is_right &&
+                                       knows_clocks(who.client, who.began));
+    if (who.request == request.id || !later || !comparable || who.known_since >= now) continue;
+    const WellSince since = well_with_all(who.client);
+    if (!since || *since > who.began) continue;
+    throw Violation{"who waits is not overtaken by who came later",
+                    fmt::format("{}: client {} request {}, before client {} request {}, which had "
+                                "begun {} us before it",
+                                *request.name, client, request.id, who.client, who.request,
+                                us(now - who.began))};
+  }
+}
+
+void Invariants::look_at_lines(Instant world) {
+  for (auto& [name, line] : lines_) {
+    check_departed(world, name, line);
+    check_free(world, name, line);
+  }
+}
+
+/// A lock is free for somebody if it is on a quorum of the nodes that he reaches: what is there of
+/// attempts that came to nothing must go soon, if the nodes are well to whoever made them.
+void Invariants::check_free(Instant world, const std::string& name, Line& line) {
+  std::vector<bool> free_at(nodes_.size());
+  Instant settled = Instant::min();
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    const auto* const lock = nodes_[node].model.find(name, nodes_[node].now_ms(world));
+    free_at[node] = lock == nullptr;
+    if (lock == nullptr || lock->foreign_type) continue;
+    const auto found = owners_.find(lock->owner.bits);
+    if (found == owners_.end()) continue;
+    const Grant& grant = *found->second;
+    const bool wanted = grant.state != State::attempting && grant.state != State::over;
+    const WellSince since =
+        wanted || !clients_[grant.client].alive ? std::nullopt : well_with_all(grant.client);
+    free_at[node] = since.has_value();
+    settled = std::max(settled, since.value_or(Instant::min()));
+  }
+  const auto free_nodes = static_cast<std::size_t>(std::ranges::count(free_at, true));
+  if (free_nodes <= nodes_.size() / 2) return line.free_since.reset();
+  if (!line.free_since) line.free_since = world;
+  for (const Waiting& who : line.waiting) {
+    if (who.known_since == engine::never || local(world, who.client) >= who.waits_until) continue;
+    std::vector<Instant> reached;
+    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+      if (!free_at[node]) continue;
+      if (const WellSince since = well_since_(who.client, node)) reached.push_back(*since);
+    }
+    if (reached.size() <= nodes_.size() / 2) continue;
+    std::ranges::sort(reached);
+    const Instant from =
+        std::max({*line.free_since, settled, who.known_since, reached[nodes_.size() / 2]});
+    counts_.longest_free = std::max(counts_.longest_free, world - from);
+    // Whose turn it is was told so, when the holder gave it back.
+    const Instant passed_on = std::max(from, line.given_back.value_or(world));
+    const bool passed_on_late = waiting_.passed_on_within > Duration::zero() &&
+                                world - passed_on > waiting_.passed_on_within;
+    if (world - from <= waiting_.free_at_most && !passed_on_late) continue;
+    throw Violation{
+        "a free lock is granted to somebody who waits",
+        fmt::format("{}: client {} request {} waits for {} us{}", name, who.client, who.request,
+                    us(world - from), passed_on_late ? ", since it was given back" : "")};
+  }
+}
+
+bool Invariants::stands_in(Instant world, std::uint32_t node, const std::string& name,
+                           engine::RequestId request) const {
+  const auto* const queue = nodes_[node].model.find_queue(name, nodes_[node].now_ms(world));
+  if (queue == nullptr) return false;
+  const std::string number = ':' + std::to_string(request);
+  return std::ranges::any_of(queue->entries, [&](const NodeQueues::Entry& entry) {
+    return entry.waiter.ends_with(number);
+  });
+}
+
+/// Who has left is in no queue of a node that was well to it all the time.
+void Invariants::check_departed(Instant world, const std::string& name, Line& line) const {
+  while (!line.departed.empty() && world - line.departed.front().at > waiting_.leaves_within) {
+    const Departed who = line.departed.front();
+    line.departed.pop_front();
+    for (std::uint32_t node = 0; clients_[who.client].alive && node < nodes_.size(); ++node) {
+      const WellSince since = well_since_(who.client, node);
+      if (!since || *since > who.began) continue;
+      if (!stands_in(world, node, name, who.request)) continue;
+      throw Violation{"who leaves is in no queue",
+                      fmt::format("{}: node {} still has request {} of client {}", name, node,
+                                  who.request, who.client)};
+    }
+  }
+}
+
+void Invariants::must_be_no_queues(Instant world, const std::string& name) const {
+  if (!waiting_.queues_end) return;
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    const auto* const queue = nodes_[node].model.find_queue(name, nodes_[node].now_ms(world));
+    // What a broken connection carried may have come late.
+    if (queue == nullptr || world - entered_[node] < std::chrono::milliseconds(3'050)) continue;
+    throw Violation{"long after the last has left there is no queue",
+                    fmt::format("{}: node {} has {} entries, the first is {}", name, node,
+                                queue->entries.size(),
+                                queue->entries.empty() ? "" : queue->entries.front().waiter)};
+  }
+  const auto line = lines_.find(name);
+  if (line == lines_.end() || waiting_.asks_per_grant == 0) return;
+  const Line& what = line->second;
+  const double asked = static_cast<double>(what.asked) / static_cast<double>(nodes_.size());
+  const double per_grant = (asked - static_cast<double>(what.begun)) /
+                           static_cast<double>(std::max<std::uint64_t>(what.granted, 1));
+  if (what.granted < 20 || per_grant <= waiting_.asks_per_grant) return;
+  throw Violation{"a hand-off costs few messages",
+                  fmt::format("{}: {:.2f} questions to each node for each of {} hand-offs, "
+                              "beside those of {} calls that began",
+                              name, per_grant, what.granted, what.begun)};
+}
+
+}  // namespace redlock::simulation
