@@ -57,6 +57,10 @@ enum class Bug : std::uint8_t {
   answered_entry_counts,
   entry_fails_with_a_release,
   queue_stops_at_failure,
+  wake_ignored,
+  ticket_changed_by_retry,
+  own_clock_orders,
+  entry_left_behind,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
   // In wire::Handshake and wire::Connection.
@@ -71,6 +75,11 @@ enum class Bug : std::uint8_t {
   release_without_owner_check,
   force_undone_by_healing,
   own_already_is_a_grant,
+  turn_given_silently,
+  release_wakes_everybody,
+  dead_head_kept,
+  turn_not_passed_on,
+  runner_up_let_in,
   count_of_bugs,
 };
 

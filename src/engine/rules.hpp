@@ -307,6 +307,30 @@ namespace redlock::engine::rules {
   return ended_well || !planted(Bug::queue_stops_at_failure);
 }
 
+// --- those who wait
+
+/// Whether a waiter asks when a node says that its turn has come. Its own timers would be late.
+[[nodiscard]] inline bool wakes_are_heeded() {
+  return !planted(Bug::wake_ignored);
+}
+
+/// Whether the next attempt of a call that waits has the ticket of the one before: the call has not
+/// begun anew.
+[[nodiscard]] inline bool ticket_is_kept(bool has_ticket) {
+  return has_ticket && !planted(Bug::ticket_changed_by_retry);
+}
+
+/// Whether tickets by a clock of our own end when the nodes' clocks are known: it may be hours
+/// ahead, which would put this client behind everybody for so long.
+[[nodiscard]] inline bool nodes_clocks_order() {
+  return !planted(Bug::own_clock_orders);
+}
+
+/// Whether a call that ends says so to the nodes' queues, where others stand behind it.
+[[nodiscard]] inline bool end_leaves_queues() {
+  return !planted(Bug::entry_left_behind);
+}
+
 // --- nodes
 
 /// Whether a node may be asked for a lock: not before everything that it may have forgotten is

@@ -63,6 +63,10 @@ inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "answered_entry_counts",
     "entry_fails_with_a_release",
     "queue_stops_at_failure",
+    "wake_ignored",
+    "ticket_changed_by_retry",
+    "own_clock_orders",
+    "entry_left_behind",
     "timers_sleep_in_suspend",
     "replaced_connection_left_alive",
     "replica_keeps_its_connection",
@@ -74,6 +78,11 @@ inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "release_without_owner_check",
     "force_undone_by_healing",
     "own_already_is_a_grant",
+    "turn_given_silently",
+    "release_wakes_everybody",
+    "dead_head_kept",
+    "turn_not_passed_on",
+    "runner_up_let_in",
 };
 
 [[nodiscard]] constexpr std::string_view name_of(engine::Bug bug) {

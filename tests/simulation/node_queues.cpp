@@ -6,7 +6,12 @@
 #include <optional>
 #include <tuple>
 
+#include "engine/planted_bug.hpp"
+
 namespace redlock::simulation {
+
+using engine::Bug;
+using engine::planted;
 
 namespace {
 
@@ -65,7 +70,7 @@ std::optional<bool> NodeQueues::tell(const Call& call, Queue& queue, std::size_t
   const Entry entry = queue.entries[at];
   bool there = entry.alive_until_ms > call.now_ms &&
                (entry.waiter != queue.turn || queue.turn_ends_ms > call.now_ms);
-  if (there && entry.manner == 'w') {
+  if (there && entry.manner == 'w' && !planted(Bug::turn_given_silently)) {
     const std::size_t colon = entry.waiter.find(':');
     const std::string text = entry.waiter.substr(colon + 1) + ' ' + std::to_string(after);
     const auto reached = call.publisher == nullptr
@@ -74,7 +79,7 @@ std::optional<bool> NodeQueues::tell(const Call& call, Queue& queue, std::size_t
     if (!reached) return std::nullopt;
     there = *reached > 0;
   }
-  if (there) return true;
+  if (there || planted(Bug::dead_head_kept)) return true;
   if (call.writes == Writes::none) return std::nullopt;
   remove(queue, entry.waiter);
   return false;
@@ -89,8 +94,14 @@ NodeQueues::Given NodeQueues::give_turn(const Call& call, const std::string& ask
     const bool over =
         rank >= queue.entries.size() || (!asker.empty() && queue.entries[rank].waiter == asker);
     if (over) return given ? Given::to_another : Given::to_nobody;
-    const auto there = tell(call, queue, rank, length);
+    const bool all_at_once =
+        planted(Bug::release_wakes_everybody) || planted(Bug::runner_up_let_in);
+    const auto there = tell(call, queue, rank, all_at_once ? 0 : length);
     if (!there) return Given::refused;
+    if (*there && given && planted(Bug::release_wakes_everybody)) {
+      ++rank;
+      continue;
+    }
     if (*there && given) return Given::to_another;
     if (!*there) continue;
     if (call.writes != Writes::all) return Given::refused;
@@ -108,6 +119,7 @@ std::optional<NodeQueues::Kept> NodeQueues::kept_for_another(const Call& call) {
   const bool running = !queue.turn.empty() && queue.turn_ends_ms > call.now_ms;
   if (running && queue.turn == self) return std::nullopt;
   if (!self.empty() && !enter(call)) return std::nullopt;
+  if (running && planted(Bug::runner_up_let_in) && place(queue, self) == 1) return std::nullopt;
   const bool kept = running || give_turn(call, self) == Given::to_another;
   std::optional<Kept> result;
   if (kept) result = {.for_ms = queue.turn_ends_ms - call.now_ms, .place = 0};
@@ -132,7 +144,7 @@ void NodeQueues::after_release(const Call& call, bool freed, bool is_free) {
     static_cast<void>(enter(call));
   } else if (!self.empty()) {
     remove(queue, self);
-    freed = freed || (had_turn && is_free);
+    freed = freed || (had_turn && is_free && !planted(Bug::turn_not_passed_on));
   }
   if (freed) static_cast<void>(give_turn(call, {}));
   forget_if_empty(call.name);

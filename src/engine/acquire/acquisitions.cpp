@@ -45,6 +45,7 @@ std::int64_t Acquisitions::next_ticket(Instant now) {
 }
 
 void Acquisitions::take_new_tickets() {
+  if (!rules::nodes_clocks_order()) return;
   last_ticket_ = 0;
   for (const RequestId request : acquisitions_.ids()) {
     Acquisition& acquisition = *acquisitions_.find(request);
@@ -87,7 +88,7 @@ void Acquisitions::admit(Instant now) {
 void Acquisitions::begin_attempt(Instant now, Acquisition& acquisition) {
   const AcquireRequest& what = acquisition.what();
   const GrantId grant = ids_.next();
-  if (acquisition.patient() && !acquisition.has_ticket()) {
+  if (acquisition.patient() && !rules::ticket_is_kept(acquisition.has_ticket())) {
     acquisition.take_ticket(next_ticket(now));
   }
   Attempt::Plan plan{
@@ -233,7 +234,7 @@ NodeSet Acquisitions::abandon_attempt(Instant now, GrantId grant) {
   const Attempt attempt = attempts_.take(grant);
   if (attempt.idle()) --idle_;
   if (attempt.lost_the_vote()) return {};
-  releases_.release(now, attempt, false);
+  releases_.release(now, attempt, !rules::end_leaves_queues());
   return attempt.nodes().may_hold();
 }
 
@@ -287,6 +288,7 @@ void Acquisitions::due(Instant now, RequestId request) {
 // --- queues
 
 void Acquisitions::leave_queues(Instant now, const Name& name, Waiter waiter, NodeSet nodes) {
+  if (!rules::end_leaves_queues()) return;
   // No reply is waited for: a node that is not reached forgets a waiter that does not ask again.
   for (NodeIndex node = 0; node < terms_.nodes(); ++node) {
     if (!nodes.contains(node)) continue;

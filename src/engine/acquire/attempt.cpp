@@ -330,7 +330,7 @@ void Attempt::look_ahead_due(Instant now, Outbox& out) {
 }
 
 void Attempt::on_wake(Instant now, NodeIndex node, Duration after, Outbox& out) {
-  if (!gathers()) return;
+  if (!gathers() || !rules::wakes_are_heeded()) return;
   // The others have been told of the same release, or soon will be.
   if (asks_.wake(now, node, after, *random_)) ask_all_again(now, out);
   decide(now, out);
