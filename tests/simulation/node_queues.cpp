@@ -117,7 +117,7 @@ std::optional<NodeQueues::Kept> NodeQueues::kept_for_another(const Call& call) {
   const std::string& self = call.order.waiter;
   Queue& queue = queues_[call.name];
   const bool running = !queue.turn.empty() && queue.turn_ends_ms > call.now_ms;
-  if (running && queue.turn == self) return std::nullopt;
+  if (!self.empty() && queue.turn == self) return std::nullopt;
   if (!self.empty() && !enter(call)) return std::nullopt;
   if (running && planted(Bug::runner_up_let_in) && place(queue, self) == 1) return std::nullopt;
   const bool kept = running || give_turn(call, self) == Given::to_another;

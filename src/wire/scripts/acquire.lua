@@ -30,18 +30,22 @@ elseif KEYS[3] then
     return redis.error_reply('OTHERSET redlock: the marker of this node names another set by now')
   end
 end
-local kind = redis.call('TYPE', lock).ok
-if kind == 'hash' then
-  if redis.call('HEXISTS', lock, owner) == 0 then
+-- One call for three keys, as there is none of them as a rule: a key counts as often as it is named.
+-- An error is about the queue, or told again by the next one.
+local queue, forced = lock .. ':queue', lock .. ':forced'
+local there = redis.pcall('EXISTS', lock, forced, forced, queue, queue, queue, queue)
+if type(there) == 'table' then
+  there = redis.call('EXISTS', lock, forced, forced)
+end
+if there % 2 == 1 then
+  local ours = redis.pcall('HEXISTS', lock, owner)
+  if type(ours) == 'table' then
+    return redis.call('TYPE', lock).ok == 'hash' and ours or {2}
+  elseif ours == 0 then
     local left = redis.call('PTTL', lock)
-    if #order > 1 then
-      local opened, queue = pcall(open_queue, lock, order)
-      if opened then
-        local entered, place = pcall(queue.enter, holder)
-        if entered then
-          return {0, left, place}
-        end
-      end
+    if #order > 1 and pcall(open_queue(), lock, order, holder) then
+      local place = redis.pcall('ZRANK', queue, string.match(order, '^%S+'))
+      return {0, left, type(place) == 'number' and place or nil}
     end
     return {0, left}
   end
@@ -49,27 +53,16 @@ if kind == 'hash' then
     redis.call('PEXPIRE', lock, lease)
   end
   return {4}
-elseif kind ~= 'none' then
-  return {2}
+elseif there % 4 >= 2 and redis.call('HEXISTS', forced, owner) == 1 then
+  return {3} -- a healing, or a late message of it
 end
--- In one call, because there is neither of them as a rule. An error is told by the next one, or
--- means that there is no queue.
-local queue
-local beside = redis.pcall('EXISTS', lock .. ':forced', lock .. ':queue')
-if beside ~= 0 then
-  if redis.call('HEXISTS', lock .. ':forced', owner) == 1 then
-    return {3} -- a healing, or a late message of it
-  elseif redis.pcall('EXISTS', lock .. ':queue') == 1 then
-    local opened, kept, place
-    opened, queue = pcall(open_queue, lock, order)
-    if not opened then
-      queue = nil
-    elseif order ~= '' then
-      opened, kept, place = pcall(queue.kept_for_another, holder)
-      if opened and kept then
-        return {0, kept, place}
-      end
-    end
+local queued = there >= 4
+local waiter = queued and string.match(order, '^(%x+:%d+) ')
+if queued and order ~= '' then
+  local _, _, kept_for_another = open_queue()
+  local known, kept, place = pcall(kept_for_another, lock, order, waiter, holder)
+  if known and kept then
+    return {0, kept, place}
   end
 end
 
@@ -88,16 +81,21 @@ if token < tonumber(floor) then
   token = tonumber(floor)
 end
 if holder and holder ~= '' then
-  redis.call('HSET', lock, owner, 1, '@', holder)
+  redis.call('HSET', lock, owner, '1', '@', holder)
 else
-  redis.call('HSET', lock, owner, 1)
+  redis.call('HSET', lock, owner, '1')
 end
 local expiry = redis.pcall('PEXPIRE', lock, lease)
 if type(expiry) == 'table' then -- refused (by an ACL, say): a lock without an end must not stay
   redis.call('DEL', lock)
   return expiry
 end
-if queue then -- not before: after a failure its place is kept
-  pcall(queue.after_grant)
+-- Not before: after a failure the waiter keeps its place. Any grant ends the turn: who had it and did
+-- not use it keeps its place all the same.
+if queued and waiter then
+  redis.pcall('ZREM', queue, waiter)
+  redis.pcall('HDEL', lock .. ':waiters', waiter, '@' .. waiter, 'turn', 'until')
+elseif queued then
+  redis.pcall('HDEL', lock .. ':waiters', 'turn', 'until')
 end
 return {1, token}

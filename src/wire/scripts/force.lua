@@ -29,9 +29,7 @@ if type(token) == 'number' and token >= limit then
   redis.call('DECR', fence)
 end
 if redis.pcall('EXISTS', lock .. ':queue') == 1 then
-  local opened, queue = pcall(open_queue, lock)
-  if opened then
-    pcall(queue.after_release, true)
-  end
+  local _, after_release = open_queue()
+  pcall(after_release, lock, '', true)
 end
 return {1}

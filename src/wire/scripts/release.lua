@@ -3,23 +3,26 @@
 -- of locks in one call, each for itself.
 --   KEYS  the locks
 --   ARGV  for each lock: owner, order (empty; "WAITER" leaves the queue, see queue.lua; "WAITER
---         TICKET w" or p stays, or is put into it, before the next one is found)
+--         TICKET w" or p, and who that is for people, stays, or is put into it, before the next one
+--         is found)
 -- Replies an array with, for each lock: 1 released, 0 not held: free, another owner's, or a key of
 -- another type.
 local replies = {}
 for i, lock in ipairs(KEYS) do
   local owner, order = ARGV[2 * i - 1], ARGV[2 * i]
-  local freed = redis.call('TYPE', lock).ok == 'hash' and redis.call('HEXISTS', lock, owner) == 1
+  local freed = redis.pcall('HEXISTS', lock, owner)
+  if type(freed) == 'table' and redis.call('TYPE', lock).ok == 'hash' then
+    return freed -- it may not look
+  end
+  freed = freed == 1
   if freed then
     redis.call('DEL', lock)
   end
   -- With a ticket: it may be the first one to wait.
   if (freed or order ~= '')
     and (redis.pcall('EXISTS', lock .. ':queue') == 1 or string.find(order, ' ', 1, true)) then
-    local opened, queue = pcall(open_queue, lock, order)
-    if opened then
-      pcall(queue.after_release, freed)
-    end
+    local _, after_release = open_queue()
+    pcall(after_release, lock, order, freed)
   end
   replies[i] = freed and 1 or 0
 end
