@@ -52,8 +52,7 @@ void Engine::leave(Instant now, GrantId grant) {
 }
 
 void Engine::release(Instant now, RequestId request, GrantId grant) {
-  const auto freed = leases_.release(now, request, grant);
-  if (freed) acquisitions_.on_release(now, freed->name, freed->since);
+  acquisitions_.release(now, request, grant);
   admit(now);
 }
 
@@ -70,7 +69,10 @@ void Engine::detach(Instant now, GrantId grant) {
 void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   assert(node < terms_.nodes());
   if (tag.kind == Tag::Kind::release || tag.kind == Tag::Kind::force) {
-    return releases_.on_reply(now, node, tag, reply);
+    releases_.on_reply(now, node, tag, reply);
+    if (tag.enters == 0) return;
+    acquisitions_.on_entry_reply(now, node, tag.enters, reply);
+    return admit(now);
   }
   const bool acquires = tag.kind == Tag::Kind::acquire || tag.kind == Tag::Kind::heal;
   if (acquires) {

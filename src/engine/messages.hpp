@@ -52,6 +52,7 @@ struct ReleaseCommand {
   bool alone = false;  ///< in a call of its own: what is wrong with another must not fail it
   Waiter waiter{};     ///< leaves the queue
   bool stays = false;  ///< no: it is put into the queue, in its place, before the next is told
+  Instant since{};     ///< when that one's attempt began; for people who look at the queue
 };
 
 /// Delete the lock if it is this owner's, and grant it to this owner no more for so long, so that
@@ -73,6 +74,7 @@ struct Tag {
   std::chrono::milliseconds lease{};  ///< what a confirmation of this message confirms
   std::uint32_t round = 0;
   Kind kind = Kind::acquire;
+  GrantId enters = 0;  ///< of a release: the attempt whose waiter it puts into the queue
 };
 
 /// How a script is sent: by its digest, or in full after NOSCRIPT.
@@ -103,8 +105,13 @@ struct Taken {
 /// The lock is not this owner's, and will not be again: somebody forced it out.
 struct ForcedOut {};
 // Replies to release and force.
-struct ReleasedHere {};
-struct NotHeld {};
+// How many are before the waiter that was put into the queue, if one was.
+struct ReleasedHere {
+  std::optional<std::uint32_t> place;
+};
+struct NotHeld {
+  std::optional<std::uint32_t> place;
+};
 // Replies to anything.
 struct NoScript {};
 
@@ -124,6 +131,13 @@ struct Unavailable {
 
 using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, NoScript,
                            Unavailable, ForcedOut, AlreadyOurs>;
+
+/// Where the release has put the waiter that it named, if it did.
+[[nodiscard]] inline std::optional<std::uint32_t> entered_place(const Reply& reply) {
+  if (const auto* released = std::get_if<ReleasedHere>(&reply)) return released->place;
+  if (const auto* not_held = std::get_if<NotHeld>(&reply)) return not_held->place;
+  return {};
+}
 
 /// Whether the node has dealt with the command, so that it cannot do so later.
 [[nodiscard]] inline bool executed(const Reply& reply) {

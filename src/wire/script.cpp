@@ -172,7 +172,12 @@ void release_arguments(CommandWriter& out, const CallContext& context, const Com
     return;
   }
   const auto place = what.stays ? WaiterText::Place::kept : WaiterText::Place::left;
-  out.bulk(WaiterText(context, what.waiter, place).view());
+  const WaiterText waiter(context, what.waiter, place);
+  if (!what.stays || context.holder == nullptr) {
+    out.bulk(waiter.view());
+  } else {
+    out.bulk({waiter.view(), " ", context.holder->since(what.since)});
+  }
 }
 
 std::optional<engine::Reply> released_or_not(std::int64_t code) {
@@ -181,9 +186,19 @@ std::optional<engine::Reply> released_or_not(std::int64_t code) {
   return {};
 }
 
+/// Of a waiter that was put into the queue. Nobody has so many waiters.
+std::optional<std::uint32_t> place_of(std::int64_t count) {
+  if (count < 0 || count >= UINT32_MAX) return {};
+  return static_cast<std::uint32_t>(count);
+}
+
 std::optional<engine::Reply> read_release(const ReplyView& answer) {
   if (!answer.is(ReplyView::Kind::integer)) return {};
-  return released_or_not(answer.integer());
+  const std::int64_t code = answer.integer();
+  if (code == 0 || code == 1) return released_or_not(code);
+  const auto place = place_of(code > 1 ? code - 2 : -1 - code);
+  if (!place) return {};
+  return code > 1 ? engine::Reply(engine::ReleasedHere{place}) : engine::NotHeld{place};
 }
 
 // force

@@ -568,6 +568,61 @@ TEST_CASE("a question that is asked later names a floor of its own time") {
   CHECK(rig.oldest<AcquireCommand>(0).floor >= before + 500'000);  // microseconds
 }
 
+TEST_CASE("a release enters the next waiter of its client, which sends no message of its own") {
+  Crowd rig;
+  const auto first = rig.acquire(in_order(60s));
+  rig.acquire(in_order(60s));
+  const auto third = rig.acquire(in_order(60s));
+  rig.answer(all, Granted{7});
+  rig.refuse(all, 30s, 2);
+  rig.release(rig.result<AcquireSucceeded>(first).grant);
+  for (const NodeIndex node : all) {
+    REQUIRE(rig.asked_count(node) == 1);
+    CHECK(rig.oldest<ReleaseCommand>(node).waiter.number == third);
+    CHECK(rig.oldest<ReleaseCommand>(node).waiter.ticket > 0);
+    CHECK(rig.oldest<ReleaseCommand>(node).stays);
+  }
+  SUBCASE("a node that says its place has it in its queue") {
+    rig.answer(all, ReleasedHere{3});
+    CHECK(rig.asked_in_all() == 0);
+    rig.wake(2, third);
+    for (const NodeIndex node : all) {
+      CHECK(rig.oldest<AcquireCommand>(node).waiter.number == third);
+    }
+    rig.answer(all, Granted{8});
+    CHECK(rig.ended_with<AcquireSucceeded>(third));
+  }
+  SUBCASE("any other node is asked") {
+    rig.answer({0, 1}, ReleasedHere{});
+    rig.answer(2, NoScript{});
+    CHECK(rig.oldest<AcquireCommand>(0).waiter.number == third);
+    CHECK(rig.oldest<ReleaseCommand>(2).waiter.number == 0);
+    rig.answer(2, NotHeld{});
+    CHECK(rig.oldest<AcquireCommand>(2).waiter.number == third);
+  }
+  SUBCASE("a turn that comes before the reply is used behind it") {
+    rig.wake(0, third);
+    CHECK(rig.asked_count(0) == 1);
+    rig.answer(0, ReleasedHere{0});
+    CHECK(rig.oldest<AcquireCommand>(0).waiter.number == third);
+    CHECK(rig.oldest_is<ReleaseCommand>(1));
+  }
+  SUBCASE("a node that is not reached counts as unavailable") {
+    rig.answer({0, 1, 2}, down);
+    rig.answer({3, 4}, ReleasedHere{1});
+    CHECK_FALSE(rig.ended(third));
+    CHECK(rig.left(3, third));  // no quorum can vote
+  }
+  SUBCASE("who has had the lock meanwhile leaves the queues behind the release") {
+    rig.answer({0, 1, 2, 3}, ReleasedHere{3});
+    rig.wake(2, third);
+    rig.answer({0, 1, 2, 3}, Granted{8});
+    REQUIRE(rig.ended_with<AcquireSucceeded>(third));
+    rig.answer(4, NotHeld{3});
+    CHECK(rig.left(4, third));
+  }
+}
+
 TEST_CASE("a call that does not wait overtakes nobody, and is in no queue") {
   Crowd rig;
   const auto id = rig.acquire(in_order(0s));

@@ -408,21 +408,22 @@ TEST_CASE("a release that keeps its place in the queue enters before the next on
     Subscribed b("bb");
     REQUIRE(node.acquire("a", "aa:1 5 w") == "1\n1");
     CHECK(node.acquire("x", "bb:1 6 w").starts_with("0\n"));
-    CHECK(node.release("a", "aa:1 5 w") == "1");
+    CHECK(node.release("a", "aa:1 5 w") == "2");
     CHECK(queue() == "aa:1\nbb:1");
     CHECK(turn() == "aa:1");
     CHECK(a.messages() == "1 0");
     CHECK(b.messages() == "1 20");
     CHECK(alive_for("aa:1") > 1'500);
     REQUIRE(node.acquire("a", "aa:1 5 w") == "1\n2");
-    CHECK(node.release("a", "aa:1 7 w") == "1");
+    CHECK(node.release("a", "aa:1 7 w") == "3");
     CHECK(queue() == "bb:1\naa:1");
     CHECK(turn() == "bb:1");
     // Also where nobody else waits, and where it has nothing to release.
     const QueueNode fresh(flags);
     REQUIRE(fresh.acquire("a", "") == "1\n1");
-    CHECK(fresh.release("x", "aa:1 5 w") == "0");
-    CHECK(queue() == "aa:1");
+    CHECK(fresh.release("x", "aa:1 5 w") == "-1");
+    CHECK(fresh.release("x", "aa:2 6 w") == "-2");
+    CHECK(queue() == "aa:1\naa:2");
     CHECK(turn() == "(nil)");
   }
 }
@@ -457,7 +458,7 @@ TEST_CASE("one release of many locks gives the turn of each") {
     redis({"HSET", "l3:waiters", "aa:3", "9999999999999 w", "aa:4", "9999999999999 w"});
     const std::string source = ScriptSet(flags).source(wire::script_for<engine::ReleaseCommand>);
     CHECK(redis({"EVAL", source, "4", "l1", "l2", "l3", "l4", "o", "", "o", "", "o", "aa:3", "o",
-                 "aa:5 5 p"}) == "1\n1\n1\n0");
+                 "aa:5 5 p"}) == "1\n1\n1\n-1");
     CHECK(a.messages() == "1 0\n4 0");
     CHECK(redis({"EXISTS", "l1", "l2", "l3"}) == "0");
     CHECK(redis({"ZRANGE", "l4:queue", "0", "-1"}) == "aa:5");
@@ -550,7 +551,7 @@ TEST_CASE("a full node puts nobody into the queue, grants nothing, and still giv
     REQUIRE(redis({"CONFIG", "SET", "maxmemory", "1"}) == "OK");
     CHECK(node.acquire("b", "aa:2 6 w").starts_with("0\n"));
     CHECK(queue() == "aa:1");
-    CHECK(node.release("holder", "aa:3 7 w") == "1");
+    CHECK(node.release("holder", "aa:3 7 w") == "3");
     CHECK(a.messages() == "1 0\n3 20");
     CHECK(contains(node.acquire("a", "aa:1 5 w"), "OOM"));
     CHECK(redis({"EXISTS", lock_key}) == "0");

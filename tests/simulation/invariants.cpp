@@ -63,6 +63,9 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
               .taken_up = !acquires,
               .counts = std::vector<std::uint32_t>(nodes_.size(), 1),
               .belief = Belief(static_cast<std::uint32_t>(nodes_.size()), drift_ppm_)};
+  if (const auto before = client.entered.extract(grant.id)) {
+    for (std::uint32_t i = 0; i < before.mapped(); ++i) grant.belief.entered();
+  }
   if (forced_.contains(owner.bits)) grant.forced_bound = Instant::min();
   Grant& kept = client.grants.emplace(grant.id, std::move(grant)).first->second;
   if (acquires) {
@@ -163,6 +166,13 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
 
 void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
                           const engine::Tag& tag, const engine::Reply& reply) {
+  if (tag.enters != 0 && engine::entered_place(reply)) {
+    if (Grant* const waiting = find(client, tag.enters)) {
+      waiting->belief.entered();
+    } else {
+      ++clients_[client].entered[tag.enters];
+    }
+  }
   Grant* const grant = find(client, tag.grant);
   if (grant == nullptr) return;
   const bool trusted = local(world, client) >= clients_[client].clocks[node].blamed_until;

@@ -82,7 +82,7 @@ bool read_owner(std::string_view text, engine::OwnerId& owner) {
   return true;
 }
 
-/// "", "0", "WAITER", or "WAITER TICKET w" or p.
+/// "", "0", "WAITER", or "WAITER TICKET w" or p, and then who that is.
 bool read_order(std::string_view text, Order& order, engine::Waiter& waiter) {
   order.in_order = !text.empty();
   if (text.empty() || text == "0") return true;
@@ -94,10 +94,11 @@ bool read_order(std::string_view text, Order& order, engine::Waiter& waiter) {
   }
   if (end == text.size()) return true;
   text.remove_prefix(end + 1);
-  if (text.size() < 3 || text[text.size() - 2] != ' ') return false;
-  order.manner = text.back();
-  text.remove_suffix(2);
-  if (!read_number(text, order.ticket)) return false;
+  const std::size_t space = text.find(' ');
+  if (space >= text.size() - 1 || !read_number(text.substr(0, space), order.ticket)) return false;
+  order.manner = text[space + 1];
+  text.remove_prefix(space + 2);
+  if (!text.empty() && text.front() != ' ') return false;
   waiter.ticket = order.ticket;
   return order.manner == 'w' || order.manner == 'p';
 }
@@ -647,6 +648,16 @@ void NodeServer::run_holds(StreamId stream, const Call& call, std::string& out) 
   out += replies;
 }
 
+/// How many are before a waiter that a release has put into the queue.
+std::optional<std::int64_t> NodeServer::place_of(const std::string& name,
+                                                 const Order& order) const {
+  const auto* const queue = model_.find_queue(name, now_us_ / 1'000);
+  if (order.manner == 0 || queue == nullptr) return std::nullopt;
+  const auto at = std::ranges::find(queue->entries, order.waiter, &NodeQueues::Entry::waiter);
+  if (at == queue->entries.end()) return std::nullopt;
+  return at - queue->entries.begin();
+}
+
 void NodeServer::run_releases(StreamId stream, const Call& call, std::string& out) {
   const std::size_t locks = call.keys.size();
   std::vector<engine::ReleaseCommand> commands(locks);
@@ -665,7 +676,13 @@ void NodeServer::run_releases(StreamId stream, const Call& call, std::string& ou
   for (std::size_t i = 0; i < locks; ++i) {
     const engine::Reply reply = execute(stream, call, commands[i], callers[i]);
     if (write_error(out, reply)) return;
-    write_number(replies, ':', std::holds_alternative<engine::ReleasedHere>(reply) ? 1 : 0);
+    const bool released = std::holds_alternative<engine::ReleasedHere>(reply);
+    const auto place = place_of(*commands[i].name, callers[i].order);
+    if (place) {
+      write_number(replies, ':', released ? 2 + *place : -1 - *place);
+    } else {
+      write_number(replies, ':', released ? 1 : 0);
+    }
   }
   write_number(out, '*', static_cast<std::int64_t>(locks));
   out += replies;

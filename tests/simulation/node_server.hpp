@@ -126,6 +126,8 @@ class NodeServer final : Publisher {
   void run_call(StreamId stream, const Request& request, std::string& out);
   void run_acquire(StreamId stream, const Call& call, std::string& out);
   void run_holds(StreamId stream, const Call& call, std::string& out);
+  [[nodiscard]] std::optional<std::int64_t> place_of(const std::string& name,
+                                                     const Order& order) const;
   void run_releases(StreamId stream, const Call& call, std::string& out);
   void run_force(StreamId stream, const Call& call, std::string& out);
   void run_marker_script(StreamId stream, const Call& call, std::string& out);

@@ -405,7 +405,7 @@ TEST_CASE("both servers reply the same to those who wait, and push the same") {
   CHECK(both.acquire(ann_id, "aaaaaaaaaaaaaaaa:2 5 w") == "[1 2]");  // the other did not use it
   CHECK(both.turn() == "none");
   CHECK(both.queue() == "['cccccccccccccccc:1' 'bbbbbbbbbbbbbbbb:9']");
-  CHECK(both.release(ann_id, "aaaaaaaaaaaaaaaa:2 9 w") == "[1]");
+  CHECK(both.release(ann_id, "aaaaaaaaaaaaaaaa:2 9 w") == "[3]");
   CHECK(both.turn() == "bbbbbbbbbbbbbbbb:9");  // nobody was there to be told
   CHECK(both.queue() == "['bbbbbbbbbbbbbbbb:9' 'aaaaaaaaaaaaaaaa:2']");
   CHECK(both.acquire(bob_id, "") == "[1 3]");  // out of turn

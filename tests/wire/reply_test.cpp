@@ -262,7 +262,8 @@ TEST_CASE("what no script can have answered is no answer") {
         "*1\r\n*2\r\n:1\r\n:-1\r\n"}) {
     CHECK_MESSAGE(!answer_to(script_for<engine::HoldCommand>, bytes), bytes);
   }
-  for (const std::string_view bytes : {"+OK\r\n", "*0\r\n", "*1\r\n:2\r\n", "*1\r\n$1\r\n1\r\n"}) {
+  for (const std::string_view bytes :
+       {"+OK\r\n", "*0\r\n", "*1\r\n:4294967298\r\n", "*1\r\n$1\r\n1\r\n"}) {
     CHECK_MESSAGE(!answer_to(script_for<engine::ReleaseCommand>, bytes), bytes);
   }
 }

@@ -85,7 +85,7 @@ void Acquisitions::admit(Instant now) {
   }
 }
 
-void Acquisitions::begin_attempt(Instant now, Acquisition& acquisition) {
+void Acquisitions::begin_attempt(Instant now, Acquisition& acquisition, NodeSet enters_at) {
   const AcquireRequest& what = acquisition.what();
   const GrantId grant = ids_.next();
   if (acquisition.patient() && !rules::ticket_is_kept(acquisition.has_ticket())) {
@@ -102,6 +102,7 @@ void Acquisitions::begin_attempt(Instant now, Acquisition& acquisition) {
       .in_order = what.in_order,
       .waiter = acquisition.waiter(),
       .silent = silent_nodes(),
+      .enters_at = enters_at,
   };
   acquisition.attempt_began(grant);
   if (acquisition.patient()) acquisition.enter();
@@ -308,12 +309,16 @@ void Acquisitions::leave_after_win(Instant now, const Attempt& attempt) {
 }
 
 void Acquisitions::on_late_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+  departed(now, node, tag.grant, !std::holds_alternative<Granted>(reply));
+}
+
+void Acquisitions::departed(Instant now, NodeIndex node, GrantId attempt, bool may_be_queued) {
   if (departures_.empty()) return;
-  const auto found = departures_.find(tag.grant);
+  const auto found = departures_.find(attempt);
   if (found == departures_.end() || !found->second.awaited.contains(node)) return;
   Departure& departure = found->second;
   departure.awaited.erase(node);
-  if (!std::holds_alternative<Granted>(reply)) {
+  if (may_be_queued) {
     NodeSet alone;
     alone.insert(node);
     leave_queues(now, departure.name, departure.waiter, alone);
@@ -324,6 +329,40 @@ void Acquisitions::on_late_reply(Instant now, NodeIndex node, const Tag& tag, co
 LocalQueues* Acquisitions::local_queues(const AcquireRequest& what) {
   if (what.wait == Duration::zero()) return nullptr;
   return what.in_order ? &local_ : &barging_;
+}
+
+void Acquisitions::release(Instant now, RequestId request, GrantId grant) {
+  Releases::Entry entry;
+  const Holding* const holding = leases_.find(grant);
+  if (holding != nullptr && !holding->taken_up()) entry = enter_with_release(now, *holding);
+  const auto freed = leases_.release(now, request, grant, entry);
+  if (freed) on_release(now, freed->name, freed->since);
+}
+
+/// Who is not the first here: that one asks for the lock itself. A message of its own for every
+/// hand-off would be half as many again.
+Releases::Entry Acquisitions::enter_with_release(Instant now, const Holding& holding) {
+  const auto next = local_.first(holding.plan().name, LocalQueues::taking_part - 1);
+  if (!next || !admission_.open(under_way())) return {};
+  Acquisition& acquisition = *acquisitions_.find(*next);
+  if (!acquisition.is_to_enter()) return {};
+  NodeSet nodes;
+  for (NodeIndex node = 0; node < terms_.nodes(); ++node) {
+    if (holding.nodes().may_hold().contains(node) && !terms_.objection(now, node)) {
+      nodes.insert(node);
+    }
+  }
+  begin_attempt(now, acquisition, nodes);
+  if (acquisitions_.find(*next) == nullptr || acquisition.attempt() == 0) return {};
+  return {acquisition.attempt(), acquisition.waiter(), nodes};
+}
+
+void Acquisitions::on_entry_reply(Instant now, NodeIndex node, GrantId grant, const Reply& reply) {
+  Attempt* const attempt = attempts_.find(grant);
+  if (attempt == nullptr) return departed(now, node, grant, true);
+  const Before before(*attempt);
+  attempt->on_entry_reply(now, node, reply, out_);
+  after_attempt_input(now, grant, before);
 }
 
 void Acquisitions::on_release(Instant now, const Name& name, Instant since) {

@@ -39,9 +39,11 @@ class Acquisitions {
   void on_node_up(Instant now, NodeIndex node);
   /// A node tells one of this client's waiters that its turn has come, or will.
   void on_wake(Instant now, NodeIndex node, RequestId waiter, Duration after);
-  /// A lease of this name, held since then, is being released: the first of those that wait here
-  /// may have it next.
-  void on_release(Instant now, const Name& name, Instant since);
+  /// Gives a lease back. Of those that wait here for the same name the first may have it next, and
+  /// another enters the nodes' queues in the same messages. Request 0 asks for no Finish.
+  void release(Instant now, RequestId request, GrantId grant);
+  /// To a release that was to put the waiter of this attempt into the node's queue.
+  void on_entry_reply(Instant now, NodeIndex node, GrantId attempt, const Reply& reply);
   /// To the acquire of an attempt that was won or given up: the node may have put its waiter into
   /// the queue since.
   void on_late_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
@@ -59,7 +61,13 @@ class Acquisitions {
 
  private:
   void attempt_or_wait(Instant now, Acquisition& acquisition);
-  void begin_attempt(Instant now, Acquisition& acquisition);
+  /// `enters_at`: nodes where a release puts its waiter into the queue, so that they are not asked.
+  void begin_attempt(Instant now, Acquisition& acquisition, NodeSet enters_at = {});
+  [[nodiscard]] Releases::Entry enter_with_release(Instant now, const Holding& holding);
+  /// A lease of this name, held since then, is being released.
+  void on_release(Instant now, const Name& name, Instant since);
+  /// The node has dealt with a question of an attempt that is over.
+  void departed(Instant now, NodeIndex node, GrantId attempt, bool may_be_queued);
   /// What an attempt was before an input.
   struct Before {
     bool lost = false;

@@ -36,7 +36,13 @@ Attempt::Attempt(const Terms& terms, Plan plan, RandomSource& random, Instant no
       patient_(plan_.waiter.number != 0),
       ballots_(terms.nodes()) {
   if (patient_) asks_ = AskSchedule(terms.nodes(), plan_.silent);
-  for (NodeIndex node = 0; node < terms.nodes(); ++node) ask(now, node, out);
+  for (NodeIndex node = 0; node < terms.nodes(); ++node) {
+    if (plan_.enters_at.contains(node)) {
+      await_entry(now, node);
+    } else {
+      ask(now, node, out);
+    }
+  }
   decide(now, out);
 }
 
@@ -47,10 +53,40 @@ void Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
   }
   if (patient_) asks_.sent(now, node);
   send_acquire(now, node, Form::digest, out);
+  count_as_silent(node);
+}
+
+/// It is not waited for, if it did not answer the attempt before.
+void Attempt::count_as_silent(NodeIndex node) {
   if (!patient_ || !asks_.silent().contains(node)) return;
-  // Not waited for: it did not answer the attempt before.
   const Unavailable why = no_answer();
   lose_vote(node, Vote::unavailable, why.cause, why.detail);
+}
+
+/// As if it were asked and will refuse: the lock has just been given back to those who wait.
+void Attempt::await_entry(Instant now, NodeIndex node) {
+  withdraw(node);
+  asks_.sent(now, node);
+  count_as_silent(node);
+}
+
+void Attempt::on_entry_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
+  const bool woken = asks_.replied(now, node);
+  const auto place = entered_place(reply);
+  const auto* const unavailable = std::get_if<Unavailable>(&reply);
+  if (unavailable != nullptr) {
+    lose_vote(node, Vote::unavailable, unavailable->cause, unavailable->detail);
+  } else if (place) {
+    lose_vote(node, Vote::refused, Cause::none, "");
+    asks_.refused(now, node, {}, *place);
+    if (woken && gathers()) ask_again(now, node, out);
+  } else if (gathers()) {
+    ask_again(now, node, out);  // it is not in the queue there
+  } else {
+    const Unavailable why = no_answer();
+    lose_vote(node, Vote::unavailable, why.cause, why.detail);
+  }
+  decide(now, out);
 }
 
 void Attempt::send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out) const {

@@ -34,6 +34,7 @@ class Attempt {
     bool in_order = false;  ///< does not overtake who waits
     Waiter waiter{};        ///< whose attempt it is, if the call waits
     NodeSet silent{};       ///< nodes that did not answer earlier attempts
+    NodeSet enters_at{};    ///< nodes that are not asked: a release enters the waiter there
   };
 
   /// voting: asking. settling: a quorum granted, with different tokens. failing: decided, to be
@@ -45,6 +46,8 @@ class Attempt {
 
   /// An answer to acquire or settle.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
+  /// An answer to the release that was to enter the waiter.
+  void on_entry_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
   void on_deadline(Instant now, Outbox& out);
   /// A node tells the waiter that its turn has come there, or will after this time.
   void on_wake(Instant now, NodeIndex node, Duration after, Outbox& out);
@@ -94,6 +97,8 @@ class Attempt {
 
  private:
   void ask(Instant now, NodeIndex node, Outbox& out);
+  void await_entry(Instant now, NodeIndex node);
+  void count_as_silent(NodeIndex node);
   void ask_again(Instant now, NodeIndex node, Outbox& out);
   void ask_all_again(Instant now, Outbox& out);
   void send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out) const;

@@ -75,7 +75,8 @@ void Leases::leave(Instant now, GrantId grant) {
   after_input(grant);
 }
 
-std::optional<Leases::Freed> Leases::release(Instant now, RequestId request, GrantId grant) {
+std::optional<Leases::Freed> Leases::release(Instant now, RequestId request, GrantId grant,
+                                             const Releases::Entry& entry) {
   if (holdings_.find(grant) == nullptr) {
     if (request != 0) out_.put(Finish{request, ReleaseDone{Released::already_gone}});
     return {};
@@ -84,7 +85,7 @@ std::optional<Leases::Freed> Leases::release(Instant now, RequestId request, Gra
   holding.end_requests(Errc::lost, "the lease was released meanwhile", out_);
   const Holding::Plan& plan = holding.plan();
   out_.put(HoldEnded{plan.grant, plan.name, plan.token, now - plan.since});
-  releases_.release(now, request, holding);
+  releases_.release(now, request, holding, entry);
   return Freed{plan.name, plan.since};
 }
 

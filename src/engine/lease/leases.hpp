@@ -38,12 +38,15 @@ class Leases {
     round_or_wait(now, {request, what, true});
   }
   void leave(Instant now, GrantId grant);
+  /// Null if there is no such lease.
+  [[nodiscard]] const Holding* find(GrantId grant) { return holdings_.find(grant); }
   struct Freed {
     Name name;
     Instant since;  ///< when its attempt began
   };
   /// What is released; nothing if there is no such lease.
-  std::optional<Freed> release(Instant now, RequestId request, GrantId grant);
+  std::optional<Freed> release(Instant now, RequestId request, GrantId grant,
+                               const Releases::Entry& entry);
   void give_up(Instant now, GrantId grant, LossReason reason);
   void detach(GrantId grant);
 

@@ -83,8 +83,7 @@ void Owners::perform(Instant now, QueueId id) {
             const auto found = held ? Released::still_held : Released::already_gone;
             if (what.request != 0) out_.put(Finish{what.request, ReleaseDone{found}});
           } else if constexpr (std::is_same_v<Step, OwnerQueue::ReleaseLease>) {
-            const auto freed = leases_.release(now, what.request, what.grant);
-            if (freed) acquisitions_.on_release(now, freed->name, freed->since);
+            acquisitions_.release(now, what.request, what.grant);
           } else {
             calls_.erase(what.request);
             out_.put(std::move(what));

@@ -32,6 +32,10 @@ class ReleaseLedger {
     /// Who leaves the nodes' queues with it, or takes up its place there again. Said once.
     Waiter waiter = {};
     bool stays = false;
+    /// Whose waiter that is, if it is not the one of this grant; and where it is put into the
+    /// queue.
+    GrantId enters = 0;
+    NodeSet enters_at = {};
   };
 
   /// Tells these nodes to delete the grant, and remembers it until they have.
@@ -92,7 +96,7 @@ class ReleaseLedger {
   };
 
   void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out,
-            Waiter waiter = {}, bool stays = false);
+            Waiter waiter = {}, bool stays = false, GrantId enters = 0);
   static void extend_for_late(Instant now, Debt& debt);
   static void answered(Owed& owed, Debt& debt, State next);
   void repeat_next(Instant now, NodeIndex node, Outbox& out);

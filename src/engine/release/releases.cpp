@@ -35,7 +35,7 @@ void Releases::release(Instant now, const Attempt& attempt, bool stays) {
   ledger_.release_if_granted(now, owed, attempt.unanswered());
 }
 
-void Releases::release(Instant now, RequestId request, const Holding& holding) {
+void Releases::release(Instant now, RequestId request, const Holding& holding, const Entry& entry) {
   const Holding::Plan& plan = holding.plan();
   ReleaseLedger::OwedGrant owed{plan.grant,
                                 plan.name,
@@ -44,6 +44,12 @@ void Releases::release(Instant now, RequestId request, const Holding& holding) {
                                 holding.nodes().may_answer_late(),
                                 {},
                                 holding.nodes().awaits_hold()};
+  if (entry.attempt != 0) {
+    owed.waiter = entry.waiter;
+    owed.stays = true;
+    owed.enters = entry.attempt;
+    owed.enters_at = entry.nodes;
+  }
   NodeSet nodes = holding.nodes().may_hold();
   if (holding.taken_up()) {
     // Whoever detached it may have an acquire or heal on its way, also to a node that denied it;

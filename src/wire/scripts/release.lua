@@ -6,7 +6,8 @@
 --         TICKET w" or p, and who that is for people, stays, or is put into it, before the next one
 --         is found)
 -- Replies an array with, for each lock: 1 released, 0 not held: free, another owner's, or a key of
--- another type.
+-- another type. If a waiter was put into the queue, with so many before it: 2 + so many, or
+-- -1 - so many.
 local replies = {}
 for i, lock in ipairs(KEYS) do
   local owner, order = ARGV[2 * i - 1], ARGV[2 * i]
@@ -18,12 +19,19 @@ for i, lock in ipairs(KEYS) do
   if freed then
     redis.call('DEL', lock)
   end
+  local place
   -- With a ticket: it may be the first one to wait.
   if (freed or order ~= '')
     and (redis.pcall('EXISTS', lock .. ':queue') == 1 or string.find(order, ' ', 1, true)) then
     local _, after_release = open_queue()
-    pcall(after_release, lock, order, freed)
+    local known
+    known, place = pcall(after_release, lock, order, freed)
+    place = known and place
   end
-  replies[i] = freed and 1 or 0
+  if freed then
+    replies[i] = place and 2 + place or 1
+  else
+    replies[i] = place and -1 - place or 0
+  end
 end
 return replies
