@@ -49,10 +49,11 @@ struct HoldCommand {
 struct ReleaseCommand {
   Name name;
   OwnerId owner;
-  bool alone = false;  ///< in a call of its own: what is wrong with another must not fail it
-  Waiter waiter{};     ///< leaves the queue
-  bool stays = false;  ///< no: it is put into the queue, in its place, before the next is told
-  Instant since{};     ///< when that one's attempt began; for people who look at the queue
+  bool alone = false;       ///< in a call of its own: what is wrong with another must not fail it
+  Waiter waiter{};          ///< leaves the queue
+  bool stays = false;       ///< no: it is put into the queue, in its place, before the next is told
+  Instant since{};          ///< when that one's attempt began; for people who look at the queue
+  bool first_only = false;  ///< other nodes tell the second waiter when it may ask
 };
 
 /// Delete the lock if it is this owner's, and grant it to this owner no more for so long, so that

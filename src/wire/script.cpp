@@ -167,16 +167,17 @@ void release_keys(CommandWriter& out, const CallContext& context, const Command&
 void release_arguments(CommandWriter& out, const CallContext& context, const Command& command) {
   const auto& what = std::get<ReleaseCommand>(command);
   owner(out, what.owner);
+  const std::string_view prefix = what.first_only ? "!" : "";
   if (!waits(context, what.waiter)) {
-    out.bulk("");
+    out.bulk(prefix);
     return;
   }
   const auto place = what.stays ? WaiterText::Place::kept : WaiterText::Place::left;
   const WaiterText waiter(context, what.waiter, place);
   if (!what.stays || context.holder == nullptr) {
-    out.bulk(waiter.view());
+    out.bulk({prefix, waiter.view()});
   } else {
-    out.bulk({waiter.view(), " ", context.holder->since(what.since)});
+    out.bulk({prefix, waiter.view(), " ", context.holder->since(what.since)});
   }
 }
 

@@ -623,6 +623,15 @@ TEST_CASE("a release enters the next waiter of its client, which sends no messag
   }
 }
 
+TEST_CASE("two nodes tell the second waiter, all of them the first") {
+  Crowd rig;
+  std::size_t told = 0;
+  const auto lease = rig.lease_on_all(in_order(60s));
+  rig.release(lease.grant);
+  for (const NodeIndex node : all) told += rig.oldest<ReleaseCommand>(node).first_only ? 0 : 1;
+  CHECK(told == 2);
+}
+
 TEST_CASE("a call that does not wait overtakes nobody, and is in no queue") {
   Crowd rig;
   const auto id = rig.acquire(in_order(0s));

@@ -233,6 +233,26 @@ TEST_CASE("a release gives the first waiter its turn, and tells it and the secon
   }
 }
 
+TEST_CASE("a release that is to tell the first waiter only leaves the second to other nodes") {
+  for (const auto flags : both_forms) {
+    const QueueNode node(flags);
+    Subscribed a("aa");
+    Subscribed b("bb");
+    node.queue_up({"bb:70 6 w", "aa:1 5 w"});
+    CHECK(node.release("holder", "!aa:2 7 w who it is") == "4");
+    CHECK(a.messages() == "1 0");
+    CHECK(b.messages().empty());
+    CHECK(queue() == "aa:1\nbb:70\naa:2");
+    CHECK(redis({"HGET", waiters_key, "@aa:2"}) == "who it is");
+    CHECK(node.acquire("a", "aa:1 5 w") == "1\n2");
+    CHECK(node.release("a", "!") == "1");
+    CHECK(a.messages().empty());
+    CHECK(b.messages() == "70 0");
+    CHECK(node.release("x", "!bb:70") == "0");  // passes its turn on
+    CHECK(a.messages() == "2 0");
+  }
+}
+
 TEST_CASE("during a turn only its waiter is granted the lock; others are put into the queue") {
   for (const auto flags : both_forms) {
     const QueueNode node(flags);

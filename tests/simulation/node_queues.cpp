@@ -109,6 +109,7 @@ NodeQueues::Given NodeQueues::give_turn(const Call& call, const std::string& ask
     length = first.manner == 'w' ? turn_subscribed_ms : turn_polling_ms;
     queue.turn = first.waiter;
     queue.turn_ends_ms = call.now_ms + length;
+    if (call.order.first_only) return Given::to_another;
     rank = 1;
   }
 }

@@ -17,7 +17,8 @@ struct Order {
   bool in_order = false;
   std::string waiter;  ///< empty: nobody waits
   std::int64_t ticket = 0;
-  char manner = 0;  ///< 'w' or 'p'; 0: the waiter of a release leaves
+  char manner = 0;          ///< 'w' or 'p'; 0: the waiter of a release leaves
+  bool first_only = false;  ///< of a release: the second waiter is not told
 };
 
 /// Those who are subscribed to channels of the node.

@@ -82,8 +82,10 @@ bool read_owner(std::string_view text, engine::OwnerId& owner) {
   return true;
 }
 
-/// "", "0", "WAITER", or "WAITER TICKET w" or p, and then who that is.
+/// "", "0", "WAITER", or "WAITER TICKET w" or p, and then who that is. With ! before it, perhaps.
 bool read_order(std::string_view text, Order& order, engine::Waiter& waiter) {
+  order.first_only = text.starts_with('!');
+  if (order.first_only) text.remove_prefix(1);
   order.in_order = !text.empty();
   if (text.empty() || text == "0") return true;
   const std::size_t end = std::min(text.find(' '), text.size());

@@ -54,11 +54,13 @@ void ReleaseLedger::release(Instant now, const OwedGrant& grant, NodeSet nodes, 
             .lease = grant.lease,
             .keep_out = grant.keep_out,
             .late = late};
+    Queueing queueing{.first_only = grant.tell_first_only.contains(node)};
     if (grant.enters == 0 || grant.enters_at.contains(node)) {
-      send(now, node, grant.id, debt, Form::digest, out, grant.waiter, grant.stays, grant.enters);
-    } else {
-      send(now, node, grant.id, debt, Form::digest, out);
+      queueing.waiter = grant.waiter;
+      queueing.stays = grant.stays;
+      queueing.enters = grant.enters;
     }
+    send(now, node, grant.id, debt, Form::digest, out, queueing);
   }
 }
 
@@ -75,16 +77,18 @@ void ReleaseLedger::release_if_granted(Instant now, const OwedGrant& grant, Node
 }
 
 void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form,
-                         Outbox& out, Waiter waiter, bool stays, GrantId enters) {
+                         Outbox& out, const Queueing& queueing) {
   if (!debt.under_way()) {
     debt.state = State::sent;
     ++owed_[node].under_way;
   }
-  const Tag tag{grant, now, {}, 0, Tag::Kind::release, enters};
+  const Tag tag{grant, now, {}, 0, Tag::Kind::release, queueing.enters};
   if (rules::is_turned_away(debt.keep_out)) {
     out.send(node, tag, ForceCommand{debt.name, debt.owner, debt.keep_out}, form);
   } else {
-    out.send(node, tag, ReleaseCommand{debt.name, debt.owner, debt.alone, waiter, stays, now},
+    out.send(node, tag,
+             ReleaseCommand{debt.name, debt.owner, debt.alone, queueing.waiter, queueing.stays, now,
+                            queueing.first_only},
              form);
   }
 }

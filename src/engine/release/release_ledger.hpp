@@ -36,6 +36,7 @@ class ReleaseLedger {
     /// queue.
     GrantId enters = 0;
     NodeSet enters_at = {};
+    NodeSet tell_first_only = {};  ///< nodes that need not tell the second waiter
   };
 
   /// Tells these nodes to delete the grant, and remembers it until they have.
@@ -95,8 +96,18 @@ class ReleaseLedger {
     std::size_t under_way = 0;
   };
 
+  /// What a release says about those who wait.
+  struct Queueing {
+    Waiter waiter = {};
+    bool stays = false;
+    GrantId enters = 0;
+    bool first_only = false;
+  };
   void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out,
-            Waiter waiter = {}, bool stays = false, GrantId enters = 0);
+            const Queueing& queueing);
+  void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out) {
+    send(now, node, grant, debt, form, out, Queueing());
+  }
   static void extend_for_late(Instant now, Debt& debt);
   static void answered(Owed& owed, Debt& debt, State next);
   void repeat_next(Instant now, NodeIndex node, Outbox& out);

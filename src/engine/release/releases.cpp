@@ -17,6 +17,20 @@ std::chrono::milliseconds keep_out(const Terms& terms, std::chrono::milliseconds
       rules::over_everywhere(lease, terms.config().drift_factor));
 }
 
+/// Two nodes tell the second waiter when the turn of the first is over: it asks all, and only if
+/// the first does not come. Others each time, so that none has more to do than the rest.
+NodeSet all_but_two(NodeSet nodes, std::uint32_t count, GrantId grant) {
+  NodeSet others = nodes;
+  int tell = 0;
+  for (std::uint32_t i = 0; i < count && tell < 2; ++i) {
+    const auto node = static_cast<NodeIndex>((grant + i) % count);
+    if (!nodes.contains(node)) continue;
+    others.erase(node);
+    ++tell;
+  }
+  return others;
+}
+
 }  // namespace
 
 void Releases::release(Instant now, const Attempt& attempt, bool stays) {
@@ -51,6 +65,8 @@ void Releases::release(Instant now, RequestId request, const Holding& holding, c
     owed.enters_at = entry.nodes;
   }
   NodeSet nodes = holding.nodes().may_hold();
+  const NodeSet that_wake = terms_.nodes_that_wake();
+  owed.tell_first_only = all_but_two(nodes - (nodes - that_wake), terms_.nodes(), plan.grant);
   if (holding.taken_up()) {
     // Whoever detached it may have an acquire or heal on its way, also to a node that denied it;
     // and what it was granted may last longer than what is asked for here.

@@ -37,10 +37,10 @@ local function open_queue()
     redis.call('PEXPIRE', waiters, '3000')
   end
 
-  -- Gives the turn to the first waiter that is there, and tells the one behind it when that turn
-  -- will be over. Returns its length; nil if nobody is before `asker`, who gets a reply and needs
-  -- no message.
-  local function give_turn(lock, now, asker)
+  -- Gives the turn to the first waiter that is there, and tells the one behind it, unless another
+  -- node does, when that turn will be over. Returns its length; nil if nobody is before `asker`, who
+  -- gets a reply and needs no message.
+  local function give_turn(lock, now, asker, first_only)
     local queue, waiters = lock .. ':queue', lock .. ':waiters'
     local length
     while true do
@@ -79,6 +79,9 @@ local function open_queue()
         length = how == 'w' and 20 or 60
         turn, turn_ends = waiter, now + length
         redis.call('HSET', waiters, 'turn', turn, 'until', string.format('%d', turn_ends))
+        if first_only then
+          return length
+        end
       end
     end
   end
@@ -87,6 +90,10 @@ local function open_queue()
   -- lock has become free by that, the next one has its turn. Returns how many are before a waiter that
   -- was put into its place.
   local function after_release(lock, order, freed)
+    local first_only = string.sub(order, 1, 1) == '!'
+    if first_only then
+      order = string.sub(order, 2)
+    end
     local self, ticket = string.match(order, '^(%x+:%d+) ?(%d*)')
     local enters = self and ticket ~= ''
     local now = (freed or enters) and clock()
@@ -103,7 +110,7 @@ local function open_queue()
       end
     end
     if freed then
-      give_turn(lock, now or clock())
+      give_turn(lock, now or clock(), nil, first_only)
     end
     return enters and redis.call('ZRANK', lock .. ':queue', self)
   end
