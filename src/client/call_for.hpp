@@ -22,13 +22,13 @@
 
 #include <memory>
 #include <optional>
-#include <semaphore>
 #include <stop_token>
 #include <string>
 #include <utility>
 
 #include "client/call.hpp"
 #include "client/client_impl.hpp"
+#include "client/one_shot_event.hpp"
 
 namespace redlock::client {
 
@@ -131,14 +131,14 @@ Result<client::SuccessOf<Ask>> Client::Impl::perform(Result<Ask> ask) {
   if (must_not_wait()) return tl::make_unexpected(would_deadlock_error());
   using Success = typename client::CallFor<Ask>::Success;
   std::optional<Result<Success>> answer;
-  std::binary_semaphore ready{0};
+  client::OneShotEvent ready;
   client::CallFor<Ask> call(*this, std::move(*ask));
   Callback<Success> callback = [&](Result<Success> result) {
     answer.emplace(std::move(result));
-    ready.release();
+    ready.give();
   };
   if (auto known = call.start(nullptr, callback)) return std::move(*known);
-  ready.acquire();
+  ready.await();
   return std::move(*answer);
 }
 
