@@ -200,6 +200,12 @@ class WaitingOnBoth {
     simulated().now_us += 2'600'000;
   }
 
+  /// From now on, or no more.
+  void deny_publish(bool denied) {
+    real({"ACL", "SETUSER", "default", denied ? "-publish" : "+publish"});
+    simulated().server().set_denied(Denied::publish, denied);
+  }
+
   /// The texts of all messages.
   std::string pushes(Subscriber who) {
     std::string real_said;
@@ -428,6 +434,30 @@ TEST_CASE("both servers reply the same to those who wait, and push the same") {
   CHECK(both.misread() == 0);
 }
 
+TEST_CASE("both servers go on as if nobody waited where nobody may be told") {
+  WaitingOnBoth both;
+  CHECK(both.acquire(ann_id, "") == "[1 1]");
+  CHECK(both.acquire(bob_id, "aaaaaaaaaaaaaaaa:1 5 w") == "[0 left 0]");
+  both.deny_publish(true);
+  const std::string released = both.release(ann_id, "");
+  const std::string turn = both.turn();
+  const std::string granted = both.acquire(bob_id, "0");
+  const std::string entered = both.acquire(ann_id, "aaaaaaaaaaaaaaaa:2 4 p");
+  both.lengthen_life("aaaaaaaaaaaaaaaa:2");
+  const std::string again = both.release(bob_id, "");
+  const std::string turn_of_polling = both.turn();
+  both.deny_publish(false);
+  CHECK(released == "[1]");
+  CHECK(turn == "none");
+  CHECK(granted == "[1 2]");
+  CHECK(entered == "[0 left 0]");
+  CHECK(again == "[1]");
+  CHECK(turn_of_polling == "aaaaaaaaaaaaaaaa:2");
+  CHECK(both.queue() == "['aaaaaaaaaaaaaaaa:2' 'aaaaaaaaaaaaaaaa:1']");
+  CHECK(both.pushes(WaitingOnBoth::aa).empty());
+  CHECK(both.misread() == 0);
+}
+
 TEST_CASE("both servers reply and push the same, whatever those who wait do") {
   for (std::uint32_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
@@ -507,11 +537,15 @@ TEST_CASE("a node server asks for its password, and denies what its user may not
   DeniedCommands denied;
   denied.set(static_cast<std::size_t>(Denied::client_kill));
   denied.set(static_cast<std::size_t>(Denied::info));
+  denied.set(static_cast<std::size_t>(Denied::hello));
+  denied.set(static_cast<std::size_t>(Denied::subscribe));
   SimulatedServer server({.password = "secret", .denied = denied});
   CHECK(server.ask({"TIME"}) == "error NOAUTH");
   CHECK(server.ask({"AUTH", "wrong"}) == "error WRONGPASS");
   CHECK(server.ask({"AUTH", "secret"}) == "'OK'");
   CHECK(server.ask({"INFO"}) == "error NOPERM");
   CHECK(server.ask({"CLIENT", "KILL", "ID", "7"}) == "error NOPERM");
+  CHECK(server.ask({"HELLO", "3"}) == "error NOPERM");
+  CHECK(server.ask({"SUBSCRIBE", "redlock:wake:aaaaaaaaaaaaaaaa"}) == "error NOPERM");
   CHECK(server.ask({"CLIENT", "ID"}) == "1");
 }

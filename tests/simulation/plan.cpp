@@ -112,6 +112,8 @@ void choose_wakes(Plan& plan) {
   wakes.late = random.pick({0U, 0U, 0U, 100U, 300U});
   wakes.forged = random.pick(
       {Duration::zero(), Duration::zero(), Duration(milliseconds(4)), Duration(milliseconds(40))});
+  // Where little passes, or now and then a message takes long, what follows them would be late.
+  if (plan.window < 65'536 || plan.slow_per_mille > 0) wakes.forged *= 10;
   if (random.chance(300)) {
     wakes.cut = 1 + random.below(plan.engine.nodes);
     wakes.by = random.pick({Denied::subscribe, Denied::hello, Denied::publish});
@@ -329,8 +331,7 @@ JudgedWaiting Plan::judged_waiting() const {
     for (std::size_t fault = 0; fault < fault_count; ++fault) {
       if (faults[fault] && !happens_to_client(static_cast<Fault>(fault))) clients_alone = false;
     }
-    // Two of each client wait, and it comes back soon: there may be dead ones of several lives.
-    if (clients_alone) judged.passed_on_within = 2 * places;
+    if (clients_alone) judged.passed_on_within = places + 8 * trip;
   }
   return judged;
 }
