@@ -156,7 +156,8 @@ void Servers::on_marked(StreamId stream) {
 void Servers::begin_wake_faults() {
   const WakeFaults& faults = scene_.plan.wakes;
   if (faults.forged > Duration::zero()) {
-    scene_.at(scene_.now + wakes_.up_to(faults.forged), Event::What::forged_wake);
+    scene_.at(scene_.now + wakes_.between(faults.forged / 2, faults.forged),
+              Event::What::forged_wake);
   }
   for (NodeIndex node = 0; node < faults.cut; ++node) {
     servers_[node].set_denied(faults.by, true);
@@ -199,7 +200,8 @@ void Servers::late_wake(const Event& event) {
 
 void Servers::forged_wake() {
   if (scene_.ending) return;
-  scene_.at(scene_.now + wakes_.up_to(scene_.plan.wakes.forged), Event::What::forged_wake);
+  const Duration most = scene_.plan.wakes.forged;
+  scene_.at(scene_.now + wakes_.between(most / 2, most), Event::What::forged_wake);
   const NodeIndex node = wakes_.below(static_cast<std::uint32_t>(servers_.size()));
   const std::vector<std::string> channels = servers_[node].channels();
   if (channels.empty() || process(node) != Process::runs) return;
