@@ -88,8 +88,12 @@ redlock::Client connect(std::vector<std::string> uris, Way way) {
   return std::move(*client);
 }
 
-/// Waits that one caller had until it was granted the lock, in us.
-using Waits = std::vector<std::uint32_t>;
+/// What one caller had. Those that wait when the time is over have the lock after it: their waits
+/// count, as long ones would not be seen otherwise, but not their number.
+struct Calls {
+  std::vector<std::uint32_t> waits;  // until it was granted the lock, in us
+  std::uint32_t in_time = 0;         // grants
+};
 
 redlock::Lease take(redlock::RedLock& lock, Way way, std::minstd_rand& random) {
   for (;;) {
@@ -102,14 +106,15 @@ redlock::Lease take(redlock::RedLock& lock, Way way, std::minstd_rand& random) {
 }
 
 void call(const redlock::Client& client, const Scene& scene, Way way, BootClock::time_point end,
-          unsigned seed, Waits& waits) {
+          unsigned seed, Calls& calls) {
   redlock::RedLock lock = client.lock("bench");
   std::minstd_rand random(seed);
   while (BootClock::now() < end) {
     const auto start = BootClock::now();
     redlock::Lease lease = take(lock, way, random);
     const auto waited = std::chrono::duration_cast<microseconds>(BootClock::now() - start);
-    waits.push_back(static_cast<std::uint32_t>(waited.count()));
+    calls.waits.push_back(static_cast<std::uint32_t>(waited.count()));
+    if (start + waited < end) ++calls.in_time;
     if (scene.section.count() > 0) std::this_thread::sleep_for(scene.section);
     lease.release();
     if (scene.think.count() > 0) std::this_thread::sleep_for(scene.think);
@@ -127,28 +132,33 @@ int work(int argc, char** argv) {
   const redlock::Client client = connect({argv + 7, argv + argc}, way);
   { auto warm = client.lock("warm").acquire({.wait = std::chrono::seconds(10)}); }
   std::this_thread::sleep_for(start - BootClock::now());
-  std::vector<Waits> waits(static_cast<std::size_t>(scene.callers));
+  std::vector<Calls> calls(static_cast<std::size_t>(scene.callers));
   std::vector<std::thread> callers;
-  for (std::size_t i = 0; i < waits.size(); ++i) {
+  for (std::size_t i = 0; i < calls.size(); ++i) {
     callers.emplace_back(
-        [&, i] { call(client, scene, way, end, seed + static_cast<unsigned>(i), waits[i]); });
+        [&, i] { call(client, scene, way, end, seed + static_cast<unsigned>(i), calls[i]); });
   }
   for (std::thread& caller : callers) caller.join();
-  for (const Waits& one : waits) {
-    const std::uint32_t count = static_cast<std::uint32_t>(one.size());
-    std::fwrite(&count, sizeof count, 1, stdout);
-    std::fwrite(one.data(), sizeof(std::uint32_t), one.size(), stdout);
+  for (const Calls& one : calls) {
+    const std::array numbers{static_cast<std::uint32_t>(one.waits.size()), one.in_time};
+    std::fwrite(numbers.data(), sizeof(std::uint32_t), numbers.size(), stdout);
+    std::fwrite(one.waits.data(), sizeof(std::uint32_t), one.waits.size(), stdout);
   }
   return EXIT_SUCCESS;
 }
 
-/// The waits of a worker's callers, once it has ended.
-std::vector<Waits> waits_of(bench::Process& worker) {
-  std::vector<Waits> all;
-  std::uint32_t count = 0;
-  while (std::fread(&count, sizeof count, 1, worker.output()) == 1) {
-    Waits& one = all.emplace_back(count);
-    if (std::fread(one.data(), sizeof(std::uint32_t), count, worker.output()) != count) break;
+/// Of a worker's callers, once it has ended.
+std::vector<Calls> calls_of(bench::Process& worker) {
+  std::vector<Calls> all;
+  std::array<std::uint32_t, 2> numbers{};
+  while (std::fread(numbers.data(), sizeof numbers, 1, worker.output()) == 1) {
+    Calls& one = all.emplace_back();
+    one.waits.resize(numbers[0]);
+    one.in_time = numbers[1];
+    if (std::fread(one.waits.data(), sizeof(std::uint32_t), numbers[0], worker.output()) !=
+        numbers[0]) {
+      break;
+    }
   }
   if (worker.wait() != 0) throw std::runtime_error("a worker failed");
   return all;
@@ -189,21 +199,23 @@ double cpu_of_workers() {
 }
 
 struct Figures {
-  Waits waits;
+  std::vector<std::uint32_t> waits;
   std::vector<std::size_t> grants;  // of each caller
+  std::size_t in_time = 0;          // of them
   double seconds = 0;
   Load nodes;             // of all of them
   double client_cpu = 0;  // seconds
 
-  void add(const std::vector<Waits>& callers) {
+  void add(const std::vector<Calls>& callers) {
     std::size_t at = 0;
-    for (const Waits& one : callers) {
-      waits.insert(waits.end(), one.begin(), one.end());
+    for (const Calls& one : callers) {
+      waits.insert(waits.end(), one.waits.begin(), one.waits.end());
       if (grants.size() <= at) grants.push_back(0);
-      grants[at++] += one.size();
+      grants[at++] += one.waits.size();
+      in_time += one.in_time;
     }
   }
-  [[nodiscard]] double rate() const { return static_cast<double>(waits.size()) / seconds; }
+  [[nodiscard]] double rate() const { return static_cast<double>(in_time) / seconds; }
   [[nodiscard]] double wait(double part) {
     if (waits.empty()) return 0;
     const auto nth =
@@ -226,7 +238,7 @@ class Contention {
       measure_floor(floor);
       for (std::size_t way = 0; way < ways.size(); ++way) measure(figures[way], scene, way);
     }
-    const double cycles = static_cast<double>(floor.waits.size()) / floor.seconds;
+    const double cycles = floor.rate();
     summary.push_back(
         fmt::format("\n{}; bare hiredis {:.0f} cycles/s", scenes[scene].name, cycles));
     for (std::size_t way = 0; way < ways.size(); ++way) {
@@ -245,7 +257,7 @@ class Contention {
       measure(other, what.other, 0);
       restore(what);
     }
-    const double cycles = static_cast<double>(floor.waits.size()) / floor.seconds;
+    const double cycles = floor.rate();
     summary.push_back(fmt::format("\n{}; bare hiredis {:.0f} cycles/s", what.name, cycles));
     report(state, usual, "usual", cycles);
     report(state, other, "so", cycles);
@@ -289,7 +301,7 @@ class Contention {
     while (BootClock::now() - start < length_ / 2) {
       bare.acquire("floor");
       bare.release("floor");
-      figures.waits.push_back(0);
+      ++figures.in_time;
     }
     figures.seconds += std::chrono::duration<double>(BootClock::now() - start).count();
   }
@@ -309,9 +321,9 @@ class Contention {
       for (const std::string& uri : fleet_.uris()) arguments.push_back(uri);
       workers.emplace_back(std::move(arguments));
     }
-    std::vector<Waits> callers;
+    std::vector<Calls> callers;
     for (bench::Process& worker : workers) {
-      for (Waits& waits : waits_of(worker)) callers.push_back(std::move(waits));
+      for (Calls& calls : calls_of(worker)) callers.push_back(std::move(calls));
     }
     figures.add(callers);
     figures.seconds += std::chrono::duration<double>(length_).count();
