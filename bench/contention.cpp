@@ -131,12 +131,13 @@ int work(int argc, char** argv) {
   const auto seed = static_cast<unsigned>(std::stoul(argv[6]));
   const redlock::Client client = connect({argv + 7, argv + argc}, way);
   { auto warm = client.lock("warm").acquire({.wait = std::chrono::seconds(10)}); }
-  std::this_thread::sleep_for(start - BootClock::now());
   std::vector<Calls> calls(static_cast<std::size_t>(scene.callers));
   std::vector<std::thread> callers;
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    callers.emplace_back(
-        [&, i] { call(client, scene, way, end, seed + static_cast<unsigned>(i), calls[i]); });
+    callers.emplace_back([&, i] {
+      std::this_thread::sleep_for(start - BootClock::now());
+      call(client, scene, way, end, seed + static_cast<unsigned>(i), calls[i]);
+    });
   }
   for (std::thread& caller : callers) caller.join();
   for (const Calls& one : calls) {
