@@ -278,6 +278,7 @@ class Invariants {
   void wait_ends(Instant world, ClientId client, const Request& request);
   void given_back(Instant world, const Grant& grant);
   void place_lost(const std::string& name, engine::RequestId request);
+  void entered_by(Instant world, std::uint32_t node);
   void waiter_asked(Instant world, std::uint32_t node, const engine::AcquireCommand& command,
                     const engine::Reply& reply);
   void check_order(ClientId client, const Request& request) const;

@@ -34,6 +34,8 @@ void Invariants::executed(Instant world, std::uint32_t node, const engine::Comma
   if (const auto* acquire = std::get_if<engine::AcquireCommand>(&command)) {
     waiter_asked(world, node, *acquire, reply);
   }
+  // Also a release puts callers into the queue.
+  if (std::holds_alternative<engine::ReleaseCommand>(command)) entered_by(world, node);
   const auto& name = std::visit(
       [](const auto& what) -> const auto& { return *what.name; }, command);
   require(damaged_.contains(node) ||

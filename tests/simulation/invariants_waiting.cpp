@@ -67,11 +67,15 @@ void Invariants::place_lost(const std::string& name, engine::RequestId request) 
   }
 }
 
+void Invariants::entered_by(Instant world, std::uint32_t node) {
+  entered_.resize(nodes_.size(), Instant::min());
+  entered_[node] = world;
+}
+
 void Invariants::waiter_asked(Instant world, std::uint32_t node,
                               const engine::AcquireCommand& command, const engine::Reply& reply) {
   if (command.waiter.number == 0) return;
-  entered_.resize(nodes_.size(), Instant::min());
-  entered_[node] = world;
+  entered_by(world, node);
   const auto line = lines_.find(*command.name);
   if (line == lines_.end()) return;
   // While it goes from one to the next.
