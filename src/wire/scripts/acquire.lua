@@ -30,7 +30,7 @@ elseif KEYS[3] then
     return redis.error_reply('OTHERSET redlock: the marker of this node names another set by now')
   end
 end
--- One call for three keys, as there is none of them as a rule: a key counts as often as it is named.
+-- One call for three keys, as there is none of them as a rule; one counts as often as it is named.
 -- An error is about the queue, or told again by the next one.
 local queue, forced = lock .. ':queue', lock .. ':forced'
 local there = redis.pcall('EXISTS', lock, forced, forced, queue, queue, queue, queue)
@@ -90,8 +90,8 @@ if type(expiry) == 'table' then -- refused (by an ACL, say): a lock without an e
   redis.call('DEL', lock)
   return expiry
 end
--- Not before: after a failure the waiter keeps its place. Any grant ends the turn: who had it and did
--- not use it keeps its place all the same.
+-- Not before: after a failure the waiter keeps its place. Any grant ends the turn: who had it and
+-- did not use it keeps its place all the same.
 if queued and waiter then
   redis.pcall('ZREM', queue, waiter)
   redis.pcall('HDEL', lock .. ':waiters', waiter, '@' .. waiter, 'turn', 'until')

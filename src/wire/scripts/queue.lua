@@ -11,8 +11,8 @@
 -- one or without it; that is why its errors (a missing permission, a key of another type, a full
 -- node) are caught by the callers, who go on as if nobody waited.
 --
--- A call to Redis costs more than all the Lua around it, and a number that is not given to it as text
--- is written with 17 digits: so calls are few, and numbers are text.
+-- A call to Redis costs more than all the Lua around it, and a number that is not given to it as
+-- text is written with 17 digits: so calls are few, and numbers are text.
 local function open_queue()
   local function clock()
     local time = redis.call('TIME')
@@ -38,8 +38,8 @@ local function open_queue()
   end
 
   -- Gives the turn to the first waiter that is there, and tells the one behind it, unless another
-  -- node does, when that turn will be over. Returns its length; nil if nobody is before `asker`, who
-  -- gets a reply and needs no message.
+  -- node does, when that turn will be over. Returns its length; nil if nobody is before `asker`,
+  -- who gets a reply and needs no message.
   local function give_turn(lock, now, asker, first_only)
     local queue, waiters = lock .. ':queue', lock .. ':waiters'
     local length
@@ -86,9 +86,9 @@ local function open_queue()
     end
   end
 
-  -- The waiter of a release goes, or is put into its place if the release says its ticket; then, if the
-  -- lock has become free by that, the next one has its turn. Returns how many are before a waiter that
-  -- was put into its place.
+  -- The waiter of a release goes, or is put into its place if the release says its ticket; then, if
+  -- the lock has become free by that, the next one has its turn. Returns how many are before a
+  -- waiter that was put into its place.
   local function after_release(lock, order, freed)
     local first_only = string.sub(order, 1, 1) == '!'
     if first_only then
@@ -115,8 +115,8 @@ local function open_queue()
     return enters and redis.call('ZRANK', lock .. ':queue', self)
   end
 
-  -- The lock is free, and there are waiters: for how many ms it is kept for somebody else, and how many
-  -- are before this one, who is put into the queue. Nil if it is kept for nobody.
+  -- The lock is free, and there are waiters: for how many ms it is kept for somebody else, and how
+  -- many are before this one, who is put into the queue. Nil if it is kept for nobody.
   local function kept_for_another(lock, order, self, holder)
     local turn = redis.call('HMGET', lock .. ':waiters', 'turn', 'until')
     if self and turn[1] == self then

@@ -4,7 +4,7 @@
 --   KEYS  the locks
 --   ARGV  for each lock: owner, order (empty; "WAITER" leaves the queue, see queue.lua; "WAITER
 --         TICKET w" or p, and who that is for people, stays, or is put into it, before the next one
---         is found. With ! before it: only the first waiter is told, as other nodes tell the second)
+--         is found. With ! before it: only the first waiter is told; other nodes tell the second)
 -- Replies an array with, for each lock: 1 released, 0 not held: free, another owner's, or a key of
 -- another type. If a waiter was put into the queue, with so many before it: 2 + so many, or
 -- -1 - so many.
