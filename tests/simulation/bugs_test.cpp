@@ -22,9 +22,9 @@ namespace {
 
 using engine::Bug;
 
-constexpr std::uint64_t last_seed = 6'000;  // some kinds of worlds are rare
-constexpr std::size_t budget = 300;         // worlds for one bug
-constexpr std::size_t second_look = 40;     // for one that a scenario shows
+constexpr std::uint64_t last_seed = 30'000;  // some kinds of worlds are rare
+constexpr std::size_t budget = 1'000;        // worlds for one bug
+constexpr std::size_t second_look = 40;      // for one that a scenario shows
 
 /// Whether the bug can matter in this world: what is done about nodes that forget only where nodes
 /// forget, somebody's key of another type only where a lock is taken away for it, and the queue of
