@@ -28,10 +28,6 @@ void rule(const Judged& judged, bool kept, const char* which, What&& what) {
   require(kept || !judged.rules, which, what);
 }
 
-std::int64_t us(Duration duration) {
-  return duration.count() / 1'000;
-}
-
 }  // namespace
 
 void Invariants::attempt_over(Instant world, Client& client, engine::RequestId request) {

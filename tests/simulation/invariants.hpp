@@ -22,6 +22,10 @@
 
 namespace redlock::simulation {
 
+inline std::int64_t us(Duration duration) {
+  return duration.count() / 1'000;
+}
+
 /// One life of one client; a client that comes back after a crash is another one.
 using ClientId = std::uint32_t;
 

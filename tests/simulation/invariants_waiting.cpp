@@ -15,14 +15,6 @@
 #include "simulation/invariants.hpp"
 
 namespace redlock::simulation {
-namespace {
-
-std::int64_t us(Duration duration) {
-  return duration.count() / 1'000;
-}
-
-}  // namespace
-
 void Invariants::begins_to_wait(ClientId client, const Request& request) {
   if (!request.in_order || !request.name || !well_since_) return;
   if (waiting_.free_at_most == Duration::zero()) return;
