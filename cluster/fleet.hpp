@@ -117,7 +117,7 @@ class Fleet {
   /// Runs one command on a node, as the default user, over a connection of its own; see
   /// NodeClient::command for the form of the reply.
   std::string run(std::size_t node, const std::vector<std::string>& argv,
-                  std::chrono::milliseconds timeout = std::chrono::seconds(5)) const;
+                  std::chrono::milliseconds timeout = std::chrono::seconds(30)) const;
 
  private:
   explicit Fleet(std::filesystem::path directory) : directory_(std::move(directory)) {}

@@ -20,7 +20,7 @@ class NodeClient {
   /// Connects to 127.0.0.1. Throws FleetError when nobody answers within the timeout, which is also
   /// the time that each command may take.
   explicit NodeClient(std::uint16_t port,
-                      std::chrono::milliseconds timeout = std::chrono::seconds(5));
+                      std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
   /// Sends one command and waits for its reply. A nil reads "(nil)", an empty array "(empty
   /// array)", an error "(error) CODE text"; the items of an array stand on lines of their own.

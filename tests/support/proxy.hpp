@@ -1,105 +1,25 @@
 // SPDX-License-Identifier: MIT
-//
-// The network between a client and a real node, as a test wants it: passing, slow, swallowing
-// requests, swallowing replies, or resetting every connection. What is held is not lost: it goes on
-// as soon as the proxy passes again, also when the client has given up meanwhile, because a network
-// may deliver late what was sent long ago.
+// A relay on a port of its own, in front of a node on this machine.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <list>
+#include <fmt/core.h>
 #include <string>
-#include <vector>
 
-#include "support/poll_thread.hpp"
-#include "support/sockets.hpp"
+#include "cluster/relay.hpp"
+#include "cluster/sockets.hpp"
 
 namespace redlock::testing {
 
-class Proxy {
+class Proxy : public cluster::Relay {
  public:
   /// Stands in front of the node at 127.0.0.1:`node_port`, and passes.
-  explicit Proxy(std::uint16_t node_port);
+  explicit Proxy(std::uint16_t node_port)
+      : Relay(cluster::listen_on_loopback(),
+              [node_port] { return cluster::connect_to_loopback(node_port); }) {}
 
-  [[nodiscard]] std::uint16_t port() const { return port_; }
-  [[nodiscard]] std::string uri() const;
-
-  /// Everything goes through at once, what was held first.
-  void pass();
-
-  /// Connections are accepted and bytes taken, but nothing goes on: in both directions, only
-  /// towards the node, or only back from it.
-  void hold();
-  void hold_requests();
-  void hold_replies();
-
-  /// What the connections that exist now carry towards the node waits here, even when their clients
-  /// have ended them, until deliver_late(); new connections are not concerned.
-  void strand();
-  void deliver_late();
-  /// Until the node has answered on each of those, or has closed it.
-  bool await_late();
-
-  /// What arrives from now on is passed on this much later, in each direction.
-  void delay(std::chrono::milliseconds time);
-
-  /// Resets every connection on both sides and forgets what was held. Returns when it is done.
-  void reset_all();
-
-  /// Connections accepted so far, the bytes that clients have sent through all of them, and how
-  /// many clients have ended theirs, as far as the proxy has received it.
-  [[nodiscard]] std::size_t accepted() const;
-  [[nodiscard]] std::size_t request_bytes() const;
-  [[nodiscard]] std::size_t given_up() const;
-
-  /// Wait until it has happened; false when it has not after half a minute.
-  bool await_accepted(std::size_t count);
-  bool await_request_bytes(std::size_t count);
-  bool await_given_up(std::size_t count);
-
- private:
-  struct Chunk {
-    std::string bytes;
-    PollThread::TimePoint due;
-  };
-  // One direction of one connection: from where, what is under way, and whether the source has
-  // ended.
-  struct Direction {
-    std::deque<Chunk> under_way = {};
-    Received::End end = Received::End::open;
-  };
-  struct Relay {
-    UniqueFd client;
-    UniqueFd node;
-    Direction requests = {};
-    Direction replies = {};
-    bool doomed = false;
-    bool stranded = false;  // is, or was: its client's end is of no consequence
-  };
-
-  std::optional<PollThread::TimePoint> prepare(std::vector<pollfd>& polled) const;
-  void perform(const std::vector<pollfd>& polled);
-  bool serve(Relay& connection, const pollfd& client, const pollfd& node);
-  std::size_t take(const UniqueFd& source, Direction& stream) const;
-  void accept_all();
-  [[nodiscard]] bool holds_requests(const Relay& connection) const;
-
-  std::uint16_t node_port_;
-  UniqueFd listener_;
-  std::uint16_t port_;
-  bool requests_held_ = false;
-  bool replies_held_ = false;
-  bool stranded_held_ = false;
-  std::size_t late_ = 0;  // stranded connections that the node has neither answered nor closed
-  std::chrono::milliseconds delay_{0};
-  std::list<Relay> connections_;
-  std::size_t accepted_ = 0;
-  std::size_t request_bytes_ = 0;
-  std::size_t given_up_ = 0;
-  PollThread thread_;  // last: it starts when all else exists and ends before anything is gone
+  [[nodiscard]] std::uint16_t port() const { return cluster::port_of(listener()); }
+  [[nodiscard]] std::string uri() const { return fmt::format("redis://127.0.0.1:{}", port()); }
 };
 
 }  // namespace redlock::testing

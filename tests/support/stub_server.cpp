@@ -46,8 +46,8 @@ StubServer::StubServer(StubScript script) : StubServer(std::move(script), Greeti
 
 StubServer::StubServer(StubScript script, Greeting greeting)
     : greeting_(greeting),
-      listener_(listen_on_loopback()),
-      port_(port_of(listener_)),
+      listener_(cluster::listen_on_loopback()),
+      port_(cluster::port_of(listener_)),
       script_(std::move(script)),
       thread_(
           [this](std::vector<pollfd>& polled) -> std::optional<PollThread::TimePoint> {
@@ -73,13 +73,7 @@ void StubServer::set_script(StubScript script) {
 }
 
 void StubServer::reset_all() {
-  thread_.change([&] {
-    for (auto& connection : connections_) connection.doomed = true;
-  });
-  thread_.await([&] {
-    return std::none_of(connections_.begin(), connections_.end(),
-                        [](const Session& connection) { return connection.doomed; });
-  });
+  thread_.end_all(connections_);
 }
 
 std::size_t StubServer::accepted() const {
@@ -116,7 +110,7 @@ void StubServer::prepare(std::vector<pollfd>& polled) const {
 void StubServer::perform(const std::vector<pollfd>& polled) {
   auto entry = polled.begin() + 1;
   for (auto connection = connections_.begin(); connection != connections_.end(); ++entry) {
-    if (connection->doomed) reset(connection->socket);
+    if (connection->doomed) cluster::reset(connection->socket);
     const bool alive = !connection->doomed && (entry->revents == 0 || serve(*connection));
     connection = alive ? std::next(connection) : connections_.erase(connection);
   }
@@ -124,10 +118,10 @@ void StubServer::perform(const std::vector<pollfd>& polled) {
 }
 
 void StubServer::accept_all() {
-  while (auto socket = accept_from(listener_)) {
+  while (auto socket = cluster::accept_from(listener_)) {
     ++accepted_;
     if (greeting_ == Greeting::reset) {
-      reset(socket);
+      cluster::reset(socket);
     } else {
       connections_.push_back({.socket = std::move(socket)});
     }
@@ -136,16 +130,16 @@ void StubServer::accept_all() {
 
 // False: the connection is over.
 bool StubServer::serve(Session& connection) {
-  auto received = receive(connection.socket);
+  auto received = cluster::receive(connection.socket);
   connection.input += received.bytes;
   answer_commands(connection);
-  if (!send_some(connection.socket, connection.output)) return false;
+  if (!cluster::send_some(connection.socket, connection.output)) return false;
   if (connection.then == StubReply::Then::never_end) return go_on_for_ever(connection);
   if (connection.output.empty() && connection.then != StubReply::Then::keep_open) {
-    if (connection.then == StubReply::Then::reset) reset(connection.socket);
+    if (connection.then == StubReply::Then::reset) cluster::reset(connection.socket);
     return false;
   }
-  return received.end == Received::End::open;
+  return received.end == cluster::Received::End::open;
 }
 
 // As much as the connection takes now, but no more than leaves time for the others. False: it is
@@ -155,7 +149,7 @@ bool StubServer::go_on_for_ever(Session& connection) {
   for (int i = 0; i < 16 && connection.output.empty(); ++i) {
     connection.output.assign(at_once, 'x');
     letters_sent_ += at_once;
-    if (!send_some(connection.socket, connection.output)) return false;
+    if (!cluster::send_some(connection.socket, connection.output)) return false;
   }
   if (connection.output.empty()) connection.output = "x";  // to be polled for room
   return true;

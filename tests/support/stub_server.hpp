@@ -15,11 +15,14 @@
 #include <string>
 #include <vector>
 
-#include "support/poll_thread.hpp"
-#include "support/sockets.hpp"
+#include "cluster/poll_thread.hpp"
+#include "cluster/sockets.hpp"
 #include "support/stub_replies.hpp"
 
 namespace redlock::testing {
+
+using cluster::PollThread;
+using cluster::UniqueFd;
 
 /// The bytes to send, unchecked, and what to do with the connection afterwards.
 struct StubReply {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
 // Thin covers of the system calls; SIGPIPE is asked not to come.
-#include "support/sockets.hpp"
+#include "cluster/sockets.hpp"
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <system_error>
 
-namespace redlock::testing {
+namespace redlock::cluster {
 namespace {
 
 sockaddr_in loopback(std::uint16_t port) {
@@ -76,6 +78,44 @@ UniqueFd connect_to_loopback(std::uint16_t port) {
   return connection;
 }
 
+SocketAddress address_of_path(const std::string& path) {
+  SocketAddress result;
+  auto& address = reinterpret_cast<sockaddr_un&>(result.storage);
+  if (path.size() >= sizeof address.sun_path) {
+    throw std::system_error(ENAMETOOLONG, std::generic_category(), path);
+  }
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  result.length = sizeof address;
+  return result;
+}
+
+UniqueFd listen_on_path(const std::string& path) {
+  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener) fail("socket");
+  const auto address = address_of_path(path);
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) !=
+      0) {
+    fail("bind");
+  }
+  if (::listen(listener.get(), 128) != 0) fail("listen");
+  return listener;
+}
+
+UniqueFd connect_to(const SocketAddress& address, std::chrono::milliseconds at_most) {
+  UniqueFd connection(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!connection) return {};
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(at_most);
+  const timeval time{seconds.count(), (at_most - seconds).count() * 1000};
+  ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+  if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address.storage),
+                address.length) != 0) {
+    return {};
+  }
+  send_at_once(connection);
+  return connection;
+}
+
 void reset(UniqueFd& connection) {
   const linger at_once{1, 0};
   ::setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -100,4 +140,4 @@ bool send_some(const UniqueFd& connection, std::string& bytes) {
   return true;
 }
 
-}  // namespace redlock::testing
+}  // namespace redlock::cluster

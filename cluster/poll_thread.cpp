@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // One turn: list, sleep, perform, tell everybody who waits.
-#include "support/poll_thread.hpp"
+#include "cluster/poll_thread.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <sys/eventfd.h>
 
-namespace redlock::testing {
+namespace redlock::cluster {
 namespace {
 
 int poll_timeout(std::optional<PollThread::TimePoint> deadline) {
@@ -55,4 +55,4 @@ void PollThread::wake() const {
   (void)!::write(wake_.get(), &one, sizeof one);
 }
 
-}  // namespace redlock::testing
+}  // namespace redlock::cluster

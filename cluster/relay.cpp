@@ -3,50 +3,51 @@
 // Each direction is a queue of chunks with the moment from which they may go on. The end of a
 // source stands behind its last byte: only when that has been delivered does the other side learn
 // of it.
-#include "support/proxy.hpp"
+#include "cluster/relay.hpp"
 
 #include <algorithm>
-#include <fmt/core.h>
+#include <utility>
 
-namespace redlock::testing {
+namespace redlock::cluster {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-Proxy::Proxy(std::uint16_t node_port)
-    : node_port_(node_port),
-      listener_(listen_on_loopback()),
-      port_(port_of(listener_)),
+Relay::Relay(UniqueFd listener, Connect connect)
+    : listener_(std::move(listener)),
+      connect_(std::move(connect)),
       thread_([this](std::vector<pollfd>& polled) { return prepare(polled); },
               [this](const std::vector<pollfd>& polled) { perform(polled); }) {}
 
-std::string Proxy::uri() const {
-  return fmt::format("redis://127.0.0.1:{}", port_);
-}
-
-void Proxy::pass() {
+void Relay::pass() {
   thread_.change([&] {
+    refuses_ = false;
     requests_held_ = false;
     replies_held_ = false;
+    forgets_given_up_ = false;
     delay_ = std::chrono::milliseconds(0);
   });
 }
 
-void Proxy::hold() {
+void Relay::hold() {
   thread_.change([&] { requests_held_ = replies_held_ = true; });
 }
 
-void Proxy::hold_requests() {
+void Relay::hold_requests() {
   thread_.change([&] { requests_held_ = true; });
 }
 
-void Proxy::hold_replies() {
+void Relay::hold_replies() {
   thread_.change([&] { replies_held_ = true; });
 }
 
-void Proxy::strand() {
+void Relay::hang() {
+  thread_.change([&] { requests_held_ = replies_held_ = forgets_given_up_ = true; });
+}
+
+void Relay::strand() {
   thread_.change([&] {
     stranded_held_ = true;
     late_ = connections_.size();
@@ -54,53 +55,52 @@ void Proxy::strand() {
   });
 }
 
-void Proxy::deliver_late() {
+void Relay::deliver_late() {
   thread_.change([&] { stranded_held_ = false; });
 }
 
-bool Proxy::await_late() {
+bool Relay::await_late() {
   return thread_.await([&] { return late_ == 0; });
 }
 
-void Proxy::delay(std::chrono::milliseconds time) {
+void Relay::delay(std::chrono::milliseconds time) {
   thread_.change([&] { delay_ = time; });
 }
 
-void Proxy::reset_all() {
-  thread_.change([&] {
-    for (auto& connection : connections_) connection.doomed = true;
-  });
-  thread_.await([&] {
-    return std::none_of(connections_.begin(), connections_.end(),
-                        [](const Relay& connection) { return connection.doomed; });
-  });
+void Relay::refuse() {
+  thread_.change([&] { refuses_ = true; });
+  reset_all();
 }
 
-std::size_t Proxy::accepted() const {
+void Relay::reset_all() {
+  thread_.end_all(connections_);
+}
+
+std::size_t Relay::accepted() const {
   return thread_.read([&] { return accepted_; });
 }
 
-std::size_t Proxy::request_bytes() const {
+std::size_t Relay::request_bytes() const {
   return thread_.read([&] { return request_bytes_; });
 }
 
-std::size_t Proxy::given_up() const {
+std::size_t Relay::given_up() const {
   return thread_.read([&] { return given_up_; });
 }
 
-bool Proxy::await_accepted(std::size_t count) {
+bool Relay::await_accepted(std::size_t count) {
   return thread_.await([&] { return accepted_ >= count; });
 }
 
-bool Proxy::await_request_bytes(std::size_t count) {
+bool Relay::await_request_bytes(std::size_t count) {
   return thread_.await([&] { return request_bytes_ >= count; });
 }
 
-bool Proxy::await_given_up(std::size_t count) {
+bool Relay::await_given_up(std::size_t count) {
   return thread_.await([&] { return given_up_ >= count; });
 }
 
-std::optional<PollThread::TimePoint> Proxy::prepare(std::vector<pollfd>& polled) const {
+std::optional<PollThread::TimePoint> Relay::prepare(std::vector<pollfd>& polled) const {
   std::optional<PollThread::TimePoint> next;
   const auto now = Clock::now();
   polled.push_back({listener_.get(), POLLIN, 0});
@@ -125,7 +125,7 @@ std::optional<PollThread::TimePoint> Proxy::prepare(std::vector<pollfd>& polled)
   return next;
 }
 
-void Proxy::perform(const std::vector<pollfd>& polled) {
+void Relay::perform(const std::vector<pollfd>& polled) {
   auto entry = polled.begin() + 1;
   for (auto connection = connections_.begin(); connection != connections_.end(); entry += 2) {
     const bool alive = serve(*connection, entry[0], entry[1]);
@@ -134,10 +134,10 @@ void Proxy::perform(const std::vector<pollfd>& polled) {
   if (polled.front().revents != 0) accept_all();
 }
 
-void Proxy::accept_all() {
+void Relay::accept_all() {
   while (auto client = accept_from(listener_)) {
     ++accepted_;
-    auto node = connect_to_loopback(node_port_);
+    auto node = refuses_ ? UniqueFd() : connect_();
     if (node) {
       connections_.push_back({.client = std::move(client), .node = std::move(node)});
     } else {
@@ -147,7 +147,7 @@ void Proxy::accept_all() {
 }
 
 // False: the connection is over, and both its sides are closed.
-bool Proxy::serve(Relay& connection, const pollfd& client, const pollfd& node) {
+bool Relay::serve(Relayed& connection, const pollfd& client, const pollfd& node) {
   if (client.revents != 0 && connection.requests.end == Received::End::open) {
     request_bytes_ += take(connection.client, connection.requests);
     if (connection.requests.end != Received::End::open) ++given_up_;
@@ -156,7 +156,8 @@ bool Proxy::serve(Relay& connection, const pollfd& client, const pollfd& node) {
     take(connection.node, connection.replies);
   }
 
-  bool broken = connection.doomed;
+  const bool given_up = connection.requests.end != Received::End::open;
+  bool broken = connection.doomed || (forgets_given_up_ && given_up);
   bool closed = false;
   const auto forward = [&](Direction& stream, const UniqueFd& target, bool held) {
     const auto now = Clock::now();
@@ -189,11 +190,11 @@ bool Proxy::serve(Relay& connection, const pollfd& client, const pollfd& node) {
   return !broken && !closed;
 }
 
-bool Proxy::holds_requests(const Relay& connection) const {
+bool Relay::holds_requests(const Relayed& connection) const {
   return requests_held_ || (connection.stranded && stranded_held_);
 }
 
-std::size_t Proxy::take(const UniqueFd& source, Direction& stream) const {
+std::size_t Relay::take(const UniqueFd& source, Direction& stream) const {
   auto received = receive(source);
   stream.end = received.end;
   const auto count = received.bytes.size();
@@ -201,4 +202,4 @@ std::size_t Proxy::take(const UniqueFd& source, Direction& stream) const {
   return count;
 }
 
-}  // namespace redlock::testing
+}  // namespace redlock::cluster

@@ -5,6 +5,7 @@
 // the condition variable that goes with it, so that no test has to sleep and hope.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -16,7 +17,7 @@
 
 #include "cluster/unique_fd.hpp"
 
-namespace redlock::testing {
+namespace redlock::cluster {
 
 class PollThread {
  public:
@@ -56,6 +57,19 @@ class PollThread {
     return happened_.wait_for(lock, std::chrono::seconds(30), condition);
   }
 
+  /// Marks each of these connections of the thread's owner as doomed, and waits until those are
+  /// gone.
+  template <typename Connections>
+  void end_all(Connections& connections) {
+    change([&] {
+      for (auto& connection : connections) connection.doomed = true;
+    });
+    await([&] {
+      return std::ranges::none_of(connections,
+                                  [](const auto& connection) { return connection.doomed; });
+    });
+  }
+
  private:
   void run();
   void wake() const;
@@ -65,8 +79,8 @@ class PollThread {
   mutable std::mutex mutex_;
   std::condition_variable happened_;
   bool stopping_ = false;
-  cluster::UniqueFd wake_;
+  UniqueFd wake_;
   std::thread thread_;
 };
 
-}  // namespace redlock::testing
+}  // namespace redlock::cluster
