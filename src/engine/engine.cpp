@@ -82,6 +82,7 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
   }
   const bool wanted =
       acquisitions_.on_reply(now, node, tag, reply) || leases_.on_reply(now, node, tag, reply);
+  if (tag.kind == Tag::Kind::hold) leases_.on_hold_ended(now, node, tag, reply);
   // Otherwise it is about a grant that is over, whose release is written behind it.
   if (!wanted && !acquires) releases_.on_hold_reply(now, node, tag, reply);
   admit(now);

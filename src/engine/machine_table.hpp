@@ -4,14 +4,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "engine/id_table.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -19,85 +22,110 @@ namespace redlock::engine {
 template <typename Machine>
 class MachineTable {
  public:
-  using Id = std::uint64_t;
+  using MachineId = std::uint64_t;
 
   /// The machine's first deadline counts from touched().
-  Machine& add(Id id, Machine machine) {
-    const auto [place, inserted] = entries_.emplace(id, Entry{std::move(machine)});
-    assert(inserted);
-    return place->second.machine;
+  Machine& add(MachineId id, Machine machine) {
+    assert(find(id) == nullptr);
+    latest_ = &entries_.add(Entry(id, std::move(machine)));
+    return latest_->machine;
   }
 
-  [[nodiscard]] Machine* find(Id id) {
+  [[nodiscard]] Machine* find(MachineId id) {
     // One input asks several times for the same machine.
-    if (entries_.empty()) return nullptr;
-    if (latest_ == nullptr || latest_->first != id) {
-      const auto found = entries_.find(id);
-      if (found == entries_.end()) return nullptr;
-      latest_ = &*found;
+    if (latest_ == nullptr || latest_->id() != id) {
+      Entry* const found = entries_.find(id);
+      if (found == nullptr) return nullptr;
+      latest_ = found;
     }
-    return &latest_->second.machine;
+    return &latest_->machine;
   }
 
   /// To be called after every input to the machine: its deadline may be another now.
-  void touched(Id id) {
+  void touched(MachineId id) {
     if (find(id) == nullptr) return;
-    Entry& entry = latest_->second;
+    Entry& entry = *latest_;
     const Instant deadline = entry.machine.deadline();
-    if (deadline == entry.queued) return;
-    if (entry.queued == never) {
-      entry.place = heap_.size();
-      heap_.push_back({deadline, latest_});
-    } else if (deadline == never) {
-      leave(entry);
+    if (entry.place == not_queued) {
+      if (deadline == never) return;
+      make_room();
+      entry.place = static_cast<std::uint32_t>(heap_.size());
+      heap_.emplace_back(deadline, entries_.slot_of(id));
+    } else if (deadline == heap_[entry.place].when()) {
       return;
+    } else if (deadline == never) {
+      return leave(entry);
     }
-    entry.queued = deadline;
-    settle(entry.place, {deadline, latest_});
+    settle(entry.place, {deadline, heap_[entry.place].slot()});
   }
 
   /// Takes the machine out of the table.
-  Machine take(Id id) {
-    const auto found = entries_.find(id);
-    if (found->second.queued != never) leave(found->second);
-    if (latest_ == &*found) latest_ = nullptr;
-    Machine machine = std::move(found->second.machine);
-    entries_.erase(found);
-    return machine;
+  Machine take(MachineId id) {
+    [[maybe_unused]] const Machine* const found = find(id);
+    assert(found != nullptr);
+    Entry& entry = *std::exchange(latest_, nullptr);
+    if (entry.place != not_queued) leave(entry);
+    return std::move(entries_.take(entry).machine);
   }
-  void erase(Id id) { static_cast<void>(take(id)); }
+  void erase(MachineId id) { static_cast<void>(take(id)); }
 
   /// All of them, for what happens to each; seldom.
-  [[nodiscard]] std::vector<Id> ids() const {
-    std::vector<Id> ids;
+  [[nodiscard]] std::vector<MachineId> ids() const {
+    std::vector<MachineId> ids;
     ids.reserve(entries_.size());
-    for (const auto& entry : entries_) ids.push_back(entry.first);
+    entries_.for_each([&](const Entry& entry) { ids.push_back(entry.id()); });
     std::ranges::sort(ids);  // in an order that every library has
     return ids;
   }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
-  [[nodiscard]] Instant deadline() const { return heap_.empty() ? never : heap_.front().when; }
+  [[nodiscard]] Instant deadline() const { return heap_.empty() ? never : heap_.front().when(); }
   /// A machine whose deadline has come; after its input it must be touched or erased.
-  [[nodiscard]] std::optional<Id> due(Instant now) const {
+  [[nodiscard]] std::optional<MachineId> due(Instant now) const {
     if (deadline() > now || heap_.empty()) return std::nullopt;
-    return heap_.front().entry->first;
+    return entries_.in_slot(heap_.front().slot()).id();
   }
 
  private:
-  struct Entry {
-    Machine machine;
-    Instant queued = never;
-    std::size_t place = 0;  // in heap_, while queued
-  };
+  static constexpr std::uint32_t not_queued = UINT32_MAX;
 
-  using Named = std::pair<const Id, Entry>;
+  /// A machine that knows its id is not told it again: of some there are many.
+  static constexpr bool knows_id = requires(const Machine& machine) { machine.id(); };
+  struct Unnamed {};
+
+  struct Entry {
+    Entry(MachineId id, Machine of) : machine(std::move(of)) {
+      if constexpr (!knows_id) name = id;
+      assert(this->id() == id);
+    }
+    [[nodiscard]] MachineId id() const {
+      if constexpr (knows_id) {
+        return machine.id();
+      } else {
+        return name;
+      }
+    }
+
+    [[no_unique_address]] Machine machine;
+    [[no_unique_address]] std::conditional_t<knows_id, Unnamed, MachineId> name{};
+    std::uint32_t place = not_queued;  // in heap_
+  };
 
   /// The time stands here as well, so that comparing does not reach for the machines. Which of
   /// those that are due at once comes first depends on the calls before, on nothing of the machine.
-  struct Queued {
-    Instant when;
-    Named* entry;
-    bool operator<(const Queued& other) const { return when < other.when; }
+  class Queued {
+   public:
+    Queued(Instant when, std::uint32_t slot)
+        : when_(std::bit_cast<Halves>(when.time_since_epoch().count())), slot_(slot) {}
+    [[nodiscard]] Instant when() const {
+      return Instant(Duration(std::bit_cast<Duration::rep>(when_)));
+    }
+    [[nodiscard]] std::uint32_t slot() const { return slot_; }
+    bool operator<(const Queued& other) const { return when() < other.when(); }
+
+   private:
+    using Halves = std::array<std::uint32_t, 2>;  // in one piece it would be padded
+    Halves when_;
+    std::uint32_t slot_;
   };
 
   /// Four children stand in a cache line or two, and moving a machine touches the machine.
@@ -105,7 +133,7 @@ class MachineTable {
 
   void put(std::size_t place, Queued queued) {
     heap_[place] = queued;
-    queued.entry->second.place = place;
+    entries_.in_slot(queued.slot()).place = static_cast<std::uint32_t>(place);
   }
 
   /// Puts it where it belongs, above or below this place, whose content it replaces.
@@ -128,12 +156,17 @@ class MachineTable {
   void leave(Entry& entry) {
     const Queued last = heap_.back();
     heap_.pop_back();
-    if (&last.entry->second != &entry) settle(entry.place, last);
-    entry.queued = never;
+    if (entry.place != heap_.size()) settle(entry.place, last);
+    entry.place = not_queued;
   }
 
-  std::unordered_map<Id, Entry> entries_;
-  Named* latest_ = nullptr;   // that was looked for
+  /// Twice as much as there is would be much where there are many.
+  void make_room() {
+    if (heap_.size() == heap_.capacity()) heap_.reserve(heap_.size() + heap_.size() / 8 + ways);
+  }
+
+  IdTable<Entry> entries_;
+  Entry* latest_ = nullptr;   // that was looked for
   std::vector<Queued> heap_;  // what must be called next is in front
 };
 

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include <redlock/error.hpp>
+#include <redlock/observer.hpp>
 
 #include "engine/types.hpp"
 
@@ -69,7 +70,7 @@ using Command = std::variant<AcquireCommand, HoldCommand, ReleaseCommand, ForceC
 /// Comes back with the reply, so that the command need not be kept. The driver adds the
 /// node, which it knows.
 struct Tag {
-  enum class Kind : std::uint8_t { acquire, heal, settle, hold, release, force };
+  using Kind = NodeCommand;  // an observer is told the same
   GrantId grant = 0;
   Instant sent{};
   std::chrono::milliseconds lease{};  ///< what a confirmation of this message confirms

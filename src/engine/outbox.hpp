@@ -2,18 +2,21 @@
 // Where the machines of the engine put what is to be done.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "engine/outputs.hpp"
+#include "engine/quorum.hpp"
 
 namespace redlock::engine {
 
 class Outbox {
  public:
   void send(NodeIndex node, const Tag& tag, Command command, Form form = Form::digest) {
+    if (tag.kind == Tag::Kind::hold) ++holds_under_way_[node];
     outputs_.nodes.emplace_back(Send{node, tag, std::move(command), form});
   }
   template <typename T>
@@ -41,8 +44,15 @@ class Outbox {
   void round_ended() { --rounds_under_way_; }
   [[nodiscard]] std::size_t rounds_under_way() const { return rounds_under_way_; }
 
+  /// Holds that the node was sent and that have no answer yet.
+  [[nodiscard]] std::size_t holds_under_way(NodeIndex node) const { return holds_under_way_[node]; }
+  void hold_ended(NodeIndex node) {
+    if (holds_under_way_[node] > 0) --holds_under_way_[node];
+  }
+
  private:
   std::size_t rounds_under_way_ = 0;
+  std::array<std::size_t, NodeSet::max_nodes> holds_under_way_{};
   Outputs outputs_;
   std::vector<Finish> inner_;
 };

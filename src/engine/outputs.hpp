@@ -15,6 +15,7 @@
 #include <redlock/lease.hpp>
 #include <redlock/observer.hpp>
 
+#include "engine/lease/lease_key.hpp"
 #include "engine/messages.hpp"
 #include "engine/quorum.hpp"
 #include "engine/types.hpp"
@@ -68,6 +69,7 @@ struct AcquireSucceeded {
   Token token = 0;
   Instant valid_until{};
   LossDeadline loss_deadline{};
+  SharedLeaseKey key{};
 };
 struct ReleaseDone {
   Released outcome{};

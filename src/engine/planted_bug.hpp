@@ -80,6 +80,8 @@ enum class Bug : std::uint8_t {
   dead_head_kept,
   turn_not_passed_on,
   runner_up_let_in,
+  pass_without_owner_check,
+  pass_out_of_turn,
   count_of_bugs,
 };
 

@@ -27,6 +27,7 @@ class NodeSet {
   [[nodiscard]] constexpr bool contains(NodeIndex node) const { return (bits_ & bit(node)) != 0; }
   friend constexpr bool operator==(NodeSet, NodeSet) = default;
   friend constexpr NodeSet operator|(NodeSet a, NodeSet b) { return NodeSet(a.bits_ | b.bits_); }
+  friend constexpr NodeSet operator&(NodeSet a, NodeSet b) { return NodeSet(a.bits_ & b.bits_); }
   friend constexpr NodeSet operator-(NodeSet a, NodeSet b) { return NodeSet(a.bits_ & ~b.bits_); }
   /// The first so many.
   [[nodiscard]] static constexpr NodeSet first(std::uint32_t nodes) {

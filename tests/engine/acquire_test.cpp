@@ -65,6 +65,21 @@ TEST_CASE("unavailable is not refused: three of five down is no_quorum, at once"
   CHECK(rig.result<Failed>(id).ballots[4].cause == Cause::connection_failed);
 }
 
+TEST_CASE("nodes that were not waited for are pending in a failure, not unavailable") {
+  Rig rig(5);
+  const auto id = rig.acquire();
+  rig.answer({0, 1, 2}, down);
+  REQUIRE(rig.failure(id) == Errc::no_quorum);
+  const auto& ballots = rig.result<Failed>(id).ballots;
+  CHECK(ballots[2].vote == Vote::unavailable);
+  for (const NodeIndex node : {3U, 4U}) {
+    CAPTURE(node);
+    CHECK(ballots[node].vote == Vote::pending);
+    CHECK(ballots[node].cause == Cause::none);
+    CHECK(rig.releases(node) == 1);  // it may have granted the lock
+  }
+}
+
 TEST_CASE("three hung nodes are no_quorum exactly at the node timeout") {
   Rig rig(5);
   const auto id = rig.acquire();

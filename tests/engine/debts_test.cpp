@@ -264,6 +264,22 @@ TEST_CASE("the release of a heal that was never answered is kept until the node 
   CHECK(rig.releases(2) == 1);
 }
 
+TEST_CASE("a grant that comes after the release lasts from then on, and so does what is owed") {
+  // A node that hung executes the acquire late, and is gone before it executes the release.
+  Rig rig(3);
+  cancelled_attempt(rig);
+  rig.advance(25s);
+  rig.answer(2, Granted{7});
+  rig.answer(2, broken);
+  rig.advance(10s);
+  rig.node_up(2);
+  CHECK(rig.releases(2) == 1);
+  rig.answer(2, broken);
+  rig.advance(20s);
+  rig.node_up(2);
+  CHECK_FALSE(rig.asked(2));
+}
+
 TEST_CASE("the release of an acquire that was answered is not kept past the lease") {
   Rig rig(3);
   const auto id = rig.acquire();
@@ -349,6 +365,22 @@ TEST_CASE("an acquire that was answered behind its release is not kept past the 
   rig.advance(10min);
   rig.node_up(2);
   CHECK_FALSE(rig.asked(2));
+}
+
+TEST_CASE("a heal that left nothing settles no release of a grant that was taken up") {
+  // Whoever detached it may have an acquire on its way, and the release may not have been executed.
+  for (const Reply& of_release : {Reply{NoScript{}}, Reply{broken}}) {
+    Rig rig(3);
+    const auto id = rig.attach({{5, 6}}, 7, 30s);
+    rig.answer(2, Free{});
+    rig.answer({0, 1}, Held{7});
+    const Send heal = rig.take(2);
+    rig.release(rig.result<AcquireSucceeded>(id).grant);
+    rig.answer(heal, Refused{});
+    rig.answer(2, of_release);
+    rig.node_up(2);
+    CHECK(rig.oldest_is<ForceCommand>(2));
+  }
 }
 
 TEST_CASE("the release of a grant that was taken up is kept past the lease if a hold may be late") {

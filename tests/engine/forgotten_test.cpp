@@ -130,7 +130,7 @@ TEST_CASE("who was forced out is not confirmed by a node that has forgotten it")
   const auto lease = rig.lease_on_all(Rig::renewed());
   rig.advance(10s);
   rig.answer(0, Held{7});
-  for (NodeIndex node = 1; node < 5; ++node) rig.take(node);  // silent: valid until 29.7 s
+  for (NodeIndex node = 1; node < 5; ++node) rig.answer(node, broken);  // valid until 29.7 s
   // Forced out on 0, 1 and 2, where a rival is granted; then 0 is wiped.
   rig.wipe(0);
   rig.advance(3s);

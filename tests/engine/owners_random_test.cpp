@@ -14,7 +14,7 @@ using namespace redlock::engine::test;
 
 namespace {
 
-constexpr NodeIndex nodes = 3;
+constexpr NodeIndex members = 3;
 constexpr std::uint64_t owners = 2;
 
 class RandomOwners {
@@ -33,7 +33,7 @@ class RandomOwners {
       } else if (choice < 32) {
         rig_.advance(std::chrono::milliseconds(below(60)));
       } else {
-        answer(below(nodes));
+        answer(below(members));
       }
       judge();
     }
@@ -124,17 +124,17 @@ class RandomOwners {
     for (std::uint64_t owner = 0; owner < owners; ++owner) {
       while (held_[owner].count > 0) leave(owner);
     }
-    for (NodeIndex node = 0; node < nodes; ++node) rig_.node_up(node);  // releases are repeated
+    for (NodeIndex node = 0; node < members; ++node) rig_.node_up(node);  // releases are repeated
     for (int round = 0; round < 100; ++round) {
-      for (NodeIndex node = 0; node < nodes; ++node) answer(node);
+      for (NodeIndex node = 0; node < members; ++node) answer(node);
     }
-    for (NodeIndex node = 0; node < nodes; ++node) {
+    for (NodeIndex node = 0; node < members; ++node) {
       CHECK_FALSE(rig_.asked(node));
       CHECK_FALSE(locks_[node].has_value());
     }
   }
 
-  Rig rig_{nodes};
+  Rig rig_{members};
   std::mt19937 random_;
   std::map<RequestId, Waiting> waiting_;
   std::map<std::uint64_t, Level> held_;

@@ -195,9 +195,25 @@ TEST_CASE("a node that is promoted once more while it waits begins to wait anew"
   rig.advance(40s);
   rig.engine.on_node_facts(rig.now, 0, facts);
   CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 22 s"));
-  facts.promoted_again = true;
+  facts.newly_promoted = true;
   rig.engine.on_node_facts(rig.now, 0, facts);
   CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
+}
+
+TEST_CASE("a node that is promoted while it waits for what it forgot begins to wait anew") {
+  // Others may have waited already, marked it, and been granted what the promotion lost.
+  Rig rig(3, careful());
+  all_but(rig, 3, 0);
+  NodeFacts facts{.marker = false, .durable = true, .run = "a"};
+  rig.engine.on_node_facts(rig.now, 0, facts);
+  rig.advance(60s);
+  facts.marker = facts.promoted = facts.newly_promoted = true;
+  rig.engine.on_node_facts(rig.now, 0, facts);
+  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
+  facts.newly_promoted = false;
+  rig.advance(10s);
+  rig.engine.on_node_facts(rig.now, 0, facts);
+  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 52 s"));
 }
 
 TEST_CASE("a node that somebody adopted meanwhile votes at once") {

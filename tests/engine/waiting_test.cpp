@@ -507,6 +507,46 @@ TEST_CASE("a client that gives a lock back asks for its next waiter in the same 
   }
 }
 
+TEST_CASE("a waiter that a quorum has entered is asked for on every node, with the release") {
+  Crowd rig;
+  const auto first = rig.acquire(in_order(60s));
+  const auto second = rig.acquire(in_order(60s));
+  const auto third = rig.acquire(in_order(60s));
+  rig.answer(all, Granted{7});
+  rig.refuse(all, 30s, 0);
+  rig.release(rig.result<AcquireSucceeded>(first).grant);  // enters the third
+  std::uint32_t before_it = 0;
+  SUBCASE("if nobody is between") {
+    before_it = 1;
+  }
+  SUBCASE("not if somebody is") {
+    before_it = 2;
+  }
+  for (const NodeIndex node : {0U, 1U, 2U}) {
+    rig.answer(node, ReleasedHere{before_it});
+    rig.answer(node, Granted{8});
+  }
+  REQUIRE(rig.ended_with<AcquireSucceeded>(second));
+  rig.release(rig.result<AcquireSucceeded>(second).grant);
+  for (const NodeIndex node : {0U, 1U, 2U}) {
+    CHECK(rig.asked_count(node) == (before_it == 1 ? 2 : 1));
+  }
+  if (before_it == 2) return;
+  // Also on those that have not said yet that it was entered, which is not waited for any more.
+  for (const NodeIndex node : {3U, 4U}) {
+    REQUIRE(rig.asked_count(node) == 4);
+    rig.answer(node, ReleasedHere{1});
+    rig.answer(node, Granted{8});
+    rig.answer(node, ReleasedHere{});
+    CHECK(rig.oldest<AcquireCommand>(node).waiter.number == third);
+    CHECK(rig.asked_count(node) == 1);
+    rig.answer(node, Granted{9});
+  }
+  rig.answer(0, ReleasedHere{});
+  rig.answer(0, Granted{9});
+  CHECK(rig.ended_with<AcquireSucceeded>(third));
+}
+
 TEST_CASE("when this client's call before it has had the lock, the next one has moved up") {
   Crowd rig;
   const auto first = rig.acquire(in_order(60s));

@@ -83,6 +83,8 @@ inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "dead_head_kept",
     "turn_not_passed_on",
     "runner_up_let_in",
+    "pass_without_owner_check",
+    "pass_out_of_turn",
 };
 
 [[nodiscard]] constexpr std::string_view name_of(engine::Bug bug) {

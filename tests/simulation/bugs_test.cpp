@@ -60,6 +60,8 @@ bool may_matter(Bug bug, const Plan& plan) {
     case Bug::dead_head_kept:
     case Bug::turn_not_passed_on:
     case Bug::runner_up_let_in:
+    case Bug::pass_without_owner_check:
+    case Bug::pass_out_of_turn:
       return plan.waits;
     default:
       return true;

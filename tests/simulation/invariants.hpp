@@ -289,6 +289,7 @@ class Invariants {
   void check_free(Instant world, const std::string& name, Line& line);
   void check_departed(Instant world, const std::string& name, Line& line) const;
   [[nodiscard]] WellSince well_with_all(ClientId client) const;
+  [[nodiscard]] bool two_are_away(Instant since) const;
   [[nodiscard]] Duration clocks_apart(Instant world) const;
   [[nodiscard]] bool stands_in(Instant world, std::uint32_t node, const std::string& name,
                                engine::RequestId request) const;

@@ -45,15 +45,17 @@ void Invariants::clock_read(ClientId id, std::uint32_t node, const Reading& read
   Client& client = clients_[id];
   Clock& clock = client.clocks[node];
   clock.read = ++received_;
+  // A movement is judged for one window, by readings of the two windows before it was seen.
   std::erase_if(clock.readings,
-                [&](const Reading& old) { return reading.at - old.at > 2 * max_lease_; });
+                [&](const Reading& old) { return reading.at - old.at > 3 * max_lease_; });
   std::erase_if(clock.moves, [&](const Move& old) { return reading.at - old.at > max_lease_; });
   if (!clock.readings.empty()) {
     const Reading& old = clock.readings.back();
     const Duration moved = std::chrono::abs(reading.ahead - old.ahead);
     // A clock may have run or jumped while its own reading was on its way.
     const Duration unsure = (reading.uncertainty + old.uncertainty) * 4 + milliseconds(1);
-    clock.must_be_noticed = moved > allowed(reading.at - old.at) + unsure;
+    clock.must_be_noticed =
+        reading.at - old.at <= 2 * max_lease_ && moved > allowed(reading.at - old.at) + unsure;
   }
   clock.readings.push_back(reading);
   // With this the client may find, in good faith, that it was not so.

@@ -140,6 +140,17 @@ void Invariants::look_at_lines(Instant world) {
   }
 }
 
+/// A node tells the first two. If they are of clients that do not run, the others come when they
+/// ask by themselves, once a second.
+bool Invariants::two_are_away(Instant since) const {
+  int away = 0;
+  for (ClientId client = 0; client < clients_.size(); ++client) {
+    const WellSince well = clients_[client].alive ? well_with_all(client) : std::nullopt;
+    if (!well || *well > since) ++away;
+  }
+  return away >= 2;
+}
+
 /// A lock is free for somebody if it is on a quorum of the nodes that he reaches: what is there of
 /// attempts that came to nothing must go soon, if the nodes are well to whoever made them.
 void Invariants::check_free(Instant world, const std::string& name, Line& line) {
@@ -179,7 +190,8 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
     // Whose turn it is was told so, when the holder gave it back.
     const Instant passed_on = std::max(from, line.given_back.value_or(world));
     const bool passed_on_late = waiting_.passed_on_within > Duration::zero() &&
-                                world - passed_on > waiting_.passed_on_within + turns_of_the_dead;
+                                world - passed_on > waiting_.passed_on_within + turns_of_the_dead &&
+                                !two_are_away(passed_on);
     if (world - from <= waiting_.free_at_most && !passed_on_late) continue;
     throw Violation{
         "a free lock is granted to somebody who waits",

@@ -95,14 +95,39 @@ std::optional<Unavailable> NodeModel::refusal(const engine::Command& command) co
   return std::nullopt;
 }
 
+std::optional<engine::Reply> NodeModel::begin_pass(engine::Form form) {
+  const bool deaf = ailment_ == Ailment::loading || ailment_ == Ailment::busy;
+  if (deaf) return *refusal(engine::ReleaseCommand{});
+  if (form == engine::Form::digest && !scripts_.pass) return engine::NoScript{};
+  scripts_.pass = true;
+  return std::nullopt;
+}
+
+bool NodeModel::would_pass(const std::string& name, const engine::OwnerId& owner,
+                           const std::string& waiter, std::int64_t now_ms) const {
+  const auto* const queue = queues_.find(name, now_ms);
+  if (queue == nullptr || waiter.empty() || find(name, now_ms) == nullptr) return false;
+  const bool is_next = !queue->entries.empty() && queue->entries.front().waiter == waiter;
+  const bool ours = holds(name, owner, now_ms);
+  return (is_next || planted(Bug::pass_out_of_turn)) &&
+         (ours || planted(Bug::pass_without_owner_check));
+}
+
+void NodeModel::not_passed(const std::string& name, std::int64_t now_ms, Publisher& publisher) {
+  const Order nobody;
+  queues_.after_release({name, nobody, now_ms, NodeQueues::Writes::all, &publisher}, true, true);
+}
+
 engine::Reply NodeModel::execute(const engine::Command& command, engine::Form form,
                                  std::int64_t now_ms, const ScriptCaller& caller) {
   if (ailment_ == Ailment::loading || ailment_ == Ailment::busy) return *refusal(command);
-  bool& known = loaded(command);
-  if (form == engine::Form::digest && !known) return engine::NoScript{};
-  // A script that declares what it does is judged before it is taken in.
-  if (auto why = refusal(command)) return *why;
-  known = true;
+  if (!caller.in_pass) {
+    bool& known = loaded(command);
+    if (form == engine::Form::digest && !known) return engine::NoScript{};
+    // A script that declares what it does is judged before it is taken in.
+    if (auto why = refusal(command)) return *why;
+    known = true;
+  }
   const std::string& name = *std::visit([](const auto& what) { return what.name; }, command);
   // What a script finds over is deleted, and does not come back when the clock is set back.
   if (ailment_ != Ailment::read_only && find(name, now_ms) == nullptr) locks_.erase(name);
@@ -162,28 +187,29 @@ engine::Reply NodeModel::take_free(const engine::AcquireCommand& command, std::i
                                    const ScriptCaller& caller) {
   if (queues_.find(*command.name, now_ms) == nullptr) {
     if (ailment_ != Ailment::read_only) queues_.expire(*command.name, now_ms);
-    return grant(command, now_ms);
+    return grant(command, now_ms, caller);
   }
   const NodeQueues::Call call{*command.name, caller.order, now_ms, writes(), caller.publisher};
-  if (caller.order.in_order) {
+  if (caller.order.in_order && !caller.passes) {
     if (const auto kept = queues_.kept_for_another(call)) {
       return engine::Refused{.expires_in = std::chrono::milliseconds(kept->for_ms),
                              .place = kept->place};
     }
   }
-  engine::Reply reply = grant(command, now_ms);
+  engine::Reply reply = grant(command, now_ms, caller);
   if (std::holds_alternative<engine::Granted>(reply)) queues_.after_grant(call);
   return reply;
 }
 
-engine::Reply NodeModel::grant(const engine::AcquireCommand& command, std::int64_t now_ms) {
+engine::Reply NodeModel::grant(const engine::AcquireCommand& command, std::int64_t now_ms,
+                               const ScriptCaller& caller) {
   if (command.floor > engine::floor_limit) {
     return refused(Cause::server_error, "the floor is beyond 2^52");
   }
-  // INCR is the first command that writes.
+  // SET is the first command that writes, unless a release stands before it in the same call.
   if (ailment_ == Ailment::misconf) return refused(Cause::write_error, "MISCONF");
   if (ailment_ == Ailment::read_only) return refused(Cause::read_only, "READONLY");
-  if (ailment_ == Ailment::full) return refused(Cause::out_of_memory, "OOM");
+  if (ailment_ == Ailment::full && !caller.wrote) return refused(Cause::out_of_memory, "OOM");
   Token token = 0;
   const std::uint32_t stripe = engine::stripe_of(*command.name);
   if (auto why = raise(stripe, std::max<Token>(command.floor, 1), token)) return *why;
@@ -246,14 +272,30 @@ engine::Reply NodeModel::release(const engine::ReleaseCommand& command, std::int
   const std::string& name = *command.name;
   const bool ours = holds(name, command.owner, now_ms);
   const bool anybodys = find(name, now_ms) != nullptr;
-  const bool deletes = ours || (anybodys && planted(Bug::release_without_owner_check));
+  const bool deletes =
+      ours || caller.passes || (anybodys && planted(Bug::release_without_owner_check));
+  // In pass.lua it is its own command that fails, and not the script before it runs.
+  const NodeQueues::Writes may_write =
+      caller.in_pass && (!deletes || writes() == NodeQueues::Writes::none)
+          ? writes()
+          : NodeQueues::Writes::all;
+  if (may_write == NodeQueues::Writes::none) {
+    if (deletes && ailment_ == Ailment::misconf) return refused(Cause::write_error, "MISCONF");
+    return deletes ? engine::Reply(refused(Cause::read_only, "READONLY")) : engine::NotHeld{};
+  }
   if (deletes) locks_.erase(name);
   queues_.expire(name, now_ms);
+  if (caller.passes) {
+    if (caller.order.manner != 0) {
+      static_cast<void>(queues_.enter({name, caller.order, now_ms, may_write, nullptr}));
+    }
+    return engine::ReleasedHere{};
+  }
   const bool queued = queues_.find(name, now_ms) != nullptr;
   const bool waits = !caller.order.waiter.empty();
   if ((deletes || waits) && (queued || caller.order.manner != 0)) {
-    queues_.after_release({name, caller.order, now_ms, NodeQueues::Writes::all, caller.publisher},
-                          deletes, find(name, now_ms) == nullptr);
+    queues_.after_release({name, caller.order, now_ms, may_write, caller.publisher}, deletes,
+                          find(name, now_ms) == nullptr);
   }
   if (deletes) return engine::ReleasedHere{};
   return engine::NotHeld{};

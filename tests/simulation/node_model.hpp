@@ -24,6 +24,12 @@ struct ScriptCaller {
   std::string_view set = {};  ///< that the marker names, to an acquire that wants one
   Order order = {};
   Publisher* publisher = nullptr;
+  /// It is one of the two commands of pass.lua: that script says of itself that it runs.
+  bool in_pass = false;
+  /// The lock goes from the one to the other, whose turn it is.
+  bool passes = false;
+  /// A command before it in the same call has written.
+  bool wrote = false;
 };
 
 class NodeModel {
@@ -70,6 +76,13 @@ class NodeModel {
   /// Runs one script. Time stands still in it.
   engine::Reply execute(const engine::Command& command, engine::Form form, std::int64_t now_ms,
                         const ScriptCaller& caller = {});
+  /// Begins pass.lua: what refuses the whole call, if anything does.
+  std::optional<engine::Reply> begin_pass(engine::Form form);
+  /// Whether that owner has the lock, and that waiter is the first one.
+  [[nodiscard]] bool would_pass(const std::string& name, const engine::OwnerId& owner,
+                                const std::string& waiter, std::int64_t now_ms) const;
+  /// The lock was not granted to whom it was to be passed: it is free, and others may have it.
+  void not_passed(const std::string& name, std::int64_t now_ms, Publisher& publisher);
   /// pending.lua, if the node is well enough to write.
   MarkerReply mark_as_pending(const std::string& id, std::chrono::milliseconds kept,
                               std::int64_t now_ms);
@@ -86,7 +99,8 @@ class NodeModel {
   /// SCRIPT FLUSH, or a restart: calls by digest are answered NOSCRIPT.
   void forget_scripts() { scripts_ = {}; }
   /// SCRIPT LOAD of all.
-  void load_scripts() { scripts_ = {true, true, true, true}; }
+  void load_scripts() { scripts_ = {true, true, true, true, true}; }
+  void load_pass() { scripts_.pass = true; }
   /// SCRIPT LOAD of the one that runs commands of this kind.
   void load_script(const engine::Command& command) { loaded(command) = true; }
   /// FLUSHALL, or a restart without the data: the marker goes as well.
@@ -140,6 +154,7 @@ class NodeModel {
     bool hold = false;
     bool release = false;
     bool force = false;
+    bool pass = false;
   };
 
   engine::Reply acquire(const engine::AcquireCommand& command, std::int64_t now_ms,
@@ -153,7 +168,8 @@ class NodeModel {
                       const ScriptCaller& caller);
   /// Of a script that does not say that it writes.
   [[nodiscard]] NodeQueues::Writes writes() const;
-  engine::Reply grant(const engine::AcquireCommand& command, std::int64_t now_ms);
+  engine::Reply grant(const engine::AcquireCommand& command, std::int64_t now_ms,
+                      const ScriptCaller& caller);
   std::optional<engine::Unavailable> raise(std::uint32_t stripe, engine::Token floor,
                                            engine::Token& token);
   engine::Token raised_to(std::uint32_t stripe, engine::Token token);

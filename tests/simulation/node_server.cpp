@@ -218,8 +218,8 @@ std::string push_of(bool resp3, std::string_view channel, std::string_view text)
 
 }  // namespace
 
-/// In the order of engine::Command, and then the two about markers.
-enum class NodeServer::Kind : std::uint8_t { acquire, hold, release, force, adopt, pending };
+/// In the order of the table of scripts, and then the two about markers.
+enum class NodeServer::Kind : std::uint8_t { acquire, hold, release, force, pass, adopt, pending };
 
 struct NodeServer::Call {
   Kind kind{};
@@ -357,6 +357,7 @@ void NodeServer::run(StreamId stream, Session& session, const Request& request, 
     if (kind == Kind::hold) model_.load_script(engine::HoldCommand{});
     if (kind == Kind::release) model_.load_script(engine::ReleaseCommand{});
     if (kind == Kind::force) model_.load_script(engine::ForceCommand{});
+    if (kind == Kind::pass) model_.load_pass();
     write_bulk(out, digest_of(*place));
   } else {
     misread(stream, command, out);
@@ -573,6 +574,8 @@ void NodeServer::run_script(StreamId stream, const Call& call, std::string& out)
       return run_releases(stream, call, out);
     case Kind::force:
       return run_force(stream, call, out);
+    case Kind::pass:
+      return run_pass(stream, call, out);
     case Kind::adopt:
     case Kind::pending:
       return run_marker_script(stream, call, out);
@@ -604,22 +607,28 @@ engine::Reply NodeServer::execute(StreamId stream, const Call& call, const engin
   return reply;
 }
 
-void NodeServer::run_acquire(StreamId stream, const Call& call, std::string& out) {
+bool NodeServer::read_acquire(const Call& call, engine::AcquireCommand& command,
+                              ScriptCaller& caller) {
   const auto arguments = call.arguments;
   const Keys* const keys = call.keys.size() == 3 ? keys_of(call.keys[0]) : nullptr;
-  engine::AcquireCommand command;
-  ScriptCaller caller;
   const bool readable =
       keys != nullptr && call.keys[1] == keys->fence && call.keys[2] == marker_key &&
       arguments.size() >= 4 && arguments.size() <= 6 && read_owner(arguments[0], command.owner) &&
       read_lease(arguments[1], command.lease) && read_number(arguments[2], command.floor) &&
       command.floor >= 1 && read_order(arguments[3], caller.order, command.waiter) &&
       (command.waiter.number == 0 || caller.order.manner != 0);
-  if (!readable) return misread(stream, "acquire", out);
+  if (!readable) return false;
   command.name = keys->name;
   command.in_order = caller.order.in_order;
   command.marker_wanted = arguments.size() == 6;
   if (command.marker_wanted) caller.set = arguments[5];
+  return true;
+}
+
+void NodeServer::run_acquire(StreamId stream, const Call& call, std::string& out) {
+  engine::AcquireCommand command;
+  ScriptCaller caller;
+  if (!read_acquire(call, command, caller)) return misread(stream, "acquire", out);
   const engine::Reply reply = execute(stream, call, command, caller);
   // A node that refuses to put it into the queue says no place.
   write_acquired(out, reply, command.waiter.number != 0 && model_.ailment() == Ailment::none);
@@ -678,16 +687,57 @@ void NodeServer::run_releases(StreamId stream, const Call& call, std::string& ou
   for (std::size_t i = 0; i < locks; ++i) {
     const engine::Reply reply = execute(stream, call, commands[i], callers[i]);
     if (write_error(out, reply)) return;
-    const bool released = std::holds_alternative<engine::ReleasedHere>(reply);
-    const auto place = place_of(*commands[i].name, callers[i].order);
-    if (place) {
-      write_number(replies, ':', released ? 2 + *place : -1 - *place);
-    } else {
-      write_number(replies, ':', released ? 1 : 0);
-    }
+    write_released(replies, commands[i], callers[i].order,
+                   std::holds_alternative<engine::ReleasedHere>(reply));
   }
   write_number(out, '*', static_cast<std::int64_t>(locks));
   out += replies;
+}
+
+void NodeServer::write_released(std::string& out, const engine::ReleaseCommand& command,
+                                const Order& order, bool released) const {
+  if (const auto place = place_of(*command.name, order)) {
+    write_number(out, ':', released ? 2 + *place : -1 - *place);
+  } else {
+    write_number(out, ':', released ? 1 : 0);
+  }
+}
+
+void NodeServer::run_pass(StreamId stream, const Call& call, std::string& out) {
+  const Keys* const keys = call.keys.size() == 4 ? keys_of(call.keys[0]) : nullptr;
+  engine::ReleaseCommand release;
+  engine::AcquireCommand acquire;
+  ScriptCaller releasing;
+  ScriptCaller acquiring;
+  const bool readable = keys != nullptr && call.keys[1] == call.keys[0] &&
+                        call.arguments.size() > 2 && read_owner(call.arguments[0], release.owner) &&
+                        read_order(call.arguments[1], releasing.order, release.waiter) &&
+                        read_acquire({.kind = Kind::acquire,
+                                      .form = call.form,
+                                      .keys = call.keys.subspan(1),
+                                      .arguments = call.arguments.subspan(2)},
+                                     acquire, acquiring);
+  if (!readable) return misread(stream, "pass", out);
+  if (const auto why = model_.begin_pass(call.form)) {
+    static_cast<void>(write_error(out, *why));
+    return;
+  }
+  release.name = keys->name;
+  release.stays = releasing.order.manner != 0;
+  const bool passes =
+      model_.would_pass(*keys->name, release.owner, acquiring.order.waiter, now_us_ / 1'000);
+  releasing.in_pass = acquiring.in_pass = true;
+  releasing.passes = acquiring.passes = passes;
+  const engine::Reply first = execute(stream, call, release, releasing);
+  if (write_error(out, first)) return;
+  const bool released = std::holds_alternative<engine::ReleasedHere>(first);
+  out += "*2\r\n";
+  write_released(out, release, releasing.order, released);
+  acquiring.wrote = released;
+  const engine::Reply second = execute(stream, call, acquire, acquiring);
+  write_acquired(out, second, acquire.waiter.number != 0 && model_.ailment() == Ailment::none);
+  const bool granted = std::holds_alternative<engine::Granted>(second);
+  if (passes && !granted) model_.not_passed(*keys->name, now_us_ / 1'000, *this);
 }
 
 void NodeServer::run_force(StreamId stream, const Call& call, std::string& out) {

@@ -130,6 +130,11 @@ class NodeServer final : Publisher {
                                                      const Order& order) const;
   void run_releases(StreamId stream, const Call& call, std::string& out);
   void run_force(StreamId stream, const Call& call, std::string& out);
+  void run_pass(StreamId stream, const Call& call, std::string& out);
+  [[nodiscard]] bool read_acquire(const Call& call, engine::AcquireCommand& command,
+                                  ScriptCaller& caller);
+  void write_released(std::string& out, const engine::ReleaseCommand& command, const Order& order,
+                      bool released) const;
   void run_marker_script(StreamId stream, const Call& call, std::string& out);
   engine::Reply execute(StreamId stream, const Call& call, const engine::Command& command,
                         ScriptCaller caller = {});

@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "cluster/sockets.hpp"
 #include "engine/messages.hpp"
-#include "support/sockets.hpp"
 #include "wire/reply_reader.hpp"
 #include "wire/script_call.hpp"
 #include "wire/script_set.hpp"
@@ -19,7 +19,7 @@ namespace redlock::simulation {
 
 class ServerConnection {
  public:
-  explicit ServerConnection(std::uint16_t port) : socket_(testing::connect_to_loopback(port)) {
+  explicit ServerConnection(std::uint16_t port) : socket_(cluster::connect_to_loopback(port)) {
     if (!socket_) throw std::runtime_error("the server cannot be reached");
   }
 
@@ -43,8 +43,8 @@ class ServerConnection {
   wire::ReplyView receive() {
     while (reader_.next(100'000) == wire::ReplyReader::Outcome::incomplete) {
       await(POLLIN);
-      const testing::Received received = testing::receive(socket_);
-      if (received.end != testing::Received::End::open) {
+      const cluster::Received received = cluster::receive(socket_);
+      if (received.end != cluster::Received::End::open) {
         throw std::runtime_error("the server hung up");
       }
       reader_.feed(received.bytes);
@@ -55,7 +55,7 @@ class ServerConnection {
   /// Does not wait for an answer.
   void send(std::string bytes) {
     while (!bytes.empty()) {
-      if (!testing::send_some(socket_, bytes)) throw std::runtime_error("the server hung up");
+      if (!cluster::send_some(socket_, bytes)) throw std::runtime_error("the server hung up");
       if (!bytes.empty()) await(POLLOUT);
     }
   }
@@ -66,7 +66,7 @@ class ServerConnection {
     if (::poll(&waiting, 1, 60'000) == 0) throw std::runtime_error("the server is silent");
   }
 
-  testing::UniqueFd socket_;
+  cluster::UniqueFd socket_;
   wire::ReplyReader reader_;
   wire::ScriptSet scripts_{wire::ScriptSet::Flags::understood};
 };

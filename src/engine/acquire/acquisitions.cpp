@@ -223,8 +223,9 @@ void Acquisitions::succeed(Instant now, Attempt attempt) {
   floors_.on_token(stripe_of(*plan.name), attempt.token());
   const Holding& holding =
       leases_.add(plan.grant, Holding(terms_, std::move(holding_plan), attempt.nodes(), now));
-  out_.put(Finish{plan.request, AcquireSucceeded{plan.grant, plan.owner, attempt.token(),
-                                                 holding.valid_until(), holding.loss_deadline()}});
+  out_.put(Finish{plan.request,
+                  AcquireSucceeded{plan.grant, plan.owner, attempt.token(), holding.valid_until(),
+                                   holding.loss_deadline(), holding.key()}});
   out_.put(WaitEnded{plan.grant, plan.name, attempt.token(), now - acquisition.began()});
   if (acquisition.patient()) leave_after_win(now, attempt);
   let_next_take_part(now, what, plan.request, true);
@@ -342,7 +343,7 @@ void Acquisitions::release(Instant now, RequestId request, GrantId grant) {
 /// Who is not the first here: that one asks for the lock itself. A message of its own for every
 /// hand-off would be half as many again.
 Releases::Entry Acquisitions::enter_with_release(Instant now, const Holding& holding) {
-  const auto next = local_.first(holding.plan().name, LocalQueues::taking_part - 1);
+  const auto next = local_.first(holding.name(), LocalQueues::taking_part - 1);
   if (!next || !admission_.open(under_way())) return {};
   Acquisition& acquisition = *acquisitions_.find(*next);
   if (!acquisition.is_to_enter()) return {};

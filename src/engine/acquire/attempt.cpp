@@ -66,11 +66,12 @@ void Attempt::count_as_silent(NodeIndex node) {
 /// As if it were asked and will refuse: the lock has just been given back to those who wait.
 void Attempt::await_entry(Instant now, NodeIndex node) {
   withdraw(node);
-  asks_.sent(now, node);
+  asks_.entering(now, node);
   count_as_silent(node);
 }
 
 void Attempt::on_entry_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
+  if (!asks_.enters(node)) return;  // it has been asked since
   const bool woken = asks_.replied(now, node);
   const auto place = entered_place(reply);
   const auto* const unavailable = std::get_if<Unavailable>(&reply);
@@ -113,7 +114,7 @@ void Attempt::ask_all_again(Instant now, Outbox& out) {
 void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                        Outbox& out) {
   assert(!ended());
-  if (tag.kind == Tag::Kind::settle) nodes_.hold_answered(node, reply);
+  if (tag.kind == Tag::Kind::settle) nodes_.hold_answered(node, reply, false);
   if (tag.kind == Tag::Kind::acquire) {
     const bool woken = in_queues() && asks_.replied(now, node);
     on_acquire_reply(now, node, tag, reply, out);
@@ -314,7 +315,7 @@ void Attempt::judge_sets() {
   if (awaits_set_ || phase_ == Phase::settling) return;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (ballots_[node].vote != Vote::granted || !sets.is_stranger(node)) continue;
-    nodes_[node].until = Instant::min();
+    nodes_[node].set_until(Instant::min());
     granted_[node] = 0;
     Unavailable why = sets.refusal(node);
     lose_vote(node, Vote::unavailable, why.cause, std::move(why.detail));
@@ -373,7 +374,9 @@ void Attempt::on_wake(Instant now, NodeIndex node, Duration after, Outbox& out) 
 }
 
 void Attempt::on_release(Instant now, Outbox& out) {
-  if (!idle() || asks_.place(terms_.quorum()) > 0) return;
+  if (!gathers() || granted().size() > 0 || !asks_.is_next(terms_.quorum())) return;
+  // On its connection the question stands behind what enters the waiter.
+  asks_.await_no_entries();
   ask_all_again(now, out);
   decide(now, out);
 }

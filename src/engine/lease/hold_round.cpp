@@ -17,11 +17,12 @@ void HoldRound::below_token(NodeIndex node, Token fence) {
                      "its fence (" + std::to_string(fence) + ") is below the token"});
 }
 
-void HoldRound::time_out() {
+NodeSet HoldRound::time_out() {
+  const NodeSet silent = NodeSet::first(nodes_) - (yes_ | no_ | unavailable_);
   for (NodeIndex node = 0; node < nodes_; ++node) {
-    if (yes_.contains(node) || no_.contains(node) || unavailable_.contains(node)) continue;
-    unavailable(node, no_answer());
+    if (silent.contains(node)) unavailable(node, no_answer());
   }
+  return silent;
 }
 
 NodeSet HoldRound::take_free() {

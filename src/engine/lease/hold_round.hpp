@@ -4,7 +4,9 @@
 // the same round; only a caller's has a request.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -48,8 +50,8 @@ class HoldRound {
   void below_token(NodeIndex node, Token fence);
   /// Whether so many fences are below it that no quorum can ever have settled that token.
   [[nodiscard]] bool refutes_token() const { return below_token_ > nodes_ - quorum_of(nodes_); }
-  /// Every node that has not answered is unavailable.
-  void time_out();
+  /// Every node that has not answered is unavailable: those.
+  NodeSet time_out();
 
   [[nodiscard]] Tally tally() const {
     return {nodes_, yes_.size(), no_.size(), unavailable_.size()};
@@ -91,6 +93,37 @@ class HoldRound {
   NodeSet free_;
   NodeSet unavailable_;
   std::vector<std::pair<NodeIndex, Unavailable>> reasons_;  // of a caller's round only
+};
+
+/// The rounds of one lease that are under way. Most leases are between two rounds, and programs
+/// hold many: what has none is one pointer.
+class HoldRounds {
+ public:
+  template <typename... Arguments>
+  HoldRound& emplace_back(Arguments&&... arguments) {
+    if (rounds_ == nullptr) rounds_ = std::make_unique<std::vector<HoldRound>>();
+    return rounds_->emplace_back(std::forward<Arguments>(arguments)...);
+  }
+  void erase_complete() {
+    if (rounds_ == nullptr) return;
+    std::erase_if(*rounds_, [](const HoldRound& round) { return round.complete(); });
+    if (rounds_->empty()) rounds_ = nullptr;
+  }
+  void clear() { rounds_ = nullptr; }
+
+  [[nodiscard]] bool empty() const { return rounds_ == nullptr; }
+  [[nodiscard]] HoldRound& back() { return rounds_->back(); }
+  [[nodiscard]] HoldRound* begin() { return rounds_ == nullptr ? nullptr : rounds_->data(); }
+  [[nodiscard]] HoldRound* end() { return begin() + size(); }
+  [[nodiscard]] const HoldRound* begin() const {
+    return rounds_ == nullptr ? nullptr : rounds_->data();
+  }
+  [[nodiscard]] const HoldRound* end() const { return begin() + size(); }
+
+ private:
+  [[nodiscard]] std::size_t size() const { return rounds_ == nullptr ? 0 : rounds_->size(); }
+
+  std::unique_ptr<std::vector<HoldRound>> rounds_;
 };
 
 }  // namespace redlock::engine

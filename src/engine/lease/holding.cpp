@@ -13,23 +13,31 @@ using Purpose = HoldRound::Purpose;
 
 Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
     : terms_(&terms),
-      plan_(std::move(plan)),
+      grant_(plan.grant),
+      key_(std::make_shared<const LeaseKey>(LeaseKey{*plan.name, plan.owner, plan.token})),
+      renew_until_(plan.renew_until),
+      since_(plan.since),
       nodes_(std::move(nodes)),
-      longest_lease_(std::chrono::ceil<Hundredths>(plan_.lease)) {
+      longest_lease_(std::chrono::ceil<Hundredths>(plan.lease)) {
+  set_lease(plan.lease);
   valid_until_ = nodes_.valid_until();
-  assert(rules::enough_is_left(now, plan_.since, valid_until_, Duration::zero()));
+  assert(rules::enough_is_left(now, since_, valid_until_, Duration::zero()));
   set_lost_at(now);
-  if (now < plan_.renew_until) next_renewal_ = in_step(now + renewal_interval(now));
+  if (now < renew_until_) next_renewal_ = in_step(now + renewal_interval(now));
 }
 
 Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, Outbox& out)
     : terms_(&terms),
-      plan_(std::move(plan)),
+      grant_(plan.grant),
+      key_(std::make_shared<const LeaseKey>(LeaseKey{*plan.name, plan.owner, plan.token})),
+      renew_until_(plan.renew_until),
+      since_(plan.since),
       nodes_(terms.nodes(), false),
-      attaching_(request),
-      longest_lease_(std::chrono::ceil<Hundredths>(plan_.lease)),
-      taken_up_(true) {
-  begin_round(now, Purpose::extend, request, plan_.lease, out);
+      attaching_(true),
+      taken_up_(true),
+      longest_lease_(std::chrono::ceil<Hundredths>(plan.lease)) {
+  set_lease(plan.lease);
+  begin_round(now, Purpose::extend, request, plan.lease, out);
 }
 
 void Holding::begin_round_unless_over(Instant now, HoldRound::Purpose purpose, RequestId request,
@@ -55,30 +63,64 @@ void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
 
 void Holding::begin_round(Instant now, HoldRound::Purpose purpose, RequestId request,
                           std::chrono::milliseconds lease, Outbox& out) {
+  const HoldRound& round = add_round(now, purpose, request, lease, out);
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    send_hold(now, node, round, Form::digest, out);
+  }
+}
+
+HoldRound& Holding::add_round(Instant now, HoldRound::Purpose purpose, RequestId request,
+                              std::chrono::milliseconds lease, Outbox& out) {
   ++round_;
   if (request != 0) out.round_began();
   longest_lease_ = std::max(longest_lease_, std::chrono::ceil<Hundredths>(lease));
-  const HoldRound& round = rounds_.emplace_back(round_, terms_->nodes(), purpose, request, lease,
-                                                now + terms_->node_timeout());
+  return rounds_.emplace_back(round_, terms_->nodes(), purpose, request, lease,
+                              now + terms_->node_timeout());
+}
+
+/// Renewals that are not answered must not make more of themselves: a node that has too little of a
+/// processor would have ever more to answer, and leases would be lost that it could have renewed.
+/// What it has answers for the lease as soon as it gets there.
+bool Holding::is_asked_to_renew(Instant now, NodeIndex node, NodeSet full) const {
+  if (nodes_.hold_is_late(node)) return false;
+  const Instant until = nodes_[node].until();
+  const bool urgent = now < until && until - now < lease() / 2;
+  return !full.contains(node) || urgent || now >= urgent_at();
+}
+
+void Holding::begin_renewal(Instant now, NodeSet full, Outbox& out) {
+  NodeSet asked;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    send_hold(now, node, round, Form::digest, out);
+    if (is_asked_to_renew(now, node, full)) asked.insert(node);
+  }
+  if (asked == NodeSet{}) {
+    next_renewal_ = now + lease() / 12;
+    return;
+  }
+  HoldRound& round = add_round(now, Purpose::renew, 0, lease(), out);
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (asked.contains(node)) {
+      send_hold(now, node, round, Form::digest, out);
+    } else {
+      round.unavailable(node, no_answer());
+    }
   }
 }
 
 void Holding::send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form,
                         Outbox& out) {
   nodes_.hold_sent(node);
-  const Tag tag{plan_.grant, now, round.lease(), round.number(), Tag::Kind::hold};
-  const Token token = rules::token_to_raise(attaching_ != 0, plan_.token);
+  const Tag tag{grant_, now, round.lease(), round.number(), Tag::Kind::hold};
+  const Token token = rules::token_to_raise(attaching_, key_->token);
   // The count of this moment, also of a round that is sent again: an old one must not come last.
-  const HoldCommand hold{plan_.name, plan_.owner, round.lease(), asked_count(), token};
+  const HoldCommand hold{name(), key_->owner, round.lease(), asked_count(), token};
   out.send(node, tag, hold, form);
 }
 
 void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                        Outbox& out) {
   const bool holds = tag.kind == Tag::Kind::hold || tag.kind == Tag::Kind::settle;
-  if (holds && tag.round == round_) nodes_.hold_answered(node, reply);
+  if (holds) nodes_.hold_answered(node, reply, tag.round == round_);
   lose_if_over(now, out);
   if (!rules::may_be_confirmed(lost_)) return on_reply_after_loss(now, node, tag, reply, out);
   if (std::holds_alternative<ForcedOut>(reply)) {
@@ -122,7 +164,7 @@ void Holding::shorten_after_loss(Instant now, Outbox& out) {
   const Instant until = confirmed == Instant::min() ? now : confirmed;
   if (until >= valid_until_) return;
   valid_until_ = until;
-  if (!attach_failed_) out.put(ValidityChanged{plan_.grant, valid_until_, loss_deadline()});
+  if (!attach_failed_) out.put(ValidityChanged{grant_, valid_until_, loss_deadline()});
 }
 
 void Holding::on_forced_out(Instant now, NodeIndex node, const Tag& tag) {
@@ -164,7 +206,7 @@ void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const R
   HoldRound* round = find_round(tag.round);
   if (!rules::rounds_are_apart() && !rounds_.empty()) round = &rounds_.back();
   if (const auto* held = std::get_if<Held>(&reply)) {
-    if (rules::confirms(attaching_ != 0, held->fence, plan_.token)) {
+    if (rules::confirms(attaching_, held->fence, key_->token)) {
       on_held(now, node, tag, round);
     } else if (round != nullptr) {
       round->below_token(node, held->fence);
@@ -219,39 +261,61 @@ void Holding::update_validity(Instant now, Outbox& out) {
     // A grant being taken up may still find its quorum; a lease without one is over.
     const bool hopeless = nodes_.can_be_ours() < terms_->quorum();
     if (!rules::is_over(nodes_.may_hold().size(), terms_->quorum())) return;
-    if (attaching_ == 0 || hopeless) lose(forced_ ? LossReason::forced : LossReason::taken, out);
+    if (!attaching_ || hopeless) lose(forced_ ? LossReason::forced : LossReason::taken, out);
     return;
   }
   if (valid_until == valid_until_) return;
+  const bool longer = valid_until > valid_until_;
   valid_until_ = valid_until;
   set_lost_at(now);
-  if (attaching_ == 0) out.put(ValidityChanged{plan_.grant, valid_until_, loss_deadline()});
+  // What was asked before was confirmed after all, late: that need not be asked again.
+  if (retries_ && longer && next_renewal_ != never) {
+    next_renewal_ = std::clamp(renewal_by_validity(), now, now + lease() / 3);
+  }
+  if (!attaching_) out.put(ValidityChanged{grant_, valid_until_, loss_deadline()});
   lose_if_over(now, out);
 }
 
 /// Leases of one length are renewed at common moments, so that many go in one message.
 Instant Holding::in_step(Instant when) const {
-  const auto step = std::max<Duration>(plan_.lease / 3'000, std::chrono::milliseconds(1));
+  const auto step = std::max<Duration>(lease() / 3'000, std::chrono::milliseconds(1));
   return Instant(when.time_since_epoch() / step * step);
 }
 
 bool Holding::postpone_renewal(Instant now, std::uint32_t number) {
-  if (postponed_ || lost_at_ - now < plan_.lease / 3) return false;
+  if (postponed_ || lost_at_ - now < lease() / 3) return false;
   constexpr std::uint32_t moments = 32;
-  const Duration longest = plan_.lease / 30;
+  const Duration longest = lease() / 30;
   next_renewal_ = in_step(now + longest * (number % moments + 1) / moments);
   postponed_ = next_renewal_ > now;
   return postponed_;
 }
 
+Instant Holding::wait_for_room() {
+  waits_for_room_ = true;
+  next_renewal_ = urgent_at();
+  return next_renewal_;
+}
+
+bool Holding::end_waiting(Instant now) {
+  if (lost_ || !waits_for_room_) return false;
+  next_renewal_ = now;
+  return true;
+}
+
+/// A third of the lease after the nodes were asked for what they confirmed.
+Instant Holding::renewal_by_validity() const {
+  return in_step(valid_until_ - 2 * lease() / 3);
+}
+
 /// A third of the lease; sooner if the grant took so long that little is left of it.
 Duration Holding::renewal_interval(Instant now) const {
-  return std::min<Duration>(plan_.lease / 3, (lost_at_ - now) / 2);
+  return std::min<Duration>(lease() / 3, (lost_at_ - now) / 2);
 }
 
 /// A margin before the validity ends.
 void Holding::set_lost_at(Instant now) {
-  lost_at_ = rules::lost_at(now, valid_until_, plan_.lease);
+  lost_at_ = rules::lost_at(now, valid_until_, lease());
 }
 
 void Holding::conclude_rounds(Instant now, Outbox& out) {
@@ -261,8 +325,7 @@ void Holding::conclude_rounds(Instant now, Outbox& out) {
     if (round.announce()) conclude(now, round, out);
     if (round.some_free()) heal_free_nodes(now, round, out);
   }
-  std::erase_if(rounds_, [](const HoldRound& round) { return round.complete(); });
-  if (rounds_.empty()) rounds_.shrink_to_fit();  // most leases are between two rounds
+  rounds_.erase_complete();
   // What a failed entry left on the nodes.
   if (asked_count() < asked && rules::failed_entry_is_taken_back()) tell_count(now, out);
 }
@@ -272,52 +335,61 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
   if (ok && !round.denied_since()) denied_ = false;
   if (round.purpose() == Purpose::tell_count) return;
   if (round.request() == 0) {
-    if (!ok) next_renewal_ = std::min(next_renewal_, now + plan_.lease / 12);
-    out.put(RenewalDecided{plan_.grant, ok, valid_until_});
+    retries_ = !ok;
+    if (!ok) {
+      next_renewal_ = std::min(next_renewal_, std::max(now + lease() / 12, renewal_by_validity()));
+    }
+    out.put(RenewalDecided{grant_, ok, valid_until_});
     return;
   }
   out.round_ended();
-  const bool attached = std::exchange(attaching_, 0) != 0;
+  const bool attached = attaching_;
+  attaching_ = false;
   if (!ok && attached && round.refutes_token()) {
     attach_failed_ = true;
     out.put(Finish{round.request(),
                    Failed{Errc::invalid_argument,
-                          "the token " + std::to_string(plan_.token) + " was never given for it",
+                          "the token " + std::to_string(key_->token) + " was never given for it",
                           round.ballots()}});
   } else if (!ok) {
     attach_failed_ = attached;
     if (round.enters() && rules::failed_entry_counts()) ++count_;
     out.put(Finish{round.request(), Failed{Errc::no_quorum, {}, round.ballots()}});
     for (NodeIndex node = 0; rules::failed_extend_releases() && node < nodes_.size(); ++node) {
-      out.send(node, Tag{plan_.grant, now, {}, 0, Tag::Kind::release},
-               ReleaseCommand{plan_.name, plan_.owner});
+      out.send(node, Tag{grant_, now, {}, 0, Tag::Kind::release},
+               ReleaseCommand{name(), key_->owner});
     }
   } else if (round.enters()) {
     entered(now, round, out);
   } else if (attached) {
-    if (now < plan_.renew_until) next_renewal_ = in_step(now + renewal_interval(now));
-    out.put(Finish{round.request(), AcquireSucceeded{plan_.grant, plan_.owner, plan_.token,
-                                                     valid_until_, loss_deadline()}});
+    if (now < renew_until_) next_renewal_ = in_step(now + renewal_interval(now));
+    out.put(Finish{round.request(), AcquireSucceeded{grant_, key_->owner, key_->token, valid_until_,
+                                                     loss_deadline(), key_}});
   } else {
     out.put(Finish{round.request(), ExtendSucceeded{valid_until_}});
   }
 }
 
-void Holding::on_deadline(Instant now, Outbox& out) {
+void Holding::on_deadline(Instant now, NodeSet full, Outbox& out) {
   lose_if_over(now, out);
   if (lost_) return;
   for (HoldRound& round : rounds_) {
-    if (round.deadline() <= now) round.time_out();
+    if (round.deadline() > now) continue;
+    const NodeSet silent = round.time_out();
+    for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+      if (silent.contains(node)) nodes_.hold_timed_out(node);
+    }
   }
   conclude_rounds(now, out);
   if (next_renewal_ > now) return;
-  if (now >= plan_.renew_until) {
+  if (now >= renew_until_) {
     next_renewal_ = never;
     return;
   }
   postponed_ = false;
-  next_renewal_ = in_step(now + plan_.lease / 3);
-  begin_round(now, Purpose::renew, 0, plan_.lease, out);
+  waits_for_room_ = false;
+  next_renewal_ = in_step(now + lease() / 3);
+  begin_renewal(now, full, out);
 }
 
 Instant Holding::deadline() const {
@@ -340,7 +412,8 @@ void Holding::give_up(Instant now, LossReason reason, Outbox& out) {
 void Holding::lose(LossReason reason, Outbox& out) {
   if (lost_) return;
   lost_ = true;
-  attach_failed_ = std::exchange(attaching_, 0) != 0;
+  attach_failed_ = attaching_;
+  attaching_ = false;
   // Whoever is told so does not act on it any more.
   const bool gone = reason == LossReason::taken || reason == LossReason::forced;
   if (gone) valid_until_ = Instant::min();
@@ -352,7 +425,7 @@ void Holding::lose(LossReason reason, Outbox& out) {
         attach_failed_ ? "too few nodes have it for this owner" : "too few nodes still have it";
   }
   // Before the requests end: whoever is told `lost` finds the lease lost.
-  if (!attach_failed_) out.put(LeaseLost{plan_.grant, reason});
+  if (!attach_failed_) out.put(LeaseLost{grant_, reason});
   end_requests(Errc::lost, detail, out);
 }
 
@@ -392,7 +465,7 @@ void Holding::deny(Instant now, NodeIndex node, const Tag& tag) {
   const NodeGrant& grant = nodes_[node];
   // Messages to a node are answered in their order: this one was sent before the heal.
   if (grant.possession == Possession::healing && tag.kind != Tag::Kind::heal) return;
-  if (now < grant.until && !terms_->quarantined(now, node)) on_denied_by_voter();
+  if (now < grant.until() && !terms_->quarantined(now, node)) on_denied_by_voter();
   nodes_.withdraw(node);
 }
 
@@ -408,11 +481,10 @@ void Holding::on_denied_by_voter() {
 void Holding::send_heal(Instant now, NodeIndex node, std::chrono::milliseconds lease, Form form,
                         Outbox& out) {
   nodes_[node].possession = Possession::healing;
-  const Tag tag{plan_.grant, now, lease, round_, Tag::Kind::heal};
-  const Token floor = std::min(plan_.token, floor_limit);
+  const Tag tag{grant_, now, lease, round_, Tag::Kind::heal};
+  const Token floor = std::min(key_->token, floor_limit);
   out.send(node, tag,
-           AcquireCommand{plan_.name, plan_.owner, lease, floor, terms_->config().quarantine,
-                          plan_.since},
+           AcquireCommand{name(), key_->owner, lease, floor, terms_->config().quarantine, since_},
            form);
 }
 
@@ -423,8 +495,8 @@ void Holding::heal(Instant now, NodeIndex node, std::chrono::milliseconds asked,
   if (!gone || terms_->objection(now, node)) return;
   // What is not renewed lasts no longer here than was asked for, or than it does elsewhere.
   const auto left = std::chrono::floor<std::chrono::milliseconds>(valid_until_ - now);
-  const bool renewed = now < plan_.renew_until;
-  send_heal(now, node, renewed ? plan_.lease : std::max(asked, left), Form::digest, out);
+  const bool renewed = now < renew_until_;
+  send_heal(now, node, renewed ? lease() : std::max(asked, left), Form::digest, out);
 }
 
 /// Once the round has shown what there is.
@@ -464,17 +536,17 @@ std::uint32_t Holding::asked_count() const {
 }
 
 void Holding::enter(Instant now, RequestId request, const EnterRequest& what, Outbox& out) {
-  assert(attaching_ == 0);
+  assert(!attaching_);
   const Purpose purpose = what.renew ? Purpose::enter_and_renew : Purpose::enter;
   begin_round_unless_over(now, purpose, request, what.lease, out);
 }
 
 void Holding::entered(Instant now, const HoldRound& round, Outbox& out) {
   ++count_;
-  const bool renewed = plan_.renew_until != Instant::min();
+  const bool renewed = renew_until_ != Instant::min();
   if (round.purpose() == Purpose::enter_and_renew && !renewed) {
-    plan_.renew_until = never;
-    plan_.lease = std::max(plan_.lease, round.lease());
+    renew_until_ = never;
+    set_lease(std::max(lease(), round.lease()));
     next_renewal_ = in_step(now + renewal_interval(now));
   }
   out.put(Finish{round.request(), EnterSucceeded{count_, valid_until_}});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/lease/hold_round.hpp"
+#include "engine/lease/lease_key.hpp"
 #include "engine/lease/node_grants.hpp"
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
@@ -18,6 +19,7 @@
 
 namespace redlock::engine {
 
+/// Programs hold many: every byte counts.
 class Holding {
  public:
   struct Plan {
@@ -47,7 +49,8 @@ class Holding {
   void end_requests(Errc why, const char* detail, Outbox& out);
 
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
-  void on_deadline(Instant now, Outbox& out);
+  /// `full`: nodes that have enough to answer, and are sent a renewal only if it is urgent.
+  void on_deadline(Instant now, NodeSet full, Outbox& out);
   /// The node's clock ran ahead of ours by this much: it ends what it confirmed that much earlier.
   void node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out);
   [[nodiscard]] Instant deadline() const;
@@ -57,8 +60,18 @@ class Holding {
   /// Puts a due renewal off, once, by up to a thirtieth of the lease: those that are due together
   /// and have numbers in a row do not come together again. False if it cannot wait.
   bool postpone_renewal(Instant now, std::uint32_t number);
+  /// Whether a due renewal can wait until nodes have room for it: not for ever.
+  [[nodiscard]] bool may_wait(Instant now) const { return now < urgent_at(); }
+  /// It waits, until this time at the latest.
+  Instant wait_for_room();
+  /// The renewal is due now, if it has waited.
+  bool end_waiting(Instant now);
 
-  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] GrantId id() const { return grant_; }
+  [[nodiscard]] const SharedLeaseKey& key() const { return key_; }
+  [[nodiscard]] Name name() const { return name_of(key_); }
+  /// When its attempt began.
+  [[nodiscard]] Instant since() const { return since_; }
   [[nodiscard]] Instant valid_until() const { return valid_until_; }
   [[nodiscard]] LossDeadline loss_deadline() const { return {lost_at_, reason_at(lost_at_)}; }
   [[nodiscard]] const NodeGrants& nodes() const { return nodes_; }
@@ -68,12 +81,18 @@ class Holding {
   [[nodiscard]] bool taken_up() const { return taken_up_; }
   /// A taken-up grant whose first round has failed: there is no lease.
   [[nodiscard]] bool attach_failed() const { return attach_failed_; }
-  /// The request that takes this grant up, while its round is under way; 0 otherwise.
-  [[nodiscard]] RequestId attaching() const { return attaching_; }
+  /// It is being taken up: the round of the request that asked for it is under way.
+  [[nodiscard]] bool attaching() const { return attaching_; }
 
  private:
   void begin_round(Instant now, HoldRound::Purpose purpose, RequestId request,
                    std::chrono::milliseconds lease, Outbox& out);
+  void begin_renewal(Instant now, NodeSet full, Outbox& out);
+  [[nodiscard]] bool is_asked_to_renew(Instant now, NodeIndex node, NodeSet full) const;
+  [[nodiscard]] Instant urgent_at() const { return lost_at_ - lease() / 3; }
+  [[nodiscard]] Instant renewal_by_validity() const;
+  HoldRound& add_round(Instant now, HoldRound::Purpose purpose, RequestId request,
+                       std::chrono::milliseconds lease, Outbox& out);
   void begin_round_unless_over(Instant now, HoldRound::Purpose purpose, RequestId request,
                                std::chrono::milliseconds lease, Outbox& out);
   /// What every hold says: the levels that are held, and those that are being entered.
@@ -109,32 +128,45 @@ class Holding {
   [[nodiscard]] Instant in_step(Instant when) const;
   /// Of a loss that comes because nothing was confirmed.
   [[nodiscard]] LossReason reason_at(Instant when) const {
-    return when < plan_.renew_until ? LossReason::nodes_unavailable : LossReason::expired;
+    return when < renew_until_ ? LossReason::nodes_unavailable : LossReason::expired;
   }
   void lose_if_over(Instant now, Outbox& out);
   void lose(LossReason reason, Outbox& out);
   [[nodiscard]] HoldRound* find_round(std::uint32_t number);
 
+  [[nodiscard]] std::chrono::milliseconds lease() const {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(lease_ms_));
+  }
+  void set_lease(std::chrono::milliseconds lease) {
+    lease_ms_ = static_cast<std::uint64_t>(lease.count()) & ((std::uint64_t{1} << 40) - 1);
+  }
+
   /// Of a second: 32 bits last for more than a year. Programs hold many leases.
   using Hundredths = std::chrono::duration<std::uint32_t, std::centi>;
 
   const Terms* terms_;
-  Plan plan_;
-  NodeGrants nodes_;
+  GrantId grant_;
+  SharedLeaseKey key_;
+  Instant renew_until_;
+  Instant since_;
   Instant valid_until_ = Instant::min();
   Instant lost_at_ = never;
   Instant next_renewal_ = never;
-  RequestId attaching_ = 0;
-  std::vector<HoldRound> rounds_;
-  Hundredths longest_lease_;
-  std::uint32_t round_ = 0;
-  std::uint32_t count_ = 1;     // as confirmed by a quorum, less what was left since
-  bool postponed_ : 1 = false;  // the next renewal was
+  HoldRounds rounds_;
+  [[no_unique_address]] NodeGrants nodes_;  // whose end has room for what follows
+  std::uint64_t lease_ms_ : 40 = 0;         // 34 years
+  bool postponed_ : 1 = false;              // the next renewal was
+  bool waits_for_room_ : 1 = false;         // so does that
+  bool retries_ : 1 = false;                // the next renewal: the last was not confirmed in time
+  bool attaching_ : 1 = false;
   bool attach_failed_ : 1 = false;
   bool taken_up_ : 1 = false;
   bool lost_ : 1 = false;
   bool forced_ : 1 = false;  // a node said that this owner was forced out
   bool denied_ : 1 = false;  // by a node that votes and should have it, since a quorum held last
+  std::uint32_t count_ = 1;  // as confirmed by a quorum, less what was left since
+  Hundredths longest_lease_;
+  std::uint32_t round_ = 0;
 };
 
 }  // namespace redlock::engine

@@ -52,6 +52,16 @@ void Leases::admit(Instant now) {
     waiting_rounds_.pop_front();
     begin_round(now, round);
   }
+  renew_what_waited(now);
+}
+
+void Leases::renew_what_waited(Instant now) {
+  while (const auto grant = pace_.next(now)) {
+    Holding* const holding = holdings_.find(*grant);
+    if (holding == nullptr || !holding->end_waiting(now)) continue;
+    holding->on_deadline(now, pace_.full(), out_);
+    after_input(*grant);
+  }
 }
 
 void Leases::begin_round(Instant now, const WaitingRound& round) {
@@ -81,12 +91,13 @@ std::optional<Leases::Freed> Leases::release(Instant now, RequestId request, Gra
     if (request != 0) out_.put(Finish{request, ReleaseDone{Released::already_gone}});
     return {};
   }
-  Holding holding = rules::release_ends_renewal() ? holdings_.take(grant) : *holdings_.find(grant);
+  std::optional<Holding> taken;
+  if (rules::release_ends_renewal()) taken = holdings_.take(grant);
+  Holding& holding = taken ? *taken : *holdings_.find(grant);
   holding.end_requests(Errc::lost, "the lease was released meanwhile", out_);
-  const Holding::Plan& plan = holding.plan();
-  out_.put(HoldEnded{plan.grant, plan.name, plan.token, now - plan.since});
+  out_.put(HoldEnded{grant, holding.name(), holding.key()->token, now - holding.since()});
   releases_.release(now, request, holding, entry);
-  return Freed{plan.name, plan.since};
+  return Freed{holding.name(), holding.since()};
 }
 
 void Leases::give_up(Instant now, GrantId grant, LossReason reason) {
@@ -115,6 +126,11 @@ bool Leases::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
   return true;
 }
 
+void Leases::on_hold_ended(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+  out_.hold_ended(node);
+  pace_.answered(now, node, tag.sent, executed(reply));
+}
+
 void Leases::node_ran_ahead(Instant now, NodeIndex node, Duration by) {
   for (const GrantId grant : holdings_.ids()) {
     holdings_.find(grant)->node_ran_ahead(now, node, by, out_);
@@ -125,9 +141,8 @@ void Leases::node_ran_ahead(Instant now, NodeIndex node, Duration by) {
 void Leases::after_input(GrantId grant) {
   const Holding& holding = *holdings_.find(grant);
   if (!attaching_.empty()) {
-    std::erase_if(attaching_, [&](const auto& entry) {
-      return entry.second == grant && holding.attaching() == 0;
-    });
+    std::erase_if(attaching_,
+                  [&](const auto& entry) { return entry.second == grant && !holding.attaching(); });
   }
   if (holding.attach_failed()) return holdings_.erase(grant);
   holdings_.touched(grant);
@@ -145,7 +160,10 @@ void Leases::on_deadline(Instant now) {
           renewals >= at_once && holding.postpone_renewal(now, postponed_renewals_);
       postponed ? ++postponed_renewals_ : ++renewals;
     }
-    holding.on_deadline(now, out_);
+    if (holding.renewal_due(now) && !pace_.open() && holding.may_wait(now)) {
+      pace_.wait(now, *grant, holding.wait_for_room());
+    }
+    holding.on_deadline(now, pace_.full(), out_);
     after_input(*grant);
   }
 }

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "engine/lease/holding.hpp"
+#include "engine/lease/renewal_pace.hpp"
 #include "engine/machine_table.hpp"
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
@@ -24,7 +25,11 @@ namespace redlock::engine {
 class Leases {
  public:
   Leases(const Terms& terms, GrantIds& ids, Releases& releases, Outbox& out)
-      : terms_(terms), ids_(ids), releases_(releases), out_(out) {}
+      : terms_(terms),
+        ids_(ids),
+        releases_(releases),
+        out_(out),
+        pace_(terms.nodes(), terms.node_timeout(), out) {}
 
   /// A lease just granted.
   const Holding& add(GrantId grant, Holding holding);
@@ -55,8 +60,10 @@ class Leases {
 
   /// False if it is not about a lease of ours.
   bool on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
+  /// Every hold of a lease, also of one that is over, is answered once.
+  void on_hold_ended(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void node_ran_ahead(Instant now, NodeIndex node, Duration by);
-  /// Rounds that wait for their turn and have it now.
+  /// Rounds and renewals that wait for their turn and have it now.
   void admit(Instant now);
 
   [[nodiscard]] Instant deadline() const { return holdings_.deadline(); }
@@ -73,6 +80,7 @@ class Leases {
 
   void round_or_wait(Instant now, const WaitingRound& round);
   void begin_round(Instant now, const WaitingRound& round);
+  void renew_what_waited(Instant now);
   void after_input(GrantId grant);
   [[nodiscard]] std::size_t renewals_at_once() const;
 
@@ -80,6 +88,7 @@ class Leases {
   GrantIds& ids_;
   Releases& releases_;
   Outbox& out_;
+  RenewalPace pace_;
   MachineTable<Holding> holdings_;  // by grant
   std::deque<WaitingRound> waiting_rounds_;
   std::unordered_map<RequestId, GrantId> attaching_;

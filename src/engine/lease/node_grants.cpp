@@ -11,40 +11,43 @@
 namespace redlock::engine {
 
 void NodeGrants::confirm(NodeIndex node, Instant until) {
-  NodeGrant& grant = nodes_[node];
+  NodeGrant& grant = (*this)[node];
   const bool was_ours = grant.possession == Possession::ours;
   // Messages only ever lengthen a lease, so an older, longer confirmation stays true.
-  grant.until = was_ours ? std::max(grant.until, until) : until;
+  grant.set_until(was_ours ? std::max(grant.until(), until) : until);
   grant.possession = Possession::ours;
   grant.in_quarantine = false;
   grant.forgotten = false;
 }
 
 void NodeGrants::shorten(NodeIndex node, Duration by) {
-  Instant& until = nodes_[node].until;
-  if (until != Instant::min()) until -= by;
+  NodeGrant& grant = (*this)[node];
+  if (grant.until() != Instant::min()) grant.set_until(grant.until() - by);
 }
 
 void NodeGrants::withdraw(NodeIndex node) {
-  NodeGrant& grant = nodes_[node];
+  NodeGrant& grant = (*this)[node];
   if (!rules::denial_withdraws(grant.possession == Possession::ours)) return;
   grant.possession = Possession::not_ours;
-  grant.until = Instant::min();
+  grant.set_until(Instant::min());
   grant.forgotten = false;
 }
 
 void NodeGrants::hold_sent(NodeIndex node) {
-  NodeGrant& grant = nodes_[node];
-  // The answer to one before it will not be known to be that of the last.
-  if (grant.hold_awaited) grant.hold_is_out = true;
-  grant.hold_awaited = true;
+  NodeGrant& grant = (*this)[node];
+  if (grant.holds_awaited < NodeGrant::uncounted) ++grant.holds_awaited;
 }
 
 /// What is executed ends every wait, as it was written behind the others. What was never sent says
 /// nothing of those before it, and adds nothing: a node that is down is not waited for.
-void NodeGrants::hold_answered(NodeIndex node, const Reply& reply) {
-  NodeGrant& grant = nodes_[node];
-  grant.hold_awaited = false;
+void NodeGrants::hold_answered(NodeIndex node, const Reply& reply, bool last) {
+  NodeGrant& grant = (*this)[node];
+  if (grant.holds_awaited < NodeGrant::uncounted) {
+    if (grant.holds_awaited > 0) --grant.holds_awaited;
+  } else if (last) {
+    grant.holds_awaited = 0;
+  }
+  if (grant.holds_awaited == 0) grant.hold_is_late = false;
   if (executed(reply)) {
     grant.hold_is_out = false;
   } else if (std::get<Unavailable>(reply).delivery == Delivery::unknown) {
@@ -52,23 +55,30 @@ void NodeGrants::hold_answered(NodeIndex node, const Reply& reply) {
   }
 }
 
+/// So many that they are not counted are asked again: otherwise nobody knew which is the last.
+void NodeGrants::hold_timed_out(NodeIndex node) {
+  NodeGrant& grant = (*this)[node];
+  const bool counted = grant.holds_awaited < NodeGrant::uncounted;
+  if (counted && grant.holds_awaited > 0) grant.hold_is_late = true;
+}
+
 void NodeGrants::withdraw_forgotten() {
   for (NodeIndex node = 0; node < size(); ++node) {
-    if (nodes_[node].forgotten) withdraw(node);
+    if ((*this)[node].forgotten) withdraw(node);
   }
 }
 
 Instant NodeGrants::valid_until() const {
   std::array<Instant, NodeSet::max_nodes> until;
   std::uint32_t count = 0;
-  for (const NodeGrant& node : nodes_) {
-    if (node.possession == Possession::ours) until[count++] = node.until;
+  for (const NodeGrant& node : all()) {
+    if (node.possession == Possession::ours) until[count++] = node.until();
   }
   return rules::valid_until({until.data(), count}, rules::quorum(size(), may_hold().size()));
 }
 
 std::uint32_t NodeGrants::can_be_ours() const {
-  return static_cast<std::uint32_t>(std::ranges::count_if(nodes_, [](const NodeGrant& node) {
+  return static_cast<std::uint32_t>(std::ranges::count_if(all(), [](const NodeGrant& node) {
     return node.possession != Possession::healing && node.possession != Possession::not_ours;
   }));
 }
@@ -76,8 +86,8 @@ std::uint32_t NodeGrants::can_be_ours() const {
 NodeSet NodeGrants::trusted(Instant now) const {
   NodeSet set;
   for (NodeIndex node = 0; node < size(); ++node) {
-    const NodeGrant& grant = nodes_[node];
-    if (grant.possession == Possession::ours && now < grant.until) set.insert(node);
+    const NodeGrant& grant = (*this)[node];
+    if (grant.possession == Possession::ours && now < grant.until()) set.insert(node);
   }
   return set;
 }
@@ -85,7 +95,7 @@ NodeSet NodeGrants::trusted(Instant now) const {
 NodeSet NodeGrants::may_hold() const {
   NodeSet set;
   for (NodeIndex node = 0; node < size(); ++node) {
-    const Possession possession = nodes_[node].possession;
+    const Possession possession = (*this)[node].possession;
     const bool may_have_it = possession != Possession::not_ours;
     if (rules::is_owed_a_release(may_have_it, possession == Possession::ours)) set.insert(node);
   }
@@ -95,10 +105,10 @@ NodeSet NodeGrants::may_hold() const {
 NodeSet NodeGrants::may_answer_late() const {
   NodeSet set;
   for (NodeIndex node = 0; node < size(); ++node) {
-    const NodeGrant& grant = nodes_[node];
+    const NodeGrant& grant = (*this)[node];
     const bool takes =
         grant.possession == Possession::asked || grant.possession == Possession::healing;
-    const bool hold = grant.hold_awaited || grant.hold_is_out;
+    const bool hold = grant.holds_awaited > 0 || grant.hold_is_out;
     if (takes || rules::late_hold_is_awaited(hold)) set.insert(node);
   }
   return set;
@@ -107,10 +117,10 @@ NodeSet NodeGrants::may_answer_late() const {
 NodeSet NodeGrants::awaits_hold() const {
   NodeSet set;
   for (NodeIndex node = 0; node < size(); ++node) {
-    const NodeGrant& grant = nodes_[node];
+    const NodeGrant& grant = (*this)[node];
     const bool takes =
         grant.possession == Possession::asked || grant.possession == Possession::healing;
-    if (grant.hold_awaited && !grant.hold_is_out && !takes) set.insert(node);
+    if (grant.holds_awaited == 1 && !grant.hold_is_out && !takes) set.insert(node);
   }
   return set;
 }

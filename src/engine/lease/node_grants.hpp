@@ -3,8 +3,11 @@
 // of a lease is computed from this and from nothing else. Programs hold many: every byte counts.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <vector>
+#include <memory>
+#include <span>
+#include <utility>
 
 #include "engine/messages.hpp"
 #include "engine/quorum.hpp"
@@ -21,25 +24,72 @@ enum class Possession : std::uint8_t {
   not_ours,  ///< it certainly has nothing of this owner
 };
 
-struct NodeGrant {
-  Instant until = Instant::min();  ///< it should have the lock until then; counts while ours
-  Possession possession = Possession::unknown;
-  bool in_quarantine : 1 = false;  ///< it was when it confirmed
-  bool forgotten : 1 = false;      ///< in quarantine, and has it no more; counts until it is over
-  bool hold_awaited : 1 = false;   ///< the last hold that was sent has not been answered
-  bool hold_is_out : 1 = false;    ///< one will not be answered, and may be executed at any time
+/// One word for each node. Times are rounded down to 1 us: what a node should have ends no later.
+class NodeGrant {
+ public:
+  NodeGrant() : NodeGrant(Possession::unknown) {}
+  explicit NodeGrant(Possession known)
+      : possession(known),
+        in_quarantine(false),
+        forgotten(false),
+        hold_is_late(false),
+        hold_is_out(false),
+        holds_awaited(0),
+        until_(static_cast<std::uint64_t>(no_time) & mask) {}
+
+  /// It should have the lock until then; counts while ours. Instant::min(): it never counted.
+  [[nodiscard]] Instant until() const {
+    const std::int64_t ticks = static_cast<std::int64_t>(std::uint64_t{until_} << flags) >> flags;
+    return ticks == no_time ? Instant::min() : Instant(std::chrono::microseconds(ticks));
+  }
+  void set_until(Instant until) {
+    const auto ticks = std::chrono::floor<std::chrono::microseconds>(until.time_since_epoch());
+    until_ = static_cast<std::uint64_t>(until == Instant::min() ? no_time : ticks.count()) & mask;
+  }
+
+  Possession possession : 3;
+  bool in_quarantine : 1;           ///< it was when it confirmed
+  bool forgotten : 1;               ///< in quarantine, and has it no more; counts until it is over
+  bool hold_is_late : 1;            ///< one was not answered in time, and is still awaited
+  bool hold_is_out : 1;             ///< one will not be answered, and may be executed at any time
+  std::uint16_t holds_awaited : 4;  ///< sent, and not answered; `uncounted` or more are not counted
+
+  static constexpr std::uint16_t uncounted = 15;
+
+ private:
+  static constexpr int flags = 11;  // bits that are not the time's
+  static constexpr std::uint64_t mask = (std::uint64_t{1} << (64 - flags)) - 1;
+  static constexpr std::int64_t no_time = -(std::int64_t{1} << (63 - flags));
+
+  std::uint64_t until_ : 53;  // in us, which is 142 years in each direction
 };
-static_assert(sizeof(NodeGrant) == 16);
+static_assert(sizeof(NodeGrant) == 8);
 
 class NodeGrants {
  public:
   /// `asked`: every node is sent an acquire. Otherwise the grant is one that exists already.
-  NodeGrants(std::uint32_t nodes, bool asked)
-      : nodes_(nodes, NodeGrant{.possession = asked ? Possession::asked : Possession::unknown}) {}
+  NodeGrants(std::uint32_t nodes, bool asked) : size_(static_cast<std::uint8_t>(nodes)) {
+    if (size_ > few) far_ = new NodeGrant[size_];
+    const NodeGrant first(asked ? Possession::asked : Possession::unknown);
+    if (size_ <= few) std::ranges::fill(near_, first);
+    std::ranges::fill(all(), first);
+  }
+  NodeGrants(const NodeGrants& other) : NodeGrants(other.size_, false) {
+    std::ranges::copy(other.all(), all().begin());
+  }
+  NodeGrants(NodeGrants&& other) noexcept { take(other); }
+  NodeGrants& operator=(NodeGrants other) noexcept {
+    if (size_ > few) delete[] far_;
+    take(other);
+    return *this;
+  }
+  ~NodeGrants() {
+    if (size_ > few) delete[] far_;
+  }
 
-  [[nodiscard]] NodeGrant& operator[](NodeIndex node) { return nodes_[node]; }
-  [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const { return nodes_[node]; }
-  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  [[nodiscard]] NodeGrant& operator[](NodeIndex node) { return all()[node]; }
+  [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const { return all()[node]; }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
 
   /// The node has the lock for this owner until then at least.
   void confirm(NodeIndex node, Instant until);
@@ -50,10 +100,14 @@ class NodeGrants {
   /// The node replied free or taken: whatever it confirmed before no longer counts.
   void withdraw(NodeIndex node);
   /// The node lost what it confirmed, and grants nothing before that is over.
-  void forget(NodeIndex node) { nodes_[node].forgotten = true; }
+  void forget(NodeIndex node) { (*this)[node].forgotten = true; }
   void hold_sent(NodeIndex node);
-  /// To the last hold that was sent.
-  void hold_answered(NodeIndex node, const Reply& reply);
+  /// `last`: to the last hold that was sent, for certain.
+  void hold_answered(NodeIndex node, const Reply& reply, bool last);
+  /// A round has waited long enough for the node's answer.
+  void hold_timed_out(NodeIndex node);
+  /// Whether the node still has one to answer for which no round waits any more.
+  [[nodiscard]] bool hold_is_late(NodeIndex node) const { return (*this)[node].hold_is_late; }
   /// Nothing is concluded from that any more.
   void withdraw_forgotten();
 
@@ -73,7 +127,26 @@ class NodeGrants {
   [[nodiscard]] NodeSet awaits_hold() const;
 
  private:
-  std::vector<NodeGrant> nodes_;
+  void take(NodeGrants& other) noexcept {
+    size_ = other.size_;
+    if (size_ > few) {
+      far_ = std::exchange(other.far_, nullptr);
+    } else {
+      std::ranges::copy(other.near_, near_);
+    }
+  }
+  [[nodiscard]] std::span<NodeGrant> all() { return {size_ > few ? far_ : near_, size_}; }
+  [[nodiscard]] std::span<const NodeGrant> all() const {
+    return {size_ > few ? far_ : near_, size_};
+  }
+
+  /// As many as most sets have stand here, without an allocation.
+  static constexpr std::uint32_t few = 5;
+  union {
+    NodeGrant near_[few];
+    NodeGrant* far_;
+  };
+  std::uint8_t size_;
 };
 
 }  // namespace redlock::engine

@@ -13,7 +13,7 @@ struct NodeFacts {
   bool marker = false;          ///< it has one that agrees with this set
   bool durable = false;         ///< it writes to disk before it answers, as far as it can be asked
   bool promoted = false;        ///< it was a replica, and its marker does not vouch for it
-  bool promoted_again = false;  ///< once more since it was first seen so
+  bool newly_promoted = false;  ///< by a promotion that it did not show before
   Duration uptime{};            ///< zero if it is not known
   std::string run = {};         ///< its run id, another with every start
   std::string set = {};         ///< the set that its marker names; empty if it names none

@@ -49,8 +49,9 @@ void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& fa
   state.seen_at = now;
   // A setting that is mended now does not bring back what this run forgot when it began.
   state.durable = facts.durable && (!same_run || state.durable);
-  // Between two runs it may have had a marker, granted and forgotten once more.
-  if (!same_run || facts.promoted_again) state.suspect_since.reset();
+  // Between two runs it may have had a marker, granted and forgotten once more. Before a promotion,
+  // too: others may have marked it since it forgot, and what it granted then is lost again.
+  if (!same_run || facts.newly_promoted) state.suspect_since.reset();
   if (!facts.marker || rules::promoted_waits(facts.promoted)) {
     suspect(now, state);
   } else {

@@ -20,10 +20,21 @@ void AskSchedule::sent(Instant now, NodeIndex node) {
   poll_at_ = never;
 }
 
+void AskSchedule::entering(Instant now, NodeIndex node) {
+  sent(now, node);
+  nodes_[node].enters = true;
+}
+
+void AskSchedule::await_no_entries() {
+  for (Node& node : nodes_) {
+    if (std::exchange(node.enters, false)) node.under_way = false;
+  }
+}
+
 bool AskSchedule::replied(Instant now, NodeIndex node) {
   Node& what = nodes_[node];
   if (what.sent != never) round_trip_ = std::min(round_trip_, now - what.sent);
-  what.under_way = false;
+  what.under_way = what.enters = false;
   silent_.erase(node);
   return std::exchange(what.woken, false);
 }
@@ -87,6 +98,12 @@ std::uint32_t AskSchedule::place(std::uint32_t quorum) const {
   const auto nth = std::min(quorum, count) - 1;
   std::nth_element(places.begin(), places.begin() + nth, places.begin() + count);
   return places[nth];
+}
+
+bool AskSchedule::is_next(std::uint32_t quorum) const {
+  const auto next = std::ranges::count_if(
+      nodes_, [](const Node& node) { return node.refused && node.place == 0; });
+  return next >= static_cast<std::ptrdiff_t>(quorum);
 }
 
 void AskSchedule::moved_up() {

@@ -30,6 +30,13 @@ class AskSchedule {
   AskSchedule(std::uint32_t nodes, NodeSet silent) : nodes_(nodes), silent_(silent) {}
 
   void sent(Instant now, NodeIndex node);
+  /// A release enters the waiter there: to be answered as a question is.
+  void entering(Instant now, NodeIndex node);
+  [[nodiscard]] bool enters(NodeIndex node) const { return nodes_[node].enters; }
+  /// Whether nobody is before this waiter on a quorum of the nodes, as they replied.
+  [[nodiscard]] bool is_next(std::uint32_t quorum) const;
+  /// Where it is not known yet whether the waiter was entered, a question may follow.
+  void await_no_entries();
   /// The node replied, whatever it was. True if it is to be asked once more: its turn came while
   /// the question was under way, which a refusal may not know yet.
   bool replied(Instant now, NodeIndex node);
@@ -68,7 +75,8 @@ class AskSchedule {
     Instant wake_at = never;
     std::uint32_t place = 0;
     bool under_way = false;
-    bool woken = false;  // while a question was under way
+    bool enters = false;  // what is under way is no question, but is to put the waiter in
+    bool woken = false;   // while a question was under way
     bool refused = false;
   };
 

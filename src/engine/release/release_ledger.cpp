@@ -87,8 +87,13 @@ void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt,
     out.send(node, tag, ForceCommand{debt.name, debt.owner, debt.keep_out}, form);
   } else {
     out.send(node, tag,
-             ReleaseCommand{debt.name, debt.owner, debt.alone, queueing.waiter, queueing.stays, now,
-                            queueing.first_only},
+             ReleaseCommand{.name = debt.name,
+                            .owner = debt.owner,
+                            .alone = debt.alone,
+                            .waiter = queueing.waiter,
+                            .stays = queueing.stays,
+                            .since = now,
+                            .first_only = queueing.first_only},
              form);
   }
 }
@@ -161,8 +166,10 @@ void ReleaseLedger::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag
     owed_[node].debts.erase(found);
     return;
   }
-  // It has been executed: the release, written behind it, takes it away.
-  if (granted || std::holds_alternative<AlreadyOurs>(reply)) debt.late = Late::nothing;
+  // It has been executed, perhaps just now. The release behind it may be lost with the connection.
+  if (granted || std::holds_alternative<AlreadyOurs>(reply)) extend_for_late(now, debt);
+  // What this client sent left nothing; what others sent may be executed after it.
+  if (rules::is_turned_away(debt.keep_out)) return;
   const bool of_another =
       std::holds_alternative<AlreadyOurs>(reply) && tag.kind == Tag::Kind::acquire;
   if (!left_nothing(reply) && !of_another) return;

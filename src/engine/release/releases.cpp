@@ -50,10 +50,9 @@ void Releases::release(Instant now, const Attempt& attempt, bool stays) {
 }
 
 void Releases::release(Instant now, RequestId request, const Holding& holding, const Entry& entry) {
-  const Holding::Plan& plan = holding.plan();
-  ReleaseLedger::OwedGrant owed{plan.grant,
-                                plan.name,
-                                plan.owner,
+  ReleaseLedger::OwedGrant owed{holding.id(),
+                                holding.name(),
+                                holding.key()->owner,
                                 holding.longest_lease(),
                                 holding.nodes().may_answer_late(),
                                 {},
@@ -65,8 +64,8 @@ void Releases::release(Instant now, RequestId request, const Holding& holding, c
     owed.enters_at = entry.nodes;
   }
   NodeSet nodes = holding.nodes().may_hold();
-  const NodeSet that_wake = terms_.nodes_that_wake();
-  owed.tell_first_only = all_but_two(nodes - (nodes - that_wake), terms_.nodes(), plan.grant);
+  owed.tell_first_only =
+      all_but_two(nodes & terms_.nodes_that_wake(), terms_.nodes(), holding.id());
   if (holding.taken_up()) {
     // Whoever detached it may have an acquire or heal on its way, also to a node that denied it;
     // and what it was granted may last longer than what is asked for here.

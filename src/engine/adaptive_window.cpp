@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "engine/acquire/admission.hpp"
+#include "engine/adaptive_window.hpp"
 
 namespace redlock::engine {
 
-void Admission::ended(Instant now, Instant started, bool answered) {
+void AdaptiveWindow::ended(Instant now, Instant started, bool answered, bool more_wanted) {
   const Duration took = now - started;
   if (answered && took < fastest_) {
     fastest_ = took;
@@ -18,10 +18,10 @@ void Admission::ended(Instant now, Instant started, bool answered) {
     window_ = std::max(window_ / 2, smallest_);
     shrunk_at_ = now;
     quick_ = 0;
-  } else if (answered && took < distance + room / 4 && !waiting_.empty()) {
+  } else if (answered && took < distance + room / 4 && more_wanted) {
     if (++quick_ < 8) return;
     quick_ = 0;
-    window_ = std::min(window_ + 1, std::max(window_, most));
+    window_ = std::min(window_ + 1, largest_);
   }
 }
 

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+// The table of leases, and what one of them knows of its nodes: compact, and as exact as what they
+// are compact forms of.
+#include "engine/id_table.hpp"
+
+#include <doctest/doctest.h>
+#include <map>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "engine/lease/node_grants.hpp"
+
+using namespace redlock::engine;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Numbered {
+  std::uint64_t number;
+  std::unique_ptr<std::uint64_t> same;  // what is lost, or destroyed twice, is noticed
+  [[nodiscard]] std::uint64_t id() const { return number; }
+};
+using Table = IdTable<Numbered>;
+
+Numbered numbered(std::uint64_t number) {
+  return {number, std::make_unique<std::uint64_t>(number)};
+}
+
+/// Those there are: one that is moved from is none the less one until it is destroyed.
+class Counted {
+ public:
+  explicit Counted(std::uint64_t id) : id_(id) { ++alive; }
+  Counted(Counted&& other) noexcept : id_(other.id_) { ++alive; }
+  Counted& operator=(Counted&&) = delete;
+  ~Counted() { --alive; }
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+
+  inline static int alive = 0;
+
+ private:
+  std::uint64_t id_;
+};
+
+void check_same(const Table& table, const std::map<std::uint64_t, const Numbered*>& expected) {
+  REQUIRE(table.size() == expected.size());
+  std::size_t seen = 0;
+  table.for_each([&](const Numbered& value) {
+    ++seen;
+    REQUIRE(expected.contains(value.number));
+  });
+  CHECK(seen == expected.size());
+  for (const auto& [id, place] : expected) {
+    REQUIRE(table.find(id) == place);
+    REQUIRE(*place->same == id);
+    REQUIRE(&table.in_slot(table.slot_of(id)) == place);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a table has what was added and not taken, each at an address that stays") {
+  for (const std::uint64_t stride : {1U, 2U, 16U, 1'000U}) {
+    CAPTURE(stride);
+    Table table;
+    std::map<std::uint64_t, const Numbered*> expected;
+    std::mt19937 random(static_cast<std::uint32_t>(stride));
+    std::uint64_t last = 0;
+    for (int step = 0; step < 6'000; ++step) {
+      // It grows, shrinks to nothing, and grows again.
+      const bool grows = step % 2'000 < 1'000;
+      if (random() % 8 < (grows ? 6U : 2U)) {
+        last += stride;
+        expected[last] = &table.add(numbered(last));
+      } else if (!expected.empty()) {
+        const auto steps = static_cast<std::ptrdiff_t>(random() % expected.size());
+        const auto chosen = std::next(expected.begin(), steps);
+        CHECK(*table.take(*table.find(chosen->first)).same == chosen->first);
+        CHECK(table.find(chosen->first) == nullptr);
+        expected.erase(chosen);
+      }
+      if (step % 250 == 0) check_same(table, expected);
+    }
+    check_same(table, expected);
+  }
+}
+
+TEST_CASE("a table that is moved takes its values along, at their addresses") {
+  Table table;
+  const Numbered* const there = &table.add(numbered(7));
+  Table other = std::exchange(table, {});
+  CHECK(table.empty());
+  CHECK(table.find(7) == nullptr);
+  CHECK(other.find(7) == there);
+  table.add(numbered(8));
+  other = std::move(table);
+  CHECK(other.find(7) == nullptr);
+  CHECK(*other.find(8)->same == 8);
+  CHECK(table.empty());
+  CHECK(table.find(7) == nullptr);
+}
+
+TEST_CASE("a table destroys each value once, at the moment at which it has it no more") {
+  REQUIRE(Counted::alive == 0);
+  {
+    IdTable<Counted> table;
+    for (std::uint64_t id = 0; id < 100; ++id) table.add(Counted(id));
+    CHECK(Counted::alive == 100);
+    for (std::uint64_t id = 0; id < 100; id += 2) CHECK(table.take(*table.find(id)).id() == id);
+    CHECK(Counted::alive == 50);
+    IdTable<Counted> other;
+    other.add(Counted(7));
+    other = std::move(table);
+    CHECK(Counted::alive == 50);
+    CHECK(table.empty());
+    table.add(Counted(8));
+    CHECK(Counted::alive == 51);
+  }
+  CHECK(Counted::alive == 0);
+}
+
+TEST_CASE("what was taken out makes room for what comes, last first, also after a move") {
+  Table table;
+  std::vector<const Numbered*> places;
+  for (std::uint64_t id = 1; id <= 40; ++id) places.push_back(&table.add(numbered(id)));
+  for (const std::uint64_t id : {5U, 30U, 12U}) table.take(*table.find(id));
+  Table other = std::move(table);
+  table.add(numbered(41));  // in room of its own, and not in the other's
+  CHECK(*table.find(41)->same == 41);
+  for (const std::size_t place : {11U, 29U, 4U}) {
+    CHECK(&other.add(numbered(100 + place)) == places[place]);
+  }
+  CHECK(other.size() == 40);
+  for (const std::uint64_t id : {111U, 129U, 104U, 1U, 40U}) CHECK(*other.find(id)->same == id);
+  for (const std::uint64_t id : {5U, 30U, 12U, 41U}) CHECK(other.find(id) == nullptr);
+}
+
+TEST_CASE("no id is special to a table: not 0, not the largest, none that is 2^32 from another") {
+  Table table;
+  const std::vector<std::uint64_t> ids{
+      0, 1, std::uint64_t{1} << 32, (std::uint64_t{1} << 32) + 1, UINT64_MAX / 16 * 16, UINT64_MAX};
+  for (const auto id : ids) CHECK(table.find(id) == nullptr);
+  for (const auto id : ids) table.add(numbered(id));
+  for (const auto id : ids) {
+    CAPTURE(id);
+    REQUIRE(table.find(id) != nullptr);
+    CHECK(*table.take(*table.find(id)).same == id);
+    CHECK(table.find(id) == nullptr);
+  }
+  CHECK(table.empty());
+}
+
+TEST_CASE("a node's time is rounded down to 1 us, before the clock's beginning as well") {
+  NodeGrant grant;
+  CHECK(grant.until() == Instant::min());
+  for (const Duration time : {0ns, 1'000ns, 999ns, 1'000'000ns, Duration(24h * 365 * 100), -1ns,
+                              -1'000ns, Duration(-24h * 365 * 100)}) {
+    CAPTURE(time.count());
+    grant.set_until(Instant(time));
+    CHECK(grant.until() <= Instant(time));
+    CHECK(Instant(time) - grant.until() < 1us);
+    CHECK((grant.possession == Possession::unknown));
+  }
+  grant.set_until(Instant(29'698ms));  // whole milliseconds are kept
+  CHECK(grant.until() == Instant(29'698ms));
+  grant.set_until(Instant::min());
+  CHECK(grant.until() == Instant::min());
+}
+
+TEST_CASE("what is known of few nodes and of many is copied and moved alike") {
+  for (const std::uint32_t nodes : {1U, 5U, 6U, 64U}) {
+    CAPTURE(nodes);
+    NodeGrants grants(nodes, true);
+    grants.confirm(nodes - 1, Instant(5s));
+    const NodeGrants copy = grants;
+    NodeGrants moved = std::move(grants);
+    grants = copy;
+    grants.confirm(nodes - 1, Instant(9s));
+    std::swap(grants, moved);
+    REQUIRE(grants.size() == nodes);
+    CHECK(grants[nodes - 1].until() == Instant(5s));
+    CHECK(moved[nodes - 1].until() == Instant(9s));
+    CHECK(copy[nodes - 1].until() == Instant(5s));
+    CHECK(copy.trusted(Instant(1s)).size() == 1);
+    CHECK(copy.may_hold().size() == nodes);
+  }
+}
