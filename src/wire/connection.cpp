@@ -22,6 +22,10 @@ constexpr std::size_t locks_in_one_call = 100;
 // Beyond it such a name fails its call once more each time.
 constexpr std::size_t most_forbidden = 1'000;
 
+const std::string& named(const engine::Name& name) {
+  return *name;
+}
+
 constexpr const char* not_of_the_script = "its answer is none that the script can give";
 
 }  // namespace
@@ -42,45 +46,94 @@ void Connection::start(engine::Instant now) {
   handshake_sent_ = now;
 }
 
+CallContext Connection::context() {
+  return {.layout = layout_,
+          .holder = &texts_.holder,
+          .set = set_,
+          .client = client_,
+          .subscribed = subscribed_};
+}
+
 void Connection::send(const engine::Tag& tag, engine::Command command, engine::Form form) {
+  if (std::holds_alternative<engine::AcquireCommand>(command)) {
+    return send_acquire(tag, command, form);
+  }
   const Script script = script_of(command);
   const auto* const release = std::get_if<engine::ReleaseCommand>(&command);
   auto* const hold = std::get_if<engine::HoldCommand>(&command);
   const bool lone_hold = hold != nullptr && goes_alone(*hold, form);
   const bool joins =
       row_of(script).many_in_a_call && !lone_hold && (release == nullptr || !release->alone);
-  const bool fits =
-      joins && script == call_script_ && form == call_form_ && call_.count() < locks_in_one_call;
+  const bool fits = joins && script == call_script_ && form == call_form_ &&
+                    call_tags_.size() < locks_in_one_call;
   if (!fits) write_call();
   call_script_ = script;
   call_form_ = lone_hold ? engine::Form::digest : form;
-  tags_.push_back(tag);
+  call_tags_.push_back(tag);
   if (lone_hold) {
     if (to_repeat_alone_ > 0) --to_repeat_alone_;
     lone_hold_ = hold->name;
   }
   if (hold != nullptr) {
     call_.add(texts_.hold.of(std::move(*hold), {.layout = layout_}));
+  } else if (release != nullptr) {
+    call_.add(last_release_);
+    last_release_.clear();
+    last_release_.add(command, context());
+    freed_.push_back(release->name);
   } else {
-    call_.add(command, {.layout = layout_,
-                        .holder = &texts_.holder,
-                        .set = set_,
-                        .client = client_,
-                        .subscribed = subscribed_});
+    call_.add(command, context());
   }
   if (!joins) write_call();
 }
 
+/// Releases that are being collected are written behind it, unless one is of its name.
+void Connection::send_acquire(const engine::Tag& tag, const engine::Command& command,
+                              engine::Form form) {
+  const engine::Name& name = std::get<engine::AcquireCommand>(command).name;
+  acquire_.clear();
+  Script script = script_for<engine::AcquireCommand>;
+  if (passes(name, form)) {
+    std::swap(acquire_, last_release_);
+    freed_.pop_back();
+    tags_.push_back(call_tags_.back());
+    call_tags_.pop_back();
+    script = pass_script;
+  } else if (freed_.empty() || std::ranges::find(freed_, *name, named) != freed_.end()) {
+    write_call();
+  }
+  tags_.push_back(tag);
+  acquire_.add(command, context());
+  write(acquire_, script, form);
+}
+
+/// Whether it takes the lock that the newest release gives back.
+bool Connection::passes(const engine::Name& name, engine::Form form) const {
+  if (last_release_.count() == 0 || form != call_form_) return false;
+  if (form != engine::Form::digest) return false;
+  return *freed_.back() == *name && std::ranges::count(freed_, *name, named) == 1;
+}
+
+/// Of the call that is being collected.
 void Connection::write_call() {
-  if (call_.count() == 0) return;
+  if (call_tags_.empty()) return;
+  call_.add(last_release_);
+  last_release_.clear();
+  tags_.insert(tags_.end(), call_tags_.begin(), call_tags_.end());
+  call_tags_.clear();
+  freed_.clear();
+  write(call_, call_script_, call_form_);
+}
+
+void Connection::write(CallParts& call, Script script, engine::Form form) {
   await({.kind = Awaited::Kind::commands,
-         .script = call_script_,
-         .commands = call_.count(),
+         .script = script,
+         .commands = call.count(),
          .begins_at = appended(),
          .question = nullptr,
          .name = std::exchange(lone_hold_, nullptr)});
-  call_.write(output_, scripts_, call_form_, call_script_);
-  call_.clear();
+  call.write(output_, scripts_, form, script);
+  call.clear();
 }
 
 bool Connection::goes_alone(const engine::HoldCommand& hold, engine::Form form) const {
@@ -149,11 +202,14 @@ std::vector<Unanswered> Connection::take_unanswered() {
       unanswered.push_back({*tag++, nullptr, delivery});
     }
   }
-  for (; tag != tags_.end(); ++tag) {
-    unanswered.push_back({*tag, nullptr, engine::Delivery::not_sent});
+  for (const engine::Tag& collected : call_tags_) {
+    unanswered.push_back({collected, nullptr, engine::Delivery::not_sent});
   }
   awaited_.clear();
   call_.clear();
+  last_release_.clear();
+  freed_.clear();
+  call_tags_.clear();
   tags_.clear();
   return unanswered;
 }
@@ -259,6 +315,12 @@ bool Connection::take_command_reply(engine::Instant now, Awaited& awaited, const
   const bool forbidden = refusal != nullptr && refusal->cause == Cause::permission;
   if (forbidden && awaited.script == script_for<engine::HoldCommand>) refused_hold(now, awaited);
   while (awaited.commands > 0) answer_next(now, awaited, *answer);
+  return judge_refusal(*answer);
+}
+
+/// False if the connection ends with it.
+bool Connection::judge_refusal(const engine::Reply& answer) {
+  const auto* refusal = std::get_if<engine::Unavailable>(&answer);
   const bool replica = refusal != nullptr &&
                        (refusal->cause == Cause::read_only || refusal->cause == Cause::master_down);
   // When it is a master again it has the data of another one: a handshake finds that out.
@@ -273,13 +335,23 @@ bool Connection::take_replies_together(engine::Instant now, Awaited& awaited,
                                        const ReplyView& replies) {
   if (replies.size() != awaited.commands) return fail(Cause::protocol_error, not_of_the_script);
   ReplyView reply = replies.first();
+  bool goes_on = true;
   for (;;) {
-    const auto answer = read_element(awaited.script, reply, address_.password);
+    const Script script = script_of_next(awaited);
+    const auto answer = read_element(script, reply, address_.password);
     if (!answer) return fail(Cause::protocol_error, not_of_the_script);
     answer_next(now, awaited, *answer);
-    if (awaited.commands == 0) return true;
+    goes_on = judge_refusal(*answer) && goes_on;
+    if (awaited.commands == 0) return goes_on;
     reply = reply.next();
   }
+}
+
+/// Of a call that gives a lock back and takes it.
+Script Connection::script_of_next(const Awaited& awaited) {
+  if (awaited.script != pass_script) return awaited.script;
+  return awaited.commands == 2 ? script_for<engine::ReleaseCommand>
+                               : script_for<engine::AcquireCommand>;
 }
 
 /// One at a time, so that what is not answered is always known.

@@ -73,7 +73,10 @@ class Connection {
   /// Holds of one turn go out together, up to a hundred in one call, and so do releases: renewing
   /// many leases costs node and client little more than renewing one. If the user may not touch one
   /// of the names, Redis refuses the whole call: then each hold is sent again alone, and the one
-  /// that is refused alone is sent alone from then on.
+  /// that is refused alone is sent alone from then on. Acquires of other names may be sent before
+  /// releases that were given earlier, so that these stay together. A release and the acquire of
+  /// the same name behind it go as one call, too: nobody comes between them on the node, which has
+  /// less to do.
   void send(const engine::Tag& tag, engine::Command command, engine::Form form);
   void send(std::shared_ptr<Question> question);
   /// The node's marker has been written, and names this set.
@@ -128,10 +131,16 @@ class Connection {
 
   void take_time(engine::Instant now, const Awaited& awaited, const ReplyView& reply);
   void report_clock(engine::Instant now, std::int64_t unix_us, engine::Instant asked);
+  [[nodiscard]] static Script script_of_next(const Awaited& awaited);
   void answer_next(engine::Instant now, Awaited& awaited, const engine::Reply& reply);
   void await(Awaited awaited);
   void write_call();
+  void write(CallParts& call, Script script, engine::Form form);
+  void send_acquire(const engine::Tag& tag, const engine::Command& command, engine::Form form);
   [[nodiscard]] bool goes_alone(const engine::HoldCommand& hold, engine::Form form) const;
+  [[nodiscard]] bool passes(const engine::Name& name, engine::Form form) const;
+  [[nodiscard]] CallContext context();
+  [[nodiscard]] bool judge_refusal(const engine::Reply& answer);
   void refused_hold(engine::Instant now, Awaited& awaited);
   [[nodiscard]] bool awaits_question() const;
   [[nodiscard]] std::size_t reply_limit() const;
@@ -157,11 +166,15 @@ class Connection {
   std::size_t kept_by_stream_ = 0;
   std::uint64_t handed_over_ = 0;  // bytes that were taken out of output_
   std::deque<Awaited> awaited_;
-  std::deque<engine::Tag> tags_;  // of the commands awaited, then those of call_
-  CallParts call_;                // is being collected
+  std::deque<engine::Tag> tags_;        // of the commands awaited
+  CallParts call_;                      // is being collected
+  CallParts last_release_;              // belongs to call_, unless an acquire takes up its lock
+  std::vector<engine::Tag> call_tags_;  // of both
+  std::vector<engine::Name> freed_;     // by the releases of both
   Script call_script_{};
   engine::Form call_form_{};
   engine::Name lone_hold_;             // of call_
+  CallParts acquire_;                  // kept for its memory
   std::uint32_t to_repeat_alone_ = 0;  // holds of calls that were refused for one name in them
   std::set<std::string> forbidden_;    // names of holds that were refused alone
   engine::Instant last_reply_{};

@@ -154,7 +154,7 @@ void Driver::on_node_facts(Instant now, NodeIndex node, const ServerFacts& facts
                          {.marker = facts.marker,
                           .durable = facts.durable.value_or(false),
                           .promoted = promotion.pending,
-                          .promoted_again = promotion.again,
+                          .newly_promoted = promotion.is_new,
                           .uptime = facts.uptime,
                           .run = facts.run_id,
                           .set = facts.set});

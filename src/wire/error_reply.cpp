@@ -11,6 +11,7 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <utility>
 
 namespace redlock::wire {
 namespace {
@@ -90,22 +91,24 @@ bool is_no_script(std::string_view error) {
   return has_prefix(error, "NOSCRIPT");
 }
 
-engine::Unavailable to_unavailable(std::string_view error) {
+engine::Unavailable to_unavailable(std::string_view error, std::string_view secret) {
   const std::string_view inner = unwrap(error);
+  std::string text = printable(inner, secret);
+  if (text.empty()) text = "an error without a text";
   for (const KnownError& entry : known) {
     if (!has_prefix(inner, entry.prefix)) continue;
     // A permission that only a later command of the script lacks is noticed after the first wrote.
     const bool late =
         entry.cause == Cause::permission && error.find(inside_script) != std::string_view::npos;
     return {entry.cause, late ? engine::Delivery::unknown : engine::Delivery::refused,
-            std::string(inner)};
+            std::move(text)};
   }
   if (is_refusal_inside_script(inner)) {
-    return {Cause::permission, engine::Delivery::unknown, std::string(inner)};
+    return {Cause::permission, engine::Delivery::unknown, std::move(text)};
   }
   const bool ours = inner.starts_with("ERR redlock: ");
   return {Cause::server_error, ours ? engine::Delivery::refused : engine::Delivery::unknown,
-          std::string(inner)};
+          std::move(text)};
 }
 
 std::string printable(std::string_view text, std::string_view secret) {

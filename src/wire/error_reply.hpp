@@ -14,7 +14,8 @@ namespace redlock::wire {
 
 /// The cause by the error's prefix, looked for inside what a script reports too. The delivery is
 /// `refused` where Redis gives that error before it runs or writes anything, otherwise `unknown`.
-[[nodiscard]] engine::Unavailable to_unavailable(std::string_view error);
+/// The detail is the error's text as printable() makes it, or says that there is none.
+[[nodiscard]] engine::Unavailable to_unavailable(std::string_view error, std::string_view secret);
 
 /// Fit to be shown: control characters replaced, cut after 200 bytes, every occurrence of the
 /// secret (if there is one) masked: a node may repeat what it was sent, even the AUTH.

@@ -90,8 +90,7 @@ bool Handshake::take(Step step, const ReplyView& reply) {
 }
 
 bool Handshake::take_error(Step step, std::string_view error) {
-  engine::Unavailable why = to_unavailable(error);
-  why.detail = printable(why.detail, address_.password);
+  engine::Unavailable why = to_unavailable(error, address_.password);
   if (why.cause == Cause::loading || why.cause == Cause::busy) {
     return fail(why.cause, why.detail);
   }
@@ -182,7 +181,7 @@ bool Handshake::take_info(std::string_view text) {
   const ServerVersion version = info.version();
   if (version.has_script_flags()) facts_.scripts = ScriptSet(ScriptSet::Flags::understood);
   if (!version.supported()) {
-    const std::string shown = printable(info.value("redis_version"), {});
+    const std::string shown = printable(info.value("redis_version"), address_.password);
     if (!unfit("its version is " + (shown.empty() ? "unknown" : shown) +
                "; Redis 6.2 or newer is needed")) {
       return false;
@@ -220,7 +219,7 @@ bool Handshake::take_marker(const ReplyView& reply) {
   facts_.marker = true;
   facts_.set = marker->set_name;
   facts_.vouched = marker->vouched;
-  const auto disagreement = marker->disagreement(config_.set);
+  const auto disagreement = marker->disagreement(config_.set, address_.password);
   return disagreement ? unfit(*disagreement) : true;
 }
 
@@ -236,7 +235,7 @@ bool Handshake::take_setting(Step step, const ReplyView& reply) {
       facts_.durable = appendonly_ == "yes" && value.text() == "always";
     }
   } else if (value.text() != "noeviction") {
-    facts_.warn("its maxmemory-policy is " + printable(value.text(), {}) +
+    facts_.warn("its maxmemory-policy is " + printable(value.text(), address_.password) +
                 ", which may evict locks; set noeviction");
   }
   return true;

@@ -39,7 +39,7 @@ class InfoText {
   [[nodiscard]] bool is_replica() const;
   [[nodiscard]] bool is_sentinel() const;
   [[nodiscard]] bool is_in_cluster() const;
-  /// It is a replica or was promoted from one, as far as the node remembers.
+  /// It was promoted from a replica, as far as the node remembers.
   [[nodiscard]] bool was_replica() const;
   /// Another one with every start of the server and with every promotion; empty if not known.
   [[nodiscard]] std::string promotion() const;

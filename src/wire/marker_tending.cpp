@@ -14,8 +14,7 @@ MarkerTending::Promotion MarkerTending::on_facts(engine::NodeIndex node, const S
   const bool pending = facts.was_replica && facts.vouched != facts.promotion;
   const std::string before =
       std::exchange(promotions_[node], pending ? facts.promotion : std::string());
-  // While it waited for the first time it may have lost the newest locks once more.
-  return {.pending = pending, .again = pending && !before.empty() && before != facts.promotion};
+  return {.pending = pending, .is_new = pending && before != facts.promotion};
 }
 
 std::vector<std::string> MarkerTending::command(const engine::TendMarker& what) {

@@ -27,7 +27,7 @@ class MarkerTending {
   /// What a handshake shows of a node that was a replica.
   struct Promotion {
     bool pending = false;  ///< its marker does not vouch for it
-    bool again = false;    ///< it was promoted once more while it waited for that
+    bool is_new = false;   ///< that was not so, or of another promotion, when it was shown last
   };
 
   /// All of them must outlive this.

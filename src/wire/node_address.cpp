@@ -176,6 +176,9 @@ std::string make_label(const NodeAddress& node) {
 
 tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri) {
   if (uri.empty()) return tl::unexpected("the node URI is empty" + std::string(how));
+  if (uri.find('\0') != std::string_view::npos) {
+    return tl::unexpected(std::string("the node URI has a byte of value zero; take it out"));
+  }
   const std::size_t colon = uri.find("://");
   const bool has_scheme = colon != std::string_view::npos;
   const std::string scheme = has_scheme ? lower(uri.substr(0, colon)) : "";

@@ -27,11 +27,12 @@ std::optional<NodeMarker> NodeMarker::read(const Value& fields) {
   return marker;
 }
 
-std::optional<std::string> NodeMarker::disagreement(const SetTerms& set) const {
-  const auto sentence = [](const std::string& what, const std::string& there,
-                           const std::string& here) {
-    return "its marker says " + what + " " + (there.empty() ? "nothing" : printable(there, {})) +
-           ", this client " + here +
+std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
+                                                    std::string_view secret) const {
+  const auto sentence = [&](const std::string& what, const std::string& there,
+                            const std::string& here) {
+    return "its marker says " + what + " " +
+           (there.empty() ? "nothing" : printable(there, secret)) + ", this client " + here +
            "; give all clients the same settings; to change those of the set, stop all clients, "
            "wait "
            "one max_lease, DEL redlock:node on every node and run redlock adopt";

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "wire/key_layout.hpp"
 #include "wire/value.hpp"
@@ -33,8 +34,10 @@ struct NodeMarker {
   /// exist or this is something else.
   [[nodiscard]] static std::optional<NodeMarker> read(const Value& fields);
 
-  /// How the marker and this client's set differ: a sentence; none if they agree.
-  [[nodiscard]] std::optional<std::string> disagreement(const SetTerms& set) const;
+  /// How the marker and this client's set differ: a sentence; none if they agree. What it repeats
+  /// of the marker goes through printable() with this secret.
+  [[nodiscard]] std::optional<std::string> disagreement(const SetTerms& set,
+                                                        std::string_view secret = {}) const;
 };
 
 }  // namespace redlock::wire

@@ -256,6 +256,12 @@ constexpr std::array<ScriptRow, script_count> rows{
               .write_keys = force_keys,
               .write_arguments = force_arguments,
               .read = read_force},
+    // Each of its two commands is written and read by the row of its own.
+    ScriptRow{.script = pass_script,
+              .source = scripts::pass,
+              .in_order = true,
+              .loaded = true,
+              .many_in_a_call = true},
 };
 
 constexpr bool each_stands_at_its_place() {

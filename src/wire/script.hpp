@@ -19,9 +19,11 @@
 
 namespace redlock::wire {
 
-/// A script by the place of its command in engine::Command.
+/// A script by the place of its command in engine::Command; behind these `pass`.
 enum class Script : std::uint8_t {};
-inline constexpr std::size_t script_count = std::variant_size_v<engine::Command>;
+/// A release and the acquire behind it, of the same name, in one call.
+inline constexpr auto pass_script = static_cast<Script>(std::variant_size_v<engine::Command>);
+inline constexpr std::size_t script_count = std::variant_size_v<engine::Command> + 1;
 
 template <typename What, typename... All>
 [[nodiscard]] constexpr Script script_among(const std::variant<All...>* /*of*/) {

@@ -5,16 +5,6 @@
 #include "wire/error_reply.hpp"
 
 namespace redlock::wire {
-namespace {
-
-engine::Unavailable read_error(std::string_view error, std::string_view secret) {
-  engine::Unavailable why = to_unavailable(error);
-  why.detail = printable(why.detail, secret);
-  return why;
-}
-
-}  // namespace
-
 void CallParts::add(const engine::Command& command, const CallContext& context) {
   const ScriptRow& row = row_of(script_of(command));
   CommandWriter keys(keys_);
@@ -63,7 +53,7 @@ void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
 
 std::optional<engine::Reply> read_element(Script script, const ReplyView& element,
                                           std::string_view secret) {
-  if (element.is(ReplyView::Kind::error)) return read_error(element.text(), secret);
+  if (element.is(ReplyView::Kind::error)) return to_unavailable(element.text(), secret);
   return row_of(script).read(element);
 }
 
@@ -71,7 +61,7 @@ std::optional<engine::Reply> read_answer(Script script, const ReplyView& answer,
                                          std::string_view secret) {
   if (answer.is(ReplyView::Kind::error)) {
     return is_no_script(answer.text()) ? engine::Reply(engine::NoScript{})
-                                       : read_error(answer.text(), secret);
+                                       : to_unavailable(answer.text(), secret);
   }
   if (!row_of(script).many_in_a_call) return row_of(script).read(answer);
   return answer.size() == 1 ? read_element(script, answer.first(), secret) : std::nullopt;

@@ -8,6 +8,12 @@ namespace {
 
 using Sources = std::array<std::string, script_count>;
 
+/// A script as a function of another one, to which it is given what would be its keys and
+/// arguments.
+std::string as_function(const char* name, std::string_view source) {
+  return std::string("local function ") + name + "(KEYS, ARGV)\n" + std::string(source) + "end\n";
+}
+
 Sources sources_for(ScriptSet::Flags flags) {
   Sources sources;
   for (const ScriptRow& row : script_rows()) {
@@ -16,6 +22,10 @@ Sources sources_for(ScriptSet::Flags flags) {
       source = "#!lua flags=allow-oom\n";
     }
     if (row.in_order) source += scripts::queue;
+    if (row.script == pass_script) {
+      source += as_function("release", scripts::release);
+      source += as_function("acquire", scripts::acquire);
+    }
     source += row.source;
   }
   return sources;

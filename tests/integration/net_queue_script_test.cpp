@@ -91,6 +91,12 @@ class QueueNode {
   [[nodiscard]] std::string release(const std::string& owner, const std::string& order = "") const {
     return redis(release_call(owner, order));
   }
+  /// Both in one call.
+  [[nodiscard]] std::string pass(const std::string& owner, const std::string& entry,
+                                 const std::string& next, const std::string& order) const {
+    return redis(call(wire::pass_script, "3",
+                      {lock_key, lock_key, fence_key, owner, entry, next, "30000", "1", order}));
+  }
   [[nodiscard]] std::string force(const std::string& owner) const {
     const std::string forced = std::string(lock_key) + ":forced";
     return redis(call(wire::script_for<engine::ForceCommand>, "3",
@@ -580,6 +586,82 @@ TEST_CASE("a full node puts nobody into the queue, grants nothing, and still giv
     CHECK(node.release("x", "aa:1") == "0");
     CHECK(node.release("x", "aa:3") == "0");
     CHECK(nobody_waits());
+  }
+}
+
+TEST_CASE("a lock is passed on to the first waiter without a message, and without a turn") {
+  for (const auto flags : both_forms) {
+    const QueueNode node(flags);
+    Subscribed a("aa");
+    Subscribed b("bb");
+    node.queue_up({"aa:1 5 w", "bb:1 6 w"});
+    CHECK(node.pass("holder", "!aa:2 7 w who", "next", "aa:1 5 w") == "4\n1\n2");
+    CHECK(redis({"HGETALL", lock_key}) == "next\n1");
+    CHECK(std::stoll(redis({"PTTL", lock_key})) > 20'000);
+    CHECK(queue() == "bb:1\naa:2");
+    CHECK(redis({"HGET", waiters_key, "@aa:2"}) == "who");
+    CHECK(redis({"HEXISTS", waiters_key, "aa:1"}) == "0");
+    CHECK(turn() == "(nil)");
+    CHECK(a.messages().empty());
+    CHECK(b.messages().empty());
+  }
+}
+
+TEST_CASE("a lock is not passed on before the first waiter, nor by who does not have it") {
+  for (const auto flags : both_forms) {
+    const QueueNode node(flags);
+    Subscribed a("aa");
+    const Subscribed b("bb");
+    node.queue_up({"aa:1 5 w", "bb:1 6 w"});
+    CHECK(node.pass("other", "", "next", "aa:1 5 w").starts_with("0\n0\n"));
+    CHECK(redis({"HGETALL", lock_key}) == "holder\n1");
+    const std::string refused = node.pass("holder", "", "next", "bb:1 6 w");
+    CHECK(element(refused, 0) == 1);
+    CHECK(element(refused, 1) == 0);
+    CHECK(element(refused, 3) == 1);
+    CHECK(redis({"EXISTS", lock_key}) == "0");
+    CHECK(turn() == "aa:1");
+    CHECK(a.messages() == "1 0");
+    // Without a lock: an acquire behind a release of nothing.
+    CHECK(node.pass("holder", "aa:1", "next", "0").starts_with("0\n0\n"));
+    CHECK(queue() == "bb:1");
+    // Out of turn, as those who barge.
+    CHECK(node.pass("holder", "", "next", "") == "0\n1\n2");
+    CHECK(node.pass("next", "", "last", "") == "1\n1\n3");
+  }
+}
+
+TEST_CASE("of a release and an acquire in one call one may fail alone") {
+  for (const auto flags : both_forms) {
+    const QueueNode node(flags);
+    Subscribed a("aa");
+    node.queue_up({"aa:1 5 w"});
+    SUBCASE("at the fence") {
+      redis({"DEL", fence_key});
+      redis({"RPUSH", fence_key, "x"});
+      const std::string reply = node.pass("holder", "", "next", "aa:1 5 w");
+      CHECK(reply.starts_with("1\n"));
+      CHECK(contains(reply, "WRONGTYPE"));
+      CHECK(redis({"EXISTS", lock_key}) == "0");
+      CHECK(queue() == "aa:1");
+    }
+    SUBCASE("as its owner was forced out") {
+      CHECK(node.force("next") == "0");
+      CHECK(node.pass("holder", "", "next", "aa:1 5 w") == "1\n3");
+      CHECK(redis({"EXISTS", lock_key}) == "0");
+      CHECK(a.messages() == "1 0");
+      CHECK(turn() == "aa:1");
+    }
+    SUBCASE("at maxmemory, unless as much was freed before") {
+      redis({"SET", "ballast", std::string(100'000, 'x')});
+      REQUIRE(redis({"CONFIG", "SET", "maxmemory", "1"}) == "OK");
+      CHECK(node.pass("holder", "", "next", "aa:1 5 w") == "1\n1\n2");
+      QueueNode::end_lease();
+      const std::string reply = node.pass("next", "", "last", "");
+      CHECK(reply.starts_with("0\n"));
+      CHECK(contains(reply, "OOM"));
+    }
+    redis({"DEL", "ballast"});
   }
 }
 

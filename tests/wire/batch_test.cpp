@@ -56,6 +56,12 @@ std::string name_of(std::uint64_t number) {
   return fmt::format("n{}", number);
 }
 
+std::vector<std::uint64_t> numbers_answered(const LinkRig& rig) {
+  std::vector<std::uint64_t> numbers;
+  for (const auto& entry : rig.replies) numbers.push_back(entry.first);
+  return numbers;
+}
+
 }  // namespace
 
 TEST_CASE("holds of one turn go in calls of a hundred, and each is answered in its order") {
@@ -247,6 +253,118 @@ TEST_CASE("a release stays behind the acquire and the hold that were sent before
   REQUIRE(rig.replies.size() == 7);
   for (std::size_t i = 0; i < 7; ++i) CHECK(rig.replies[i].first == i + 1);
   CHECK(keys_of_calls(rig) == std::vector<std::string>{"3", "3", "1", "2", "1"});
+}
+
+TEST_CASE("releases stay in one call whatever acquires of other names come between them") {
+  LinkRig rig(releasing);
+  rig.run();
+  rig.submit(1, LinkRig::release("a"));
+  rig.submit(2, LinkRig::acquire("x"));
+  rig.submit(3, LinkRig::release("b"));
+  rig.submit(4, LinkRig::acquire("y"));
+  rig.submit(5, LinkRig::release("c"));
+  SUBCASE("and go behind those acquires") {
+    rig.run();
+    CHECK(keys_of_calls(rig) == std::vector<std::string>{"3", "3", "3"});
+    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 4, 1, 3, 5});
+  }
+  SUBCASE("an acquire of one of their names stays behind them") {
+    rig.submit(6, LinkRig::acquire("b", 2));
+    rig.submit(7, LinkRig::release("d"));
+    rig.run();
+    CHECK(keys_of_calls(rig) == std::vector<std::string>{"3", "3", "3", "3", "1"});
+    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 4, 1, 3, 5, 6, 7});
+  }
+}
+
+TEST_CASE("a release and the acquire of its name behind it go in one call") {
+  const auto passing = [](const RedisCommand& command) {
+    if (keys_in(command) != 4) return healthy(command);
+    return array({integer(1), array({integer(1), integer(7)})});
+  };
+  LinkRig rig(passing);
+  rig.run();
+  SUBCASE("and each gets its own reply") {
+    rig.submit(1, LinkRig::release("a"));
+    rig.submit(2, LinkRig::acquire("a", 2));
+    rig.run();
+    CHECK(keys_of_calls(rig) == std::vector<std::string>{"4"});
+    REQUIRE(rig.replies.size() == 2);
+    CHECK(rig.replies[0].first == 1);
+    CHECK(std::holds_alternative<engine::ReleasedHere>(rig.replies[0].second));
+    CHECK(rig.replies[1].first == 2);
+    CHECK(std::holds_alternative<engine::Granted>(rig.replies[1].second));
+  }
+  SUBCASE("but none of another name, nor what is between them") {
+    rig.submit(1, LinkRig::release("a"));
+    rig.submit(2, LinkRig::acquire("b"));
+    rig.submit(3, LinkRig::release("a"));
+    rig.submit(4, LinkRig::hold("c"));
+    rig.submit(5, LinkRig::acquire("a", 2));
+    rig.run();
+    CHECK(keys_of_calls(rig) == std::vector<std::string>{"3", "2", "2", "3"});
+  }
+  SUBCASE("the newest of several, and only that") {
+    rig.submit(1, LinkRig::release("b"));
+    rig.submit(2, LinkRig::release("c"));
+    rig.submit(3, LinkRig::release("a"));
+    rig.submit(4, LinkRig::acquire("a", 2));
+    rig.submit(5, LinkRig::release("d"));
+    rig.run();
+    CHECK(keys_of_calls(rig) == std::vector<std::string>{"4", "3"});
+    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{3, 4, 1, 2, 5});
+  }
+  SUBCASE("nor one of those before it, once that is passed on") {
+    rig.submit(1, LinkRig::release("b"));
+    rig.submit(2, LinkRig::release("a"));
+    rig.submit(3, LinkRig::acquire("a", 2));
+    rig.submit(4, LinkRig::acquire("b", 2));
+    rig.run();
+    CHECK(keys_of_calls(rig) == std::vector<std::string>{"4", "1", "3"});
+    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 3, 1, 4});
+  }
+  SUBCASE("nor one whose name was released twice: all stay before it") {
+    rig.submit(1, LinkRig::release("a"));
+    rig.submit(2, LinkRig::release("a", 2));
+    rig.submit(3, LinkRig::acquire("a", 3));
+    rig.run();
+    CHECK(keys_of_calls(rig) == std::vector<std::string>{"2", "3"});
+    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{1, 2, 3});
+  }
+  SUBCASE("nor one that goes alone, or in full") {
+    auto alone = LinkRig::release("a");
+    alone.alone = true;
+    rig.submit(1, alone);
+    rig.submit(2, LinkRig::acquire("a", 2));
+    rig.submit(3, LinkRig::release("a", 2));
+    rig.submit(4, LinkRig::acquire("a", 3), Form::source);
+    rig.run();
+    CHECK(keys_of_calls(rig) == std::vector<std::string>{"1", "3", "1", "3"});
+  }
+}
+
+TEST_CASE("what is wrong with an acquire in the call of a release is its own") {
+  std::string refusal;
+  SUBCASE("as it is") {
+    refusal = "NOMARKER redlock: gone";
+  }
+  SUBCASE("and may end the connection") {
+    refusal = "OTHERSET redlock: another";
+  }
+  SUBCASE("also where the release wrote nothing") {
+    refusal = "READONLY You can't write against a read only replica.";
+  }
+  LinkRig rig([&](const RedisCommand& command) {
+    return keys_in(command) == 4 ? array({integer(0), error(refusal)}) : healthy(command);
+  });
+  rig.run();
+  rig.submit(1, LinkRig::release("a"));
+  rig.submit(2, LinkRig::acquire("a", 2));
+  rig.run();
+  REQUIRE(rig.replies.size() == 2);
+  CHECK(std::holds_alternative<engine::NotHeld>(rig.replies[0].second));
+  CHECK(unavailable(rig.replies[1].second).delivery == Delivery::refused);
+  CHECK(rig.downs.empty() == refusal.starts_with("NOMARKER"));
 }
 
 TEST_CASE("a release that is to go alone is joined with no other") {

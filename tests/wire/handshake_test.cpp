@@ -144,6 +144,16 @@ TEST_CASE("a lost connection is killed before the scripts are loaded, if it is o
   CHECK_FALSE(unnumbered.said("CLIENT KILL"));
 }
 
+TEST_CASE("what is shown of a node never has the password, wherever the node puts it") {
+  const std::string uri = "redis://:sesame@host";
+  for (const Answers& answers :
+       {but("INFO", info("redis_version:sesame")), but("HGETALL", marker("sesame", "1", "60000")),
+        but("HGETALL", marker("redlock-1", "sesame", "60000"))}) {
+    CHECK(contains(refusal(answers, uri).detail, "***"));
+    CHECK_FALSE(contains(refusal(answers, uri).detail, "sesame"));
+  }
+}
+
 TEST_CASE("nodes that no quorum may count on are refused, with the reason") {
   const std::pair<Answers, std::string> cases[] = {
       {but("INFO", info("redis_version:6.0.16\r\nrole:master")), "version is 6.0.16"},

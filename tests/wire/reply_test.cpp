@@ -288,11 +288,18 @@ TEST_CASE("the prefix of an error says why the node did not vote") {
   for (const auto& entry : cases) {
     const auto& text = entry.first;
     const auto& cause = entry.second;
-    const engine::Unavailable why = to_unavailable(text);
+    const engine::Unavailable why = to_unavailable(text, {});
     CHECK_MESSAGE(why.cause == cause, text);
     CHECK_MESSAGE(why.delivery == Delivery::refused, text);
     CHECK(why.detail == text);
   }
+}
+
+TEST_CASE("an error that shows nothing is told as that") {
+  for (const std::string_view text : {"", " ", "\x1b\r", "\x01"}) {
+    CHECK(to_unavailable(text, {}).detail == "an error without a text");
+  }
+  CHECK(to_unavailable("sesame", "sesame").detail == "***");
 }
 
 TEST_CASE("a command that the user may not run is a permission, in the words of each server") {
@@ -312,7 +319,7 @@ TEST_CASE("a command that the user may not run is a permission, in the words of 
            "ERR ACL failure in script: No permissions to access a key script: 06, on "
            "@user_script:1.",
        }) {
-    const engine::Unavailable why = to_unavailable(text);
+    const engine::Unavailable why = to_unavailable(text, {});
     CHECK_MESSAGE(why.cause == Cause::permission, text);
     CHECK_MESSAGE(why.delivery == Delivery::unknown, text);
     CHECK_MESSAGE(why.detail.find("@user_script") == std::string::npos, why.detail);
@@ -336,7 +343,7 @@ TEST_CASE("an error inside a script keeps its cause, in the words of Redis 7 and
   for (const auto& entry : cases) {
     const auto& text = entry.first;
     const auto& cause = entry.second;
-    const engine::Unavailable why = to_unavailable(text);
+    const engine::Unavailable why = to_unavailable(text, {});
     CHECK_MESSAGE(why.cause == cause, text);
     CHECK_MESSAGE(why.delivery == Delivery::refused, text);
     CHECK_MESSAGE(why.detail.find("script") == std::string::npos, why.detail);
@@ -344,16 +351,18 @@ TEST_CASE("an error inside a script keeps its cause, in the words of Redis 7 and
 }
 
 TEST_CASE("an error that may come after a write leaves open what the node did") {
-  CHECK(to_unavailable("ERR something new").delivery == Delivery::unknown);
-  CHECK(to_unavailable("NOPERM No permissions script: 9a, on @user_script:40.").delivery ==
+  CHECK(to_unavailable("ERR something new", {}).delivery == Delivery::unknown);
+  CHECK(to_unavailable("NOPERM No permissions script: 9a, on @user_script:40.", {}).delivery ==
         Delivery::unknown);
-  const auto denied = to_unavailable("ERR The user executing the script can't run this command");
+  const auto denied =
+      to_unavailable("ERR The user executing the script can't run this command", {});
   CHECK(denied.cause == Cause::permission);
   CHECK(denied.delivery == Delivery::unknown);
-  CHECK(to_unavailable("ERR redlock: the fence has reached 2^53").delivery == Delivery::refused);
-  CHECK(to_unavailable("WRONGTYPE Operation against a key script: 9a, on @user_script:31.").cause ==
-        Cause::server_error);
-  CHECK(to_unavailable("BUSYGROUP Consumer Group name already exists").cause ==
+  CHECK(to_unavailable("ERR redlock: the fence has reached 2^53", {}).delivery ==
+        Delivery::refused);
+  CHECK(to_unavailable("WRONGTYPE Operation against a key script: 9a, on @user_script:31.", {})
+            .cause == Cause::server_error);
+  CHECK(to_unavailable("BUSYGROUP Consumer Group name already exists", {}).cause ==
         Cause::server_error);
 }
 

@@ -88,6 +88,7 @@ class LinkRig final : public SampleCommands, LinkListener, Streams {
     link_->on_stream_closed(now, why);
     run();
   }
+  [[nodiscard]] bool is_open() const { return open_; }
   /// Bytes from the node, whether it was asked or not.
   void receive(std::string_view bytes) {
     REQUIRE(open_);

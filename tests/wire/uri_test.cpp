@@ -163,6 +163,15 @@ TEST_CASE("each bad URI gets a sentence that says what is wrong") {
   }
 }
 
+TEST_CASE("a byte of value zero is refused wherever it is") {
+  using namespace std::string_view_literals;
+  for (const std::string_view uri : {"redis://:a\0b@host"sv, "redis://h\0st"sv, "unix:///a\0b"sv}) {
+    const auto node = parse_node_uri(uri);
+    REQUIRE_FALSE(node.has_value());
+    CHECK(node.error() == "the node URI has a byte of value zero; take it out");
+  }
+}
+
 TEST_CASE("no sentence repeats a password, wherever a mistake puts it") {
   for (const char* uri :
        {"redis://:hunter2", "redis://alice:hunter2", "redis://alice:hunter2@",

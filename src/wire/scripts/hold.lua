@@ -62,9 +62,10 @@ for i = 1, #KEYS, 2 do
   local a = 2 * i - 1
   local done, reply = pcall(hold, KEYS[i], KEYS[i + 1], ARGV[a], ARGV[a + 1], ARGV[a + 2],
     ARGV[a + 3])
-  if not done then -- Redis before 7 raises text, later a table
-    reply = type(reply) == 'table' and {err = reply.err}
-      or redis.error_reply('ERR Error running script: ' .. reply)
+  if not done then -- a table, or its text, or, before Redis 7, that text behind where it was raised
+    local text = type(reply) == 'table' and reply.err or reply
+    local raised = string.find(text, 'user_script:', 1, true)
+    reply = redis.error_reply((raised and 'ERR Error running script: ' or '') .. text)
   end
   replies[#replies + 1] = reply
 end

@@ -21,8 +21,8 @@ for i, lock in ipairs(KEYS) do
   end
   local place
   -- With a ticket: it may be the first one to wait.
-  if (freed or #order > 1)
-    and (redis.pcall('EXISTS', lock .. ':queue') == 1 or string.find(order, ' ', 1, true)) then
+  if string.find(order, ' ', 1, true)
+    or (freed or #order > 1) and redis.pcall('EXISTS', lock .. ':queue') == 1 then
     local _, after_release = open_queue()
     local known
     known, place = pcall(after_release, lock, order, freed)
