@@ -20,7 +20,9 @@ namespace redlock {
 
 /// Thread-safe: any member may be called from any thread at any time, except that the destructor
 /// must not run beside other members. One per program is enough: all threads and all names share
-/// its connections (one per node), and calls made together travel together.
+/// its connections (one per node), and calls made together travel together. A thread that is alone
+/// in a blocking call does the client's network work meanwhile, renewals of other leases included;
+/// callbacks, observers and what is tied to lost() run on the client's own threads in any case.
 class REDLOCK_EXPORT Client {
  public:
   /// Checks the options, starts the loop thread and begins to connect, without waiting for any

@@ -40,7 +40,8 @@ enum class Errc {
   would_deadlock,
 };
 
-/// One node's part in a decision.
+/// One node's part in a decision. Of a node that is `pending` nothing is known: it had not answered
+/// when the result was certain without it, or when the time of the call ended.
 enum class Vote : std::uint8_t { pending, granted, refused, unavailable };
 
 /// Why a node was unavailable. `none` for a node that voted or has not answered yet.

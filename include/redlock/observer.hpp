@@ -36,6 +36,28 @@ struct CloseReport {
   std::size_t unconfirmed = 0;
 };
 
+/// What a command was sent to a node for.
+enum class NodeCommand : std::uint8_t {
+  acquire,  ///< to be granted the lock, or a place in the queue
+  heal,     ///< the lock anew, for its holder, on a node that no longer has it
+  settle,   ///< the token, where nodes gave different ones: a second round trip of its attempt
+  hold,     ///< to confirm or lengthen a lease: a renewal, extend, confirm or re-entry
+  release,
+  force,  ///< Admin::force_release
+};
+
+[[nodiscard]] REDLOCK_EXPORT const char* to_string(NodeCommand command) noexcept;
+
+/// One command that a node answered, by whatever but an error.
+struct NodeAnswer {
+  std::string_view node;
+  NodeCommand command{};
+  /// The same for all commands of one attempt of this client, and of the lease that comes of it.
+  std::uint64_t attempt = 0;
+  /// From the decision to send it, which is just before it is written, until the answer was read.
+  std::chrono::nanoseconds round_trip{};
+};
+
 /// Override what is of interest. Every call comes from the client's loop thread (one after the end
 /// of the client, of on_release_failed, from the thread that called unlock), so an override must
 /// return soon and must not wait for any operation of the same client. An exception that leaves an
@@ -74,6 +96,11 @@ class REDLOCK_EXPORT Observer {
   virtual void on_lost(std::string_view name, std::uint64_t token, LossReason reason);
   /// An unlock() without a result to return could not confirm the release.
   virtual void on_release_failed(std::string_view name, const Error& error);
+  /// A node answered a command. Called for each command and node, and before what follows from the
+  /// answer is observed, so an override must be quick. Not called for errors and for answers that
+  /// never came (on_attempt has both among its votes), nor for what reads only (Admin::inspect and
+  /// the like).
+  virtual void on_answer(const NodeAnswer& answer);
   /// The client has ended, by its destructor or by close(). Not called if it ended in the child of
   /// a fork, or on its own loop thread without a thread to be had for what is left to do.
   virtual void on_closed(const CloseReport& report);

@@ -26,9 +26,17 @@ using SuccessOf = typename decltype(std::declval<const Ask&>().read(
 /// A call as the client's loop sees it.
 class Call : public net::Task {
  public:
-  explicit Call(Client::Impl& client) : client_(client) {}
+  /// Whether a thread waits for the answer, which then runs no code of users.
+  enum class Waits { elsewhere, here };
+
+  Call(Client::Impl& client, Waits where) : client_(client), blocking_(where == Waits::here) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
+
+  [[nodiscard]] bool blocking() const { return blocking_; }
+  /// The thread that waits for the answer has the loop's seat, and is to run this call there.
+  [[nodiscard]] bool seated() const { return seated_; }
+  void set_seated() { seated_ = true; }
 
   /// Enters the call in the client's table and asks the engine; or fails it, if the client is
   /// closing.
@@ -50,6 +58,8 @@ class Call : public net::Task {
 
  private:
   Client::Impl& client_;
+  const bool blocking_;
+  bool seated_ = false;
 };
 
 /// The operation whose result is known before it starts.

@@ -28,7 +28,7 @@
 
 #include "client/call.hpp"
 #include "client/client_impl.hpp"
-#include "client/one_shot_event.hpp"
+#include "net/one_shot_event.hpp"
 
 namespace redlock::client {
 
@@ -46,7 +46,8 @@ class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
  public:
   using Success = SuccessOf<Ask>;
 
-  CallFor(Client::Impl& client, Ask&& ask) : Call(client), ask_(std::move(ask)) {}
+  CallFor(Client::Impl& client, Ask&& ask, Waits where)
+      : Call(client, where), ask_(std::move(ask)) {}
 
   /// The start of every operation, on the caller's thread: see PreparedOperation. `self` keeps this
   /// call until it is answered; null if the caller does.
@@ -131,13 +132,14 @@ Result<client::SuccessOf<Ask>> Client::Impl::perform(Result<Ask> ask) {
   if (must_not_wait()) return tl::make_unexpected(would_deadlock_error());
   using Success = typename client::CallFor<Ask>::Success;
   std::optional<Result<Success>> answer;
-  client::OneShotEvent ready;
-  client::CallFor<Ask> call(*this, std::move(*ask));
+  net::OneShotEvent ready;
+  client::CallFor<Ask> call(*this, std::move(*ask), client::Call::Waits::here);
   Callback<Success> callback = [&](Result<Success> result) {
     answer.emplace(std::move(result));
     ready.give();
   };
   if (auto known = call.start(nullptr, callback)) return std::move(*known);
+  if (call.seated()) drive(call, ready);
   ready.await();
   return std::move(*answer);
 }
@@ -146,7 +148,8 @@ template <typename Ask>
 Operation<client::SuccessOf<Ask>> Client::Impl::prepare(Result<Ask> ask) {
   using Success = typename client::CallFor<Ask>::Success;
   if (!ask) return client::failed_operation<Success>(std::move(ask.error()));
-  auto call = std::make_unique<client::CallFor<Ask>>(*this, std::move(*ask));
+  auto call = std::make_unique<client::CallFor<Ask>>(*this, std::move(*ask),
+                                                     client::Call::Waits::elsewhere);
   call->keep(shared_from_this());
   return Operation<Success>(std::move(call));
 }

@@ -43,6 +43,10 @@ Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options
   if (!nodes) return tl::make_unexpected(std::move(nodes.error()));
   net::CoreConfig config = core_config(options, *nodes);
   auto impl = std::make_shared<Impl>(std::move(options), std::move(*nodes));
+  // An observer is told of each call before that is answered, so its thread is needed anyway.
+  if (!impl->options_.observer) {
+    config.callers_may_drive = [client = impl.get()] { return client->callers_may_drive(); };
+  }
   auto core = net::Core::start(std::move(config), *impl);
   if (!core) {
     return tl::make_unexpected(
@@ -66,6 +70,27 @@ bool Client::Impl::post(net::Task& task) noexcept {
   const bool accepted = core_->post(task);
   gate_.leave();
   return accepted;
+}
+
+bool Client::Impl::post(client::Call& call) noexcept {
+  if (!call.blocking()) return post(static_cast<net::Task&>(call));
+  if (forked() || !gate_.enter()) return false;
+  if (core_->take_seat()) {
+    call.set_seated();  // drive() leaves the gate
+    return true;
+  }
+  const bool accepted = core_->post(call);
+  gate_.leave();
+  return accepted;
+}
+
+void Client::Impl::drive(client::Call& call, const net::OneShotEvent& answer) {
+  core_->drive(call, answer, caller_drives_);
+  gate_.leave();
+}
+
+bool Client::Impl::callers_may_drive() const {
+  return calls_alone_ == enough_alone && calls_.empty() && put_off_.empty() && !closing_;
 }
 
 Error Client::Impl::closed_error() const {
@@ -109,6 +134,8 @@ void client::Call::run() {
 
 void Client::Impl::begin(client::Call& call) {
   if (closing_) return call.fail(closed_error());
+  const bool alone = call.blocking() && calls_.empty();
+  calls_alone_ = alone ? std::min(calls_alone_ + 1, enough_alone) : 0;
   const engine::RequestId id = ++last_request_;
   calls_.emplace(id, &call);
   call.ask_engine(BootClock::now(), id);
@@ -119,10 +146,9 @@ void Client::Impl::cancel(engine::RequestId id) {
   core_->engine().cancel(BootClock::now(), id, Errc::cancelled);
 }
 
-std::shared_ptr<Lease::State> Client::Impl::add_lease(const engine::Name& name,
-                                                      const engine::AcquireSucceeded& granted) {
-  auto state = std::make_shared<Lease::State>(shared_from_this(), name, granted);
-  leases_.emplace(granted.grant, state);
+std::shared_ptr<Lease::State> Client::Impl::add_lease(const engine::AcquireSucceeded& granted) {
+  auto state = std::make_shared<Lease::State>(shared_from_this(), granted);
+  leases_.add({state});
   return state;
 }
 
@@ -143,19 +169,47 @@ client::Rival Client::Impl::rival_for(const std::string& name) const {
   // An index of names would cost every lease memory, and looking through very many the loop time.
   constexpr std::size_t few = 256;
   if (leases_.size() > few) return client::Rival::anybody;
-  const bool ours = std::ranges::any_of(leases_, [&](const auto& entry) {
-    const Lease::State& lease = *entry.second;
-    return *lease.name == name && lease.remaining() > std::chrono::nanoseconds::zero();
+  bool ours = false;
+  leases_.for_each([&](const KnownLease& known) {
+    const Lease::State& lease = *known.lease;
+    ours = ours || (lease.name() == name && lease.remaining() > std::chrono::nanoseconds::zero());
   });
   return ours ? client::Rival::this_client : client::Rival::somebody;
 }
 
+bool Client::Impl::forget(engine::GrantId grant) {
+  KnownLease* const found = leases_.find(grant);
+  if (found == nullptr) return false;
+  const KnownLease ends =
+      leases_.take(*found);  // with what is left of its holder's, if nobody has it
+  return true;
+}
+
 std::shared_ptr<Lease::State> Client::Impl::find_lease(engine::GrantId grant) const {
-  const auto found = leases_.find(grant);
-  return found == leases_.end() ? nullptr : found->second;
+  const KnownLease* const found = leases_.find(grant);
+  return found == nullptr ? nullptr : found->lease;
 }
 
 void Client::Impl::on_output(engine::ClientOutput&& output) noexcept {
+  // Where callers drive there is no observer, and the only call under way is the caller's own.
+  const bool for_loop_thread = caller_drives_ && std::holds_alternative<engine::LeaseLost>(output);
+  if (for_loop_thread || !put_off_.empty()) {
+    put_off(std::move(output));
+  } else {
+    perform_output(std::move(output));
+  }
+}
+
+void Client::Impl::put_off(engine::ClientOutput&& output) {
+  if (put_off_.empty()) static_cast<void>(core_->post(resume_outputs_));
+  put_off_.push_back(std::move(output));
+}
+
+void Client::Impl::ResumeOutputs::run() {
+  for (auto& output : std::exchange(client.put_off_, {})) client.perform_output(std::move(output));
+}
+
+void Client::Impl::perform_output(engine::ClientOutput&& output) {
   std::visit([this]<typename What>(What&& what) { on(std::forward<What>(what)); },
              std::move(output));
 }
@@ -164,6 +218,7 @@ void Client::Impl::on(engine::Finish&& output) {
   const auto found = calls_.find(output.request);
   if (found == calls_.end()) return released_last(output.request, output);
   client::Call& call = *found->second;
+  assert(call.blocking() || !caller_drives_);
   calls_.erase(found);
   if (const auto* failed = std::get_if<engine::Failed>(&output.result)) {
     // For the engine the lease was released; only the client has the reason, which is its end.
@@ -191,7 +246,7 @@ void Client::Impl::on(engine::LeaseLost&& output) {
   if (!lease) return;
   lease->lose(output.reason);
   if (options_.observer) {
-    options_.observer->on_lost(*lease->name, lease->token, output.reason);
+    options_.observer->on_lost(lease->name(), lease->key->token, output.reason);
   }
 }
 
@@ -204,7 +259,7 @@ void Client::Impl::on(engine::AttemptDecided&& output) {
 void Client::Impl::on(engine::RenewalDecided&& output) {
   if (!options_.observer) return;
   if (const auto lease = find_lease(output.grant)) {
-    options_.observer->on_renewal(*lease->name, output.ok, output.valid_until - BootClock::now());
+    options_.observer->on_renewal(lease->name(), output.ok, output.valid_until - BootClock::now());
   }
 }
 
@@ -239,6 +294,19 @@ void Client::Impl::on_node_up(engine::NodeIndex node, std::string_view warning) 
 void Client::Impl::on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept {
   if (!options_.observer) return;
   options_.observer->on_node_down(nodes_[node].label, why.cause, why.detail);
+}
+
+void Client::Impl::on_reply(engine::NodeIndex node, const engine::Tag& tag,
+                            const engine::Reply& reply) noexcept {
+  // With NoScript it is sent again; the answer to that counts.
+  if (!options_.observer || std::holds_alternative<engine::Unavailable>(reply) ||
+      std::holds_alternative<engine::NoScript>(reply)) {
+    return;
+  }
+  options_.observer->on_answer({.node = nodes_[node].label,
+                                .command = tag.kind,
+                                .attempt = tag.grant,
+                                .round_trip = BootClock::now() - tag.sent});
 }
 
 }  // namespace redlock

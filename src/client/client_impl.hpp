@@ -26,6 +26,7 @@
 #include "client/posted_function.hpp"
 #include "client/sentence.hpp"
 #include "engine/engine.hpp"
+#include "engine/id_table.hpp"
 #include "net/core.hpp"
 
 namespace redlock {
@@ -47,6 +48,11 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
 
   /// False, and the task will not run, if the client is closed or this is the child of a fork.
   [[nodiscard]] bool post(net::Task& task) noexcept;
+  /// The same for a call. A blocking one may get the loop's seat in place of being posted, and then
+  /// its thread must drive().
+  [[nodiscard]] bool post(client::Call& call) noexcept;
+  /// Runs the call and the loop until its answer is there, or the loop thread is needed.
+  void drive(client::Call& call, const net::OneShotEvent& answer);
   /// The same for a function, which is copied or moved to the heap.
   template <std::invocable Function>
   [[nodiscard]] bool post(Function function);
@@ -85,7 +91,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// The same and its report, as Client::close promises.
   Result<CloseReport> close(std::chrono::milliseconds at_most);
 
-  // Loop thread only.
+  // Only by the thread that drives: the loop thread, or a caller that has its seat (net/core.hpp).
 
   [[nodiscard]] net::Core& core() { return *core_; }
   /// Whether shut_down() has begun: nothing new may be started.
@@ -93,21 +99,33 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void begin(client::Call& call);
   void cancel(engine::RequestId id);
   /// A lease for what the engine granted.
-  [[nodiscard]] std::shared_ptr<Lease::State> add_lease(const engine::Name& name,
-                                                        const engine::AcquireSucceeded& granted);
+  [[nodiscard]] std::shared_ptr<Lease::State> add_lease(const engine::AcquireSucceeded& granted);
   /// Null if there is none, or its end has begun.
   [[nodiscard]] std::shared_ptr<Lease::State> find_lease(engine::GrantId grant) const;
   /// One level less of what an owner holds; see Engine::leave.
   void leave(engine::RequestId id, const client::HeldLocks::Key& key);
   /// The lease is over for its holder: outputs of the engine about it are ignored from now on.
   /// False if that was so already.
-  bool forget(engine::GrantId grant) { return leases_.erase(grant) != 0; }
+  bool forget(engine::GrantId grant);
 
   void on_output(engine::ClientOutput&& output) noexcept override;
   void on_node_up(engine::NodeIndex node, std::string_view warning) noexcept override;
   void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept override;
+  void on_reply(engine::NodeIndex node, const engine::Tag& tag,
+                const engine::Reply& reply) noexcept override;
 
  private:
+  void put_off(engine::ClientOutput&& output);
+  void perform_output(engine::ClientOutput&& output);
+  [[nodiscard]] bool callers_may_drive() const;
+
+  /// Performs what was put off.
+  struct ResumeOutputs final : net::Task {
+    explicit ResumeOutputs(Impl& of) : client(of) {}
+    void run() override;
+    Impl& client;
+  };
+
   void on(engine::Finish&& output);
   void on(engine::ValidityChanged&& output);
   void on(engine::LeaseLost&& output);
@@ -150,11 +168,23 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   std::unique_ptr<net::Core> core_;
   std::atomic<bool> ended_{false};  // shut_down() or close() has begun
 
-  // Loop thread only.
+  // Only by the thread that drives.
   bool closing_ = false;
+  bool caller_drives_ = false;
+  /// How many calls in succession were blocking and had the client for themselves; no more than
+  /// count.
+  int calls_alone_ = enough_alone;
+  static constexpr int enough_alone = 8;
+  /// What must not run on the thread of a caller, and all that came after it.
+  std::vector<engine::ClientOutput> put_off_;
+  ResumeOutputs resume_outputs_{*this};
   engine::RequestId last_request_ = 0;
   std::unordered_map<engine::RequestId, client::Call*> calls_;
-  std::unordered_map<engine::GrantId, std::shared_ptr<Lease::State>> leases_;
+  struct KnownLease {
+    std::shared_ptr<Lease::State> lease;
+    [[nodiscard]] engine::GrantId id() const { return lease->grant; }
+  };
+  engine::IdTable<KnownLease> leases_;
   /// Releases that shut_down() asked for and no quorum has confirmed, and what it will ask for.
   std::unordered_set<engine::RequestId> last_releases_;
   std::deque<engine::GrantId> to_release_;

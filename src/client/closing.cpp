@@ -149,17 +149,19 @@ void Client::Impl::begin_closing() {
   closing_ = true;
   const auto now = BootClock::now();
   for (const auto& [id, call] : calls_) call->close(now, id);
-  for (const auto& [grant, lease] : std::exchange(leases_, {})) {
+  auto all = std::exchange(leases_, {});
+  all.for_each([&](const KnownLease& known) {
+    const auto& lease = known.lease;
     // First, so that a holder on another thread knows before somebody else can have the lock.
     const bool is_new = lease->lose(LossReason::closed);
     if (is_new && options_.observer) {
-      options_.observer->on_lost(*lease->name, lease->token, LossReason::closed);
+      options_.observer->on_lost(lease->name(), lease->key->token, LossReason::closed);
     }
     // The rest waits for its turn, and is not to be renewed meanwhile.
-    to_release_.push_back(grant);
-    if (to_release_.size() <= releases_at_once) continue;
-    core_->engine().give_up(now, grant, LossReason::closed);
-  }
+    to_release_.push_back(lease->grant);
+    if (to_release_.size() <= releases_at_once) return;
+    core_->engine().give_up(now, lease->grant, LossReason::closed);
+  });
   release_more();
 }
 
@@ -209,7 +211,7 @@ void Client::Impl::release_rest() {
 void Client::Impl::fail_leftovers() {
   // A callback may come back to this client, so it must not find the table half-walked.
   for (const auto& [id, call] : std::exchange(calls_, {})) call->fail(closed_error());
-  leases_.clear();
+  leases_ = {};
   if (options_.observer) options_.observer->on_closed(report_);
 }
 

@@ -25,7 +25,7 @@ struct AskExtend {
   std::shared_ptr<Lease::State> lease;
   std::optional<std::chrono::milliseconds> length;  // none: only asks whether it is still ours
 
-  [[nodiscard]] const std::string& name() const { return *lease->name; }
+  [[nodiscard]] const std::string& name() const { return lease->name(); }
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& /*client*/) const {
     if (lease->ended()) return empty_lease();
     return std::nullopt;
@@ -47,7 +47,7 @@ struct AskExtend {
 struct AskRelease {
   std::shared_ptr<Lease::State> lease;
 
-  [[nodiscard]] const std::string& name() const { return *lease->name; }
+  [[nodiscard]] const std::string& name() const { return lease->name(); }
   /// Ends the lease for its holder.
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& /*client*/) const {
     if (!lease->end()) return empty_lease();
@@ -108,15 +108,15 @@ Lease::operator bool() const noexcept {
 
 const std::string& Lease::name() const noexcept {
   static const std::string none;
-  return held() != nullptr ? *state_->name : none;
+  return held() != nullptr ? state_->name() : none;
 }
 
 std::string Lease::owner() const {
-  return held() != nullptr ? engine::to_hex(state_->owner) : std::string();
+  return held() != nullptr ? engine::to_hex(state_->key->owner) : std::string();
 }
 
 std::uint64_t Lease::token() const noexcept {
-  return held() != nullptr ? state_->token : 0;
+  return held() != nullptr ? state_->key->token : 0;
 }
 
 bool Lease::valid() const noexcept {
@@ -175,7 +175,7 @@ Operation<BootClock::time_point> Lease::async_confirm() {
 
 Grant Lease::detach() {
   if (held() == nullptr) return {};
-  Grant grant{*state_->name, owner(), state_->token};
+  Grant grant{state_->name(), owner(), state_->key->token};
   State::post_end(std::move(state_), State::Ending::detach);
   return grant;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include "client/client_impl.hpp"
@@ -15,6 +16,13 @@ namespace {
 
 // For all leases, and held for a moment: by whoever makes a stop_source, confirms or loses.
 constinit std::mutex lost_mutex;
+
+/// Of the leases whose lost() somebody asked for; with the mutex held. Never destroyed, as a lease
+/// may be a static object.
+std::unordered_map<const void*, std::stop_source>& stop_sources() {
+  static auto* const sources = new std::unordered_map<const void*, std::stop_source>;
+  return *sources;
+}
 
 std::stop_token already_requested() {
   std::stop_source source;
@@ -28,15 +36,23 @@ Error client::empty_lease() {
   return {Errc::lost, "this lease is empty: it was moved from, released or detached", {}};
 }
 
-Lease::State::State(std::shared_ptr<Client::Impl> of, engine::Name locked,
-                    const engine::AcquireSucceeded& granted)
+Lease::State::State(std::shared_ptr<Client::Impl> of, const engine::AcquireSucceeded& granted)
     : client(std::move(of)),
       grant(granted.grant),
-      name(std::move(locked)),
-      token(granted.token),
-      owner(granted.owner),
+      key(granted.key),
       valid_until_(granted.valid_until.time_since_epoch().count()) {
   set_loss_deadline(granted.loss_deadline);
+}
+
+Lease::State::~State() {
+  // In the child of a fork nobody may be there to unlock the mutex.
+  if (!watched_ || client->forked()) return;
+  const std::scoped_lock lock(lost_mutex);
+  stop_sources().erase(this);
+}
+
+std::stop_source Lease::State::stop_source() const {
+  return watched_ ? stop_sources().at(this) : std::stop_source{std::nostopstate};
 }
 
 void Lease::State::post_end(std::shared_ptr<State> state, Ending how) noexcept {
@@ -55,7 +71,7 @@ void Lease::State::go_on(const std::shared_ptr<State>& state) noexcept {
   BootClock::time_point until;
   {
     const std::scoped_lock lock(lost_mutex);
-    if (!self.lost_.stop_possible() || self.is_lost()) return;
+    if (!self.watched_ || self.is_lost()) return;
     until = self.guarded_until();
   }
   self.client->guard().watch(until, state);  // which may have stopped when it found it ended
@@ -106,7 +122,7 @@ void Lease::State::confirm(const std::shared_ptr<State>& state, BootClock::time_
     if (over) return;
     self.set_loss_deadline(loss_deadline);
     until = self.guarded_until();
-    earlier = self.lost_.stop_possible() && until < before;
+    earlier = self.watched_ && until < before;
   }
   if (earlier) self.client->guard().check_once(until, state);
 }
@@ -133,7 +149,7 @@ bool Lease::State::lose(LossReason reason) noexcept {
     if (nothing_left) loss_.fetch_or(gone);
     if (is_lost()) return false;
     loss_.fetch_or(static_cast<std::uint8_t>(static_cast<int>(reason) + 1));
-    told = lost_;
+    told = stop_source();
   }
   told.request_stop();
   return true;
@@ -146,7 +162,7 @@ BootClock::time_point Lease::State::lose_if_unconfirmed(BootClock::time_point no
     if (is_lost() || ended()) return BootClock::time_point::max();
     if (now < guarded_until()) return guarded_until();
     loss_.fetch_or(static_cast<std::uint8_t>(static_cast<int>(reason_at_end_) + 1));
-    told = lost_;
+    told = stop_source();
   }
   told.request_stop();
   return BootClock::time_point::max();
@@ -162,12 +178,14 @@ std::stop_token Lease::State::lost(const std::shared_ptr<State>& state) noexcept
   {
     const std::scoped_lock lock(lost_mutex);
     const bool over = self.is_lost();
-    if (!self.lost_.stop_possible()) {
-      self.lost_ = std::stop_source();
-      if (over) self.lost_.request_stop();
+    if (!self.watched_) {
+      // Not what a state that was here left behind, in the child of a fork.
+      const auto source = stop_sources().insert_or_assign(&self, std::stop_source()).first;
+      self.watched_ = true;
+      if (over) source->second.request_stop();
       watch = !over;
     }
-    token = self.lost_.get_token();
+    token = self.stop_source().get_token();
     until = self.guarded_until();
   }
   if (watch) self.client->guard().watch(until, state);

@@ -23,8 +23,8 @@ namespace redlock {
 struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   enum class Ending : std::uint8_t { release, detach };
 
-  State(std::shared_ptr<Client::Impl> client, engine::Name name,
-        const engine::AcquireSucceeded& granted);
+  State(std::shared_ptr<Client::Impl> client, const engine::AcquireSucceeded& granted);
+  ~State();
 
   /// Posts the end of this lease without waiting for it.
   static void post_end(std::shared_ptr<State> state, Ending how) noexcept;
@@ -55,28 +55,32 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   /// lease nor done so when half of the margin is gone. When to look again; never: no more.
   [[nodiscard]] BootClock::time_point lose_if_unconfirmed(BootClock::time_point now) noexcept;
 
+  [[nodiscard]] const std::string& name() const noexcept { return key->name; }
+
   const std::shared_ptr<Client::Impl> client;
   const engine::GrantId grant;
-  const engine::Name name;
-  const engine::Token token;
-  const engine::OwnerId owner;
+  const engine::SharedLeaseKey key;
 
  private:
   [[nodiscard]] bool is_lost() const noexcept { return (loss_.load() & ~gone) != 0; }
   void set_loss_deadline(const engine::LossDeadline& loss_deadline) noexcept;
   [[nodiscard]] BootClock::time_point guarded_until() const noexcept;
 
-  /// Made at the first call of lost(): a program that holds many leases never calls it for most.
-  std::stop_source lost_{std::nostopstate};
+  /// Of lost(), with the mutex held; none, before anybody asked for it.
+  [[nodiscard]] std::stop_source stop_source() const;
+
   std::atomic<BootClock::rep> valid_until_;
   /// A LossReason + 1, or 0; and a bit that is set if nothing is left of it.
   std::atomic<std::uint8_t> loss_{0};
   static constexpr std::uint8_t gone = 0x80;
   Ending ending_ = Ending::release;
   std::atomic<bool> ended_{false};
+  /// Somebody has asked for lost(); with the mutex held. A program that holds many leases never
+  /// does for most, so what is requested then stands beside the states.
+  bool watched_ : 1 = false;
   /// The reason of the loss if nothing is confirmed before, and half of the margin that it leaves;
   /// both with the mutex held.
-  LossReason reason_at_end_{};
+  LossReason reason_at_end_ : 7 {};
   std::uint32_t half_margin_us_ = 0;
   /// Keeps the posted task alive until it has run.
   std::shared_ptr<State> self_;

@@ -262,7 +262,7 @@ bool RedLock::held_by_me() const noexcept {
 
 std::uint64_t RedLock::token() const noexcept {
   const auto lease = state_->held();
-  return lease ? lease->token : 0;
+  return lease ? lease->key->token : 0;
 }
 
 std::stop_token RedLock::lost() const noexcept {

@@ -17,6 +17,7 @@ void Observer::on_attempt(std::string_view, const Errc*, const std::vector<NodeV
 void Observer::on_renewal(std::string_view, bool, std::chrono::nanoseconds) {}
 void Observer::on_lost(std::string_view, std::uint64_t, LossReason) {}
 void Observer::on_release_failed(std::string_view, const Error&) {}
+void Observer::on_answer(const NodeAnswer&) {}
 void Observer::on_closed(const CloseReport&) {}
 
 const char* to_string(LossReason reason) noexcept {
@@ -31,6 +32,24 @@ const char* to_string(LossReason reason) noexcept {
       return "closed";
     case LossReason::forced:
       return "forced";
+  }
+  return "unknown";
+}
+
+const char* to_string(NodeCommand command) noexcept {
+  switch (command) {
+    case NodeCommand::acquire:
+      return "acquire";
+    case NodeCommand::heal:
+      return "heal";
+    case NodeCommand::settle:
+      return "settle";
+    case NodeCommand::hold:
+      return "hold";
+    case NodeCommand::release:
+      return "release";
+    case NodeCommand::force:
+      return "force";
   }
   return "unknown";
 }

@@ -57,9 +57,9 @@ std::optional<Error> over_already(const std::string& name, const std::stop_token
 
 /// What is granted while the client is closing is not handed out any more.
 template <typename Ask>
-Result<Lease> take_grant(Client::Impl& client, const Ask& ask, const EngineResult& result) {
+Result<Lease> take_grant(Client::Impl& client, const EngineResult& result) {
   const auto& granted = std::get<engine::AcquireSucceeded>(result);
-  Lease lease(client.add_lease(ask.request.name, granted));
+  Lease lease(client.add_lease(granted));
   if (!client.closing()) return lease;
   // A grant that was taken up from elsewhere is left as it was.
   if constexpr (std::is_same_v<Ask, AskAttach>) static_cast<void>(lease.detach());
@@ -148,7 +148,7 @@ void AskAcquire::ask_engine(Client::Impl& client, engine::Instant now, engine::R
   client.core().engine().acquire(now, id, request);
 }
 Result<Lease> AskAcquire::read(Client::Impl& client, const EngineResult& result) const {
-  return take_grant(client, *this, result);
+  return take_grant<AskAcquire>(client, result);
 }
 
 std::optional<Error> AskAttach::before_start(Client::Impl& /*client*/) const {
@@ -158,7 +158,7 @@ void AskAttach::ask_engine(Client::Impl& client, engine::Instant now, engine::Re
   client.core().engine().attach(now, id, request);
 }
 Result<Lease> AskAttach::read(Client::Impl& client, const EngineResult& result) const {
-  return take_grant(client, *this, result);
+  return take_grant<AskAttach>(client, result);
 }
 
 std::optional<Error> AskTake::before_start(Client::Impl& /*client*/) const {
@@ -171,7 +171,7 @@ void AskTake::ask_engine(Client::Impl& client, engine::Instant now, engine::Requ
 Result<std::size_t> AskTake::read(Client::Impl& client, const EngineResult& result) const {
   const auto* const acquired = std::get_if<engine::AcquireSucceeded>(&result);
   const auto lease = acquired != nullptr
-                         ? client.add_lease(key.name, *acquired)
+                         ? client.add_lease(*acquired)
                          : client.find_lease(std::get<engine::EnterSucceeded>(result).grant);
   auto through = handle.lock();
   std::optional<Error> refusal;
@@ -200,7 +200,7 @@ void AskTake::explain(Error& error) const {
   }
 }
 
-std::optional<Result<Released>> AskLeave::post(Client::Impl& client, net::Task& call) const {
+std::optional<Result<Released>> AskLeave::post(Client::Impl& client, Call& call) const {
   if (client.forked()) return tl::make_unexpected(client.closed_error());
   const auto through = handle.lock();
   const auto left = client.held().leave(key, through.get());

@@ -57,7 +57,7 @@ struct AskLeave {
   bool inner_answers_at_once = false;
   [[nodiscard]] const std::string& name() const { return *key.name; }
   /// Takes the level out of the table of what is held, and posts.
-  [[nodiscard]] std::optional<Result<Released>> post(Client::Impl& client, net::Task& call) const;
+  [[nodiscard]] std::optional<Result<Released>> post(Client::Impl& client, Call& call) const;
   void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const;
   [[nodiscard]] Result<Released> read(Client::Impl& client, const EngineResult& result) const;
 };

@@ -40,11 +40,13 @@ struct VoteCount {
   std::size_t nodes = 0;
   std::size_t granted = 0;
   std::size_t refused = 0;
+  std::size_t pending = 0;
 
   explicit VoteCount(const std::vector<engine::Ballot>& ballots) : nodes(ballots.size()) {
     for (const auto& ballot : ballots) {
       granted += ballot.vote == Vote::granted ? 1 : 0;
       refused += ballot.vote == Vote::refused ? 1 : 0;
+      pending += ballot.vote == Vote::pending ? 1 : 0;
     }
   }
   [[nodiscard]] std::size_t quorum() const {
@@ -63,9 +65,13 @@ std::string who_refused(const VoteCount& tally) {
          std::to_string(tally.quorum()) + " must grant it)";
 }
 
-std::string who_voted(const VoteCount& tally) {
-  return count_of(tally.granted + tally.refused, tally.nodes) + " voted (" +
-         std::to_string(tally.quorum()) + " must)";
+/// Nodes whose answer would have changed nothing may be as alive as any: they are not among those
+/// that could not vote.
+std::string who_voted(const VoteCount& tally, const char* said_of_pending) {
+  std::string text = count_of(tally.granted + tally.refused, tally.nodes) + " voted (" +
+                     std::to_string(tally.quorum()) + " must)";
+  if (tally.pending > 0) text += ", " + std::to_string(tally.pending) + said_of_pending;
+  return text;
 }
 
 const char* in_words(Cause cause) {
@@ -118,8 +124,8 @@ std::string timed_out(const std::string& name, const VoteCount& tally, Rival riv
   std::string text = name + " was not granted in the time given";
   if (rival == Rival::this_client) text += std::string(", because ") + held_here;
   if (tally.nodes == 0) return text;
-  return text + ": " +
-         (tally.granted + tally.refused < tally.quorum() ? who_voted(tally) : who_refused(tally));
+  const bool quorum_voted = tally.granted + tally.refused >= tally.quorum();
+  return text + ": " + (quorum_voted ? who_refused(tally) : who_voted(tally, " had not answered"));
 }
 
 std::string first_part(Errc code, const std::string& name, const VoteCount& tally, Rival rival) {
@@ -127,7 +133,7 @@ std::string first_part(Errc code, const std::string& name, const VoteCount& tall
     case Errc::contended:
       return contended(name, tally, rival);
     case Errc::no_quorum:
-      return "no quorum for " + name + ": " + who_voted(tally);
+      return "no quorum for " + name + ": " + who_voted(tally, " not waited for");
     case Errc::too_late:
       return name + " was granted too late to be of use, and was given back";
     case Errc::timed_out:

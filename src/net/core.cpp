@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // A turn of the loop: whatever happened is put into the driver; then, once, the driver performs
 // what follows and writes what it has collected. libuv's check handle comes right after the
-// sockets, the prepare handle right before the loop sleeps: with both, nothing waits.
+// sockets, the prepare handle right before the loop sleeps: with both, nothing waits. Who runs
+// the turns is in loop_seat.hpp.
 #include "net/core.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cerrno>
-#include <csignal>
 #include <pthread.h>
 #include <system_error>
 #include <thread>
@@ -19,6 +20,8 @@
 #include "net/kernel_random.hpp"
 #include "net/loop.hpp"
 #include "net/mailbox.hpp"
+#include "net/seat_kernel.hpp"
+#include "net/signals.hpp"
 #include "net/transport.hpp"
 #include "wire/driver.hpp"
 
@@ -46,19 +49,16 @@ wire::DriverConfig driver_config(const CoreConfig& config) {
   return result;
 }
 
-class AllSignalsBlocked {
+/// A blocking call is no point at which a thread can be cancelled, whatever it does meanwhile.
+class NoCancellation {
  public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+  NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancellation() { pthread_setcancelstate(before_, nullptr); }
+  NoCancellation(const NoCancellation&) = delete;
+  NoCancellation& operator=(const NoCancellation&) = delete;
 
  private:
-  sigset_t before_{};
+  int before_ = 0;
 };
 
 class LoopCore final : public Core, wire::Streams {
@@ -71,6 +71,10 @@ class LoopCore final : public Core, wire::Streams {
   [[nodiscard]] std::optional<std::string> start_loop();
   void stop() override;
   bool post(Task& task) override;
+  [[nodiscard]] bool take_seat() override {
+    return config_.callers_may_drive != nullptr && mailbox_.empty() && seat_.take();
+  }
+  void drive(Task& call, const OneShotEvent& answer, bool& meanwhile) override;
   [[nodiscard]] bool on_loop_thread() const noexcept override { return current == this; }
   [[nodiscard]] engine::Engine& engine() override { return driver_.engine(); }
   void ask(engine::NodeIndex node, std::vector<std::string> command, milliseconds timeout,
@@ -93,7 +97,12 @@ class LoopCore final : public Core, wire::Streams {
   [[nodiscard]] int open_handles();
   void close_handles();
   void run();
+  [[nodiscard]] bool may_step_aside() const;
+  void step_aside();
+  [[nodiscard]] bool some_socket_is_full() const;
   void stop_loop();
+  void before_poll();
+  void on_bell();
   void turn();
   void report_failures();
   void on_time();
@@ -114,26 +123,33 @@ class LoopCore final : public Core, wire::Streams {
   wire::Driver driver_;
   std::unique_ptr<Loop> loop_ = std::make_unique<Loop>();
   Mailbox mailbox_;
-  uv_async_t wake_{};
+  SeatKernel kernel_;
+  LoopSeat<SeatKernel> seat_{kernel_};
+  uv_poll_t bell_{};
   uv_check_t after_poll_{};
   uv_prepare_t before_poll_{};
   std::unique_ptr<BootTimer> timer_;
   std::vector<std::unique_ptr<Transport>> transports_;
   StopTask stop_{*this};
+  bool stopped_ = false;
+  // Of the caller that drives: what it waits for, and whether the bell has rung since.
+  const OneShotEvent* awaited_ = nullptr;
+  bool rung_ = false;
   std::thread thread_;
 };
 
 thread_local const LoopCore* LoopCore::current = nullptr;
 
 int LoopCore::open_handles() {
-  wake_.data = after_poll_.data = before_poll_.data = this;
-  const int status =
-      uv_async_init(&loop_->uv, &wake_, [](uv_async_t* handle) { of(handle).mailbox_.run_all(); });
+  bell_.data = after_poll_.data = before_poll_.data = this;
+  int status = kernel_.open(uv_backend_fd(&loop_->uv));
+  if (status == 0) status = uv_poll_init(&loop_->uv, &bell_, kernel_.bell());
   if (status != 0) return status;
+  uv_poll_start(&bell_, UV_READABLE, [](uv_poll_t* handle, int, int) { of(handle).on_bell(); });
   uv_check_init(&loop_->uv, &after_poll_);
   uv_check_start(&after_poll_, [](uv_check_t* handle) { of(handle).turn(); });
   uv_prepare_init(&loop_->uv, &before_poll_);
-  uv_prepare_start(&before_poll_, [](uv_prepare_t* handle) { of(handle).turn(); });
+  uv_prepare_start(&before_poll_, [](uv_prepare_t* handle) { of(handle).before_poll(); });
   timer_ = BootTimer::create(*loop_, [this] { on_time(); });
   return timer_ ? 0 : UV_EMFILE;
 }
@@ -167,12 +183,73 @@ void LoopCore::run() {
   current = this;
   pthread_setname_np(pthread_self(), "redlock");
   driver_.start(BootClock::now(), unix_us_now());
-  uv_run(&loop_->uv, UV_RUN_DEFAULT);
+  while (!stopped_) {
+    if (may_step_aside()) {
+      step_aside();
+    } else {
+      uv_run(&loop_->uv, UV_RUN_ONCE);
+    }
+  }
+}
+
+/// Nothing is under way that only this thread may do.
+bool LoopCore::may_step_aside() const {
+  return !stopped_ && config_.callers_may_drive != nullptr && mailbox_.empty() &&
+         !some_socket_is_full() && config_.callers_may_drive();
+}
+
+void LoopCore::step_aside() {
+  // libuv registers descriptors when it polls, and its own timers go off there.
+  do {
+    uv_run(&loop_->uv, UV_RUN_NOWAIT);
+  } while (may_step_aside() && uv_backend_timeout(&loop_->uv) == 0);
+  if (!may_step_aside()) return;
+  uv_update_time(&loop_->uv);
+  kernel_.set_timeout(uv_backend_timeout(&loop_->uv));
+  seat_.sleep_beside();
+}
+
+/// libuv then writes by itself, which is for the loop thread alone: see stream.cpp.
+bool LoopCore::some_socket_is_full() const {
+  return std::ranges::any_of(transports_,
+                             [](const auto& each) { return each->waits_for_socket(); });
+}
+
+void LoopCore::drive(Task& call, const OneShotEvent& answer, bool& meanwhile) {
+  const NoCancellation undisturbed;
+  meanwhile = true;
+  awaited_ = &answer;
+  rung_ = false;
+  call.run();
+  turn();
+  while (!answer.given() && !rung_ && !some_socket_is_full()) uv_run(&loop_->uv, UV_RUN_ONCE);
+  awaited_ = nullptr;
+  meanwhile = false;
+  const bool rings = rung_;
+  if (rings || answer.given()) return seat_.leave(rings);
+  kernel_.ring();
+  seat_.leave(true);
+}
+
+void LoopCore::before_poll() {
+  turn();
+  // Who has the answer must not sleep.
+  if (awaited_ != nullptr && awaited_->given()) uv_stop(&loop_->uv);
+}
+
+void LoopCore::on_bell() {
+  if (awaited_ != nullptr) {
+    rung_ = true;
+    return;
+  }
+  kernel_.stop_ringing();
+  mailbox_.run_all();
 }
 
 void LoopCore::stop_loop() {
   mailbox_.close();
   driver_.stop(BootClock::now());
+  stopped_ = true;
   uv_stop(&loop_->uv);
 }
 
@@ -195,7 +272,7 @@ LoopCore::~LoopCore() {
 
 void LoopCore::close_handles() {
   for (auto* handle :
-       {reinterpret_cast<uv_handle_t*>(&wake_), reinterpret_cast<uv_handle_t*>(&after_poll_),
+       {reinterpret_cast<uv_handle_t*>(&bell_), reinterpret_cast<uv_handle_t*>(&after_poll_),
         reinterpret_cast<uv_handle_t*>(&before_poll_)}) {
     if (handle->loop != nullptr) uv_close(handle, nullptr);
   }
@@ -205,7 +282,7 @@ void LoopCore::close_handles() {
 
 bool LoopCore::post(Task& task) {
   const Mailbox::Posted posted = mailbox_.push(task);
-  if (posted == Mailbox::Posted::first) uv_async_send(&wake_);
+  if (posted == Mailbox::Posted::first) kernel_.ring();
   return posted != Mailbox::Posted::refused;
 }
 

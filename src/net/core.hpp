@@ -5,12 +5,14 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "net/one_shot_event.hpp"
 #include "net/task.hpp"
 #include "wire/driver_config.hpp"
 #include "wire/driver_host.hpp"
@@ -22,6 +24,9 @@ struct CoreConfig : wire::DriverConfig {
   std::chrono::milliseconds resolve_timeout{2'000};
   /// What a node keeps beside the owner of a lock as the holder's name; empty: the program's.
   std::string label{};
+  /// In the seat: whether a blocking caller may drive from now on. It may if no thread waits for
+  /// anything but itself, and users' code only runs where the host has it run. Empty: never.
+  std::function<bool()> callers_may_drive{};
 };
 
 class Core {
@@ -46,10 +51,17 @@ class Core {
   /// has begun to stop the loop.
   virtual bool post(Task& task) = 0;
 
+  /// Any thread but the loop's, as post(): takes the loop from the loop thread, if that does not
+  /// need it, and if no task is waiting. drive() must follow.
+  [[nodiscard]] virtual bool take_seat() = 0;
+  /// Runs this task and then the loop until the answer is given or somebody else has a task, and
+  /// gives the loop back; the loop thread then goes on. `meanwhile` is true for as long.
+  virtual void drive(Task& call, const OneShotEvent& answer, bool& meanwhile) = 0;
+
   /// Whether this is the loop thread.
   [[nodiscard]] virtual bool on_loop_thread() const noexcept = 0;
 
-  // The rest on the loop thread only.
+  // The rest only on the thread that drives: the loop thread, or a caller that has its seat.
 
   /// The engine, to be given inputs with BootClock::now(). Its outputs are performed at the end of
   /// this turn of the loop, all messages for one node in one write.

@@ -8,7 +8,7 @@
 namespace redlock::net {
 
 int init_loop(uv_loop_t& uv) {
-  constexpr std::size_t needed = 8;
+  constexpr std::size_t needed = 12;  // with those of the seat
   std::array<int, needed> spare{};
   std::size_t opened = 0;
   while (opened < needed && (spare[opened] = eventfd(0, EFD_CLOEXEC)) >= 0) ++opened;

@@ -16,6 +16,11 @@ class Mailbox {
   /// Any thread. `first`: the loop thread must be woken. `refused`: the mailbox is closed.
   [[nodiscard]] Posted push(Task& task) noexcept;
 
+  /// Any thread. What it pushed itself is in there until it has run.
+  [[nodiscard]] bool empty() const noexcept {
+    return newest_.load(std::memory_order_acquire) == nullptr;
+  }
+
   /// Loop thread: runs what was pushed, in order.
   void run_all();
 

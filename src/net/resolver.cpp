@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "net/signals.hpp"
+
 namespace redlock::net {
 namespace {
 
@@ -58,7 +60,7 @@ bool Resolver::resolve(const std::string& host, std::uint16_t port) {
   look_up_ = std::make_shared<LookUp>();
   look_up_->waker = waker_;
   try {
-    // The loop thread blocks all signals, and so does what it starts.
+    const AllSignalsBlocked blocked;  // and in what is started now: a caller may drive the loop
     std::thread([look_up = look_up_, host, service = std::to_string(port)] {
       pthread_setname_np(pthread_self(), "redlock-name");
       Resolution resolution = look_up_now(host, service);

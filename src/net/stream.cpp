@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: MIT
-// libuv writes with write(), which raises SIGPIPE on a connection that was reset: the loop thread
-// blocks all signals, so it stays pending there.
+// libuv writes with write(), which raises SIGPIPE on a connection that was reset. The loop thread
+// blocks all signals, so it would stay pending there; but callers drive the loop, too. So libuv
+// gets only what a socket does not take at once, and what it writes later it writes on the loop
+// thread.
 #include "net/stream.hpp"
 
+#include <cerrno>
+#include <sys/socket.h>
 #include <utility>
+
+#include "net/signals.hpp"
 
 namespace redlock::net {
 namespace {
 
 constexpr unsigned keepalive_seconds = 15;
+
+/// The bytes that the socket took; or libuv's error, which is 0 if it takes none now.
+ssize_t send_at_once(int socket, const std::string& bytes) {
+  for (;;) {
+    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return sent;
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return 0;
+    if (errno != EINTR) return uv_translate_sys_error(errno);
+  }
+}
 
 Stream& self(void* data) {
   return *static_cast<Stream*>(data);
@@ -85,16 +101,20 @@ void Stream::read(ssize_t count) {
 
 int Stream::write(std::string& bytes) {
   if (!in_flight_.empty() || bytes.empty()) return 0;  // on_writable() follows
-  uv_buf_t buffer = uv_buf_init(bytes.data(), static_cast<unsigned>(bytes.size()));
-  const int sent = uv_try_write(uv(), &buffer, 1);
-  if (sent < 0 && sent != UV_EAGAIN) return sent;
-  if (sent == static_cast<int>(bytes.size())) {
+  uv_os_fd_t socket{};
+  if (const int status = uv_fileno(reinterpret_cast<uv_handle_t*>(uv()), &socket); status != 0) {
+    return status;
+  }
+  const ssize_t sent = send_at_once(socket, bytes);
+  if (sent < 0) return static_cast<int>(sent);
+  if (sent == static_cast<ssize_t>(bytes.size())) {
     bytes.clear();
     return 0;
   }
-  if (sent > 0) bytes.erase(0, static_cast<std::size_t>(sent));
+  bytes.erase(0, static_cast<std::size_t>(sent));
   in_flight_.swap(bytes);
-  buffer = uv_buf_init(in_flight_.data(), static_cast<unsigned>(in_flight_.size()));
+  const NoBrokenPipe quiet;
+  uv_buf_t buffer = uv_buf_init(in_flight_.data(), static_cast<unsigned>(in_flight_.size()));
   return uv_write(&write_, uv(), &buffer, 1, [](uv_write_t* request, int status) {
     self(request->handle->data).written(status);
   });

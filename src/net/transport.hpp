@@ -26,6 +26,8 @@ class Transport final : ConnectorListener, StreamListener {
   void connect();
   void disconnect(wire::Closing how);
   std::size_t write(std::string& bytes);
+  /// Whether a part of what write() took waits for the socket.
+  [[nodiscard]] bool waits_for_socket() const { return stream_ && stream_->in_flight() > 0; }
 
   /// Why the stream was closed, or could not be made; once. It is polled, because connect() and
   /// write() may fail while the link, which calls them, must not be called.

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+// A blocking caller that is alone runs the client's loop itself. What it must not notice: users'
+// code runs on the client's own thread, everybody else is served meanwhile, and nothing is waited
+// for in vain. In "a caller that waits" a call waits for a lock that another client has, and so
+// drives for long.
+#include <atomic>
+#include <csignal>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "integration/api_fixture.hpp"
+
+namespace redlock::testing {
+namespace {
+
+/// Another client holds the lock, and a thread of this one waits for it, alone.
+class CallerThatWaits {
+ public:
+  explicit CallerThatWaits(const std::string& name)
+      : holder_(start_client(three_nodes())), lease_(must(holder_.lock(name).acquire())) {
+    client.emplace(start_client(three_nodes()));
+    warm_up(*client, three_nodes());
+    thread_ = std::thread([this, name] {
+      RedLock lock = client->lock(name);
+      id_.set_value(std::this_thread::get_id());
+      answer_.set_value(
+          lock.acquire({.wait = forever, .ordering = Ordering::fifo, .stop = stop.get_token()}));
+    });
+    thread_id = id_.get_future().get();
+    const auto enters = [&] {
+      return three_nodes().run(0, {"EXISTS", "redlock:lock:{" + name + "}:queue"}) != "0";
+    };
+    REQUIRE(eventually(enters));
+  }
+  ~CallerThatWaits() {
+    stop.request_stop();
+    thread_.join();
+  }
+  CallerThatWaits(const CallerThatWaits&) = delete;
+  CallerThatWaits& operator=(const CallerThatWaits&) = delete;
+
+  void release() { must(lease_.release()); }
+  Result<Lease> answer() {
+    auto future = answer_.get_future();
+    return get_soon(future);
+  }
+
+  std::optional<Client> client;
+  std::stop_source stop;
+  std::thread::id thread_id;
+
+ private:
+  Client holder_;
+  Lease lease_;
+  std::promise<std::thread::id> id_;
+  std::promise<Result<Lease>> answer_;
+  std::thread thread_;
+};
+
+TEST_CASE("a caller that waits gets the lock when it is released") {
+  CallerThatWaits caller("seat-released");
+  caller.release();
+  CHECK(caller.answer().has_value());
+}
+
+TEST_CASE("a caller that waits is cancelled by its stop_token") {
+  CallerThatWaits caller("seat-stopped");
+  caller.stop.request_stop();
+  CHECK(code_of(caller.answer()) == Errc::cancelled);
+}
+
+TEST_CASE("a caller that waits is answered when its client is destroyed") {
+  CallerThatWaits caller("seat-destroyed");
+  caller.client.reset();
+  CHECK(code_of(caller.answer()) == Errc::closed);
+}
+
+TEST_CASE("beside a caller that waits others are served, callbacks on the client's own thread") {
+  CallerThatWaits caller("seat-others");
+  RedLock lock = caller.client->lock("seat-others-free");
+  std::promise<std::thread::id> called;
+  lock.async_acquire().start([&](const Result<Lease>& result) {
+    CHECK(result.has_value());
+    called.set_value(std::this_thread::get_id());
+  });
+  auto future = called.get_future();
+  const auto id = get_soon(future);
+  CHECK(id != caller.thread_id);
+  CHECK(id != std::this_thread::get_id());
+  CHECK(soon_free_everywhere(three_nodes(), "seat-others-free"));
+  must(must(lock.acquire()).release());
+}
+
+TEST_CASE("a loss beside a caller that waits is reported on another thread, and others follow") {
+  CallerThatWaits caller("seat-loss");
+  within_a_lease([&] {
+    const Lease lease =
+        must(caller.client->lock("seat-lost")
+                 .acquire({.lease = 300ms, .renewal = Renewal::never, .wait = patience}));
+    std::promise<std::thread::id> lost;
+    auto future = lost.get_future();
+    const std::stop_callback callback(lease.lost(),
+                                      [&] { lost.set_value(std::this_thread::get_id()); });
+    const auto id = get_soon(future);
+    CHECK(id != caller.thread_id);
+    CHECK(lease.loss_reason() == LossReason::expired);
+    return id != std::this_thread::get_id();
+  });
+  caller.release();
+  CHECK(caller.answer().has_value());
+}
+
+TEST_CASE("a lease that is dropped between blocking calls is released at once") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("seat-dropped");
+  for (int i = 0; i < 50; ++i) {
+    { const Lease lease = must(lock.acquire()); }
+    REQUIRE(soon_free_everywhere(three_nodes(), "seat-dropped"));
+  }
+}
+
+struct Load {
+  std::size_t threads = 1;
+  int cycles = 40;
+  bool with_callbacks = false;
+};
+
+/// Threads that lock, each its own name, with pauses of 0, 1 or 20 ms; how many calls failed.
+std::size_t run_load(Client& client, const Load& load, unsigned seed) {
+  std::atomic<std::size_t> failed{0};
+  std::atomic<std::size_t> callbacks{0};
+  std::vector<std::thread> threads;
+  std::vector<std::thread::id> ids(load.threads);
+  std::atomic<bool> called_on_caller{false};
+  for (std::size_t number = 0; number < load.threads; ++number) {
+    threads.emplace_back([&, number] {
+      ids[number] = std::this_thread::get_id();
+      std::minstd_rand random(seed * 100 + static_cast<unsigned>(number));
+      RedLock lock = client.lock("seat-load-" + std::to_string(number));
+      RedLock other = client.lock("seat-load-other-" + std::to_string(number));
+      for (int i = 0; i < load.cycles; ++i) {
+        if (load.with_callbacks && random() % 4 == 0) {
+          ++callbacks;
+          other.async_acquire({.wait = patience})
+              .start([&, caller = std::this_thread::get_id()](const Result<Lease>& result) {
+                if (std::this_thread::get_id() == caller) called_on_caller = true;
+                if (!result) ++failed;
+                --callbacks;
+              });
+        }
+        auto lease = lock.acquire({.wait = patience});
+        if (!lease || (random() % 8 != 0 && !lease->release())) ++failed;
+        constexpr std::array pauses{0ms, 0ms, 0ms, 1ms, 1ms, 20ms};
+        if (const auto pause = pauses[random() % pauses.size()]; pause > 0ms) {
+          std::this_thread::sleep_for(pause);
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(eventually([&] { return callbacks == 0; }));
+  CHECK_FALSE(called_on_caller);
+  return failed;
+}
+
+TEST_CASE("any number of callers with any pauses are all answered") {
+  Client client = start_client(three_nodes());
+  for (const std::size_t threads : {1U, 2U, 4U, 16U}) {
+    CAPTURE(threads);
+    CHECK(run_load(client, {.threads = threads}, 1) == 0);
+    CHECK(run_load(client, {.threads = threads, .cycles = 20, .with_callbacks = true}, 2) == 0);
+  }
+}
+
+TEST_CASE("callers are answered while a node is stopped, killed and started again") {
+  Fleet fleet({.nodes = 3});
+  Client client = start_client(fleet);
+  std::atomic<bool> done{false};
+  std::thread faults([&] {
+    while (!done) {
+      fleet.pause(0);
+      std::this_thread::sleep_for(50ms);
+      fleet.resume(0);
+      fleet.kill(1);
+      std::this_thread::sleep_for(50ms);
+      fleet.restart(1);
+      std::this_thread::sleep_for(100ms);
+    }
+  });
+  for (const std::size_t threads : {1U, 2U, 4U}) {
+    static_cast<void>(run_load(client, {.threads = threads, .with_callbacks = true}, 3));
+  }
+  done = true;
+  faults.join();
+  CHECK(run_load(client, {.threads = 2}, 4) == 0);
+}
+
+TEST_CASE("a client may be destroyed while callers are alone, or many") {
+  for (const std::size_t threads : {1U, 2U, 4U, 16U}) {
+    for (int round = 0; round < 5; ++round) {
+      std::optional<Client> client = start_client(three_nodes());
+      std::atomic<std::size_t> begun{0};
+      std::vector<std::thread> callers;
+      for (std::size_t number = 0; number < threads; ++number) {
+        callers.emplace_back([&, lock = std::make_shared<RedLock>(
+                                     client->lock("seat-end-" + std::to_string(number)))] {
+          for (bool more = true; more; ++begun) {
+            const auto lease = lock->acquire({.wait = patience});
+            more = lease || lease.error().code != Errc::closed;
+          }
+        });
+      }
+      REQUIRE(eventually([&] { return begun > 2 * threads; }));
+      client.reset();
+      for (auto& caller : callers) caller.join();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace redlock::testing
