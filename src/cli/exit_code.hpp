@@ -14,6 +14,7 @@ inline constexpr int exit_ok = 0;
 inline constexpr int exit_disagrees = 1;  ///< adopt: a node belongs to another set
 inline constexpr int exit_degraded = 1;   ///< doctor: safe, and something is to be mended
 inline constexpr int exit_unsafe = 2;     ///< doctor: a promise does not hold, or may not
+inline constexpr int exit_assertion = 3;  ///< bench: what was measured is not as --assert says
 inline constexpr int exit_usage = 64;
 inline constexpr int exit_no_quorum = 69;
 inline constexpr int exit_contended = 75;

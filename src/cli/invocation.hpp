@@ -30,6 +30,7 @@ void add_status(CLI::App& app, Invocation& invocation);
 void add_list(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_adopt(CLI::App& app, Invocation& invocation);
+void add_bench(CLI::App& app, Invocation& invocation);
 void add_fleet(CLI::App& app, Invocation& invocation);
 
 /// How a subcommand presents itself. The footer ends its help: explanations and examples.

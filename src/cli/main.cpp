@@ -28,6 +28,7 @@ Try it on this machine, with redis-server installed:
 Exit status:
   64 usage   69 no quorum of nodes   75 contended or timed out   77 token too old (fence)
   78 configuration (the nodes refuse password, user or set)   124 lease lost   125 internal
+  doctor: 1 degraded, 2 unsafe   adopt: 1 a node disagrees   bench: 3 an assertion does not hold
   exec, fence: otherwise that of the command
 
 `redlock help SUBCOMMAND` (or `redlock SUBCOMMAND --help`) says more, with examples.)help";
@@ -109,7 +110,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(text_of(main_footer));
   for (const auto add : {add_exec, add_fence, add_acquire, add_hold, add_release, add_status,
-                         add_list, add_doctor, add_adopt, add_fleet}) {
+                         add_list, add_doctor, add_adopt, add_bench, add_fleet}) {
     add(app, invocation);
   }
   parse(app, std::move(arguments));

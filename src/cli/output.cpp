@@ -113,20 +113,22 @@ void shorten(Rows& rows, std::size_t limit) {
 
 }  // namespace
 
-void add_format_option(CLI::App& app, Format& format) {
-  static const std::map<std::string, Format> formats{{"table", Format::table},
-                                                     {"json", Format::json}};
+void add_format_option(CLI::App& app, Format& format, WithCsv with_csv) {
+  std::map<std::string, Format> formats{{"table", Format::table}, {"json", Format::json}};
+  if (with_csv == WithCsv::yes) formats.emplace("csv", Format::csv);
+  const std::string known = with_csv == WithCsv::yes ? "table, json or csv" : "table or json";
   app.add_option_function<std::string>(
          "-o,--output",
-         [&format](const std::string& text) {
+         [&format, formats, known](const std::string& text) {
            const auto found = formats.find(text);
            if (found == formats.end()) {
-             throw CLI::ValidationError("-o", fmt::format("'{}' is not table or json", text));
+             throw CLI::ValidationError("-o", fmt::format("'{}' is not {}", text, known));
            }
            format = found->second;
          },
-         "How to print: table (default) or json")
-      ->option_text("table|json");
+         with_csv == WithCsv::yes ? "How to print: table (default), json, or csv: the times alone"
+                                  : "How to print: table (default) or json")
+      ->option_text(with_csv == WithCsv::yes ? "table|json|csv" : "table|json");
 }
 
 std::size_t columns() {

@@ -16,10 +16,11 @@ namespace redlock::cli {
 
 using Json = nlohmann::ordered_json;
 
-enum class Format { table, json };
+enum class Format { table, json, csv };
+enum class WithCsv { no, yes };
 
 /// Adds -o.
-void add_format_option(CLI::App& app, Format& format);
+void add_format_option(CLI::App& app, Format& format, WithCsv with_csv = WithCsv::no);
 
 using Rows = std::vector<std::vector<std::string>>;
 
