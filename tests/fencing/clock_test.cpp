@@ -73,15 +73,14 @@ class Clocks {
   explicit Clocks(Each clock = Each::its_own) {
     const char* const chosen = std::getenv("REDLOCK_REDIS_SERVER");
     const std::string server = chosen != nullptr ? chosen : "redis-server";
-    ::setenv("REDLOCK_REDIS_SERVER",
-             place_
-                 .script("redis-server-with-shim",
-                         fmt::format(
-                             "LD_PRELOAD='{}' CLOCK_SHIM_FILE=\"{}/clock\" exec {} \"$@\"\n",
-                             REDLOCK_CLOCK_SHIM,
-                             clock == Each::its_own ? "${1%/*}" : place_.path().string(), server))
-                 .c_str(),
-             1);
+    ::setenv(
+        "REDLOCK_REDIS_SERVER",
+        script_in(place_, "redis-server-with-shim",
+                  fmt::format("LD_PRELOAD='{}' CLOCK_SHIM_FILE=\"{}/clock\" exec {} \"$@\"\n",
+                              REDLOCK_CLOCK_SHIM,
+                              clock == Each::its_own ? "${1%/*}" : place_.path().string(), server))
+            .c_str(),
+        1);
     nodes_.emplace(cluster::FleetOptions{.nodes = 3});
     ::setenv("REDLOCK_REDIS_SERVER", server.c_str(), 1);
     ClientOptions options;

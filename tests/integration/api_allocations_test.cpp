@@ -1,49 +1,23 @@
 // SPDX-License-Identifier: MIT
 // What a call costs its thread in memory: a blocking one nothing, because the call lies on its
 // stack; an operation one allocation, which is the call. Every operator new of this program is
-// counted, for each thread by itself.
-#include <cstdlib>
-#include <new>
-
+// counted, for each thread by itself. Callers that drive the loop allocate what the loop needs,
+// so the clients here have an observer, with which no caller does.
 #include "integration/api_fixture.hpp"
-
-namespace {
-
-thread_local std::size_t allocations = 0;
-
-void* allocate(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-  return allocate(size);
-}
-void* operator new[](std::size_t size) {
-  return allocate(size);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "support/counted_new.hpp"
 
 namespace redlock::testing {
 namespace {
 
+Client start_observed(const Fleet& fleet) {
+  ClientOptions options = options_for(fleet.uris());
+  options.observer = std::make_shared<Observer>();
+  return start_client(std::move(options));
+}
+
 TEST_CASE("blocking acquire, extend and release allocate nothing on the calling thread") {
   const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
+  const Client client = start_observed(fleet);
   RedLock lock = client.lock("lean");
   must(must(lock.acquire()).release());
 
@@ -60,7 +34,7 @@ TEST_CASE("blocking acquire, extend and release allocate nothing on the calling 
 TEST_CASE(
     "lock and unlock allocate nothing on the calling thread; leaving an inner level, one task") {
   const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
+  const Client client = start_observed(fleet);
   RedLock lock = client.lock("guarded");
   lock.lock();
   lock.unlock();
@@ -80,7 +54,7 @@ TEST_CASE(
 
 TEST_CASE("an operation with a callback is one allocation on the thread that starts it") {
   const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
+  const Client client = start_observed(fleet);
   RedLock lock = client.lock("one", Owner::create());
   must(must(lock.acquire()).release());
   std::promise<Result<Lease>> got;
@@ -127,7 +101,7 @@ TEST_CASE("an operation with a callback is one allocation on the thread that sta
 
 TEST_CASE("dropping a lease allocates nothing") {
   const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
+  const Client client = start_observed(fleet);
   RedLock lock = client.lock("dropped");
   Result<Lease> lease = lock.acquire();
   REQUIRE(lease.has_value());

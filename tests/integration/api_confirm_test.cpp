@@ -10,8 +10,15 @@
 namespace redlock::testing {
 namespace {
 
-void delete_on(const Fleet& fleet, std::initializer_list<std::size_t> nodes) {
-  for (const std::size_t node : nodes) fleet.run(node, {"DEL", "redlock:lock:{asked}"});
+/// As if somebody had removed the lock by hand and another client had taken it. (Where it is merely
+/// gone the client is given it again, perhaps before the last node has answered.)
+void take_away_on(const Fleet& fleet, std::initializer_list<std::size_t> nodes) {
+  for (const std::size_t node : nodes) {
+    fleet.run(node, {"EVAL",
+                     "redis.call('DEL', KEYS[1]) redis.call('HSET', KEYS[1], 'rival', 1) "
+                     "return redis.call('PEXPIRE', KEYS[1], 60000)",
+                     "1", "redlock:lock:{asked}"});
+  }
 }
 
 }  // namespace
@@ -41,9 +48,9 @@ TEST_CASE("a lock that somebody took away is not confirmed, and its lease is ove
   const Client client = start_client(fleet);
   Lease lease = must(client.lock("asked").acquire({.lease = 40s}));
   REQUIRE(eventually([&] { return nodes_with_lock(fleet, "asked") == 5; }));
-  delete_on(fleet, {0, 1});
+  take_away_on(fleet, {0, 1});
   CHECK(must(lease.confirm()) == lease.valid_until());
-  delete_on(fleet, {2, 3, 4});
+  take_away_on(fleet, {2, 3, 4});
   // The reason is there by the time of the answer.
   std::promise<std::optional<LossReason>> promised;
   lease.async_confirm().start([&](auto until) {
@@ -94,14 +101,15 @@ TEST_CASE("a question that the lease's own end cuts short says so, and was cance
 
 TEST_CASE("a client that ends answers closed to questions about its leases") {
   Fleet fleet({.nodes = 3});
-  ClientOptions options = options_for(fleet.uris());
-  options.node_timeout = 1s;
-  std::optional<Client> client = start_client(options);
+  std::optional<Client> client = start_client(fleet);
   Lease lease = must(client->lock("outlived").acquire({.lease = 40s, .wait = patience}));
   for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
   auto asked = lease.async_confirm().as_future();
-  client.reset();
+  auto ending = std::async(std::launch::async, [&] { client.reset(); });
   CHECK(code_of(get_soon(asked)) == Errc::closed);
+  // The release of the lease need not wait for the node timeout.
+  for (std::size_t node = 0; node < 3; ++node) fleet.resume(node);
+  get_soon(ending);
 }
 
 TEST_CASE("an empty lease is not confirmed") {

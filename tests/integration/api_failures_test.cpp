@@ -128,6 +128,24 @@ TEST_CASE("with three of five nodes killed there is no quorum, and nothing stays
   CHECK(soon_free_everywhere(fleet, "seat"));
 }
 
+TEST_CASE("nodes that answer and were not waited for are not told as nodes that did not vote") {
+  Arena arena;
+  const Client client = start_client(arena.options());
+  warm_up(client, arena.fleet);
+  for (const std::size_t node : {1U, 3U}) arena.proxies[node]->hold_replies();
+  for (const std::size_t node : {0U, 2U, 4U}) arena.proxies[node].reset();
+
+  const auto result = client.lock("seat").acquire();
+  CHECK(code_of(result) == Errc::no_quorum);
+  const Error& error = result.error();
+  for (const std::size_t node : {1U, 3U}) CHECK(error.votes[node].vote == Vote::pending);
+  CHECK_MESSAGE(contains(error.message, "0 of 5 nodes voted (3 must), 2 not waited for; "),
+                error.message);
+  CHECK_MESSAGE(!contains(error.message, error.votes[1].node), error.message);
+  for (const std::size_t node : {1U, 3U}) arena.proxies[node]->pass();
+  CHECK(soon_free_everywhere(arena.fleet, "seat"));
+}
+
 TEST_CASE("with three of five nodes stopped there is no quorum, nor a lock when they resume") {
   Fleet fleet({.nodes = 5});
   ClientOptions options = options_for(fleet.uris());
@@ -171,9 +189,7 @@ TEST_CASE("three of five nodes that go in the middle of an attempt leave nothing
 
 TEST_CASE("who waits through the loss of three nodes is served when they come back") {
   Fleet fleet({.nodes = 5});
-  ClientOptions options = options_for(fleet.uris());
-  options.node_timeout = 500ms;
-  const Client client = start_client(options);
+  const Client client = start_client(fleet);
   for (const std::size_t node : {0U, 2U, 4U}) fleet.kill(node);
   auto acquiring = client.lock("seat").async_acquire({.wait = forever}).as_future();
   CHECK(code_of(client.lock("other").acquire()) == Errc::no_quorum);
@@ -184,9 +200,7 @@ TEST_CASE("who waits through the loss of three nodes is served when they come ba
 TEST_CASE("even sets need more than half: one of two is not enough, three of four are") {
   for (const std::size_t size : {2U, 4U}) {
     Fleet fleet({.nodes = size});
-    ClientOptions options = options_for(fleet.uris());
-    options.node_timeout = 500ms;
-    const Client client = start_client(options);
+    const Client client = start_client(fleet);
     fleet.kill(0);
     if (size == 2) {
       CHECK(code_of(client.lock("seat").acquire()) == Errc::no_quorum);

@@ -88,6 +88,16 @@ inline bool soon_free_everywhere(const Fleet& fleet, const std::string& name) {
   return eventually([&] { return nodes_with_lock(fleet, name) == 0; });
 }
 
+/// For what has to happen while a short lease is valid: `round` says whether it did. A machine that
+/// stood still for that long has another try.
+template <typename Round>
+void within_a_lease(const Round& round) {
+  for (int i = 0; i < 20; ++i) {
+    if (round()) return;
+  }
+  FAIL("a lease was over before what it was taken for had begun, each time");
+}
+
 /// Until the client has taken and left a lock on every node: connections stand, scripts are known.
 inline void warm_up(const Client& client, const Fleet& fleet) {
   Lease lease = must(client.lock("warm-up").acquire());

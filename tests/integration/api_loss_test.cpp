@@ -63,20 +63,23 @@ class HeldUp {
 TEST_CASE("a function tied to lost() runs once, and knows the reason") {
   const Fleet fleet({.nodes = 3});
   const Client client = start_client(fleet);
-  const Lease lease = must(client.lock("told").acquire({.lease = 500ms, .wait = patience}));
-  Told told;
-  const std::stop_callback on_lost(lease.lost(), [&] { told.record(lease); });
-  auto future = told.told.get_future();
-  get_soon(future);
-  CHECK(told.reason == LossReason::expired);
-  CHECK(told.thread != std::this_thread::get_id());
-  // Too late to be called on another thread: it is called here, at once, and the first not again.
-  Told late;
-  const std::stop_callback at_once(lease.lost(), [&] { late.record(lease); });
-  CHECK(late.times == 1);
-  CHECK(late.thread == std::this_thread::get_id());
-  loop_thread_of(client);
-  CHECK(told.times == 1);
+  const auto here = std::this_thread::get_id();
+  within_a_lease([&] {
+    const Lease lease = must(client.lock("told").acquire({.lease = 500ms, .wait = patience}));
+    Told told;
+    const std::stop_callback on_lost(lease.lost(), [&] { told.record(lease); });
+    auto future = told.told.get_future();
+    get_soon(future);
+    CHECK(told.reason == LossReason::expired);
+    // Too late to be called on another thread: it is called here, at once, and the first not again.
+    Told late;
+    const std::stop_callback at_once(lease.lost(), [&] { late.record(lease); });
+    CHECK(late.times == 1);
+    CHECK(late.thread == here);
+    loop_thread_of(client);
+    CHECK(told.times == 1);
+    return told.thread != here;
+  });
 }
 
 TEST_CASE("the reason of a loss is kept when the client goes, and is told once") {
@@ -148,22 +151,31 @@ TEST_CASE("what the guard has given up is not renewed for ever") {
   CHECK(get_soon(answer) == Errc::lost);
   CHECK(lease.loss_reason() == LossReason::nodes_unavailable);
   // A lease that the loop itself loses ends on the nodes within its length.
-  CHECK(client.lock("given up").acquire({.wait = 8s}).has_value());
+  CHECK(client.lock("given up").acquire({.wait = patience}).has_value());
 }
 
 TEST_CASE("what cannot wait in a function that is tied to lost() is told so, on either thread") {
   const Fleet fleet({.nodes = 3});
   const Client client = start_client(fleet);
+  const auto here = std::this_thread::get_id();
   for (const bool held_up : {false, true}) {
-    Lease lease = must(client.lock("x").acquire({.lease = 500ms, .wait = patience}));
-    std::optional<HeldUp> obstacle;
-    std::promise<Result<Released>> released;
-    const std::stop_callback on_lost(lease.lost(), [&] { released.set_value(lease.release()); });
-    if (held_up) obstacle.emplace(client);
-    auto future = released.get_future();
-    const auto answer = get_soon(future);
-    REQUIRE_FALSE(answer);
-    CHECK(answer.error().code == Errc::would_deadlock);
+    within_a_lease([&] {
+      Lease lease = must(client.lock("x").acquire({.lease = 500ms, .wait = patience}));
+      std::optional<HeldUp> obstacle;
+      std::thread::id called_on;
+      std::promise<Result<Released>> released;
+      const std::stop_callback on_lost(lease.lost(), [&] {
+        called_on = std::this_thread::get_id();
+        released.set_value(lease.release());
+      });
+      if (held_up) obstacle.emplace(client);
+      auto future = released.get_future();
+      const auto answer = get_soon(future);
+      if (called_on == here) return false;
+      REQUIRE_FALSE(answer);
+      CHECK(answer.error().code == Errc::would_deadlock);
+      return true;
+    });
   }
 }
 
@@ -184,61 +196,81 @@ TEST_CASE("a callback of the client may wait for the loss of a lease of the same
 TEST_CASE("a lease whose release has begun is not told lost, though the loop is held up") {
   const Fleet fleet({.nodes = 3});
   const Client client = start_client(fleet);
-  Lease released = must(client.lock("released").acquire({.lease = 2s, .wait = patience}));
-  const Lease other = must(client.lock("other").acquire({.lease = 2'500ms, .wait = patience}));
-  const std::stop_token of_released = released.lost();
-  Told told;
-  const std::stop_callback on_lost(other.lost(), [&] { told.record(other); });
-  std::future<Result<Released>> answer;
-  {
-    const HeldUp held_up(client);
-    answer = released.async_release().as_future();
-    auto future = told.told.get_future();
-    get_soon(future);  // its end is later
-    CHECK_FALSE(of_released.stop_requested());
-  }
-  CHECK(get_soon(answer).has_value());
+  within_a_lease([&] {
+    Lease released = must(client.lock("released").acquire({.lease = 2s, .wait = patience}));
+    const Lease other = must(client.lock("other").acquire({.lease = 2'500ms, .wait = patience}));
+    const std::stop_token of_released = released.lost();
+    Told told;
+    const std::stop_callback on_lost(other.lost(), [&] { told.record(other); });
+    std::future<Result<Released>> answer;
+    {
+      const HeldUp held_up(client);
+      answer = released.async_release().as_future();
+      if (of_released.stop_requested()) return false;
+      auto future = told.told.get_future();
+      get_soon(future);  // its end is later
+      CHECK_FALSE(of_released.stop_requested());
+    }
+    CHECK(get_soon(answer).has_value());
+    return true;
+  });
 }
 
 TEST_CASE("a lock whose last level is being left is not told lost, though the loop is held up") {
   const Fleet fleet({.nodes = 3});
   const Client client = start_client(fleet);
-  RedLock lock = client.lock("left", Owner::create());
-  REQUIRE(lock.try_lock_for(patience, 2s));
-  const Lease other = must(client.lock("other").acquire({.lease = 2'500ms, .wait = patience}));
-  const std::stop_token of_left = lock.lost();
-  Told told;
-  const std::stop_callback on_lost(other.lost(), [&] { told.record(other); });
-  std::future<Result<Released>> answer;
-  {
-    const HeldUp held_up(client);
-    answer = lock.async_release().as_future();
-    auto future = told.told.get_future();
-    get_soon(future);  // its end is later
-    CHECK_FALSE(of_left.stop_requested());
-  }
-  CHECK(get_soon(answer).has_value());
+  within_a_lease([&] {
+    RedLock lock = client.lock("left", Owner::create());
+    REQUIRE(lock.try_lock_for(patience, 2s));
+    const Lease other = must(client.lock("other").acquire({.lease = 2'500ms, .wait = patience}));
+    const std::stop_token of_left = lock.lost();
+    Told told;
+    const std::stop_callback on_lost(other.lost(), [&] { told.record(other); });
+    std::future<Result<Released>> answer;
+    {
+      const HeldUp held_up(client);
+      answer = lock.async_release().as_future();
+      if (of_left.stop_requested()) return false;
+      auto future = told.told.get_future();
+      get_soon(future);  // its end is later
+      CHECK_FALSE(of_left.stop_requested());
+    }
+    CHECK(get_soon(answer).has_value());
+    return true;
+  });
 }
 
 TEST_CASE("a lock that is taken while its last level is being left is told lost all the same") {
   const Fleet fleet({.nodes = 1});
   const Client client = start_client(fleet);
   warm_up(client, fleet);
-  RedLock lock = client.lock("kept", Owner::create());
-  REQUIRE(lock.try_lock_for(patience, 2s));
-  const std::stop_token lost = lock.lost();
-  std::promise<bool> told;
-  // In one turn of the loop: an answer whose callback leaves what was taken, and behind it that of
-  // a re-entry, which keeps the lease.
-  client.lock("first").async_acquire().start([&](const auto&) {
-    client.lock("second").async_acquire().start([&](const auto&) { lock.unlock(); });
-    lock.async_try_lock({.lease = 2s}).start([&](const Result<std::size_t>& count) {
-      CHECK(must(count) == 1);
-      told.set_value(eventually([&] { return lost.stop_requested(); }));  // by the guard
+  within_a_lease([&] {
+    RedLock lock = client.lock("kept", Owner::create());
+    REQUIRE(lock.try_lock_for(patience, 2s));
+    const std::stop_token lost = lock.lost();
+    std::promise<void> left;
+    std::promise<bool> entered;
+    std::promise<bool> told;
+    // In one turn of the loop: an answer whose callback leaves what was taken, and behind it that
+    // of a re-entry, which keeps the lease.
+    client.lock("first").async_acquire().start([&](const auto&) {
+      client.lock("second").async_acquire().start([&](const auto&) {
+        lock.unlock();
+        left.set_value();
+      });
+      lock.async_try_lock({.lease = 2s}).start([&](const Result<std::size_t>& count) {
+        if (count) CHECK(*count == 1);
+        entered.set_value(count.has_value());
+        told.set_value(eventually([&] { return lost.stop_requested(); }));  // by the guard
+      });
     });
+    auto unlocked = left.get_future();
+    auto in_time = entered.get_future();
+    auto result = told.get_future();
+    CHECK(get_soon(result));
+    get_soon(unlocked);
+    return get_soon(in_time);
   });
-  auto result = told.get_future();
-  CHECK(get_soon(result));
 }
 
 TEST_CASE("a re-entry that the guard was quicker than says what to do") {

@@ -69,7 +69,7 @@ TEST_CASE("a waiter whose process stands still keeps the others for a moment, no
 TEST_CASE("when the holder was killed those who wait have the lock in order after its lease") {
   const Fleet& fleet = three_nodes();
   CHECK(served_in_order([&] {
-    OtherProcess holder(fleet, "orphan", "3s");
+    OtherProcess holder(fleet, "orphan", "5s");  // kept until six others wait
     REQUIRE(holder.command.await_out("held"));
     SixWaiters waiters(fleet, "orphan", options_for(fleet.uris()));
     holder.command.signal(SIGKILL);
@@ -97,7 +97,7 @@ TEST_CASE("nodes that all stood still for a moment keep nobody from the lock") {
   options.node_timeout = 100ms;
   options.observer = counter;
   const Client client = start_client(options);
-  must(client.lock("paused").acquire());  // all are reached
+  must(client.lock("paused").acquire({.wait = patience}));  // all are reached
   for (std::size_t node = 0; node < fleet.size(); ++node) fleet.pause(node);
   wait_as(1, client, grants, "paused");
   const bool noticed = eventually([&] { return counter->count >= 3; });

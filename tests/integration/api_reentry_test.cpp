@@ -62,7 +62,7 @@ TEST_CASE("a thread re-enters through any RedLock of the client, with the same t
   CHECK(inner.token() == token);
   inner.lock(5s);
   CHECK(inner.try_lock());
-  CHECK(outer.try_lock_for(1s));
+  CHECK(outer.try_lock_for(patience));
   CHECK(outer.hold_count() == 4);
   CHECK(inner.hold_count() == 4);
   CHECK(inner.token() == token);

@@ -198,7 +198,7 @@ TEST_CASE("keys in a lock's place that nobody here wrote are listed for what the
   CHECK(list.locks[2].kind == ListedAs::several_owners);
   CHECK(list.locks[2].owner.empty());
 
-  const auto printed = redlock({"list"}, nodes_variable(fleet.uris()));
+  const auto printed = redlock({"list", "--node-timeout", "10s"}, nodes_variable(fleet.uris()));
   CHECK(contains(printed.out, "several owners"));
   CHECK(occurrences(printed.out, "never ends") == 2);
 }

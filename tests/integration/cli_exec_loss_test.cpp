@@ -18,7 +18,7 @@ const Arguments stubborn{"sh", "-c",
                          "trap 'echo told' TERM; echo pid $$; while :; do sleep 0.05; done"};
 
 Arguments exec(const Arguments& options, const Arguments& cmd) {
-  Arguments all{"exec", "a", "--node-timeout", "200ms"};
+  Arguments all{"exec", "a", "--node-timeout", "2s"};
   all.insert(all.end(), options.begin(), options.end());
   all.emplace_back("--");
   all.insert(all.end(), cmd.begin(), cmd.end());

@@ -58,7 +58,8 @@ TEST_CASE("the command has the lock, its name and its token while it runs, and n
       Nodes::exec("a", {}, {"sh", "-c", "echo $REDLOCK_NAME $REDLOCK_TOKEN; read line"}),
       nodes_variable(nodes.fleet.uris()));
   REQUIRE(running.await_out("\n"));
-  CHECK(nodes.nodes_with_lock() == 3);
+  // A node that granted it too late, or was not connected, is healed.
+  CHECK(eventually([&] { return nodes.nodes_with_lock() == 3; }));
   CHECK(running.out().starts_with("a "));
   CHECK(std::stoull(running.out().substr(2)) > 0);
   running.write("go\n");
@@ -205,9 +206,17 @@ TEST_CASE("a bounded wait that ends exits 75, or what -E says") {
   CHECK(at_once.status == 75);
   CHECK(at_once.out.empty());
   CHECK_FALSE(contains(at_once.err, "waiting"));
-  CHECK(nodes.run({"--wait", "200ms"}, {"echo", "no"}).status == 75);
+  // The second time for as long as a slow machine needs for the nodes' answers.
+  const auto status_after_wait = [&](Arguments options) {
+    options.insert(options.end(), {"--wait", "200ms"});
+    const int status = nodes.run(options, {"echo", "no"}).status;
+    if (status != 69) return status;
+    options.back() = "10s";
+    return nodes.run(options, {"echo", "no"}).status;
+  };
+  CHECK(status_after_wait({}) == 75);
   CHECK(nodes.run({"--wait", "0", "-E", "3"}, {"echo", "no"}).status == 3);
-  CHECK(nodes.run({"--wait", "200ms", "-E", "0"}, {"echo", "no"}).status == 0);
+  CHECK(status_after_wait({"-E", "0"}) == 0);
 }
 
 TEST_CASE("without a quorum a bounded wait exits 69, and -E does not replace it") {
@@ -354,16 +363,19 @@ TEST_CASE("a wrong password on every node exits 78, even when waiting for ever")
     CHECK(contains(finished.err, "WRONGPASS"));
     CHECK_FALSE(contains(finished.err, "wr0ng-word"));
   }
+  const auto patiently = [&](Arguments arguments) {
+    arguments.insert(arguments.end(), {"--node-timeout", "10s"});
+    return redlock(arguments, nodes_variable(uris));
+  };
   for (const auto* subcommand : {"acquire", "status"}) {
-    CHECK(redlock({subcommand, "a"}, nodes_variable(uris)).status == 78);
+    CHECK(patiently({subcommand, "a"}).status == 78);
   }
-  const auto release = redlock({"release", "a", "--owner", "0123456789abcdef0123456789abcdef"},
-                               nodes_variable(uris));
+  const auto release = patiently({"release", "a", "--owner", "0123456789abcdef0123456789abcdef"});
   CHECK(release.status == 78);
   CHECK(release.out == "unknown\n");
   CHECK(contains(release.err, "WRONGPASS"));
-  CHECK(redlock({"list"}, nodes_variable(uris)).status == 78);
-  CHECK(redlock({"adopt"}, nodes_variable(uris)).status == 78);
+  CHECK(patiently({"list"}).status == 78);
+  CHECK(patiently({"adopt"}).status == 78);
 }
 
 TEST_CASE("a missing password on every node exits 78") {

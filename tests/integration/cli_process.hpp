@@ -3,6 +3,7 @@
 // exit status. What a test starts here is killed when the test program ends, however it ends.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <doctest/doctest.h>
@@ -85,7 +86,15 @@ class Running {
   /// Waits until it has printed this; false if it has not within half a minute, or ended before.
   bool await_out(const std::string& text) { return await(out_, text); }
   bool await_err(const std::string& text) { return await(err_, text); }
+  /// The same for so many lines.
+  bool await_err_lines(std::size_t count) {
+    while (static_cast<std::size_t>(std::ranges::count(err_, '\n')) < count) {
+      if (!read_some()) return false;
+    }
+    return true;
+  }
   [[nodiscard]] const std::string& out() const { return out_; }
+  [[nodiscard]] const std::string& err() const { return err_; }
 
   /// Waits for its end, and for the end of everything that holds its stdout or stderr.
   Finished wait() {

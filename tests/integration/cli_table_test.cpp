@@ -67,14 +67,15 @@ TEST_CASE("tables of real nodes fit, too, with all that there is to say of them"
   const std::string name(200, 'n');
   REQUIRE(redlock({"acquire", name, "--node-timeout", "10s"}, variables).status == 0);
   fleet.kill(2);
-  for (const auto& arguments : {Arguments{"status", name, "--node-timeout", "10s"},
-                                Arguments{"doctor"}, Arguments{"list"}}) {
+  for (const auto& arguments :
+       {Arguments{"status", name, "--node-timeout", "10s"},
+        Arguments{"doctor", "--node-timeout", "10s"}, Arguments{"list", "--node-timeout", "10s"}}) {
     const auto finished = redlock(arguments, variables);
     CAPTURE(finished.out);
     // The first line of status has the name as it is.
     CHECK(widest_line(finished.out.substr(finished.out.find('\n'))) <= 80);
   }
-  CHECK(contains(redlock({"list", "-o", "json"}, variables).out, name));
+  CHECK(contains(redlock({"list", "--node-timeout", "10s", "-o", "json"}, variables).out, name));
 }
 
 TEST_CASE("a wider terminal shows more") {

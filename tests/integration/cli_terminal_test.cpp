@@ -64,7 +64,7 @@ TEST_CASE("Ctrl-Z stops the command and redlock, and the shell continues both") 
 TEST_CASE("a command that was stopped until its lease ended is killed, not continued") {
   const Fleet fleet({.nodes = 1});
   // The shell goes on only when somebody else got the lock.
-  OnTerminal session(fleet, script_with_lease("1s", R"(
+  OnTerminal session(fleet, script_with_lease("4s", R"(
 $REDLOCK acquire a --wait forever --node-timeout 10s
 fg
 echo "second status $?")"));

@@ -29,6 +29,7 @@ using redlock::testing::eventually;
 using redlock::testing::processes_in;
 using redlock::testing::ProcessWatch;
 using redlock::testing::ScopedVariable;
+using redlock::testing::script_in;
 using redlock::testing::TemporaryDirectory;
 
 namespace {
@@ -174,12 +175,13 @@ TEST_CASE("nothing is left when the program is killed, not even nodes that are p
 TEST_CASE("nothing is left when the program is killed while its fleet is starting") {
   const TemporaryDirectory place;
   // A server that says who it is and never begins to serve.
-  const auto server = place.script("server", fmt::format(R"sh(
+  const auto server = script_in(place, "server",
+                                fmt::format(R"sh(
 echo $$ >{0}/pid.$$.new
 mv {0}/pid.$$.new {0}/pid.$$
 exec sleep 1000
 )sh",
-                                                         place.path().string()));
+                                            place.path().string()));
   const auto fleets = place.path() / "fleets";
   std::filesystem::create_directory(fleets);
   const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
@@ -249,11 +251,12 @@ TEST_CASE("no process of a fleet keeps a descriptor of the program open") {
 
 TEST_CASE("no server is given the variables that may name nodes and their passwords") {
   const TemporaryDirectory place;
-  const auto server = place.script("server", fmt::format(R"sh(
+  const auto server = script_in(place, "server",
+                                fmt::format(R"sh(
 env >{}/environment
 exec redis-server "$@"
 )sh",
-                                                         place.path().string()));
+                                            place.path().string()));
   const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
   const ScopedVariable secret("REDLOCK_NODES", "redis://:secret@127.0.0.1:1");
   const Fleet fleet({.nodes = 1});

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "cluster/fleet.hpp"
+#include "cluster/sockets.hpp"
 #include "support/processes.hpp"
-#include "support/sockets.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/text.hpp"
 
@@ -31,6 +31,7 @@ using redlock::testing::message_of;
 using redlock::testing::processes_in;
 using redlock::testing::ProcessWatch;
 using redlock::testing::ScopedVariable;
+using redlock::testing::script_in;
 using redlock::testing::TemporaryDirectory;
 
 namespace {
@@ -262,12 +263,12 @@ TEST_CASE("a restart that is killed half-way leaves neither a server nor the fle
     fleet.run(0, {"SET", "key", "value"});
     fleet.kill(0);
   }
-  const auto server =
-      place.directory.script("server", fmt::format(R"sh(
+  const auto server = script_in(place.directory, "server",
+                                fmt::format(R"sh(
 echo $$ >{0}/pid.new; mv {0}/pid.new {0}/pid
 exec sleep 1000
 )sh",
-                                                   place.directory.path().string()));
+                                            place.directory.path().string()));
   const auto restarting = ::fork();
   if (restarting == 0) {
     const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);

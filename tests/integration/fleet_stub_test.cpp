@@ -2,6 +2,7 @@
 //
 // The stub server and the proxy must do what they are told, or the tests that lean on them show
 // nothing. They are asked here by NodeClient, which knows nothing of either.
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <utility>
 
@@ -12,9 +13,12 @@
 #include "support/text.hpp"
 
 using namespace redlock::testing;
+using redlock::cluster::connect_to_loopback;
 using redlock::cluster::Fleet;
 using redlock::cluster::FleetError;
 using redlock::cluster::NodeClient;
+using redlock::cluster::Received;
+using redlock::cluster::UniqueFd;
 using std::chrono::milliseconds;
 
 namespace {
@@ -44,7 +48,7 @@ class Caller {
     return arrived && std::exchange(received_, "") == reply;
   }
 
-  bool has_heard_nothing() { return (received_ += receive(socket_).bytes).empty(); }
+  bool has_received_nothing() { return (received_ += receive(socket_).bytes).empty(); }
 
   bool is_cut_off() {
     return eventually([&] { return receive(socket_).end == Received::End::broken; });
@@ -176,7 +180,7 @@ TEST_CASE("a proxy that holds replies lets requests through") {
   Caller caller(proxy);
   caller.send({"INCR", "count"});
   CHECK(eventually([&] { return fleet.run(0, {"GET", "count"}) == "1"; }));
-  CHECK(caller.has_heard_nothing());
+  CHECK(caller.has_received_nothing());
   proxy.pass();
   CHECK(caller.receives(integer(1)));
 }
@@ -194,6 +198,31 @@ TEST_CASE("what a client sent before it gave up reaches the node when the proxy 
   CHECK(fleet.run(0, {"GET", "key"}) == "(nil)");
   proxy.pass();
   CHECK(eventually([&] { return fleet.run(0, {"GET", "key"}) == "late"; }));
+}
+
+TEST_CASE("a proxy that hangs keeps no connection that its client gave up") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  const auto connections_at_node = [&] {
+    const auto clients = fleet.run(0, {"CLIENT", "LIST"});
+    return std::count(clients.begin(), clients.end(), '\n');
+  };
+  Caller patient(proxy);
+  patient.send({"INCR", "count"});
+  CHECK(patient.receives(integer(1)));
+  proxy.hang();
+  patient.send({"INCR", "count"});
+  for (std::size_t i = 1; i <= 5; ++i) {
+    Caller caller(proxy);
+    caller.send({"INCR", "count"});
+    caller.give_up();
+    REQUIRE(proxy.await_given_up(i));
+  }
+  // That of the patient one, and that which asks.
+  CHECK(eventually([&] { return connections_at_node() <= 2; }));
+  CHECK(fleet.run(0, {"GET", "count"}) == "1");
+  proxy.pass();
+  CHECK(patient.receives(integer(2)));
 }
 
 TEST_CASE("a proxy that delays passes on everything, later and in order") {
@@ -220,6 +249,19 @@ TEST_CASE("a proxy can reset all connections, on both sides, and forgets what it
   CHECK(caller.is_cut_off());
   CHECK(eventually([&] { return !contains(fleet.run(0, {"CLIENT", "LIST"}), "through-proxy"); }));
   CHECK(fleet.run(0, {"GET", "key"}) == "(nil)");
+  CHECK(NodeClient(proxy.port()).command({"PING"}) == "PONG");
+}
+
+TEST_CASE("a proxy that refuses resets old and new connections until it passes again") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  NodeClient before(proxy.port());
+  CHECK(before.command({"PING"}) == "PONG");
+  proxy.refuse();
+  CHECK(message_of<FleetError>([&] { before.command({"PING"}); }) != "(no error)");
+  CHECK(message_of<FleetError>([&] { NodeClient(proxy.port()).command({"PING"}); }) !=
+        "(no error)");
+  proxy.pass();
   CHECK(NodeClient(proxy.port()).command({"PING"}) == "PONG");
 }
 

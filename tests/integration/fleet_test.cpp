@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "cluster/sockets.hpp"
 #include "support/processes.hpp"
-#include "support/sockets.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/text.hpp"
 
@@ -24,6 +24,7 @@ using redlock::testing::contains;
 using redlock::testing::message_of;
 using redlock::testing::ProcessWatch;
 using redlock::testing::ScopedVariable;
+using redlock::testing::script_in;
 using redlock::testing::TemporaryDirectory;
 
 TEST_CASE("a fleet is five nodes on ports of their own, and each answers") {
@@ -50,12 +51,13 @@ TEST_CASE("the nodes share nothing") {
 TEST_CASE("all servers are started before any of them is awaited") {
   // Each of these servers begins only when all five have been started.
   const TemporaryDirectory place;
-  const auto server = place.script("server", fmt::format(R"sh(
+  const auto server = script_in(place, "server",
+                                fmt::format(R"sh(
 : >{0}/started.$$
 while [ "$(ls {0} | grep -c '^started')" -lt 5 ]; do sleep 0.01; done
 exec redis-server "$@"
 )sh",
-                                                         place.path().string()));
+                                            place.path().string()));
   const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
   const Fleet fleet({.start_timeout = std::chrono::seconds(30)});
   CHECK(fleet.run(4, {"PING"}) == "PONG");
@@ -163,13 +165,14 @@ TEST_CASE("settings reach every node, or one node only, and the later line wins"
 TEST_CASE("a port that is taken at the last moment is replaced by another one") {
   // The first start says what redis-server says then.
   const TemporaryDirectory place;
-  const auto server = place.script("server", fmt::format(R"sh(
+  const auto server = script_in(place, "server",
+                                fmt::format(R"sh(
 if mkdir {0}/first; then
   grep '^port' "$1" >{0}/port; echo 'bind: Address already in use'; exit 1
 fi
 exec redis-server "$@"
 )sh",
-                                                         place.path().string()));
+                                            place.path().string()));
   const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
   const Fleet fleet({.nodes = 1});
   CHECK(fleet.run(0, {"PING"}) == "PONG");
@@ -186,7 +189,7 @@ TEST_CASE("a node whose port another program took meanwhile does not restart, an
   Fleet fleet({.nodes = 2});
   fleet.kill(0);
   {
-    const auto intruder = redlock::testing::listen_on_loopback(fleet.port(0));
+    const auto intruder = redlock::cluster::listen_on_loopback(fleet.port(0));
     CHECK(message_of<FleetError>([&] { fleet.restart(0); }) ==
           fmt::format("another program has taken port {} of node 1; end that program and restart "
                       "the node again",

@@ -85,7 +85,7 @@ class Recorder final : public DriverHost {
  private:
   void await(const std::function<bool()>& condition) {
     std::unique_lock lock(mutex_);
-    REQUIRE(happened_.wait_for(lock, std::chrono::seconds(30), condition));
+    REQUIRE(happened_.wait_for(lock, std::chrono::minutes(5), condition));
   }
 
   std::mutex mutex_;
@@ -104,6 +104,7 @@ struct Running {
   }
   static CoreConfig config_for(const std::vector<std::string>& uris) {
     CoreConfig config;
+    config.connect_timeout = std::chrono::seconds(10);
     for (const std::string& uri : uris) config.nodes.push_back(*parse_node_uri(uri));
     config.engine.nodes = static_cast<std::uint32_t>(uris.size());
     return config;

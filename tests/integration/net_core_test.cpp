@@ -199,8 +199,8 @@ TEST_CASE("many acquisitions at once travel together, and each is answered") {
 
 TEST_CASE("a burst of any size does not break the connection of a node that reads") {
   const Fleet fleet({.nodes = 1});
-  // Under the thread sanitizer and beside other programs the burst alone took 10 s.
-  Running client(Running::config_for({fleet.uri(0)}), std::chrono::minutes(1));
+  // Under the thread sanitizer and beside other programs the burst alone took minutes.
+  Running client(Running::config_for({fleet.uri(0)}), std::chrono::hours(1));
   client.sink.await_up(0);
   constexpr engine::RequestId releases = 10'000;
   client.on_loop([&] {
@@ -309,7 +309,7 @@ TEST_CASE("a task that posts while the core stops is refused, not lost") {
   CHECK(refused);
 }
 
-TEST_CASE("the loop thread has a name, takes no signals, and keeps SIGPIPE to itself") {
+TEST_CASE("the loop thread has a name and takes no signals, and no write raises SIGPIPE") {
   struct sigaction before {};
   struct sigaction fatal {};
   fatal.sa_handler = SIG_DFL;
@@ -332,7 +332,8 @@ TEST_CASE("the loop thread has a name, takes no signals, and keeps SIGPIPE to it
     const Answer lost = answer.get_future().get();
     REQUIRE_FALSE(lost);
     CHECK(lost.error().cause == Cause::connection_lost);
-    CHECK(contains(signal_line("redlock", "SigPnd:"), "0000000000001000"));  // it was raised
+    CHECK(contains(lost.error().detail, "broken pipe"));  // for which write() would have raised it
+    CHECK(contains(signal_line("redlock", "SigPnd:"), "0000000000000000"));
   }
   sigaction(SIGPIPE, &before, nullptr);
 }

@@ -41,8 +41,8 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
     address_ = *parsed;
     config_.handshake = {.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
                          .client_name = "redlock-test"};
-    config_.connect_timeout = milliseconds(2'000);
-    config_.silence = milliseconds(2'000);
+    config_.connect_timeout = milliseconds(10'000);
+    config_.silence = milliseconds(10'000);
     config_.probe_interval = milliseconds(60'000);
     if (change) change(config_);
     REQUIRE(uv_loop_init(&loop_.uv) == 0);

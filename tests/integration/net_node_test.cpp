@@ -312,6 +312,42 @@ TEST_CASE("a node at maxmemory can be connected to, and says why it grants nothi
   CHECK(why.delivery == Delivery::refused);
 }
 
+TEST_CASE("a node that refuses to write for a hold says why, and a replica is given up") {
+  Fleet fleet({.nodes = 1, .settings = {"user bob on >secret ~* +@all"}});
+  LinkFixture link("redis://bob:secret@127.0.0.1:" + std::to_string(fleet.port(0)));
+  REQUIRE(is_granted(link.call(LinkFixture::acquire())));
+  // There must be something to write.
+  REQUIRE(fleet.run(0, {"PEXPIRE", "redlock:lock:{n}", "20000"}) == "1");
+  SUBCASE("a right is missing") {
+    fleet.run(0, {"ACL", "SETUSER", "bob", "-pexpire"});
+    const auto why = unavailable(link.call(LinkFixture::hold()));
+    CHECK(why.cause == Cause::permission);
+    CHECK((contains(why.detail, "can't run this command") || contains(why.detail, "'pexpire'")));
+    CHECK_FALSE(contains(why.detail, "Error running script"));
+    CHECK(link.downs.empty());
+  }
+  SUBCASE("it has become a replica") {
+    REQUIRE(fleet.run(0, {"REPLICAOF", "127.0.0.1", "1"}) == "OK");
+    const auto why = unavailable(link.call(LinkFixture::hold()));
+    CHECK(why.cause == Cause::read_only);
+    CHECK(why.detail.starts_with("READONLY "));
+    REQUIRE_FALSE(link.downs.empty());
+    CHECK(link.downs[0].detail == "it has become a replica");
+  }
+}
+
+TEST_CASE("a node at maxmemory confirms a hold that has everything to change") {
+  Fleet fleet({.nodes = 1});
+  LinkFixture link(fleet.uri(0));
+  REQUIRE(is_granted(link.call(LinkFixture::acquire())));
+  fleet.run(0, {"SET", "ballast", std::string(100'000, 'x')});
+  fleet.run(0, {"CONFIG", "SET", "maxmemory", "1"});
+  engine::HoldCommand more = LinkFixture::hold();
+  more.count = 2;
+  more.token = 9;
+  CHECK(std::get<engine::Held>(link.call(more)).fence == 9);
+}
+
 TEST_CASE("a node that is stuck in a script is busy, for commands and for handshakes") {
   Fleet fleet({.nodes = 1, .settings = {"lua-time-limit 1"}});
   LinkFixture link(fleet.uri(0));

@@ -108,6 +108,21 @@ TEST_CASE("every drawing is what its script draws") {
   CHECK(scripts > 0);
 }
 
+TEST_CASE("documents show the figures that were recorded") {
+  const std::string tree = REDLOCK_SOURCE_DIR;
+  const std::string check = "bash '" + tree + "/docs/write_tables.sh' --check";
+  CHECK(std::system(check.c_str()) == 0);
+}
+
+TEST_CASE("what a peer says of itself is text in the documents, and no markup") {
+  const std::string tree = REDLOCK_SOURCE_DIR;
+  const std::string check =
+      "record=$(mktemp) && printf 'note\\ta\\t<script> & more\\n' >\"$record\" && bash '" + tree +
+      "/docs/write_tables.sh' --print \"$record\" | grep -qxF -- '- a: &lt;script> &amp; more'; "
+      "found=$?; rm -f \"$record\"; exit $found";
+  CHECK(std::system(check.c_str()) == 0);
+}
+
 TEST_CASE("every ./dev step that a document names exists") {
   const auto dev = std::find_if(files().begin(), files().end(),
                                 [](const File& file) { return file.path == "dev"; });

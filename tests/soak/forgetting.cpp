@@ -24,6 +24,7 @@
 
 #include "cluster/fleet.hpp"
 #include "cluster/free_port.hpp"
+#include "soak/verdict.hpp"
 
 namespace {
 
@@ -212,12 +213,5 @@ int main(int argc, char** argv) {
   app.add_flag("--kept", plan.kept, "the node comes back with its data")->needs(durable);
   app.add_flag("--careless", plan.careless, "without the quarantine: there must be an overlap");
   CLI11_PARSE(app, argc, argv);
-  try {
-    const bool well = run(plan);
-    fmt::print("{}\n", well ? "as promised" : "NOT AS PROMISED");
-    return well ? 0 : 1;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "soak_forgetting: {}\n", error.what());
-    return 1;
-  }
+  return redlock::soak::verdict_of("soak_forgetting", [&] { return run(plan); });
 }

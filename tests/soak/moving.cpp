@@ -24,6 +24,7 @@
 
 #include "cluster/fleet.hpp"
 #include "soak/names.hpp"
+#include "soak/verdict.hpp"
 
 namespace {
 
@@ -234,12 +235,5 @@ int main(int argc, char** argv) {
   app.add_option("--breaks", plan.breaks, "how often all connections are dropped; default 20");
   app.add_option("--moves", plan.moves, "how often all nodes move; default 4");
   CLI11_PARSE(app, argc, argv);
-  try {
-    const bool well = Run(plan).run();
-    fmt::print("{}\n", well ? "as promised" : "NOT AS PROMISED");
-    return well ? 0 : 1;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "soak_moving: {}\n", error.what());
-    return 1;
-  }
+  return redlock::soak::verdict_of("soak_moving", [&] { return Run(plan).run(); });
 }

@@ -29,6 +29,7 @@
 
 #include "cluster/fleet.hpp"
 #include "soak/ledger.hpp"
+#include "soak/verdict.hpp"
 
 namespace {
 
@@ -257,12 +258,5 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(std::size_t{2}, soak::most_workers));
   app.add_flag("--careless", plan.careless, "without the quarantine: two must hold a lock");
   CLI11_PARSE(app, argc, argv);
-  try {
-    const bool well = Run(plan).run();
-    fmt::print("{}\n", well ? "as promised" : "NOT AS PROMISED");
-    return well ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "soak_rolling: {}\n", error.what());
-    return EXIT_FAILURE;
-  }
+  return redlock::soak::verdict_of("soak_rolling", [&] { return Run(plan).run(); });
 }

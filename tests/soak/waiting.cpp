@@ -35,6 +35,7 @@
 
 #include "cluster/fleet.hpp"
 #include "soak/ledger.hpp"
+#include "soak/verdict.hpp"
 
 namespace {
 
@@ -513,19 +514,11 @@ int main(int argc, char** argv) {
   app.add_flag("--careless", plan.careless,
                "holders that are stopped go on without a valid lease: two must hold a lock");
   app.footer(
-      "Prints a line every 10 s. It ends with 0 if nobody held a lock that another held, tokens "
-      "rose,\neach call whose process ran was served within the bound that is printed first, no "
-      "key "
-      "was left\non the nodes, and descriptors and memory of the processes that lived throughout "
-      "were "
-      "in the last\nminute what they were in the first (of runs of four minutes and more).");
+      "Prints a line every 10 s. It ends with 0 if nobody held a lock that another held,\n"
+      "tokens rose, each call whose process ran was served within the bound that is printed\n"
+      "first, no key was left on the nodes, and processes that lived throughout had as many\n"
+      "descriptors and as much memory in the last minute as in the first (of runs of four\n"
+      "minutes and more).");
   CLI11_PARSE(app, argc, argv);
-  try {
-    const bool well = Run(plan).run();
-    fmt::print("{}\n", well ? "as promised" : "NOT AS PROMISED");
-    return well ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "soak_waiting: {}\n", error.what());
-    return EXIT_FAILURE;
-  }
+  return redlock::soak::verdict_of("soak_waiting", [&] { return Run(plan).run(); });
 }

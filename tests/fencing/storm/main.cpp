@@ -177,10 +177,11 @@ class Storm {
 /// Every node gets a clock that can be set; see clock_shim.cpp.
 std::string server_with_shim(const testing::TemporaryDirectory& place) {
   const char* const chosen = std::getenv("REDLOCK_REDIS_SERVER");
-  return place.script("redis-server-with-shim",
-                      fmt::format("LD_PRELOAD='{}' CLOCK_SHIM_FILE=\"${{1%/*}}/clock\" exec {} "
-                                  "\"$@\"\n",
-                                  REDLOCK_CLOCK_SHIM, chosen != nullptr ? chosen : "redis-server"));
+  return testing::script_in(
+      place, "redis-server-with-shim",
+      fmt::format("LD_PRELOAD='{}' CLOCK_SHIM_FILE=\"${{1%/*}}/clock\" exec {} "
+                  "\"$@\"\n",
+                  REDLOCK_CLOCK_SHIM, chosen != nullptr ? chosen : "redis-server"));
 }
 
 int run(int argc, char** argv) {
