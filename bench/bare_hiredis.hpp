@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <fstream>
+#include <functional>
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <sstream>
@@ -17,6 +18,89 @@
 
 namespace bench {
 
+/// Loads one of the library's own scripts; its digest.
+inline std::string load_script(redisContext* connection, const std::string& script) {
+  std::ostringstream text;
+  text << std::ifstream(REDLOCK_SCRIPT_DIR "/queue.lua").rdbuf();
+  text << std::ifstream(REDLOCK_SCRIPT_DIR "/" + script + ".lua").rdbuf();
+  auto* reply =
+      static_cast<redisReply*>(redisCommand(connection, "SCRIPT LOAD %s", text.str().c_str()));
+  if (reply == nullptr || reply->type != REDIS_REPLY_STRING) {
+    throw std::runtime_error("a node does not take the script");
+  }
+  std::string digest(reply->str, reply->len);
+  freeReplyObject(reply);
+  return digest;
+}
+
+/// Reads what is there; how many replies that were.
+inline std::size_t read_replies(redisContext* connection) {
+  if (redisBufferRead(connection) != REDIS_OK) throw std::runtime_error("a node is gone");
+  std::size_t count = 0;
+  void* reply = nullptr;
+  while (redisGetReplyFromReader(connection, &reply) == REDIS_OK && reply != nullptr) {
+    const bool is_error = static_cast<redisReply*>(reply)->type == REDIS_REPLY_ERROR;
+    freeReplyObject(reply);
+    if (is_error) throw std::runtime_error("a node answered with an error");
+    ++count;
+  }
+  return count;
+}
+
+/// The two messages of a cycle, with the keys and arguments that the library sends for a call that
+/// waits (its client has quarantine off), and in the scripts that it sends.
+class CycleMessages {
+ public:
+  /// Loads both scripts on this node, which must be done on each.
+  void load(redisContext* connection) {
+    acquire_digest_ = load_script(connection, "acquire");
+    release_digest_ = load_script(connection, "release");
+  }
+  [[nodiscard]] static std::string owner(std::uint64_t number) {
+    return fmt::format("{:032x}", number);
+  }
+  /// In microseconds since 1970: 16 digits until the year 2286.
+  [[nodiscard]] static std::string clock() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto floor = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+    return std::to_string(floor);
+  }
+  [[nodiscard]] std::string acquire(const std::string& name, std::uint64_t number) const {
+    const std::string now = clock();
+    const std::string waiter = fmt::format("0123456789abcdef:{} {} w", number, now);
+    const std::string holder = fmt::format("{} 4711 some-host bench", now.substr(0, 13));
+    return format({"EVALSHA", acquire_digest_, "3", "redlock:lock:{" + name + "}", fence(name),
+                   "redlock:node", owner(number), "30000", now, waiter, holder});
+  }
+  [[nodiscard]] std::string release(const std::string& name, std::uint64_t number) const {
+    return format(
+        {"EVALSHA", release_digest_, "1", "redlock:lock:{" + name + "}", owner(number), ""});
+  }
+
+ private:
+  /// Names share few fences, so that few tokens are counted on from one that is above the floor.
+  [[nodiscard]] static std::string fence(const std::string& name) {
+    return fmt::format("redlock:fence:{}", std::hash<std::string>()(name) % 65'536);
+  }
+  [[nodiscard]] static std::string format(const std::vector<std::string>& command) {
+    std::vector<const char*> argv;
+    std::vector<std::size_t> sizes;
+    for (const std::string& argument : command) {
+      argv.push_back(argument.data());
+      sizes.push_back(argument.size());
+    }
+    char* text = nullptr;
+    const auto length =
+        redisFormatCommandArgv(&text, static_cast<int>(argv.size()), argv.data(), sizes.data());
+    std::string formatted(text, static_cast<std::size_t>(length));
+    redisFreeCommand(text);
+    return formatted;
+  }
+
+  std::string acquire_digest_;
+  std::string release_digest_;
+};
+
 class BareHiredis {
  public:
   /// Connects to these loopback ports and loads the library's own scripts.
@@ -24,9 +108,8 @@ class BareHiredis {
     for (const std::uint16_t port : ports) {
       nodes_.push_back({redisConnect("127.0.0.1", port), 0});
       if (nodes_.back().connection->err != 0) throw std::runtime_error("cannot connect");
+      messages_.load(nodes_.back().connection);
     }
-    acquire_digest_ = load("acquire");
-    release_digest_ = load("release");
   }
   ~BareHiredis() {
     for (const Node& node : nodes_) redisFree(node.connection);
@@ -34,33 +117,18 @@ class BareHiredis {
   BareHiredis(const BareHiredis&) = delete;
   BareHiredis& operator=(const BareHiredis&) = delete;
 
-  void acquire(const std::string& name) {
-    owner_ = fmt::format("{:032x}", ++turn_);
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    const auto floor = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-    ask_all({"EVALSHA", acquire_digest_, "2", "redlock:lock:{" + name + "}", "redlock:fence:0",
-             owner_, "30000", std::to_string(floor)});
-  }
-  void release(const std::string& name) {
-    ask_all({"EVALSHA", release_digest_, "1", "redlock:lock:{" + name + "}", owner_, ""});
-  }
+  void acquire(const std::string& name) { ask_all(messages_.acquire(name, ++turn_)); }
+  void release(const std::string& name) { ask_all(messages_.release(name, turn_)); }
 
  private:
   struct Node {
     redisContext* connection = nullptr;
-    int unread = 0;  // replies to earlier calls, not read yet
+    std::size_t unread = 0;  // replies to earlier calls, not read yet
   };
 
-  void ask_all(const std::vector<std::string>& command) {
-    std::vector<const char*> argv;
-    std::vector<std::size_t> sizes;
-    for (const std::string& argument : command) {
-      argv.push_back(argument.data());
-      sizes.push_back(argument.size());
-    }
+  void ask_all(const std::string& command) {
     for (Node& node : nodes_) {
-      redisAppendCommandArgv(node.connection, static_cast<int>(argv.size()), argv.data(),
-                             sizes.data());
+      redisAppendFormattedCommand(node.connection, command.data(), command.size());
       int done = 0;
       while (done == 0) redisBufferWrite(node.connection, &done);
       ++node.unread;
@@ -85,38 +153,12 @@ class BareHiredis {
   }
 
   static bool read_from(Node& node) {
-    if (redisBufferRead(node.connection) != REDIS_OK) throw std::runtime_error("a node is gone");
-    void* reply = nullptr;
-    while (redisGetReplyFromReader(node.connection, &reply) == REDIS_OK && reply != nullptr) {
-      const bool is_error = static_cast<redisReply*>(reply)->type == REDIS_REPLY_ERROR;
-      freeReplyObject(reply);
-      if (is_error) throw std::runtime_error("a node answered with an error");
-      --node.unread;
-    }
+    node.unread -= read_replies(node.connection);
     return node.unread == 0;
   }
 
-  [[nodiscard]] std::string load(const std::string& script) const {
-    std::ostringstream text;
-    text << std::ifstream(REDLOCK_SCRIPT_DIR "/queue.lua").rdbuf();
-    text << std::ifstream(REDLOCK_SCRIPT_DIR "/" + script + ".lua").rdbuf();
-    std::string digest;
-    for (const Node& node : nodes_) {
-      auto* reply = static_cast<redisReply*>(
-          redisCommand(node.connection, "SCRIPT LOAD %s", text.str().c_str()));
-      if (reply == nullptr || reply->type != REDIS_REPLY_STRING) {
-        throw std::runtime_error("a node does not take the script");
-      }
-      digest.assign(reply->str, reply->len);
-      freeReplyObject(reply);
-    }
-    return digest;
-  }
-
   std::vector<Node> nodes_;
-  std::string acquire_digest_;
-  std::string release_digest_;
-  std::string owner_;
+  CycleMessages messages_;
   std::uint64_t turn_ = 0;
 };
 

@@ -422,29 +422,21 @@ void run_holder_faults(benchmark::State& state) {
                   after <= 5 ? "met" : "MISSED", rest));
 }
 
-/// The same flag as --rounds, with a text.
-std::string take_scene(int& argc, char** argv) {
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::string(argv[i]) != "--scene") continue;
-    std::string text = argv[i + 1];
-    std::copy(argv + i + 2, argv + argc + 1, argv + i);
-    argc -= 2;
-    return text;
-  }
-  return "";
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc > 7 && std::string(argv[1]) == "--worker") return work(argc, argv);
   if (argc > 4 && std::string(argv[1]) == "--take") return bench::take_and_keep(argc, argv);
   const int rounds = bench::take_rounds(argc, argv, 3);
-  const std::string chosen = take_scene(argc, argv);
+  const std::string chosen = bench::take_flag(argc, argv, "--scene").value_or("");
+  std::string names;
+  int added = 0;
   benchmark::Initialize(&argc, argv);
   Contention contention(milliseconds(1'500));
   const auto add = [&](const std::string& name, int times, auto&& what) {
+    names += "  " + name + '\n';
     if (name.find(chosen) == std::string::npos) return;
+    ++added;
     benchmark::RegisterBenchmark(name.c_str(), what)
         ->Iterations(times)
         ->Unit(benchmark::kMillisecond);
@@ -458,6 +450,10 @@ int main(int argc, char** argv) {
   }
   add("faults of the first waiter", 7 * rounds, run_head_faults);
   add("faults of the holder", 7 * rounds, run_holder_faults);
+  if (added == 0) {
+    fmt::print(stderr, "no scene's name contains '{}'; there are:\n{}", chosen, names);
+    return 64;
+  }
   benchmark::RunSpecifiedBenchmarks();
   for (const std::string& line : summary) fmt::print("{}\n", line);
   return EXIT_SUCCESS;

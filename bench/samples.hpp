@@ -23,6 +23,7 @@ class Samples {
   void add(std::chrono::nanoseconds time) { times_.push_back(time); }
 
   [[nodiscard]] bool empty() const { return times_.empty(); }
+  [[nodiscard]] std::size_t size() const { return times_.size(); }
   /// In microseconds.
   [[nodiscard]] double median() const { return quantile(0.5); }
   [[nodiscard]] double quantile(double part) const {

@@ -25,8 +25,8 @@
 #include <redlock/redlock.hpp>
 
 #include "cluster/fleet.hpp"
-#include "relay.hpp"
 #include "samples.hpp"
+#include "support/proxy.hpp"
 
 extern char** environ;
 
@@ -121,7 +121,7 @@ class WaitingFaults {
   WaitingFaults() {
     for (int i = 0; i < 8; ++i) clients_.push_back(connect_to(fleet_.uris()));
     for (std::size_t node = 0; node < fleet_.size(); ++node) {
-      relays_.push_back(std::make_unique<Relay>(fleet_.port(node)));
+      proxies_.push_back(std::make_unique<redlock::testing::Proxy>(fleet_.port(node)));
     }
   }
 
@@ -133,7 +133,7 @@ class WaitingFaults {
     std::optional<redlock::Client> cut_off;
     if (fault == Fault::cut_off) {
       std::vector<std::string> uris;
-      for (const auto& relay : relays_) uris.push_back(relay->uri());
+      for (const auto& proxy : proxies_) uris.push_back(proxy->uri());
       cut_off = connect_to(uris);
       wait(*cut_off, name);
     } else if (fault != Fault::none) {
@@ -151,14 +151,14 @@ class WaitingFaults {
     if (fault == Fault::killed) process->kill();
     if (fault == Fault::stopped) process->stop();
     if (fault == Fault::cut_off) {
-      for (const auto& relay : relays_) relay->cut();
+      for (const auto& proxy : proxies_) proxy->hold();
     }
     const auto released = Clock::now();
     if (!held.release()) throw std::runtime_error("the lock was lost");
     const auto times = await(start_of_row + clients_.size());
     first.add(times[start_of_row] - released);
     all.add(times.back() - released);
-    for (const auto& relay : relays_) relay->join();
+    for (const auto& proxy : proxies_) proxy->pass();
     process.reset();
     if (cut_off) await(start_of_row + clients_.size() + 1);
   }
@@ -236,7 +236,7 @@ class WaitingFaults {
   }
 
   redlock::cluster::Fleet fleet_{{.nodes = 5}};
-  std::vector<std::unique_ptr<Relay>> relays_;
+  std::vector<std::unique_ptr<redlock::testing::Proxy>> proxies_;  // one for each node
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Clock::time_point> served_;
