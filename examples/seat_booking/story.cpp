@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 
 #include "booking_record.hpp"
 #include "cluster/fleet.hpp"
+#include "cluster/temporary_directory.hpp"
 #include "stage.hpp"
 #include "timeline.hpp"
 
@@ -28,25 +28,14 @@ void must_be(bool happened, const std::string& what) {
   if (!happened) throw StoryError("it should have been so that " + what);
 }
 
-/// A directory for the booking record.
+/// Where the booking record is kept.
 class Desk {
  public:
-  Desk() {
-    auto pattern = (std::filesystem::temp_directory_path() / "seat-booking-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw StoryError("no temporary directory");
-    directory_ = pattern;
-  }
-  ~Desk() {
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-  }
-  Desk(const Desk&) = delete;
-  Desk& operator=(const Desk&) = delete;
-  [[nodiscard]] std::string file() const { return (directory_ / "bookings").string(); }
+  [[nodiscard]] std::string file() const { return (directory_.path() / "bookings").string(); }
   [[nodiscard]] BookingRecord record() const { return BookingRecord(file()); }
 
  private:
-  std::filesystem::path directory_;
+  redlock::cluster::TemporaryDirectory directory_{"seat-booking"};
 };
 
 class Story {
