@@ -70,11 +70,16 @@ TEST_CASE("a token that has to be settled is told by the second command of its a
   ClientOptions options = observed_by(answers, fleet);
   options.fence_floor = FenceFloor::none;
   const Client client = start_client(std::move(options));
-  must(must(client.lock("seat").acquire()).release());
+  {
+    const Lease lease = must(client.lock("seat").acquire());
+    // Else a node that is reached late has no fence yet that could be raised.
+    REQUIRE(eventually([&] { return nodes_with_lock(fleet, "seat") == 3; }));
+  }
   REQUIRE(soon_free_everywhere(fleet, "seat"));
   CHECK(answers->last_with(NodeCommand::settle) == 0);
   for (const std::size_t node : {1U, 2U}) {
     const auto fence = fleet.run(node, {"KEYS", "redlock:fence:*"});
+    REQUIRE(fence.starts_with("redlock:fence:"));
     fleet.run(node, {"INCRBY", fence, std::to_string(10 * node)});
   }
   must(must(client.lock("seat").acquire()).release());

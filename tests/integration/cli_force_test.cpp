@@ -62,7 +62,13 @@ TEST_CASE("release --force without a quorum exits 69 and says which nodes are mi
 
 TEST_CASE("release --force says of every node what became of the lock there") {
   Fleet fleet({.nodes = 3});
-  REQUIRE(run(fleet, {"acquire", "a"}).status == 0);
+  // Held by a command that goes on until every node has it; `acquire` ends once a quorum has.
+  Running holder({"exec", "a", "--node-timeout", "10s", "--", "sh", "-c", "echo held; read line"},
+                 nodes_variable(fleet.uris()));
+  REQUIRE(holder.await_out("held"));
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    REQUIRE(eventually([&] { return fleet.run(node, {"EXISTS", "redlock:lock:{a}"}) == "1"; }));
+  }
   fleet.pause(2);
   const auto forced =
       redlock({"release", "a", "--force", "--node-timeout", "2s"}, nodes_variable(fleet.uris()));

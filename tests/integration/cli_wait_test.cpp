@@ -57,7 +57,7 @@ TEST_CASE("without --wait, exec gives up when no node has ever answered") {
   const auto lines = wait_lines(finished.err);
   REQUIRE_FALSE(lines.empty());
   CHECK(contains(lines[0].text, "for a (no quorum of nodes: "));
-  CHECK(lines[0].since + lines[0].more == 10);
+  CHECK(std::abs(lines[0].since + lines[0].more - 10) <= 1);  // both are rounded
   CHECK(contains(finished.err, "no node has answered within 10 s"));
   CHECK(contains(finished.err, "--wait forever"));
   CHECK(contains(finished.err, "connection refused"));
@@ -163,8 +163,11 @@ TEST_CASE("who barges has no place in any line") {
   REQUIRE(holder.await_out("held"));
   Running waiter(waiting_for("a", {"--ordering", "barging"}), variables);
   REQUIRE(waiter.await_err(" for a (held by "));
+  // A node that the holder reached late may have nothing yet; a queue would stay.
   for (std::size_t node = 0; node < fleet.size(); ++node) {
-    CHECK(fleet.run(node, {"KEYS", "redlock:lock:*"}) == "redlock:lock:{a}");
+    CHECK(eventually([&] {
+      return fleet.run(node, {"KEYS", "redlock:lock:*"}) == "redlock:lock:{a}";
+    }));
   }
   holder.write("go\n");
   CHECK(waiter.wait().out == "done\n");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cluster/fleet.hpp"
+#include "cluster/free_port.hpp"
 #include "net_link_fixture.hpp"
 #include "support/processes.hpp"
 #include "support/proxy.hpp"
@@ -54,9 +55,8 @@ UniqueFd shake_hands(LinkFixture& link, const UniqueFd& listener) {
 }  // namespace
 
 TEST_CASE("a node that refuses connections fails commands at once, unsent, with the reason") {
-  std::uint16_t port = 0;
-  { port = StubServer(healthy).port(); }
-  LinkFixture link("redis://127.0.0.1:" + std::to_string(port));
+  const auto port = redlock::cluster::FreePort::pick();  // nobody comes to listen there
+  LinkFixture link("redis://127.0.0.1:" + std::to_string(port.number()));
   link.submit(1, LinkFixture::acquire());
   link.run_until_down();
   REQUIRE(link.replies.size() == 1);
