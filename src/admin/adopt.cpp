@@ -139,7 +139,7 @@ void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& a
     adoption.adoption = Adoption::written;
     if (name.empty()) adoption.detail = without_name;
   } else if (const auto marker = admin::read_marker(answer, node)) {
-    adoption.detail = marker->disagreement(set, node.password).value_or("");
+    adoption.detail = marker->disagreement(set).value_or("");
     if (adoption.detail.empty() && marker->set_name != name) {
       // Somebody else has adopted it meanwhile.
       adoption.detail = client::another_set(marker->set_name, name);

@@ -156,7 +156,8 @@ Result<std::vector<NodeAnswers>> NodeQuery::ask_all(const std::vector<QueryComma
 NodeTrouble trouble_of(const wire::Answer& answer, const wire::NodeAddress& node) {
   if (!answer) return {answer.error().cause, client::cleaned(answer.error().detail, node)};
   if (const auto* error = std::get_if<wire::Value::ErrorText>(&answer->data)) {
-    return {wire::to_unavailable(error->text, {}).cause, client::cleaned(error->text, node)};
+    auto why = wire::to_unavailable(error->text, node.password);
+    return {why.cause, std::move(why.detail)};
   }
   return {};
 }

@@ -99,6 +99,24 @@ TEST_CASE("odd answers to questions are no answers") {
   CHECK(must(Admin(client).adopt())[0].adoption == Adoption::failed);
 }
 
+TEST_CASE("why a node adopts no marker is told without the script around it") {
+  const std::string script = "ERR Error running script (call to f_0): @user_script: 5: -";
+  for (const auto& [reply, words] :
+       {std::pair{script + "OOM command not allowed", "OOM command not allowed"},
+        std::pair{script + "ERR s3cret-word", "ERR ***"},
+        std::pair{std::string(), "an error without a text"}}) {
+    StubServer node([reply = reply](const RedisCommand& command) -> StubReply {
+      if (is(command, "HGETALL")) return array({});
+      return is(command, "EVAL") ? error(reply) : like_redis(command);
+    });
+    const auto with_password = ":s3cret-word@127.0.0.1:" + std::to_string(node.port());
+    const auto client = start_client(options_for({"redis://" + with_password}));
+    const auto adopted = must(Admin(client).adopt());
+    CHECK(adopted[0].adoption == Adoption::failed);
+    CHECK(adopted[0].detail == std::string(words));
+  }
+}
+
 TEST_CASE("keys that only look like locks are not listed") {
   const Fleet fleet({.nodes = 1});
   for (const auto* key : {"redlock:lock:{", "redlock:lock:{}", "redlock:lock:{a}b}"}) {
