@@ -22,6 +22,7 @@
 
 #include "bench/peers/redlock/bare_crowd.hpp"
 #include "cluster/fleet.hpp"
+#include "fleet_client.hpp"
 #include "pipeline.hpp"
 #include "rounds.hpp"
 #include "samples.hpp"
@@ -30,17 +31,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using redlock::cluster::Fleet;
-
-redlock::Client connect(const Fleet& fleet, std::shared_ptr<redlock::Observer> observer = {}) {
-  redlock::ClientOptions options;
-  options.observer = std::move(observer);
-  options.nodes = fleet.uris();
-  options.quarantine = redlock::Quarantine::off;   // the nodes are new
-  options.node_timeout = std::chrono::seconds(2);  // the machine may be busy
-  auto client = redlock::Client::create(std::move(options));
-  if (!client) throw std::runtime_error(client.error().message);
-  return std::move(*client);
-}
 
 class Turn {
  public:
@@ -151,9 +141,9 @@ int main(int argc, char** argv) {
   const Fleet fleet({.nodes = 5});
   std::vector<std::uint16_t> ports;
   for (std::size_t node = 0; node < fleet.size(); ++node) ports.push_back(fleet.port(node));
-  redlock::Client with = connect(fleet);
-  redlock::Client without = connect(fleet, std::make_shared<redlock::Observer>());
-  redlock::Client callbacks = connect(fleet);
+  redlock::Client with = bench::connect(fleet);
+  redlock::Client without = bench::connect(fleet, std::make_shared<redlock::Observer>());
+  redlock::Client callbacks = bench::connect(fleet);
   peers::BareCrowd floor(ports);
   for (redlock::Client* each : {&with, &without, &callbacks}) by_threads(*each, 1, 50ms);
 

@@ -21,6 +21,7 @@
 
 #include "bare_hiredis.hpp"
 #include "cluster/fleet.hpp"
+#include "fleet_client.hpp"
 #include "rounds.hpp"
 #include "samples.hpp"
 
@@ -36,17 +37,6 @@ struct Measured {
 };
 
 std::vector<std::string> summary;
-
-redlock::Client connect(const Fleet& fleet, std::shared_ptr<redlock::Observer> observer = {}) {
-  redlock::ClientOptions options;
-  options.observer = std::move(observer);
-  options.nodes = fleet.uris();
-  options.quarantine = redlock::Quarantine::off;   // the nodes are new
-  options.node_timeout = std::chrono::seconds(2);  // the machine may be busy
-  auto client = redlock::Client::create(std::move(options));
-  if (!client) throw std::runtime_error(client.error().message);
-  return std::move(*client);
-}
 
 template <typename Acquire, typename Release>
 void measure(Measured& measured, Acquire&& acquire, Release&& release) {
@@ -74,7 +64,7 @@ void report(const char* nodes, const char* way, const Measured& bare, const Meas
 class Blocking {
  public:
   explicit Blocking(const Fleet& fleet, std::shared_ptr<redlock::Observer> observer = {})
-      : client_(connect(fleet, std::move(observer))) {
+      : client_(bench::connect(fleet, std::move(observer))) {
     cycle(warm_up_);
   }
 

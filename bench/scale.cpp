@@ -9,13 +9,11 @@
 #include <condition_variable>
 #include <cstdio>
 #include <fmt/format.h>
-#include <malloc.h>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <sys/resource.h>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,7 +22,9 @@
 
 #include "bare_hiredis.hpp"
 #include "cluster/fleet.hpp"
+#include "fleet_client.hpp"
 #include "samples.hpp"
+#include "support/own_use.hpp"
 
 namespace {
 
@@ -32,6 +32,8 @@ using namespace redlock;
 using cluster::Fleet;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::heap_in_use;
+using testing::processor_time;
 
 struct Plan {
   milliseconds turn{2'000};
@@ -56,16 +58,6 @@ Plan quick_plan() {
 void tell(std::string_view curve, std::size_t x, std::string_view figure, double value) {
   fmt::print("{}\t{}\t{}\t{:.4g}\n", curve, x, figure, value);
   std::fflush(stdout);
-}
-
-Client connect(const Fleet& fleet) {
-  ClientOptions options;
-  options.nodes = fleet.uris();
-  options.quarantine = Quarantine::off;  // the nodes are new
-  options.node_timeout = seconds(2);     // the machine may be busy
-  auto client = Client::create(std::move(options));
-  if (!client) throw std::runtime_error(client.error().message);
-  return std::move(*client);
 }
 
 /// All that is in flight in one turn: each takes a lock and gives it back until the turn is over.
@@ -146,7 +138,7 @@ void over_nodes(const Plan& plan) {
     std::vector<std::uint16_t> ports;
     for (std::size_t node = 0; node < count; ++node) ports.push_back(fleet.port(node));
     bench::BareHiredis bare(ports);
-    Client client = connect(fleet);
+    Client client = bench::connect(fleet);
     RedLock lock = client.lock("scale");
     bench::Samples floor;
     bench::Samples ours;
@@ -187,20 +179,6 @@ void over_waiters(const Plan& plan, Client& client) {
   }
 }
 
-std::chrono::duration<double> cpu() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto of = [](const timeval& time) {
-    return seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
-  };
-  return of(usage.ru_utime) + of(usage.ru_stime);
-}
-
-std::size_t heap_in_use() {
-  const auto info = mallinfo2();
-  return info.uordblks + info.hblkhd;
-}
-
 /// So many leases of 30 s, which are renewed.
 std::vector<Lease> take_leases(Client& client, std::size_t count) {
   std::vector<Lease> leases(count);
@@ -228,17 +206,18 @@ std::vector<Lease> take_leases(Client& client, std::size_t count) {
 
 void over_leases(const Plan& plan, const Fleet& fleet) {
   for (const std::size_t count : plan.leases) {
-    Client client = connect(fleet);
+    Client client = bench::connect(fleet);
     { auto first = client.lock("held").acquire(); }
     const std::size_t before = heap_in_use();
     std::vector<Lease> leases = take_leases(client, count);
     const auto grown = heap_in_use() - before - count * sizeof(Lease);
     tell("leases", count, "bytes", static_cast<double>(grown) / static_cast<double>(count));
-    const auto cpu_before = cpu();
+    const auto cpu_before = processor_time();
     const auto begin = BootClock::now();
     std::this_thread::sleep_for(plan.holding);
     const std::chrono::duration<double> took = BootClock::now() - begin;
-    tell("leases", count, "cpu_percent", 100 * (cpu() - cpu_before) / took);
+    tell("leases", count, "cpu_percent",
+         100 * std::chrono::duration<double>(processor_time() - cpu_before) / took);
     const auto lost =
         std::ranges::count_if(leases, [](const Lease& lease) { return !lease.valid(); });
     tell("leases", count, "lost", static_cast<double>(lost));
@@ -249,7 +228,7 @@ void run(const Plan& plan, const std::string& only) {
   const auto wanted = [&](std::string_view curve) { return only.empty() || only == curve; };
   if (wanted("nodes")) over_nodes(plan);
   const Fleet fleet({.nodes = 5});
-  Client client = connect(fleet);
+  Client client = bench::connect(fleet);
   if (wanted("in_flight")) over_crowds(plan, client);
   if (wanted("names")) over_names(plan, client);
   if (wanted("waiters")) over_waiters(plan, client);

@@ -53,7 +53,7 @@ const std::vector<Rule> ladder = {
     {"tests/simulation/",
      {"wire/", "engine/", "simulation/", "cluster/", "redlock/", "tl/", "doctest/", "fmt/",
       "CLI/"}},
-    {"tests/soak/", {"redlock/", "soak/", "cluster/", "CLI/", "fmt/"}},
+    {"tests/soak/", {"redlock/", "soak/", "support/own_use.hpp", "cluster/", "CLI/", "fmt/"}},
     {"tests/support/", {"support/", "cluster/", "redlock/", "fmt/", "tl/"}},
     {"tests/integration/net_linear_test.cpp", {"net/", "wire/", "doctest/", "hiredis/"}},
     {"tests/integration/net_",

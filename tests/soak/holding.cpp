@@ -9,10 +9,8 @@
 #include <condition_variable>
 #include <cstdio>
 #include <fmt/format.h>
-#include <malloc.h>
 #include <mutex>
 #include <string>
-#include <sys/resource.h>
 #include <thread>
 #include <vector>
 
@@ -20,6 +18,7 @@
 
 #include "cluster/fleet.hpp"
 #include "soak/verdict.hpp"
+#include "support/own_use.hpp"
 
 namespace {
 
@@ -27,6 +26,8 @@ using namespace redlock;
 using cluster::Fleet;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::heap_in_use;
+using testing::processor_time;
 
 struct Plan {
   std::size_t leases = 100'000;
@@ -40,22 +41,6 @@ struct Plan {
 
 std::string name_of(std::size_t index) {
   return fmt::format("soak:{:06}", index);
-}
-
-/// Also what is so large that it is mapped by itself.
-std::size_t heap_in_use() {
-  const auto info = mallinfo2();
-  return info.uordblks + info.hblkhd;
-}
-
-/// Time of the processor that this process has used.
-std::chrono::microseconds cpu() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto of = [](const timeval& time) {
-    return seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
-  };
-  return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
 /// How long this process did not run although it was to: a machine that stands still for longer
@@ -223,12 +208,12 @@ class Run {
 
   void hold() {
     const auto start = BootClock::now();
-    const auto cpu_before = cpu();
+    const auto cpu_before = processor_time();
     const auto steps = std::max(1, plan_.length / 10);
     for (int i = 0; i < steps; ++i) {
       std::this_thread::sleep_for(seconds(plan_.length) / steps);
       const auto wall = BootClock::now() - start;
-      cpu_ = 100 * std::chrono::duration<double>(cpu() - cpu_before) / wall;
+      cpu_ = 100 * std::chrono::duration<double>(processor_time() - cpu_before) / wall;
       fmt::print(
           "after {:3.0f} s: {} renewals, {} of them not in time; {} lost; {:.1f} % of a core\n",
           std::chrono::duration<double>(wall).count(), leases_->renewals.load(),
