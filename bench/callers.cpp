@@ -81,7 +81,8 @@ class Flight {
     lock_.async_acquire({.wait = 5s}).start([this](redlock::Result<redlock::Lease> lease) {
       require(lease.has_value());
       lease_ = std::move(*lease);
-      lease_.async_release().start([this](redlock::Result<redlock::Released>) {
+      lease_.async_release().start([this](const redlock::Result<redlock::Released>& released) {
+        require(released == redlock::Released::released);
         ++cycles_;
         if (!turn_.over()) return begin();
         --flying_;
@@ -135,7 +136,10 @@ int main(int argc, char** argv) {
   const int rounds = bench::take_rounds(argc, argv, 12);
   const auto turn = bench::take_flag(argc, argv, "--turn-ms");
   const std::chrono::milliseconds length(turn ? std::atoi(turn->c_str()) : 250);
-  const auto one_count = bench::take_flag(argc, argv, "--callers");
+  std::vector<std::size_t> counts{1, 2, 4, 16, 64};
+  if (const auto only = bench::take_flag(argc, argv, "--callers")) {
+    counts = {static_cast<std::size_t>(std::max(1, std::atoi(only->c_str())))};
+  }
   const auto one_way = bench::take_flag(argc, argv, "--only");
 
   const Fleet fleet({.nodes = 5});
@@ -152,8 +156,7 @@ int main(int argc, char** argv) {
   for (const std::string& way : ways) fmt::print(" {:>9}", way);
   fmt::print(" {:>14} {:>14} {:>15} {:>18}\n", "seat/no seat", "seat/callback", "callback/floor",
              "callback/pipeline");
-  for (const std::size_t callers : {1U, 2U, 4U, 16U, 64U}) {
-    if (one_count && std::to_string(callers) != *one_count) continue;
+  for (const std::size_t callers : counts) {
     bench::Pipeline pipeline(ports, callers);
     std::array<std::vector<double>, 5> found;
     const auto measure = [&](std::size_t way, auto&& cycles_a_second) {

@@ -154,7 +154,7 @@ int main(int argc, char** argv) {
   CLI::App app{
       "What a cycle of acquire and release costs without contention, on five nodes: allocations,\n"
       "and system calls as strace counts them. Prints the tables of docs/performance.md, for a\n"
-      "blocking caller and for callbacks; takes ten seconds. The other options are those of the\n"
+      "blocking caller and for callbacks; takes half a minute. The other options are those of the\n"
       "process that is counted: so many cycles on these nodes, and nothing else."};
   app.add_option("--cycles", cycles, "how many")->check(CLI::PositiveNumber);
   app.add_option("--node", nodes, "a node's URI; to be repeated");

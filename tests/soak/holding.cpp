@@ -241,7 +241,10 @@ class Run {
     while (leases_->lost < plan_.leases && BootClock::now() < limit) {
       std::this_thread::sleep_for(milliseconds(100));
     }
-    if (leases_->lost < plan_.leases) return false;
+    if (leases_->lost < plan_.leases) {
+      fmt::print("of {} leases only {} were told lost\n", plan_.leases, leases_->lost.load());
+      return false;
+    }
     leases_->print_margins();
     if (leases_->least_margin() > milliseconds::zero()) return true;
     fmt::print("this process stood still for {} ms of that time; the margin is {} ms\n",
@@ -272,7 +275,8 @@ int main(int argc, char** argv) {
   app.add_option("--leases", plan.leases, "how many; default 100000")
       ->check(CLI::Range(1, 1000000));
   app.add_option("--lease", plan.lease, "seconds; default 30")->check(CLI::Range(1, 600));
-  app.add_option("--for", plan.length, "seconds to hold them; default 300");
+  app.add_option("--for", plan.length, "seconds to hold them; default 300")
+      ->check(CLI::Range(1, 86400));
   app.add_option("--stopped", plan.stopped, "so many of the nodes are stopped")
       ->check(CLI::Range(0, 5));
   app.add_option("--running", plan.running,
