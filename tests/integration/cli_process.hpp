@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -75,9 +76,19 @@ class Running {
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const { REQUIRE(::kill(pid_, number) == 0); }
 
-  /// Writes to its stdin.
+  /// Writes to its stdin. A command that has ended by then, refused say, need not have read it.
   void write(std::string_view text) const {
-    REQUIRE(::write(ours_[0].get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    sigset_t broken_pipe;
+    sigset_t before;
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+    const auto written = ::write(ours_[0].get(), text.data(), text.size());
+    const bool has_ended = written < 0 && errno == EPIPE;
+    constexpr timespec at_once{};
+    if (has_ended) ::sigtimedwait(&broken_pipe, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    REQUIRE((has_ended || written == static_cast<ssize_t>(text.size())));
   }
   void close_stdin() { ours_[0].reset(); }
   /// From now on nobody reads what it prints.
