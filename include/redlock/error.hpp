@@ -64,6 +64,7 @@ enum class Cause : std::uint8_t {
   marker_missing,     ///< the node's marker is gone
   quarantined,        ///< it may have forgotten a grant and does not vote yet
   clock_moved,        ///< its clock jumped or runs, and it does not vote for max_lease
+  tls,                ///< no trust: its certificate, or ours, is refused, or one side has no TLS
   protocol_error,     ///< it answered something that is not Redis
   server_error,       ///< any other error reply
 };
@@ -83,7 +84,7 @@ struct Error {
   std::vector<NodeVote> votes;
 
   /// True if so many nodes are unavailable for a reason that waiting cannot mend (wrong password,
-  /// missing permission, unfit node) that this alone keeps a quorum from voting.
+  /// missing permission, bad certificate, unfit node) that this alone keeps a quorum from voting.
   [[nodiscard]] REDLOCK_EXPORT bool is_configuration() const;
 };
 

@@ -75,6 +75,8 @@ class NodeRules {
       case Cause::busy:
         return warn("it is stuck in somebody's script (" + why +
                     "); end that script (SCRIPT KILL), and look again");
+      case Cause::tls:
+        return warn("its TLS is not what this client needs: " + why);
       case Cause::protocol_error:
         return warn("what answers there is not Redis (" + why + "); correct its address");
       case Cause::server_error:

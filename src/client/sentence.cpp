@@ -86,6 +86,8 @@ const char* in_words(Cause cause) {
       return "user or password are wrong or missing";
     case Cause::permission:
       return "the user may not do this";
+    case Cause::tls:
+      return "no trust by TLS";
     default:
       return to_string(cause);
   }

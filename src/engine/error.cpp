@@ -63,7 +63,7 @@ bool needs_configuration(const NodeVote& node) {
   if (node.vote != Vote::unavailable) return false;
   return node.cause == Cause::authentication || node.cause == Cause::permission ||
          node.cause == Cause::incompatible || node.cause == Cause::moved ||
-         node.cause == Cause::read_only;
+         node.cause == Cause::read_only || node.cause == Cause::tls;
 }
 
 }  // namespace
@@ -160,6 +160,8 @@ const char* to_string(Cause cause) noexcept {
       return "quarantined";
     case Cause::clock_moved:
       return "clock_moved";
+    case Cause::tls:
+      return "tls";
     case Cause::protocol_error:
       return "protocol_error";
     case Cause::server_error:

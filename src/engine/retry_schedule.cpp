@@ -20,7 +20,7 @@ Instant end_of_waiting(Duration wait, Instant deadline, Instant now) {
 /// Waiting cannot mend these.
 bool is_configuration(Cause cause) {
   return cause == Cause::authentication || cause == Cause::permission ||
-         cause == Cause::incompatible || cause == Cause::moved;
+         cause == Cause::incompatible || cause == Cause::moved || cause == Cause::tls;
 }
 
 bool waiting_cannot_help(const std::vector<Ballot>& ballots) {

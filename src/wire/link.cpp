@@ -133,9 +133,10 @@ void Link::on_bytes(Instant now, std::string_view bytes) {
   if (!was_up) has_output();  // the handshake's next part
 }
 
-void Link::on_stream_closed(Instant now, std::string why) {
-  const Cause cause = state_ == State::up ? Cause::connection_lost : Cause::connection_failed;
-  drop(now, {cause, engine::Delivery::unknown, std::move(why)});
+void Link::on_stream_closed(Instant now, StreamEnd end) {
+  const Cause network = state_ == State::up ? Cause::connection_lost : Cause::connection_failed;
+  const Cause cause = end.cause == Cause::none ? network : end.cause;
+  drop(now, {cause, engine::Delivery::unknown, std::move(end.why)});
 }
 
 void Link::on_writable() {

@@ -97,8 +97,8 @@ class Link final : ConnectionListener {
   /// The connection is there. Its handshake is given up at that time.
   void on_connected(engine::Instant now, engine::Instant give_up_at);
   void on_bytes(engine::Instant now, std::string_view bytes);
-  /// It is closed, or could not be made: why.
-  void on_stream_closed(engine::Instant now, std::string why);
+  /// It is closed, or could not be made.
+  void on_stream_closed(engine::Instant now, StreamEnd end);
   /// Streams::write() takes bytes again, after it left some.
   void on_writable();
 

@@ -18,6 +18,7 @@ namespace {
 using Failure = std::optional<std::string>;  // a sentence, or nothing if all is well
 
 constexpr std::string_view how = "; write redis://[user:password@]host[:port][/db]";
+constexpr std::string_view tls_scheme = "rediss";
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -32,6 +33,13 @@ std::optional<Number> whole_number(std::string_view digits, Number largest) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc{} || end != digits.data() + digits.size() || value > largest) return {};
   return value;
+}
+
+bool is_host_name(std::string_view name) {
+  const auto allowed = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '.' || c == '_';
+  };
+  return name.size() <= 253 && std::all_of(name.begin(), name.end(), allowed);
 }
 
 Failure parse_login(std::string_view login, NodeAddress& node) {
@@ -61,13 +69,8 @@ Failure parse_ipv6(std::string_view text, NodeAddress& node) {
 }
 
 Failure parse_name(std::string_view text, NodeAddress& node) {
-  const auto allowed = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '.' || c == '_';
-  };
   node.host = lower(text);
-  if (node.host.size() > 253 || !std::all_of(node.host.begin(), node.host.end(), allowed)) {
-    return "the host has a character that no host name has";
-  }
+  if (!is_host_name(node.host)) return "the host has a character that no host name has";
   return {};
 }
 
@@ -97,10 +100,23 @@ Failure parse_db(std::string_view digits, NodeAddress& node) {
   return {};
 }
 
+/// What stands behind '?' in a rediss:// URI.
+Failure parse_tls_option(std::string_view text, NodeAddress& node) {
+  constexpr std::string_view option = "name=";
+  if (!text.starts_with(option)) return "a rediss:// URI takes one option only: ?name=NAME";
+  const std::string name = lower(text.substr(option.size()));
+  in6_addr ignored{};
+  if (name.empty() || (!is_host_name(name) && inet_pton(AF_INET6, name.c_str(), &ignored) != 1)) {
+    return "the name behind ?name= is neither a host name nor an address";
+  }
+  node.tls_name = name;
+  return {};
+}
+
 Failure parse_tcp(std::string_view rest, NodeAddress& node) {
   const std::size_t end = std::min(rest.find_first_of("/?#"), rest.size());
   std::string_view authority = rest.substr(0, end);
-  const std::string_view path = rest.substr(end);
+  std::string_view path = rest.substr(end);
   if (path.find('@') != std::string_view::npos) {
     return "there is a '@' behind the first '/', '?' or '#'; inside a password write %2F, %3F and "
            "%23 for those";
@@ -111,6 +127,10 @@ Failure parse_tcp(std::string_view rest, NodeAddress& node) {
     authority.remove_prefix(at + 1);
   }
   if (Failure failure = parse_host_and_port(authority, node)) return failure;
+  if (const std::size_t query = path.find('?'); node.tls && query != std::string_view::npos) {
+    if (Failure failure = parse_tls_option(path.substr(query + 1), node)) return failure;
+    path = path.substr(0, query);
+  }
   if (path.find_first_of("?#") != std::string_view::npos) {
     return "a redis:// URI takes no options after '?' or '#'" + std::string(how);
   }
@@ -162,13 +182,14 @@ std::string make_label(const NodeAddress& node) {
   }
   const bool ipv6 = node.host.find(':') != std::string::npos;
   // Appended, not "[" + ...: GCC 12 warns about that at -O3 (-Wrestrict, wrongly).
-  std::string label = "redis://" + user;
+  std::string label = (node.tls ? "rediss://" : "redis://") + user;
   if (ipv6) label += '[';
   label += ipv6 ? percent_encode(node.host) : node.host;
   if (ipv6) label += ']';
   label += ':';
   label += std::to_string(node.port);
   if (node.db != 0) label += "/" + db;
+  if (!node.tls_name.empty()) label += "?name=" + node.tls_name;
   return label;
 }
 
@@ -187,16 +208,13 @@ tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri) {
   Failure failure;
   if (!has_scheme) {
     failure = parse_without_scheme(rest, node);
-  } else if (scheme == "redis") {
+  } else if (scheme == "redis" || scheme == tls_scheme) {
+    node.tls = scheme == tls_scheme;
     failure = parse_tcp(rest, node);
   } else if (scheme == "unix") {
     failure = parse_unix(rest, node);
-  } else if (scheme == "rediss") {
-    failure =
-        "TLS (rediss://) is not supported yet; use redis:// through a trusted network or a "
-        "tunnel";
   } else {
-    failure = "the scheme is neither redis:// nor unix://";
+    failure = "the scheme is neither redis://, rediss:// (TLS) nor unix://";
   }
   if (failure) return tl::unexpected(std::move(*failure));
   node.label = make_label(node);

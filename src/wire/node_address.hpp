@@ -13,6 +13,8 @@ struct NodeAddress {
   std::string host;  ///< name or IPv4/IPv6 address; empty for a Unix socket
   std::uint16_t port = 6379;
   std::string unix_path;  ///< empty for TCP
+  bool tls = false;
+  std::string tls_name;  ///< that its certificate must have; empty: the host
   std::uint32_t db = 0;
   std::string user;      ///< empty: the default user
   std::string password;  ///< empty: no AUTH

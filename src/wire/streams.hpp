@@ -16,6 +16,12 @@ enum class Closing : std::uint8_t {
   deliver,  ///< what was written may still be delivered
 };
 
+/// Why a stream is closed, or could not be made.
+struct StreamEnd {
+  std::string why;
+  Cause cause = Cause::none;  ///< none: the network's, which the link tells by its own state
+};
+
 /// None of these may call back. Failures are reported later, by Link::on_stream_closed().
 class Streams {
  public:

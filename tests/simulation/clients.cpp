@@ -315,7 +315,7 @@ void Clients::on_closed(StreamId stream, const char* why) {
   const NodeIndex node = network_.node_of(stream);
   client.links[node].stream.reset();
   client.links[node].unwritten.clear();
-  client.driver->link(node).on_stream_closed(client.local(), why);
+  client.driver->link(node).on_stream_closed(client.local(), {why});
 }
 
 void Clients::on_writable(StreamId stream) {

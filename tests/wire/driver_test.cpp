@@ -69,7 +69,7 @@ class DriverRig final : Streams, DriverHost {
   }
   void break_stream(engine::NodeIndex index) {
     peers_[index].open = false;
-    driver->link(index).on_stream_closed(now, "the node closed the connection");
+    driver->link(index).on_stream_closed(now, {"the node closed the connection"});
   }
   void acquire(engine::RequestId request, const std::string& name) {
     driver->engine().acquire(now, request,

@@ -85,7 +85,7 @@ class LinkRig final : public SampleCommands, LinkListener, Streams {
   void refuse_connection(const std::string& why) {
     REQUIRE(connecting_);
     connecting_ = false;
-    link_->on_stream_closed(now, why);
+    link_->on_stream_closed(now, {why});
     run();
   }
   [[nodiscard]] bool is_open() const { return open_; }
@@ -99,7 +99,7 @@ class LinkRig final : public SampleCommands, LinkListener, Streams {
     REQUIRE(open_);
     open_ = false;
     undelivered_.clear();
-    link_->on_stream_closed(now, why);
+    link_->on_stream_closed(now, {why});
     run();
   }
   void writable() {

@@ -87,6 +87,22 @@ TEST_CASE("only the last @ ends the login") {
   CHECK(node.host == "host");
 }
 
+TEST_CASE("a node with TLS is written like one without, and may name its certificate") {
+  const NodeAddress node = good("REDISS://alice:secret@Example.org:7001/3");
+  CHECK(node.tls);
+  CHECK(node.host == "example.org");
+  CHECK(node.port == 7001);
+  CHECK(node.db == 3);
+  CHECK(node.tls_name.empty());
+  CHECK(node.label == "rediss://alice@example.org:7001/3");
+  const NodeAddress named = good("rediss://10.0.0.1?name=Node-1.example");
+  CHECK(named.port == 6379);
+  CHECK(named.tls_name == "node-1.example");
+  CHECK(named.label == "rediss://10.0.0.1:6379?name=node-1.example");
+  CHECK(good("rediss://[::1]/1?name=fe80::1").tls_name == "fe80::1");
+  CHECK_FALSE(good("redis://host").tls);
+}
+
 TEST_CASE("a Unix socket has a path, and may have a login and a database") {
   const NodeAddress node = good("unix:///run/redis/redis.sock?db=2");
   CHECK(node.unix_path == "/run/redis/redis.sock");
@@ -115,9 +131,15 @@ TEST_CASE("each bad URI gets a sentence that says what is wrong") {
       {"localhost:6379/1", "no scheme"},
       {"/run/redis.sock", "no scheme"},
       {"redis:/host", "no scheme"},
-      {"http://host", "neither redis:// nor unix://"},
-      {"redis-sentinel://host", "neither redis:// nor unix://"},
-      {"rediss://host", "TLS (rediss://) is not supported yet"},
+      {"http://host", "neither redis://, rediss:// (TLS) nor unix://"},
+      {"redis-sentinel://host", "neither redis://, rediss:// (TLS) nor unix://"},
+      {"rediss://", "host is missing"},
+      {"rediss://host?db=1", "one option only: ?name=NAME"},
+      {"rediss://host?name=", "neither a host name nor an address"},
+      {"rediss://host?name=a&b", "neither a host name nor an address"},
+      {"rediss://host?name=a?name=b", "neither a host name nor an address"},
+      {"rediss://host#x", "takes no options"},
+      {"redis://host?name=a", "takes no options"},
       {"redis://", "host is missing"},
       {"redis://:7001", "host is missing"},
       {"redis:///1", "host is missing"},
@@ -177,8 +199,8 @@ TEST_CASE("no sentence repeats a password, wherever a mistake puts it") {
        {"redis://:hunter2", "redis://alice:hunter2", "redis://alice:hunter2@",
         "http://:hunter2@host", "redis://alice:hunter2@host:port", "redis://:hunter2/x@host",
         "redis://:%2hunter2@host", "redis://host:hunter2", "redis://hunter2 @host",
-        "rediss://:hunter2@host", "hunter2@host", "unix://alice:hunter2@relative",
-        "unix://:hunter2/sock", "redis://host/hunter2"}) {
+        "rediss://:hunter2", "rediss://host?name=hunter2!", "hunter2@host",
+        "unix://alice:hunter2@relative", "unix://:hunter2/sock", "redis://host/hunter2"}) {
     CHECK_MESSAGE(!contains(problem(uri), "hunter2"), uri);
   }
 }
