@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// TLS between two strings of bytes: those of the network on one side, those of a link on the other.
+// No socket, thread or clock. A filter is used by one thread at a time, by any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <redlock/error.hpp>
+
+namespace redlock::tls {
+
+class TlsFilter {
+ public:
+  enum class State : std::uint8_t {
+    handshake,
+    open,
+    closed,  ///< the peer has ended it in order
+    failed,
+  };
+
+  virtual ~TlsFilter() = default;
+  TlsFilter(const TlsFilter&) = delete;
+  TlsFilter& operator=(const TlsFilter&) = delete;
+
+  /// What the network brought. What follows is done by shake_hands() and read().
+  virtual void take(std::string_view encrypted) = 0;
+  /// Goes on with the handshake. True: it is open now.
+  [[nodiscard]] virtual bool shake_hands() = 0;
+  /// Once open: puts up to `room` decrypted bytes there. 0: no more until more is taken.
+  [[nodiscard]] virtual std::size_t read(char* into, std::size_t room) = 0;
+  /// Once open: all of it.
+  virtual void write(std::string_view plain) = 0;
+  /// Tells the peer that nothing more follows.
+  virtual void close() = 0;
+
+  /// What is to be sent; whoever sends it takes it out.
+  [[nodiscard]] std::string& output() { return output_; }
+  [[nodiscard]] State state() const { return state_; }
+  /// Once failed: a sentence.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+  [[nodiscard]] Cause cause() const { return cause_; }
+  /// Once open: whether an earlier session was resumed.
+  [[nodiscard]] bool resumed() const { return resumed_; }
+
+ protected:
+  TlsFilter() = default;
+
+  std::string output_;
+  State state_ = State::handshake;
+  std::string problem_;
+  Cause cause_ = Cause::none;
+  bool resumed_ = false;
+};
+
+}  // namespace redlock::tls
