@@ -60,7 +60,15 @@ FreePort port_for(const FleetOptions& options, std::size_t node) {
 std::string settings_of(const FleetOptions& options, const Node& node) {
   std::string text;
   if (options.persistence == Persistence::none) text += "appendonly no\n";
-  if (options.unix_sockets) {
+  if (options.tls) {
+    const auto& [authority, certificate, key, clients_need_certificates] = *options.tls;
+    text += fmt::format(
+        "port 0\ntls-port {}\ntls-ca-cert-file \"{}\"\ntls-cert-file \"{}\"\ntls-key-file \"{}\"\n"
+        "tls-auth-clients {}\n",
+        node.port(), authority.string(), certificate.string(), key.string(),
+        clients_need_certificates ? "yes" : "no");
+  }
+  if (options.unix_sockets || options.tls) {
     // The kernel's limit for the path of a socket, its closing NUL included, is 108.
     const auto path = node.socket().string();
     if (path.size() > 107) {
@@ -121,6 +129,7 @@ Fleet::Fleet(const FleetOptions& options) : Fleet(unused_temporary_path(), optio
 
 Fleet::Fleet(fs::path directory, const FleetOptions& options) : Fleet(std::move(directory)) {
   password_ = options.password;
+  tls_ = options.tls.has_value();
   persistence_ = options.persistence;
   create(options);
 }
@@ -137,6 +146,7 @@ void Fleet::create(const FleetOptions& options) {
   for (std::size_t i = 0; i < options.nodes; ++i) {
     ports_.push_back(port_for(options, i));
     nodes_.emplace_back(i, node_directory(directory_, i), ports_[i].number(), password_);
+    if (tls_) nodes_[i].reach_by_socket();
     waiting.push_back(i);
   }
   while (!waiting.empty()) {
@@ -159,6 +169,7 @@ void Fleet::create(const FleetOptions& options) {
 }
 
 Fleet Fleet::start_detached(const fs::path& directory, const FleetOptions& options) {
+  if (options.tls) throw FleetError("a detached fleet has no TLS; leave FleetOptions::tls out");
   const auto place = fs::absolute(directory).lexically_normal();
   fs::create_directories(place);
   const DirectoryLock lock(place);
@@ -249,7 +260,7 @@ NodeState Fleet::state(std::size_t node) const {
 
 std::string Fleet::uri(std::size_t node) const {
   const auto secret = password_.empty() ? "" : fmt::format(":{}@", percent_encoded(password_));
-  return fmt::format("redis://{}127.0.0.1:{}", secret, port(node));
+  return fmt::format("{}://{}127.0.0.1:{}", tls_ ? "rediss" : "redis", secret, port(node));
 }
 
 std::vector<std::string> Fleet::uris() const {

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -30,6 +31,14 @@ enum class Persistence {
 
 enum class Data { kept, empty };
 
+/// PEM files, of a CertificateAuthority for example.
+struct FleetTls {
+  std::filesystem::path authority;    ///< of the clients' certificates
+  std::filesystem::path certificate;  ///< of every node
+  std::filesystem::path key;
+  bool clients_need_certificates = false;
+};
+
 struct FleetOptions {
   std::size_t nodes = 5;
   Persistence persistence = Persistence::none;
@@ -43,6 +52,10 @@ struct FleetOptions {
 
   /// Each node also listens on a Unix socket; see Fleet::unix_uri.
   bool unix_sockets = false;
+
+  /// Each node's port speaks TLS, and nothing else; the fleet itself uses the Unix socket. Not for
+  /// a detached fleet, whose record does not say so.
+  std::optional<FleetTls> tls = {};
 
   /// The password of the default user; empty: none.
   std::string password = {};
@@ -90,11 +103,11 @@ class Fleet {
   [[nodiscard]] pid_t pid(std::size_t node) const;
   [[nodiscard]] NodeState state(std::size_t node) const;
 
-  /// "redis://127.0.0.1:PORT", with the password if there is one.
+  /// "redis://127.0.0.1:PORT" (rediss:// with TLS), with the password if there is one.
   [[nodiscard]] std::string uri(std::size_t node) const;
   [[nodiscard]] std::vector<std::string> uris() const;
 
-  /// "unix:///path", for a fleet with Unix sockets.
+  /// "unix:///path", for a fleet with Unix sockets or TLS.
   [[nodiscard]] std::string unix_uri(std::size_t node) const;
 
   /// Where the node keeps its configuration, log and data.
@@ -130,6 +143,7 @@ class Fleet {
 
   std::filesystem::path directory_;
   std::string password_;
+  bool tls_ = false;
   Persistence persistence_ = Persistence::none;
   std::vector<Node> nodes_;
   std::vector<FreePort> ports_;  // kept while this program lives, so that no other fleet takes them

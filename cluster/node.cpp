@@ -132,7 +132,7 @@ const Process& Node::running_process() const {
 }
 
 NodeClient Node::connect(milliseconds timeout) const {
-  NodeClient client(port_, timeout);
+  auto client = by_socket_ ? NodeClient(socket(), timeout) : NodeClient(port_, timeout);
   if (!password_.empty()) {
     const auto reply = client.command({"AUTH", password_});
     if (reply != "OK") {

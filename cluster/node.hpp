@@ -56,6 +56,8 @@ class Node {
   void pause() const;
   void resume() const;
 
+  /// From now on connect() uses the node's Unix socket: its port is for TLS.
+  void reach_by_socket() { by_socket_ = true; }
   [[nodiscard]] NodeClient connect(std::chrono::milliseconds timeout) const;
 
  private:
@@ -70,6 +72,7 @@ class Node {
   std::filesystem::path directory_;
   std::uint16_t port_;
   std::string password_;
+  bool by_socket_ = false;
   ProcessId id_;
   std::optional<Process> process_;
   std::uintmax_t log_size_at_launch_ = 0;

@@ -13,14 +13,10 @@
 #include <sys/socket.h>
 
 #include "fleet_error.hpp"
+#include "sockets.hpp"
 
 namespace redlock::cluster {
 namespace {
-
-[[noreturn]] void fail(std::uint16_t port, const char* what, int error) {
-  throw FleetError(
-      fmt::format("the node at 127.0.0.1:{} cannot be {}: {}", port, what, std::strerror(error)));
-}
 
 std::string encode(const std::vector<std::string>& argv) {
   std::string bytes = fmt::format("*{}\r\n", argv.size());
@@ -35,23 +31,40 @@ std::string encode(const std::vector<std::string>& argv) {
 }  // namespace
 
 NodeClient::NodeClient(std::uint16_t port, std::chrono::milliseconds timeout)
-    : port_(port),
+    : where_(fmt::format("127.0.0.1:{}", port)),
       timeout_(timeout),
       fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    if (errno != EINPROGRESS) fail(port_, "reached", errno);
-    await(POLLOUT, std::chrono::steady_clock::now() + timeout_);
-    int error = 0;
-    socklen_t length = sizeof error;
-    ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error != 0) fail(port_, "reached", error);
-  }
+  await_connected(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address));
   const int on = 1;
   ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+NodeClient::NodeClient(const std::filesystem::path& socket, std::chrono::milliseconds timeout)
+    : where_(socket.string()),
+      timeout_(timeout),
+      fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+  const SocketAddress address = address_of_path(where_);
+  await_connected(
+      ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length));
+}
+
+void NodeClient::await_connected(int result) {
+  if (result == 0) return;
+  if (errno != EINPROGRESS) fail("reached", errno);
+  await(POLLOUT, std::chrono::steady_clock::now() + timeout_);
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) fail("reached", error);
+}
+
+void NodeClient::fail(const char* what, int error) const {
+  throw FleetError(
+      fmt::format("the node at {} cannot be {}: {}", where_, what, std::strerror(error)));
 }
 
 std::string NodeClient::command(const std::vector<std::string>& argv) {
@@ -67,10 +80,10 @@ void NodeClient::await(short event, Deadline deadline) {
     pollfd waiting{fd_.get(), event, 0};
     const int count = ::poll(&waiting, 1, left.count() > 0 ? static_cast<int>(left.count()) : 0);
     if (count > 0) return;
-    if (count < 0 && errno != EINTR) fail(port_, "polled", errno);
+    if (count < 0 && errno != EINTR) fail("polled", errno);
     if (count == 0) {
-      throw FleetError(fmt::format("the node at 127.0.0.1:{} did not answer within {} ms", port_,
-                                   timeout_.count()));
+      throw FleetError(
+          fmt::format("the node at {} did not answer within {} ms", where_, timeout_.count()));
     }
   }
 }
@@ -79,7 +92,7 @@ void NodeClient::send_all(std::string_view bytes, Deadline deadline) {
   while (!bytes.empty()) {
     const auto sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) fail(port_, "written to", errno);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) fail("written to", errno);
     if (!bytes.empty()) await(POLLOUT, deadline);
   }
 }
@@ -88,8 +101,8 @@ void NodeClient::fill(Deadline deadline) {
   await(POLLIN, deadline);
   std::array<char, 16384> chunk{};
   const auto count = ::recv(fd_.get(), chunk.data(), chunk.size(), 0);
-  if (count == 0) fail(port_, "read", ECONNRESET);
-  if (count < 0 && errno != EAGAIN && errno != EINTR) fail(port_, "read", errno);
+  if (count == 0) fail("read", ECONNRESET);
+  if (count < 0 && errno != EAGAIN && errno != EINTR) fail("read", errno);
   if (count > 0) received_.append(chunk.data(), static_cast<std::size_t>(count));
 }
 
@@ -130,7 +143,7 @@ std::string NodeClient::read_reply(Deadline deadline) {
       return items;
     }
     default:
-      throw FleetError(fmt::format("the node at 127.0.0.1:{} does not speak RESP", port_));
+      throw FleetError(fmt::format("the node at {} does not speak RESP", where_));
   }
 }
 

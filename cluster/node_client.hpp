@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ class NodeClient {
   /// Connects to 127.0.0.1. Throws FleetError when nobody answers within the timeout, which is also
   /// the time that each command may take.
   explicit NodeClient(std::uint16_t port,
+                      std::chrono::milliseconds timeout = std::chrono::seconds(30));
+
+  /// Connects to a Unix socket.
+  explicit NodeClient(const std::filesystem::path& socket,
                       std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
   /// Sends one command and waits for its reply. A nil reads "(nil)", an empty array "(empty
@@ -36,7 +41,10 @@ class NodeClient {
   std::string read_reply(Deadline deadline);
   void await(short event, Deadline deadline);
 
-  std::uint16_t port_;
+  void await_connected(int result);
+  [[noreturn]] void fail(const char* what, int error) const;
+
+  std::string where_;
   std::chrono::milliseconds timeout_;
   UniqueFd fd_;
   std::string received_;

@@ -52,10 +52,28 @@ inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::
 /// invalid_argument, and a sentence that names the entry and repeats no password.
 [[nodiscard]] REDLOCK_EXPORT Result<std::vector<std::string>> parse_nodes(std::string_view text);
 
+/// For nodes whose URI begins with rediss://. Client::create reads the files, once, and fails with
+/// a sentence if one of them cannot serve; a client with other certificates is another Client. A
+/// node's certificate is always verified, with its name, and no other version than TLS 1.2 or newer
+/// is spoken.
+struct TlsOptions {
+  /// The authorities that are trusted: a file of PEM certificates, or a directory of such files.
+  /// Empty: those of the system.
+  std::string ca{};
+  /// What this client shows to nodes that ask for it: a PEM file with its certificate, behind which
+  /// those of the authorities between may follow, and one with the key. Both, or neither.
+  std::string certificate{};
+  std::string key{};
+  /// The host name or address that every node's certificate must have. Empty: the host of the
+  /// node's URI, or what it says behind ?name=.
+  std::string name{};
+};
+
 /// How a Client finds its nodes and how it behaves unless a call says otherwise.
 struct ClientOptions {
   /// The options that the environment asks for, as the command `redlock` understands it:
-  /// REDLOCK_NODES is a list for parse_nodes(), and REDLOCK_QUARANTINE=off (for tests) sets
+  /// REDLOCK_NODES is a list for parse_nodes(), REDLOCK_TLS_CA, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY
+  /// and REDLOCK_TLS_NAME are those of TlsOptions, and REDLOCK_QUARANTINE=off (for tests) sets
   /// `quarantine`; there are no others. A list given here, from a program's own configuration, goes
   /// before REDLOCK_NODES. Fails with invalid_argument if neither names a node, or one is bad.
   /// Reads the environment: no other thread may change it meanwhile.
@@ -63,10 +81,14 @@ struct ClientOptions {
       std::optional<std::string_view> nodes = {});
 
   /// The independent Redis masters, all of them, in any order:
-  /// `redis://[user:pass@]host[:port][/db]`, `unix:///path?db=N`, or host:port alone (an IPv6
+  /// `redis://[user:pass@]host[:port][/db]`, the same with `rediss://` for TLS, and there perhaps
+  /// `?name=NAME` (that of its certificate), `unix:///path?db=N`, or host:port alone (an IPv6
   /// address in brackets). A quorum is a majority of this list, reachable or not, so every program
   /// must be given the same list.
   std::vector<std::string> nodes{};
+
+  /// For nodes with rediss://.
+  TlsOptions tls{};
 
   /// How long a node keeps a grant that nobody renews.
   std::chrono::milliseconds lease{30'000};

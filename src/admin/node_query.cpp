@@ -94,6 +94,7 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client) {
   if (client.forked()) return tl::make_unexpected(client.closed_error());
   net::CoreConfig config;
   config.nodes = client.nodes();
+  config.tls = client.tls();
   config.engine.max_lease = client.options().max_lease;
   config.resolve_timeout = client.options().resolve_timeout;
   config.connect_timeout = client.options().connect_timeout;

@@ -9,6 +9,7 @@
 #include "client/fork.hpp"
 #include "client/options_check.hpp"
 #include "client/sentence.hpp"
+#include "tls/tls_context.hpp"
 
 namespace redlock {
 
@@ -36,13 +37,31 @@ net::CoreConfig core_config(const ClientOptions& options, std::vector<wire::Node
   return config;
 }
 
+/// Nothing if no node has TLS. Gives the name for all nodes to those that have none of their own.
+Result<std::shared_ptr<tls::TlsContext>> load_tls(const TlsOptions& options,
+                                                  std::vector<wire::NodeAddress>& nodes) {
+  bool wanted = false;
+  for (wire::NodeAddress& node : nodes) {
+    if (!node.tls) continue;
+    wanted = true;
+    if (node.tls_name.empty()) node.tls_name = options.name;
+  }
+  if (!wanted) return nullptr;
+  auto context = tls::load(options);
+  if (context) return std::move(*context);
+  return tl::make_unexpected(Error{Errc::invalid_argument, std::move(context.error()), {}});
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options) {
   auto nodes = client::check_client_options(options);
   if (!nodes) return tl::make_unexpected(std::move(nodes.error()));
+  auto tls = load_tls(options.tls, *nodes);
+  if (!tls) return tl::make_unexpected(std::move(tls.error()));
   net::CoreConfig config = core_config(options, *nodes);
-  auto impl = std::make_shared<Impl>(std::move(options), std::move(*nodes));
+  config.tls = *tls;
+  auto impl = std::make_shared<Impl>(std::move(options), std::move(*nodes), std::move(*tls));
   // An observer is told of each call before that is answered, so its thread is needed anyway.
   if (!impl->options_.observer) {
     config.callers_may_drive = [client = impl.get()] { return client->callers_may_drive(); };
@@ -56,9 +75,11 @@ Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options
   return impl;
 }
 
-Client::Impl::Impl(ClientOptions options, std::vector<wire::NodeAddress> nodes)
+Client::Impl::Impl(ClientOptions options, std::vector<wire::NodeAddress> nodes,
+                   std::shared_ptr<tls::TlsContext> tls)
     : options_(std::move(options)),
       nodes_(std::move(nodes)),
+      tls_(std::move(tls)),
       generation_(client::process_generation()) {}
 
 Client::Impl::~Impl() {

@@ -28,6 +28,7 @@
 #include "engine/engine.hpp"
 #include "engine/id_table.hpp"
 #include "net/core.hpp"
+#include "tls/tls_context.hpp"
 
 namespace redlock {
 
@@ -35,7 +36,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
                                              public std::enable_shared_from_this<Impl> {
  public:
   static Result<std::shared_ptr<Impl>> create(ClientOptions options);
-  Impl(ClientOptions options, std::vector<wire::NodeAddress> nodes);
+  Impl(ClientOptions options, std::vector<wire::NodeAddress> nodes,
+       std::shared_ptr<tls::TlsContext> tls);
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -45,6 +47,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   [[nodiscard]] const ClientOptions& options() const { return options_; }
   /// In the order of ClientOptions::nodes, which is that of every vote and ballot.
   [[nodiscard]] const std::vector<wire::NodeAddress>& nodes() const { return nodes_; }
+  /// Null if no node has TLS.
+  [[nodiscard]] const std::shared_ptr<tls::TlsContext>& tls() const { return tls_; }
 
   /// False, and the task will not run, if the client is closed or this is the child of a fork.
   [[nodiscard]] bool post(net::Task& task) noexcept;
@@ -161,6 +165,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
 
   const ClientOptions options_;
   const std::vector<wire::NodeAddress> nodes_;
+  const std::shared_ptr<tls::TlsContext> tls_;
   const std::uint64_t generation_;
   client::Gate gate_;
   client::HeldLocks held_;

@@ -61,6 +61,11 @@ Result<Quarantine> quarantine_of_environment() {
   return wrong_list("REDLOCK_QUARANTINE is neither on nor off; unset it");
 }
 
+std::string variable_or_empty(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> parse_nodes(std::string_view text) {
@@ -106,6 +111,10 @@ Result<ClientOptions> ClientOptions::from_env(std::optional<std::string_view> no
   ClientOptions options;
   options.nodes = std::move(*list);
   options.quarantine = *quarantine;
+  options.tls = {.ca = variable_or_empty("REDLOCK_TLS_CA"),
+                 .certificate = variable_or_empty("REDLOCK_TLS_CERT"),
+                 .key = variable_or_empty("REDLOCK_TLS_KEY"),
+                 .name = variable_or_empty("REDLOCK_TLS_NAME")};
   return options;
 }
 

@@ -79,6 +79,26 @@ Result<std::vector<wire::NodeAddress>> check_nodes(const std::vector<std::string
   return nodes;
 }
 
+/// Without this, TLS that was set up and is not asked for would go unnoticed, and so would every
+/// secret that is then sent in plaintext.
+Result<void> check_tls(const TlsOptions& tls, const std::vector<wire::NodeAddress>& nodes) {
+  const bool wanted = std::ranges::any_of(nodes, &wire::NodeAddress::tls);
+  for (const auto& [option, value] :
+       {std::pair("tls.ca", &tls.ca), std::pair("tls.certificate", &tls.certificate),
+        std::pair("tls.key", &tls.key), std::pair("tls.name", &tls.name)}) {
+    if (wanted || value->empty()) continue;
+    return wrong(
+        std::string(option) +
+        " is given, but the URI of no node begins with rediss://: write that for the nodes "
+        "that have TLS, or leave the option out");
+  }
+  if (tls.certificate.empty() == tls.key.empty()) return {};
+  return wrong(tls.key.empty()
+                   ? "tls.certificate is given without tls.key: name the file of its key"
+                   : "tls.key is given without tls.certificate: name the file of its "
+                     "certificate");
+}
+
 Result<void> check_drift_factor(double factor) {
   if (factor >= 0.0 && factor < 1.0) return {};  // NaN fails both
   return wrong("drift_factor is " + std::to_string(factor) +
@@ -135,7 +155,7 @@ Result<void> check_lease(milliseconds lease, milliseconds minimum, const ClientO
 Result<std::vector<wire::NodeAddress>> check_client_options(const ClientOptions& what) {
   auto nodes = check_nodes(what.nodes);
   if (!nodes) return nodes;
-  for (const auto& ok : {check_drift_factor(what.drift_factor),
+  for (const auto& ok : {check_tls(what.tls, *nodes), check_drift_factor(what.drift_factor),
                          check_positive({{"max_lease", what.max_lease},
                                          {"node_timeout", what.node_timeout},
                                          {"resolve_timeout", what.resolve_timeout},

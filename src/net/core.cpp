@@ -167,7 +167,7 @@ std::optional<std::string> LoopCore::start_loop() {
     transports_.push_back(std::make_unique<Transport>(
         *loop_, config_.nodes[node],
         Connector::Timeouts{.resolve = config_.resolve_timeout, .connect = config_.connect_timeout},
-        driver_.link(node)));
+        config_.tls.get(), driver_.link(node)));
   }
   // Signals are for the program's own threads; SIGPIPE of these sockets must reach none of them.
   const AllSignalsBlocked blocked;

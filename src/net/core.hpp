@@ -14,6 +14,7 @@
 #include "engine/engine.hpp"
 #include "net/one_shot_event.hpp"
 #include "net/task.hpp"
+#include "tls/tls_context.hpp"
 #include "wire/driver_config.hpp"
 #include "wire/driver_host.hpp"
 #include "wire/question.hpp"
@@ -24,6 +25,8 @@ struct CoreConfig : wire::DriverConfig {
   std::chrono::milliseconds resolve_timeout{2'000};
   /// What a node keeps beside the owner of a lock as the holder's name; empty: the program's.
   std::string label{};
+  /// If one of the nodes has TLS.
+  std::shared_ptr<tls::TlsContext> tls{};
   /// In the seat: whether a blocking caller may drive from now on. It may if no thread waits for
   /// anything but itself, and users' code only runs where the host has it run. Empty: never.
   std::function<bool()> callers_may_drive{};

@@ -5,9 +5,36 @@
 
 namespace redlock::net {
 
+using State = tls::TlsFilter::State;
+
+namespace {
+
+constexpr const char* closed_by_node = "the node closed the connection";
+/// The first byte of an alert, with which a TLS server may answer what is none to it.
+constexpr char tls_alert = 21;
+
+/// What its certificate must have.
+const std::string& name_of(const wire::NodeAddress& address) {
+  return address.tls_name.empty() ? address.host : address.tls_name;
+}
+
+bool ended_by_peer(int uv_status) {
+  return uv_status == UV_ECONNRESET || uv_status == UV_EPIPE;
+}
+
+}  // namespace
+
 Transport::Transport(Loop& loop, const wire::NodeAddress& address, Connector::Timeouts timeouts,
-                     wire::Link& link)
-    : link_(link), connector_(loop, address, timeouts, *this) {}
+                     tls::TlsContext* tls, wire::Link& link)
+    : loop_(loop),
+      link_(link),
+      on_network_(address.unix_path.empty()),
+      connect_timeout_(timeouts.connect),
+      connector_(loop, address, timeouts, *this) {
+  if (!address.tls) return;
+  peer_ = tls->peer(name_of(address));
+  handshake_limit_ = std::make_unique<Timer>(loop, [this] { time_out_handshake(); });
+}
 
 void Transport::connect() {
   failure_.reset();
@@ -17,27 +44,62 @@ void Transport::connect() {
 void Transport::disconnect(wire::Closing how) {
   failure_.reset();
   connector_.cancel();
-  if (stream_ && how == wire::Closing::deliver) stream_->let_arrive();
+  if (handshake_limit_) handshake_limit_->stop();
+  if (stream_ && how == wire::Closing::deliver) {
+    stream_->let_arrive();
+    if (filter_) {
+      filter_->close();
+      static_cast<void>(stream_->write(filter_->output()));
+    }
+  }
   stream_.reset();
+  filter_.reset();
 }
 
 std::size_t Transport::write(std::string& bytes) {
   if (!stream_) return 0;  // it has failed in this turn
+  if (!filter_) return send(bytes);
+  if (stream_->in_flight() == 0) {
+    filter_->write(bytes);
+    bytes.clear();
+  }
+  if (filter_->state() != State::failed) return send(filter_->output());
+  fail(filter_->problem(), filter_->cause());
+  return 0;
+}
+
+/// How many bytes are kept in memory then. May close the stream.
+std::size_t Transport::send(std::string& bytes) {
   const int status = stream_->write(bytes);
-  if (status == 0) return stream_->in_flight();
+  if (status == 0) return stream_->in_flight() + (filter_ ? bytes.size() : 0);
+  if (filter_ && ended_by_peer(status)) {
+    // What it sent before, an alert perhaps that says why, is still to be read; then comes the end.
+    bytes.clear();
+    return 0;
+  }
   fail(uv_strerror(status));
   return 0;
 }
 
-std::optional<std::string> Transport::take_failure() {
+std::optional<wire::StreamEnd> Transport::take_failure() {
   return std::exchange(failure_, std::nullopt);
 }
 
 void Transport::on_stream(Stream::Owned stream, std::chrono::milliseconds left) {
   stream_ = std::move(stream);
   stream_->set_listener(*this);
+  received_ = false;
   const auto now = BootClock::now();
-  link_.on_connected(now, now + left);
+  give_up_at_ = now + left;
+  if (peer_) return begin_tls(left);
+  link_.on_connected(now, give_up_at_);
+}
+
+void Transport::begin_tls(std::chrono::milliseconds left) {
+  filter_ = peer_->connect();
+  handshake_limit_->start(left);
+  if (filter_->state() == State::failed) return fail(filter_->problem(), filter_->cause());
+  send(filter_->output());
 }
 
 void Transport::on_no_stream(std::string why) {
@@ -49,20 +111,75 @@ void Transport::on_moved() {
 }
 
 void Transport::on_bytes(std::string_view bytes) {
+  const bool first = !std::exchange(received_, true);
+  if (filter_) {
+    filter_->take(bytes);
+    return decrypt();
+  }
+  if (first && on_network_ && bytes.front() == tls_alert) {
+    return fail("it answers with TLS; write rediss:// for this port, or name the one without",
+                Cause::tls);
+  }
   link_.on_bytes(BootClock::now(), bytes);
 }
 
+/// The link may close the stream whenever it is given something.
+void Transport::decrypt() {
+  if (filter_->shake_hands()) end_handshake();
+  // What had been read into it is with the filter.
+  auto& room = loop_.input;
+  while (filter_) {
+    const std::size_t count = filter_->read(room.data(), room.size());
+    if (count == 0) break;
+    link_.on_bytes(BootClock::now(), {room.data(), count});
+  }
+  if (!filter_) return;
+  const State state = filter_->state();
+  // An alert that says why is to arrive.
+  if (state == State::failed) stream_->let_arrive();
+  send(filter_->output());
+  if (!filter_ || state == State::open || state == State::handshake) return;
+  if (state == State::closed) return fail(closed_by_node);
+  fail(filter_->problem(), filter_->cause());
+}
+
+/// A Redis without TLS waits for the end of a line that the first message of a handshake has not.
+void Transport::time_out_handshake() {
+  const std::string limit = " within " + std::to_string(connect_timeout_.count()) + " ms";
+  fail(received_ ? "the TLS handshake was not complete" + limit
+                 : "no answer to the TLS handshake" + limit +
+                       "; so does a port without TLS: if it is one, write redis://",
+       Cause::timed_out);
+}
+
+void Transport::end_handshake() {
+  handshake_limit_->stop();
+  link_.on_connected(BootClock::now(), give_up_at_);
+}
+
 void Transport::on_writable() {
-  link_.on_writable();
+  if (filter_ && !filter_->output().empty()) {
+    send(filter_->output());
+    if (waits_for_socket()) return;
+  }
+  if (stream_) link_.on_writable();
 }
 
 void Transport::on_stream_failed(int uv_status) {
-  fail(uv_status == UV_EOF ? "the node closed the connection" : uv_strerror(uv_status));
+  fail(describe_end(uv_status));
 }
 
-void Transport::fail(std::string why) {
+std::string Transport::describe_end(int uv_status) const {
+  std::string why = uv_status == UV_EOF ? closed_by_node : uv_strerror(uv_status);
+  if (filter_ && filter_->state() == State::handshake) return why + ", amid the TLS handshake";
+  const bool at_once = !filter_ && stream_ && !received_;
+  if (!at_once || !on_network_ || (uv_status != UV_EOF && uv_status != UV_ECONNRESET)) return why;
+  return why + " before it answered; if its port is one for TLS, write rediss://";
+}
+
+void Transport::fail(std::string why, Cause cause) {
   disconnect(wire::Closing::reset);
-  failure_ = std::move(why);
+  failure_ = wire::StreamEnd{std::move(why), cause};
 }
 
 }  // namespace redlock::net

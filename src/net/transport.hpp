@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The bytes to and from one node: connects when its link tells it to, and carries the bytes of the
-// one stream that there is then.
+// one stream that there is then, through TLS if the node has that. The link does not notice: to it
+// the connection is there when the TLS handshake is complete.
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +13,8 @@
 #include "net/connector.hpp"
 #include "net/loop.hpp"
 #include "net/stream.hpp"
+#include "net/timer.hpp"
+#include "tls/tls_context.hpp"
 #include "wire/link.hpp"
 #include "wire/node_address.hpp"
 #include "wire/streams.hpp"
@@ -19,8 +23,9 @@ namespace redlock::net {
 
 class Transport final : ConnectorListener, StreamListener {
  public:
+  /// `tls` is needed by a node that has it.
   Transport(Loop& loop, const wire::NodeAddress& address, Connector::Timeouts timeouts,
-            wire::Link& link);
+            tls::TlsContext* tls, wire::Link& link);
 
   // As wire::Streams has them.
   void connect();
@@ -28,10 +33,12 @@ class Transport final : ConnectorListener, StreamListener {
   std::size_t write(std::string& bytes);
   /// Whether a part of what write() took waits for the socket.
   [[nodiscard]] bool waits_for_socket() const { return stream_ && stream_->in_flight() > 0; }
+  /// Whether there is a TLS connection that goes on with an earlier session.
+  [[nodiscard]] bool resumed_session() const { return filter_ && filter_->resumed(); }
 
   /// Why the stream was closed, or could not be made; once. It is polled, because connect() and
   /// write() may fail while the link, which calls them, must not be called.
-  [[nodiscard]] std::optional<std::string> take_failure();
+  [[nodiscard]] std::optional<wire::StreamEnd> take_failure();
 
  private:
   void on_stream(Stream::Owned stream, std::chrono::milliseconds left) override;
@@ -41,12 +48,27 @@ class Transport final : ConnectorListener, StreamListener {
   void on_bytes(std::string_view bytes) override;
   void on_writable() override;
   void on_stream_failed(int uv_status) override;
-  void fail(std::string why);
 
+  void begin_tls(std::chrono::milliseconds left);
+  void decrypt();
+  void time_out_handshake();
+  void end_handshake();
+  std::size_t send(std::string& bytes);
+  [[nodiscard]] std::string describe_end(int uv_status) const;
+  void fail(std::string why, Cause cause = Cause::none);
+
+  Loop& loop_;
   wire::Link& link_;
+  const bool on_network_;  // not a Unix socket
+  const std::chrono::milliseconds connect_timeout_;
   Connector connector_;
   Stream::Owned stream_;
-  std::optional<std::string> failure_;
+  bool received_ = false;  // something, on this stream
+  std::unique_ptr<tls::TlsPeer> peer_;
+  std::unique_ptr<tls::TlsFilter> filter_;  // with the stream
+  std::unique_ptr<Timer> handshake_limit_;
+  engine::Instant give_up_at_{};
+  std::optional<wire::StreamEnd> failure_;
 };
 
 }  // namespace redlock::net

@@ -35,7 +35,8 @@ using testing::contains;
 
 class LinkFixture final : public SampleCommands, LinkListener, Streams {
  public:
-  explicit LinkFixture(const std::string& uri, std::function<void(Link::Config&)> change = {}) {
+  explicit LinkFixture(const std::string& uri, std::function<void(Link::Config&)> change = {},
+                       tls::TlsContext* tls = nullptr) {
     const auto parsed = parse_node_uri(uri);
     REQUIRE(parsed);
     address_ = *parsed;
@@ -57,7 +58,7 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
     transport_ = std::make_unique<Transport>(
         loop_, address_,
         Connector::Timeouts{.resolve = milliseconds(2'000), .connect = config_.connect_timeout},
-        *link_);
+        tls, *link_);
     link_->start();
   }
 
@@ -114,6 +115,7 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
     CHECK(replies.back().first == 1'000 + before);
     return replies.back().second;
   }
+  [[nodiscard]] bool resumed_session() const { return transport_->resumed_session(); }
   void probe() { link_->probe(BootClock::now()); }
   void ask(std::vector<std::string> command, milliseconds timeout = std::chrono::seconds(20)) {
     const auto now = BootClock::now();

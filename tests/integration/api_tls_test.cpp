@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// A client of nodes with TLS: what it needs for that, and what it says of nodes that it cannot
+// trust.
+#include <string>
+
+#include "integration/api_fixture.hpp"
+#include "support/text.hpp"
+#include "support/tls_nodes.hpp"
+
+namespace redlock::testing {
+namespace {
+
+const TlsFiles& files() {
+  return TlsFiles::get();
+}
+
+ClientOptions tls_options(std::vector<std::string> nodes,
+                          const TlsOptions& tls = TlsFiles::get().trusting()) {
+  ClientOptions options = options_for(std::move(nodes));
+  options.tls = tls;
+  return options;
+}
+
+std::string problem_of(const ClientOptions& options) {
+  const auto client = Client::create(options);
+  CHECK(code_of(client) == Errc::invalid_argument);
+  return client.error().message;
+}
+
+/// What a call that waits without end says of a node with this certificate.
+std::string refusal_of(const std::string& name,
+                       const cluster::CertificateAuthority::CertificateTerms& terms,
+                       const cluster::CertificateAuthority& authority = files().authority) {
+  const Fleet fleet({.nodes = 1, .tls = files().of(authority.issue(name, terms))});
+  const Client client = start_client(tls_options(fleet.uris()));
+  const auto lease = client.lock("a").acquire({.wait = forever});
+  REQUIRE(code_of(lease) == Errc::no_quorum);
+  CHECK(lease.error().is_configuration());
+  CHECK(lease.error().votes.at(0).cause == Cause::tls);
+  return lease.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("locks are taken, waited for, renewed and given back through TLS") {
+  if (!server_has_tls()) return;
+  Fleet fleet({.nodes = 3, .tls = files().of(files().node, true), .password = "secret"});
+  const Client client = start_client(tls_options(fleet.uris(), files().complete()));
+  const Client other = start_client(tls_options(fleet.uris(), files().complete()));
+  Lease first = must(client.lock("a").acquire());
+  CHECK(code_of(other.lock("a").acquire()) == Errc::contended);
+  auto waiting = other.lock("a").async_acquire({.wait = forever}).as_future();
+  must(first.confirm());
+  must(first.release());
+  Lease second = must(get_soon(waiting));
+  CHECK(second.token() > first.token());
+  // With one node down, and then with it back and another one down.
+  fleet.kill(0);
+  must(second.release());
+  must(must(client.lock("a").acquire()).release());
+  fleet.restart(0);
+  fleet.kill(1);
+  const bool back = eventually([&] { return client.lock("a").acquire().has_value(); });
+  CHECK(back);
+}
+
+TEST_CASE("callbacks work through TLS, on the client's own thread") {
+  if (!server_has_tls()) return;
+  const Fleet fleet({.nodes = 3, .tls = files().of(files().node)});
+  const Client client = start_client(tls_options(fleet.uris()));
+  for (int i = 0; i < 50; ++i) {
+    auto future = client.lock("b").async_acquire().as_future();
+    must(must(get_soon(future)).release());
+    must(must(client.lock("b").acquire()).release());
+  }
+}
+
+TEST_CASE("nodes with TLS and without may be of one set") {
+  if (!server_has_tls()) return;
+  const Fleet with({.nodes = 2, .tls = files().of(files().node)});
+  const Fleet without({.nodes = 1});
+  const Client client = start_client(tls_options({with.uri(0), with.uri(1), without.uri(0)}));
+  must(client.lock("a").acquire());
+}
+
+TEST_CASE("a certificate that cannot be trusted ends a call at once, however long it may wait") {
+  if (!server_has_tls()) return;
+  using std::chrono::hours;
+  const std::vector<std::string> names{"IP:127.0.0.1"};
+  CHECK(
+      contains(refusal_of("old", {names, hours(-48), hours(-24)}), "its certificate has expired"));
+  CHECK(contains(refusal_of("new", {names, hours(24), hours(48)}), "is not valid before"));
+  CHECK(contains(refusal_of("other", {{"DNS:other.example"}}),
+                 "its certificate is not for 127.0.0.1 (it is for other.example)"));
+  CHECK(contains(refusal_of("alone", {.names = names, .signed_by_itself = true}),
+                 "signed by itself"));
+  const TemporaryDirectory elsewhere("redlock-tls");
+  const cluster::CertificateAuthority stranger(elsewhere.path());
+  CHECK(contains(refusal_of("node", {names}, stranger), "an authority that is not trusted here"));
+}
+
+TEST_CASE("a minority that cannot be trusted changes nothing") {
+  if (!server_has_tls()) return;
+  const auto other = files().authority.issue("other", {.names = {"DNS:other.example"}});
+  const Fleet good({.nodes = 2, .tls = files().of(files().node)});
+  const Fleet bad({.nodes = 1, .tls = files().of(other)});
+  const Client client = start_client(tls_options({good.uri(0), good.uri(1), bad.uri(0)}));
+  must(client.lock("a").acquire());
+}
+
+TEST_CASE("the name of the certificate may be given for all nodes, or for one") {
+  if (!server_has_tls()) return;
+  const auto named = files().authority.issue("named", {.names = {"DNS:node.example"}});
+  const Fleet fleet({.nodes = 1, .tls = files().of(named)});
+  ClientOptions options = tls_options(fleet.uris());
+  CHECK(start_client(options).lock("a").acquire().error().votes[0].cause == Cause::tls);
+  options.tls.name = "node.example";
+  CHECK(start_client(options).lock("a").acquire().has_value());
+  options.nodes[0] += "?name=Other.example";  // goes before that for all
+  CHECK(contains(start_client(options).lock("a").acquire().error().message, "other.example"));
+  options.tls.name.clear();
+  options.nodes[0] = fleet.uri(0) + "?name=node.example";
+  CHECK(start_client(options).lock("a").acquire().has_value());
+}
+
+TEST_CASE("what is wrong with the options for TLS is said before anything is sent") {
+  const auto create_with = [](const TlsOptions& tls, const char* node = "rediss://localhost:1") {
+    return problem_of(tls_options({node}, tls));
+  };
+  CHECK(create_with({.ca = "/nonexistent"}) ==
+        "tls.ca: /nonexistent cannot be read: No such file or directory");
+  CHECK(contains(create_with({.certificate = files().client.certificate.string()}),
+                 "tls.certificate is given without tls.key"));
+  CHECK(contains(create_with({.key = files().client.key.string()}),
+                 "tls.key is given without tls.certificate"));
+  CHECK(contains(create_with({.certificate = files().client.certificate.string(),
+                              .key = files().node.key.string()}),
+                 "is not the key of the certificate"));
+  CHECK(contains(create_with(files().trusting(), "redis://localhost:1"),
+                 "tls.ca is given, but the URI of no node begins with rediss://"));
+}
+
+TEST_CASE("the environment has the options for TLS") {
+  const ScopedVariable ca("REDLOCK_TLS_CA", "one");
+  const ScopedVariable certificate("REDLOCK_TLS_CERT", "two");
+  const ScopedVariable key("REDLOCK_TLS_KEY", "three");
+  const ScopedVariable name("REDLOCK_TLS_NAME", "four");
+  const ClientOptions options = must(ClientOptions::from_env("rediss://localhost:1"));
+  CHECK(options.tls.ca == "one");
+  CHECK(options.tls.certificate == "two");
+  CHECK(options.tls.key == "three");
+  CHECK(options.tls.name == "four");
+}
+
+}  // namespace redlock::testing
