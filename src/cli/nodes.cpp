@@ -26,7 +26,8 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
   constexpr auto* group = "Nodes";
   auto* list = app.add_option("--nodes", list_,
                               "All nodes of the set, each as redis://[user:pass@]host[:port][/db], "
-                              "host:port or unix:///path?db=N. Default: $REDLOCK_NODES")
+                              "the same with rediss:// for TLS, host:port or unix:///path?db=N. "
+                              "Default: $REDLOCK_NODES")
                    ->option_text("NODE,NODE,...")
                    ->group(group);
   app.add_option("--nodes-file", file_,
@@ -51,6 +52,29 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
          "The longest lease of this set, as its markers say; default 60s")
       ->option_text("DUR")
       ->group(group);
+  add_tls(app);
+}
+
+void NodeOptions::add_tls(CLI::App& app) {
+  constexpr auto* group = "Nodes with TLS (rediss://)";
+  app.add_option(
+         "--tls-ca", tls_ca_,
+         "The authorities to trust: PEM certificates. Default: $REDLOCK_TLS_CA, or those of "
+         "the system")
+      ->option_text("FILE|DIR")
+      ->group(group);
+  app.add_option("--tls-cert", tls_certificate_,
+                 "The certificate to show to nodes that ask for one. Default: $REDLOCK_TLS_CERT")
+      ->option_text("FILE")
+      ->group(group);
+  app.add_option("--tls-key", tls_key_, "Its key. Default: $REDLOCK_TLS_KEY")
+      ->option_text("FILE")
+      ->group(group);
+  app.add_option("--tls-name", tls_name_,
+                 "The name or address that the nodes' certificates must have. Default: "
+                 "$REDLOCK_TLS_NAME, or the host of each node's URI")
+      ->option_text("NAME")
+      ->group(group);
 }
 
 ClientOptions NodeOptions::options_with_nodes() const {
@@ -69,6 +93,10 @@ ClientOptions NodeOptions::client_options() const {
   options.node_timeout = node_timeout_.value_or(options.node_timeout);
   options.max_lease = max_lease_.value_or(options.max_lease);
   options.lease = default_lease(options);
+  options.tls = {.ca = tls_ca_.value_or(options.tls.ca),
+                 .certificate = tls_certificate_.value_or(options.tls.certificate),
+                 .key = tls_key_.value_or(options.tls.key),
+                 .name = tls_name_.value_or(options.tls.name)};
   options.client_name = "redlock-cli";
   return options;
 }

@@ -17,7 +17,7 @@ namespace redlock::cli {
 /// The options that every subcommand with nodes has, and what they make.
 class NodeOptions {
  public:
-  /// Adds --nodes, --nodes-file, --node-timeout and --max-lease.
+  /// Adds --nodes, --nodes-file, --node-timeout, --max-lease, and those for TLS.
   explicit NodeOptions(CLI::App& app, const Invocation& invocation);
   NodeOptions(const NodeOptions&) = delete;
 
@@ -27,6 +27,7 @@ class NodeOptions {
   [[nodiscard]] Client connect() const;
 
  private:
+  void add_tls(CLI::App& app);
   [[nodiscard]] ClientOptions options_with_nodes() const;
 
   const Invocation& invocation_;
@@ -34,6 +35,10 @@ class NodeOptions {
   std::optional<std::string> file_;
   std::optional<std::chrono::milliseconds> node_timeout_;
   std::optional<std::chrono::milliseconds> max_lease_;
+  std::optional<std::string> tls_ca_;
+  std::optional<std::string> tls_certificate_;
+  std::optional<std::string> tls_key_;
+  std::optional<std::string> tls_name_;
 };
 
 /// A client with these options. Throws Exit with the library's sentence.

@@ -167,7 +167,7 @@ class BenchRun {
   BenchRun(const ClientOptions& options, const BenchSettings& settings, const Signals& signals)
       : settings_(settings),
         signals_(signals),
-        relays_(settings.scenario, options.nodes),
+        relays_(settings.scenario, options.nodes, options.tls.name),
         recorder_(options.nodes.size()),
         prefix_(draw_prefix()) {
     for (std::size_t i = 0; i < settings.names; ++i) {

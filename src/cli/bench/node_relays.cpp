@@ -25,6 +25,8 @@ struct UriParts {
   std::string port = "6379";
   std::string path;  ///< of a Unix socket
   std::string db;
+  bool tls = false;
+  std::string tls_name;  ///< that the certificate must have
 };
 
 void take_host_and_port(std::string_view text, UriParts& parts) {
@@ -50,6 +52,12 @@ UriParts parts_of(std::string_view uri) {
   if (at != std::string_view::npos) {
     parts.login = rest.substr(0, at + 1);
     rest.remove_prefix(at + 1);
+  }
+  parts.tls = uri.substr(0, scheme_end).size() == std::string_view("rediss").size();
+  constexpr std::string_view name_option = "?name=";
+  if (const auto name = rest.find(name_option); parts.tls && name != std::string_view::npos) {
+    parts.tls_name = rest.substr(name + name_option.size());
+    rest = rest.substr(0, name);
   }
   const auto end = rest.find(is_unix ? '?' : '/');
   const auto before = rest.substr(0, end);
@@ -87,6 +95,16 @@ std::string with_escapes(std::string_view path) {
     result += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return result;
+}
+
+/// Of a relay, behind which a node's certificate must have the name that it has without. Anybody on
+/// this machine may connect to it, as to the node itself.
+std::string uri_with_tls(const UriParts& parts, std::uint16_t port) {
+  std::string uri = "rediss://" + parts.login + fmt::format("127.0.0.1:{}", port);
+  if (!parts.db.empty()) uri += "/" + parts.db;
+  const auto host = without_escapes(parts.host);
+  return uri +
+         "?name=" + (parts.tls_name.empty() ? host.substr(0, host.find('%')) : parts.tls_name);
 }
 
 // Looked up once: a bench is short.
@@ -140,7 +158,8 @@ const char* to_string(Scenario scenario) {
   return "contended";
 }
 
-NodeRelays::NodeRelays(Scenario scenario, std::vector<std::string> nodes)
+NodeRelays::NodeRelays(Scenario scenario, std::vector<std::string> nodes,
+                       const std::string& tls_name)
     : scenario_(scenario), uris_(std::move(nodes)) {
   const auto count = faulty_nodes(scenario, uris_.size());
   const bool has_fault = scenario != Scenario::healthy && scenario != Scenario::contended;
@@ -151,7 +170,7 @@ NodeRelays::NodeRelays(Scenario scenario, std::vector<std::string> nodes)
                                        to_string(scenario), uris_.size()));
   }
   try {
-    relay_last(count);
+    relay_last(count, tls_name);
   } catch (const std::system_error& error) {
     throw Exit(exit_internal,
                fmt::format("--scenario {} needs a directory for Unix sockets: {}; name another one "
@@ -160,13 +179,18 @@ NodeRelays::NodeRelays(Scenario scenario, std::vector<std::string> nodes)
   }
 }
 
-void NodeRelays::relay_last(std::size_t count) {
+void NodeRelays::relay_last(std::size_t count, const std::string& tls_name) {
   directory_.emplace("redlock-bench");
   for (std::size_t node = uris_.size() - count; node < uris_.size(); ++node) {
-    const auto parts = parts_of(uris_[node]);
+    auto parts = parts_of(uris_[node]);
+    if (parts.tls_name.empty()) parts.tls_name = tls_name;
     const auto path = (directory_->path() / std::to_string(node + 1)).string();
-    relays_.push_back(std::make_unique<cluster::Relay>(
-        cluster::listen_on_path(path), [addresses = addresses_of(parts)] {
+    auto listener = parts.tls ? cluster::listen_on_loopback() : cluster::listen_on_path(path);
+    uris_[node] = parts.tls ? uri_with_tls(parts, cluster::port_of(listener))
+                            : "unix://" + parts.login + with_escapes(path) +
+                                  (parts.db.empty() ? "" : "?db=" + parts.db);
+    relays_.push_back(
+        std::make_unique<cluster::Relay>(std::move(listener), [addresses = addresses_of(parts)] {
           cluster::UniqueFd connection;
           for (const auto& address : addresses) {
             connection = cluster::connect_to(address, std::chrono::seconds(1));
@@ -174,8 +198,6 @@ void NodeRelays::relay_last(std::size_t count) {
           }
           return connection;
         }));
-    uris_[node] =
-        "unix://" + parts.login + with_escapes(path) + (parts.db.empty() ? "" : "?db=" + parts.db);
   }
 }
 

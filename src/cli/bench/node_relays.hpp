@@ -18,9 +18,10 @@ namespace redlock::cli {
 class NodeRelays {
  public:
   /// For the scenario's nodes, the last of the list. The relays are Unix sockets in a directory
-  /// that only this user may enter. Throws Exit if the scenario needs more nodes, or if there can
-  /// be no such directory.
-  NodeRelays(Scenario scenario, std::vector<std::string> nodes);
+  /// that only this user may enter, and for nodes with TLS, which have to have `tls_name` if it is
+  /// not empty, ports of the loopback interface. Throws Exit if the scenario needs more nodes, or
+  /// if there can be no such directory.
+  NodeRelays(Scenario scenario, std::vector<std::string> nodes, const std::string& tls_name);
 
   /// The URIs to give to a client, in the order of the list.
   [[nodiscard]] const std::vector<std::string>& uris() const { return uris_; }
@@ -35,7 +36,7 @@ class NodeRelays {
   [[nodiscard]] std::string in_words() const;
 
  private:
-  void relay_last(std::size_t count);
+  void relay_last(std::size_t count, const std::string& tls_name);
 
   Scenario scenario_;
   std::vector<std::string> uris_;
