@@ -219,6 +219,9 @@ struct NodeHealth {
   /// What kept it from taking, holding and giving back the lock "redlock-doctor"; no cause if
   /// nothing did, or if it is no independent master and was not asked to.
   NodeTrouble refusal;
+  /// What the user lacks of the rights of cluster/users.acl, as ACL SETUSER has them: "+hset".
+  /// Empty too if the node could not be asked.
+  std::vector<std::string> missing_rights;
   /// Whether who waits for a lock there is served in order, and woken; none if it refused the lock.
   std::optional<bool> queues;
   /// For a client that begins now; one that has seen the node before has less to wait.

@@ -130,9 +130,9 @@ class Candidates {
 
 void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& answer,
                    const wire::NodeAddress& node, const wire::SetTerms& set,
-                   const std::string& name) {
+                   const std::string& name, const std::string& script) {
   auto& adoption = candidates.adoptions()[at];
-  const auto trouble = admin::trouble_of(answer, node);
+  const auto trouble = admin::trouble_of(answer, node, script);
   if (trouble.cause != Cause::none) {
     candidates.fail(at, trouble.cause, trouble.detail);
   } else if (admin::text_of(answer) == "written") {
@@ -199,7 +199,8 @@ Result<std::vector<NodeAdoption>> Admin::adopt() const {
   if (!answers) return tl::make_unexpected(answers.error());
   for (std::size_t i = 0; i < set.nodes; ++i) {
     if (commands[i].empty()) continue;
-    read_adoption(candidates, i, (*answers)[i].answers[0], query->nodes()[i], set, name);
+    read_adoption(candidates, i, (*answers)[i].answers[0], query->nodes()[i], set, name,
+                  commands[i][0][1]);
   }
   return std::move(candidates.adoptions());
 }

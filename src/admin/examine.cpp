@@ -13,6 +13,7 @@
 #include "admin/node_query.hpp"
 #include "admin/problems.hpp"
 #include "admin/quarantine.hpp"
+#include "admin/rights.hpp"
 #include "admin/trial.hpp"
 #include "client/sentence.hpp"
 #include "client/set_name.hpp"
@@ -105,6 +106,7 @@ class Examiner {
     if (auto done = clock(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = the_rest(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = lock(timeout); !done) return tl::make_unexpected(done.error());
+    if (auto done = rights(timeout); !done) return tl::make_unexpected(done.error());
     for (auto& node : result_.nodes) {
       if (may_vote_some_day(node)) {
         node.quarantine = admin::quarantine_at_first_sight(node, query_.options());
@@ -224,6 +226,13 @@ class Examiner {
           health.refusal = admin::refusal_of(answers, node);
           if (health.refusal.cause == Cause::none) health.queues = admin::queues(answers, node);
         });
+  }
+
+  Result<void> rights(milliseconds timeout) {
+    return round_of(admin::questions_of_rights, timeout,
+                    [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress&) {
+                      health.missing_rights = admin::missing_rights(answers);
+                    });
   }
 
   admin::NodeQuery& query_;

@@ -154,10 +154,11 @@ Result<std::vector<NodeAnswers>> NodeQuery::ask_all(const std::vector<QueryComma
   return ask(std::vector(nodes().size(), commands), options().node_timeout);
 }
 
-NodeTrouble trouble_of(const wire::Answer& answer, const wire::NodeAddress& node) {
+NodeTrouble trouble_of(const wire::Answer& answer, const wire::NodeAddress& node,
+                       std::string_view script) {
   if (!answer) return {answer.error().cause, client::cleaned(answer.error().detail, node)};
   if (const auto* error = std::get_if<wire::Value::ErrorText>(&answer->data)) {
-    auto why = wire::to_unavailable(error->text, node.password);
+    auto why = wire::to_unavailable(error->text, node.password, script);
     return {why.cause, std::move(why.detail)};
   }
   return {};

@@ -75,7 +75,9 @@ class NodeQuery {
 };
 
 /// Why there is no usable reply: none came, or it is an error. Cause::none if it is usable.
-[[nodiscard]] NodeTrouble trouble_of(const wire::Answer& answer, const wire::NodeAddress& node);
+/// `script` is the text of the script that gave it, if one did.
+[[nodiscard]] NodeTrouble trouble_of(const wire::Answer& answer, const wire::NodeAddress& node,
+                                     std::string_view script = {});
 
 /// The reply as text (a string or a number) or as a number; nothing if it is something else.
 [[nodiscard]] std::optional<std::string> text_of(const wire::Answer& answer);

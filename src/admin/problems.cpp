@@ -49,6 +49,7 @@ class NodeRules {
     clock();
     refusal();
     queues();
+    rights();
     return std::move(problems_);
   }
 
@@ -102,8 +103,8 @@ class NodeRules {
       case Cause::none:
         return;
       case Cause::permission:
-        return warn("the user may not take, hold and give back a lock (" + why +
-                    "); give it the rights that cluster/users.acl lists");
+        return warn("the user may not take, hold and give back a lock (" + why + ")" +
+                    what_to_permit());
       case Cause::too_few_replicas:
         return warn("it waits for replicas that it does not have and grants no lock (" + why +
                     "); set min-replicas-to-write 0: lock nodes have none");
@@ -124,7 +125,23 @@ class NodeRules {
     if (node_.queues.value_or(true)) return;
     hint(
         "the user may not put who waits into a queue, or be told of turns, so waiting calls ask it "
-        "again and again; give it the rights that cluster/users.acl lists");
+        "again and again" +
+        what_to_permit());
+  }
+
+  /// Those that none of the other rules has named.
+  void rights() {
+    if (node_.missing_rights.empty() || named_rights_) return;
+    hint("the user lacks rights of cluster/users.acl, which says what each is for" +
+         what_to_permit());
+  }
+
+  [[nodiscard]] std::string what_to_permit() {
+    named_rights_ = true;
+    std::string all;
+    for (const auto& right : node_.missing_rights) all += " " + right;
+    return all.empty() ? "; give it the rights that cluster/users.acl lists"
+                       : "; permit it (ACL SETUSER)" + all;
   }
 
   void kind_of_server() {
@@ -235,6 +252,7 @@ class NodeRules {
 
   const NodeHealth& node_;
   const Expectation& expected_;
+  bool named_rights_ = false;
   std::vector<Problem> problems_;
 };
 

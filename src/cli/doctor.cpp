@@ -18,7 +18,8 @@ constexpr auto* doctor_footer = R"help(
 Looks at every node: whether it is reachable, its round trip, version, run id, role, persistence,
 eviction policy, uptime, its clock against this machine's, its marker (see redlock adopt --help),
 and whether it votes: one that may have forgotten locks waits first, and says for how many seconds.
-Lets each node take, hold and give back the lock "redlock-doctor"; nothing else is changed.
+Lets each node take, hold and give back the lock "redlock-doctor", and tries each right that the
+user needs (cluster/users.acl); nothing else is changed.
 Then looks at the set as a whole. The first line says what it comes to:
   healthy   every node votes, and nothing is to be done                                   (exit 0)
   degraded  all promises hold and locks are granted; there is a warning                   (exit 1)
@@ -176,6 +177,7 @@ Json as_json(const NodeHealth& node) {
       {"clock_offset_us", count_or_null(node.clock_offset)},
       {"marker", as_json(node.marker)},
       {"refusal", node.refusal.cause == Cause::none ? Json(nullptr) : Json(node.refusal.detail)},
+      {"missing_rights", node.missing_rights},
       {"queues", or_null(node.queues)},
       {"quarantine", quarantine_as_json(node.quarantine)},
       {"problems", as_json(node.problems)}};

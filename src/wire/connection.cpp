@@ -309,7 +309,8 @@ bool Connection::take_command_reply(engine::Instant now, Awaited& awaited, const
   if (row_of(awaited.script).many_in_a_call && !reply.is(ReplyView::Kind::error)) {
     return take_replies_together(now, awaited, reply);
   }
-  const auto answer = read_answer(awaited.script, reply, address_.password);
+  const auto answer =
+      read_answer(awaited.script, reply, address_.password, scripts_.source(awaited.script));
   if (!answer) return fail(Cause::protocol_error, not_of_the_script);
   const auto* refusal = std::get_if<engine::Unavailable>(&*answer);
   const bool forbidden = refusal != nullptr && refusal->cause == Cause::permission;
@@ -338,7 +339,8 @@ bool Connection::take_replies_together(engine::Instant now, Awaited& awaited,
   bool goes_on = true;
   for (;;) {
     const Script script = script_of_next(awaited);
-    const auto answer = read_element(script, reply, address_.password);
+    const auto answer =
+        read_element(script, reply, address_.password, scripts_.source(awaited.script));
     if (!answer) return fail(Cause::protocol_error, not_of_the_script);
     answer_next(now, awaited, *answer);
     goes_on = judge_refusal(*answer) && goes_on;

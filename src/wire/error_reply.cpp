@@ -10,8 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cstddef>
 #include <utility>
+
+#include "wire/key_layout.hpp"
 
 namespace redlock::wire {
 namespace {
@@ -44,6 +47,8 @@ constexpr std::array known{
     KnownError{"OTHERSET", Cause::incompatible},
 };
 
+// Of redlock_layout.
+constexpr std::string_view every_key = "~redlock:*";
 constexpr std::string_view inside_script = "user_script:";
 constexpr std::array refusals_inside_script{
     std::string_view{"The user executing the script "},
@@ -77,6 +82,49 @@ bool is_refusal_inside_script(std::string_view inner) {
                      [&](std::string_view words) { return inner.starts_with(words); });
 }
 
+// The text between these two, or none.
+std::string_view between(std::string_view text, std::string_view before, char after) {
+  const std::size_t at = text.find(before);
+  if (at == std::string_view::npos) return {};
+  text.remove_prefix(at + before.size());
+  const std::size_t end = text.find(after);
+  return end == std::string_view::npos ? std::string_view() : text.substr(0, end);
+}
+
+// The command that this line of the script calls. Each line of ours calls one at most.
+std::string_view command_at(std::string_view script, std::string_view error) {
+  const std::size_t at = error.find(inside_script);
+  if (at == std::string_view::npos) return {};
+  const std::string_view digits = error.substr(at + inside_script.size());
+  std::size_t line = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), line);
+  for (; line > 1 && !script.empty(); --line) {
+    script.remove_prefix(std::min(script.find('\n'), script.size() - 1) + 1);
+  }
+  return between(script.substr(0, script.find('\n')), "call('", '\'');
+}
+
+bool is_command(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
+    return std::isalpha(c) != 0 || c == '|' || c == '-';
+  });
+}
+
+// What the user lacks, as ACL SETUSER has it; empty if the reply does not show it.
+std::string missing_right(std::string_view error, std::string_view inner, std::string_view script) {
+  if (inner.find(" channel") != std::string_view::npos) {
+    return "&" + redlock_layout.channel("*");
+  }
+  if (inner.find(" key") != std::string_view::npos) return std::string(every_key);
+  std::string_view command = between(inner, "run the '", '\'');
+  if (!is_command(command)) command = between(inner, "(", ')');  // added by the script
+  if (!is_command(command)) command = command_at(script, error);
+  if (!is_command(command)) return {};
+  std::string right = "+";
+  for (const unsigned char c : command) right += static_cast<char>(std::tolower(c));
+  return right;
+}
+
 void mask(std::string& text, std::string_view secret) {
   if (secret.empty()) return;
   for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos;) {
@@ -91,10 +139,14 @@ bool is_no_script(std::string_view error) {
   return has_prefix(error, "NOSCRIPT");
 }
 
-engine::Unavailable to_unavailable(std::string_view error, std::string_view secret) {
+engine::Unavailable to_unavailable(std::string_view error, std::string_view secret,
+                                   std::string_view script) {
   const std::string_view inner = unwrap(error);
   std::string text = printable(inner, secret);
   if (text.empty()) text = "an error without a text";
+  const bool denied = has_prefix(inner, "NOPERM") || is_refusal_inside_script(inner);
+  const std::string right = denied ? missing_right(error, inner, script) : std::string();
+  if (!right.empty()) text += "; permit " + right;
   for (const KnownError& entry : known) {
     if (!has_prefix(inner, entry.prefix)) continue;
     // A permission that only a later command of the script lacks is noticed after the first wrote.
@@ -103,9 +155,7 @@ engine::Unavailable to_unavailable(std::string_view error, std::string_view secr
     return {entry.cause, late ? engine::Delivery::unknown : engine::Delivery::refused,
             std::move(text)};
   }
-  if (is_refusal_inside_script(inner)) {
-    return {Cause::permission, engine::Delivery::unknown, std::move(text)};
-  }
+  if (denied) return {Cause::permission, engine::Delivery::unknown, std::move(text)};
   const bool ours = inner.starts_with("ERR redlock: ");
   return {Cause::server_error, ours ? engine::Delivery::refused : engine::Delivery::unknown,
           std::move(text)};

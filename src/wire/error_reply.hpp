@@ -14,8 +14,11 @@ namespace redlock::wire {
 
 /// The cause by the error's prefix, looked for inside what a script reports too. The delivery is
 /// `refused` where Redis gives that error before it runs or writes anything, otherwise `unknown`.
-/// The detail is the error's text as printable() makes it, or says that there is none.
-[[nodiscard]] engine::Unavailable to_unavailable(std::string_view error, std::string_view secret);
+/// The detail is the error's text as printable() makes it, or says that there is none; where a
+/// right is missing, it ends with what to permit. `script` is the text of the script that gave the
+/// error: some servers name no command, only the line of it.
+[[nodiscard]] engine::Unavailable to_unavailable(std::string_view error, std::string_view secret,
+                                                 std::string_view script = {});
 
 /// Fit to be shown: control characters replaced, cut after 200 bytes, every occurrence of the
 /// secret (if there is one) masked: a node may repeat what it was sent, even the AUTH.

@@ -100,25 +100,39 @@ bool Handshake::take_error(Step step, std::string_view error) {
   if (!denied) return fail(why.cause, why.detail);
   switch (step) {
     case Step::hello:
-    case Step::set_name:
-    case Step::appendonly:
     case Step::appendfsync:
     case Step::maxmemory_policy:
+      return true;
+    default:
+      break;
+  }
+  return take_denial(step, std::move(why));
+}
+
+/// What the lock is safe without is only told of.
+bool Handshake::take_denial(Step step, engine::Unavailable why) {
+  const auto warn = [&](const char* refused, const char* therefore) {
+    facts_.warn(std::string("it refuses ") + refused + ", so " + therefore + " (" + why.detail +
+                ")");
+    return true;
+  };
+  constexpr const char* may_be_late = "what a lost connection carried may arrive late";
+  switch (step) {
+    case Step::set_name:
+      return warn("CLIENT SETNAME", "its CLIENT LIST does not show who we are");
+    case Step::appendonly:
+      return warn("CONFIG GET", "it is not known whether it is durable");
     case Step::subscribe:
-      return true;
+      return warn("the channel of turns", "those who wait ask it again and again");
     case Step::time:
-      facts_.warn("it refuses TIME, so nobody notices if its clock jumps; permit +time");
-      return true;
+      return warn("TIME", "nobody notices if its clock jumps");
     case Step::info:
-      facts_.warn("it refuses INFO, so its version, role and identity are not checked");
-      return true;
+      return warn("INFO", "its version, role and identity are not checked");
     case Step::client_id:
-      facts_.warn("it refuses CLIENT ID, so what a lost connection carried may arrive late");
-      return true;
+      return warn("CLIENT ID", may_be_late);
     case Step::kill:
       if (why.cause != Cause::permission) return true;  // there is no such connection any more
-      facts_.warn("it refuses CLIENT KILL, so what a lost connection carried may arrive late");
-      return true;
+      return warn("CLIENT KILL", may_be_late);
     case Step::select:
       // No such database: only another URI helps.
       return fail(why.cause == Cause::server_error ? Cause::incompatible : why.cause, why.detail);

@@ -77,6 +77,7 @@ class Handshake {
   // Each returns false after it has set failure_.
   bool take(Step step, const ReplyView& reply);
   bool take_error(Step step, std::string_view error);
+  bool take_denial(Step step, engine::Unavailable why);
   bool take_auth_error(std::string_view error, engine::Unavailable why);
   bool take_answer(Step step, const ReplyView& reply);
   bool take_info(std::string_view text);

@@ -24,21 +24,21 @@ using redlock::testing::shell;
 
 namespace {
 
-// Three durable nodes that know the user of users.acl.
-Fleet fleet_with_the_user() {
+// Three durable nodes that know the users of users.acl.
+Fleet fleet_with_the_users() {
   std::ifstream text(std::string(REDLOCK_SOURCE_DIR) + "/cluster/users.acl");
   std::vector<std::string> users;
   for (std::string line; std::getline(text, line);) {
     if (line.starts_with("user ")) users.push_back(line);
   }
-  REQUIRE(users.size() == 1);
+  REQUIRE(users.size() == 2);
   return Fleet({.nodes = 3, .persistence = Persistence::always, .settings = users});
 }
 
-Client client_as_the_user(const Fleet& fleet) {
+Client client_as_the_administrator(const Fleet& fleet) {
   std::vector<std::string> nodes;
   for (std::size_t i = 0; i < fleet.size(); ++i) {
-    nodes.push_back(fmt::format("redis://redlock:change-me@127.0.0.1:{}", fleet.port(i)));
+    nodes.push_back(fmt::format("redis://redlock-admin:change-me-too@127.0.0.1:{}", fleet.port(i)));
   }
   // Patient: what is shown here is who may do what, not how fast a busy machine does it.
   auto client = Client::create({.nodes = nodes, .node_timeout = std::chrono::seconds(10)});
@@ -48,9 +48,9 @@ Client client_as_the_user(const Fleet& fleet) {
 
 }  // namespace
 
-TEST_CASE("the user of users.acl can lock, extend, release and look at every node") {
-  const auto fleet = fleet_with_the_user();
-  const auto client = client_as_the_user(fleet);
+TEST_CASE("the administrator of users.acl can lock, extend, release and look at every node") {
+  const auto fleet = fleet_with_the_users();
+  const auto client = client_as_the_administrator(fleet);
   const Admin admin(client);
   const auto adopted = admin.adopt();
   REQUIRE(adopted);
@@ -95,11 +95,11 @@ TEST_CASE("the user of users.acl can lock, extend, release and look at every nod
 
 TEST_CASE("a user of before there were queues locks as well, and the doctor says what it lacks") {
   for (const char* lacks : {"resetchannels", "-subscribe", "-publish", "-zadd"}) {
-    const auto fleet = fleet_with_the_user();
+    const auto fleet = fleet_with_the_users();
     for (std::size_t i = 0; i < fleet.size(); ++i) {
-      REQUIRE(fleet.run(i, {"ACL", "SETUSER", "redlock", lacks}) == "OK");
+      REQUIRE(fleet.run(i, {"ACL", "SETUSER", "redlock-admin", lacks}) == "OK");
     }
-    const auto client = client_as_the_user(fleet);
+    const auto client = client_as_the_administrator(fleet);
     const Admin admin(client);
     REQUIRE(admin.adopt());
     const auto lease = client.lock("seat:A05").acquire({.wait = std::chrono::seconds(30)});
@@ -119,7 +119,7 @@ TEST_CASE("a user of before there were queues locks as well, and the doctor says
 }
 
 TEST_CASE("a set that adopt.sh has adopted needs no adopting any more") {
-  const auto fleet = fleet_with_the_user();
+  const auto fleet = fleet_with_the_users();
   const std::string tree = REDLOCK_SOURCE_DIR;
   auto command = fmt::format("{} {} 60000", quoted(tree + "/cluster/adopt.sh"),
                              quoted(tree + "/src/wire/scripts/adopt.lua"));
@@ -127,7 +127,7 @@ TEST_CASE("a set that adopt.sh has adopted needs no adopting any more") {
     command += fmt::format(" 127.0.0.1:{}", fleet.port(i));
   }
   REQUIRE(shell(command).status == 0);
-  const auto client = client_as_the_user(fleet);
+  const auto client = client_as_the_administrator(fleet);
   const auto adopted = Admin(client).adopt();
   REQUIRE(adopted);
   for (const auto& node : *adopted) {

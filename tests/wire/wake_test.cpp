@@ -99,7 +99,7 @@ TEST_CASE("where nobody is to be woken, nothing is asked for") {
   CHECK_FALSE(said(rig, "SUBSCRIBE"));
 }
 
-TEST_CASE("a node that refuses RESP3 or the channel is met all the same, without a warning") {
+TEST_CASE("a node that refuses RESP3 or the channel is met all the same") {
   for (const char* refusal : {"NOPERM this user has no permissions to run the 'hello' command",
                               "ERR unknown command `HELLO`, with args beginning with: `3`, ",
                               "NOPROTO unsupported protocol version"}) {
@@ -127,7 +127,10 @@ TEST_CASE("a node that refuses RESP3 or the channel is met all the same, without
   rig.run();
   REQUIRE(rig.facts);
   CHECK_FALSE(rig.facts->subscribed);
-  CHECK(rig.warnings == std::vector<std::string>{""});
+  REQUIRE(rig.warnings.size() == 1);
+  CHECK(rig.warnings[0].starts_with(
+      "it refuses the channel of turns, so those who wait ask it again and again (NOPERM "));
+  CHECK(rig.warnings[0].ends_with("; permit &redlock:wake:*)"));
 }
 
 TEST_CASE("a node that wants a password first, or is full, is refused as before") {

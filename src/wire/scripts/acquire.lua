@@ -42,7 +42,8 @@ end
 if there % 2 == 1 then
   local ours = redis.pcall('HEXISTS', lock, owner)
   if type(ours) == 'table' then
-    return call('TYPE', lock).ok == 'hash' and ours or {2}
+    local kind = call('TYPE', lock).ok
+    return kind == 'hash' and redis.error_reply(ours.err .. ' (HEXISTS)') or {2}
   elseif ours == 0 then
     local left = call('PTTL', lock)
     if #order > 1 and pcall(open_queue(), lock, order, holder) then
@@ -79,7 +80,7 @@ if before and (tonumber(before) or limit) >= token then
   call('SET', fence, before)
   token = call('INCR', fence) -- fails if that is no number, or the largest one
   if token >= limit then
-    call('DECR', fence)
+    call('SET', fence, before)
     return redis.error_reply('ERR redlock: the fence has reached 2^53, the end of tokens')
   end
 end
@@ -91,7 +92,7 @@ end
 local expiry = redis.pcall('PEXPIRE', lock, lease)
 if type(expiry) == 'table' then -- refused (by an ACL, say): a lock without an end must not stay
   call('DEL', lock)
-  return expiry
+  return redis.error_reply(expiry.err .. ' (PEXPIRE)')
 end
 -- Not before: after a failure the waiter keeps its place. Any grant ends the turn: who had it and
 -- did not use it keeps its place all the same.

@@ -18,15 +18,17 @@ if redis.call('PTTL', forced) < tonumber(ms) then
   redis.call('PEXPIRE', forced, ms)
 end
 
-if redis.call('TYPE', lock).ok ~= 'hash' or redis.call('HEXISTS', lock, owner) == 0 then
+local kind = redis.call('TYPE', lock).ok
+if kind ~= 'hash' or redis.call('HEXISTS', lock, owner) == 0 then
   return {0}
 end
 redis.call('DEL', lock)
 -- The fence rises with the change of hands. One that is damaged, or at its end, is of no use to
 -- anybody, and must not keep the lock where it is.
+local before = redis.pcall('GET', fence)
 local token = redis.pcall('INCR', fence)
-if type(token) == 'number' and token >= limit then
-  redis.call('DECR', fence)
+if type(token) == 'number' and token >= limit and type(before) == 'string' then
+  redis.call('SET', fence, before)
 end
 if redis.pcall('EXISTS', lock .. ':queue') == 1 then
   local _, after_release = open_queue()

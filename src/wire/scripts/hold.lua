@@ -14,14 +14,21 @@ local function forced(lock, owner)
   return redis.pcall('HEXISTS', lock .. ':forced', owner) == 1
 end
 
+-- Redis 7.0 does not say which command the user may not run.
+local doing
+local function call(command, ...)
+  doing = command
+  return redis.call(command, ...)
+end
+
 local function hold(lock, fence, owner, count, token, lease)
-  local kind = redis.call('TYPE', lock).ok
+  local kind = call('TYPE', lock).ok
   if kind == 'none' then
     return {forced(lock, owner) and -3 or 0}
   elseif kind ~= 'hash' then
     return {-2}
   end
-  local held = redis.call('HGET', lock, owner)
+  local held = call('HGET', lock, owner)
   if not held then
     return {forced(lock, owner) and -3 or -1}
   end
@@ -41,17 +48,17 @@ local function hold(lock, fence, owner, count, token, lease)
   -- At maxmemory Redis before 7 lets only those commands of a script grow memory that follow a
   -- write of the same script. So a write that needs no memory goes first; one that changes nothing
   -- if there is nothing to lengthen.
-  local left = redis.call('PTTL', lock)
+  local left = call('PTTL', lock)
   if left < tonumber(lease) then -- also -1, no expiry
-    redis.call('PEXPIRE', lock, lease)
+    call('PEXPIRE', lock, lease)
   elseif raise or held ~= count then
-    redis.call('HDEL', lock, '')
+    call('HDEL', lock, '')
   end
   if held ~= count then
-    redis.call('HSET', lock, owner, count)
+    call('HSET', lock, owner, count)
   end
   if raise then
-    redis.call('SET', fence, token) -- the text itself: a Lua number would be rounded
+    call('SET', fence, token) -- the text itself: a Lua number would be rounded
     reached = wanted
   end
   return {1, usable and reached or 0}
@@ -65,7 +72,8 @@ for i = 1, #KEYS, 2 do
   if not done then -- a table, or its text, or, before Redis 7, that text behind where it was raised
     local text = type(reply) == 'table' and reply.err or reply
     local raised = string.find(text, 'user_script:', 1, true)
-    reply = redis.error_reply((raised and 'ERR Error running script: ' or '') .. text)
+    reply = redis.error_reply((raised and 'ERR Error running script: ' or '') .. text ..
+      ' (' .. doing .. ')')
   end
   replies[#replies + 1] = reply
 end

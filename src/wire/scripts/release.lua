@@ -13,7 +13,7 @@ for i, lock in ipairs(KEYS) do
   local owner, order = ARGV[2 * i - 1], ARGV[2 * i]
   local freed = redis.pcall('HEXISTS', lock, owner)
   if type(freed) == 'table' and redis.call('TYPE', lock).ok == 'hash' then
-    return freed -- it may not look
+    return redis.error_reply(freed.err .. ' (HEXISTS)') -- it may not look
   end
   freed = freed == 1
   if freed then

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// The users of cluster/users.acl on real servers: with exactly those rights everything can be done,
+// and where one of them is missing a sentence says which. A right that nobody misses has no place
+// in the list.
+#include <algorithm>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include "integration/api_fixture.hpp"
+#include "support/text.hpp"
+
+namespace redlock::testing {
+namespace {
+
+struct User {
+  std::string name;
+  std::string password;
+  std::vector<std::string> rights;  // without which it may do nothing
+};
+
+/// As the file has them, in its order.
+const std::vector<User>& users() {
+  static const auto all = [] {
+    std::ifstream file(REDLOCK_SOURCE_DIR "/cluster/users.acl");
+    std::vector<User> found;
+    for (std::string line; std::getline(file, line);) {
+      std::istringstream words(line);
+      std::string word;
+      words >> word;
+      if (word != "user") continue;
+      User user;
+      words >> user.name;
+      while (words >> word) {
+        const bool right = word[0] == '&' || word[0] == '~' || word[0] == '+';
+        if (right) user.rights.push_back(word);
+        if (word[0] == '>') user.password = word.substr(1);
+      }
+      found.push_back(user);
+    }
+    return found;
+  }();
+  return all;
+}
+const User& program() {
+  return users().at(0);
+}
+const User& administrator() {
+  return users().at(1);
+}
+
+/// The user has its rights but this one. Not by taking it away: Redis 6.2 cannot for subcommands.
+void permit(const Fleet& fleet, const User& user, const std::string& but = {}) {
+  std::vector<std::string> command{"ACL",           "SETUSER",   user.name,
+                                   "reset",         "on",        ">" + user.password,
+                                   "resetchannels", "resetkeys", "-@all"};
+  std::ranges::copy_if(user.rights, std::back_inserter(command),
+                       [&](const std::string& right) { return right != but; });
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    REQUIRE(fleet.run(node, command) == "OK");
+  }
+}
+
+/// What a client says of its nodes, and of what it could not do there.
+class Sentences : public Observer {
+ public:
+  void on_node_up(std::string_view node, std::string_view warning) override {
+    add(std::string(node) + ": " + std::string(warning));
+  }
+  void add(const std::string& sentence) {
+    const std::scoped_lock lock(mutex_);
+    all_ += sentence + '\n';
+  }
+  template <typename T>
+  void add(const Result<T>& result) {
+    if (!result) add(result.error().message);
+  }
+  [[nodiscard]] std::string all() const {
+    const std::scoped_lock lock(mutex_);
+    return all_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string all_;
+};
+
+Client client_of(const Fleet& fleet, const User& user, std::shared_ptr<Observer> observer = {}) {
+  auto options = options_for({});
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    options.nodes.push_back("redis://" + user.name + ":" + user.password +
+                            "@127.0.0.1:" + std::to_string(fleet.port(node)));
+  }
+  options.quarantine = Quarantine::on;
+  options.fence_floor = FenceFloor::none;  // the fence is counted up, and not only set
+  options.observer = std::move(observer);
+  return start_client(options);
+}
+
+Fleet adopted_fleet() {
+  Fleet fleet({.nodes = 3, .persistence = cluster::Persistence::always, .adopted = true});
+  permit(fleet, program());
+  permit(fleet, administrator());
+  return fleet;
+}
+
+/// What is said to a program that uses every command, and to its observer.
+std::string said_to_a_program(const Fleet& fleet) {
+  const auto sentences = std::make_shared<Sentences>();
+  const Client client = client_of(fleet, program(), sentences);
+  auto first = client.lock("first").acquire();
+  sentences->add(first);
+  if (first) {
+    sentences->add(client.lock("first", Owner::create()).acquire());  // it is held
+    sentences->add(first->extend(40s));
+    sentences->add(first->release());
+    for (std::size_t node = 0; node < 3; ++node) fleet.run(node, {"SCRIPT", "FLUSH"});
+    sentences->add(client.lock("second").acquire());
+  }
+  return sentences->all();
+}
+
+std::string said_by_the_doctor(const Fleet& fleet) {
+  const Client client = client_of(fleet, administrator());
+  const auto examination = must(Admin(client).examine());
+  std::string text;
+  for (const auto& node : examination.nodes) {
+    for (const auto& problem : node.problems) text += problem.what + '\n';
+  }
+  return text;
+}
+
+bool names(const std::string& text, const std::string& right) {
+  const auto at = text.find(' ' + right);
+  if (at == std::string::npos) return false;
+  const auto next = text.find_first_of(" ;,)\n", at + 1);
+  return text.substr(at + 1, next - at - 1) == right;
+}
+
+TEST_CASE("the users of users.acl differ by what only an administrator does") {
+  REQUIRE(users().size() == 2);
+  std::vector<std::string> more;
+  std::ranges::set_difference(administrator().rights, program().rights, std::back_inserter(more));
+  CHECK(more == std::vector<std::string>{"+ping", "+scan"});
+  CHECK(administrator().rights.size() == program().rights.size() + 2);
+}
+
+TEST_CASE("with the program's rights and no other, everything can be done with locks") {
+  const Fleet fleet = adopted_fleet();
+  CHECK(!contains(said_to_a_program(fleet), "permit"));
+  const Client client = client_of(fleet, program());
+  const Client other = client_of(fleet, program());
+  warm_up(client, fleet);
+  warm_up(other, fleet);
+  Lease lease = must(client.lock("seat").acquire());
+  const auto take_and_release = [](const Client& by) {
+    return must(must(by.lock("seat", Owner::create()).acquire({.wait = patience})).release());
+  };
+  auto mine = std::async(std::launch::async, take_and_release, std::cref(client));
+  auto another = std::async(std::launch::async, take_and_release, std::cref(other));
+  for (std::size_t node = 0; node < 3; ++node) {
+    REQUIRE(eventually([&] {
+      return fleet.run(node, {"ZCARD", "redlock:lock:{seat}:queue"}) == "2";
+    }));
+  }
+  fleet.run(2, {"DEL", "redlock:lock:{seat}"});
+  REQUIRE(eventually([&] { return lease.extend(40s) && nodes_with_lock(fleet, "seat") == 3; }));
+  CHECK(must(lease.release()) == Released::released);
+  CHECK(get_soon(mine) == Released::released);
+  CHECK(get_soon(another) == Released::released);
+  CHECK(contains(fleet.run(0, {"INFO", "commandstats"}), "cmdstat_publish:calls="));
+
+  RedLock again = client.lock("again", Owner::create());
+  for (std::size_t turn = 1; turn <= 2; ++turn) {
+    auto count = again.async_try_lock().as_future();
+    CHECK(must(get_soon(count)) == turn);
+  }
+}
+
+TEST_CASE("with the administrator's rights and no other, nodes can be adopted, shown and mended") {
+  const Fleet fleet({.nodes = 3, .persistence = cluster::Persistence::always});
+  permit(fleet, administrator());
+  const Client client = client_of(fleet, administrator());
+  const Admin admin(client);
+  for (const auto& node : must(admin.adopt())) CHECK(node.adoption == Adoption::written);
+  Lease lease = must(client.lock("seat").acquire({.wait = patience}));
+  CHECK(must(admin.inspect("seat")).verdict == Verdict::held);
+  CHECK(must(admin.list()).locks.size() == 1);
+  CHECK(must(admin.force_release("seat")).outcome == Forced::released);
+  const auto examination = must(admin.examine());
+  CHECK(examination.fitness() == Fitness::healthy);
+  for (const auto& node : examination.nodes) {
+    CHECK(node.missing_rights.empty());
+    CHECK(node.problems.empty());
+  }
+}
+
+TEST_CASE("each right that is missing is named to the program, and by the doctor") {
+  // No call fails for them: locks are given back later, waiters are served in no order.
+  const std::vector<std::string> for_the_doctor{"+client|kill", "+del",     "+get",  "+hdel",
+                                                "+hmget",       "+publish", "+zadd", "+zrange",
+                                                "+zrank",       "+zrem"};
+  const Fleet fleet = adopted_fleet();
+  for (const std::string& right : program().rights) {
+    CAPTURE(right);
+    permit(fleet, program(), right);
+    const std::string said = said_to_a_program(fleet);
+    if (std::ranges::count(for_the_doctor, right) == 0) CHECK_MESSAGE(names(said, right), said);
+    CHECK_MESSAGE(contains(said, "redis://redlock@127.0.0.1:"), said);
+    for (std::size_t node = 0; node < 3; ++node) {  // what could not be given back
+      fleet.run(node, {"DEL", "redlock:lock:{first}", "redlock:lock:{second}"});
+    }
+  }
+  for (const std::string& right : administrator().rights) {
+    CAPTURE(right);
+    permit(fleet, administrator(), right);
+    const std::string said = said_by_the_doctor(fleet);
+    CHECK_MESSAGE(names(said, right), said);
+  }
+}
+
+TEST_CASE("another database than 0 needs one right more, which is named") {
+  const Fleet fleet = adopted_fleet();
+  auto options = options_for({});
+  for (std::size_t node = 0; node < 3; ++node) {
+    options.nodes.push_back(
+        "redis://redlock:change-me@127.0.0.1:" + std::to_string(fleet.port(node)) + "/1");
+  }
+  const auto refused = start_client(options).lock("seat").acquire();
+  CHECK(code_of(refused) == Errc::no_quorum);
+  CHECK_MESSAGE(names(refused.error().message, "+select"), refused.error().message);
+  for (std::size_t node = 0; node < 3; ++node) {
+    fleet.run(node, {"ACL", "SETUSER", "redlock", "+select"});
+  }
+  CHECK(start_client(options).lock("seat").acquire().has_value());
+}
+
+}  // namespace
+}  // namespace redlock::testing
