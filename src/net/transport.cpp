@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "net/transport.hpp"
 
+#include <cassert>
 #include <utility>
 
 namespace redlock::net {
@@ -32,6 +33,7 @@ Transport::Transport(Loop& loop, const wire::NodeAddress& address, Connector::Ti
       connect_timeout_(timeouts.connect),
       connector_(loop, address, timeouts, *this) {
   if (!address.tls) return;
+  assert(tls != nullptr);
   peer_ = tls->peer(name_of(address));
   handshake_limit_ = std::make_unique<Timer>(loop, [this] { time_out_handshake(); });
 }

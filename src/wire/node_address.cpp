@@ -105,8 +105,7 @@ Failure parse_tls_option(std::string_view text, NodeAddress& node) {
   constexpr std::string_view option = "name=";
   if (!text.starts_with(option)) return "a rediss:// URI takes one option only: ?name=NAME";
   const std::string name = lower(text.substr(option.size()));
-  in6_addr ignored{};
-  if (name.empty() || (!is_host_name(name) && inet_pton(AF_INET6, name.c_str(), &ignored) != 1)) {
+  if (!is_server_name(name)) {
     return "the name behind ?name= is neither a host name nor an address";
   }
   node.tls_name = name;
@@ -194,6 +193,12 @@ std::string make_label(const NodeAddress& node) {
 }
 
 }  // namespace
+
+bool is_server_name(std::string_view name) {
+  const std::string text = lower(name);
+  in6_addr ignored{};
+  return !text.empty() && (is_host_name(text) || inet_pton(AF_INET6, text.c_str(), &ignored) == 1);
+}
 
 tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri) {
   if (uri.empty()) return tl::unexpected("the node URI is empty" + std::string(how));

@@ -22,6 +22,9 @@ struct NodeAddress {
   std::string label;
 };
 
+/// Whether a certificate can be for it: a host name or an address.
+[[nodiscard]] bool is_server_name(std::string_view name);
+
 /// The address of a URI, or of host:port; or one sentence that says what is wrong and what to write
 /// instead. The sentence never repeats a password.
 [[nodiscard]] tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri);

@@ -131,6 +131,7 @@ TEST_CASE("what is wrong with the options for TLS is said before anything is sen
         "tls.ca: /nonexistent cannot be read: No such file or directory");
   CHECK(contains(create_with({.certificate = files().client.certificate.string()}),
                  "tls.certificate is given without tls.key"));
+  CHECK(contains(create_with({.name = "*.example"}), "tls.name is '*.example': it must be"));
   CHECK(contains(create_with({.key = files().client.key.string()}),
                  "tls.key is given without tls.certificate"));
   CHECK(contains(create_with({.certificate = files().client.certificate.string(),

@@ -4,6 +4,7 @@
 
 #include "cli_process.hpp"
 #include "cluster/fleet.hpp"
+#include "support/shell.hpp"
 #include "support/tls_nodes.hpp"
 
 namespace redlock::testing {
@@ -59,6 +60,27 @@ TEST_CASE("every subcommand works through TLS") {
   run({"release", "a", "--owner", owner});
   run({"acquire", "a"});
   run({"release", "a", "--force"});
+}
+
+TEST_CASE("the certificates of the script for the compose file serve nodes and clients") {
+  if (!server_has_tls()) return;
+  if (shell("command -v openssl").status != 0) return;
+  const TemporaryDirectory made("redlock-tls");
+  const auto directory = made.path();
+  const auto script = shell(quoted(std::string(REDLOCK_SOURCE_DIR) + "/cluster/certificates.sh") +
+                            " " + quoted(directory.string()));
+  REQUIRE_MESSAGE(script.status == 0, script.output);
+  const Fleet fleet({.nodes = 1,
+                     .tls = cluster::FleetTls{.authority = directory / "authority.crt",
+                                              .certificate = directory / "node.crt",
+                                              .key = directory / "node.key",
+                                              .clients_need_certificates = true}});
+  Variables variables = nodes_variable(fleet.uris());
+  variables["REDLOCK_TLS_CA"] = (directory / "authority.crt").string();
+  variables["REDLOCK_TLS_CERT"] = (directory / "client.crt").string();
+  variables["REDLOCK_TLS_KEY"] = (directory / "client.key").string();
+  const auto acquired = redlock({"acquire", "a", "--node-timeout", "10s"}, variables);
+  CHECK_MESSAGE(acquired.status == 0, acquired.err);
 }
 
 TEST_CASE("exec takes files and nodes from the environment") {

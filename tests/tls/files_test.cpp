@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "support/text.hpp"
 #include "tls/peers.hpp"
@@ -17,6 +18,12 @@ std::string written(const std::string& name, const std::string& text) {
   const auto path = files().directory.path() / name;
   std::ofstream(path) << text;
   return path.string();
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
 }
 
 std::string problem(const TlsOptions& options) {
@@ -57,6 +64,16 @@ TEST_CASE("a file of authorities that cannot serve is named") {
   const auto text = written("text", "not a certificate");
   CHECK(problem({.ca = text}) == "tls.ca: " + text + " has no certificate in PEM form");
   CHECK(contains(problem({.ca = "/dev/zero"}), "is larger than 16 MiB"));
+  std::string half = text_of(files().authority.certificate());
+  const std::string whole = half;
+  half.resize(half.size() / 2);
+  const auto cut = written("cut", whole + half);
+  CHECK(problem({.ca = cut}) == "tls.ca: " + cut + " has a certificate that is damaged");
+  const auto folder = files().directory.path() / "damaged";
+  std::filesystem::create_directory(folder);
+  std::filesystem::copy_file(files().authority.certificate(), folder / "good");
+  std::filesystem::copy_file(cut, folder / "cut");
+  CHECK(contains(problem({.ca = folder.string()}), "/cut has a certificate that is damaged"));
 }
 
 TEST_CASE("a certificate or key that cannot serve is named") {

@@ -49,6 +49,9 @@ class PemText {
     if (text_.empty()) return "is empty";
     return {};
   }
+  [[nodiscard]] bool begins_certificate() const {
+    return text_.find("-----BEGIN CERTIFICATE-----") != std::string::npos;
+  }
   [[nodiscard]] BioHandle bio() const {
     return BioHandle(BIO_new_mem_buf(text_.data(), static_cast<int>(text_.size())));
   }
@@ -58,38 +61,45 @@ class PemText {
 };
 
 /// Those that stand one behind the other.
-std::vector<CertificateHandle> certificates_in(const PemText& text) {
+[[nodiscard]] FileProblem find_certificates(const PemText& text,
+                                            std::vector<CertificateHandle>& found) {
   const BioHandle bio = text.bio();
-  std::vector<CertificateHandle> found;
+  ERR_clear_error();
   while (X509* const certificate = PEM_read_bio_X509_AUX(bio.get(), nullptr, nullptr, nullptr)) {
     found.emplace_back(certificate);
   }
+  // So OpenSSL tells the end of a text.
+  const bool all = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
-  return found;
+  if (!all) return "has a certificate that is damaged";
+  if (found.empty()) return "has no certificate in PEM form";
+  return {};
 }
 
-/// How many of them there are.
-std::size_t add_to_store(SSL_CTX& context, const PemText& text) {
-  const auto certificates = certificates_in(text);
+void add_to_store(SSL_CTX& context, const std::vector<CertificateHandle>& certificates) {
   for (const auto& certificate : certificates) {
     X509_STORE_add_cert(SSL_CTX_get_cert_store(&context), certificate.get());
   }
-  return certificates.size();
 }
 
 FileProblem trust_folder(SSL_CTX& context, const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator files(folder, error);
   if (error) return "tls.ca: " + folder.string() + " cannot be read: " + error.message();
-  std::size_t count = 0;
+  std::vector<CertificateHandle> found;
   for (; !error && files != fs::directory_iterator(); files.increment(error)) {
     std::error_code ignored;
     PemText text;
-    if (files->is_regular_file(ignored) && !text.read(files->path())) {
-      count += add_to_store(context, text);
+    if (!files->is_regular_file(ignored) || text.read(files->path())) continue;
+    const std::size_t before = found.size();
+    const auto problem = find_certificates(text, found);
+    // Another file may be anything; half an authority's certificate is a mistake.
+    if (problem && (found.size() > before || text.begins_certificate())) {
+      return "tls.ca: " + files->path().string() + " " + *problem;
     }
   }
-  if (count > 0) return {};
+  add_to_store(context, found);
+  if (!found.empty()) return {};
   return "tls.ca: no file in " + folder.string() + " has a certificate in PEM form";
 }
 
@@ -107,8 +117,12 @@ FileProblem trust(SSL_CTX& context, const std::string& file_or_folder) {
   if (const auto problem = text.read(file_or_folder)) {
     return "tls.ca: " + file_or_folder + " " + *problem;
   }
-  if (add_to_store(context, text) > 0) return {};
-  return "tls.ca: " + file_or_folder + " has no certificate in PEM form";
+  std::vector<CertificateHandle> found;
+  if (const auto problem = find_certificates(text, found)) {
+    return "tls.ca: " + file_or_folder + " " + *problem;
+  }
+  add_to_store(context, found);
+  return {};
 }
 
 FileProblem trust_system(SSL_CTX& context) {
@@ -121,9 +135,9 @@ FileProblem show(SSL_CTX& context, const std::string& certificate, const std::st
   if (const auto problem = text.read(certificate)) {
     return "tls.certificate: " + certificate + " " + *problem;
   }
-  auto chain = certificates_in(text);
-  if (chain.empty()) {
-    return "tls.certificate: " + certificate + " has no certificate in PEM form";
+  std::vector<CertificateHandle> chain;
+  if (const auto problem = find_certificates(text, chain)) {
+    return "tls.certificate: " + certificate + " " + *problem;
   }
   if (SSL_CTX_use_certificate(&context, chain.front().get()) != 1) {
     return "tls.certificate: " + certificate +

@@ -9,6 +9,8 @@
 namespace redlock::tls {
 namespace {
 
+constexpr std::size_t bytes_at_a_time = std::size_t{64} << 10;
+
 /// The types of TLS records: change_cipher_spec to heartbeat.
 bool begins_record(char byte) {
   return byte >= 20 && byte <= 24;
@@ -132,12 +134,17 @@ std::size_t OpensslFilter::read(char* into, std::size_t room) {
 }
 
 void OpensslFilter::write(std::string_view plain) {
-  if (state_ != State::open || plain.empty()) return;
-  ERR_clear_error();
-  std::size_t written = 0;
-  const int result = SSL_write_ex(connection_.get(), plain.data(), plain.size(), &written);
-  if (result != 1) judge(result);
-  collect_output();
+  // In pieces, so that the BIO, which keeps its memory, does not become as large as the largest
+  // burst.
+  while (state_ == State::open && !plain.empty()) {
+    const std::string_view piece = plain.substr(0, bytes_at_a_time);
+    ERR_clear_error();
+    std::size_t written = 0;
+    const int result = SSL_write_ex(connection_.get(), piece.data(), piece.size(), &written);
+    if (result != 1) judge(result);
+    collect_output();
+    plain.remove_prefix(piece.size());
+  }
 }
 
 void OpensslFilter::close() {
@@ -174,11 +181,14 @@ void OpensslFilter::fail(TlsFailure failure) {
 /// An alert, too: it says to the node why the connection ends.
 void OpensslFilter::collect_output() {
   if (to_send_ == nullptr) return;
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(to_send_, &data);
-  if (size <= 0) return;
-  output_.append(data, static_cast<std::size_t>(size));
-  static_cast<void>(BIO_reset(to_send_));
+  const std::size_t size = BIO_ctrl_pending(to_send_);
+  if (size == 0) return;
+  const std::size_t before = output_.size();
+  output_.resize(before + size);
+  // Not a reset, which would clear all the memory that the BIO has.
+  std::size_t taken = 0;
+  BIO_read_ex(to_send_, output_.data() + before, size, &taken);
+  output_.resize(before + taken);
 }
 
 }  // namespace redlock::tls
