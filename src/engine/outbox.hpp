@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
@@ -47,7 +48,8 @@ class Outbox {
   /// Holds that the node was sent and that have no answer yet.
   [[nodiscard]] std::size_t holds_under_way(NodeIndex node) const { return holds_under_way_[node]; }
   void hold_ended(NodeIndex node) {
-    if (holds_under_way_[node] > 0) --holds_under_way_[node];
+    assert(holds_under_way_[node] > 0);
+    --holds_under_way_[node];
   }
 
  private:

@@ -114,7 +114,23 @@ TEST_CASE("a caller's extension is asked for also where a renewal is late") {
   CHECK(rig.ended_with<ExtendSucceeded>(id));
 }
 
-TEST_CASE("so many extensions that they are not counted end the silence with the last of them") {
+TEST_CASE("so many extensions that they are not counted keep the silence until the last of them") {
+  Rig rig(3);
+  const auto lease = rig.lease_on_all(Rig::renewed());
+  rig.advance(11s);
+  for (int i = 0; i < 40; ++i) rig.extend(lease.grant, 30s);
+  rig.advance(1s);
+  while (rig.asked_count(0) > 1) rig.answer({0, 1, 2}, Held{7});
+  rig.advance(10s);
+  for (const NodeIndex node : {0U, 1U, 2U}) {
+    CHECK(rig.asked_count(node) == 1);
+    CHECK(rig.take(node).tag.sent == rig.start + 11s);  // the last extension still
+  }
+  rig.advance(1s);
+  for (const NodeIndex node : {0U, 1U, 2U}) CHECK_FALSE(rig.asked(node));
+}
+
+TEST_CASE("the last of extensions that are not counted ends the silence") {
   Rig rig(3);
   const auto lease = rig.lease_on_all(Rig::renewed());
   rig.advance(11s);
