@@ -295,6 +295,16 @@ TEST_CASE("a release and the acquire of its name behind it go in one call") {
     CHECK(rig.replies[1].first == 2);
     CHECK(std::holds_alternative<engine::Granted>(rig.replies[1].second));
   }
+  SUBCASE("and so do those of the next owner") {
+    rig.submit(1, LinkRig::release("b"));
+    for (std::uint64_t owner = 1; owner <= 3; ++owner) {
+      rig.submit(2 * owner, LinkRig::release("a", owner));
+      rig.submit(2 * owner + 1, LinkRig::acquire("a", owner + 1));
+    }
+    rig.run();
+    CHECK(keys_of_calls(rig) == std::vector<std::string>{"4", "4", "4", "1"});
+    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 3, 4, 5, 6, 7, 1});
+  }
   SUBCASE("but none of another name, nor what is between them") {
     rig.submit(1, LinkRig::release("a"));
     rig.submit(2, LinkRig::acquire("b"));
@@ -338,8 +348,12 @@ TEST_CASE("a release and the acquire of its name behind it go in one call") {
     rig.submit(2, LinkRig::acquire("a", 2));
     rig.submit(3, LinkRig::release("a", 2));
     rig.submit(4, LinkRig::acquire("a", 3), Form::source);
+    rig.submit(5, LinkRig::release("a", 3), Form::source);
+    rig.submit(6, LinkRig::acquire("a", 4));
+    rig.submit(7, LinkRig::release("a", 4), Form::source);
+    rig.submit(8, LinkRig::acquire("a", 5), Form::source);
     rig.run();
-    CHECK(keys_of_calls(rig) == std::vector<std::string>{"1", "3", "1", "3"});
+    CHECK(keys_of_calls(rig) == std::vector<std::string>{"1", "3", "1", "3", "1", "3", "1", "3"});
   }
 }
 
