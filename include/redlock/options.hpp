@@ -5,6 +5,7 @@
 #include <redlock/cpp20.hpp>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -52,6 +53,11 @@ inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::
 /// invalid_argument, and a sentence that names the entry and repeats no password.
 [[nodiscard]] REDLOCK_EXPORT Result<std::vector<std::string>> parse_nodes(std::string_view text);
 
+/// For ClientOptions::password: the first line of this file, read anew for every connection.
+/// Nothing, which means the password in the URI, if it is no regular file or cannot be read.
+[[nodiscard]] REDLOCK_EXPORT std::function<std::string(std::string_view node)> password_from_file(
+    std::string path);
+
 /// For nodes whose URI begins with rediss://. Client::create reads the files, once, and fails with
 /// a sentence if one of them cannot serve; a client with other certificates is another Client. A
 /// node's certificate is always verified, with its name, and no other version than TLS 1.2 or newer
@@ -72,11 +78,12 @@ struct TlsOptions {
 /// How a Client finds its nodes and how it behaves unless a call says otherwise.
 struct ClientOptions {
   /// The options that the environment asks for, as the command `redlock` understands it:
-  /// REDLOCK_NODES is a list for parse_nodes(), REDLOCK_TLS_CA, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY
-  /// and REDLOCK_TLS_NAME are those of TlsOptions, and REDLOCK_QUARANTINE=off (for tests) sets
-  /// `quarantine`; there are no others. A list given here, from a program's own configuration, goes
-  /// before REDLOCK_NODES. Fails with invalid_argument if neither names a node, or one is bad.
-  /// Reads the environment: no other thread may change it meanwhile.
+  /// REDLOCK_NODES is a list for parse_nodes(), REDLOCK_PASSWORD_FILE names a file for
+  /// password_from_file(), REDLOCK_TLS_CA, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY and REDLOCK_TLS_NAME
+  /// are those of TlsOptions, and REDLOCK_QUARANTINE=off (for tests) sets `quarantine`; there are
+  /// no others. A list given here, from a program's own configuration, goes before REDLOCK_NODES.
+  /// Fails with invalid_argument if neither names a node, or one is bad. Reads the environment: no
+  /// other thread may change it meanwhile.
   [[nodiscard]] REDLOCK_EXPORT static Result<ClientOptions> from_env(
       std::optional<std::string_view> nodes = {});
 
@@ -115,6 +122,16 @@ struct ClientOptions {
   /// that takes longer goes on; meanwhile the addresses that the last one found are used.
   std::chrono::milliseconds resolve_timeout{2'000};
   std::chrono::milliseconds connect_timeout{1'000};
+
+  /// The newest password of a node, for passwords that change while the program runs; `node` is as
+  /// in `nodes`, without its password. Called for every connection; an empty answer means the
+  /// password in the URI, which may be empty (`redis://user:@host`). If the node says that it is
+  /// wrong, the one that it took last is tried once on the same connection, so that nodes and
+  /// programs may be given a new one in any order. Called on the client's own thread, and, during a
+  /// call of Admin, on one of that call as well: it must be safe for both at once, return soon (a
+  /// small file may be read), wait for no operation of this client, and not throw. See also
+  /// password_from_file().
+  std::function<std::string(std::string_view node)> password{};
 
   FenceFloor fence_floor = FenceFloor::clock;
   Quarantine quarantine = Quarantine::on;

@@ -53,16 +53,17 @@ class NodeQuery::Round final : public net::Task {
     for (std::size_t node = 0; node < commands_.size(); ++node) {
       results_[node].asked = now;
       for (std::size_t i = 0; i < commands_[node].size(); ++i) {
-        query_.core().ask(static_cast<engine::NodeIndex>(node), commands_[node][i], timeout_,
-                          [this, node, i](engine::Instant, wire::Answer answer) {
-                            results_[node].answers[i] = std::move(answer);
-                            results_[node].answered = BootClock::now();
-                            results_[node].objection = query_.core().engine().objection(
-                                results_[node].answered, static_cast<engine::NodeIndex>(node));
-                            results_[node].wakes =
-                                query_.wakes(static_cast<engine::NodeIndex>(node));
-                            finish_one();
-                          });
+        query_.core().ask(
+            static_cast<engine::NodeIndex>(node), commands_[node][i], timeout_,
+            [this, node, i](engine::Instant, wire::Answer answer) {
+              results_[node].answers[i] = std::move(answer);
+              results_[node].answered = BootClock::now();
+              results_[node].objection = query_.core().engine().objection(
+                  results_[node].answered, static_cast<engine::NodeIndex>(node));
+              results_[node].secrets = query_.core().secrets(static_cast<engine::NodeIndex>(node));
+              results_[node].wakes = query_.wakes(static_cast<engine::NodeIndex>(node));
+              finish_one();
+            });
       }
     }
     finish_one();
@@ -99,6 +100,7 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client) {
   config.resolve_timeout = client.options().resolve_timeout;
   config.connect_timeout = client.options().connect_timeout;
   config.client_name = client.options().client_name;
+  config.password = client.options().password;
   config.unfit = wire::UnfitNodes::report;
   NodeQuery query(client);
   query.own_ = std::make_shared<Own>();
@@ -111,8 +113,10 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client) {
   return query;
 }
 
+NodeQuery::NodeQuery(Client::Impl& client) : client_(&client), nodes_(client.nodes()) {}
+
 const std::vector<wire::NodeAddress>& NodeQuery::nodes() const {
-  return client_->nodes();
+  return nodes_;
 }
 
 const ClientOptions& NodeQuery::options() const {
@@ -147,7 +151,9 @@ Result<std::vector<NodeAnswers>> NodeQuery::ask(std::vector<std::vector<QueryCom
   }
   Round round(*this, std::move(commands), timeout);
   if (!post(round)) return tl::make_unexpected(client_->closed_error());
-  return round.wait();
+  auto answers = round.wait();
+  for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i].later.add_all(answers[i].secrets);
+  return answers;
 }
 
 Result<std::vector<NodeAnswers>> NodeQuery::ask_all(const std::vector<QueryCommand>& commands) {
@@ -158,7 +164,7 @@ NodeTrouble trouble_of(const wire::Answer& answer, const wire::NodeAddress& node
                        std::string_view script) {
   if (!answer) return {answer.error().cause, client::cleaned(answer.error().detail, node)};
   if (const auto* error = std::get_if<wire::Value::ErrorText>(&answer->data)) {
-    auto why = wire::to_unavailable(error->text, node.password, script);
+    auto why = wire::to_unavailable(error->text, node.secrets(), script);
     return {why.cause, std::move(why.detail)};
   }
   return {};

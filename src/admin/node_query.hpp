@@ -32,7 +32,8 @@ struct NodeAnswers {
   BootClock::time_point answered{};  ///< the last reply
   /// Why the node does not vote although it replies, by the core that sent the commands.
   std::optional<engine::Unavailable> objection;
-  bool wakes = false;  ///< whether it would wake those who wait; known to a query that inspects
+  wire::Secrets secrets;  ///< the passwords that the node was given
+  bool wakes = false;     ///< whether it would wake those who wait; known to a query that inspects
 };
 
 /// The nodes to query, and the connections for it.
@@ -44,6 +45,7 @@ class NodeQuery {
   /// or descriptor left. The client must outlive the query.
   static Result<NodeQuery> inspecting(Client::Impl& client);
 
+  /// Valid until the query ends; each ask() adds the passwords that are not to be shown.
   [[nodiscard]] const std::vector<wire::NodeAddress>& nodes() const;
   [[nodiscard]] const ClientOptions& options() const;
   [[nodiscard]] std::uint32_t quorum() const {
@@ -65,12 +67,13 @@ class NodeQuery {
   class Round;
   struct Own;
 
-  explicit NodeQuery(Client::Impl& client) : client_(&client) {}
+  explicit NodeQuery(Client::Impl& client);
   [[nodiscard]] net::Core& core() const;
   [[nodiscard]] bool wakes(engine::NodeIndex node) const;
   [[nodiscard]] bool post(net::Task& task) const;
 
   Client::Impl* client_;
+  std::vector<wire::NodeAddress> nodes_;  // with the passwords that were used
   std::shared_ptr<Own> own_;
 };
 

@@ -36,6 +36,13 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
       ->option_text("FILE")
       ->excludes(list)
       ->group(group);
+  app.add_option(
+         "--password-file", password_file_,
+         "The nodes' password, in the first line of this file, which is read anew for every "
+         "connection; the nodes' URIs may then be redis://user:@host. Default: "
+         "$REDLOCK_PASSWORD_FILE")
+      ->option_text("FILE")
+      ->group(group);
   app.add_option_function<std::string>(
          "--node-timeout",
          [this](const std::string& text) {
@@ -88,8 +95,19 @@ ClientOptions NodeOptions::options_with_nodes() const {
              "(`redlock fleet up` starts nodes on this machine and prints the line)");
 }
 
+/// A file that is missing now is a mistake; one that is missing later, perhaps only late.
+void NodeOptions::give_password(ClientOptions& options) const {
+  if (password_file_) options.password = password_from_file(*password_file_);
+  if (!options.password || !options.password("").empty()) return;
+  throw Exit(exit_usage, (password_file_ ? "--password-file " + *password_file_
+                                         : std::string("REDLOCK_PASSWORD_FILE")) +
+                             ": there is no such file that can be read, or its first line, which "
+                             "is to be the password, is empty");
+}
+
 ClientOptions NodeOptions::client_options() const {
   auto options = options_with_nodes();
+  give_password(options);
   options.node_timeout = node_timeout_.value_or(options.node_timeout);
   options.max_lease = max_lease_.value_or(options.max_lease);
   options.lease = default_lease(options);

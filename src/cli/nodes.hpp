@@ -17,7 +17,7 @@ namespace redlock::cli {
 /// The options that every subcommand with nodes has, and what they make.
 class NodeOptions {
  public:
-  /// Adds --nodes, --nodes-file, --node-timeout, --max-lease, and those for TLS.
+  /// Adds --nodes, --nodes-file, --password-file, --node-timeout, --max-lease, and those for TLS.
   explicit NodeOptions(CLI::App& app, const Invocation& invocation);
   NodeOptions(const NodeOptions&) = delete;
 
@@ -29,10 +29,12 @@ class NodeOptions {
  private:
   void add_tls(CLI::App& app);
   [[nodiscard]] ClientOptions options_with_nodes() const;
+  void give_password(ClientOptions& options) const;
 
   const Invocation& invocation_;
   std::optional<std::string> list_;
   std::optional<std::string> file_;
+  std::optional<std::string> password_file_;
   std::optional<std::chrono::milliseconds> node_timeout_;
   std::optional<std::chrono::milliseconds> max_lease_;
   std::optional<std::string> tls_ca_;

@@ -34,6 +34,7 @@ net::CoreConfig core_config(const ClientOptions& options, std::vector<wire::Node
   config.connect_timeout = options.connect_timeout;
   config.client_name = options.client_name;
   config.label = options.label;
+  config.password = options.password;
   return config;
 }
 
@@ -62,8 +63,9 @@ Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options
   net::CoreConfig config = core_config(options, *nodes);
   config.tls = *tls;
   auto impl = std::make_shared<Impl>(std::move(options), std::move(*nodes), std::move(*tls));
-  // An observer is told of each call before that is answered, so its thread is needed anyway.
-  if (!impl->options_.observer) {
+  // An observer is told of each call before that is answered, so its thread is needed anyway. A
+  // function that gives passwords is never called on a thread that is blocked in a call.
+  if (!impl->options_.observer && !impl->options_.password) {
     config.callers_may_drive = [client = impl.get()] { return client->callers_may_drive(); };
   }
   auto core = net::Core::start(std::move(config), *impl);

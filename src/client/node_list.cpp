@@ -115,6 +115,9 @@ Result<ClientOptions> ClientOptions::from_env(std::optional<std::string_view> no
                  .certificate = variable_or_empty("REDLOCK_TLS_CERT"),
                  .key = variable_or_empty("REDLOCK_TLS_KEY"),
                  .name = variable_or_empty("REDLOCK_TLS_NAME")};
+  if (auto file = variable_or_empty("REDLOCK_PASSWORD_FILE"); !file.empty()) {
+    options.password = password_from_file(std::move(file));
+  }
   return options;
 }
 

@@ -56,7 +56,8 @@ std::string same_server(const wire::NodeAddress& node) {
   return host + ':' + std::to_string(node.port);
 }
 
-Result<std::vector<wire::NodeAddress>> check_nodes(const std::vector<std::string>& uris) {
+Result<std::vector<wire::NodeAddress>> check_nodes(const ClientOptions& what) {
+  const std::vector<std::string>& uris = what.nodes;
   if (uris.empty()) {
     return wrong("nodes is empty: list the URI of every Redis node, such as redis://10.0.0.1:6379");
   }
@@ -73,6 +74,11 @@ Result<std::vector<wire::NodeAddress>> check_nodes(const std::vector<std::string
       return wrong("nodes[" + std::to_string(i) + "] " + parsed->label +
                    " is the same server as nodes[" + std::to_string(j) + "] " + nodes[j].label +
                    ": every node must be a Redis server of its own, listed once");
+    }
+    if (!parsed->user.empty() && parsed->password.empty() && !what.password) {
+      return wrong("nodes[" + std::to_string(i) + "] " + parsed->label +
+                   " has a user and no password: write user:password@, or give the password by a "
+                   "file or by ClientOptions::password");
     }
     nodes.push_back(std::move(*parsed));
   }
@@ -157,7 +163,7 @@ Result<void> check_lease(milliseconds lease, milliseconds minimum, const ClientO
 }
 
 Result<std::vector<wire::NodeAddress>> check_client_options(const ClientOptions& what) {
-  auto nodes = check_nodes(what.nodes);
+  auto nodes = check_nodes(what);
   if (!nodes) return nodes;
   for (const auto& ok : {check_tls(what.tls, *nodes), check_drift_factor(what.drift_factor),
                          check_positive({{"max_lease", what.max_lease},

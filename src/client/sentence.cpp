@@ -164,7 +164,7 @@ std::string in_quotes(std::string_view text) {
 }
 
 std::string cleaned(std::string_view text, const wire::NodeAddress& node) {
-  return wire::printable(text, node.password);
+  return wire::printable(text, node.secrets());
 }
 
 std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,

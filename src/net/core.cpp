@@ -77,6 +77,9 @@ class LoopCore final : public Core, wire::Streams {
   void drive(Task& call, const OneShotEvent& answer, bool& meanwhile) override;
   [[nodiscard]] bool on_loop_thread() const noexcept override { return current == this; }
   [[nodiscard]] engine::Engine& engine() override { return driver_.engine(); }
+  [[nodiscard]] const wire::Secrets& secrets(engine::NodeIndex node) override {
+    return driver_.link(node).secrets();
+  }
   void ask(engine::NodeIndex node, std::vector<std::string> command, milliseconds timeout,
            wire::Question::OnAnswer callback) override {
     driver_.ask(BootClock::now(), node, std::move(command), timeout, std::move(callback));
@@ -167,7 +170,7 @@ std::optional<std::string> LoopCore::start_loop() {
     transports_.push_back(std::make_unique<Transport>(
         *loop_, config_.nodes[node],
         Connector::Timeouts{.resolve = config_.resolve_timeout, .connect = config_.connect_timeout},
-        config_.tls.get(), driver_.link(node)));
+        config_.tls.get(), driver_.link(node), config_.password));
   }
   // Signals are for the program's own threads; SIGPIPE of these sockets must reach none of them.
   const AllSignalsBlocked blocked;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "wire/driver_config.hpp"
 #include "wire/driver_host.hpp"
 #include "wire/question.hpp"
+#include "wire/secrets.hpp"
 
 namespace redlock::net {
 
@@ -27,6 +29,8 @@ struct CoreConfig : wire::DriverConfig {
   std::string label{};
   /// If one of the nodes has TLS.
   std::shared_ptr<tls::TlsContext> tls{};
+  /// Asked for the newest password of a node, by its label, with each connection. May be empty.
+  std::function<std::string(std::string_view node)> password{};
   /// In the seat: whether a blocking caller may drive from now on. It may if no thread waits for
   /// anything but itself, and users' code only runs where the host has it run. Empty: never.
   std::function<bool()> callers_may_drive{};
@@ -69,6 +73,9 @@ class Core {
   /// The engine, to be given inputs with BootClock::now(). Its outputs are performed at the end of
   /// this turn of the loop, all messages for one node in one write.
   [[nodiscard]] virtual engine::Engine& engine() = 0;
+
+  /// The passwords that the node is, or was, given.
+  [[nodiscard]] virtual const wire::Secrets& secrets(engine::NodeIndex node) = 0;
 
   /// Sends one command to one node, for inspection and administration. Answered exactly once, at
   /// the timeout at the latest; before this returns if the node is known to be down.

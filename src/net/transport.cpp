@@ -26,9 +26,11 @@ bool ended_by_peer(int uv_status) {
 }  // namespace
 
 Transport::Transport(Loop& loop, const wire::NodeAddress& address, Connector::Timeouts timeouts,
-                     tls::TlsContext* tls, wire::Link& link)
+                     tls::TlsContext* tls, wire::Link& link, const PasswordSource& password)
     : loop_(loop),
+      address_(address),
       link_(link),
+      password_(password),
       on_network_(address.unix_path.empty()),
       connect_timeout_(timeouts.connect),
       connector_(loop, address, timeouts, *this) {
@@ -94,7 +96,11 @@ void Transport::on_stream(Stream::Owned stream, std::chrono::milliseconds left) 
   const auto now = BootClock::now();
   give_up_at_ = now + left;
   if (peer_) return begin_tls(left);
-  link_.on_connected(now, give_up_at_);
+  open_link(now);
+}
+
+void Transport::open_link(engine::Instant now) {
+  link_.on_connected(now, give_up_at_, password_ ? password_(address_.label) : std::string());
 }
 
 void Transport::begin_tls(std::chrono::milliseconds left) {
@@ -156,7 +162,7 @@ void Transport::time_out_handshake() {
 
 void Transport::end_handshake() {
   handshake_limit_->stop();
-  link_.on_connected(BootClock::now(), give_up_at_);
+  open_link(BootClock::now());
 }
 
 void Transport::on_writable() {

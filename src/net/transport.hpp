@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,9 +24,12 @@ namespace redlock::net {
 
 class Transport final : ConnectorListener, StreamListener {
  public:
-  /// `tls` is needed by a node that has it.
+  /// The newest password of the node, of which it is given the label; see ClientOptions.
+  using PasswordSource = std::function<std::string(std::string_view node)>;
+
+  /// `tls` is needed by a node that has it. All of them must outlive it; the source may be empty.
   Transport(Loop& loop, const wire::NodeAddress& address, Connector::Timeouts timeouts,
-            tls::TlsContext* tls, wire::Link& link);
+            tls::TlsContext* tls, wire::Link& link, const PasswordSource& password);
 
   // As wire::Streams has them.
   void connect();
@@ -49,6 +53,7 @@ class Transport final : ConnectorListener, StreamListener {
   void on_writable() override;
   void on_stream_failed(int uv_status) override;
 
+  void open_link(engine::Instant now);
   void begin_tls(std::chrono::milliseconds left);
   void decrypt();
   void time_out_handshake();
@@ -58,7 +63,9 @@ class Transport final : ConnectorListener, StreamListener {
   void fail(std::string why, Cause cause = Cause::none);
 
   Loop& loop_;
+  const wire::NodeAddress& address_;
   wire::Link& link_;
+  const PasswordSource& password_;
   const bool on_network_;  // not a Unix socket
   const std::chrono::milliseconds connect_timeout_;
   Connector connector_;

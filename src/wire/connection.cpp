@@ -30,16 +30,16 @@ constexpr const char* not_of_the_script = "its answer is none that the script ca
 
 }  // namespace
 
-Connection::Connection(const NodeAddress& address, const Handshake::Config& config,
-                       SharedTexts& texts, std::optional<LostConnection> lost,
-                       ConnectionListener& listener)
-    : address_(address),
+Connection::Connection(const NodeAddress& address, Passwords& passwords,
+                       const Handshake::Config& config, SharedTexts& texts,
+                       std::optional<LostConnection> lost, ConnectionListener& listener)
+    : passwords_(passwords),
       layout_(config.set.layout),
       texts_(texts),
       listener_(listener),
       client_(config.client),
       channel_(layout_.channel(client_)),
-      handshake_(std::make_unique<Handshake>(address, config, std::move(lost))) {}
+      handshake_(std::make_unique<Handshake>(address, passwords, config, std::move(lost))) {}
 
 void Connection::start(engine::Instant now) {
   handshake_->start(output_);
@@ -272,7 +272,7 @@ void Connection::take_push(engine::Instant now, const ReplyView& push) {
 bool Connection::take_unsolicited(const ReplyView& reply) {
   // A server that shuts down, or has too many clients, may send an error before it closes.
   const bool error = reply.is(ReplyView::Kind::error);
-  const std::string said = error ? ": " + printable(reply.text(), address_.password) : "";
+  const std::string said = error ? ": " + printable(reply.text(), passwords_.secrets()) : "";
   return fail(Cause::protocol_error, "it sent a reply that nobody asked for" + said);
 }
 
@@ -310,7 +310,7 @@ bool Connection::take_command_reply(engine::Instant now, Awaited& awaited, const
     return take_replies_together(now, awaited, reply);
   }
   const auto answer =
-      read_answer(awaited.script, reply, address_.password, scripts_.source(awaited.script));
+      read_answer(awaited.script, reply, passwords_.secrets(), scripts_.source(awaited.script));
   if (!answer) return fail(Cause::protocol_error, not_of_the_script);
   const auto* refusal = std::get_if<engine::Unavailable>(&*answer);
   const bool forbidden = refusal != nullptr && refusal->cause == Cause::permission;
@@ -340,7 +340,7 @@ bool Connection::take_replies_together(engine::Instant now, Awaited& awaited,
   for (;;) {
     const Script script = script_of_next(awaited);
     const auto answer =
-        read_element(script, reply, address_.password, scripts_.source(awaited.script));
+        read_element(script, reply, passwords_.secrets(), scripts_.source(awaited.script));
     if (!answer) return fail(Cause::protocol_error, not_of_the_script);
     answer_next(now, awaited, *answer);
     goes_on = judge_refusal(*answer) && goes_on;

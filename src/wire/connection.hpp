@@ -61,8 +61,8 @@ class Connection {
   using EndReason = std::optional<engine::Unavailable>;
 
   /// All references must outlive the connection.
-  Connection(const NodeAddress& address, const Handshake::Config& config, SharedTexts& texts,
-             std::optional<LostConnection> lost, ConnectionListener& listener);
+  Connection(const NodeAddress& address, Passwords& passwords, const Handshake::Config& config,
+             SharedTexts& texts, std::optional<LostConnection> lost, ConnectionListener& listener);
 
   /// Begins the handshake.
   void start(engine::Instant now);
@@ -146,7 +146,7 @@ class Connection {
   [[nodiscard]] std::size_t reply_limit() const;
   [[nodiscard]] std::uint64_t appended() const { return handed_over_ + output_.size(); }
 
-  const NodeAddress& address_;
+  const Passwords& passwords_;
   const KeyLayout& layout_;
   SharedTexts& texts_;
   ConnectionListener& listener_;

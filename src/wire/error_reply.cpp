@@ -111,25 +111,28 @@ bool is_command(std::string_view text) {
 }
 
 // What the user lacks, as ACL SETUSER has it; empty if the reply does not show it.
-std::string missing_right(std::string_view error, std::string_view inner, std::string_view script) {
-  if (inner.find(" channel") != std::string_view::npos) {
+std::string missing_right(std::string_view error, std::string_view text, std::string_view script) {
+  if (text.find(" channel") != std::string_view::npos) {
     return "&" + redlock_layout.channel("*");
   }
-  if (inner.find(" key") != std::string_view::npos) return std::string(every_key);
-  std::string_view command = between(inner, "run the '", '\'');
-  if (!is_command(command)) command = between(inner, "(", ')');  // added by the script
+  if (text.find(" key") != std::string_view::npos) return std::string(every_key);
+  std::string_view command = between(text, "run the '", '\'');
+  if (!is_command(command)) command = between(text, "(", ')');  // added by the script
   if (!is_command(command)) command = command_at(script, error);
   if (!is_command(command)) return {};
   std::string right = "+";
-  for (const unsigned char c : command) right += static_cast<char>(std::tolower(c));
+  for (const char c : command) {
+    right += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
   return right;
 }
 
-void mask(std::string& text, std::string_view secret) {
-  if (secret.empty()) return;
-  for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos;) {
-    text.replace(at, secret.size(), "***");
-    at += 3;
+void mask(std::string& text, const Secrets& secrets) {
+  for (const std::string& word : secrets.words()) {
+    for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
+      text.replace(at, word.size(), "***");
+      at += 3;
+    }
   }
 }
 
@@ -139,13 +142,14 @@ bool is_no_script(std::string_view error) {
   return has_prefix(error, "NOSCRIPT");
 }
 
-engine::Unavailable to_unavailable(std::string_view error, std::string_view secret,
+engine::Unavailable to_unavailable(std::string_view error, const Secrets& secrets,
                                    std::string_view script) {
   const std::string_view inner = unwrap(error);
-  std::string text = printable(inner, secret);
+  std::string text = printable(inner, secrets);
   if (text.empty()) text = "an error without a text";
   const bool denied = has_prefix(inner, "NOPERM") || is_refusal_inside_script(inner);
-  const std::string right = denied ? missing_right(error, inner, script) : std::string();
+  // Of the text that is fit to be shown: a node may call a password a command.
+  const std::string right = denied ? missing_right(error, text, script) : std::string();
   if (!right.empty()) text += "; permit " + right;
   for (const KnownError& entry : known) {
     if (!has_prefix(inner, entry.prefix)) continue;
@@ -161,10 +165,10 @@ engine::Unavailable to_unavailable(std::string_view error, std::string_view secr
           std::move(text)};
 }
 
-std::string printable(std::string_view text, std::string_view secret) {
+std::string printable(std::string_view text, const Secrets& secrets) {
   constexpr std::size_t longest = 200;
   std::string result(text);
-  mask(result, secret);
+  mask(result, secrets);
   if (result.size() > longest) result.replace(longest, std::string::npos, "...");
   std::replace_if(
       result.begin(), result.end(),

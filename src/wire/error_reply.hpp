@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/messages.hpp"
+#include "wire/secrets.hpp"
 
 namespace redlock::wire {
 
@@ -17,11 +18,11 @@ namespace redlock::wire {
 /// The detail is the error's text as printable() makes it, or says that there is none; where a
 /// right is missing, it ends with what to permit. `script` is the text of the script that gave the
 /// error: some servers name no command, only the line of it.
-[[nodiscard]] engine::Unavailable to_unavailable(std::string_view error, std::string_view secret,
+[[nodiscard]] engine::Unavailable to_unavailable(std::string_view error, const Secrets& secrets,
                                                  std::string_view script = {});
 
-/// Fit to be shown: control characters replaced, cut after 200 bytes, every occurrence of the
-/// secret (if there is one) masked: a node may repeat what it was sent, even the AUTH.
-[[nodiscard]] std::string printable(std::string_view text, std::string_view secret);
+/// Fit to be shown: control characters replaced, cut after 200 bytes, every occurrence of a
+/// secret masked: a node may repeat what it was sent, even the AUTH.
+[[nodiscard]] std::string printable(std::string_view text, const Secrets& secrets);
 
 }  // namespace redlock::wire

@@ -15,9 +15,11 @@ namespace redlock::wire {
 
 using Kind = ReplyView::Kind;
 
-Handshake::Handshake(const NodeAddress& address, const Config& config,
+Handshake::Handshake(const NodeAddress& address, Passwords& passwords, const Config& config,
                      std::optional<LostConnection> lost)
     : address_(address),
+      passwords_(passwords),
+      to_try_(passwords.to_try()),
       config_(config),
       lost_(std::move(lost)),
       channel_(config.set.layout.channel(config.client)) {}
@@ -28,10 +30,12 @@ void Handshake::send(std::string& out, Step step, std::initializer_list<std::str
 }
 
 void Handshake::start(std::string& out) {
-  if (!address_.password.empty() && address_.user.empty()) {
-    send(out, Step::auth, {"AUTH", address_.password});
-  } else if (!address_.password.empty()) {
-    send(out, Step::auth, {"AUTH", address_.user, address_.password});
+  if (to_try_.empty()) {
+    // No AUTH.
+  } else if (address_.user.empty()) {
+    send(out, Step::auth, {"AUTH", to_try_.front()});
+  } else {
+    send(out, Step::auth, {"AUTH", address_.user, to_try_.front()});
   }
   if (!config_.client.empty()) send(out, Step::hello, {"HELLO", "3"});
   if (address_.db != 0) send(out, Step::select, {"SELECT", std::to_string(address_.db)});
@@ -72,16 +76,33 @@ void Handshake::on_push(const ReplyView& push) {
 }
 
 Handshake::Progress Handshake::on_reply(const ReplyView& reply, std::string& out) {
+  if (to_skip_ > 0) {
+    if (--to_skip_ == 0) start(out);
+    return Progress::going_on;
+  }
   if (expected_.empty()) {
     garbled();
     return Progress::failed;
   }
   const Step step = expected_.front();
   expected_.pop_front();
+  if (step == Step::auth && is_wrong(reply)) return try_next_password();
   if (!take(step, reply)) return Progress::failed;
   if (!expected_.empty()) return Progress::going_on;
   if (second_part_) return Progress::complete;
   send_second_part(out);
+  return Progress::going_on;
+}
+
+bool Handshake::is_wrong(const ReplyView& reply) const {
+  return to_try_.size() > 1 && reply.is(Kind::error) && reply.text().starts_with("WRONGPASS");
+}
+
+/// What was sent behind the wrong one is refused as well, and sent again.
+Handshake::Progress Handshake::try_next_password() {
+  to_try_.erase(to_try_.begin());
+  to_skip_ = expected_.size();
+  expected_.clear();
   return Progress::going_on;
 }
 
@@ -90,7 +111,7 @@ bool Handshake::take(Step step, const ReplyView& reply) {
 }
 
 bool Handshake::take_error(Step step, std::string_view error) {
-  engine::Unavailable why = to_unavailable(error, address_.password);
+  engine::Unavailable why = to_unavailable(error, passwords_.secrets());
   if (why.cause == Cause::loading || why.cause == Cause::busy) {
     return fail(why.cause, why.detail);
   }
@@ -157,6 +178,8 @@ bool Handshake::take_answer(Step step, const ReplyView& reply) {
       resp3_ = true;
       return reply.is(Kind::array) || garbled();
     case Step::auth:
+      passwords_.on_accepted(to_try_.front());
+      return reply.is(Kind::text) || garbled();
     case Step::select:
     case Step::set_name:
       return reply.is(Kind::text) || garbled();
@@ -195,7 +218,7 @@ bool Handshake::take_info(std::string_view text) {
   const ServerVersion version = info.version();
   if (version.has_script_flags()) facts_.scripts = ScriptSet(ScriptSet::Flags::understood);
   if (!version.supported()) {
-    const std::string shown = printable(info.value("redis_version"), address_.password);
+    const std::string shown = printable(info.value("redis_version"), passwords_.secrets());
     if (!unfit("its version is " + (shown.empty() ? "unknown" : shown) +
                "; Redis 6.2 or newer is needed")) {
       return false;
@@ -233,7 +256,7 @@ bool Handshake::take_marker(const ReplyView& reply) {
   facts_.marker = true;
   facts_.set = marker->set_name;
   facts_.vouched = marker->vouched;
-  const auto disagreement = marker->disagreement(config_.set, address_.password);
+  const auto disagreement = marker->disagreement(config_.set, passwords_.secrets());
   return disagreement ? unfit(*disagreement) : true;
 }
 
@@ -249,7 +272,7 @@ bool Handshake::take_setting(Step step, const ReplyView& reply) {
       facts_.durable = appendonly_ == "yes" && value.text() == "always";
     }
   } else if (value.text() != "noeviction") {
-    facts_.warn("its maxmemory-policy is " + printable(value.text(), address_.password) +
+    facts_.warn("its maxmemory-policy is " + printable(value.text(), passwords_.secrets()) +
                 ", which may evict locks; set noeviction");
   }
   return true;

@@ -5,15 +5,18 @@
 // refuses RESP3 or the channel wakes nobody; its locks are as good.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/messages.hpp"
 #include "wire/node_address.hpp"
 #include "wire/node_marker.hpp"
+#include "wire/passwords.hpp"
 #include "wire/reply_view.hpp"
 #include "wire/server_facts.hpp"
 #include "wire/unfit_nodes.hpp"
@@ -38,8 +41,10 @@ class Handshake {
   };
   enum class Progress : std::uint8_t { going_on, complete, failed };
 
-  /// `address` and `config` must outlive the handshake.
-  Handshake(const NodeAddress& address, const Config& config, std::optional<LostConnection> lost);
+  /// `address`, `passwords` and `config` must outlive the handshake. Where the node says that a
+  /// password is wrong, the next one is tried on the same connection.
+  Handshake(const NodeAddress& address, Passwords& passwords, const Config& config,
+            std::optional<LostConnection> lost);
 
   /// Appends the first commands.
   void start(std::string& out);
@@ -73,6 +78,8 @@ class Handshake {
 
   void send(std::string& out, Step step, std::initializer_list<std::string_view> command);
   void send_second_part(std::string& out);
+  [[nodiscard]] bool is_wrong(const ReplyView& reply) const;
+  [[nodiscard]] Progress try_next_password();
 
   // Each returns false after it has set failure_.
   bool take(Step step, const ReplyView& reply);
@@ -91,6 +98,9 @@ class Handshake {
   bool garbled();
 
   const NodeAddress& address_;
+  Passwords& passwords_;
+  std::vector<std::string> to_try_;
+  std::size_t to_skip_ = 0;  // replies to what was sent behind a wrong password
   const Config& config_;
   std::optional<LostConnection> lost_;
   const std::string channel_;

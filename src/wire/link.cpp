@@ -23,6 +23,7 @@ Link::Link(engine::NodeIndex node, const NodeAddress& address, const Config& con
            LinkListener& listener)
     : node_(node),
       address_(address),
+      passwords_(address.password),
       config_(config),
       texts_(texts),
       random_(random),
@@ -119,10 +120,12 @@ void Link::probe(Instant now) {
   has_output();
 }
 
-void Link::on_connected(Instant now, Instant give_up_at) {
+void Link::on_connected(Instant now, Instant give_up_at, std::string password) {
   at_ = give_up_at;
+  passwords_.offer(std::move(password));
   ConnectionListener& self = *this;
-  connection_ = std::make_unique<Connection>(address_, config_.handshake, texts_, lost_, self);
+  connection_ =
+      std::make_unique<Connection>(address_, passwords_, config_.handshake, texts_, lost_, self);
   connection_->start(now);
   has_output();
 }

@@ -19,6 +19,7 @@
 #include "wire/connection.hpp"
 #include "wire/handshake.hpp"
 #include "wire/node_address.hpp"
+#include "wire/passwords.hpp"
 #include "wire/question.hpp"
 #include "wire/streams.hpp"
 
@@ -94,13 +95,17 @@ class Link final : ConnectionListener {
 
   // What Streams reports, in the order in which it happened.
 
-  /// The connection is there. Its handshake is given up at that time.
-  void on_connected(engine::Instant now, engine::Instant give_up_at);
+  /// The connection is there. Its handshake is given up at that time. The newest password; empty:
+  /// as in the address.
+  void on_connected(engine::Instant now, engine::Instant give_up_at, std::string password = {});
   void on_bytes(engine::Instant now, std::string_view bytes);
   /// It is closed, or could not be made.
   void on_stream_closed(engine::Instant now, StreamEnd end);
   /// Streams::write() takes bytes again, after it left some.
   void on_writable();
+
+  /// Which passwords the node is, or was, given.
+  [[nodiscard]] const Secrets& secrets() const { return passwords_.secrets(); }
 
   [[nodiscard]] engine::Instant deadline() const;
   void on_deadline(engine::Instant now);
@@ -131,6 +136,7 @@ class Link final : ConnectionListener {
 
   const engine::NodeIndex node_;
   const NodeAddress& address_;
+  Passwords passwords_;
   const Config& config_;
   SharedTexts& texts_;
   engine::RandomSource& random_;

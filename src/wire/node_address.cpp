@@ -44,7 +44,7 @@ bool is_host_name(std::string_view name) {
 
 Failure parse_login(std::string_view login, NodeAddress& node) {
   const std::size_t colon = login.find(':');
-  if (colon == std::string_view::npos || colon + 1 == login.size()) {
+  if (colon == std::string_view::npos || login == ":") {
     return "the URI has a '@' but no password before it; write user:password@ or :password@";
   }
   const auto user = percent_decode(login.substr(0, colon));

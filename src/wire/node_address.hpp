@@ -7,6 +7,8 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
+#include "wire/secrets.hpp"
+
 namespace redlock::wire {
 
 struct NodeAddress {
@@ -17,9 +19,16 @@ struct NodeAddress {
   std::string tls_name;  ///< that its certificate must have; empty: the host
   std::uint32_t db = 0;
   std::string user;      ///< empty: the default user
-  std::string password;  ///< empty: no AUTH
+  std::string password;  ///< empty: no AUTH, or with one that the client is given later
+  Secrets later;         ///< passwords that the client was given for it since
   /// The URI without its password: what logs and errors may show.
   std::string label;
+
+  [[nodiscard]] Secrets secrets() const {
+    Secrets all = later;
+    all.add(password);
+    return all;
+  }
 };
 
 /// Whether a certificate can be for it: a host name or an address.

@@ -28,11 +28,11 @@ std::optional<NodeMarker> NodeMarker::read(const Value& fields) {
 }
 
 std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
-                                                    std::string_view secret) const {
+                                                    const Secrets& secrets) const {
   const auto sentence = [&](const std::string& what, const std::string& there,
                             const std::string& here) {
     return "its marker says " + what + " " +
-           (there.empty() ? "nothing" : printable(there, secret)) + ", this client " + here +
+           (there.empty() ? "nothing" : printable(there, secrets)) + ", this client " + here +
            "; give all clients the same settings; to change those of the set, stop all clients, "
            "wait "
            "one max_lease, DEL redlock:node on every node and run redlock adopt";

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "wire/key_layout.hpp"
+#include "wire/secrets.hpp"
 #include "wire/value.hpp"
 
 namespace redlock::wire {
@@ -35,9 +36,9 @@ struct NodeMarker {
   [[nodiscard]] static std::optional<NodeMarker> read(const Value& fields);
 
   /// How the marker and this client's set differ: a sentence; none if they agree. What it repeats
-  /// of the marker goes through printable() with this secret.
+  /// of the marker goes through printable() with these secrets.
   [[nodiscard]] std::optional<std::string> disagreement(const SetTerms& set,
-                                                        std::string_view secret = {}) const;
+                                                        const Secrets& secrets = {}) const;
 };
 
 }  // namespace redlock::wire

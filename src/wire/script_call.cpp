@@ -52,19 +52,19 @@ void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
 }
 
 std::optional<engine::Reply> read_element(Script script, const ReplyView& element,
-                                          std::string_view secret, std::string_view text) {
-  if (element.is(ReplyView::Kind::error)) return to_unavailable(element.text(), secret, text);
+                                          const Secrets& secrets, std::string_view text) {
+  if (element.is(ReplyView::Kind::error)) return to_unavailable(element.text(), secrets, text);
   return row_of(script).read(element);
 }
 
 std::optional<engine::Reply> read_answer(Script script, const ReplyView& answer,
-                                         std::string_view secret, std::string_view text) {
+                                         const Secrets& secrets, std::string_view text) {
   if (answer.is(ReplyView::Kind::error)) {
     return is_no_script(answer.text()) ? engine::Reply(engine::NoScript{})
-                                       : to_unavailable(answer.text(), secret, text);
+                                       : to_unavailable(answer.text(), secrets, text);
   }
   if (!row_of(script).many_in_a_call) return row_of(script).read(answer);
-  return answer.size() == 1 ? read_element(script, answer.first(), secret, text) : std::nullopt;
+  return answer.size() == 1 ? read_element(script, answer.first(), secrets, text) : std::nullopt;
 }
 
 }  // namespace redlock::wire

@@ -12,6 +12,7 @@
 #include "wire/reply_view.hpp"
 #include "wire/script.hpp"
 #include "wire/script_set.hpp"
+#include "wire/secrets.hpp"
 
 namespace redlock::wire {
 
@@ -40,14 +41,14 @@ void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
                 const engine::Command& command, const CallContext& context = {});
 
 /// What the node answered to a call with one command. None: that is nothing that this script can
-/// answer. An error's text goes through printable() with this secret; in the script's text stands
+/// answer. An error's text goes through printable() with these secrets; in the script's text stands
 /// the command that an error is about.
 [[nodiscard]] std::optional<engine::Reply> read_answer(Script script, const ReplyView& answer,
-                                                       std::string_view secret,
+                                                       const Secrets& secrets,
                                                        std::string_view text = {});
 /// The same for one element of the answer to a call with many.
 [[nodiscard]] std::optional<engine::Reply> read_element(Script script, const ReplyView& element,
-                                                        std::string_view secret,
+                                                        const Secrets& secrets,
                                                         std::string_view text = {});
 
 }  // namespace redlock::wire

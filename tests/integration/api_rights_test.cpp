@@ -7,6 +7,8 @@
 #include <mutex>
 #include <sstream>
 
+#include <redlock/admin.hpp>
+
 #include "integration/api_fixture.hpp"
 #include "support/text.hpp"
 

@@ -58,7 +58,7 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
     transport_ = std::make_unique<Transport>(
         loop_, address_,
         Connector::Timeouts{.resolve = milliseconds(2'000), .connect = config_.connect_timeout},
-        tls, *link_);
+        tls, *link_, no_password_);
     link_->start();
   }
 
@@ -205,6 +205,7 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
   NodeAddress address_;
   Link::Config config_;
   SharedTexts texts_;
+  const Transport::PasswordSource no_password_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Link> link_;
   bool output_waiting_ = false;

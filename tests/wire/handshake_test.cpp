@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,12 +32,14 @@ std::vector<RedisCommand> parsed(const std::string& bytes) {
 
 struct Meeting {
   Meeting(const std::string& uri, const Answers& answers,
-          std::optional<LostConnection> lost = std::nullopt, UnfitNodes unfit = UnfitNodes::refuse)
+          std::optional<LostConnection> lost = std::nullopt, UnfitNodes unfit = UnfitNodes::refuse,
+          Passwords known = Passwords({}))
       : address(*parse_node_uri(uri)),
+        passwords(address.password.empty() ? std::move(known) : Passwords(address.password)),
         config{.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
                .client_name = "redlock-test",
                .unfit = unfit},
-        handshake(address, config, std::move(lost)) {
+        handshake(address, passwords, config, std::move(lost)) {
     std::string out;
     handshake.start(out);
     while (!out.empty() && progress == Progress::going_on) {
@@ -58,6 +61,7 @@ struct Meeting {
   }
 
   NodeAddress address;
+  Passwords passwords;
   Handshake::Config config;
   Handshake handshake;
   std::vector<std::vector<RedisCommand>> rounds;
@@ -117,6 +121,39 @@ TEST_CASE("user, password and database are given before anything else") {
   CHECK(meeting.rounds[0][2] == RedisCommand{"CLIENT", "SETNAME", "redlock-test"});
   Meeting without_user("redis://:secret@host", healthy);
   CHECK(without_user.rounds[0][0] == RedisCommand{"AUTH", "secret"});
+}
+
+TEST_CASE("a new password that a node does not take yet is followed by the one that it took last") {
+  Passwords passwords{{}};
+  passwords.offer("old-one");
+  passwords.on_accepted("old-one");
+  passwords.offer("old-one-and-more");
+  const auto takes = [](const std::string& right) {
+    return [=, in = std::make_shared<bool>(false)](const RedisCommand& command) -> std::string {
+      if (is(command, "AUTH")) *in = command.at(2) == right;
+      if (*in) return is(command, "AUTH") ? "+OK\r\n" : healthy(command);
+      return is(command, "AUTH") ? error("WRONGPASS invalid username-password pair " + command[2])
+                                 : error("NOAUTH Authentication required.");
+    };
+  };
+  Meeting later("redis://ann:@host", takes("old-one"), {}, UnfitNodes::refuse, passwords);
+  CHECK(later.progress == Progress::complete);
+  CHECK(later.rounds.size() == 3);
+  CHECK(later.rounds[0][0] == RedisCommand{"AUTH", "ann", "old-one-and-more"});
+  CHECK(later.rounds[1][0] == RedisCommand{"AUTH", "ann", "old-one"});
+  CHECK(later.rounds[0].size() == later.rounds[1].size());
+
+  Meeting at_once("redis://ann:@host", takes("old-one-and-more"), {}, UnfitNodes::refuse,
+                  passwords);
+  CHECK(at_once.progress == Progress::complete);
+  CHECK(at_once.rounds.size() == 2);
+  CHECK(at_once.passwords.to_try() == std::vector<std::string>{"old-one-and-more"});
+
+  Meeting never("redis://ann:@host", takes("third"), {}, UnfitNodes::refuse, passwords);
+  CHECK(never.progress == Progress::failed);
+  CHECK(never.rounds.size() == 2);  // each is tried once
+  CHECK(never.handshake.failure().cause == Cause::authentication);
+  CHECK(never.handshake.failure().detail == "WRONGPASS invalid username-password pair ***");
 }
 
 TEST_CASE("scripts say that they may run at maxmemory only to servers that understand it") {

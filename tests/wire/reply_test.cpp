@@ -358,6 +358,8 @@ TEST_CASE("a right that is missing is named as ACL SETUSER has it, in the words 
     CHECK_MESSAGE(why.cause == Cause::permission, entry.first);
     CHECK_MESSAGE(why.detail.ends_with("; permit " + std::string(entry.second)), why.detail);
   }
+  CHECK(to_unavailable("NOPERM no permissions to run the 'Sesame' command", "Sesame").detail ==
+        "NOPERM no permissions to run the '***' command");
   for (
       const std::string_view text : {
           "ERR The user executing the script can't run this command script: 0d, on @user_script:9.",
