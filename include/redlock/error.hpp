@@ -51,7 +51,7 @@ enum class Cause : std::uint8_t {
   connection_failed,  ///< could not connect: refused, unreachable, name not resolved
   connection_lost,    ///< the connection broke with the answer outstanding
   authentication,     ///< NOAUTH or WRONGPASS: user or password are wrong or missing
-  permission,         ///< NOPERM: the user may not run these commands or touch these keys
+  permission,         ///< NOPERM, DENIED, or a renamed command: the user may not do this
   incompatible,       ///< the node is unfit: marker disagrees, too old, a replica, a cluster node
   loading,            ///< LOADING: still reading its data
   busy,               ///< BUSY: it runs a script that does not end

@@ -65,6 +65,9 @@ class NodeRules {
         return warn("it refuses the user or password (" + why +
                     "); correct them in the node's URI");
       case Cause::permission:
+        if (why.starts_with("DENIED")) {
+          return warn("it takes nobody from another machine (" + why + ")");
+        }
         return warn("the user may not do what is needed (" + why +
                     "); give it the rights that cluster/users.acl lists");
       case Cause::moved:
@@ -106,14 +109,12 @@ class NodeRules {
         return warn("the user may not take, hold and give back a lock (" + why + ")" +
                     what_to_permit());
       case Cause::too_few_replicas:
-        return warn("it waits for replicas that it does not have and grants no lock (" + why +
-                    "); set min-replicas-to-write 0: lock nodes have none");
+        return warn("it waits for replicas that it does not have and grants no lock (" + why + ")");
       case Cause::out_of_memory:
-        return warn("its memory is full and it grants no lock (" + why + "); raise maxmemory");
+        return warn("its memory is full and it grants no lock (" + why + ")");
       case Cause::write_error:
         if (node_.append_error) return;
-        return warn("it cannot write to its disk and grants no lock (" + why +
-                    "); make room there, or repair it");
+        return warn("it cannot write to its disk and grants no lock (" + why + ")");
       default:
         return warn("it did not take, hold and give back a lock (" +
                     (why.empty() ? std::string(to_string(node_.refusal.cause)) : why) +

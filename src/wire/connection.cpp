@@ -327,6 +327,10 @@ bool Connection::judge_refusal(const engine::Reply& answer) {
   // When it is a master again it has the data of another one: a handshake finds that out.
   if (replica && engine::rules::replica_ends_connection())
     return fail(Cause::read_only, "it has become a replica");
+  // Somebody's RESET, or a proxy that has connected again: a handshake logs in.
+  if (refusal != nullptr && refusal->cause == Cause::authentication) {
+    return fail(Cause::authentication, "it no longer takes the connection for logged in");
+  }
   // What the marker names now is for a handshake to read.
   const bool moved = refusal != nullptr && refusal->detail.starts_with("OTHERSET");
   return moved ? fail(Cause::incompatible, "its marker names another set by now") : true;

@@ -22,6 +22,7 @@ namespace {
 struct KnownError {
   std::string_view prefix;
   Cause cause;
+  const char* remedy = "";  // where the server's words show none
 };
 
 // All of these are given before the node runs or writes anything: by the dispatcher, or at the
@@ -29,17 +30,19 @@ struct KnownError {
 constexpr std::array known{
     KnownError{"LOADING", Cause::loading},
     KnownError{"BUSY", Cause::busy},
-    KnownError{"MISCONF", Cause::write_error},
-    KnownError{"OOM", Cause::out_of_memory},
+    KnownError{"MISCONF", Cause::write_error, "; make room on its disk, or repair it"},
+    KnownError{"OOM", Cause::out_of_memory, "; raise maxmemory"},
     KnownError{"READONLY", Cause::read_only},
     KnownError{"MASTERDOWN", Cause::master_down},
-    KnownError{"NOREPLICAS", Cause::too_few_replicas},
+    KnownError{"NOREPLICAS", Cause::too_few_replicas,
+               "; set min-replicas-to-write 0: lock nodes have none"},
     KnownError{"MOVED", Cause::moved},
     KnownError{"ASK", Cause::moved},
     KnownError{"CLUSTERDOWN", Cause::moved},
     KnownError{"NOAUTH", Cause::authentication},
     KnownError{"WRONGPASS", Cause::authentication},
-    KnownError{"DENIED", Cause::permission},
+    KnownError{"DENIED", Cause::permission,
+               "; give it users with passwords, as cluster/users.acl has them"},
     KnownError{"NOPERM", Cause::permission},
     KnownError{"WRONGTYPE", Cause::server_error},
     KnownError{"NOMARKER", Cause::marker_missing},
@@ -50,6 +53,13 @@ constexpr std::array known{
 // Of redlock_layout.
 constexpr std::string_view every_key = "~redlock:*";
 constexpr std::string_view inside_script = "user_script:";
+constexpr std::string_view too_many_clients = "ERR max number of clients";
+// Of Redis to a client, and to a script.
+constexpr std::array unknown_commands{
+    std::string_view{"ERR unknown command"},
+    std::string_view{"ERR Unknown Redis command"},
+    std::string_view{"Unknown Redis command"},
+};
 constexpr std::array refusals_inside_script{
     std::string_view{"The user executing the script "},
     std::string_view{"ACL failure in script: "},
@@ -73,6 +83,11 @@ std::string_view unwrap(std::string_view error) {
 bool has_prefix(std::string_view text, std::string_view word) {
   return text.starts_with(word) &&
          (text.size() == word.size() || text[word.size()] == ' ' || text[word.size()] == '\r');
+}
+
+bool is_unknown_command(std::string_view inner) {
+  return std::ranges::any_of(unknown_commands,
+                             [&](std::string_view words) { return inner.starts_with(words); });
 }
 
 bool is_refusal_inside_script(std::string_view inner) {
@@ -144,7 +159,8 @@ bool is_no_script(std::string_view error) {
 
 engine::Unavailable to_unavailable(std::string_view error, const Secrets& secrets,
                                    std::string_view script) {
-  const std::string_view inner = unwrap(error);
+  std::string_view inner = unwrap(error);
+  if (is_unknown_command(inner)) inner = inner.substr(0, inner.find(", with args"));
   std::string text = printable(inner, secrets);
   if (text.empty()) text = "an error without a text";
   const bool denied = has_prefix(inner, "NOPERM") || is_refusal_inside_script(inner);
@@ -156,10 +172,17 @@ engine::Unavailable to_unavailable(std::string_view error, const Secrets& secret
     // A permission that only a later command of the script lacks is noticed after the first wrote.
     const bool late =
         entry.cause == Cause::permission && error.find(inside_script) != std::string_view::npos;
+    text += entry.remedy;
     return {entry.cause, late ? engine::Delivery::unknown : engine::Delivery::refused,
             std::move(text)};
   }
   if (denied) return {Cause::permission, engine::Delivery::unknown, std::move(text)};
+  if (is_unknown_command(inner)) {
+    const bool late = error.find(inside_script) != std::string_view::npos;
+    return {Cause::permission, late ? engine::Delivery::unknown : engine::Delivery::refused,
+            text + "; do not rename the commands of a lock node"};
+  }
+  if (inner.starts_with(too_many_clients)) text += "; raise maxclients";
   const bool ours = inner.starts_with("ERR redlock: ");
   return {Cause::server_error, ours ? engine::Delivery::refused : engine::Delivery::unknown,
           std::move(text)};

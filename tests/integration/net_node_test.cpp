@@ -165,6 +165,18 @@ TEST_CASE("a wrong password is an authentication failure, and shown nowhere") {
   right.run_until_up();
 }
 
+TEST_CASE("a connection that was reset to a stranger's is replaced by one that logs in") {
+  Fleet fleet({.nodes = 1, .password = "sesame"});
+  LinkFixture link(fleet.uri(0));
+  REQUIRE(is_granted(link.call(LinkFixture::acquire())));
+  REQUIRE(link.question({"RESET"}));
+  const auto why = unavailable(link.call(LinkFixture::hold()));
+  CHECK(why.cause == Cause::authentication);
+  CHECK(why.delivery == Delivery::refused);
+  link.run_until_up();
+  CHECK(std::holds_alternative<engine::Held>(link.call(LinkFixture::hold())));
+}
+
 TEST_CASE("an ACL user with only what the scripts need can lock") {
   Fleet fleet({.nodes = 1,
                .settings = {"user alice on >secret ~redlock:* resetchannels -@all +hgetall +type "

@@ -244,7 +244,10 @@ TEST_CASE("what the user may not run is left out where the lock stays safe") {
   CHECK(contains(warnings(but("INFO", denied)), "refuses INFO"));
   CHECK(contains(warnings(but("CLIENT ID", denied)), "refuses CLIENT ID"));
   CHECK(contains(warnings(but("CONFIG", error("ERR unknown command 'CONFIG'"))),
-                 "not known whether it is durable (ERR unknown command 'CONFIG')"));
+                 "not known whether it is durable (ERR unknown command 'CONFIG'; do not rename"));
+  CHECK(contains(
+      warnings(but("INFO", error("ERR unknown command 'INFO', with args beginning with: "))),
+      "refuses INFO"));
   Meeting no_config("redis://host", but("CONFIG", denied));
   CHECK_FALSE(no_config.handshake.facts().durable);
   const std::string run_id = Meeting("redis://host", healthy).handshake.facts().run_id;

@@ -149,7 +149,7 @@ TEST_CASE("an error reply is a node that did not vote, and the connection stays"
     rig.node = [answer = error(entry.first)](const RedisCommand&) { return answer; };
     const auto why = unavailable(rig.call(LinkRig::acquire()));
     CHECK(why.cause == entry.second);
-    CHECK(why.detail == entry.first);
+    CHECK(why.detail.starts_with(entry.first));
   }
   rig.node = healthy;
   CHECK(std::holds_alternative<Granted>(rig.call(LinkRig::acquire())));
