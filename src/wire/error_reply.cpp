@@ -166,7 +166,7 @@ engine::Unavailable to_unavailable(std::string_view error, const Secrets& secret
   const bool denied = has_prefix(inner, "NOPERM") || is_refusal_inside_script(inner);
   // Of the text that is fit to be shown: a node may call a password a command.
   const std::string right = denied ? missing_right(error, text, script) : std::string();
-  if (!right.empty()) text += "; permit " + right;
+  if (!right.empty()) text += "; permit " + printable(right, secrets);
   for (const KnownError& entry : known) {
     if (!has_prefix(inner, entry.prefix)) continue;
     // A permission that only a later command of the script lacks is noticed after the first wrote.

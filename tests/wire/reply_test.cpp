@@ -360,6 +360,8 @@ TEST_CASE("a right that is missing is named as ACL SETUSER has it, in the words 
   }
   CHECK(to_unavailable("NOPERM no permissions to run the 'Sesame' command", "Sesame").detail ==
         "NOPERM no permissions to run the '***' command");
+  CHECK(to_unavailable("NOPERM no permissions to run the 'SESAME' command", "sesame")
+            .detail.ends_with("; permit +***"));
   for (
       const std::string_view text : {
           "ERR The user executing the script can't run this command script: 0d, on @user_script:9.",
