@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tls/openssl/tls_failure.hpp"
 
+#include <arpa/inet.h>
 #include <array>
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
@@ -21,20 +22,12 @@ std::string printable_name(std::string_view name) {
 }
 
 std::string address_of(const ASN1_OCTET_STRING* bytes) {
-  const unsigned char* const data = ASN1_STRING_get0_data(bytes);
   const int size = ASN1_STRING_length(bytes);
-  std::string text;
-  if (size == 4) {
-    for (int i = 0; i < size; ++i) text += (i == 0 ? "" : ".") + std::to_string(data[i]);
-    return text;
-  }
-  constexpr std::string_view digits = "0123456789abcdef";
-  for (int i = 0; i < size; ++i) {
-    if (i > 0 && i % 2 == 0) text += ':';
-    text += digits[data[i] >> 4U];
-    text += digits[data[i] & 15U];
-  }
-  return text;
+  if (size != sizeof(in_addr) && size != sizeof(in6_addr)) return "no address";
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  inet_ntop(size == sizeof(in_addr) ? AF_INET : AF_INET6, ASN1_STRING_get0_data(bytes), text.data(),
+            text.size());
+  return text.data();
 }
 
 /// "it is for a.example, 10.0.0.1".
@@ -55,7 +48,8 @@ std::string names_in(X509* certificate) {
       continue;
     }
     if (++count > most_names) continue;
-    list += (list.empty() ? "" : ", ") + printable_name(text);
+    if (!list.empty()) list += ", ";
+    list += printable_name(text);
   }
   if (list.empty()) return "it has no subjectAltName";
   if (count > most_names) list += " and " + std::to_string(count - most_names) + " more";
