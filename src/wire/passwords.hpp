@@ -20,7 +20,8 @@ class Passwords {
 
   /// The newest, for the next connection; empty: as configured.
   void offer(std::string newest) {
-    newest_ = newest.empty() ? configured_ : std::move(newest);
+    newest_ = std::move(newest);
+    if (newest_.empty()) newest_ = configured_;
     secrets_ = Secrets(configured_);
     secrets_.add(newest_);
     secrets_.add(worked_);

@@ -168,27 +168,7 @@ const char* in_words(Errc code) {
 }
 
 const char* in_words(Cause cause) {
-  static constexpr const char* words[] = {"none",
-                                          "timed_out",
-                                          "connection_failed",
-                                          "connection_lost",
-                                          "authentication",
-                                          "permission",
-                                          "incompatible",
-                                          "loading",
-                                          "busy",
-                                          "write_error",
-                                          "out_of_memory",
-                                          "read_only",
-                                          "master_down",
-                                          "too_few_replicas",
-                                          "moved",
-                                          "marker_missing",
-                                          "quarantined",
-                                          "clock_moved",
-                                          "protocol_error",
-                                          "server_error"};
-  return words[static_cast<int>(cause)];
+  return to_string(cause);
 }
 
 const char* in_words(LossReason reason) {
