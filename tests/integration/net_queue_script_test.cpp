@@ -120,6 +120,10 @@ class QueueNode {
   /// As if its time had passed.
   static void end_lease() { redis({"DEL", lock_key}); }
   static void end_turn() { REQUIRE(redis({"HSET", waiters_key, "until", "1"}) == "0"); }
+  /// As if none of it had passed, nor will.
+  static void keep_turn() {
+    REQUIRE(redis({"HSET", waiters_key, "until", std::to_string(now_ms() + 60'000)}) == "0");
+  }
 
  private:
   [[nodiscard]] Words call(Script script, const std::string& keys, const Words& rest) const {
@@ -323,6 +327,7 @@ TEST_CASE("who does not use its turn is not waited for again, but may come back"
     CHECK(node.release("holder") == "1");
     QueueNode::end_turn();
     CHECK(element(node.acquire("c", "bb:2 7 w"), 1) == 20);
+    QueueNode::keep_turn();
     CHECK(turn() == "bb:1");
     CHECK(queue() == "bb:1\nbb:2");
     CHECK(b.messages() == "1 20\n1 0");
