@@ -268,8 +268,8 @@ struct NodeAdoption {
 /// Asks all nodes of a client in parallel. Every call blocks, at most one node timeout for each
 /// round of questions (inspect needs one; list one for each thousand keys and each 200 locks;
 /// examine five; adopt and force_release two), and must not be made in a callback of the client
-/// (it answers would_deadlock). A node that does not answer is part of the report, not an error.
-/// Thread-safe.
+/// or with a client on a loop of the program's own (it answers would_deadlock). A node that does
+/// not answer is part of the report, not an error. Thread-safe.
 class REDLOCK_EXPORT Admin {
  public:
   /// The client must live as long as this object.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A Client: one set of nodes, the connections to them and the loop thread that drives everything.
-// Start here: make one Client per program, then a RedLock per name.
+// A Client: one set of nodes, the connections to them and the loop that drives everything, on a
+// thread of its own or where the program runs one. Start here: make one Client per program, then a
+// RedLock per name.
 #pragma once
 
 #include <redlock/cpp20.hpp>
@@ -14,7 +15,10 @@
 #include <redlock/lease.hpp>
 #include <redlock/lock.hpp>
 #include <redlock/observer.hpp>
+#include <redlock/operation.hpp>
 #include <redlock/options.hpp>
+
+struct uv_loop_s;  // libuv's uv_loop_t
 
 namespace redlock {
 
@@ -23,11 +27,38 @@ namespace redlock {
 /// its connections (one per node), and calls made together travel together. A thread that is alone
 /// in a blocking call does the client's network work meanwhile, renewals of other leases included;
 /// callbacks, observers and what is tied to lost() run on the client's own threads in any case.
+/// With a loop of the program's own the client has no thread: see create().
 class REDLOCK_EXPORT Client {
  public:
   /// Checks the options, starts the loop thread and begins to connect, without waiting for any
   /// node. Fails with `invalid_argument` and a sentence that says what to change.
   [[nodiscard]] static Result<Client> create(ClientOptions options);
+
+  /// The same on a loop that the program runs, with uv_run(): no thread is started, and all that
+  /// the client does, callbacks, coroutines, observers and what is tied to lost() included, is done
+  /// by whichever thread runs the loop. (Host names are looked up by libuv's own threads.) It
+  /// begins to connect when the loop runs. Fails with `invalid_argument` for a null pointer, too.
+  ///
+  /// To be called on the thread that runs the loop, or while none does. After that any thread may
+  /// start operations, drop leases and destroy the client, as always. The functions that block
+  /// (RedLock::acquire(), lock(), Lease::extend(), close(), Admin) are refused on every thread,
+  /// with would_deadlock; Lease::release() and unlock() give the lock back all the same. A future
+  /// must not be waited for on the thread that runs the loop.
+  ///
+  /// As long as the client is there, it keeps uv_run() from returning by itself. When it ends
+  /// (async_close(), ~Client) its handles are closed by the loop, which must be run until then.
+  /// After that uv_run() returns if the program has nothing there either, and uv_loop_close() gives
+  /// 0. The result of async_close() comes when that is so, which is after a look-up of a host name
+  /// that is under way. What the loop has of the client is not to be closed by others (uv_walk).
+  /// libuv writes without suppressing SIGPIPE: ignore that signal, as for sockets of your own
+  /// there.
+  ///
+  /// While nobody runs the loop nothing is renewed, reported or released. Lease::valid() and
+  /// remaining() go by the clock, on every thread, and are right all the same; lost() is requested
+  /// when the loop runs again. A loop that is held up for half the length of a lease may lose it,
+  /// so work that takes long belongs elsewhere (uv_queue_work()). In the child of a fork
+  /// that runs its copy of the loop, after uv_loop_fork(), the client's handles are closed there.
+  [[nodiscard]] static Result<Client> create(ClientOptions options, uv_loop_s* loop);
 
   /// A client that was moved from can only be assigned to or destroyed.
   Client(Client&&) noexcept;
@@ -36,8 +67,10 @@ class REDLOCK_EXPORT Client {
   /// leases hold, waits for a quorum to confirm that, and stops the loop. It waits for as long as
   /// releases are confirmed, until one node timeout has passed without another. Leases and locks
   /// that outlive the client answer `closed`; such a lease is not valid any more and its lost() is
-  /// requested, before the release is sent. On the client's own loop thread (in a callback) it
-  /// returns at once and all that happens behind it. In the child of a fork it does nothing.
+  /// requested, before the release is sent. On the client's own loop thread (in a callback), and on
+  /// any thread if the program runs the loop, it returns at once and all that happens behind it: in
+  /// the latter case when the loop is run, and never if it is not. Then what the leases hold ends
+  /// with them. In the child of a fork it does nothing.
   ~Client();
 
   /// The same, and says what became of the leases; every other member then answers `closed`. Waits
@@ -45,6 +78,11 @@ class REDLOCK_EXPORT Client {
   /// are left. Fails, and does nothing, with `would_deadlock` on the client's own loop thread and
   /// with `closed` if the client has ended already or this is the child of a fork.
   Result<CloseReport> close(std::chrono::milliseconds at_most = forever);
+  /// The same without waiting. From its start on every other member answers `closed`, and the
+  /// client may be destroyed. Its result comes when nothing of the client is left, on the thread
+  /// that runs the loop if the program does, otherwise on one that was started for the end;
+  /// `closed` at once as for close(), or if the system gives no thread for that.
+  Operation<CloseReport> async_close(std::chrono::milliseconds at_most = forever);
 
   /// The same as RedLock(*this, name).
   [[nodiscard]] RedLock lock(std::string name) const;

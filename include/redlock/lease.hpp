@@ -77,8 +77,9 @@ class REDLOCK_EXPORT Lease {
   /// why by then:
   ///     std::stop_callback on_lost(lease.lost(), [&] { stop_work(lease.loss_reason()); });
   /// It runs exactly once: on the client's loop thread or, if that is starved or in a callback that
-  /// does not return, on a thread of the client's own when half of that margin is gone; right here
-  /// if lost() was requested before. It must return soon and cannot wait for the client (blocking
+  /// does not return, on a thread of the client's own when half of that margin is gone (unless the
+  /// program runs the loop: then there is no such thread, and it waits for the loop); right here if
+  /// lost() was requested before. It must return soon and cannot wait for the client (blocking
   /// calls answer would_deadlock); an exception that leaves it ends the program.
   [[nodiscard]] std::stop_token lost() const noexcept;
   /// Why lost() was requested; nothing before that.

@@ -58,10 +58,10 @@ struct NodeAnswer {
   std::chrono::nanoseconds round_trip{};
 };
 
-/// Override what is of interest. Every call comes from the client's loop thread (one after the end
-/// of the client, of on_release_failed, from the thread that called unlock), so an override must
-/// return soon and must not wait for any operation of the same client. An exception that leaves an
-/// override ends the program.
+/// Override what is of interest. Every call comes from the client's loop thread, the one that runs
+/// the loop if that is the program's own (a call of on_release_failed after the end of the client
+/// comes from the thread that called unlock), so an override must return soon and must not wait for
+/// any operation of the same client. An exception that leaves an override ends the program.
 class REDLOCK_EXPORT Observer {
  public:
   virtual ~Observer();

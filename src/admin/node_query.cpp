@@ -2,6 +2,7 @@
 #include "admin/node_query.hpp"
 
 #include <charconv>
+#include <optional>
 #include <semaphore>
 #include <set>
 #include <utility>
@@ -16,7 +17,7 @@ namespace redlock::admin {
 /// as well.
 struct NodeQuery::Own final : wire::DriverHost {
   std::set<engine::NodeIndex> waking;  // of the loop thread
-  std::unique_ptr<net::Core> core;
+  std::unique_ptr<net::OwnCore> core;
 
   void on_output(engine::ClientOutput&& /*output*/) override {}
   void on_node_up(engine::NodeIndex /*node*/, std::string_view /*warning*/) override {}
@@ -87,12 +88,29 @@ class NodeQuery::Round final : public net::Task {
   std::binary_semaphore done_{0};
 };
 
+namespace {
+
+std::optional<Error> refuse_to_wait(Client::Impl& client) {
+  if (!client.must_not_wait()) return std::nullopt;
+  return Error{
+      Errc::would_deadlock,
+      client.on_given_loop()
+          ? "a client on a loop of the program's own answers no question that blocks: make "
+            "a Client without a loop for Admin, on another thread"
+          : "a question to the nodes from the client's own thread would never be "
+            "answered; ask from another thread",
+      {}};
+}
+
+}  // namespace
+
 NodeQuery NodeQuery::of(Client::Impl& client) {
   return NodeQuery(client);
 }
 
 Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client) {
   if (client.forked()) return tl::make_unexpected(client.closed_error());
+  if (auto refusal = refuse_to_wait(client)) return tl::make_unexpected(std::move(*refusal));
   net::CoreConfig config;
   config.nodes = client.nodes();
   config.tls = client.tls();
@@ -104,7 +122,7 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client) {
   config.unfit = wire::UnfitNodes::report;
   NodeQuery query(client);
   query.own_ = std::make_shared<Own>();
-  auto core = net::Core::start(std::move(config), *query.own_);
+  auto core = net::OwnCore::start(std::move(config), *query.own_);
   if (!core) {
     return tl::make_unexpected(
         Error{Errc::closed, "the nodes cannot be looked at: " + core.error(), {}});
@@ -142,13 +160,7 @@ bool NodeQuery::post(net::Task& task) const {
 
 Result<std::vector<NodeAnswers>> NodeQuery::ask(std::vector<std::vector<QueryCommand>> commands,
                                                 std::chrono::milliseconds timeout) {
-  if (client_->must_not_wait()) {
-    return tl::make_unexpected(
-        Error{Errc::would_deadlock,
-              "a question to the nodes from the client's own thread would never be answered; "
-              "ask from another thread",
-              {}});
-  }
+  if (auto refusal = refuse_to_wait(*client_)) return tl::make_unexpected(std::move(*refusal));
   Round round(*this, std::move(commands), timeout);
   if (!post(round)) return tl::make_unexpected(client_->closed_error());
   auto answers = round.wait();

@@ -9,8 +9,43 @@
 
 namespace redlock {
 
+namespace client {
+namespace {
+
+/// The end of a client, which is no call of its engine.
+class AskClose final : public PreparedOperation<CloseReport> {
+ public:
+  AskClose(std::shared_ptr<Client::Impl> client, std::chrono::milliseconds at_most)
+      : client_(std::move(client)), at_most_(at_most) {}
+  [[nodiscard]] std::optional<Result<CloseReport>> start(
+      std::unique_ptr<PreparedOperation<CloseReport>> /*self*/,
+      Callback<CloseReport>& callback) noexcept override {
+    return client_->start_closing(at_most_, callback);
+  }
+
+ private:
+  std::shared_ptr<Client::Impl> client_;
+  std::chrono::milliseconds at_most_;
+};
+
+}  // namespace
+}  // namespace client
+
 Result<Client> Client::create(ClientOptions options) {
-  auto impl = Impl::create(std::move(options));
+  auto impl = Impl::create(std::move(options), nullptr);
+  if (!impl) return tl::make_unexpected(std::move(impl.error()));
+  return Client(std::move(*impl));
+}
+
+Result<Client> Client::create(ClientOptions options, uv_loop_s* loop) {
+  if (loop == nullptr) {
+    return tl::make_unexpected(
+        Error{Errc::invalid_argument,
+              "the loop is a null pointer: give an initialised uv_loop_t, or no loop for a client "
+              "that runs one of its own",
+              {}});
+  }
+  auto impl = Impl::create(std::move(options), loop);
   if (!impl) return tl::make_unexpected(std::move(impl.error()));
   return Client(std::move(*impl));
 }
@@ -31,6 +66,10 @@ Client::~Client() {
 
 Result<CloseReport> Client::close(std::chrono::milliseconds at_most) {
   return impl_->close(at_most);
+}
+
+Operation<CloseReport> Client::async_close(std::chrono::milliseconds at_most) {
+  return Operation<CloseReport>(std::make_unique<client::AskClose>(impl_, at_most));
 }
 
 RedLock Client::lock(std::string name) const {

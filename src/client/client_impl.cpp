@@ -55,7 +55,7 @@ Result<std::shared_ptr<tls::TlsContext>> load_tls(const TlsOptions& options,
 
 }  // namespace
 
-Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options) {
+Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options, uv_loop_s* loop) {
   auto nodes = client::check_client_options(options);
   if (!nodes) return tl::make_unexpected(std::move(nodes.error()));
   auto tls = load_tls(options.tls, *nodes);
@@ -63,18 +63,32 @@ Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options
   net::CoreConfig config = core_config(options, *nodes);
   config.tls = *tls;
   auto impl = std::make_shared<Impl>(std::move(options), std::move(*nodes), std::move(*tls));
+  const auto started = impl->start(std::move(config), loop);
+  if (started) return impl;
+  return tl::make_unexpected(
+      Error{Errc::closed, "the client could not start: " + started.error(), {}});
+}
+
+tl::expected<void, std::string> Client::Impl::start(net::CoreConfig config, uv_loop_s* loop) {
+  if (loop != nullptr) {
+    guard_.stop();  // it would need a thread
+    config.in_child = [this] { return forked(); };
+    auto guest = net::GuestCore::start(std::move(config), *this, *loop);
+    if (!guest) return tl::unexpected(std::move(guest.error()));
+    guest_ = guest->get();
+    core_ = std::move(*guest);
+    return {};
+  }
   // An observer is told of each call before that is answered, so its thread is needed anyway. A
   // function that gives passwords is never called on a thread that is blocked in a call.
-  if (!impl->options_.observer && !impl->options_.password) {
-    config.callers_may_drive = [client = impl.get()] { return client->callers_may_drive(); };
+  if (!options_.observer && !options_.password) {
+    config.callers_may_drive = [this] { return callers_may_drive(); };
   }
-  auto core = net::Core::start(std::move(config), *impl);
-  if (!core) {
-    return tl::make_unexpected(
-        Error{Errc::closed, "the client could not start: " + core.error(), {}});
-  }
-  impl->core_ = std::move(*core);
-  return impl;
+  auto own = net::OwnCore::start(std::move(config), *this);
+  if (!own) return tl::unexpected(std::move(own.error()));
+  own_ = own->get();
+  core_ = std::move(*own);
+  return {};
 }
 
 Client::Impl::Impl(ClientOptions options, std::vector<wire::NodeAddress> nodes,
@@ -98,7 +112,7 @@ bool Client::Impl::post(net::Task& task) noexcept {
 bool Client::Impl::post(client::Call& call) noexcept {
   if (!call.blocking()) return post(static_cast<net::Task&>(call));
   if (forked() || !gate_.enter()) return false;
-  if (core_->take_seat()) {
+  if (own_->take_seat()) {
     call.set_seated();  // drive() leaves the gate
     return true;
   }
@@ -108,7 +122,7 @@ bool Client::Impl::post(client::Call& call) noexcept {
 }
 
 void Client::Impl::drive(client::Call& call, const net::OneShotEvent& answer) {
-  core_->drive(call, answer, caller_drives_);
+  own_->drive(call, answer, caller_drives_);
   gate_.leave();
 }
 
@@ -124,16 +138,19 @@ Error Client::Impl::closed_error() const {
           {}};
 }
 
-Error Client::Impl::would_deadlock_error() {
+Error Client::Impl::would_deadlock_error() const {
   return {Errc::would_deadlock,
-          "a blocking call from the client's own thread (in a callback) would never end: use the "
-          "async_ function here, or call from another thread",
+          on_given_loop()
+              ? "a call that blocks is refused by a client on a loop of the program's own: use the "
+                "async_ function"
+              : "a blocking call from the client's own thread (in a callback) would never end: use "
+                "the async_ function here, or call from another thread",
           {}};
 }
 
 bool Client::Impl::on_loop_thread() noexcept {
-  if (forked() || !gate_.enter()) return false;
-  const bool here = core_->on_loop_thread();
+  if (forked() || on_given_loop() || !gate_.enter()) return false;
+  const bool here = own_->on_loop_thread();
   gate_.leave();
   return here;
 }
@@ -156,7 +173,7 @@ void client::Call::run() {
 }
 
 void Client::Impl::begin(client::Call& call) {
-  if (closing_) return call.fail(closed_error());
+  if (closing()) return call.fail(closed_error());
   const bool alone = call.blocking() && calls_.empty();
   calls_alone_ = alone ? std::min(calls_alone_ + 1, enough_alone) : 0;
   const engine::RequestId id = ++last_request_;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <redlock/callback.hpp>
 #include <redlock/client.hpp>
 
 #include "client/call.hpp"
@@ -35,7 +36,8 @@ namespace redlock {
 class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
                                              public std::enable_shared_from_this<Impl> {
  public:
-  static Result<std::shared_ptr<Impl>> create(ClientOptions options);
+  /// Without a loop it makes one of its own, and a thread that runs it.
+  static Result<std::shared_ptr<Impl>> create(ClientOptions options, uv_loop_s* loop);
   Impl(ClientOptions options, std::vector<wire::NodeAddress> nodes,
        std::shared_ptr<tls::TlsContext> tls);
   ~Impl();
@@ -63,11 +65,16 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// Why post() answered false.
   [[nodiscard]] Error closed_error() const;
   /// The answer to a blocking call of a thread that must not wait.
-  [[nodiscard]] static Error would_deadlock_error();
+  [[nodiscard]] Error would_deadlock_error() const;
   /// True on the loop thread, where nothing may wait for the loop.
   [[nodiscard]] bool on_loop_thread() noexcept;
-  /// On the loop thread, or on the guard's, which requests lost() while the loop is held up.
-  [[nodiscard]] bool must_not_wait() noexcept { return guard_.on_own_thread() || on_loop_thread(); }
+  /// Whether the program runs the loop, and so no call may wait for it, on whichever thread.
+  [[nodiscard]] bool on_given_loop() const noexcept { return guest_ != nullptr; }
+  /// On a given loop always. Otherwise on the loop thread, or on the guard's, which requests lost()
+  /// while the loop is held up.
+  [[nodiscard]] bool must_not_wait() noexcept {
+    return on_given_loop() || guard_.on_own_thread() || on_loop_thread();
+  }
   /// Whether this is the copy of a client in the child of a fork.
   [[nodiscard]] bool forked() const noexcept;
 
@@ -94,12 +101,15 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void shut_down() noexcept;
   /// The same and its report, as Client::close promises.
   Result<CloseReport> close(std::chrono::milliseconds at_most);
+  /// The same without waiting; see PreparedOperation::start.
+  [[nodiscard]] std::optional<Result<CloseReport>> start_closing(
+      std::chrono::milliseconds at_most, Callback<CloseReport>& callback) noexcept;
 
   // Only by the thread that drives: the loop thread, or a caller that has its seat (net/core.hpp).
 
   [[nodiscard]] net::Core& core() { return *core_; }
   /// Whether shut_down() has begun: nothing new may be started.
-  [[nodiscard]] bool closing() const { return closing_; }
+  [[nodiscard]] bool closing() const { return closing_ || ended_; }
   void begin(client::Call& call);
   void cancel(engine::RequestId id);
   /// A lease for what the engine granted.
@@ -119,6 +129,9 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
                 const engine::Reply& reply) noexcept override;
 
  private:
+  /// Nothing, or what the system did not give.
+  tl::expected<void, std::string> start(net::CoreConfig config, uv_loop_s* loop);
+
   void put_off(engine::ClientOutput&& output);
   void perform_output(engine::ClientOutput&& output);
   [[nodiscard]] bool callers_may_drive() const;
@@ -141,9 +154,20 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void on(engine::NodeClockMoved&& output);
   [[nodiscard]] client::Rival rival_for(const std::string& name) const;
 
-  // The steps of shut_down().
+  // The steps of shut_down(): with a loop of our own, finish_everything() on another thread has the
+  // loop do them and waits in between; on a given loop the loop's timer does.
   void finish_everything(std::chrono::milliseconds at_most);
-  void begin_closing();
+  void finish_behind(std::chrono::milliseconds at_most) noexcept;
+  void go_on_closing();
+  void leave_given_loop();
+  struct BeginClosing final : net::Task {
+    explicit BeginClosing(Impl& of) : client(of) {}
+    void run() override;
+    Impl& client;
+    std::chrono::milliseconds at_most{};
+  };
+
+  void begin_closing(std::chrono::milliseconds at_most);
   /// Some of the leases that are left, so that those under way are answered within a node timeout.
   void release_more();
   void released_last(engine::RequestId request, const engine::Finish& finish);
@@ -154,11 +178,12 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
     std::size_t unanswered = 0;  ///< releases, by all nodes
   };
   [[nodiscard]] Progress progress();
-  void await_releases(std::chrono::milliseconds at_most);
-  void await_quorum(BootClock::time_point end);
+  /// For a quorum of answers, then for the slowest nodes: when to look again; nothing: enough.
+  [[nodiscard]] std::optional<std::chrono::microseconds> await_answers();
+  [[nodiscard]] bool quorum_is_worth_waiting();
+  [[nodiscard]] bool stragglers_are_worth_waiting();
   /// Sends what cannot be confirmed in time.
   void release_rest();
-  void await_stragglers(BootClock::time_point end);
   void fail_leftovers();
   template <typename Step>
   void run_on_loop(Step step);
@@ -171,6 +196,9 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   client::HeldLocks held_;
   client::LossGuard guard_;
   std::unique_ptr<net::Core> core_;
+  // Which of the two core_ is; the other is null.
+  net::OwnCore* own_ = nullptr;
+  net::GuestCore* guest_ = nullptr;
   std::atomic<bool> ended_{false};  // shut_down() or close() has begun
 
   // Only by the thread that drives.
@@ -194,6 +222,19 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   std::unordered_set<engine::RequestId> last_releases_;
   std::deque<engine::GrantId> to_release_;
   CloseReport report_;
+  /// What is waited for at the end, and when something was last answered.
+  struct LastWait {
+    bool for_quorum = true;
+    BootClock::time_point end{};
+    BootClock::time_point last_progress{};
+    Progress before{};
+    std::chrono::microseconds pause{50};
+  };
+  LastWait last_wait_;
+  BeginClosing begin_closing_{*this};
+  /// On a given loop, from the end of the Client until nothing of it is left there.
+  std::shared_ptr<Impl> kept_;
+  std::optional<Callback<CloseReport>> closed_callback_;
 };
 
 template <std::invocable Function>

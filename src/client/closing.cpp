@@ -3,7 +3,9 @@
 // for as long as they are confirmed; then the gate is closed, what is left fails, and the loop
 // stops. Two facts make it safe: a task that was accepted is run, and after the gate is closed none
 // is accepted. A quorum of confirmations is what is waited for; a node that hangs gets only a
-// moment more, as what was sent to it is under way whether we wait or not.
+// moment more, as what was sent to it is under way whether we wait or not. On a loop that the
+// program gave, nobody waits: its timer comes back to look, and libuv tells when nothing of ours is
+// left there.
 #include <algorithm>
 #include <memory>
 #include <semaphore>
@@ -14,6 +16,7 @@
 #include "client/client_impl.hpp"
 #include "client/fork.hpp"
 #include "engine/quorum.hpp"
+#include "net/signals.hpp"
 
 namespace redlock {
 
@@ -52,7 +55,9 @@ void Client::Impl::shut_down() noexcept {
     return;
   }
   if (ended_.exchange(true)) return;
-  if (must_not_wait()) {
+  if (on_given_loop()) {
+    finish_behind(forever);
+  } else if (must_not_wait()) {
     // Nothing can be waited for here, so somebody else does it; what was asked and has not begun
     // must not be granted meanwhile.
     const auto self = shared_from_this();
@@ -61,7 +66,7 @@ void Client::Impl::shut_down() noexcept {
       std::thread([self] { self->finish_everything(forever); }).detach();
     } catch (const std::system_error&) {
       // There is no thread to be had: nothing is left locked, but the loop goes on idly.
-      static_cast<void>(post([self] { self->begin_closing(); }));
+      static_cast<void>(post([self] { self->begin_closing(forever); }));
       client::keep_forever(self);
     }
   } else {
@@ -71,71 +76,121 @@ void Client::Impl::shut_down() noexcept {
 
 Result<CloseReport> Client::Impl::close(std::chrono::milliseconds at_most) {
   if (forked()) return tl::make_unexpected(closed_error());
-  if (must_not_wait()) {
-    return tl::make_unexpected(Error{Errc::would_deadlock,
-                                     "close() from the client's own thread (in a callback) would "
-                                     "never end: destroy the client, or call from another thread",
-                                     {}});
-  }
+  if (must_not_wait()) return tl::make_unexpected(would_deadlock_error());
   if (ended_.exchange(true)) return tl::make_unexpected(closed_error());
   finish_everything(at_most);
   return report_;
 }
 
+std::optional<Result<CloseReport>> Client::Impl::start_closing(
+    std::chrono::milliseconds at_most, Callback<CloseReport>& callback) noexcept {
+  if (forked() || ended_.exchange(true)) return tl::make_unexpected(closed_error());
+  closed_callback_.emplace(std::move(callback));
+  if (on_given_loop()) {
+    finish_behind(at_most);
+    return std::nullopt;
+  }
+  try {
+    const net::AllSignalsBlocked blocked;
+    std::thread([self = shared_from_this(), at_most] {
+      self->finish_everything(at_most);
+      auto tell = std::move(*self->closed_callback_);
+      tell(self->report_);
+    }).detach();
+    return std::nullopt;
+  } catch (const std::system_error&) {
+    callback = std::move(*closed_callback_);
+    ended_ = false;  // as if it had not been asked for
+    return tl::make_unexpected(
+        Error{Errc::closed, "the client cannot end: the system has no thread for it", {}});
+  }
+}
+
 void Client::Impl::finish_everything(std::chrono::milliseconds at_most) {
-  run_on_loop([this] { begin_closing(); });
-  await_releases(at_most);
+  run_on_loop([this, at_most] { begin_closing(at_most); });
+  for (;;) {
+    std::optional<std::chrono::microseconds> pause;
+    run_on_loop([this, &pause] { pause = await_answers(); });
+    if (!pause) break;
+    std::this_thread::sleep_for(*pause);
+  }
   gate_.close();
   run_on_loop([this] { fail_leftovers(); });
-  core_->stop();  // before core_ is reset: tasks on the loop reach the core by it
+  own_->stop();  // before core_ is reset: tasks on the loop reach the core by it
   core_.reset();
   guard_.stop();
 }
 
-void Client::Impl::await_releases(std::chrono::milliseconds at_most) {
-  const auto begin = BootClock::now();
-  const auto longest = BootClock::time_point::max() - begin;
-  const bool endless = at_most >= std::chrono::floor<std::chrono::milliseconds>(longest);
-  const auto end = endless ? BootClock::time_point::max()
-                           : begin + std::max(at_most, std::chrono::milliseconds(0));
-  await_quorum(end);
-  run_on_loop([this] { release_rest(); });
-  await_stragglers(end);
+/// The thread that calls is perhaps not the loop's.
+void Client::Impl::finish_behind(std::chrono::milliseconds at_most) noexcept {
+  kept_ = shared_from_this();
+  begin_closing_.at_most = at_most;
+  static_cast<void>(post(begin_closing_));  // through the gate: the core may be gone soon after
 }
 
-void Client::Impl::await_quorum(BootClock::time_point end) {
-  auto last_progress = BootClock::now();
-  Progress before;
-  for (std::chrono::microseconds pause{50};; pause = std::min(2 * pause, longest_pause)) {
-    Progress current;
-    run_on_loop([this, &current] { current = progress(); });
-    if (!current.quorum_awaited) return;
-    const auto now = BootClock::now();
-    // While leases are released, only a quorum is progress: answers of fewer nodes free no lock.
-    const bool answered = current.only_dropped && current.unanswered < before.unanswered;
-    if (answered || current.confirmed > before.confirmed) last_progress = now;
-    before = current;
-    if (now >= std::min(end, last_progress + options_.node_timeout)) return;
-    std::this_thread::sleep_for(pause);
-  }
+void Client::Impl::BeginClosing::run() {
+  client.begin_closing(at_most);
+  client.guest_->call_after(std::chrono::milliseconds(0), [of = &client] { of->go_on_closing(); });
 }
 
-void Client::Impl::await_stragglers(BootClock::time_point end) {
-  end = std::max(end, BootClock::now() + moment_for_stragglers);
-  auto last_progress = BootClock::now();
-  Progress before;
-  for (std::chrono::microseconds pause{50};; pause = std::min(2 * pause, longest_pause)) {
-    Progress current;
-    run_on_loop([this, &current] { current = progress(); });
-    if (current.unanswered == 0) return;
-    const auto now = BootClock::now();
-    if (current.unanswered < before.unanswered) last_progress = now;
-    before = current;
-    const auto patience = std::chrono::milliseconds(
-        current.unanswered <= few_stragglers ? moment_for_stragglers : options_.node_timeout);
-    if (now >= std::min(end, last_progress + patience)) return;
-    std::this_thread::sleep_for(pause);
+/// By the loop's timer.
+void Client::Impl::go_on_closing() {
+  if (forked()) return;
+  if (const auto pause = await_answers()) {
+    return guest_->call_after(std::chrono::ceil<std::chrono::milliseconds>(*pause),
+                              [this] { go_on_closing(); });
   }
+  gate_.close();
+  fail_leftovers();
+  guest_->end([this] { leave_given_loop(); });
+}
+
+void Client::Impl::leave_given_loop() {
+  core_.reset();
+  const auto self = std::move(kept_);
+  auto tell = std::exchange(closed_callback_, std::nullopt);
+  if (tell) (*tell)(report_);
+}
+
+std::optional<std::chrono::microseconds> Client::Impl::await_answers() {
+  if (last_wait_.for_quorum) {
+    if (!quorum_is_worth_waiting()) {
+      release_rest();
+      const auto now = BootClock::now();
+      last_wait_ = {.for_quorum = false,
+                    .end = std::max(last_wait_.end, now + moment_for_stragglers),
+                    .last_progress = now};
+    }
+  } else if (!stragglers_are_worth_waiting()) {
+    return std::nullopt;
+  }
+  const auto pause = last_wait_.pause;
+  last_wait_.pause = std::min(2 * pause, longest_pause);
+  return pause;
+}
+
+bool Client::Impl::quorum_is_worth_waiting() {
+  LastWait& wait = last_wait_;
+  const Progress current = progress();
+  if (!current.quorum_awaited) return false;
+  const auto now = BootClock::now();
+  // While leases are released, only a quorum is progress: answers of fewer nodes free no lock.
+  const bool answered = current.only_dropped && current.unanswered < wait.before.unanswered;
+  if (answered || current.confirmed > wait.before.confirmed) wait.last_progress = now;
+  wait.before = current;
+  return now < std::min(wait.end, wait.last_progress + options_.node_timeout);
+}
+
+bool Client::Impl::stragglers_are_worth_waiting() {
+  LastWait& wait = last_wait_;
+  const Progress current = progress();
+  if (current.unanswered == 0) return false;
+  const auto now = BootClock::now();
+  if (current.unanswered < wait.before.unanswered) wait.last_progress = now;
+  wait.before = current;
+  const auto patience = std::chrono::milliseconds(
+      current.unanswered <= few_stragglers ? moment_for_stragglers : options_.node_timeout);
+  return now < std::min(wait.end, wait.last_progress + patience);
 }
 
 /// Past the gate: only the thread that closes the client comes here.
@@ -145,9 +200,14 @@ void Client::Impl::run_on_loop(Step step) {
   if (core_->post(posted)) posted.wait();
 }
 
-void Client::Impl::begin_closing() {
+void Client::Impl::begin_closing(std::chrono::milliseconds at_most) {
   closing_ = true;
   const auto now = BootClock::now();
+  const auto longest =
+      std::chrono::floor<std::chrono::milliseconds>(BootClock::time_point::max() - now);
+  last_wait_.last_progress = now;
+  last_wait_.end = at_most >= longest ? BootClock::time_point::max()
+                                      : now + std::max(at_most, std::chrono::milliseconds(0));
   for (const auto& [id, call] : calls_) call->close(now, id);
   auto all = std::exchange(leases_, {});
   all.for_each([&](const KnownLease& known) {

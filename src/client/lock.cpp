@@ -126,7 +126,7 @@ Result<Released> RedLock::State::leave() {
   const auto left = client->held().leave(key(), &handle_);
   if (!left.lease) return tl::make_unexpected(client::not_held(*name));
   client->leave_later(left.key);
-  if (left.last) return tl::make_unexpected(Client::Impl::would_deadlock_error());
+  if (left.last) return tl::make_unexpected(client->would_deadlock_error());
   return left.lease->found_by_leaving();
 }
 

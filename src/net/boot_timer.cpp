@@ -22,13 +22,14 @@ void set_alarm(int descriptor, engine::Instant when) noexcept {
 }
 
 struct BootTimer::Handle {
-  Handle() = default;
+  explicit Handle(Loop& of) : loop(of) {}
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
   ~Handle() {
     if (descriptor >= 0) ::close(descriptor);
   }
 
+  Loop& loop;
   uv_poll_t uv{};
   int descriptor = -1;
   BootTimer* owner = nullptr;
@@ -38,11 +39,12 @@ struct BootTimer::Handle {
 std::unique_ptr<BootTimer> BootTimer::create(Loop& loop, std::function<void()> expired) {
   const int descriptor = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
   if (descriptor < 0) return nullptr;
-  auto handle = std::make_unique<Handle>();
+  auto handle = std::make_unique<Handle>(loop);
   if (uv_poll_init(&loop.uv, &handle->uv, descriptor) != 0) {
     ::close(descriptor);
     return nullptr;
   }
+  loop.enter();
   handle->uv.data = handle.get();
   handle->descriptor = descriptor;
   handle->expired = std::move(expired);
@@ -59,9 +61,7 @@ std::unique_ptr<BootTimer> BootTimer::create(Loop& loop, std::function<void()> e
 }
 
 BootTimer::~BootTimer() {
-  uv_close(reinterpret_cast<uv_handle_t*>(&handle_->uv), [](uv_handle_t* uv) {
-    const std::unique_ptr<Handle> handle(static_cast<Handle*>(uv->data));
-  });
+  uv_close(reinterpret_cast<uv_handle_t*>(&handle_->uv), destroy_closed<Handle>);
 }
 
 void BootTimer::expire_by(engine::Instant when) {

@@ -53,6 +53,11 @@ void Connector::cancel() {
   stream_.reset();
 }
 
+void Connector::abandon() {
+  if (stream_) stream_->let_arrive();
+  cancel();
+}
+
 bool Connector::find_numeric_address() {
   sockaddr_in ipv4{};
   sockaddr_in6 ipv6{};

@@ -47,6 +47,8 @@ class Connector final : StreamListener {
   /// Answered by one of the listener's calls, perhaps before this returns.
   void start();
   void cancel();
+  /// The same in the child of a fork, for which no socket of the parent is reset.
+  void abandon();
 
  private:
   enum class State : std::uint8_t { idle, resolving, connecting, handed_over };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The core runs a wire::Driver over the network: it owns the libuv loop and its thread, one
-// transport per node, the timer, and the mailbox through which other threads reach the loop.
-// Everything above uses this header, which names no type of libuv or hiredis.
+// The core runs a wire::Driver over the network: one transport per node, the timer, and the mailbox
+// through which other threads reach the loop. There are two kinds: OwnCore has a libuv loop and a
+// thread of its own, GuestCore is on a loop that the program gave and runs. Everything above uses
+// this header, which names no type of libuv (but the loop that is given) or hiredis.
 #pragma once
 
 #include <chrono>
@@ -21,6 +22,8 @@
 #include "wire/question.hpp"
 #include "wire/secrets.hpp"
 
+struct uv_loop_s;
+
 namespace redlock::net {
 
 struct CoreConfig : wire::DriverConfig {
@@ -34,39 +37,20 @@ struct CoreConfig : wire::DriverConfig {
   /// In the seat: whether a blocking caller may drive from now on. It may if no thread waits for
   /// anything but itself, and users' code only runs where the host has it run. Empty: never.
   std::function<bool()> callers_may_drive{};
+  /// On a given loop: whether this is the child of a fork, which has a copy of that loop. Empty:
+  /// never.
+  std::function<bool()> in_child{};
 };
 
 class Core {
  public:
-  /// Starts the loop thread, which begins to connect to every node. The host is called there, and
-  /// must outlive the core. Fails, with a sentence, only if the system gives no thread or
-  /// descriptor.
-  static tl::expected<std::unique_ptr<Core>, std::string> start(CoreConfig config,
-                                                                wire::DriverHost& host);
-
-  /// Stops the loop and joins its thread: connections are closed, every outstanding question is
-  /// answered. From the loop thread itself it may not be called.
   virtual ~Core() = default;
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  /// Once, from another thread than the loop's: what the destructor begins with, for a host that
-  /// reaches the core by a pointer that must outlive the loop.
-  virtual void stop() = 0;
-
-  /// Any thread, but not beside the destructor. False, and the task is not run, once the destructor
-  /// has begun to stop the loop.
+  /// Any thread, but not beside the destructor. False, and the task is not run, once the core has
+  /// begun to stop.
   virtual bool post(Task& task) = 0;
-
-  /// Any thread but the loop's, as post(): takes the loop from the loop thread, if that does not
-  /// need it, and if no task is waiting. drive() must follow.
-  [[nodiscard]] virtual bool take_seat() = 0;
-  /// Runs this task and then the loop until the answer is given or somebody else has a task, and
-  /// gives the loop back; the loop thread then goes on. `meanwhile` is true for as long.
-  virtual void drive(Task& call, const OneShotEvent& answer, bool& meanwhile) = 0;
-
-  /// Whether this is the loop thread.
-  [[nodiscard]] virtual bool on_loop_thread() const noexcept = 0;
 
   // The rest only on the thread that drives: the loop thread, or a caller that has its seat.
 
@@ -84,6 +68,51 @@ class Core {
 
  protected:
   Core() = default;
+};
+
+/// The destructor stops the loop and joins its thread: connections are closed, every outstanding
+/// question is answered. From the loop thread itself it may not be called.
+class OwnCore : public Core {
+ public:
+  /// Starts the loop thread, which begins to connect to every node. The host is called there, and
+  /// must outlive the core. Fails, with a sentence, only if the system gives no thread or
+  /// descriptor.
+  static tl::expected<std::unique_ptr<OwnCore>, std::string> start(CoreConfig config,
+                                                                   wire::DriverHost& host);
+
+  /// Once, from another thread than the loop's: what the destructor begins with, for a host that
+  /// reaches the core by a pointer that must outlive the loop.
+  virtual void stop() = 0;
+
+  /// Any thread but the loop's, as post(): takes the loop from the loop thread, if that does not
+  /// need it, and if no task is waiting. drive() must follow.
+  [[nodiscard]] virtual bool take_seat() = 0;
+  /// Runs this task and then the loop until the answer is given or somebody else has a task, and
+  /// gives the loop back; the loop thread then goes on. `meanwhile` is true for as long.
+  virtual void drive(Task& call, const OneShotEvent& answer, bool& meanwhile) = 0;
+
+  /// Whether this is the loop thread.
+  [[nodiscard]] virtual bool on_loop_thread() const noexcept = 0;
+};
+
+/// Starts no thread: whoever runs the loop is the loop thread. It may be destroyed only by end().
+class GuestCore : public Core {
+ public:
+  /// On the thread that runs the loop, or while nobody runs it. The host is called by the loop,
+  /// never by this call. Fails, with a sentence, only if the system gives no descriptor.
+  static tl::expected<std::unique_ptr<GuestCore>, std::string> start(CoreConfig config,
+                                                                     wire::DriverHost& host,
+                                                                     uv_loop_s& loop);
+
+  // The loop thread, but not in an output of the driver.
+
+  /// Calls the function in a later turn. One at a time.
+  virtual void call_after(std::chrono::milliseconds pause, std::function<void()> due) = 0;
+
+  /// Once: runs the tasks that were posted, closes the connections, answers every outstanding
+  /// question. `ended` is called in a later turn, when libuv has nothing of ours left; it is to
+  /// destroy the core.
+  virtual void end(std::function<void()> ended) = 0;
 };
 
 }  // namespace redlock::net

@@ -4,8 +4,18 @@
 #include <cerrno>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <utility>
 
 namespace redlock::net {
+
+void Loop::leave() {
+  if (--in_use_ == 0 && left_) std::exchange(left_, nullptr)();
+}
+
+void Loop::when_left(std::function<void()> left) {
+  if (in_use_ == 0) return left();
+  left_ = std::move(left);
+}
 
 int init_loop(uv_loop_t& uv) {
   constexpr std::size_t needed = 12;  // with those of the seat

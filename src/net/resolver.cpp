@@ -15,11 +15,23 @@
 namespace redlock::net {
 namespace {
 
-Resolution look_up_now(const std::string& host, const std::string& port) {
+addrinfo hints_for_streams() {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
+  return hints;
+}
+
+void take_addresses(const addrinfo* found, Resolution& resolution) {
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    std::memcpy(&resolution.addresses.emplace_back(), entry->ai_addr, entry->ai_addrlen);
+  }
+  if (resolution.addresses.empty()) resolution.problem = "it has no address";
+}
+
+Resolution look_up_now(const std::string& host, const std::string& port) {
+  const addrinfo hints = hints_for_streams();
   addrinfo* found = nullptr;
   const int status = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   Resolution resolution;
@@ -30,11 +42,8 @@ Resolution look_up_now(const std::string& host, const std::string& port) {
     resolution.unknown_name = status == EAI_NONAME || status == EAI_NODATA;
   }
   if (status != 0) return resolution;
-  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
-    std::memcpy(&resolution.addresses.emplace_back(), entry->ai_addr, entry->ai_addrlen);
-  }
+  take_addresses(found, resolution);
   ::freeaddrinfo(found);
-  if (resolution.addresses.empty()) resolution.problem = "it has no address";
   return resolution;
 }
 
@@ -47,8 +56,54 @@ struct Resolver::LookUp {
   Resolution resolution;
 };
 
+/// Of libuv until its callback, which frees it; a resolver that goes before is forgotten.
+struct Resolver::PooledLookUp {
+  explicit PooledLookUp(Resolver& of) : loop(of.loop_), resolver(&of) {}
+
+  void answer(int uv_status, const addrinfo* found) const {
+    Resolution resolution;
+    if (uv_status == 0) {
+      take_addresses(found, resolution);
+    } else {
+      resolution.problem = uv_strerror(uv_status);
+      resolution.unknown_name = uv_status == UV_EAI_NONAME || uv_status == UV_EAI_NODATA;
+    }
+    resolver->pooled_ = nullptr;
+    resolver->resolved_(std::move(resolution));
+  }
+
+  Loop& loop;
+  uv_getaddrinfo_t uv{};
+  Resolver* resolver;
+};
+
 bool Resolver::resolve(const std::string& host, std::uint16_t port) {
-  if (look_up_) return true;
+  if (under_way()) return true;
+  return loop_.whose == Loop::Whose::given ? ask_pool(host, port) : start_thread(host, port);
+}
+
+bool Resolver::ask_pool(const std::string& host, std::uint16_t port) {
+  auto look_up = std::make_unique<PooledLookUp>(*this);
+  look_up->uv.data = look_up.get();
+  const addrinfo hints = hints_for_streams();
+  const int status = uv_getaddrinfo(
+      &loop_.uv, &look_up->uv,
+      [](uv_getaddrinfo_t* request, int uv_status, addrinfo* found) {
+        std::unique_ptr<PooledLookUp> ended(static_cast<PooledLookUp*>(request->data));
+        if (ended->resolver != nullptr) ended->answer(uv_status, found);
+        uv_freeaddrinfo(found);
+        Loop& loop = ended->loop;
+        ended.reset();
+        loop.leave();
+      },
+      host.c_str(), std::to_string(port).c_str(), &hints);
+  if (status != 0) return false;
+  pooled_ = look_up.release();
+  loop_.enter();
+  return true;
+}
+
+bool Resolver::start_thread(const std::string& host, std::uint16_t port) {
   auto waker = std::make_unique<uv_async_t>();
   waker->data = this;
   const int status = uv_async_init(&loop_.uv, waker.get(), [](uv_async_t* handle) {
@@ -96,6 +151,10 @@ void Resolver::close_waker() {
 }
 
 Resolver::~Resolver() {
+  if (pooled_ != nullptr) {
+    pooled_->resolver = nullptr;
+    static_cast<void>(uv_cancel(reinterpret_cast<uv_req_t*>(&pooled_->uv)));  // if it waits
+  }
   if (!look_up_) return;
   {
     const std::scoped_lock lock(look_up_->mutex);

@@ -34,7 +34,7 @@ Stream& self(void* data) {
 
 Stream::Owned Stream::connect(Loop& loop, const sockaddr& address, StreamListener& listener,
                               int& uv_status) {
-  Owned stream(new Stream(listener));
+  Owned stream(new Stream(loop, listener));
   uv_tcp_init(&loop.uv, &stream->handle_.tcp);
   stream->uv()->data = stream.get();
   uv_status = uv_tcp_connect(
@@ -45,7 +45,7 @@ Stream::Owned Stream::connect(Loop& loop, const sockaddr& address, StreamListene
 }
 
 Stream::Owned Stream::connect(Loop& loop, const std::string& unix_path, StreamListener& listener) {
-  Owned stream(new Stream(listener));
+  Owned stream(new Stream(loop, listener));
   uv_pipe_init(&loop.uv, &stream->handle_.pipe, 0);
   stream->uv()->data = stream.get();
   uv_pipe_connect(
@@ -57,7 +57,12 @@ Stream::Owned Stream::connect(Loop& loop, const std::string& unix_path, StreamLi
 void Stream::Close::operator()(Stream* stream) const {
   stream->listener_ = nullptr;
   auto* const handle = reinterpret_cast<uv_handle_t*>(stream->uv());
-  const uv_close_cb closed = [](uv_handle_t* uv) { delete static_cast<Stream*>(uv->data); };
+  const uv_close_cb closed = [](uv_handle_t* uv) {
+    auto* const gone = static_cast<Stream*>(uv->data);
+    Loop& loop = gone->loop_;
+    delete gone;
+    loop.leave();
+  };
   // A reset fails where there is no socket yet; it is then not closed.
   if (handle->type != UV_TCP || !stream->reset_when_closed_ ||
       uv_tcp_close_reset(&stream->handle_.tcp, closed) != 0) {
@@ -75,7 +80,7 @@ void Stream::connected(int uv_status) {
     uv_status = uv_read_start(
         uv(),
         [](uv_handle_t* handle, std::size_t, uv_buf_t* buffer) {
-          auto& input = Loop::of(handle->loop).input;
+          auto& input = self(handle->data).loop_.input;
           *buffer = uv_buf_init(input.data(), static_cast<unsigned>(input.size()));
         },
         [](uv_stream_t* stream, ssize_t count, const uv_buf_t*) {
@@ -95,8 +100,7 @@ void Stream::read(ssize_t count) {
     listener_->on_stream_failed(static_cast<int>(count));
     return;
   }
-  const Loop& loop = Loop::of(uv()->loop);
-  listener_->on_bytes({loop.input.data(), static_cast<std::size_t>(count)});
+  listener_->on_bytes({loop_.input.data(), static_cast<std::size_t>(count)});
 }
 
 int Stream::write(std::string& bytes) {

@@ -54,7 +54,7 @@ class Stream {
   [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
 
  private:
-  explicit Stream(StreamListener& listener) : listener_(&listener) {}
+  Stream(Loop& loop, StreamListener& listener) : loop_(loop), listener_(&listener) { loop.enter(); }
   ~Stream() = default;
 
   [[nodiscard]] uv_stream_t* uv() { return reinterpret_cast<uv_stream_t*>(&handle_); }
@@ -62,6 +62,7 @@ class Stream {
   void read(ssize_t count);
   void written(int uv_status);
 
+  Loop& loop_;
   union {
     uv_tcp_t tcp;
     uv_pipe_t pipe;

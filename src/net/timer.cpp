@@ -9,14 +9,18 @@
 namespace redlock::net {
 
 struct Timer::Handle {
+  explicit Handle(Loop& of) : loop(of) {}
+
+  Loop& loop;
   uv_timer_t uv{};
   std::function<void()> expired;
 };
 
-Timer::Timer(Loop& loop, std::function<void()> expired) : handle_(new Handle) {
+Timer::Timer(Loop& loop, std::function<void()> expired) : handle_(new Handle(loop)) {
   handle_->expired = std::move(expired);
   handle_->uv.data = handle_.get();
   uv_timer_init(&loop.uv, &handle_->uv);
+  loop.enter();
 }
 
 void Timer::start(std::chrono::milliseconds after) {
@@ -32,8 +36,7 @@ void Timer::stop() {
 }
 
 void Timer::Close::operator()(Handle* handle) const {
-  uv_close(reinterpret_cast<uv_handle_t*>(&handle->uv),
-           [](uv_handle_t* uv) { delete static_cast<Handle*>(uv->data); });
+  uv_close(reinterpret_cast<uv_handle_t*>(&handle->uv), destroy_closed<Handle>);
 }
 
 }  // namespace redlock::net

@@ -60,6 +60,13 @@ void Transport::disconnect(wire::Closing how) {
   filter_.reset();
 }
 
+void Transport::abandon() {
+  filter_.reset();
+  if (stream_) stream_->let_arrive();
+  connector_.abandon();
+  disconnect(wire::Closing::reset);
+}
+
 std::size_t Transport::write(std::string& bytes) {
   if (!stream_) return 0;  // it has failed in this turn
   if (!filter_) return send(bytes);

@@ -35,6 +35,9 @@ class Transport final : ConnectorListener, StreamListener {
   void connect();
   void disconnect(wire::Closing how);
   std::size_t write(std::string& bytes);
+  /// In the child of a fork: closes this process' copy of the socket. Nothing is sent, and the
+  /// connection of the parent stays as it is.
+  void abandon();
   /// Whether a part of what write() took waits for the socket.
   [[nodiscard]] bool waits_for_socket() const { return stream_ && stream_->in_flight() > 0; }
   /// Whether there is a TLS connection that goes on with an earlier session.

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string>
 #include <sys/resource.h>
+#include <uv.h>
 
 #include <redlock/client.hpp>
 
@@ -84,4 +85,26 @@ TEST_CASE("what a program keeps of the first client serves all others") {
     CAPTURE(free);
     CHECK(open_descriptors() == before);
   }
+}
+
+TEST_CASE("on a given loop a client that finds too few descriptors says so and leaves the loop") {
+  uv_loop_t uv{};
+  REQUIRE(uv_loop_init(&uv) == 0);
+  {
+    const DescriptorLimit limit;
+    const std::size_t before = open_descriptors();
+    for (std::size_t free = 0; free < 2; ++free) {
+      limit.leave(free);
+      const auto client = Client::create(options(), &uv);
+      REQUIRE_FALSE(client.has_value());
+      CHECK(testing::contains(client.error().message, "cannot use the loop"));
+      CHECK(uv_run(&uv, UV_RUN_DEFAULT) == 0);
+      CHECK(open_descriptors() == before);
+    }
+    limit.leave(2);
+    CHECK(Client::create(options(), &uv).has_value());
+    CHECK(uv_run(&uv, UV_RUN_DEFAULT) == 0);
+    CHECK(open_descriptors() == before);
+  }
+  CHECK(uv_loop_close(&uv) == 0);
 }

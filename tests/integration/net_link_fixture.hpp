@@ -46,8 +46,7 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
     config_.silence = milliseconds(10'000);
     config_.probe_interval = milliseconds(60'000);
     if (change) change(config_);
-    REQUIRE(uv_loop_init(&loop_.uv) == 0);
-    loop_.uv.data = &loop_;
+    REQUIRE(uv_loop_init(&uv_) == 0);
     timer_ = std::make_unique<Timer>(loop_, [this] {
       if (link_ && link_->deadline() <= BootClock::now()) link_->on_deadline(BootClock::now());
     });
@@ -199,7 +198,8 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
   }
   void on_output_waiting(Link&) override { output_waiting_ = true; }
 
-  Loop loop_;
+  uv_loop_t uv_{};
+  Loop loop_{uv_};
   std::unique_ptr<Timer> timer_;
   KernelRandom random_;
   NodeAddress address_;

@@ -7,11 +7,14 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <netdb.h>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <uv.h>
 #include <vector>
 
 #include "cluster/fleet.hpp"
@@ -224,4 +227,52 @@ TEST_CASE("a name that does not exist is a failure to connect") {
   const auto why = client.sink.await_down(0);
   CHECK(why.cause == redlock::Cause::connection_failed);
   CHECK(contains(why.detail, "cannot resolve its name"));
+}
+
+namespace {
+
+struct UpObserver final : DriverHost {
+  bool up = false;
+  void on_output(redlock::engine::ClientOutput&&) override {}
+  void on_node_up(redlock::engine::NodeIndex, std::string_view) override { up = true; }
+  void on_node_down(redlock::engine::NodeIndex, const redlock::engine::Unavailable&) override {}
+};
+
+}  // namespace
+
+TEST_CASE("on a given loop libuv's threads look names up, and the end waits for them") {
+  Fleet fleet({.nodes = 1});
+  const std::string uri = "redis://given.example:" + std::to_string(fleet.port(0));
+  uv_loop_t uv{};
+  REQUIRE(uv_loop_init(&uv) == 0);
+  for (const bool hangs : {false, true}) {
+    CAPTURE(hangs);
+    UpObserver host;
+    name_server().set("given.example", {{"127.0.0.1", 0}});
+    std::optional<HangingName> hanging;
+    if (hangs) hanging.emplace("given.example");
+    const int look_ups = name_server().look_ups();
+    auto started = GuestCore::start(Running::config_for({uri}), host, uv);
+    REQUIRE(started.has_value());
+    std::unique_ptr<GuestCore> core = std::move(*started);
+    if (hangs) {
+      uv_run(&uv, UV_RUN_NOWAIT);
+      name_server().await_look_ups(look_ups + 1);
+    } else {
+      for (int turn = 0; !host.up && turn < 1'000; ++turn) uv_run(&uv, UV_RUN_ONCE);
+      CHECK(host.up);
+    }
+    bool ended = false;
+    core->end([&] {
+      core.reset();
+      ended = true;
+    });
+    for (int turn = 0; turn < 10; ++turn) uv_run(&uv, UV_RUN_NOWAIT);
+    CHECK(ended == !hangs);
+    hanging.reset();
+    CHECK(uv_run(&uv, UV_RUN_DEFAULT) == 0);
+    CHECK(ended);
+    CHECK(host.up == !hangs);
+  }
+  CHECK(uv_loop_close(&uv) == 0);
 }

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: MIT
+// A client on a loop of the program's own: no thread is added, everything happens on the thread
+// that runs the loop, nothing blocks there, and the client leaves the loop as it found it.
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <uv.h>
+
+#include <redlock/admin.hpp>
+
+#include "integration/api_coroutines.hpp"
+#include "integration/api_fixture.hpp"
+
+namespace redlock::testing {
+namespace {
+
+/// The loop of a program, which has a timer of its own there. Its end requires that libuv has
+/// nothing left.
+class ProgramLoop {
+ public:
+  ProgramLoop() {
+    REQUIRE(uv_loop_init(&uv) == 0);
+    uv_timer_init(&uv, &ticker_);
+    ticker_.data = this;
+  }
+  ~ProgramLoop() {
+    uv_close(reinterpret_cast<uv_handle_t*>(&ticker_), nullptr);
+    CHECK(uv_run(&uv, UV_RUN_DEFAULT) == 0);
+    CHECK(uv_loop_close(&uv) == 0);
+  }
+  ProgramLoop(const ProgramLoop&) = delete;
+  ProgramLoop& operator=(const ProgramLoop&) = delete;
+
+  /// With a tick in every few milliseconds, upon which it looks.
+  bool runs_until(const std::function<bool()>& done) {
+    uv_update_time(&uv);
+    uv_timer_start(
+        &ticker_, [](uv_timer_t* timer) { ++static_cast<ProgramLoop*>(timer->data)->ticks; }, 5, 5);
+    const auto limit = BootClock::now() + patience;
+    bool is_so = done();
+    for (; !is_so && BootClock::now() < limit; is_so = done()) uv_run(&uv, UV_RUN_ONCE);
+    uv_timer_stop(&ticker_);
+    return is_so;
+  }
+
+  /// What the operation's callback is given, which must be called here.
+  template <typename T>
+  Result<T> result_of(Operation<T> operation) {
+    const auto result = std::make_shared<std::optional<Result<T>>>();
+    std::move(operation).start([result, here = std::this_thread::get_id()](Result<T> given) {
+      CHECK(std::this_thread::get_id() == here);
+      result->emplace(std::move(given));
+    });
+    REQUIRE(runs_until([&] { return result->has_value(); }));
+    return std::move(**result);
+  }
+
+  uv_loop_t uv{};
+  int ticks = 0;
+
+ private:
+  uv_timer_t ticker_{};
+};
+
+Client start_on(ProgramLoop& loop, ClientOptions options) {
+  auto client = Client::create(std::move(options), &loop.uv);
+  REQUIRE_MESSAGE(client.has_value(), client.error().message);
+  return std::move(*client);
+}
+
+Client start_on(ProgramLoop& loop) {
+  return start_on(loop, options_for(three_nodes().uris()));
+}
+
+std::set<std::string> threads_of_this_process() {
+  std::set<std::string> ids;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    ids.insert(entry.path().filename());
+  }
+  return ids;
+}
+
+/// Counts, and notes what is called on another thread than the one that made it.
+struct OneThreadObserver final : Observer {
+  std::thread::id here = std::this_thread::get_id();
+  int renewals = 0;
+  int lost = 0;
+  int closed = 0;
+  int elsewhere = 0;
+
+  void note(int& count) {
+    if (std::this_thread::get_id() != here) ++elsewhere;
+    ++count;
+  }
+  void on_renewal(std::string_view, bool ok, std::chrono::nanoseconds) override {
+    if (ok) note(renewals);
+  }
+  void on_lost(std::string_view, std::uint64_t, LossReason) override { note(lost); }
+  void on_closed(const CloseReport&) override { note(closed); }
+};
+
+TEST_CASE("a null pointer is no loop") {
+  const auto client = Client::create(options_for({"redis://127.0.0.1:1"}), nullptr);
+  CHECK(code_of(client) == Errc::invalid_argument);
+  CHECK(client.error().message.find("null") != std::string::npos);
+}
+
+TEST_CASE(
+    "with callbacks, from acquire over extend and confirm to release, and no thread is made") {
+  three_nodes();
+  ProgramLoop loop;
+  const auto before = threads_of_this_process();
+  const Client client = start_on(loop);
+  RedLock lock = client.lock("on a given loop");
+  Lease lease = must(loop.result_of(lock.async_acquire()));
+  CHECK(lease.valid());
+  const std::stop_token lost = lease.lost();
+  CHECK(code_of(loop.result_of(lock.async_acquire())) == Errc::contended);
+  const auto first = lease.valid_until();
+  const auto extended = must(loop.result_of(lease.async_extend(40s)));
+  CHECK(extended > first);
+  const auto confirmed = must(loop.result_of(lease.async_confirm()));
+  CHECK(confirmed >= extended);
+  CHECK(confirmed <= lease.valid_until());  // later if more nodes have confirmed since
+  for (const std::string& thread : threads_of_this_process()) CHECK(before.contains(thread));
+  CHECK(must(loop.result_of(lease.async_release())) == Released::released);
+  CHECK_FALSE(lost.stop_requested());
+}
+
+FireAndForget go_through(RedLock& lock, std::vector<std::string>& steps) {
+  const auto here = std::this_thread::get_id();
+  const auto note = [&](const auto& result, const char* done) {
+    if (std::this_thread::get_id() != here) steps.emplace_back("on another thread");
+    steps.push_back(result ? done : result.error().message);
+  };
+  Result<Lease> lease = co_await lock.async_acquire();
+  note(lease, "acquired");
+  const auto until = co_await lease->async_extend(40s);
+  note(until, "extended");
+  const auto released = co_await lease->async_release();
+  note(released, "released");
+  const auto count = co_await lock.async_try_lock();
+  note(count, "locked");
+  const auto unlocked = co_await lock.async_release();
+  note(unlocked, "unlocked");
+  steps.emplace_back("done");
+}
+
+TEST_CASE("a coroutine goes on where the loop is run") {
+  ProgramLoop loop;
+  const Client client = start_on(loop);
+  RedLock lock = client.lock("awaited on a given loop", Owner::create());
+  std::vector<std::string> steps;
+  go_through(lock, steps);
+  REQUIRE(loop.runs_until([&] { return !steps.empty() && steps.back() == "done"; }));
+  CHECK(steps ==
+        std::vector<std::string>{"acquired", "extended", "released", "locked", "unlocked", "done"});
+}
+
+TEST_CASE("a lease is renewed by the loop, and the observer told of it there") {
+  const auto observer = std::make_shared<OneThreadObserver>();
+  ClientOptions options = options_for(three_nodes().uris());
+  options.lease = 4s;
+  options.observer = observer;
+  {
+    ProgramLoop loop;
+    const Client client = start_on(loop, options);
+    within_a_lease([&] {
+      const int renewals = observer->renewals;
+      const Lease lease = must(loop.result_of(client.lock("renewed").async_acquire({.wait = 30s})));
+      const auto until = lease.valid_until();
+      REQUIRE(loop.runs_until(
+          [&] { return observer->renewals > renewals || lease.lost().stop_requested(); }));
+      return lease.valid() && lease.valid_until() > until;
+    });
+  }
+  CHECK(observer->closed == 1);
+  CHECK(observer->elsewhere == 0);
+}
+
+TEST_CASE("two clients on one loop: who waits has the lock when the other gives it back") {
+  ProgramLoop loop;
+  const Client first = start_on(loop);
+  const Client second = start_on(loop);
+  Lease held = must(loop.result_of(first.lock("passed on").async_acquire()));
+  std::optional<Result<Lease>> awaited;
+  second.lock("passed on").async_acquire({.wait = forever}).start([&](Result<Lease> lease) {
+    awaited.emplace(std::move(lease));
+  });
+  REQUIRE(loop.runs_until([&] {
+    return three_nodes().run(0, {"EXISTS", "redlock:lock:{passed on}:queue"}) != "0";
+  }));
+  CHECK_FALSE(awaited.has_value());
+  held = Lease();
+  REQUIRE(loop.runs_until([&] { return awaited.has_value(); }));
+  CHECK(must(std::move(*awaited)).valid());
+}
+
+TEST_CASE("while nobody runs the loop a lease ends by the clock, and the loss is told afterwards") {
+  ProgramLoop loop;
+  const Client client = start_on(loop);
+  within_a_lease([&] {
+    const Lease lease = must(
+        loop.result_of(client.lock("stood still").async_acquire({.lease = 500ms, .wait = 30s})));
+    std::thread::id told_on;
+    const std::stop_callback on_lost(lease.lost(), [&] { told_on = std::this_thread::get_id(); });
+    if (lease.lost().stop_requested()) return false;
+    CHECK(eventually([&] { return !lease.valid(); }));
+    std::jthread([&] { CHECK_FALSE(lease.valid()); }).join();
+    CHECK_FALSE(lease.lost().stop_requested());
+    REQUIRE(loop.runs_until([&] { return lease.lost().stop_requested(); }));
+    CHECK(told_on == std::this_thread::get_id());
+    CHECK(lease.loss_reason() == LossReason::expired);
+    return true;
+  });
+}
+
+template <typename Call>
+Errc code_thrown_by(const Call& call) {
+  try {
+    call();
+  } catch (const std::system_error& error) {
+    return static_cast<Errc>(error.code().value());
+  }
+  return {};
+}
+
+TEST_CASE("what blocks is refused on every thread, and a lease is given back all the same") {
+  ProgramLoop loop;
+  Client client = start_on(loop);
+  RedLock lock = client.lock("refused");
+  const Admin admin(client);
+  Lease lease = must(loop.result_of(client.lock("kept").async_acquire()));
+  const auto try_all = [&] {
+    const auto acquired = lock.acquire();
+    CHECK(code_of(acquired) == Errc::would_deadlock);
+    CHECK(acquired.error().message.find("async_") != std::string::npos);
+    CHECK(code_of(lock.acquire({.wait = forever})) == Errc::would_deadlock);
+    CHECK(code_of(lease.extend(40s)) == Errc::would_deadlock);
+    CHECK(code_of(lease.confirm()) == Errc::would_deadlock);
+    CHECK(code_of(client.close()) == Errc::would_deadlock);
+    CHECK(code_thrown_by([&] { lock.lock(); }) == Errc::would_deadlock);
+    CHECK(code_thrown_by([&] { static_cast<void>(lock.try_lock()); }) == Errc::would_deadlock);
+    CHECK(code_of(admin.inspect("refused")) == Errc::would_deadlock);
+    CHECK(code_of(admin.force_release("refused")) == Errc::would_deadlock);
+    CHECK(code_of(admin.list()) == Errc::would_deadlock);
+    CHECK(code_of(admin.examine()) == Errc::would_deadlock);
+    CHECK(code_of(admin.adopt()) == Errc::would_deadlock);
+  };
+  try_all();
+  std::thread(try_all).join();
+  CHECK(lease.valid());
+  CHECK(code_of(lease.release()) == Errc::would_deadlock);
+  CHECK_FALSE(lease);
+  CHECK(loop.runs_until([] { return nodes_with_lock(three_nodes(), "kept") == 0; }));
+}
+
+TEST_CASE("a lock that was taken by async_try_lock is given back by unlock()") {
+  ProgramLoop loop;
+  const Client client = start_on(loop);
+  RedLock lock = client.lock("unlocked", Owner::create());
+  CHECK(must(loop.result_of(lock.async_try_lock())) == 1);
+  lock.unlock();
+  CHECK(loop.runs_until([] { return nodes_with_lock(three_nodes(), "unlocked") == 0; }));
+}
+
+TEST_CASE("operations are started on other threads and answered where the loop is run") {
+  ProgramLoop loop;
+  const Client client = start_on(loop);
+  std::atomic<int> answers{0};
+  std::atomic<int> elsewhere{0};
+  constexpr int calls = 50;
+  std::vector<std::jthread> threads;
+  for (int number = 0; number < 4; ++number) {
+    threads.emplace_back([&, number, runner = std::this_thread::get_id()] {
+      RedLock lock = client.lock("from thread " + std::to_string(number));
+      for (int i = 0; i < calls; ++i) {
+        lock.async_acquire({.wait = patience}).start([&, runner](const Result<Lease>& lease) {
+          if (std::this_thread::get_id() != runner || !lease) ++elsewhere;
+          ++answers;
+        });
+      }
+    });
+  }
+  std::future<Result<Lease>> future = client.lock("by a future").async_acquire().as_future();
+  REQUIRE(loop.runs_until([&] { return answers == 4 * calls; }));
+  CHECK(elsewhere == 0);
+  REQUIRE(loop.runs_until([&] { return future.wait_for(0s) == std::future_status::ready; }));
+  CHECK(future.get().has_value());
+}
+
+TEST_CASE("nodes that hang hold up nothing else on the loop") {
+  Fleet fleet({.nodes = 3});
+  ProgramLoop loop;
+  ClientOptions options = options_for(fleet.uris());
+  options.node_timeout = 1h;  // nobody waits for that here
+  const Client client = start_on(loop, options);
+  must(loop.result_of(client.lock("before").async_acquire()));
+  fleet.pause(2);
+  Lease by_two = must(loop.result_of(client.lock("by two").async_acquire()));
+  CHECK(by_two.valid());
+  fleet.pause(1);
+  std::optional<Result<Lease>> late;
+  client.lock("late").async_acquire().start(
+      [&](Result<Lease> lease) { late.emplace(std::move(lease)); });
+  const int ticks = loop.ticks;
+  REQUIRE(loop.runs_until([&] { return loop.ticks >= ticks + 40; }));
+  CHECK_FALSE(late.has_value());
+  fleet.resume(1);
+  fleet.resume(2);
+  REQUIRE(loop.runs_until([&] { return late.has_value(); }));
+  CHECK(late->has_value());
+}
+
+TEST_CASE("an idle client keeps the loop running, and the loop may be stopped and run again") {
+  ProgramLoop loop;
+  const Client client = start_on(loop);
+  CHECK(uv_run(&loop.uv, UV_RUN_NOWAIT) != 0);
+  std::optional<Result<Lease>> result;
+  client.lock("stopped").async_acquire().start([&](Result<Lease> lease) {
+    result.emplace(std::move(lease));
+    uv_stop(&loop.uv);
+  });
+  CHECK(uv_run(&loop.uv, UV_RUN_DEFAULT) != 0);
+  REQUIRE(result.has_value());
+  Lease lease = must(std::move(*result));
+  CHECK(must(loop.result_of(lease.async_release())) == Released::released);
+}
+
+TEST_CASE("after async_close the loop is as it was before the client, with leases held or not") {
+  const auto observer = std::make_shared<OneThreadObserver>();
+  ClientOptions options = options_for(three_nodes().uris());
+  options.observer = observer;
+  uv_loop_t uv{};
+  REQUIRE(uv_loop_init(&uv) == 0);
+  auto client = Client::create(options, &uv);
+  REQUIRE(client.has_value());
+  std::array<Lease, 2> leases;
+  std::optional<Result<CloseReport>> report;
+  std::optional<Errc> waiting;
+  RedLock lock = client->lock("left 1");
+  lock.async_acquire().start([&](Result<Lease> first) {
+    leases[0] = std::move(first.value());
+    client->lock("left 2").async_acquire().start([&](Result<Lease> second) {
+      leases[1] = std::move(second.value());
+      lock.async_acquire({.wait = forever}).start([&](const Result<Lease>& third) {
+        waiting = third ? Errc{} : third.error().code;
+      });
+      client->async_close().start([&](const Result<CloseReport>& given) { report.emplace(given); });
+    });
+  });
+  CHECK(uv_run(&uv, UV_RUN_DEFAULT) == 0);  // returns by itself
+  REQUIRE(report.has_value());
+  CHECK(must(*report).released == 2);
+  CHECK(waiting == Errc::closed);
+  CHECK(observer->closed == 1);
+  CHECK(observer->lost == 2);
+  CHECK(observer->elsewhere == 0);
+  CHECK(uv_loop_close(&uv) == 0);
+  for (const Lease& lease : leases) {
+    CHECK_FALSE(lease.valid());
+    CHECK(lease.loss_reason() == LossReason::closed);
+  }
+  CHECK(soon_free_everywhere(three_nodes(), "left 1"));
+  CHECK(soon_free_everywhere(three_nodes(), "left 2"));
+  std::optional<Errc> late;
+  lock.async_acquire().start([&](const Result<Lease>& lease) { late = code_of(lease); });
+  CHECK(late == Errc::closed);
+  std::optional<Errc> again;
+  client->async_close().start([&](const Result<CloseReport>& given) { again = code_of(given); });
+  CHECK(again == Errc::closed);
+}
+
+TEST_CASE("a client may be destroyed in a callback, beside the loop and on another thread") {
+  for (const int where : {0, 1, 2}) {
+    CAPTURE(where);
+    ProgramLoop loop;
+    std::optional<Client> client = start_on(loop);
+    const std::string name = "destroyed " + std::to_string(where);
+    RedLock lock = client->lock(name);
+    std::optional<Result<Lease>> held;
+    std::optional<Errc> later;
+    lock.async_acquire().start([&](Result<Lease> lease) {
+      held.emplace(std::move(lease));
+      if (where != 0) return;
+      client.reset();
+      lock.async_acquire().start([&](const Result<Lease>& other) { later = code_of(other); });
+    });
+    REQUIRE(loop.runs_until([&] { return held.has_value(); }));
+    const Lease lease = must(std::move(*held));
+    if (where == 1) client.reset();
+    if (where == 2) std::jthread([&] { client.reset(); }).join();
+    if (where != 0) {
+      lock.async_acquire().start([&](const Result<Lease>& other) { later = code_of(other); });
+    }
+    CHECK(uv_run(&loop.uv, UV_RUN_DEFAULT) == 0);
+    CHECK(later == Errc::closed);
+    CHECK_FALSE(lease.valid());
+    CHECK(lease.loss_reason() == LossReason::closed);
+    CHECK(soon_free_everywhere(three_nodes(), name));
+  }
+}
+
+TEST_CASE("a client that never reached a node, or was hardly made, leaves the loop as well") {
+  ProgramLoop loop;
+  { const Client client = start_on(loop); }
+  const Client client = start_on(loop, options_for({"redis://127.0.0.1:1", "redis://localhost:2"}));
+  CHECK(code_of(loop.result_of(client.lock("nowhere").async_acquire())) == Errc::no_quorum);
+}
+
+TEST_CASE("the loop may be run by one thread after the other") {
+  ProgramLoop loop;
+  const Client client = start_on(loop);
+  for (int turn = 0; turn < 3; ++turn) {
+    std::jthread([&] {
+      Lease lease = must(loop.result_of(client.lock("moved").async_acquire({.wait = patience})));
+      CHECK(must(loop.result_of(lease.async_release())) == Released::released);
+    }).join();
+  }
+}
+
+/// Whether a child's copy of the loop can be run to its end.
+bool child_leaves_its_copy(ProgramLoop& loop, const Lease& lease) {
+  return !lease.valid() && uv_loop_fork(&loop.uv) == 0 && uv_run(&loop.uv, UV_RUN_DEFAULT) == 0;
+}
+
+TEST_CASE("the child of a fork that runs its copy of the loop takes no part") {
+  ProgramLoop loop;
+  const Client client = start_on(loop);
+  Lease lease = must(loop.result_of(client.lock("forked loop").async_acquire()));
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::alarm(20);
+    ::_exit(child_leaves_its_copy(loop, lease) ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(lease.valid());
+  must(loop.result_of(lease.async_extend(40s)));
+  CHECK(must(loop.result_of(lease.async_release())) == Released::released);
+}
+
+TEST_CASE("async_close of a client with a thread of its own tells what became of the leases") {
+  Client client = start_client(three_nodes());
+  RedLock lock = client.lock("closed behind");
+  const Lease lease = must(lock.acquire());
+  auto closing = client.async_close().as_future();
+  CHECK(must(get_soon(closing)).released == 1);
+  CHECK_FALSE(lease.valid());
+  CHECK(soon_free_everywhere(three_nodes(), "closed behind"));
+  CHECK(code_of(lock.acquire()) == Errc::closed);
+  CHECK(code_of(client.close()) == Errc::closed);
+  auto again = client.async_close().as_future();
+  CHECK(code_of(get_soon(again)) == Errc::closed);
+}
+
+TEST_CASE("a coroutine on the client's own thread may close the client") {
+  Client client = start_client(three_nodes());
+  std::promise<std::size_t> done;
+  const auto run = [](Client& of, std::promise<std::size_t>& told) -> FireAndForget {
+    RedLock lock = of.lock("closed by a coroutine");
+    const Result<Lease> lease = co_await lock.async_acquire();
+    const Result<CloseReport> report = co_await of.async_close();
+    told.set_value(report ? report->released : 0);
+  };
+  run(client, done);
+  auto released = done.get_future();
+  CHECK(get_soon(released) == 1);
+}
+
+}  // namespace
+}  // namespace redlock::testing
