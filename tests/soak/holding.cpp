@@ -17,6 +17,7 @@
 #include <redlock/redlock.hpp>
 
 #include "cluster/fleet.hpp"
+#include "soak/stalls.hpp"
 #include "soak/verdict.hpp"
 #include "support/own_use.hpp"
 
@@ -42,30 +43,6 @@ struct Plan {
 std::string name_of(std::size_t index) {
   return fmt::format("soak:{:06}", index);
 }
-
-/// How long this process did not run although it was to: a machine that stands still for longer
-/// than a margin leaves nobody the time to tell anything.
-class Stalls {
- public:
-  Stalls() : thread_([this](const std::stop_token& stop) { watch(stop); }) {}
-
-  /// In all, until now.
-  [[nodiscard]] milliseconds sum() const { return milliseconds(sum_.load()); }
-
- private:
-  void watch(const std::stop_token& stop) {
-    constexpr milliseconds step(5);
-    while (!stop.stop_requested()) {
-      const auto before = BootClock::now();
-      std::this_thread::sleep_for(step);
-      const auto late = BootClock::now() - before - 2 * step;
-      if (late > late.zero()) sum_ += std::chrono::ceil<milliseconds>(late).count();
-    }
-  }
-
-  std::atomic<std::int64_t> sum_{0};
-  std::jthread thread_;
-};
 
 /// Nodes that have a small part of a processor: they are stopped but for so long in each tenth of a
 /// second.
@@ -236,7 +213,7 @@ class Run {
   }
 
   [[nodiscard]] bool judge_losses() const {
-    const Stalls stalls;
+    const soak::Stalls stalls;  // a machine that stands still leaves nobody the time to tell
     const auto limit = BootClock::now() + seconds(2 * plan_.lease);
     while (leases_->lost < plan_.leases && BootClock::now() < limit) {
       std::this_thread::sleep_for(milliseconds(100));

@@ -13,9 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <functional>
 #include <malloc.h>
 #include <map>
@@ -34,6 +32,7 @@
 #include <redlock/redlock.hpp>
 
 #include "cluster/fleet.hpp"
+#include "soak/footprint.hpp"
 #include "soak/ledger.hpp"
 #include "soak/verdict.hpp"
 
@@ -166,24 +165,6 @@ class Caller {
   const std::size_t name_ = worker_ % names;
   std::mt19937 random_;
 };
-
-/// What a process has of the machine.
-struct Footprint {
-  double descriptors = 0;
-  double memory = 0;  // MiB that are its own
-};
-
-Footprint footprint_of(pid_t process) {
-  const auto directory = fmt::format("/proc/{}", process);
-  Footprint found;
-  const std::filesystem::directory_iterator descriptors(directory + "/fd");
-  found.descriptors = static_cast<double>(std::distance(begin(descriptors), end(descriptors)));
-  std::ifstream status(directory + "/status");
-  for (std::string word; status >> word;) {
-    if (word == "RssAnon:" && status >> found.memory) found.memory /= 1024;
-  }
-  return found;
-}
 
 class Run {
  public:
@@ -415,15 +396,7 @@ class Run {
   // --- figures
 
   /// Of the workers that nothing happens to.
-  void note_footprint() {
-    Footprint sum;
-    for (std::size_t worker = 0; worker < names; ++worker) {
-      const Footprint one = footprint_of(workers_[worker]);
-      sum.descriptors += one.descriptors / names;
-      sum.memory += one.memory / names;
-    }
-    footprints_.push_back(sum);
-  }
+  void note_footprint() { footprints_.note({workers_.begin(), workers_.begin() + names}); }
 
   void print_progress() const {
     fmt::print(
@@ -431,8 +404,8 @@ class Run {
         "nodes, stopped {} and {}; {:.1f} descriptors, {:.2f} MiB\n",
         std::chrono::duration<double>(Clock::now() - start_).count(), board_.served.load(),
         ledger_.longest_wait_ms.load(), board_.late.load(), workers_killed_, nodes_killed_,
-        workers_stopped_, nodes_stopped_, footprints_.back().descriptors,
-        footprints_.back().memory);
+        workers_stopped_, nodes_stopped_, footprints_.latest().descriptors,
+        footprints_.latest().memory);
     std::fflush(stdout);
   }
 
@@ -449,32 +422,10 @@ class Run {
         "the machine stood still for {} ms\n",
         ledger_.longest_wait_ms.load(), board_.late.load(), plan_.bound().count(),
         board_.most_before.load(), board_.stalled_ms.load());
-    const bool flat = is_flat();
+    const bool flat = footprints_.are_flat(1, 1);
     if (plan_.careless) return found.overlaps > 0;
     return clean && flat && found.overlaps == 0 && found.falling_tokens == 0 && board_.late == 0 &&
            board_.failed == 0;
-  }
-
-  /// The first minute against the last one.
-  [[nodiscard]] bool is_flat() const {
-    constexpr std::size_t minute = 60;
-    if (footprints_.size() < 4 * minute) return true;  // it is still warming up
-    const auto mean = [&](std::size_t from) {
-      Footprint sum;
-      for (std::size_t i = from; i < from + minute; ++i) {
-        sum.descriptors += footprints_[i].descriptors / minute;
-        sum.memory += footprints_[i].memory / minute;
-      }
-      return sum;
-    };
-    const Footprint first = mean(0);
-    const Footprint last = mean(footprints_.size() - minute);
-    fmt::print(
-        "a process has {:.2f} descriptors in the first minute, {:.2f} in the last; {:.2f} and "
-        "{:.2f} "
-        "MiB of memory\n",
-        first.descriptors, last.descriptors, first.memory, last.memory);
-    return last.descriptors <= first.descriptors + 1 && last.memory <= 1.1 * first.memory + 1;
   }
 
   std::size_t below(std::size_t end) {
@@ -491,7 +442,7 @@ class Run {
   pid_t stall_watch_ = 0;
   std::array<Clock::time_point, soak::nodes> out_until_{};
   std::multimap<Clock::time_point, std::function<void()>> later_;
-  std::vector<Footprint> footprints_;
+  soak::Footprints footprints_;
   Clock::time_point start_;
   std::size_t turn_ = 0;
   std::size_t workers_killed_ = 0;
