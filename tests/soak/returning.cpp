@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+// A node ends the connections of a thousand clients at once, or is killed and started again below
+// them: they come back spread over the time that their pauses have, one connection each. Prints for
+// each outage how many came within a tenth of a second at most, and when all were back.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <sys/resource.h>
+#include <thread>
+#include <vector>
+
+#include <redlock/redlock.hpp>
+
+#include "cluster/fleet.hpp"
+#include "cluster/node_client.hpp"
+#include "soak/verdict.hpp"
+
+namespace {
+
+using namespace redlock;
+using namespace std::chrono_literals;
+using cluster::Fleet;
+using cluster::NodeClient;
+using std::chrono::milliseconds;
+
+constexpr std::size_t descriptors_of_client = 16;
+constexpr milliseconds window = 100ms;
+/// After an outage of this length pauses are as long as they become, or nearly.
+constexpr int long_outage = 1000;
+/// Of those who come back after it, at most so many may come within a window.
+constexpr double most_in_window = 0.5;
+/// One connection each, and one more where the machine was too slow for a handshake.
+constexpr double most_connections = 2;
+/// The longest pause, and what two processors may need for a thousand handshakes on both sides.
+constexpr milliseconds back_within = 5s;
+
+struct Plan {
+  std::size_t clients = 1000;
+  std::vector<int> outages{0, 100, 300, 1000, 3000};  // ms
+  bool unhurried = false;                             // on a machine that may be slow
+};
+
+/// What one client says of the node.
+class Presence final : public Observer {
+ public:
+  void on_node_up(std::string_view, std::string_view) override { ++times_up; }
+
+  std::atomic<std::uint64_t> times_up{0};
+};
+
+struct Sample {
+  BootClock::time_point at;
+  std::uint64_t connections = 0;  // that the node has accepted by then
+};
+
+/// The largest part of the connections that came within a window. Where the samples are farther
+/// apart, they are taken to have come evenly.
+double largest_share(const std::vector<Sample>& samples) {
+  const auto all = static_cast<double>(samples.back().connections - samples.front().connections);
+  double largest = 0;
+  for (auto from = samples.begin(); from != samples.end(); ++from) {
+    auto to = std::find_if(from, samples.end(),
+                           [&](const Sample& sample) { return sample.at >= from->at + window; });
+    if (to == samples.end()) --to;
+    const auto came = static_cast<double>(to->connections - from->connections);
+    const auto windows = std::max(1.0, std::chrono::duration<double>(to->at - from->at) /
+                                           std::chrono::duration<double>(window));
+    largest = std::max(largest, came / windows / all);
+  }
+  return largest;
+}
+
+class Run {
+ public:
+  explicit Run(const Plan& plan) : plan_(plan) {}
+
+  bool run() {
+    start_clients();
+    bool well = true;
+    for (const int outage : plan_.outages) well = judge(outage) && well;
+    return well;
+  }
+
+ private:
+  using Clock = BootClock;
+
+  void start_clients() {
+    const auto start = Clock::now();
+    for (std::size_t i = 0; i < plan_.clients; ++i) {
+      presences_.push_back(std::make_shared<Presence>());
+      ClientOptions options;
+      options.nodes = fleet_.uris();
+      options.quarantine = Quarantine::off;
+      options.observer = presences_.back();
+      if (plan_.unhurried) options.connect_timeout = 30s;
+      auto client = Client::create(std::move(options));
+      if (!client) throw std::runtime_error(client.error().message);
+      clients_.push_back(std::move(*client));
+    }
+    while (!all_were_up(1)) await_a_moment(start);
+    fmt::print("{} clients were connected {:.2f} s after the first one began\n", plan_.clients,
+               seconds_since(start));
+    std::fflush(stdout);
+  }
+
+  /// A machine that stood still has gathered those who were to come meanwhile: one that may be slow
+  /// has more tries.
+  bool judge(int outage) {
+    for (int tries = plan_.unhurried ? 5 : 1; tries > 0; --tries) {
+      if (come_back(outage)) return true;
+    }
+    return false;
+  }
+
+  bool come_back(int outage) {
+    // Connections that last so long count as a success: the next pauses begin anew.
+    std::this_thread::sleep_for(1500ms);
+    std::vector<std::uint64_t> before;
+    for (const auto& presence : presences_) before.push_back(presence->times_up);
+    std::vector<Sample> samples{cut_off(outage)};
+    const auto start = samples.front().at;
+    NodeClient node(fleet_.port(0));
+    for (bool all_back = false; !all_back;) {
+      await_a_moment(start);
+      all_back = all_came_back(before);
+      const auto connections = connections_of(node);
+      samples.push_back({Clock::now(), connections});
+    }
+    const double back = seconds_since(start);
+    const auto connections = samples.back().connections - samples.front().connections;
+    const double each = static_cast<double>(connections) / static_cast<double>(plan_.clients);
+    const double share = largest_share(samples);
+    fmt::print(
+        "after {} ms without the node all were back within {:.2f} s, by {:.3f} connections each, "
+        "{:.0f} % of them within {} ms\n",
+        outage, back, each, 100 * share, window.count());
+    std::fflush(stdout);
+    if (outage >= long_outage && share > most_in_window) return false;
+    return plan_.unhurried ||
+           (each <= most_connections && back <= std::chrono::duration<double>(back_within).count());
+  }
+
+  /// The node as it is when it begins to accept them again.
+  Sample cut_off(int outage) {
+    if (outage == 0) {
+      NodeClient node(fleet_.port(0));
+      const Sample sample{Clock::now(), connections_of(node)};
+      for (const char* type : {"normal", "pubsub"}) node.command({"CLIENT", "KILL", "TYPE", type});
+      return sample;
+    }
+    fleet_.kill(0);
+    std::this_thread::sleep_for(milliseconds(outage));
+    const auto start = Clock::now();
+    fleet_.restart(0);
+    return {start, 0};
+  }
+
+  static std::uint64_t connections_of(NodeClient& node) {
+    const std::string text = node.command({"INFO", "stats"});
+    constexpr std::string_view field = "total_connections_received:";
+    const auto at = text.find(field);
+    if (at == std::string::npos) throw std::runtime_error("the node does not count connections");
+    return std::stoull(text.substr(at + field.size()));
+  }
+
+  [[nodiscard]] bool all_were_up(std::uint64_t times) const {
+    return std::ranges::all_of(presences_,
+                               [&](const auto& presence) { return presence->times_up >= times; });
+  }
+  [[nodiscard]] bool all_came_back(const std::vector<std::uint64_t>& before) const {
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (presences_[i]->times_up == before[i]) return false;
+    }
+    return true;
+  }
+
+  static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  static void await_a_moment(Clock::time_point since) {
+    if (Clock::now() > since + 2min) throw std::runtime_error("a client never connects");
+    std::this_thread::sleep_for(2ms);
+  }
+
+  const Plan plan_;
+  Fleet fleet_{{.nodes = 1, .settings = {fmt::format("maxclients {}", plan_.clients + 100)}}};
+  std::vector<std::shared_ptr<Presence>> presences_;
+  std::vector<Client> clients_;
+};
+
+/// As many as this process may have.
+void permit_descriptors(std::size_t clients) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= clients * descriptors_of_client) return;
+  throw std::runtime_error(fmt::format(
+      "this process may have {} descriptors, which is too few for {} clients; raise ulimit -Hn to "
+      "{}, or choose fewer with --clients",
+      limit.rlim_cur, clients, clients * descriptors_of_client));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Plan plan;
+  CLI::App app{"Cuts many clients off at once, and sees how they come back to their node."};
+  app.add_option("--clients", plan.clients, "how many; default 1000")->check(CLI::Range(1, 10'000));
+  app.add_option("--outage", plan.outages,
+                 "ms for which the node is gone, several with spaces; 0: it only ends all\n"
+                 "connections; default 0 100 300 1000 3000")
+      ->check(CLI::Range(0, 3'600'000));
+  app.add_flag("--unhurried", plan.unhurried,
+               "for a machine that may be slow: they come back, whenever that is");
+  app.footer(
+      "Needs the machine for itself. It ends with 0 if all were back within five seconds, by no\n"
+      "more than two connections each, and if after an outage of a second and more no tenth of a\n"
+      "second brought more than half.");
+  CLI11_PARSE(app, argc, argv);
+  return redlock::soak::verdict_of("soak_returning", [&] {
+    permit_descriptors(plan.clients);
+    return Run(plan).run();
+  });
+}
