@@ -45,6 +45,7 @@ const std::vector<Rule> ladder = {
      {"redlock/", "cluster/", "fmt/", "benchmark/", "bench/", "support/", "hiredis/", "nlohmann/",
       "sw/", "CLI/"}},
     {"tests/consumer/", {"redlock/"}},
+    {"tests/fuzz/options.cpp", {"fuzz/", "client/options_check.hpp", "redlock/", "doctest/"}},
     {"tests/fuzz/", {"fuzz/", "wire/", "redlock/", "doctest/"}},
     {"tests/net/", {"net/loop_seat.hpp", "doctest/"}},
     {"tests/tls/", {"tls/", "cluster/", "support/", "redlock/", "doctest/", "openssl/"}},
