@@ -27,7 +27,13 @@ void Relay::pass() {
     requests_held_ = false;
     replies_held_ = false;
     forgets_given_up_ = false;
-    delay_ = std::chrono::milliseconds(0);
+    delay_ = jitter_ = pause_ = std::chrono::milliseconds(0);
+    cut_after_.reset();
+    rubbish_.clear();
+    for (auto& connection : connections_) {
+      connection.replies.not_before = {};
+      connection.replies.left.reset();
+    }
   });
 }
 
@@ -63,8 +69,39 @@ bool Relay::await_late() {
   return thread_.await([&] { return late_ == 0; });
 }
 
-void Relay::delay(std::chrono::milliseconds time) {
-  thread_.change([&] { delay_ = time; });
+void Relay::delay(std::chrono::milliseconds time, std::chrono::milliseconds jitter) {
+  thread_.change([&] {
+    delay_ = time;
+    jitter_ = jitter;
+  });
+}
+
+void Relay::drip(std::chrono::milliseconds pause) {
+  thread_.change([&] { pause_ = pause; });
+}
+
+void Relay::cut_replies(std::size_t after) {
+  thread_.change([&] {
+    cut_after_ = after;
+    for (auto& connection : connections_) connection.replies.left = after;
+  });
+}
+
+void Relay::spoil_replies(const std::string& rubbish) {
+  thread_.change([&] {
+    rubbish_ = rubbish;
+    for (auto& connection : connections_) {
+      connection.replies.under_way.push_front({rubbish, Clock::now()});
+    }
+  });
+}
+
+void Relay::record() {
+  thread_.change([&] { records_ = true; });
+}
+
+std::string Relay::recorded() const {
+  return thread_.read([&] { return recorded_; });
 }
 
 void Relay::refuse() {
@@ -108,7 +145,7 @@ std::optional<PollThread::TimePoint> Relay::prepare(std::vector<pollfd>& polled)
                        bool held) {
     int events = from.end == Received::End::open ? POLLIN : 0;
     if (!to.under_way.empty() && !held) {
-      const auto due = to.under_way.front().due;
+      const auto due = to.due();
       if (due <= now) {
         events |= POLLOUT;
       } else {
@@ -139,7 +176,10 @@ void Relay::accept_all() {
     ++accepted_;
     auto node = refuses_ ? UniqueFd() : connect_();
     if (node) {
-      connections_.push_back({.client = std::move(client), .node = std::move(node)});
+      auto& connection =
+          connections_.emplace_back(Relayed{.client = std::move(client), .node = std::move(node)});
+      connection.replies.left = cut_after_;
+      if (!rubbish_.empty()) connection.replies.under_way.push_back({rubbish_, Clock::now()});
     } else {
       reset(client);
     }
@@ -162,12 +202,12 @@ bool Relay::serve(Relayed& connection, const pollfd& client, const pollfd& node)
   const auto forward = [&](Direction& stream, const UniqueFd& target, bool held) {
     const auto now = Clock::now();
     auto& chunks = stream.under_way;
-    while (!held && !chunks.empty() && chunks.front().due <= now) {
-      // A target that is gone takes nothing more; its own end is dealt with in its own stream.
-      if (!send_some(target, chunks.front().bytes)) chunks.front().bytes.clear();
-      if (!chunks.front().bytes.empty()) return;
+    const auto pause = &stream == &connection.replies ? pause_ : std::chrono::milliseconds(0);
+    while (!held && !chunks.empty() && stream.due() <= now) {
+      if (!deliver(stream, target, pause)) break;
       chunks.pop_front();
     }
+    closed = closed || stream.is_cut();
     if (held || !chunks.empty()) return;
     const bool ignored = connection.stranded && &stream == &connection.requests;
     if (ignored) return;
@@ -190,15 +230,39 @@ bool Relay::serve(Relayed& connection, const pollfd& client, const pollfd& node)
   return !broken && !closed;
 }
 
+// False: some of the first chunk is left, for later.
+bool Relay::deliver(Direction& stream, const UniqueFd& target,
+                    std::chrono::milliseconds pause) const {
+  std::string& bytes = stream.under_way.front().bytes;
+  const bool drips = pause > pause.zero();
+  std::size_t most = drips ? std::min<std::size_t>(1, bytes.size()) : bytes.size();
+  most = std::min(most, stream.left.value_or(most));
+  std::string behind = bytes.substr(most);
+  bytes.resize(most);
+  // A target that is gone takes nothing more; its own end is dealt with in its own stream.
+  if (!send_some(target, bytes)) {
+    bytes.clear();
+    behind.clear();
+  }
+  if (stream.left) *stream.left -= most - bytes.size();
+  if (drips) stream.not_before = Clock::now() + pause;
+  bytes += behind;
+  return bytes.empty();
+}
+
 bool Relay::holds_requests(const Relayed& connection) const {
   return requests_held_ || (connection.stranded && stranded_held_);
 }
 
-std::size_t Relay::take(const UniqueFd& source, Direction& stream) const {
+std::size_t Relay::take(const UniqueFd& source, Direction& stream) {
   auto received = receive(source);
   stream.end = received.end;
   const auto count = received.bytes.size();
-  if (count > 0) stream.under_way.push_back({std::move(received.bytes), Clock::now() + delay_});
+  if (count == 0) return 0;
+  if (records_) recorded_ += received.bytes;
+  std::uniform_int_distribution<std::chrono::milliseconds::rep> more(0, jitter_.count());
+  const auto later = delay_ + std::chrono::milliseconds(more(random_));
+  stream.under_way.push_back({std::move(received.bytes), Clock::now() + later});
   return count;
 }
 

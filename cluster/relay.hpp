@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
 // The network between a client and a real node, as who judges the client wants it: passing, slow,
-// swallowing requests, swallowing replies, resetting or refusing every connection. What is held is
-// not lost: it goes on as soon as the proxy passes again, also when the client has given up
-// meanwhile, because a network may deliver late what was sent long ago.
+// unsteady, dripping, swallowing requests, swallowing replies, cutting them off, adding rubbish,
+// resetting or refusing every connection. What is held is not lost: it goes on as soon as the proxy
+// passes again, also when the client has given up meanwhile, because a network may deliver late
+// what was sent long ago.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <list>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -47,8 +50,19 @@ class Relay {
   /// Until the node has answered on each of those, or has closed it.
   bool await_late();
 
-  /// What arrives from now on is passed on this much later, in each direction.
-  void delay(std::chrono::milliseconds time);
+  /// What arrives from now on is passed on this much later, in each direction, and each piece by a
+  /// random part of `jitter` more; none overtakes another.
+  void delay(std::chrono::milliseconds time, std::chrono::milliseconds jitter = {});
+
+  /// Replies go back byte by byte, with this pause behind each.
+  void drip(std::chrono::milliseconds pause);
+
+  /// Each connection, each new one too, brings so many more bytes of replies and then ends.
+  void cut_replies(std::size_t after);
+
+  /// These bytes go back before whatever else comes from the node, on each connection that exists
+  /// and each new one.
+  void spoil_replies(const std::string& rubbish);
 
   /// Resets every connection, and each new one, until it passes again.
   void refuse();
@@ -65,6 +79,10 @@ class Relay {
   [[nodiscard]] std::size_t request_bytes() const;
   [[nodiscard]] std::size_t given_up() const;
 
+  /// From now on all that arrives, from both sides, is kept to be looked at.
+  void record();
+  [[nodiscard]] std::string recorded() const;
+
   /// Wait until it has happened; false when it has not after half a minute.
   bool await_accepted(std::size_t count);
   bool await_request_bytes(std::size_t count);
@@ -80,6 +98,13 @@ class Relay {
   struct Direction {
     std::deque<RelayedBytes> under_way = {};
     Received::End end = Received::End::open;
+    PollThread::TimePoint not_before = {};  // the next byte, while they drip
+    std::optional<std::size_t> left = {};   // so many bytes more, and then it is cut
+
+    [[nodiscard]] PollThread::TimePoint due() const {
+      return std::max(under_way.front().due, not_before);
+    }
+    [[nodiscard]] bool is_cut() const { return left && *left == 0; }
   };
   struct Relayed {
     UniqueFd client;
@@ -93,7 +118,8 @@ class Relay {
   std::optional<PollThread::TimePoint> prepare(std::vector<pollfd>& polled) const;
   void perform(const std::vector<pollfd>& polled);
   bool serve(Relayed& connection, const pollfd& client, const pollfd& node);
-  std::size_t take(const UniqueFd& source, Direction& stream) const;
+  std::size_t take(const UniqueFd& source, Direction& stream);
+  bool deliver(Direction& stream, const UniqueFd& target, std::chrono::milliseconds pause) const;
   void accept_all();
   [[nodiscard]] bool holds_requests(const Relayed& connection) const;
 
@@ -106,6 +132,13 @@ class Relay {
   bool stranded_held_ = false;
   std::size_t late_ = 0;  // stranded connections that the node has neither answered nor closed
   std::chrono::milliseconds delay_{0};
+  std::chrono::milliseconds jitter_{0};
+  std::chrono::milliseconds pause_{0};  // behind each byte of a reply
+  std::optional<std::size_t> cut_after_;
+  std::string rubbish_;
+  bool records_ = false;
+  std::string recorded_;
+  std::minstd_rand random_;
   std::list<Relayed> connections_;
   std::size_t accepted_ = 0;
   std::size_t request_bytes_ = 0;

@@ -54,6 +54,10 @@ class Caller {
     return eventually([&] { return receive(socket_).end == Received::End::broken; });
   }
 
+  bool is_ended() {
+    return eventually([&] { return receive(socket_).end != Received::End::open; });
+  }
+
   void give_up() { reset(socket_); }
 
  private:
@@ -234,6 +238,81 @@ TEST_CASE("a proxy that delays passes on everything, later and in order") {
   for (int i = 1; i <= 3; ++i) CHECK(client.command({"INCR", "count"}) == std::to_string(i));
   // Three commands there and back: never earlier than that, whatever the machine is busy with.
   CHECK(std::chrono::steady_clock::now() - start >= 6 * milliseconds(20));
+}
+
+TEST_CASE("a proxy with jitter passes on everything in order") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  proxy.delay(milliseconds(1), milliseconds(5));
+  Caller caller(proxy);
+  std::string replies;
+  for (int i = 1; i <= 20; ++i) {
+    caller.send({"INCR", "count"});
+    replies += integer(i);
+  }
+  CHECK(caller.receives(replies));
+}
+
+TEST_CASE(
+    "a proxy that drips passes replies on byte by byte, and the rest at once when it passes") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  proxy.drip(milliseconds(2));
+  Caller caller(proxy);
+  const auto start = std::chrono::steady_clock::now();
+  caller.send({"PING"});
+  CHECK(caller.receives(simple("PONG")));
+  // Seven bytes: never earlier than that, whatever the machine is busy with.
+  CHECK(std::chrono::steady_clock::now() - start >= 6 * milliseconds(2));
+  proxy.drip(std::chrono::hours(1));
+  caller.send({"INCR", "count"});
+  CHECK(caller.receives(":"));
+  CHECK(caller.has_received_nothing());
+  proxy.pass();
+  CHECK(caller.receives("1\r\n"));
+}
+
+TEST_CASE("a proxy can cut replies off, of old and new connections, until it passes again") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  Caller before(proxy);
+  before.send({"PING"});
+  CHECK(before.receives(simple("PONG")));
+  proxy.cut_replies(4);
+  Caller after(proxy);
+  for (Caller* caller : {&before, &after}) {
+    caller->send({"PING"});
+    CHECK(caller->receives("+PON"));
+    CHECK(caller->is_ended());
+  }
+  proxy.pass();
+  CHECK(NodeClient(proxy.port()).command({"PING"}) == "PONG");
+}
+
+TEST_CASE("a proxy can put rubbish before replies, on old and new connections") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  Caller before(proxy);
+  before.send({"PING"});
+  CHECK(before.receives(simple("PONG")));
+  proxy.spoil_replies("rubbish");
+  CHECK(before.receives("rubbish"));
+  Caller after(proxy);
+  CHECK(after.receives("rubbish"));
+  proxy.pass();
+  CHECK(NodeClient(proxy.port()).command({"PING"}) == "PONG");
+}
+
+TEST_CASE("a proxy keeps what went through in both directions, if it is asked to") {
+  const Fleet fleet({.nodes = 1});
+  Proxy proxy(fleet.port(0));
+  NodeClient client(proxy.port());
+  client.command({"SET", "key", "not kept"});
+  CHECK(proxy.recorded().empty());
+  proxy.record();
+  CHECK(client.command({"GET", "key"}) == "not kept");
+  CHECK(contains(proxy.recorded(), "GET"));
+  CHECK(contains(proxy.recorded(), "not kept"));
 }
 
 TEST_CASE("a proxy can reset all connections, on both sides, and forgets what it held") {

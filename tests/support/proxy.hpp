@@ -20,6 +20,8 @@ class Proxy : public cluster::Relay {
 
   [[nodiscard]] std::uint16_t port() const { return cluster::port_of(listener()); }
   [[nodiscard]] std::string uri() const { return fmt::format("redis://127.0.0.1:{}", port()); }
+  /// Of a node with TLS, of which the proxy sees nothing but records.
+  [[nodiscard]] std::string tls_uri() const { return fmt::format("rediss://127.0.0.1:{}", port()); }
 };
 
 }  // namespace redlock::testing
