@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// Faults of the network between a client and nodes with TLS, where nothing on the way can tell a
+// request from a reply: each ends what is under way, with a cause that says what is known, leaves
+// no lock behind, and is over when the network is well again.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "integration/api_fixture.hpp"
+#include "support/proxy.hpp"
+#include "support/text.hpp"
+#include "support/tls_nodes.hpp"
+
+namespace redlock::testing {
+namespace {
+
+struct NetworkFault {
+  const char* name;
+  std::function<void(Proxy&)> begin;
+  std::vector<Cause> causes;  // of the votes of the nodes behind it
+  std::chrono::milliseconds node_timeout = 10s;
+};
+
+/// Three nodes, each behind a proxy. The lease is longer than anything is waited for here: what is
+/// free again was released.
+struct TlsArena {
+  Fleet fleet{{.nodes = 3, .tls = TlsFiles::get().of(TlsFiles::get().node)}};
+  std::vector<std::unique_ptr<Proxy>> proxies;
+
+  TlsArena() {
+    for (std::size_t node = 0; node < 3; ++node) {
+      proxies.push_back(std::make_unique<Proxy>(fleet.port(node)));
+    }
+  }
+
+  [[nodiscard]] ClientOptions options(std::chrono::milliseconds node_timeout = 10s) const {
+    ClientOptions options = options_for({});
+    for (const auto& proxy : proxies) options.nodes.push_back(proxy->tls_uri());
+    options.tls = TlsFiles::get().trusting();
+    options.lease = 60s;
+    options.node_timeout = node_timeout;
+    return options;
+  }
+
+  /// The two of three without which there is no quorum.
+  template <typename Act>
+  void each_faulty(const Act& act) const {
+    act(*proxies[0]);
+    act(*proxies[1]);
+  }
+
+  /// All three nodes grant a lock. A machine that stood still has another try.
+  [[nodiscard]] bool soon_all_vote(const Client& client) const {
+    return eventually([&] {
+      const auto lease = client.lock("all").acquire();
+      return lease && nodes_with_lock(fleet, "all") == 3;
+    });
+  }
+};
+
+/// What a call says whose nodes 0 and 1 are behind the fault, and of one of which it knows why.
+void check_failure(const Error& error, const std::vector<Cause>& causes) {
+  CAPTURE(error.message);
+  CHECK(error.code == Errc::no_quorum);
+  REQUIRE(error.votes.size() == 3);
+  std::size_t known = 0;
+  for (const NodeVote& vote : {error.votes[0], error.votes[1]}) {
+    CHECK((vote.vote == Vote::unavailable || vote.vote == Vote::pending));
+    if (vote.vote != Vote::unavailable) continue;
+    CHECK_MESSAGE(std::ranges::count(causes, vote.cause) == 1, to_string(vote.cause));
+    ++known;
+  }
+  CHECK(known > 0);
+}
+
+void check(const TlsArena& arena, const NetworkFault& fault) {
+  CAPTURE(fault.name);
+  const Client client = start_client(arena.options(fault.node_timeout));
+  REQUIRE(arena.soon_all_vote(client));
+  Lease held = must(client.lock("held").acquire({.wait = patience}));
+
+  arena.each_faulty(fault.begin);
+  const auto refused = client.lock("seat").acquire();
+  REQUIRE_FALSE(refused.has_value());
+  check_failure(refused.error(), fault.causes);
+  auto waiting = client.lock("other")
+                     .async_acquire({.wait = forever, .deadline = BootClock::now() + 50ms})
+                     .as_future();
+  const Errc end = code_of(get_soon(waiting));
+  CHECK((end == Errc::timed_out || end == Errc::no_quorum));
+  CHECK(code_of(held.confirm()) == Errc::no_quorum);
+  CHECK(must(held.release()) == Released::unknown);
+
+  arena.each_faulty([](Proxy& proxy) { proxy.pass(); });
+  for (const char* name : {"seat", "other", "held"}) {
+    CAPTURE(name);
+    CHECK(soon_free_everywhere(arena.fleet, name));
+  }
+  CHECK(arena.soon_all_vote(client));
+}
+
+}  // namespace
+
+TEST_CASE("through TLS, a network that is too slow or swallows one way or both is a time-out") {
+  if (!server_has_tls()) return;
+  const TlsArena arena;
+  const auto check_slow = [&](const char* name, const std::function<void(Proxy&)>& begin) {
+    check(arena, {name, begin, {Cause::timed_out}, 500ms});
+  };
+  check_slow("late", [](Proxy& proxy) { proxy.delay(1500ms); });
+  check_slow("byte by byte", [](Proxy& proxy) { proxy.drip(50ms); });
+  check_slow("no requests", [](Proxy& proxy) { proxy.hold_requests(); });
+  check_slow("no replies", [](Proxy& proxy) { proxy.hold_replies(); });
+  check_slow("neither", [](Proxy& proxy) { proxy.hang(); });
+}
+
+TEST_CASE("through TLS, a connection that is cut or reset is told as that") {
+  if (!server_has_tls()) return;
+  const TlsArena arena;
+  const std::vector<Cause> causes{Cause::connection_lost, Cause::connection_failed};
+  check(arena, {"cut amid a reply", [](Proxy& proxy) { proxy.cut_replies(20); }, causes});
+  check(arena, {"reset", [](Proxy& proxy) { proxy.refuse(); }, causes});
+}
+
+TEST_CASE("through TLS, rubbish from the network is no answer, and not trusted") {
+  if (!server_has_tls()) return;
+  const TlsArena arena;
+  // What is no record; and a record, which nobody encrypted who has the key.
+  for (const std::string& rubbish :
+       {std::string("rubbish, for as long as it likes\r\n"),
+        std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x')}) {
+    check(arena, {"rubbish",
+                  [&](Proxy& proxy) { proxy.spoil_replies(rubbish); },
+                  {Cause::protocol_error, Cause::tls}});
+  }
+}
+
+TEST_CASE("through TLS, a network with jitter is as good as another one") {
+  if (!server_has_tls()) return;
+  const TlsArena arena;
+  const Client client = start_client(arena.options());
+  REQUIRE(arena.soon_all_vote(client));
+  for (const auto& proxy : arena.proxies) proxy->delay(1ms, 20ms);
+  for (int i = 0; i < 10; ++i) {
+    Lease lease = must(client.lock("seat").acquire({.wait = patience}));
+    CHECK(must(lease.release()) == Released::released);
+  }
+  CHECK(arena.soon_all_vote(client));
+}
+
+TEST_CASE("through TLS, nobody on the way reads names, scripts or passwords") {
+  if (!server_has_tls()) return;
+  const auto seen_on_the_way = [](bool tls) {
+    const std::optional<cluster::FleetTls> files_of_node =
+        tls ? std::optional(TlsFiles::get().of(TlsFiles::get().node)) : std::nullopt;
+    const Fleet fleet({.nodes = 1, .tls = files_of_node, .password = "open-sesame"});
+    Proxy proxy(fleet.port(0));
+    proxy.record();
+    std::string uri = tls ? proxy.tls_uri() : proxy.uri();
+    uri.insert(uri.find("127."), ":open-sesame@");
+    ClientOptions options = options_for({uri});
+    if (tls) options.tls = TlsFiles::get().trusting();
+    must(must(start_client(options).lock("row-A-seat-5").acquire()).release());
+    return proxy.recorded();
+  };
+  const std::string plain = seen_on_the_way(false);
+  const std::string encrypted = seen_on_the_way(true);
+  CHECK(encrypted.size() > 1'000);
+  for (const char* word : {"row-A-seat-5", "open-sesame", "EVALSHA", "redlock:", "CLIENT"}) {
+    CAPTURE(word);
+    CHECK(contains(plain, word));
+    CHECK_FALSE(contains(encrypted, word));
+  }
+}
+
+}  // namespace redlock::testing
