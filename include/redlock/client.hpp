@@ -26,7 +26,8 @@ namespace redlock {
 /// must not run beside other members. One per program is enough: all threads and all names share
 /// its connections (one per node), and calls made together travel together. A thread that is alone
 /// in a blocking call does the client's network work meanwhile, renewals of other leases included;
-/// callbacks, observers and what is tied to lost() run on the client's own threads in any case.
+/// callbacks (but see ClientOptions::resume_on), observers and what is tied to lost() run on the
+/// client's own threads in any case.
 /// With a loop of the program's own the client has no thread: see create().
 class REDLOCK_EXPORT Client {
  public:

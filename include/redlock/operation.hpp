@@ -23,7 +23,7 @@ class PreparedOperation {
   virtual ~PreparedOperation() = default;
 
   /// Starts it. Nothing is returned if it is under way: it has taken the callback and calls it
-  /// once, on the client's loop thread, perhaps before this returns. Otherwise its result, which
+  /// once, where Operation::start says, perhaps before this returns. Otherwise its result, which
   /// was known at once; then the callback stays where it is.
   [[nodiscard]] virtual std::optional<Result<T>> start(std::unique_ptr<PreparedOperation> self,
                                                        Callback<T>& callback) noexcept = 0;
@@ -50,9 +50,10 @@ class [[nodiscard("nothing happens until it is started or awaited")]] Operation 
 
   /// Starts it, and has `callback` called exactly once: on the client's loop thread or, if the
   /// result is known at once (an invalid argument, a client that has ended), right here before this
-  /// returns. The callback is destroyed after its call, on the same thread. It must return soon and
-  /// must not wait for another operation of the same client (blocking calls answer would_deadlock).
-  /// An exception that leaves it ends the program.
+  /// returns. There it must return soon and must not wait for another operation of the same client
+  /// (blocking calls answer would_deadlock). With ClientOptions::resume_on it is called by that, in
+  /// both cases. It is destroyed after its call, on the same thread. An exception that leaves it
+  /// ends the program.
   void start(Callback<T> callback)&& {
     if (auto known = begin(std::move(prepared_), callback)) callback(std::move(*known));
   }
@@ -70,8 +71,9 @@ class [[nodiscard("nothing happens until it is started or awaited")]] Operation 
 
   class Awaiter;
   /// Starts it and suspends the coroutine until the result is there. It is resumed on the client's
-  /// loop thread: move on to your own executor before work that takes time. If the result is known
-  /// at once, the coroutine goes on where it is. It must not be destroyed while it awaits.
+  /// loop thread, where it must do no work that takes time, or goes on where it is if the result is
+  /// known at once. With ClientOptions::resume_on it is resumed by that, in both cases. It must not
+  /// be destroyed while it awaits.
   Awaiter operator co_await()&& noexcept {
     return Awaiter(std::move(prepared_));
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <redlock/clock.hpp>
+#include <redlock/continuation.hpp>
 #include <redlock/error.hpp>
 #include <redlock/export.hpp>
 
@@ -141,6 +142,30 @@ struct ClientOptions {
   /// The name of this program where people see who holds a lock (Holder::label; redlock status).
   /// Empty: the name of the program. Cut at 64 bytes, control characters replaced.
   std::string label{};
+
+  /// Where the program continues when an operation has its result: with the callback of
+  /// Operation::start, the coroutine that awaits, the future of as_future(). Empty: on the client's
+  /// loop thread. Otherwise this function is given each Continuation, once, in the order of the
+  /// results, and has to see to it that it is called: `queue.push(std::move(it))`, for a thread
+  /// pool or the event loop of the program. Blocking calls may be made there.
+  ///
+  /// It is given every result, also one that is known at once (an invalid argument, say), and those
+  /// of a client that ends, before ~Client or close() returns. Only an empty Lease and an Operation
+  /// that was moved from, which have no client, continue where they are started, and so does
+  /// everything in the child of a fork. Observers and what is tied to lost() stay on the client's
+  /// own threads.
+  ///
+  /// The function is called on the client's loop thread or, for a result that is known at once, on
+  /// the thread that starts the operation. So it must be safe for several threads at once, return
+  /// soon, wait for no operation of this client, and not throw (an exception ends the program).
+  ///
+  /// A continuation that is destroyed uncalled, by a pool that has stopped, say, is run nowhere
+  /// else, because it belongs nowhere else. Its result is destroyed, and the lease in it is
+  /// released (what async_try_lock() took stays with its RedLock). A callback is destroyed, a
+  /// future fails with std::future_errc::broken_promise, and a coroutine stays suspended, which its
+  /// owner may destroy then. To avoid that, end the client first, and then the executor, when it
+  /// has run what it was given.
+  std::function<void(Continuation it)> resume_on{};
 
   /// Is called for what happens (see observer.hpp). May be null.
   std::shared_ptr<Observer> observer{};

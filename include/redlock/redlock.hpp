@@ -7,6 +7,7 @@
 #include <redlock/callback.hpp>
 #include <redlock/client.hpp>
 #include <redlock/clock.hpp>
+#include <redlock/continuation.hpp>
 #include <redlock/error.hpp>
 #include <redlock/fence_guard.hpp>
 #include <redlock/fenced_redis.hpp>

@@ -2,14 +2,10 @@
 // One operation as the client's loop sees it, whatever it asks; call_for.hpp has the rest.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
-#include <redlock/callback.hpp>
 #include <redlock/client.hpp>
-#include <redlock/operation.hpp>
 
 #include "engine/engine.hpp"
 #include "net/task.hpp"
@@ -26,14 +22,17 @@ using SuccessOf = typename decltype(std::declval<const Ask&>().read(
 /// A call as the client's loop sees it.
 class Call : public net::Task {
  public:
-  /// Whether a thread waits for the answer, which then runs no code of users.
-  enum class Waits { elsewhere, here };
+  /// Who waits for the answer: the thread that calls, on which no code of users runs meanwhile;
+  /// users, elsewhere; or nobody, if the answer goes to the library itself.
+  enum class Waits { here, elsewhere, nowhere };
 
-  Call(Client::Impl& client, Waits where) : client_(client), blocking_(where == Waits::here) {}
+  Call(Client::Impl& client, Waits where) : client_(client), waits_(where) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  [[nodiscard]] bool blocking() const { return blocking_; }
+  [[nodiscard]] bool blocking() const { return waits_ == Waits::here; }
+  /// Whether users continue with the answer, where ClientOptions::resume_on says.
+  [[nodiscard]] bool continues() const { return waits_ == Waits::elsewhere; }
   /// The thread that waits for the answer has the loop's seat, and is to run this call there.
   [[nodiscard]] bool seated() const { return seated_; }
   void set_seated() { seated_ = true; }
@@ -58,27 +57,8 @@ class Call : public net::Task {
 
  private:
   Client::Impl& client_;
-  const bool blocking_;
+  const Waits waits_;
   bool seated_ = false;
 };
-
-/// The operation whose result is known before it starts.
-template <typename T>
-class FailedOperation final : public PreparedOperation<T> {
- public:
-  explicit FailedOperation(Error error) : error_(std::move(error)) {}
-  [[nodiscard]] std::optional<Result<T>> start(std::unique_ptr<PreparedOperation<T>> /*self*/,
-                                               Callback<T>& /*callback*/) noexcept override {
-    return tl::make_unexpected(std::move(error_));
-  }
-
- private:
-  Error error_;
-};
-
-template <typename T>
-[[nodiscard]] Operation<T> failed_operation(Error error) {
-  return Operation<T>(std::make_unique<FailedOperation<T>>(std::move(error)));
-}
 
 }  // namespace redlock::client

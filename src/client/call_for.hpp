@@ -26,6 +26,10 @@
 #include <string>
 #include <utility>
 
+#include <redlock/callback.hpp>
+#include <redlock/continuation.hpp>
+#include <redlock/operation.hpp>
+
 #include "client/call.hpp"
 #include "client/client_impl.hpp"
 #include "net/one_shot_event.hpp"
@@ -40,6 +44,40 @@ struct Canceller {
     static_cast<void>(client->post([of = client, request = id] { of->cancel(request); }));
   }
 };
+
+/// Gives users their result, on this thread or as ClientOptions::resume_on says.
+template <typename T>
+void continue_with(const Client::Impl& client, Callback<T> callback, Result<T>&& result) noexcept {
+  if (!client.resumes_elsewhere()) return callback(std::move(result));
+  client.options().resume_on(
+      Continuation([with = std::move(callback), known = std::move(result)]() mutable {
+        with(std::move(known));
+      }));
+}
+
+/// The operation whose result is known before it starts.
+template <typename T>
+class FailedOperation final : public PreparedOperation<T> {
+ public:
+  FailedOperation(std::shared_ptr<Client::Impl> client, Error error)
+      : client_(std::move(client)), error_(std::move(error)) {}
+  [[nodiscard]] std::optional<Result<T>> start(std::unique_ptr<PreparedOperation<T>> /*self*/,
+                                               Callback<T>& callback) noexcept override {
+    if (!client_ || !client_->resumes_elsewhere()) return tl::make_unexpected(std::move(error_));
+    continue_with<T>(*client_, std::move(callback), tl::make_unexpected(std::move(error_)));
+    return std::nullopt;
+  }
+
+ private:
+  std::shared_ptr<Client::Impl> client_;
+  Error error_;
+};
+
+/// `client` is null if it is not known.
+template <typename T>
+[[nodiscard]] Operation<T> failed_operation(std::shared_ptr<Client::Impl> client, Error error) {
+  return Operation<T>(std::make_unique<FailedOperation<T>>(std::move(client), std::move(error)));
+}
 
 template <typename Ask>
 class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
@@ -84,12 +122,20 @@ class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
  private:
   static constexpr bool waits = requires(Ask ask) { ask.stop; };
 
+  /// The answer, if it is known at once; then the callback stays where it is.
+  std::optional<Result<Success>> begin(Client::Impl& of,
+                                       std::unique_ptr<PreparedOperation<Success>> self,
+                                       Callback<Success>& callback) noexcept;
+
   void complete(Result<Success>&& result) noexcept {
     Callback<Success> callback = std::move(*callback_);
+    const Client::Impl& of = client();
+    const bool to_users = continues();
     // The request is destroyed before the answer, upon which the caller may destroy all else.
     auto self = std::move(self_);
     self.reset();
-    callback(std::move(result));
+    if (!to_users) return callback(std::move(result));
+    continue_with(of, std::move(callback), std::move(result));
   }
 
   Ask ask_;
@@ -103,8 +149,18 @@ template <typename Ask>
 auto CallFor<Ask>::start(std::unique_ptr<PreparedOperation<Success>> self,
                          Callback<Success>& callback) noexcept -> std::optional<Result<Success>> {
   Client::Impl& of = client();
+  const bool to_users = continues();
   // As soon as it is posted, this call may be answered and destroyed.
   const auto kept = std::move(kept_client_);
+  auto known = begin(of, std::move(self), callback);
+  if (!known || !to_users || !of.resumes_elsewhere()) return known;
+  continue_with(of, std::move(callback), std::move(*known));
+  return std::nullopt;
+}
+
+template <typename Ask>
+auto CallFor<Ask>::begin(Client::Impl& of, std::unique_ptr<PreparedOperation<Success>> self,
+                         Callback<Success>& callback) noexcept -> std::optional<Result<Success>> {
   if constexpr (requires { ask_.before_start(of); }) {
     if (auto error = ask_.before_start(of)) return tl::make_unexpected(std::move(*error));
   }
@@ -145,11 +201,11 @@ Result<client::SuccessOf<Ask>> Client::Impl::perform(Result<Ask> ask) {
 }
 
 template <typename Ask>
-Operation<client::SuccessOf<Ask>> Client::Impl::prepare(Result<Ask> ask) {
+Operation<client::SuccessOf<Ask>> Client::Impl::prepare(Result<Ask> ask,
+                                                        client::Call::Waits waits) {
   using Success = typename client::CallFor<Ask>::Success;
-  if (!ask) return client::failed_operation<Success>(std::move(ask.error()));
-  auto call = std::make_unique<client::CallFor<Ask>>(*this, std::move(*ask),
-                                                     client::Call::Waits::elsewhere);
+  if (!ask) return client::failed_operation<Success>(shared_from_this(), std::move(ask.error()));
+  auto call = std::make_unique<client::CallFor<Ask>>(*this, std::move(*ask), waits);
   call->keep(shared_from_this());
   return Operation<Success>(std::move(call));
 }

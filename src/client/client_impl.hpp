@@ -77,6 +77,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   }
   /// Whether this is the copy of a client in the child of a fork.
   [[nodiscard]] bool forked() const noexcept;
+  /// Whether users continue by ClientOptions::resume_on, whose threads no child of a fork has.
+  [[nodiscard]] bool resumes_elsewhere() const noexcept { return options_.resume_on && !forked(); }
 
   // These two are in call_for.hpp, for those who offer operations.
 
@@ -85,7 +87,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   Result<client::SuccessOf<Ask>> perform(Result<Ask> ask);
   /// The same as an operation that is to be started.
   template <typename Ask>
-  Operation<client::SuccessOf<Ask>> prepare(Result<Ask> ask);
+  Operation<client::SuccessOf<Ask>> prepare(
+      Result<Ask> ask, client::Call::Waits waits = client::Call::Waits::elsewhere);
 
   /// What is held by lock() and its like.
   [[nodiscard]] client::HeldLocks& held() { return held_; }

@@ -80,6 +80,10 @@ Result<client::AskExtend> ask_confirm(const std::shared_ptr<Lease::State>& lease
   return client::AskExtend{lease, std::nullopt};
 }
 
+Operation<BootClock::time_point> empty_operation() {
+  return client::failed_operation<BootClock::time_point>(nullptr, client::empty_lease());
+}
+
 }  // namespace
 
 Lease::Lease() noexcept = default;
@@ -149,7 +153,7 @@ Result<Released> Lease::release() {
 }
 
 Operation<Released> Lease::async_release() {
-  if (!state_) return client::failed_operation<Released>(client::empty_lease());
+  if (!state_) return client::failed_operation<Released>(nullptr, client::empty_lease());
   return state_->client->prepare(Result<client::AskRelease>(client::AskRelease{state_}));
 }
 
@@ -159,7 +163,7 @@ Result<BootClock::time_point> Lease::extend(std::chrono::milliseconds lease) {
 }
 
 Operation<BootClock::time_point> Lease::async_extend(std::chrono::milliseconds lease) {
-  if (!state_) return client::failed_operation<BootClock::time_point>(client::empty_lease());
+  if (!state_) return empty_operation();
   return state_->client->prepare(ask_extend(state_, lease));
 }
 
@@ -169,7 +173,7 @@ Result<BootClock::time_point> Lease::confirm() {
 }
 
 Operation<BootClock::time_point> Lease::async_confirm() {
-  if (!state_) return client::failed_operation<BootClock::time_point>(client::empty_lease());
+  if (!state_) return empty_operation();
   return state_->client->prepare(ask_confirm(state_));
 }
 

@@ -40,8 +40,8 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
   [[nodiscard]] Result<void> take(const AcquireOptions& options);
   [[nodiscard]] std::optional<Error> last_error() const;
   [[nodiscard]] Result<Released> leave();
-  [[nodiscard]] Operation<Released> prepare_leave() {
-    return client->prepare(Result<client::AskLeave>(client::AskLeave{key(), handle()}));
+  [[nodiscard]] Operation<Released> prepare_leave(client::Call::Waits waits) {
+    return client->prepare(Result<client::AskLeave>(client::AskLeave{key(), handle()}), waits);
   }
   static void report(Client::Impl& client, const engine::Name& name,
                      const Result<Released>& result);
@@ -223,7 +223,7 @@ std::optional<Error> RedLock::last_error() const {
 
 Operation<std::size_t> RedLock::async_try_lock(const AcquireOptions& options) {
   if (auto error = state_->no_owner("async_try_lock")) {
-    return client::failed_operation<std::size_t>(std::move(*error));
+    return client::failed_operation<std::size_t>(state_->client, std::move(*error));
   }
   return state_->client->prepare(state_->ask_take(options));
 }
@@ -233,8 +233,8 @@ void RedLock::unlock() noexcept {
   if (!state_->client->must_not_wait()) {
     return State::report(*state_->client, state_->name, state_->leave());
   }
-  state_->prepare_leave().start(
-      [client = state_->client, name = state_->name](const Result<Released>& result) {
+  state_->prepare_leave(client::Call::Waits::nowhere)
+      .start([client = state_->client, name = state_->name](const Result<Released>& result) {
         State::report(*client, name, result);
       });
 }
@@ -246,9 +246,9 @@ Result<Released> RedLock::release() {
 
 Operation<Released> RedLock::async_release() {
   if (auto error = state_->no_owner("async_release")) {
-    return client::failed_operation<Released>(std::move(*error));
+    return client::failed_operation<Released>(state_->client, std::move(*error));
   }
-  return state_->prepare_leave();
+  return state_->prepare_leave(client::Call::Waits::elsewhere);
 }
 
 std::size_t RedLock::hold_count() const noexcept {
