@@ -32,7 +32,8 @@ configure_file(cmake/redlock.pc.in redlock.pc @ONLY)
 install(
   TARGETS redlock
   EXPORT redlock-targets
-  FILE_SET HEADERS)
+  FILE_SET HEADERS
+  FILE_SET asio)
 install(EXPORT redlock-targets NAMESPACE redlock:: DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/redlock-config.cmake
               ${PROJECT_BINARY_DIR}/redlock-config-version.cmake

@@ -23,6 +23,7 @@ struct Rule {
 // The first row that matches a file is its rule.
 const std::vector<Rule> ladder = {
     {"include/redlock/fenced_redis_hiredis.hpp", {"redlock/", "tl/expected.hpp", "hiredis/"}, true},
+    {"include/redlock/asio.hpp", {"redlock/", "tl/expected.hpp", "asio/", "boost/asio/"}, true},
     {"include/redlock/", {"redlock/", "tl/expected.hpp"}, true},
     {"src/engine/", {"engine/", "redlock/", "tl/expected.hpp"}, true},
     {"src/wire/", {"wire/", "engine/", "redlock/", "tl/", "hiredis/"}},
@@ -35,6 +36,7 @@ const std::vector<Rule> ladder = {
     {"src/cli/", {"cli/", "cluster/", "redlock/", "tl/", "CLI/", "nlohmann/", "fmt/"}},
     {"cluster/certificate_authority.cpp", {"cluster/", "fmt/", "openssl/"}},
     {"cluster/", {"cluster/", "fmt/"}},
+    {"examples/asio_service.cpp", {"redlock/", "asio.hpp", "asio/"}},
     {"examples/fenced_sqlite/", {"redlock/", "fmt/", "sqlite3.h"}},
     {"examples/fenced_postgres/", {"redlock/", "fmt/", "libpq-fe.h"}},
     {"examples/own_loop/", {"redlock/", "uv.h"}},
@@ -78,7 +80,10 @@ const std::vector<Rule> ladder = {
     {"tests/fencing/",
      {"redlock/", "fencing/", "integration/cli_process.hpp", "support/", "cluster/", "examples/",
       "doctest/", "fmt/", "CLI/", "sqlite3.h", "libpq-fe.h", "hiredis/"}},
-    {"tests/examples/", {"integration/cli_process.hpp", "cluster/", "doctest/"}},
+    {"tests/with_asio/",
+     {"redlock/", "with_asio/", "integration/api_fixture.hpp", "support/", "cluster/", "doctest/",
+      "asio.hpp", "asio/", "boost/asio.hpp", "boost/asio/"}},
+    {"tests/examples/", {"integration/cli_process.hpp", "support/", "cluster/", "doctest/"}},
     {"tests/repository/", {"repository/", "support/", "cluster/", "doctest/", "fmt/"}},
     {"tests/doctest_main.cpp", {"doctest/"}},
 };

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: MIT
+// <redlock/asio.hpp> on real nodes. Two programs are made of it, one with each kind of Asio:
+// standalone.cpp, boost.cpp.
+#pragma once
+
+// First, so that it is seen to include what it needs.
+#include <redlock/asio.hpp>
+
+#if defined(REDLOCK_ASIO_BOOST)
+#include <boost/asio.hpp>
+#if __has_include(<boost/asio/deferred.hpp>)
+#define ASIO_KIND_DEFERS 1
+#else
+#define ASIO_KIND_DEFERS 0
+#endif
+#if defined(BOOST_ASIO_HAS_CO_AWAIT)
+#define ASIO_KIND_AWAITS 1
+#if REDLOCK_ASIO_CANCELS
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#endif
+#else
+#define ASIO_KIND_AWAITS 0
+#endif
+#else
+#include <asio.hpp>
+#if __has_include(<asio/deferred.hpp>)
+#define ASIO_KIND_DEFERS 1
+#else
+#define ASIO_KIND_DEFERS 0
+#endif
+#if defined(ASIO_HAS_CO_AWAIT)
+#define ASIO_KIND_AWAITS 1
+#if REDLOCK_ASIO_CANCELS
+#include <asio/experimental/awaitable_operators.hpp>
+#endif
+#else
+#define ASIO_KIND_AWAITS 0
+#endif
+#endif
+
+#include <exception>
+#include <thread>
+
+#include "integration/api_fixture.hpp"
+#include "support/proxy.hpp"
+
+namespace redlock::testing {
+namespace {
+
+#if defined(REDLOCK_ASIO_BOOST)
+namespace net = ::boost::asio;
+#else
+namespace net = ::asio;
+#endif
+
+/// Counts the attempts that others stand in the way of.
+class Contended : public Observer {
+ public:
+  void on_attempt(std::string_view /*name*/, const Errc* code,
+                  const std::vector<NodeVote>& /*votes*/,
+                  std::chrono::nanoseconds /*elapsed*/) override {
+    if (code != nullptr) ++failed;
+  }
+  std::atomic<int> failed{0};
+};
+
+/// A seat that somebody has, and a lock that waits for it.
+struct Taken {
+  Client holder = start_client(three_nodes());
+  Lease held = must(holder.lock("seat").acquire({.wait = patience}));
+  std::shared_ptr<Contended> attempts = std::make_shared<Contended>();
+  std::optional<Client> client = start_client([this] {
+    ClientOptions options = options_for(three_nodes().uris());
+    options.observer = attempts;
+    return options;
+  }());
+  RedLock lock = client->lock("seat");
+
+  [[nodiscard]] bool somebody_waits() const {
+    return eventually([&] { return attempts->failed > 0; });
+  }
+  /// Whether nobody else has or gets it once its holder leaves it.
+  [[nodiscard]] bool is_left_free() {
+    must(held.release());
+    return soon_free_everywhere(three_nodes(), "seat");
+  }
+};
+
+/// For a handler: called on a thread of the context, once.
+template <typename T>
+auto note_in(net::io_context& context, std::optional<Result<T>>& noted) {
+  return net::bind_executor(context.get_executor(), [&](Result<T> result) {
+    CHECK(context.get_executor().running_in_this_thread());
+    CHECK_FALSE(noted.has_value());
+    noted.emplace(std::move(result));
+  });
+}
+
+TEST_CASE("a handler without an executor is called on a thread that may block") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("no executor");
+  std::promise<Result<Lease>> got;
+  std::promise<Errc> inside;
+  async_acquire(lock, [&](Result<Lease> lease) {
+    inside.set_value(code_of(lock.acquire()));
+    got.set_value(std::move(lease));
+  });
+  auto answer = inside.get_future();
+  CHECK(get_soon(answer) == Errc::contended);
+  auto lease = got.get_future();
+  CHECK(must(get_soon(lease)).valid());
+}
+
+TEST_CASE("an io_context runs until the handlers of all operations were called") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("io_context", Owner::create());
+  net::io_context context;
+  const auto run = [&] {
+    context.restart();
+    context.run_for(patience);
+  };
+  std::optional<Result<Lease>> granted;
+  async_acquire(lock, {.lease = 10s, .wait = patience}, note_in(context, granted));
+  CHECK_FALSE(granted.has_value());
+  run();
+  Lease lease = must(std::move(granted.value()));
+
+  std::optional<Result<BootClock::time_point>> extended;
+  std::optional<Result<BootClock::time_point>> confirmed;
+  async_extend(lease, 20s, note_in(context, extended));
+  async_confirm(lease, note_in(context, confirmed));
+  run();
+  CHECK(must(*extended) == lease.valid_until());
+  CHECK(must(*confirmed) == lease.valid_until());
+
+  const Grant grant = lease.detach();
+  std::optional<Result<Lease>> attached;
+  async_attach(lock, grant, {}, note_in(context, attached));
+  run();
+  Lease again = must(std::move(attached.value()));
+  std::optional<Result<Released>> released;
+  async_release(again, note_in(context, released));
+  run();
+  CHECK(must(*released) == Released::released);
+  std::optional<Result<Released>> gone;
+  async_release(lock, grant, note_in(context, gone));
+  run();
+  CHECK(must(*gone) == Released::already_gone);
+
+  std::optional<Result<std::size_t>> count;
+  async_try_lock(lock, {.wait = patience}, note_in(context, count));
+  run();
+  CHECK(must(*count) == 1);
+  std::optional<Result<Released>> left;
+  async_release(lock, note_in(context, left));
+  run();
+  CHECK(must(*left) == Released::released);
+}
+
+TEST_CASE("what is known at once is posted as well") {
+  std::optional<Client> client = start_client(three_nodes());
+  RedLock lock = client->lock("at once");
+  net::io_context context;
+  std::optional<Result<Lease>> refused;
+  async_acquire(lock, {.lease = -1s}, note_in(context, refused));
+  client.reset();
+  std::optional<Result<Lease>> closed;
+  async_acquire(lock, note_in(context, closed));
+  CHECK_FALSE(refused.has_value());
+  CHECK_FALSE(closed.has_value());
+  context.run_for(patience);
+  CHECK(code_of(refused.value()) == Errc::invalid_argument);
+  CHECK(code_of(closed.value()) == Errc::closed);
+}
+
+/// A handler with this executor is called once, by a thread of its own.
+template <typename Executor>
+void check_executor(RedLock& lock, const Executor& executor) {
+  std::promise<Result<Lease>> got;
+  async_acquire(
+      lock, {.wait = patience},
+      net::bind_executor(executor, [&, here = std::this_thread::get_id()](Result<Lease> lease) {
+        CHECK(std::this_thread::get_id() != here);
+        got.set_value(std::move(lease));
+      }));
+  auto lease = got.get_future();
+  CHECK(must(get_soon(lease)).valid());
+}
+
+TEST_CASE("a handler's executor may be a pool, a strand, the system's, or any of these") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("executors");
+  net::thread_pool pool(2);
+  check_executor(lock, pool.get_executor());
+  check_executor(lock, net::make_strand(pool.get_executor()));
+  check_executor(lock, net::system_executor());
+  check_executor(lock, net::any_io_executor(pool.get_executor()));
+  // A pool is joined when the handlers of all operations were called.
+  std::atomic<bool> called = false;
+  async_acquire(lock, {.wait = patience},
+                net::bind_executor(net::make_strand(pool.get_executor()),
+                                   [&](const Result<Lease>&) { called = true; }));
+  pool.join();
+  CHECK(called);
+}
+
+TEST_CASE("a strand runs the handlers of many operations one after the other") {
+  const Client client = start_client(three_nodes());
+  net::thread_pool pool(4);
+  const auto strand = net::make_strand(pool.get_executor());
+  int granted = 0;  // that the strand alone guards
+  std::vector<RedLock> locks;
+  for (int i = 0; i < 100; ++i) locks.push_back(client.lock("strand " + std::to_string(i)));
+  for (RedLock& lock : locks) {
+    async_acquire(lock, net::bind_executor(strand, [&](const Result<Lease>& lease) {
+                    CHECK(strand.running_in_this_thread());
+                    granted += lease.has_value() ? 1 : 0;
+                  }));
+  }
+  pool.join();
+  CHECK(granted == 100);
+}
+
+TEST_CASE("use_future has the result, and no exception") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("use_future");
+  std::future<Result<Lease>> acquiring = async_acquire(lock, net::use_future);
+  Lease lease = must(get_soon(acquiring));
+  auto again = async_acquire(lock, net::use_future);
+  CHECK(get_soon(again).error().votes.size() == 3);
+  auto releasing = async_release(lease, net::use_future);
+  CHECK(must(get_soon(releasing)) == Released::released);
+}
+
+TEST_CASE("the caller's own stop_token ends it, before its start and after") {
+  Taken taken;
+  std::stop_source stop;
+  auto waiting =
+      async_acquire(taken.lock, {.wait = forever, .stop = stop.get_token()}, net::use_future);
+  REQUIRE(taken.somebody_waits());
+  stop.request_stop();
+  CHECK(code_of(get_soon(waiting)) == Errc::cancelled);
+  auto late =
+      async_acquire(taken.lock, {.wait = forever, .stop = stop.get_token()}, net::use_future);
+  CHECK(code_of(get_soon(late)) == Errc::cancelled);
+  CHECK(taken.is_left_free());
+}
+
+TEST_CASE("a client that ends ends what is under way with closed") {
+  Taken taken;
+  net::io_context context;
+  std::vector<std::optional<Result<Lease>>> results(20);
+  for (auto& result : results) {
+    async_acquire(taken.lock, {.wait = forever}, note_in(context, result));
+  }
+  taken.client.reset();
+  context.run_for(patience);
+  for (const auto& result : results) CHECK(code_of(result.value()) == Errc::closed);
+}
+
+TEST_CASE("a context that ends destroys the handlers, and what they waited for is given up") {
+  for (const bool in_strand : {false, true}) {
+    Taken taken;
+    auto context = std::make_unique<net::io_context>();
+    const auto kept = std::make_shared<int>(7);
+    const auto handler = [kept](const Result<Lease>&) { FAIL("its context has ended"); };
+    if (in_strand) {
+      async_acquire(taken.lock, {.wait = forever},
+                    net::bind_executor(net::make_strand(*context), handler));
+    } else {
+      async_acquire(taken.lock, {.wait = forever},
+                    net::bind_executor(context->get_executor(), handler));
+    }
+    REQUIRE(taken.somebody_waits());
+    const auto before = kept.use_count();
+    context.reset();
+    CHECK(kept.use_count() < before);
+    CHECK(taken.is_left_free());
+  }
+}
+
+TEST_CASE("contexts and clients may end beside each other while results come") {
+  for (int turn = 0; turn < 30; ++turn) {
+    std::optional<Client> client = start_client(three_nodes());
+    auto context = std::make_unique<net::io_context>();
+    std::vector<RedLock> locks;
+    for (int i = 0; i < 10; ++i) locks.push_back(client->lock("beside " + std::to_string(i)));
+    for (RedLock& lock : locks) {
+      async_acquire(lock, net::bind_executor(context->get_executor(), [](const Result<Lease>&) {}));
+    }
+    std::jthread running([&] { context->run_for(std::chrono::milliseconds(turn % 10)); });
+    std::jthread ending([&] {
+      if (turn % 2 == 0) client.reset();
+    });
+    running.join();
+    context.reset();
+  }
+  for (int i = 0; i < 10; ++i) {
+    CHECK(soon_free_everywhere(three_nodes(), "beside " + std::to_string(i)));
+  }
+}
+
+#if ASIO_KIND_DEFERS
+TEST_CASE("a deferred operation starts when it is called, and its RedLock may have gone by then") {
+  const Client client = start_client(three_nodes());
+  net::io_context context;
+  std::optional<RedLock> lock = client.lock("deferred");
+  auto operation = async_acquire(*lock, {.wait = patience}, net::deferred);
+  lock.reset();
+  context.run_for(patience);
+  std::optional<Result<Lease>> granted;
+  std::move(operation)(note_in(context, granted));
+  context.restart();
+  context.run_for(patience);
+  CHECK(must(std::move(granted.value())).valid());
+}
+#endif
+
+#if REDLOCK_ASIO_CANCELS
+/// Waits for the seat, with this slot.
+void wait_for_seat(Taken& taken, net::io_context& context, net::cancellation_slot slot,
+                   std::optional<Result<Lease>>& result) {
+  async_acquire(taken.lock, {.wait = forever},
+                net::bind_cancellation_slot(slot, note_in(context, result)));
+  REQUIRE(taken.somebody_waits());
+}
+
+TEST_CASE("a slot ends it by each type of cancellation, and nothing is held") {
+  for (const auto type : {net::cancellation_type::terminal, net::cancellation_type::partial,
+                          net::cancellation_type::total}) {
+    Taken taken;
+    net::io_context context;
+    net::cancellation_signal signal;
+    std::optional<Result<Lease>> result;
+    wait_for_seat(taken, context, signal.slot(), result);
+    signal.emit(type);
+    context.run_for(patience);
+    CHECK(code_of(result.value()) == Errc::cancelled);
+    CHECK(taken.held.valid());
+    CHECK(taken.is_left_free());
+  }
+}
+
+TEST_CASE("a slot and the caller's stop_token end it, whichever comes first") {
+  Taken taken;
+  net::io_context context;
+  net::cancellation_signal signal;
+  std::stop_source stop;
+  std::optional<Result<Lease>> result;
+  async_acquire(taken.lock, {.wait = forever, .stop = stop.get_token()},
+                net::bind_cancellation_slot(signal.slot(), note_in(context, result)));
+  REQUIRE(taken.somebody_waits());
+  stop.request_stop();
+  context.run_for(patience);
+  CHECK(code_of(result.value()) == Errc::cancelled);
+  signal.emit(net::cancellation_type::total);
+}
+
+TEST_CASE("a cancellation that comes after the grant changes nothing") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("granted");
+  net::io_context context;
+  net::cancellation_signal signal;
+  std::optional<Result<Lease>> result;
+  async_acquire(lock, net::bind_cancellation_slot(signal.slot(), note_in(context, result)));
+  context.run_for(patience);
+  signal.emit(net::cancellation_type::total);
+  const Lease lease = must(std::move(result.value()));
+  CHECK(must(client.lock("another").acquire()).valid());  // the client was here since
+  CHECK(lease.valid());
+}
+
+TEST_CASE("a signal may go while the operation is under way") {
+  Taken taken;
+  net::io_context context;
+  std::optional<Result<Lease>> result;
+  {
+    net::cancellation_signal signal;
+    wait_for_seat(taken, context, signal.slot(), result);
+  }
+  must(taken.held.release());
+  context.run_for(patience);
+  CHECK(must(std::move(result.value())).valid());
+}
+
+TEST_CASE("a cancellation at the moment of the grant: a lease or nothing, and nothing is left") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("moment");
+  int granted = 0;
+  int cancelled = 0;
+  for (int turn = 0; turn < 200; ++turn) {
+    net::io_context context;
+    net::cancellation_signal signal;
+    std::optional<Result<Lease>> result;
+    async_acquire(lock, {.wait = patience},
+                  net::bind_cancellation_slot(signal.slot(), note_in(context, result)));
+    std::this_thread::sleep_for(std::chrono::microseconds(5 * turn));
+    signal.emit(net::cancellation_type::total);
+    context.run_for(patience);
+    if (result.value()) {
+      ++granted;
+    } else {
+      CHECK(code_of(result.value()) == Errc::cancelled);
+      ++cancelled;
+    }
+  }
+  CHECK(granted + cancelled == 200);
+  CHECK(soon_free_everywhere(three_nodes(), "moment"));
+}
+#endif
+
+#if ASIO_KIND_AWAITS
+void rethrow(std::exception_ptr error) {
+  if (error) std::rethrow_exception(error);
+}
+
+net::awaitable<void> work(RedLock& lock, std::vector<std::string>& steps) {
+  Result<Lease> lease = co_await async_acquire(lock, {.wait = patience}, net::use_awaitable);
+  steps.emplace_back(lease ? "acquired" : lease.error().message);
+  const auto second = co_await async_acquire(lock, net::use_awaitable);
+  steps.emplace_back(second ? "twice" : to_string(second.error().code));
+  const auto until = co_await async_extend(*lease, 20s, net::use_awaitable);
+  steps.emplace_back(until == lease->valid_until() ? "extended" : "not extended");
+  const auto bad = co_await async_acquire(lock, {.lease = -1s}, net::use_awaitable);
+  steps.emplace_back(bad ? "negative lease" : to_string(bad.error().code));
+  const auto released = co_await async_release(*lease, net::use_awaitable);
+  steps.emplace_back(released ? to_string(*released) : released.error().message);
+}
+
+TEST_CASE("a coroutine, from acquire over extend to release") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("awaitable");
+  net::io_context context;
+  std::vector<std::string> steps;
+  net::co_spawn(context, work(lock, steps), rethrow);
+  context.run_for(patience);
+  CHECK(steps == std::vector<std::string>{"acquired", "contended", "extended", "invalid_argument",
+                                          "released"});
+}
+
+net::awaitable<void> wait_for_ever(RedLock& lock, std::shared_ptr<int> kept) {
+  static_cast<void>(co_await async_acquire(lock, {.wait = forever}, net::use_awaitable));
+  CHECK(kept != nullptr);
+  FAIL("its context has ended");
+}
+
+TEST_CASE("a context that ends destroys the coroutines that wait") {
+  Taken taken;
+  auto context = std::make_unique<net::io_context>();
+  const auto kept = std::make_shared<int>(7);
+  net::co_spawn(*context, wait_for_ever(taken.lock, kept), rethrow);
+  context->poll();
+  REQUIRE(taken.somebody_waits());
+  context.reset();
+  CHECK(kept.use_count() == 1);
+  CHECK(taken.is_left_free());
+}
+
+#if REDLOCK_ASIO_CANCELS
+net::awaitable<void> wait_at_most(RedLock& lock, std::chrono::milliseconds most,
+                                  std::optional<std::size_t>& first) {
+  using net::experimental::awaitable_operators::operator||;
+  net::steady_timer timer(co_await net::this_coro::executor, most);
+  const auto result = co_await (async_acquire(lock, {.wait = forever}, net::use_awaitable) ||
+                                timer.async_wait(net::use_awaitable));
+  first = result.index();
+}
+
+TEST_CASE("acquire || timer ends with the timer while somebody else has the lock") {
+  Taken taken;
+  net::io_context context;
+  std::optional<std::size_t> first;
+  net::co_spawn(context, wait_at_most(taken.lock, 300ms, first), rethrow);
+  context.run_for(patience);
+  CHECK(first == 1);
+  CHECK(taken.held.valid());
+  CHECK(taken.is_left_free());
+}
+
+TEST_CASE("acquire || timer ends with the timer, and what nodes granted unseen is released") {
+  const Fleet& fleet = three_nodes();
+  std::vector<std::unique_ptr<Proxy>> proxies;
+  ClientOptions options = options_for({});
+  for (std::size_t node = 0; node < 3; ++node) {
+    proxies.push_back(std::make_unique<Proxy>(fleet.port(node)));
+    options.nodes.push_back(proxies.back()->uri());
+  }
+  const Client client = start_client(options);
+  warm_up(client, fleet);
+  for (const auto& proxy : proxies) proxy->hold_replies();
+  RedLock lock = client.lock("unseen");
+  net::io_context context;
+  std::optional<std::size_t> first;
+  net::co_spawn(context, wait_at_most(lock, 300ms, first), rethrow);
+  context.run_for(patience);
+  CHECK(first == 1);
+  CHECK(soon_free_everywhere(fleet, "unseen"));  // although no answer has arrived yet
+  for (const auto& proxy : proxies) proxy->pass();
+  CHECK(soon_free_everywhere(fleet, "unseen"));
+}
+
+TEST_CASE("acquire || timer has the lease if that is first") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("first");
+  net::io_context context;
+  std::optional<std::size_t> first;
+  net::co_spawn(context, wait_at_most(lock, patience, first), rethrow);
+  context.run_for(patience);
+  CHECK(first == 0);
+  CHECK(soon_free_everywhere(three_nodes(), "first"));
+}
+#endif
+#endif
+
+}  // namespace
+}  // namespace redlock::testing
