@@ -3,11 +3,12 @@
 //
 // - ```cpp: a block with `int main` is compiled and run; one with `#include` is compiled; any other
 //   is compiled as the body of a function that has a `redlock::Client& client`.
+// - ```c: a program, compiled as C11 and run. ```python: one that may `import redlock`, run.
 // - ```sh: run by bash, which stops at the first command that fails. ```console: lines after "$ "
 //   are run, the others must appear in the output in this order (`…` stands for any text).
 // - All commands of a document run in one shell, one after the other, in an empty directory with
 //   `dev` and `build` of the repository, the redlock command in PATH, and REDLOCK_NODES naming five
-//   nodes. C++ programs have REDLOCK_NODES too.
+//   nodes. C++ programs have REDLOCK_NODES too, as have those in C and Python.
 // - The first `redis://…` of the document becomes the first of these nodes, the second the second.
 // - `<!-- not run: REASON -->` before a block leaves it out; the reason is printed.
 // - Lines that begin with `./dev test` are left out. Blocks of other languages are for reading.
@@ -91,7 +92,27 @@ Outcome run_script(const TemporaryDirectory& workshop, const std::string& text) 
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, read_text(log)};
 }
 
-void check_program(const TemporaryDirectory& workshop, const Block& block) {
+void check_c_program(const TemporaryDirectory& workshop, const Block& block) {
+  write_text(workshop.path() / "block.c", joined(block.lines));
+  const Outcome outcome =
+      run_script(workshop,
+                 "cc -std=c11 -pedantic -Wall -Wextra -c block.c $(pkg-config --cflags redlock)\n"
+                 "${CXX:-c++} block.o -o block $(pkg-config --libs redlock)\ntimeout 60 ./block\n");
+  CHECK_MESSAGE(outcome.status == 0, "the C block at line ", block.line, " failed:\n",
+                outcome.output);
+}
+
+void check_python_program(const TemporaryDirectory& workshop, const Block& block) {
+  write_text(workshop.path() / "block.py", joined(block.lines));
+  const Outcome outcome = run_script(workshop, "export PYTHONDONTWRITEBYTECODE=yes PYTHONPATH='" +
+                                                   (source_dir / "examples/python").string() +
+                                                   "' REDLOCK_LIBRARY=" REDLOCK_SHARED_LIBRARY
+                                                   "\ntimeout 60 python3 block.py\n");
+  CHECK_MESSAGE(outcome.status == 0, "the Python block at line ", block.line, " failed:\n",
+                outcome.output);
+}
+
+void check_cpp_program(const TemporaryDirectory& workshop, const Block& block) {
   std::string text = joined(block.lines);
   const bool is_program = text.find("int main") != text.npos;
   if (!is_program && text.find("#include") == text.npos) {
@@ -108,6 +129,12 @@ void check_program(const TemporaryDirectory& workshop, const Block& block) {
       run_script(workshop, compile + (is_program ? "timeout 60 ./block\n" : ""));
   CHECK_MESSAGE(outcome.status == 0, "the C++ block at line ", block.line, " failed:\n",
                 outcome.output);
+}
+
+void check_program(const TemporaryDirectory& workshop, const Block& block) {
+  if (block.language == "c") return check_c_program(workshop, block);
+  if (block.language == "python") return check_python_program(workshop, block);
+  check_cpp_program(workshop, block);
 }
 
 /// All commands of the document in one shell, so that what one block exports the next one has.
@@ -154,16 +181,16 @@ TEST_CASE("what the document shows works") {
   std::vector<Block> programs;
   std::vector<Block> scripts;
   for (const Block& block : blocks_for(fleet)) {
-    const bool is_cpp = block.language == "cpp";
-    if (!is_cpp && block.language != "sh" && block.language != "console") continue;
+    const bool is_program =
+        block.language == "cpp" || block.language == "c" || block.language == "python";
+    if (!is_program && block.language != "sh" && block.language != "console") continue;
     if (!block.run) {
       MESSAGE("not run: line ", block.line, ": ", block.reason);
       continue;
     }
-    (is_cpp ? programs : scripts).push_back(block);
+    (is_program ? programs : scripts).push_back(block);
   }
-  CHECK_MESSAGE(!programs.empty(), "the document has no C++ block to run");
-  CHECK_MESSAGE(!scripts.empty(), "the document has no sh or console block to run");
+  CHECK_MESSAGE(!(programs.empty() && scripts.empty()), "the document has no block to run");
   for (const Block& block : programs) check_program(workshop, block);
   check_commands(workshop, scripts);
 }

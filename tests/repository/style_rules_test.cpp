@@ -11,9 +11,25 @@ namespace redlock::repository {
 namespace {
 
 bool is_source(const File& file) {
-  static const std::vector<std::string> endings = {
-      ".hpp", ".cpp", ".lua",  ".sh", ".cmake",  ".yml",  "dev",    ".ci/run",         ".go",
-      ".mjs", ".py",  ".java", ".rs", "pom.xml", ".toml", "go.mod", "requirements.txt"};
+  static const std::vector<std::string> endings = {".h",
+                                                   ".hpp",
+                                                   ".c",
+                                                   ".cpp",
+                                                   ".lua",
+                                                   ".sh",
+                                                   ".cmake",
+                                                   ".yml",
+                                                   "dev",
+                                                   ".ci/run",
+                                                   ".go",
+                                                   ".mjs",
+                                                   ".py",
+                                                   ".java",
+                                                   ".rs",
+                                                   "pom.xml",
+                                                   ".toml",
+                                                   "go.mod",
+                                                   "requirements.txt"};
   return file.path.ends_with("CMakeLists.txt") ||
          std::any_of(endings.begin(), endings.end(),
                      [&](const std::string& ending) { return file.path.ends_with(ending); });

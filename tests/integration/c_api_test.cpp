@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+// The C interface: what it gives and takes, its last error as JSON, and the descriptor of a loss.
+// That C11 and Python can use it is shown by tests/consumer.
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <redlock/redlock.h>
+#include <redlock/version.hpp>
+
+#include "integration/api_fixture.hpp"
+
+namespace redlock::testing {
+namespace {
+
+template <auto destroy>
+struct Destroyer {
+  template <typename Handle>
+  void operator()(Handle* handle) const noexcept {
+    destroy(handle);
+  }
+};
+using OwnedClient = std::unique_ptr<redlock_client, Destroyer<redlock_client_destroy>>;
+using OwnedLease = std::unique_ptr<redlock_lease, Destroyer<redlock_lease_destroy>>;
+using OwnedStop = std::unique_ptr<redlock_stop, Destroyer<redlock_stop_destroy>>;
+
+constexpr std::int64_t patience_ms = std::chrono::milliseconds(patience).count();
+
+std::string list_of(const Fleet& fleet) {
+  std::string nodes;
+  for (const auto& uri : fleet.uris()) nodes += uri + " ";
+  return nodes;
+}
+
+OwnedClient client_in_c(const Fleet& fleet) {
+  const std::string nodes = list_of(fleet);
+  redlock_client_options options = REDLOCK_CLIENT_OPTIONS_INIT;
+  options.nodes = nodes.c_str();
+  options.node_timeout_ms = 10'000;
+  options.connect_timeout_ms = 10'000;
+  options.without_quarantine = 1;
+  redlock_client* client = nullptr;
+  REQUIRE_MESSAGE(redlock_client_create(&options, &client) == REDLOCK_OK, redlock_last_error());
+  return OwnedClient(client);
+}
+
+OwnedLease lease_in_c(const OwnedClient& client, const char* name,
+                      redlock_acquire_options options = REDLOCK_ACQUIRE_OPTIONS_INIT) {
+  options.wait_ms = patience_ms;
+  redlock_lease* lease = nullptr;
+  REQUIRE_MESSAGE(redlock_acquire(client.get(), name, &options, &lease) == REDLOCK_OK,
+                  redlock_last_error());
+  return OwnedLease(lease);
+}
+
+redlock_status try_in_c(const OwnedClient& client, const char* name,
+                        const redlock_acquire_options& options = REDLOCK_ACQUIRE_OPTIONS_INIT) {
+  redlock_lease* lease = nullptr;
+  const auto status = redlock_acquire(client.get(), name, &options, &lease);
+  const OwnedLease owned(lease);
+  CHECK((lease == nullptr) == (status != REDLOCK_OK));
+  return status;
+}
+
+nlohmann::json last_error_json() {
+  return nlohmann::json::parse(redlock_last_error_json());
+}
+
+bool is_readable(int descriptor, int milliseconds) {
+  pollfd entry{descriptor, POLLIN, 0};
+  return ::poll(&entry, 1, milliseconds) > 0;
+}
+
+TEST_CASE("C: a lock is taken, used and given back") {
+  const auto client = client_in_c(three_nodes());
+  const auto lease = lease_in_c(client, "c-simple");
+  CHECK(redlock_lease_token(lease.get()) > 0);
+  CHECK(redlock_lease_name(lease.get()) == std::string("c-simple"));
+  CHECK(std::strlen(redlock_lease_owner(lease.get())) == 32);
+  CHECK(redlock_lease_valid(lease.get()) == 1);
+  CHECK(redlock_lease_remaining_ms(lease.get()) > 0);
+  CHECK(redlock_lease_remaining_ms(lease.get()) < 30'000);
+  CHECK(redlock_lease_loss(lease.get()) == REDLOCK_NOT_LOST);
+  CHECK(nodes_with_lock(three_nodes(), "c-simple") >= 2);
+
+  CHECK(redlock_lease_confirm(lease.get()) == REDLOCK_OK);
+  CHECK(redlock_lease_extend(lease.get(), 50'000) == REDLOCK_OK);
+  CHECK(redlock_lease_remaining_ms(lease.get()) > 30'000);
+
+  redlock_released found = REDLOCK_UNKNOWN;
+  REQUIRE(redlock_lease_release(lease.get(), &found) == REDLOCK_OK);
+  CHECK(found == REDLOCK_RELEASED);
+  CHECK(soon_free_everywhere(three_nodes(), "c-simple"));
+  CHECK(redlock_lease_valid(lease.get()) == 0);
+  CHECK(redlock_lease_token(lease.get()) == 0);
+  CHECK(redlock_lease_name(lease.get()) == std::string("c-simple"));
+  CHECK(redlock_lease_release(lease.get(), nullptr) == REDLOCK_LOST);
+}
+
+TEST_CASE("C: tokens grow, and destroying a lease gives it back") {
+  const auto client = client_in_c(three_nodes());
+  std::uint64_t last = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto lease = lease_in_c(client, "c-tokens");
+    CHECK(redlock_lease_token(lease.get()) > last);
+    last = redlock_lease_token(lease.get());
+  }
+  CHECK(soon_free_everywhere(three_nodes(), "c-tokens"));
+}
+
+TEST_CASE("C: who fails has the reason, for people and for programs, on its own thread") {
+  const auto client = client_in_c(three_nodes());
+  const auto held = lease_in_c(client, "c-contended");
+  CHECK(try_in_c(client, "c-contended") == REDLOCK_CONTENDED);
+  const std::string sentence = redlock_last_error();
+  CHECK(sentence.find("c-contended") != std::string::npos);
+  const auto json = last_error_json();
+  CHECK(json["status"] == 1);
+  CHECK(json["code"] == redlock_status_name(REDLOCK_CONTENDED));
+  CHECK(json["message"] == sentence);
+  REQUIRE(json["votes"].size() == 3);
+  CHECK(json["votes"][0]["node"].get<std::string>().find("127.0.0.1:") != std::string::npos);
+  CHECK(json["votes"].dump().find("refused") != std::string::npos);
+
+  std::thread([] {
+    CHECK(redlock_last_error() == std::string());
+    CHECK(redlock_last_error_json() == std::string());
+  }).join();
+  CHECK(try_in_c(client, "c-free") == REDLOCK_OK);
+  CHECK(redlock_last_error() == sentence);
+}
+
+TEST_CASE("C: an error's texts are JSON whatever bytes they have") {
+  const auto client = client_in_c(three_nodes());
+  const std::vector<const char*> names = {"quote\" backslash\\ {",
+                                          "tab\t bell\x07 {",
+                                          "r\xC3\xA4tsel \xE2\x82\xAC \xF0\x9F\x94\x92 {",
+                                          "cut \xC3{",
+                                          "overlong \xC0\xAF \xE0\x80\xAF \xF0\x80\x80\xAF {",
+                                          "surrogate \xED\xA0\x80 beyond \xF4\x90\x80\x80 {",
+                                          "no lead \x80\xFF {"};
+  for (const char* const name : names) {
+    CHECK(try_in_c(client, name) == REDLOCK_INVALID_ARGUMENT);
+    CHECK_NOTHROW(static_cast<void>(last_error_json()));
+  }
+}
+
+TEST_CASE("C: an argument that cannot work is refused with a sentence") {
+  const auto client = client_in_c(three_nodes());
+  redlock_lease* lease = nullptr;
+  CHECK(redlock_client_create(nullptr, nullptr) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(redlock_acquire(nullptr, "a", nullptr, &lease) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(redlock_acquire(client.get(), nullptr, nullptr, &lease) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(redlock_acquire(client.get(), "a", nullptr, nullptr) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(redlock_last_error() == std::string("lease is NULL: give the address of a pointer"));
+  CHECK(redlock_lease_extend(nullptr, 1) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(redlock_lease_confirm(nullptr) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(redlock_lease_release(nullptr, nullptr) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(redlock_client_close(nullptr, 0, nullptr) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(redlock_lease_lost_fd(nullptr) == -1);
+  CHECK(redlock_lease_token(nullptr) == 0);
+  CHECK(redlock_lease_valid(nullptr) == 0);
+  CHECK(redlock_lease_name(nullptr) == std::string());
+  redlock_client_destroy(nullptr);
+  redlock_lease_destroy(nullptr);
+  redlock_stop_destroy(nullptr);
+  redlock_stop_request(nullptr);
+
+  redlock_client* none = client.get();
+  redlock_client_options nodes = REDLOCK_CLIENT_OPTIONS_INIT;
+  nodes.nodes = "no port here:";
+  CHECK(redlock_client_create(&nodes, &none) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(none == nullptr);
+}
+
+TEST_CASE("C: options of another version are told apart by their size") {
+  struct Later {
+    redlock_acquire_options known;
+    std::int64_t added;
+  };
+  const auto client = client_in_c(three_nodes());
+  redlock_acquire_options options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+  options.size = 0;
+  CHECK(try_in_c(client, "c-size", options) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(std::string(redlock_last_error()).find("REDLOCK_ACQUIRE_OPTIONS_INIT") !=
+        std::string::npos);
+  Later later{REDLOCK_ACQUIRE_OPTIONS_INIT, 0};
+  later.known.size = sizeof later;
+  CHECK(try_in_c(client, "c-size", later.known) == REDLOCK_OK);
+  later.added = 1;
+  CHECK(try_in_c(client, "c-size", later.known) == REDLOCK_INVALID_ARGUMENT);
+
+  options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+  options.ordering = static_cast<redlock_ordering>(3);
+  CHECK(try_in_c(client, "c-size", options) == REDLOCK_INVALID_ARGUMENT);
+  options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+  options.renewal = static_cast<redlock_renewal>(3);
+  CHECK(try_in_c(client, "c-size", options) == REDLOCK_INVALID_ARGUMENT);
+  options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+  options.lease_ms = -5;
+  CHECK(try_in_c(client, "c-size", options) == REDLOCK_INVALID_ARGUMENT);
+}
+
+TEST_CASE("C: a call that waits ends by its deadline, or when it is told to stop") {
+  const auto client = client_in_c(three_nodes());
+  const auto held = lease_in_c(client, "c-waits");
+  redlock_acquire_options options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+  options.wait_ms = REDLOCK_FOREVER;
+  options.deadline_ms = 50;
+  CHECK(try_in_c(client, "c-waits", options) == REDLOCK_TIMED_OUT);
+
+  redlock_stop* made = nullptr;
+  REQUIRE(redlock_stop_create(&made) == REDLOCK_OK);
+  OwnedStop stop(made);
+  options.deadline_ms = std::numeric_limits<std::int64_t>::max();
+  options.stop = stop.get();
+  std::thread later([&] {
+    std::this_thread::sleep_for(20ms);
+    redlock_stop_request(stop.get());
+  });
+  CHECK(try_in_c(client, "c-waits", options) == REDLOCK_CANCELLED);
+  later.join();
+  CHECK(try_in_c(client, "c-other", options) == REDLOCK_CANCELLED);
+}
+
+TEST_CASE("C: the descriptor of a lease is readable once it is lost, and not before") {
+  const auto client = client_in_c(three_nodes());
+  within_a_lease([&] {
+    redlock_acquire_options options = REDLOCK_ACQUIRE_OPTIONS_INIT;
+    options.lease_ms = 2'000;
+    const auto lease = lease_in_c(client, "c-lost", options);
+    const int lost = redlock_lease_lost_fd(lease.get());
+    REQUIRE(lost >= 0);
+    CHECK(redlock_lease_lost_fd(lease.get()) == lost);
+    const bool early = is_readable(lost, 0);
+    if (early && redlock_lease_remaining_ms(lease.get()) < 1'000) return false;
+    CHECK_FALSE(early);
+    REQUIRE(is_readable(lost, static_cast<int>(patience_ms)));
+    CHECK(is_readable(lost, 0));
+    CHECK(redlock_lease_loss(lease.get()) == REDLOCK_LOSS_EXPIRED);
+    return true;
+  });
+}
+
+TEST_CASE("C: a lease that is given back is not lost, and its descriptor ends with it") {
+  const auto client = client_in_c(three_nodes());
+  auto lease = lease_in_c(client, "c-descriptor");
+  const int lost = redlock_lease_lost_fd(lease.get());
+  REQUIRE(redlock_lease_release(lease.get(), nullptr) == REDLOCK_OK);
+  CHECK_FALSE(is_readable(lost, 0));
+  lease.reset();
+  pollfd entry{lost, POLLIN, 0};
+  REQUIRE(::poll(&entry, 1, 0) == 1);
+  CHECK((entry.revents & POLLNVAL) != 0);
+}
+
+TEST_CASE("C: closing a client gives its leases back, and says so") {
+  const auto client = client_in_c(three_nodes());
+  const auto lease = lease_in_c(client, "c-close");
+  const int lost = redlock_lease_lost_fd(lease.get());
+  redlock_close_report report{};
+  REQUIRE(redlock_client_close(client.get(), patience_ms, &report) == REDLOCK_OK);
+  CHECK(report.released == 1);
+  CHECK(report.already_gone + report.unconfirmed == 0);
+  CHECK(is_readable(lost, 0));
+  CHECK(redlock_lease_loss(lease.get()) == REDLOCK_LOSS_CLOSED);
+  CHECK(redlock_lease_valid(lease.get()) == 0);
+  CHECK(redlock_lease_confirm(lease.get()) == REDLOCK_CLOSED);
+  CHECK(try_in_c(client, "c-close") == REDLOCK_CLOSED);
+  CHECK(redlock_client_close(client.get(), 0, nullptr) == REDLOCK_CLOSED);
+}
+
+TEST_CASE("C: without nodes a client reads the environment") {
+  const std::string nodes = list_of(three_nodes());
+  const ScopedVariable list("REDLOCK_NODES", nodes);
+  const ScopedVariable quarantine("REDLOCK_QUARANTINE", "off");
+  redlock_client* made = nullptr;
+  REQUIRE_MESSAGE(redlock_client_create(nullptr, &made) == REDLOCK_OK, redlock_last_error());
+  const OwnedClient client(made);
+  CHECK(lease_in_c(client, "c-environment") != nullptr);
+}
+
+TEST_CASE("C: every status has a name") {
+  CHECK(redlock_status_name(REDLOCK_OK) == std::string("ok"));
+  CHECK(redlock_status_name(REDLOCK_NO_QUORUM) == std::string("no_quorum"));
+  CHECK(redlock_status_name(REDLOCK_OUT_OF_MEMORY) == std::string("out_of_memory"));
+  CHECK(std::strlen(redlock_status_name(static_cast<redlock_status>(77))) > 0);
+  CHECK(redlock_version() == std::string(REDLOCK_VERSION));
+}
+
+}  // namespace
+}  // namespace redlock::testing
