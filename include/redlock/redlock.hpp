@@ -13,6 +13,7 @@
 #include <redlock/fenced_redis.hpp>
 #include <redlock/lease.hpp>
 #include <redlock/lock.hpp>
+#include <redlock/metrics.hpp>
 #include <redlock/observer.hpp>
 #include <redlock/operation.hpp>
 #include <redlock/options.hpp>

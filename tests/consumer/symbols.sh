@@ -8,7 +8,7 @@ symbols=$(nm -DC --defined-only "$1" | cut -d ' ' -f 2-)
 ours='^[A-Z] (((vtable|typeinfo|typeinfo name) for )?redlock::|redlock_[a-z_]+$)'
 templates='^[VWu] .*(std|tl|redlock)::'
 strange=$(grep -vE "$ours|$templates" <<<"$symbols" || true)
-layers='redlock::(engine|wire|net|client|admin)::|::(Impl|State)::'
+layers='redlock::(engine|wire|net|client|admin|metrics|c)::|::(Impl|State)::'
 inner=$(grep -vE "$templates" <<<"$symbols" | grep -E "$layers" || true)
 if [ -n "$strange$inner" ]; then
   printf 'these should not be visible:\n%s\n%s\n' "$strange" "$inner"

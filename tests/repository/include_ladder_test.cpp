@@ -33,6 +33,7 @@ const std::vector<Rule> ladder = {
     {"src/client/", {"client/", "net/", "tls/", "wire/", "engine/", "redlock/", "tl/"}},
     {"src/admin/", {"admin/", "client/", "net/", "wire/", "engine/", "redlock/", "tl/"}},
     {"src/fencing/", {"client/", "net/", "wire/", "engine/", "redlock/", "tl/"}},
+    {"src/metrics/", {"metrics/", "redlock/", "tl/"}},
     {"src/c/", {"c/", "redlock/", "tl/"}},
     {"src/cli/", {"cli/", "cluster/", "redlock/", "tl/", "CLI/", "nlohmann/", "fmt/"}},
     {"cluster/certificate_authority.cpp", {"cluster/", "fmt/", "openssl/"}},

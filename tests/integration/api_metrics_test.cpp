@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+// What Metrics counts, on real nodes, and that its text is what Prometheus reads.
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "integration/api_fixture.hpp"
+
+namespace redlock::testing {
+namespace {
+
+using Samples = std::map<std::string, double>;  // by name and labels, as they are written
+
+/// Reads the text format strictly: a HELP and a TYPE before each family's lines, each family once,
+/// each line once, histograms with buckets that do not sink, +Inf, a sum and a count.
+Samples samples_of(const std::string& text) {
+  static const std::regex help(R"(# HELP ([a-z_]+) \S.*\.)");
+  static const std::regex type(R"(# TYPE ([a-z_]+) (counter|gauge|histogram))");
+  static const std::string label = R"re([a-z]+="([^"\\\n]|\\["\\n])*")re";
+  static const std::regex sample("([a-z_]+)(\\{" + label + "(," + label + ")*\\})? ([-+.0-9e]+)");
+  Samples samples;
+  std::map<std::string, std::string> types;
+  std::string family;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (std::regex_match(line, match, help)) {
+      family = match[1];
+      REQUIRE_MESSAGE(!types.contains(family), line);
+      types[family] = "";
+    } else if (std::regex_match(line, match, type)) {
+      REQUIRE_MESSAGE(match[1] == family, line);
+      REQUIRE_MESSAGE(types[family].empty(), line);
+      types[family] = match[2];
+    } else {
+      REQUIRE_MESSAGE(std::regex_match(line, match, sample), line);
+      const std::string suffix =
+          match[1].str().substr(std::min(match[1].str().size(), family.size()));
+      REQUIRE_MESSAGE(match[1].str().starts_with(family), line);
+      const bool of_histogram = suffix == "_bucket" || suffix == "_sum" || suffix == "_count";
+      REQUIRE_MESSAGE(of_histogram == (types[family] == "histogram"), line);
+      REQUIRE_MESSAGE((of_histogram || suffix.empty()), line);
+      if (types[family] == "counter") REQUIRE_MESSAGE(family.ends_with("_total"), line);
+      REQUIRE_MESSAGE(samples.emplace(match[1].str() + match[2].str(), std::stod(match[6])).second,
+                      line);
+    }
+  }
+  CHECK(text.ends_with("\n"));
+  return samples;
+}
+
+double value(const Metrics& metrics, const std::string& sample) {
+  const Samples samples = samples_of(metrics.text());
+  const auto found = samples.find(sample);
+  return found == samples.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+}
+
+bool soon(const Metrics& metrics, const std::string& sample, double expected) {
+  return eventually([&] { return value(metrics, sample) == expected; });
+}
+
+Client observed(const Fleet& fleet, const std::shared_ptr<Metrics>& metrics) {
+  ClientOptions options = options_for(fleet.uris());
+  options.observer = metrics;
+  return start_client(std::move(options));
+}
+
+std::string label_of(const Fleet& fleet, std::size_t node) {
+  return R"({node=")" + fleet.uri(node).substr(std::string("redis://").size()) + R"("})";
+}
+
+TEST_CASE("metrics of nothing are families without calls") {
+  const Metrics metrics;
+  const Samples samples = samples_of(metrics.text());
+  CHECK(samples.at(R"(redlock_attempts_total{result="granted"})") == 0);
+  CHECK(samples.at("redlock_acquire_duration_seconds_count") == 0);
+  CHECK(samples.at(R"(redlock_hold_duration_seconds_bucket{le="+Inf"})") == 0);
+}
+
+TEST_CASE("metrics count grants, waits, holds and the answers of every node") {
+  const auto metrics = std::make_shared<Metrics>();
+  const Client client = observed(three_nodes(), metrics);
+  for (int i = 0; i < 3; ++i) {
+    Lease lease = must(client.lock("measured").acquire({.wait = patience}));
+    REQUIRE(eventually([&] { return nodes_with_lock(three_nodes(), "measured") == 3; }));
+    CHECK(must(lease.release()) == Released::released);
+  }
+  CHECK(soon(*metrics, R"(redlock_attempts_total{result="granted"})", 3));
+  CHECK(soon(*metrics, "redlock_acquire_duration_seconds_count", 3));
+  CHECK(soon(*metrics, "redlock_hold_duration_seconds_count", 3));
+  CHECK(value(*metrics, "redlock_hold_duration_seconds_sum") > 0);
+  CHECK(value(*metrics, "redlock_handoff_duration_seconds_count") == 0);
+  for (std::size_t node = 0; node < 3; ++node) {
+    const std::string label = label_of(three_nodes(), node);
+    CHECK(soon(*metrics, "redlock_node_up" + label, 1));
+    const std::string of_node = label.substr(0, label.size() - 1);
+    CHECK(soon(*metrics,
+               "redlock_node_round_trip_seconds_count" + of_node + R"(,command="release"})", 3));
+  }
+  const Samples samples = samples_of(metrics->text());
+  double votes = 0;
+  for (const auto& [sample, count] : samples) {
+    if (sample.starts_with("redlock_votes_total{")) votes += count;
+  }
+  CHECK(votes == 9);
+}
+
+TEST_CASE("metrics tell contention and hand-offs within the program") {
+  const auto metrics = std::make_shared<Metrics>();
+  const Client client = observed(three_nodes(), metrics);
+  Lease held = must(client.lock("handed on").acquire({.wait = patience}));
+  CHECK(code_of(client.lock("handed on").acquire()) == Errc::contended);
+  CHECK(soon(*metrics, R"(redlock_attempts_total{result="contended"})", 1));
+  auto waiting = client.lock("handed on").async_acquire({.wait = patience}).as_future();
+  REQUIRE(soon(*metrics, R"(redlock_attempts_total{result="contended"})", 2));
+  must(held.release());
+  const Lease next = must(get_soon(waiting));
+  CHECK(soon(*metrics, "redlock_handoff_duration_seconds_count", 1));
+}
+
+TEST_CASE("metrics tell losses by reason, and what a client still had when it ended") {
+  const auto metrics = std::make_shared<Metrics>();
+  Client client = observed(three_nodes(), metrics);
+  const Lease expiring =
+      must(client.lock("measured loss").acquire({.lease = 300ms, .wait = patience}));
+  CHECK(soon(*metrics, R"(redlock_leases_lost_total{reason="expired"})", 1));
+  const Lease kept = must(client.lock("measured end").acquire({.wait = patience}));
+  const CloseReport report = must(client.close());
+  REQUIRE(report.released >= 1);
+  CHECK(value(*metrics, R"(redlock_closed_leases_total{result="released"})") == report.released);
+  CHECK(value(*metrics, R"(redlock_leases_lost_total{reason="closed"})") == 1);
+  CHECK(soon_free_everywhere(three_nodes(), "measured end"));
+}
+
+TEST_CASE("metrics tell a node that is down, and why") {
+  Fleet fleet({.nodes = 3});
+  const auto metrics = std::make_shared<Metrics>();
+  const Client client = observed(fleet, metrics);
+  warm_up(client, fleet);
+  const std::string label = label_of(fleet, 2);
+  CHECK(soon(*metrics, "redlock_node_up" + label, 1));
+  fleet.kill(2);
+  CHECK(soon(*metrics, "redlock_node_up" + label, 0));
+  const std::string of_node = label.substr(0, label.size() - 1);
+  CHECK(eventually([&] {
+    return value(*metrics, "redlock_node_downs_total" + of_node + R"(,cause="connection_lost"})") >=
+           1;
+  }));
+}
+
+TEST_CASE("metrics may be read while they are written") {
+  const auto metrics = std::make_shared<Metrics>();
+  const Client client = observed(three_nodes(), metrics);
+  std::thread writer([&] {
+    for (int i = 0; i < 100; ++i) {
+      const Lease lease = must(client.lock("read beside").acquire({.wait = patience}));
+    }
+  });
+  double last = 0;
+  for (int i = 0; i < 20; ++i) {
+    const double now = value(*metrics, "redlock_acquire_duration_seconds_count");
+    CHECK(now >= last);
+    last = now;
+  }
+  writer.join();
+  CHECK(soon(*metrics, "redlock_acquire_duration_seconds_count", 100));
+}
+
+TEST_CASE("labels are escaped as the text format has it") {
+  Metrics metrics;
+  metrics.on_node_up("a\"b\\c\nd\x1b", "");
+  CHECK(value(metrics, R"(redlock_node_up{node="a\"b\\c\nd?"})") == 1);
+}
+
+std::set<std::string> families_in(const std::string& text, const std::regex& mention) {
+  std::set<std::string> families;
+  for (std::sregex_iterator match(text.begin(), text.end(), mention), end; match != end; ++match) {
+    families.insert((*match)[1].str());
+  }
+  return families;
+}
+
+std::string source_text(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(REDLOCK_SOURCE_DIR "/" + path).rdbuf();
+  return text.str();
+}
+
+TEST_CASE("alerts, dashboard and document name the families that there are") {
+  const auto families = families_in(Metrics().text(), std::regex("# TYPE ([a-z_]+)"));
+  CHECK(families ==
+        families_in(source_text("docs/metrics.md"), std::regex(R"(\| `(redlock_[a-z_]+)` \|)")));
+  const std::regex mention("(redlock_[a-z_]+?)(_bucket|_sum|_count)?\\b");
+  for (const char* const file :
+       {"cluster/monitoring/redlock.rules.yml", "cluster/monitoring/dashboard.json"}) {
+    const auto named = families_in(source_text(file), mention);
+    CHECK(named.size() > 4);
+    for (const std::string& family : named) CHECK_MESSAGE(families.contains(family), file, family);
+  }
+  const auto dashboard = nlohmann::json::parse(source_text("cluster/monitoring/dashboard.json"));
+  for (const auto& panel : dashboard.at("panels")) CHECK_FALSE(panel.at("targets").empty());
+}
+
+TEST_CASE("a histogram counts what is within its bounds") {
+  using std::chrono::nanoseconds;
+  Metrics metrics;
+  metrics.on_acquired("x", 1, nanoseconds(-5));
+  metrics.on_acquired("x", 2, nanoseconds(500us));
+  metrics.on_acquired("x", 3, nanoseconds(500us) + nanoseconds(1));
+  metrics.on_acquired("x", 4, std::chrono::hours(2));
+  const auto bucket = [&](const std::string& bound) {
+    return value(metrics, R"(redlock_acquire_duration_seconds_bucket{le=")" + bound + R"("})");
+  };
+  CHECK(bucket("5e-04") == 2);
+  CHECK(bucket("0.001") == 3);
+  CHECK(bucket("3600") == 3);
+  CHECK(bucket("+Inf") == 4);
+  CHECK(value(metrics, "redlock_acquire_duration_seconds_count") == 4);
+  CHECK(std::abs(value(metrics, "redlock_acquire_duration_seconds_sum") - 7200.001) < 1e-3);
+}
+
+}  // namespace
+}  // namespace redlock::testing
