@@ -10,6 +10,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/invocation.hpp"
 #include "cli/lock_wait.hpp"
+#include "cli/metrics_file.hpp"
 #include "cli/nodes.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
@@ -40,6 +41,9 @@ While it waits for the lock, redlock says on stderr for what, since when and for
 how many are before it (who waits gets it in order, see --ordering): on
 a terminal in a line that is refreshed, elsewhere at once and then ever more rarely (after 5 s,
 15 s, 35 s). Without --wait it gives up, and exits 69, if no node has answered within 10 seconds.
+
+--metrics FILE is for the textfile collector of Prometheus' node_exporter: give it a name that ends
+with .prom, one for each job, in the collector's directory.
 
 The environment of CMD has no REDLOCK_NODES if that contains a password.
 
@@ -73,6 +77,10 @@ class Exec {
         ->option_text("SIG");
     add_ordering_option(app, ordering_);
     add_label_option(app, label_);
+    app.add_option("--metrics", metrics_,
+                   "Write what happens, as Prometheus text, to this file: at once, every 10 "
+                   "seconds and at the end")
+        ->option_text("FILE");
     app.add_option("-E,--conflict-exit-code", conflict_code_, "Exit with this code in place of 75")
         ->check(CLI::Range(0, 255))
         ->option_text("CODE");
@@ -122,6 +130,8 @@ class Exec {
     // The label names the command, because that redlock has the lock is known.
     const std::string& command = invocation_.command->front();
     options.label = label_.empty() ? command.substr(command.rfind('/') + 1) : label_;
+    std::optional<MetricsFile> metrics;
+    if (!metrics_.empty()) metrics.emplace(metrics_, watch);
     const auto client = make_client(std::move(options));
     auto lease = wait_for_lock(client, *watch, signals, name_,
                                {.lease = length,
@@ -130,7 +140,9 @@ class Exec {
                                 .ordering = ordering_},
                                wait_ ? IfUnreachable::go_on : IfUnreachable::give_up);
     const int status = run_command(lease, signals);
-    if (give_back(lease, status)) leave_at_once(status);
+    const bool is_confirmed = give_back(lease, status);
+    if (metrics) metrics->finish();
+    if (is_confirmed) leave_at_once(status);
     return status;
   }
 
@@ -158,6 +170,7 @@ class Exec {
   const Invocation& invocation_;
   std::string name_;
   std::string label_;
+  std::string metrics_;
   std::optional<milliseconds> lease_;
   std::optional<milliseconds> wait_;
   std::optional<Ordering> ordering_;

@@ -174,13 +174,14 @@ class LockWait {
 
 }  // namespace
 
-void AttemptWatch::on_node_up(std::string_view /*node*/, std::string_view /*warning*/) {
+void AttemptWatch::on_node_up(std::string_view node, std::string_view warning) {
+  Metrics::on_node_up(node, warning);
   reached_ = true;
 }
 
 // A node that refuses the connection, breaks it or is silent has not answered.
-void AttemptWatch::on_node_down(std::string_view /*node*/, Cause cause,
-                                std::string_view /*detail*/) {
+void AttemptWatch::on_node_down(std::string_view node, Cause cause, std::string_view detail) {
+  Metrics::on_node_down(node, cause, detail);
   if (cause == Cause::timed_out || cause == Cause::connection_failed ||
       cause == Cause::connection_lost) {
     return;
@@ -188,9 +189,10 @@ void AttemptWatch::on_node_down(std::string_view /*node*/, Cause cause,
   reached_ = true;
 }
 
-void AttemptWatch::on_attempt(std::string_view /*name*/, const Errc* code,
+void AttemptWatch::on_attempt(std::string_view name, const Errc* code,
                               const std::vector<NodeVote>& votes,
-                              std::chrono::nanoseconds /*elapsed*/) {
+                              std::chrono::nanoseconds elapsed) {
+  Metrics::on_attempt(name, code, votes, elapsed);
   if (code == nullptr) return;
   {
     const std::lock_guard lock(mutex_);
@@ -205,7 +207,8 @@ std::optional<Error> AttemptWatch::take() {
   return std::exchange(failed_, std::nullopt);
 }
 
-void AttemptWatch::on_waiting(std::string_view /*name*/, std::size_t place) {
+void AttemptWatch::on_waiting(std::string_view name, std::size_t place) {
+  Metrics::on_waiting(name, place);
   {
     const std::lock_guard lock(mutex_);
     place_ = place;

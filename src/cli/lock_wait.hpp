@@ -17,8 +17,8 @@
 namespace redlock::cli {
 
 /// Records every attempt of the client whose observer it is (ClientOptions::observer), so that a
-/// wait without a time limit can end when no attempt can succeed.
-class AttemptWatch : public Observer {
+/// wait without a time limit can end when no attempt can succeed. It counts as well, for --metrics.
+class AttemptWatch : public Metrics {
  public:
   void on_node_up(std::string_view node, std::string_view warning) override;
   void on_node_down(std::string_view node, Cause cause, std::string_view detail) override;

@@ -52,6 +52,29 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
+TEST_CASE("--metrics writes what happened, whole, and leaves nothing else") {
+  const Nodes nodes(3);
+  const TemporaryDirectory directory;
+  const auto file = directory.path() / "job.prom";
+  const auto finished = nodes.run({"--metrics", file.string()}, {"cat", file.string()});
+  CHECK(finished.status == 0);
+  // At its beginning the command finds the one of before the grant, or one that came later.
+  CHECK(finished.out.find("# TYPE redlock_attempts_total counter\n") != std::string::npos);
+  const std::string text = text_of(file.string());
+  CHECK(text.find("redlock_attempts_total{result=\"granted\"} 1\n") != std::string::npos);
+  CHECK(text.find("redlock_hold_duration_seconds_count 1\n") != std::string::npos);
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    ++files;
+  }
+  CHECK(files == 1);
+
+  const auto refused =
+      nodes.run({"--metrics", (directory.path() / "none" / "job.prom").string()}, {"true"});
+  CHECK(refused.status == 64);
+  CHECK(refused.err.find("--metrics: cannot write ") != std::string::npos);
+}
+
 TEST_CASE("the command has the lock, its name and its token while it runs, and not after") {
   const Nodes nodes(3);
   Running running(
