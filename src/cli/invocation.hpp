@@ -32,6 +32,8 @@ void add_doctor(CLI::App& app, Invocation& invocation);
 void add_adopt(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_fleet(CLI::App& app, Invocation& invocation);
+void add_completion(CLI::App& app, Invocation& invocation);
+void add_manual(CLI::App& app, Invocation& invocation);
 
 /// How a subcommand presents itself. The footer ends its help: explanations and examples.
 struct Presentation {

@@ -109,8 +109,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "redlock " REDLOCK_VERSION);
   app.require_subcommand(1);
   app.footer(text_of(main_footer));
-  for (const auto add : {add_exec, add_fence, add_acquire, add_hold, add_release, add_status,
-                         add_list, add_doctor, add_adopt, add_bench, add_fleet}) {
+  for (const auto add :
+       {add_exec, add_fence, add_acquire, add_hold, add_release, add_status, add_list, add_doctor,
+        add_adopt, add_bench, add_fleet, add_completion, add_manual}) {
     add(app, invocation);
   }
   parse(app, std::move(arguments));
