@@ -148,10 +148,8 @@ const char* redlock_last_error(void) {
 const char* redlock_last_error_json(void) {
   const redlock::c::LastError& last = redlock::c::last_error();
   if (last.literal == nullptr) return last.json.c_str();
-  return R"({"status": 100, "code": "out_of_memory", "message": "a resource of this program )"
-         R"(is used up: see redlock_last_error()",
-         "votes" : []
-})";
+  return R"json({"status": 100, "code": "out_of_memory", "message": )json"
+         R"json("a resource of this program is used up: see redlock_last_error", "votes": []})json";
 }
 
 const char* redlock_status_name(redlock_status status) {

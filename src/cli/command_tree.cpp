@@ -15,16 +15,16 @@ OptionEntry entry_of(const CLI::Option& option) {
   } else if (option.get_items_expected_max() > 0) {
     entry.argument = option.get_option_text().empty() ? "VALUE" : option.get_option_text();
   }
-  entry.group = option.get_group();
+  entry.group = entry.names.empty() ? "Arguments" : option.get_group();
   entry.description = option.get_description();
   return entry;
 }
 
 std::string usage_of(const CLI::App& app) {
-  std::string usage = app.get_formatter()->make_usage(&app, "");
-  const auto begin = usage.find("redlock");
-  usage = begin == std::string::npos ? "redlock [OPTIONS] SUBCOMMAND" : usage.substr(begin);
-  return usage.substr(0, usage.find('\n'));
+  const std::string begin = "Usage: ";
+  const std::string help = app.help();
+  const auto at = help.find(begin) + begin.size();
+  return help.substr(at, help.find('\n', at) - at);
 }
 
 void add_tree(CLI::App& app, const std::vector<std::string>& words,

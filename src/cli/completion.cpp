@@ -50,7 +50,8 @@ bool has_command_behind_dashes(const CommandEntry& command) {
   return command.usage.find(" -- CMD") != std::string::npos;
 }
 
-// Function, files and values by the words in front of the cursor; behind `--` that of the command.
+// What is offered depends on the subcommand in front of the cursor; behind `--` it is what the
+// command that stands there completes.
 std::string for_bash(const Commands& commands) {
   std::string text = R"sh(# bash completion for redlock
 _redlock() {
@@ -162,48 +163,40 @@ std::string for_zsh(const Commands& commands) {
   return text + "_redlock \"$@\"\n";
 }
 
+/// When what belongs to this command is offered.
 std::string fish_condition(const CommandEntry& command) {
-  if (command.words.empty()) return "not __fish_seen_subcommand_from $redlock_subcommands";
-  std::string text;
+  std::string text = command.words.empty() ? "not __fish_seen_subcommand_from" : "";
+  if (command.words.empty()) {
+    for (const auto& subcommand : command.subcommands) text += " " + subcommand;
+  }
   for (const auto& word : command.words) {
     text += (text.empty() ? "" : "; and ") + ("__fish_seen_subcommand_from " + word);
   }
   return text;
 }
 
+std::string fish_option(const OptionEntry& option) {
+  std::string text;
+  for (const auto& name : option.names) {
+    text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+  }
+  if (!option.argument.empty()) text += option.takes_file() ? " -r -F" : " -x";
+  return text + " -d " + in_single_quotes(option.description);
+}
+
 std::string for_fish(const Commands& commands) {
-  std::string text = "# fish completion for redlock\nset -l redlock_subcommands";
-  for (const auto& subcommand : commands.front().subcommands) text += " " + subcommand;
-  text += "\ncomplete -c redlock -f\n";
+  std::string text = "# fish completion for redlock\ncomplete -c redlock -f\n";
   std::map<std::string, std::string> descriptions;
   for (const auto& command : commands) descriptions[joined_words(command)] = command.description;
   for (const auto& command : commands) {
-    // The list is known now; in the condition it would be looked for later.
-    std::string condition = fish_condition(command);
-    const std::string variable = "$redlock_subcommands";
-    const auto at = condition.find(variable);
-    if (at != std::string::npos) {
-      std::string list;
-      for (const auto& subcommand : command.subcommands)
-        list += (list.empty() ? "" : " ") + subcommand;
-      condition.replace(at, variable.size(), list);
-    }
-    const std::string begin = "complete -c redlock -n " + in_single_quotes(condition);
+    const std::string begin = "complete -c redlock -n " + in_single_quotes(fish_condition(command));
+    const std::string words = joined_words(command) + (command.words.empty() ? "" : " ");
     for (const auto& subcommand : command.subcommands) {
-      const std::string words = joined_words(command);
-      text +=
-          begin + " -a " + subcommand + " -d " +
-          in_single_quotes(descriptions[words.empty() ? subcommand : words + " " + subcommand]) +
-          "\n";
+      text += begin + " -a " + subcommand + " -d " +
+              in_single_quotes(descriptions[words + subcommand]) + "\n";
     }
     for (const auto& option : command.options) {
-      if (option.names.empty()) continue;
-      text += begin;
-      for (const auto& name : option.names) {
-        text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-      }
-      if (!option.argument.empty()) text += option.takes_file() ? " -r -F" : " -x";
-      text += " -d " + in_single_quotes(option.description) + "\n";
+      if (!option.names.empty()) text += begin + fish_option(option) + "\n";
     }
   }
   return text;

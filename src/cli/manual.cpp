@@ -56,11 +56,6 @@ std::string page_name(const CommandEntry& command) {
   return name;
 }
 
-/// The heading of a group of options, in the words of manual pages.
-std::string heading_of(const std::string& group) {
-  return group == "Positionals" ? "ARGUMENTS" : upper(group);
-}
-
 std::string options_of(const CommandEntry& command) {
   std::vector<std::string> groups;
   std::map<std::string, std::string> texts;
@@ -83,7 +78,7 @@ std::string options_of(const CommandEntry& command) {
     text += escaped(option.description) + "\n";
   }
   std::string result;
-  for (const auto& group : groups) result += ".SH " + heading_of(group) + "\n" + texts[group];
+  for (const auto& group : groups) result += ".SH " + upper(group) + "\n" + texts[group];
   return result;
 }
 
