@@ -110,6 +110,7 @@ bool Client::Impl::post(net::Task& task) noexcept {
 }
 
 bool Client::Impl::post(client::Call& call) noexcept {
+  if (ended_) return false;
   if (!call.blocking()) return post(static_cast<net::Task&>(call));
   if (forked() || !gate_.enter()) return false;
   if (own_->take_seat()) {
@@ -173,7 +174,8 @@ void client::Call::run() {
 }
 
 void Client::Impl::begin(client::Call& call) {
-  if (closing()) return call.fail(closed_error());
+  // What was accepted before the end is begun: what gives a lock back must not be dropped.
+  if (closing_) return call.fail(closed_error());
   const bool alone = call.blocking() && calls_.empty();
   calls_alone_ = alone ? std::min(calls_alone_ + 1, enough_alone) : 0;
   const engine::RequestId id = ++last_request_;

@@ -54,8 +54,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
 
   /// False, and the task will not run, if the client is closed or this is the child of a fork.
   [[nodiscard]] bool post(net::Task& task) noexcept;
-  /// The same for a call. A blocking one may get the loop's seat in place of being posted, and then
-  /// its thread must drive().
+  /// The same for a call, which is refused as soon as shut_down() begins. A blocking one may get
+  /// the loop's seat in place of being posted, and then its thread must drive().
   [[nodiscard]] bool post(client::Call& call) noexcept;
   /// Runs the call and the loop until its answer is there, or the loop thread is needed.
   void drive(client::Call& call, const net::OneShotEvent& answer);
@@ -111,7 +111,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   // Only by the thread that drives: the loop thread, or a caller that has its seat (net/core.hpp).
 
   [[nodiscard]] net::Core& core() { return *core_; }
-  /// Whether shut_down() has begun: nothing new may be started.
+  /// Whether shut_down() has begun: what is granted now is not handed out any more.
   [[nodiscard]] bool closing() const { return closing_ || ended_; }
   void begin(client::Call& call);
   void cancel(engine::RequestId id);

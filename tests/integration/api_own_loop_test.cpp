@@ -378,6 +378,34 @@ TEST_CASE("after async_close the loop is as it was before the client, with lease
   CHECK(again == Errc::closed);
 }
 
+TEST_CASE("what was started before async_close is done, and what is started after it is refused") {
+  ProgramLoop loop;
+  Client client = start_on(loop);
+  RedLock lock = client.lock("released before");
+  RedLock detached = client.lock("detached before");
+  Lease lease = must(loop.result_of(lock.async_acquire()));
+  const Grant grant = must(loop.result_of(detached.async_acquire())).detach();
+  const std::stop_token lost = lease.lost();
+  std::optional<Result<Released>> released;
+  std::optional<Result<Released>> by_grant;
+  std::optional<Result<CloseReport>> report;
+  std::optional<Errc> late;
+  lease.async_release().start([&](const Result<Released>& given) { released.emplace(given); });
+  detached.async_release(grant).start(
+      [&](const Result<Released>& given) { by_grant.emplace(given); });
+  client.async_close().start([&](const Result<CloseReport>& given) { report.emplace(given); });
+  lock.async_acquire().start([&](const Result<Lease>& given) { late = code_of(given); });
+  CHECK(late == Errc::closed);
+  REQUIRE(loop.runs_until([&] { return report.has_value(); }));
+  REQUIRE(released.has_value());
+  REQUIRE(by_grant.has_value());
+  CHECK(must(*released) == Released::released);
+  CHECK(by_grant->has_value());
+  CHECK(must(*report).released == 0);
+  CHECK_FALSE(lost.stop_requested());
+  CHECK(soon_free_everywhere(three_nodes(), "detached before"));
+}
+
 TEST_CASE("a client may be destroyed in a callback, beside the loop and on another thread") {
   for (const int where : {0, 1, 2}) {
     CAPTURE(where);
