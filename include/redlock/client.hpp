@@ -58,7 +58,9 @@ class REDLOCK_EXPORT Client {
   /// remaining() go by the clock, on every thread, and are right all the same; lost() is requested
   /// when the loop runs again. A loop that is held up for half the length of a lease may lose it,
   /// so work that takes long belongs elsewhere (uv_queue_work()). In the child of a fork
-  /// that runs its copy of the loop, after uv_loop_fork(), the client's handles are closed there.
+  /// that runs its copy of the loop, after uv_loop_fork(), the client's handles are closed there. A
+  /// child that is to run it must not be made in a callback of the loop, nor while a host name is
+  /// looked up, which would never end there.
   [[nodiscard]] static Result<Client> create(ClientOptions options, uv_loop_s* loop);
 
   /// A client that was moved from can only be assigned to or destroyed.
@@ -81,8 +83,8 @@ class REDLOCK_EXPORT Client {
   Result<CloseReport> close(std::chrono::milliseconds at_most = forever);
   /// The same without waiting. From its start on every other member answers `closed`, and the
   /// client may be destroyed. Its result comes when nothing of the client is left, on the thread
-  /// that runs the loop if the program does, otherwise on one that was started for the end;
-  /// `closed` at once as for close(), or if the system gives no thread for that.
+  /// that runs the loop if the program does, otherwise on one that was started for the end, or by
+  /// ClientOptions::resume_on; `closed` at once as for close(), or if the system gives no thread.
   Operation<CloseReport> async_close(std::chrono::milliseconds at_most = forever);
 
   /// The same as RedLock(*this, name).

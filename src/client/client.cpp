@@ -5,6 +5,7 @@
 
 #include <redlock/client.hpp>
 
+#include "client/call_for.hpp"
 #include "client/client_impl.hpp"
 
 namespace redlock {
@@ -20,7 +21,10 @@ class AskClose final : public PreparedOperation<CloseReport> {
   [[nodiscard]] std::optional<Result<CloseReport>> start(
       std::unique_ptr<PreparedOperation<CloseReport>> /*self*/,
       Callback<CloseReport>& callback) noexcept override {
-    return client_->start_closing(at_most_, callback);
+    auto known = client_->start_closing(at_most_, callback);
+    if (!known || !client_->resumes_elsewhere()) return known;
+    continue_with(*client_, std::move(callback), std::move(*known));
+    return std::nullopt;
   }
 
  private:

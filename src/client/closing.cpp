@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/call_for.hpp"
 #include "client/client_impl.hpp"
 #include "client/fork.hpp"
 #include "engine/quorum.hpp"
@@ -94,8 +95,8 @@ std::optional<Result<CloseReport>> Client::Impl::start_closing(
     const net::AllSignalsBlocked blocked;
     std::thread([self = shared_from_this(), at_most] {
       self->finish_everything(at_most);
-      auto tell = std::move(*self->closed_callback_);
-      tell(self->report_);
+      client::continue_with(*self, std::move(*self->closed_callback_),
+                            Result<CloseReport>(self->report_));
     }).detach();
     return std::nullopt;
   } catch (const std::system_error&) {
@@ -149,7 +150,7 @@ void Client::Impl::leave_given_loop() {
   core_.reset();
   const auto self = std::move(kept_);
   auto tell = std::exchange(closed_callback_, std::nullopt);
-  if (tell) (*tell)(report_);
+  if (tell) client::continue_with(*this, std::move(*tell), Result<CloseReport>(report_));
 }
 
 std::optional<std::chrono::microseconds> Client::Impl::await_answers() {

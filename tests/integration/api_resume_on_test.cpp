@@ -185,6 +185,20 @@ TEST_CASE_FIXTURE(Program, "when a client has gone all was given to it, once eac
   CHECK(closed == 50);
 }
 
+TEST_CASE_FIXTURE(Program, "what async_close tells is told there, also if it is known at once") {
+  std::optional<Result<CloseReport>> closed;
+  std::optional<Result<CloseReport>> again;
+  client->async_close().start(note_in(closed));
+  queue.run_one();
+  REQUIRE(closed.has_value());
+  CHECK(must(*closed).released == 0);
+  client->async_close().start(note_in(again));
+  CHECK_FALSE(again.has_value());
+  queue.run_one();
+  REQUIRE(again.has_value());
+  CHECK(code_of(*again) == Errc::closed);
+}
+
 TEST_CASE("an executor that calls at once calls on the client's thread") {
   ClientOptions options = options_for(three_nodes().uris());
   options.resume_on = [](Continuation continuation) { continuation(); };
