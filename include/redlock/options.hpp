@@ -147,7 +147,8 @@ struct ClientOptions {
   /// Operation::start, the coroutine that awaits, the future of as_future(). Empty: on the client's
   /// loop thread. Otherwise this function is given each Continuation, once, in the order of the
   /// results, and has to see to it that it is called: `queue.push(std::move(it))`, for a thread
-  /// pool or the event loop of the program. Blocking calls may be made there.
+  /// pool or the event loop of the program. Blocking calls may be made there, if the client runs
+  /// its own loop.
   ///
   /// It is given every result, also one that is known at once (an invalid argument, say), and those
   /// of a client that ends, before ~Client or close() returns. Only an empty Lease and an Operation
