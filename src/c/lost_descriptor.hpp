@@ -23,27 +23,27 @@ class LostDescriptor {
   [[nodiscard]] int get() const noexcept { return descriptor_.number; }
 
  private:
-  struct Owned {
-    explicit Owned(int made) noexcept : number(made) {}
-    Owned(const Owned&) = delete;
-    Owned& operator=(const Owned&) = delete;
-    ~Owned() {
+  struct EventDescriptor {
+    explicit EventDescriptor(int made) noexcept : number(made) {}
+    EventDescriptor(const EventDescriptor&) = delete;
+    EventDescriptor& operator=(const EventDescriptor&) = delete;
+    ~EventDescriptor() {
       if (number >= 0) ::close(number);
     }
     int number;
   };
   struct Signal {
-    explicit Signal(const Owned& descriptor) noexcept : number(descriptor.number) {}
+    explicit Signal(const EventDescriptor& descriptor) noexcept : number(descriptor.number) {}
     void operator()() const noexcept {
+      if (number < 0) return;
       const std::uint64_t one = 1;
       // It cannot fail: nobody else adds to the number of this descriptor.
-      if (number >= 0) [[maybe_unused]]
-        const auto written = ::write(number, &one, sizeof one);
+      [[maybe_unused]] const auto written = ::write(number, &one, sizeof one);
     }
     int number;
   };
 
-  Owned descriptor_;
+  EventDescriptor descriptor_;
   std::stop_callback<Signal> on_lost_;
 };
 

@@ -15,7 +15,6 @@ namespace redlock {
 
 using metrics::DurationHistogram;
 using metrics::Exposition;
-using metrics::Labels;
 using std::chrono::nanoseconds;
 
 class Metrics::Impl {

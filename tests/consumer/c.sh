@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # c.sh SOURCE WORK LIBDIR COMMAND KIND: builds the example in C11 with a C compiler and what
-# pkg-config says about the redlock in LIBDIR (KIND: static or shared), and runs it on nodes that the
-# command starts; with a shared library the example in Python, too.
+# pkg-config says about the redlock in LIBDIR (KIND: static or shared), and runs it on nodes that
+# the command starts; with a shared library the example in Python, too.
 set -euo pipefail
 source=$1 work=$2 libdir=$3 command=$4 kind=$5
 if ! command -v cc >/dev/null; then

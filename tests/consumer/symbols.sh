@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # symbols.sh LIBRARY: a shared redlock shows its public classes and functions, those for C, and
-# nothing of the inner layers or the C libraries. Weak instances of the standard's and tl::expected's templates are
-# in every C++ library and are let through.
+# nothing of the inner layers or the C libraries. Weak instances of the templates of the standard
+# and of tl::expected are in every C++ library and are let through.
 set -euo pipefail
 symbols=$(nm -DC --defined-only "$1" | cut -d ' ' -f 2-)
 ours='^[A-Z] (((vtable|typeinfo|typeinfo name) for )?redlock::|redlock_[a-z_]+$)'
