@@ -57,8 +57,8 @@ REDLOCK_EXPORT const char* redlock_version(void);
  * has. As with errno, success changes nothing. Valid until the next failure on this thread. */
 REDLOCK_EXPORT const char* redlock_last_error(void);
 /* The same for programs, as a JSON object:
- *     {"status": 2, "code": "no_quorum", "message": "...", "votes": [{"node": "127.0.0.1:7001",
- *      "vote": "unavailable", "cause": "timed_out", "detail": "..."}, ...]}
+ *     {"status": 2, "code": "no_quorum", "message": "...", "votes": [{"vote": "unavailable",
+ *      "node": "redis://10.0.0.1:6379", "cause": "timed_out", "detail": "..."}, ...]}
  * `votes` has every node if nodes were asked, in the order of the configuration. No passwords. */
 REDLOCK_EXPORT const char* redlock_last_error_json(void);
 

@@ -75,7 +75,7 @@ Client observed(const Fleet& fleet, const std::shared_ptr<Metrics>& metrics) {
 }
 
 std::string label_of(const Fleet& fleet, std::size_t node) {
-  return R"({node=")" + fleet.uri(node).substr(std::string("redis://").size()) + R"("})";
+  return R"({node=")" + fleet.uri(node) + R"("})";
 }
 
 TEST_CASE("metrics of nothing are families without calls") {
