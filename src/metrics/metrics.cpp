@@ -94,7 +94,10 @@ class Metrics::Impl {
   mutable std::mutex mutex_;
   std::map<std::string, NodeCounts, std::less<>> nodes_;
   std::map<std::string, BootClock::time_point, std::less<>> contended_;
-  std::map<Errc, std::uint64_t> failed_attempts_;
+  // From the beginning, what alerts look at: the increase of a counter that comes into being with
+  // its first event is none.
+  std::map<Errc, std::uint64_t> failed_attempts_{
+      {Errc::contended, 0}, {Errc::no_quorum, 0}, {Errc::too_late, 0}};
   std::uint64_t granted_attempts_ = 0;
   std::uint64_t settles_ = 0;
   std::array<std::uint64_t, recent_settles> settled_{};
@@ -107,7 +110,11 @@ class Metrics::Impl {
   std::uint64_t failed_renewals_ = 0;
   std::uint64_t failed_releases_ = 0;
   std::uint64_t own_clock_moves_ = 0;
-  std::map<LossReason, std::uint64_t> losses_;
+  std::map<LossReason, std::uint64_t> losses_{{LossReason::expired, 0},
+                                              {LossReason::taken, 0},
+                                              {LossReason::nodes_unavailable, 0},
+                                              {LossReason::closed, 0},
+                                              {LossReason::forced, 0}};
   CloseReport closed_;
 };
 

@@ -82,6 +82,8 @@ TEST_CASE("metrics of nothing are families without calls") {
   const Metrics metrics;
   const Samples samples = samples_of(metrics.text());
   CHECK(samples.at(R"(redlock_attempts_total{result="granted"})") == 0);
+  CHECK(samples.at(R"(redlock_attempts_total{result="no_quorum"})") == 0);
+  CHECK(samples.at(R"(redlock_leases_lost_total{reason="taken"})") == 0);
   CHECK(samples.at("redlock_acquire_duration_seconds_count") == 0);
   CHECK(samples.at(R"(redlock_hold_duration_seconds_bucket{le="+Inf"})") == 0);
 }
