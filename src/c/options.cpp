@@ -79,7 +79,7 @@ std::optional<BootClock::time_point> to_deadline(std::int64_t milliseconds) {
   constexpr std::chrono::hours century(24 * 36'525);
   const auto after = to_duration(milliseconds);
   if (milliseconds == 0 || after > century) return std::nullopt;
-  return BootClock::now() + after;
+  return BootClock::now() + std::max(after, std::chrono::milliseconds(0));  // it may be over
 }
 
 template <typename Duration>
