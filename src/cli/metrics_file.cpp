@@ -32,6 +32,12 @@ MetricsFile::MetricsFile(std::filesystem::path path, std::shared_ptr<const Metri
     : path_(std::move(path)),
       fresh_(path_.string() + fmt::format(".{}", ::getpid())),
       metrics_(std::move(metrics)) {
+  // It would be replaced: for root, even /dev/null.
+  std::error_code unknown;
+  const auto there = std::filesystem::status(path_, unknown);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+    throw Exit(exit_usage, fmt::format("--metrics: {} is not a file", printable(path_.string())));
+  }
   write();
   writer_ = std::thread([this] { keep_writing(); });
 }

@@ -73,6 +73,9 @@ TEST_CASE("--metrics writes what happened, whole, and leaves nothing else") {
       nodes.run({"--metrics", (directory.path() / "none" / "job.prom").string()}, {"true"});
   CHECK(refused.status == 64);
   CHECK(refused.err.find("--metrics: cannot write ") != std::string::npos);
+  const auto directory_given = nodes.run({"--metrics", directory.path().string()}, {"true"});
+  CHECK(directory_given.status == 64);
+  CHECK(directory_given.err.find(" is not a file") != std::string::npos);
 }
 
 TEST_CASE("the command has the lock, its name and its token while it runs, and not after") {
