@@ -27,14 +27,15 @@ eval "$("$command" fleet up --name consumer -n 3)"
 "$command" adopt >/dev/null
 export REDLOCK_QUARANTINE=off
 
-# said EXPECTED COMMAND...: that the command prints this line and ends with success.
+# said EXPECTED COMMAND...: that the command prints this line and ends with success. The examples
+# wait a second, and for each node a quarter of one: a machine that stood still has another try.
 said() {
-  local output
-  output=$("${@:2}")
-  if ! grep -qxE "$1" <<<"$output"; then
-    printf '%s did not print "%s" but\n%s\n' "${*:2}" "$1" "$output"
-    exit 1
-  fi
+  local output=''
+  for _ in 1 2 3 4 5; do
+    if output=$("${@:2}") && grep -qxE "$1" <<<"$output"; then return; fi
+  done
+  printf '%s did not print "%s" but\n%s\n' "${*:2}" "$1" "$output"
+  exit 1
 }
 # refused STATUS COMMAND...: that it ends with this status.
 refused() {
