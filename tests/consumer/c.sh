@@ -55,7 +55,7 @@ for program in "${programs[@]}"; do
   read -ra words <<<"$program"
   said released "${words[@]}" report 3
   said 'working under token [1-9][0-9]*' "${words[@]}" report 1
-  said done "$command" exec report -- bash -c '"$@" >&2; test $? = 75 && echo done' _ \
+  said 'done' "$command" exec report -- bash -c '"$@" >&2; test $? = 75 && echo done' _ \
     "${words[@]}" report 1
 done
 refused 64 "$work/job" report none
