@@ -22,7 +22,9 @@ OptionEntry entry_of(const CLI::Option& option) {
 
 std::string usage_of(const CLI::App& app) {
   const std::string begin = "Usage: ";
-  const std::string help = app.help();
+  // App::help would be that of the subcommand that was parsed.
+  const std::string help =
+      app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
   const auto at = help.find(begin) + begin.size();
   return help.substr(at, help.find('\n', at) - at);
 }

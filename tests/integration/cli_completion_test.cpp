@@ -74,6 +74,7 @@ TEST_CASE("each subcommand has a manual page with all its options") {
   }
   CHECK(redlock({"manual", "fleet", "up"}).out.starts_with(".TH REDLOCK-FLEET-UP 1 "));
   CHECK(redlock({"manual"}).out.find("redlock\\-bench") != std::string::npos);
+  CHECK(redlock({"manual"}).out.find("\n.B redlock [OPTIONS] SUBCOMMAND\n") != std::string::npos);
   CHECK(redlock({"manual", "lock"}).status == 64);
   if (!installed("groff")) {
     MESSAGE("there is no groff here: the pages are not set");
