@@ -175,16 +175,21 @@ template <typename Executor>
   }
 }
 
-/// What is posted to the handler's executor.
+/// What is posted to the handler's executor. The handler itself does not move meanwhile: what is
+/// left of one that was moved (a const capture is copied) would be destroyed on the client's
+/// thread, perhaps after it was called.
 template <typename Handler, typename T>
 struct ReadyHandler {
   using allocator_type = asio_library::associated_allocator_t<Handler>;
   [[nodiscard]] allocator_type get_allocator() const noexcept {
-    return asio_library::get_associated_allocator(handler);
+    return asio_library::get_associated_allocator(*handler);
   }
-  void operator()() { std::move(handler)(std::move(result)); }
+  void operator()() {
+    Handler& called = *handler;
+    std::move(called)(std::move(result));
+  }
 
-  Handler handler;
+  std::unique_ptr<Handler> handler;
   Result<T> result;
 };
 
@@ -203,7 +208,7 @@ class HandlerOf final : public WaitingHandler {
       : work_(std::in_place,
               asio_library::get_associated_executor(handler, asio_library::system_executor())),
         handlers_(handlers_at(work_->get_executor())),
-        handler_(std::move(handler)),
+        handler_(std::make_unique<Handler>(std::move(handler))),
         stop_(std::move(stop)) {
     if (!stop_.source.stop_possible()) return;
     if (stop_.callers.stop_possible()) forwarded_.emplace(stop_.callers, Forward{stop_.source});
@@ -243,8 +248,7 @@ class HandlerOf final : public WaitingHandler {
     forwarded_.reset();
     const auto post = [&] {
       asio_library::post(work_->get_executor(),
-                         ReadyHandler<Handler, T>{std::move(*handler_), std::move(result)});
-      handler_.reset();
+                         ReadyHandler<Handler, T>{std::move(handler_), std::move(result)});
       work_.reset();
     };
     if (!handlers_) return post();
@@ -255,7 +259,7 @@ class HandlerOf final : public WaitingHandler {
   // strand must not outlive its context.
   std::optional<asio_library::executor_work_guard<Executor>> work_;
   const std::shared_ptr<WaitingHandlers> handlers_;
-  std::optional<Handler> handler_;
+  std::unique_ptr<Handler> handler_;
   AsioStop stop_;
   std::optional<std::stop_callback<Forward>> forwarded_;
 };
