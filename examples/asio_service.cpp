@@ -47,8 +47,9 @@ asio::awaitable<void> serve(redlock::Client& client) {
   if (!co_await acquire_within(lock, 300ms)) std::puts("request 2: busy");
 
   const auto released = co_await redlock::async_release(*first, use_awaitable);
-  if (!released) throw std::runtime_error(released.error().message);
-  std::printf("request 1: %s\n", redlock::to_string(*released));
+  // If no quorum confirms in time, it is sent to the nodes again behind the program's back.
+  std::printf("request 1: %s\n",
+              released ? redlock::to_string(*released) : released.error().message.c_str());
   if (co_await acquire_within(lock, 30s)) std::puts("request 3: writes the report");
 }
 

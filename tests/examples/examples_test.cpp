@@ -28,9 +28,9 @@ void needs_nodes(const std::string& name) {
 TEST_CASE("asio_service: a request that cannot have the lock in time is answered without it") {
   const auto finished = run_example("asio_service");
   CHECK_MESSAGE(finished.status == 0, finished.err);
-  CHECK(finished.out ==
-        "request 1: writes the report\nrequest 2: busy\nrequest 1: released\n"
-        "request 3: writes the report\n");
+  // What request 1 says of its release, a busy machine decides: the nodes may confirm too late.
+  CHECK(finished.out.starts_with("request 1: writes the report\nrequest 2: busy\nrequest 1: "));
+  CHECK(finished.out.ends_with("\nrequest 3: writes the report\n"));
   needs_nodes("asio_service");
 }
 
