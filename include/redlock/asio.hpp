@@ -328,7 +328,9 @@ auto async_attach(RedLock& lock, const Grant& grant, AcquireOptions options, Tok
                                std::forward<Token>(token));
 }
 
-/// The lock must have been made with an Owner, and must live until the result is there.
+/// The lock must have been made with an Owner, and must live until the result is there. A level
+/// that was taken stays with the lock when the result is dropped, by `||` or with its context: then
+/// only async_release() or unlock() gives it back.
 template <typename Token>
 auto async_try_lock(RedLock& lock, AcquireOptions options, Token&& token) {
   auto stop = asio_detail::stop_for(options);

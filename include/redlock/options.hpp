@@ -165,7 +165,9 @@ struct ClientOptions {
   /// released (what async_try_lock() took stays with its RedLock). A callback is destroyed, a
   /// future fails with std::future_errc::broken_promise, and a coroutine stays suspended, which its
   /// owner may destroy then. To avoid that, end the client first, and then the executor, when it
-  /// has run what it was given.
+  /// has run what it was given. Where ~Client does not wait (after async_close(), in a callback on
+  /// the client's own thread, with a loop of the program's) results come after it as well: there
+  /// the executor must live on until they have come, that of async_close() last.
   std::function<void(Continuation it)> resume_on{};
 
   /// Is called for what happens (see observer.hpp). May be null.
