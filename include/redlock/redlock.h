@@ -56,7 +56,7 @@ REDLOCK_EXPORT const char* redlock_version(void);
 /* Why the last function that failed on this thread did so: a sentence for people, empty if none
  * has. As with errno, success changes nothing. Valid until the next failure on this thread. */
 REDLOCK_EXPORT const char* redlock_last_error(void);
-/* The same for programs, as a JSON object:
+/* The same for programs, as a JSON object (empty if there was no failure):
  *     {"status": 2, "code": "no_quorum", "message": "...", "votes": [{"vote": "unavailable",
  *      "node": "redis://10.0.0.1:6379", "cause": "timed_out", "detail": "..."}, ...]}
  * `votes` has every node if nodes were asked, in the order of the configuration. No passwords. */

@@ -37,10 +37,12 @@ class Metrics::Impl {
     const std::lock_guard lock(mutex_);
     ++(ours ? own_clock_moves_ : of_node(node).clock_moves);
   }
-  void count_attempt(std::string_view name, const Errc* code, const std::vector<NodeVote>& votes);
-  void count_place(std::size_t place) {
+  void count_attempt(const Errc* code, const std::vector<NodeVote>& votes);
+  void count_place(std::string_view name, std::size_t place) {
     const std::lock_guard lock(mutex_);
     last_place_ = place;
+    if (contended_.contains(name) || contended_.size() >= most_contended_names) return;
+    contended_.emplace(name, BootClock::time_point{});
   }
   void count_acquired(std::string_view name, nanoseconds waited);
   void count_released(std::string_view name, nanoseconds held);
@@ -79,7 +81,8 @@ class Metrics::Impl {
   /// Names for which somebody here waits, and when the last holder here gave it back. So many names
   /// are kept; those beyond are not timed.
   static constexpr std::size_t most_contended_names = 1'024;
-  /// Attempts that settled, the last of them: each has an answer of every node.
+  /// Attempts that settled, the last of them: each has an answer of every node. Clients number them
+  /// each for itself, so of two that settle at once with the same number one is counted.
   static constexpr std::size_t recent_settles = 64;
 
   NodeCounts& of_node(std::string_view node) {
@@ -118,8 +121,7 @@ class Metrics::Impl {
   CloseReport closed_;
 };
 
-void Metrics::Impl::count_attempt(std::string_view name, const Errc* code,
-                                  const std::vector<NodeVote>& votes) {
+void Metrics::Impl::count_attempt(const Errc* code, const std::vector<NodeVote>& votes) {
   const std::lock_guard lock(mutex_);
   if (code == nullptr) {
     ++granted_attempts_;
@@ -127,8 +129,6 @@ void Metrics::Impl::count_attempt(std::string_view name, const Errc* code,
     ++failed_attempts_[*code];
   }
   for (const NodeVote& vote : votes) ++of_node(vote.node).votes[{vote.vote, vote.cause}];
-  if (code == nullptr || *code != Errc::contended || contended_.contains(name)) return;
-  if (contended_.size() < most_contended_names) contended_.emplace(name, BootClock::time_point{});
 }
 
 void Metrics::Impl::count_acquired(std::string_view name, nanoseconds waited) {
@@ -173,7 +173,8 @@ void Metrics::Impl::write_calls(Exposition& out) const {
              "From the beginning of a call that was granted the lock to the grant.");
   out.value({}, waits_);
   out.family("redlock_handoff_duration_seconds", "histogram",
-             "From a release here to the next grant here of a name that was contended here.");
+             "From a release here to the next grant here of a name for which a call here waited in "
+             "order.");
   out.value({}, handoffs_);
   out.family("redlock_queue_place", "gauge",
              "How many were before the waiting call that was told its place last.");
@@ -267,12 +268,12 @@ void Metrics::on_node_down(std::string_view node, Cause cause, std::string_view 
 void Metrics::on_clock_moved(std::string_view node, nanoseconds /*by*/, bool ours) {
   impl_->count_clock_move(node, ours);
 }
-void Metrics::on_attempt(std::string_view name, const Errc* code,
+void Metrics::on_attempt(std::string_view /*name*/, const Errc* code,
                          const std::vector<NodeVote>& votes, nanoseconds /*elapsed*/) {
-  impl_->count_attempt(name, code, votes);
+  impl_->count_attempt(code, votes);
 }
-void Metrics::on_waiting(std::string_view /*name*/, std::size_t place) {
-  impl_->count_place(place);
+void Metrics::on_waiting(std::string_view name, std::size_t place) {
+  impl_->count_place(name, place);
 }
 void Metrics::on_acquired(std::string_view name, std::uint64_t /*token*/, nanoseconds waited) {
   impl_->count_acquired(name, waited);

@@ -66,7 +66,7 @@ Callback<T> note_in(std::optional<Result<T>>& noted) {
 TEST_CASE_FIXTURE(Program, "a callback is called where resume_on has it called, and may block") {
   RedLock lock = client->lock("callback");
   std::optional<Result<Lease>> granted;
-  lock.async_acquire().start(note_in(granted));
+  lock.async_acquire({.renewal = Renewal::never}).start(note_in(granted));
   Continuation first = queue.pop();
   CHECK_FALSE(granted.has_value());
   first();

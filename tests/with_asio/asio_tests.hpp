@@ -120,7 +120,7 @@ TEST_CASE("an io_context runs until the handlers of all operations were called")
     context.run_for(patience);
   };
   std::optional<Result<Lease>> granted;
-  async_acquire(lock, {.lease = 10s, .wait = patience}, note_in(context, granted));
+  async_acquire(lock, {.lease = 40s, .wait = patience}, note_in(context, granted));
   CHECK_FALSE(granted.has_value());
   run();
   Lease lease = must(std::move(granted.value()));
