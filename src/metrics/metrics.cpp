@@ -17,7 +17,7 @@ using metrics::DurationHistogram;
 using metrics::Exposition;
 using std::chrono::nanoseconds;
 
-class Metrics::Impl {
+class REDLOCK_NO_EXPORT Metrics::Impl {
  public:
   [[nodiscard]] std::string text() const;
 

@@ -24,8 +24,6 @@ if [ "$kind" = static ]; then linker=${CXX:-c++}; fi
 
 trap '"$command" fleet down --name consumer >/dev/null 2>&1 || true' EXIT
 eval "$("$command" fleet up --name consumer -n 3)"
-"$command" adopt >/dev/null
-export REDLOCK_QUARANTINE=off
 
 # said EXPECTED COMMAND...: that the command prints this line and ends with success. The examples
 # wait a second, and for each node a quarter of one: a machine that stood still has another try.
