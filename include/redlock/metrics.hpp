@@ -28,8 +28,7 @@ namespace redlock {
 /// alerts that are worth having.
 ///
 /// Every member may be called from any thread. An answer of a node costs a lock of a mutex that
-/// nobody else wants unless text() runs, and a search in a tree of nodes; `bench_micro` measures
-/// it.
+/// nobody else wants unless text() runs, and a search in a tree of nodes.
 class REDLOCK_EXPORT Metrics : public Observer {
  public:
   Metrics();

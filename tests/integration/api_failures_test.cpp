@@ -32,20 +32,10 @@ const char* to_string(Fault fault) {
 /// Five nodes, each behind a proxy, so that what happens on the way can be arranged exactly.
 struct Arena {
   Fleet fleet{{.nodes = 5}};
-  std::vector<std::unique_ptr<Proxy>> proxies;
+  Proxies proxies = proxies_of(fleet);
   std::vector<std::unique_ptr<StubServer>> stubs;
 
-  Arena() {
-    for (std::size_t node = 0; node < 5; ++node) {
-      proxies.push_back(std::make_unique<Proxy>(fleet.port(node)));
-    }
-  }
-
-  [[nodiscard]] ClientOptions options() const {
-    std::vector<std::string> uris;
-    for (const auto& proxy : proxies) uris.push_back(proxy->uri());
-    return options_for(uris);
-  }
+  [[nodiscard]] ClientOptions options() const { return options_for(uris_of(proxies)); }
 
   void strike(std::size_t node, Fault fault) {
     switch (fault) {

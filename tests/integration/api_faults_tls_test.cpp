@@ -28,13 +28,7 @@ struct NetworkFault {
 /// free again was released.
 struct TlsArena {
   Fleet fleet{{.nodes = 3, .tls = TlsFiles::get().of(TlsFiles::get().node)}};
-  std::vector<std::unique_ptr<Proxy>> proxies;
-
-  TlsArena() {
-    for (std::size_t node = 0; node < 3; ++node) {
-      proxies.push_back(std::make_unique<Proxy>(fleet.port(node)));
-    }
-  }
+  Proxies proxies = proxies_of(fleet);
 
   [[nodiscard]] ClientOptions options(std::chrono::milliseconds node_timeout = 10s) const {
     ClientOptions options = options_for({});

@@ -187,6 +187,46 @@ TEST_CASE("metrics may be read while they are written") {
   CHECK(soon(*metrics, "redlock_acquire_duration_seconds_count", 100));
 }
 
+TEST_CASE("metrics count each thing that an observer is told, and nothing else") {
+  Metrics metrics;
+  const auto change = [&](const auto& tell) {
+    const Samples was = samples_of(metrics.text());
+    tell();
+    std::vector<std::string> changed;
+    for (const auto& [sample, now] : samples_of(metrics.text())) {
+      const auto found = was.find(sample);
+      if ((found == was.end() ? 0 : found->second) != now) changed.push_back(sample);
+    }
+    return changed;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(change([&] { metrics.on_renewal("x", true, 1s); }) ==
+        Names{R"(redlock_renewals_total{result="confirmed"})"});
+  CHECK(change([&] { metrics.on_renewal("x", false, 1s); }) ==
+        Names{R"(redlock_renewals_total{result="unconfirmed"})"});
+  CHECK(change([&] { metrics.on_clock_moved("n", 1s, true); }) ==
+        Names{R"(redlock_clock_moves_total{node=""})"});
+  CHECK(change([&] { metrics.on_clock_moved("n", 1s, false); }) ==
+        Names{R"(redlock_clock_moves_total{node="n"})"});
+  CHECK(change([&] { metrics.on_release_failed("x", Error{}); }) ==
+        Names{"redlock_failed_releases_total"});
+  CHECK(change([&] { metrics.on_waiting("x", 3); }) == Names{"redlock_queue_place"});
+  CHECK(change([&] { metrics.on_node_up("n", "unsafe"); }) ==
+        Names{R"(redlock_node_up{node="n"})", R"(redlock_node_warning{node="n"})"});
+  CHECK(change([&] { metrics.on_node_down("n", Cause::loading, ""); }) ==
+        Names{R"(redlock_node_downs_total{node="n",cause="loading"})",
+              R"(redlock_node_up{node="n"})"});
+  CHECK(change([&] { metrics.on_lost("x", 1, LossReason::taken); }) ==
+        Names{R"(redlock_leases_lost_total{reason="taken"})"});
+
+  for (const std::uint64_t attempt : {7, 7, 7, 8}) {
+    metrics.on_answer({"n", NodeCommand::acquire, attempt + 2, 1ms});
+    metrics.on_answer({"n", NodeCommand::settle, attempt, 1ms});
+  }
+  CHECK(value(metrics, "redlock_second_round_trips_total") == 2);
+  CHECK(value(metrics, R"(redlock_node_round_trip_seconds_count{node="n",command="settle"})") == 4);
+}
+
 TEST_CASE("labels are escaped as the text format has it") {
   Metrics metrics;
   metrics.on_node_up("a\"b\\c\nd\x1b", "");

@@ -123,13 +123,8 @@ TEST_CASE("a stop request from the loop thread itself ends the call") {
 
 TEST_CASE("an attempt that is cancelled in the middle is released on every node") {
   const Fleet& fleet = three_nodes();
-  std::vector<std::unique_ptr<Proxy>> proxies;
-  ClientOptions options = options_for({});
-  for (std::size_t node = 0; node < 3; ++node) {
-    proxies.push_back(std::make_unique<Proxy>(fleet.port(node)));
-    options.nodes.push_back(proxies.back()->uri());
-  }
-  const Client client = start_client(options);
+  const Proxies proxies = proxies_of(fleet);
+  const Client client = start_client(options_for(uris_of(proxies)));
   warm_up(client, fleet);
 
   for (const auto& proxy : proxies) proxy->hold_replies();
@@ -144,13 +139,8 @@ TEST_CASE("an attempt that is cancelled in the middle is released on every node"
 
 TEST_CASE("a grant that comes too late for the validity asked for is given back") {
   const Fleet& fleet = three_nodes();
-  std::vector<std::unique_ptr<Proxy>> proxies;
-  ClientOptions options = options_for({});
-  for (std::size_t node = 0; node < 3; ++node) {
-    proxies.push_back(std::make_unique<Proxy>(fleet.port(node)));
-    options.nodes.push_back(proxies.back()->uri());
-  }
-  const Client client = start_client(options);
+  const Proxies proxies = proxies_of(fleet);
+  const Client client = start_client(options_for(uris_of(proxies)));
   warm_up(client, fleet);
   for (const auto& proxy : proxies) proxy->delay(60ms);
   // 120 ms of 1 s are gone when the answers come; 988 ms less that are less than 900 ms. Whether

@@ -2,6 +2,7 @@
 // The C interface: what it gives and takes, its last error as JSON, and the descriptor of a loss.
 // That C11 and Python can use it is shown by tests/consumer.
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,7 +14,9 @@
 #include <redlock/redlock.h>
 #include <redlock/version.hpp>
 
+#include "c/last_error.hpp"
 #include "integration/api_fixture.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -136,17 +139,37 @@ TEST_CASE("C: who fails has the reason, for people and for programs, on its own 
 }
 
 TEST_CASE("C: an error's texts are JSON whatever bytes they have") {
-  const auto client = client_in_c(three_nodes());
-  const std::vector<const char*> names = {"quote\" backslash\\ {",
-                                          "tab\t bell\x07 {",
-                                          "r\xC3\xA4tsel \xE2\x82\xAC \xF0\x9F\x94\x92 {",
-                                          "cut \xC3{",
-                                          "overlong \xC0\xAF \xE0\x80\xAF \xF0\x80\x80\xAF {",
-                                          "surrogate \xED\xA0\x80 beyond \xF4\x90\x80\x80 {",
-                                          "no lead \x80\xFF {"};
-  for (const char* const name : names) {
-    CHECK(try_in_c(client, name) == REDLOCK_INVALID_ARGUMENT);
-    CHECK_NOTHROW(static_cast<void>(last_error_json()));
+  struct Text {
+    std::string given;
+    std::string read;
+  };
+  const std::string bad = "\xEF\xBF\xBD";  // U+FFFD
+  const std::vector<Text> texts = {
+      {"quote\" backslash\\", "quote\" backslash\\"},
+      {"tab\t escape\x1b delete\x7f", "tab\t escape\x1b delete\x7f"},
+      {"r\xC3\xA4tsel \xE2\x82\xAC \xF0\x9F\x94\x92",
+       "r\xC3\xA4tsel \xE2\x82\xAC \xF0\x9F\x94\x92"},
+      {"\xC3 \xE2\x82 \xF0\x9F\x94 ", bad + " " + bad + bad + " " + bad + bad + bad + " "},
+      {"\xE2\x82", bad + bad},
+      {"\xC0\xAF", bad + bad},
+      {"\xE0\x80\xAF", bad + bad + bad},
+      {"\xF0\x80\x80\xAF", bad + bad + bad + bad},
+      {"\xED\xA0\x80", bad + bad + bad},
+      {"\xF4\x90\x80\x80", bad + bad + bad + bad},
+      {"\x80\xFF", bad + bad}};
+  for (const Text& text : texts) {
+    CAPTURE(text.given);
+    const Error error{Errc::no_quorum,
+                      text.given,
+                      {{text.given, Vote::unavailable, Cause::tls, text.given},
+                       {"second", Vote::granted, Cause::none, ""}}};
+    const auto json = nlohmann::json::parse(c::to_json(error));
+    CHECK(json["message"] == text.read);
+    REQUIRE(json["votes"].size() == 2);
+    CHECK(json["votes"][0]["node"] == text.read);
+    CHECK(json["votes"][0]["detail"] == text.read);
+    CHECK(json["votes"][0]["cause"] == "tls");
+    CHECK(json["votes"][1]["vote"] == "granted");
   }
 }
 
@@ -176,6 +199,87 @@ TEST_CASE("C: an argument that cannot work is refused with a sentence") {
   nodes.nodes = "no port here:";
   CHECK(redlock_client_create(&nodes, &none) == REDLOCK_INVALID_ARGUMENT);
   CHECK(none == nullptr);
+}
+
+TEST_CASE("C: each option reaches what it is for") {
+  const std::string nodes = list_of(three_nodes());
+  redlock_client_options options = REDLOCK_CLIENT_OPTIONS_INIT;
+  options.nodes = nodes.c_str();
+  options.node_timeout_ms = 10'000;
+  options.connect_timeout_ms = 10'000;
+  options.without_quarantine = 1;
+  options.client_name = "c-client-name";
+  options.label = "c-label";
+  options.lease_ms = 20'000;
+  redlock_client* made = nullptr;
+  REQUIRE_MESSAGE(redlock_client_create(&options, &made) == REDLOCK_OK, redlock_last_error());
+  const OwnedClient client(made);
+  {
+    const auto lease = lease_in_c(client, "c-options");
+    CHECK(redlock_lease_remaining_ms(lease.get()) < 20'000);
+    REQUIRE(eventually([&] { return nodes_with_lock(three_nodes(), "c-options") == 3; }));
+    const auto connections = three_nodes().run(0, {"CLIENT", "LIST"});
+    CHECK(connections.find("name=c-client-name ") != std::string::npos);
+    const auto holder = three_nodes().run(0, {"HGET", "redlock:lock:{c-options}", "@"});
+    CHECK(holder.find("c-label") != std::string::npos);
+  }
+  redlock_acquire_options never = REDLOCK_ACQUIRE_OPTIONS_INIT;
+  never.lease_ms = 5'000;
+  never.min_validity_ms = 4'990;  // more than the drift allowance leaves
+  CHECK(try_in_c(client, "c-min-validity", never) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(std::string(redlock_last_error()).find("min_validity") != std::string::npos);
+
+  redlock_acquire_options held = REDLOCK_ACQUIRE_OPTIONS_INIT;
+  held.lease_ms = 900;
+  held.renewal = REDLOCK_RENEW_ALWAYS;
+  held.max_hold_ms = 10;
+  const auto lease = lease_in_c(client, "c-max-hold", held);
+  CHECK(is_readable(redlock_lease_lost_fd(lease.get()), static_cast<int>(patience_ms)));
+}
+
+TEST_CASE("C: an option that is refused is named, so each is where it belongs") {
+  const auto refused = [](const auto& set) {
+    redlock_client_options options = REDLOCK_CLIENT_OPTIONS_INIT;
+    options.nodes = "127.0.0.1:1";
+    set(options);
+    redlock_client* none = nullptr;
+    CHECK(redlock_client_create(&options, &none) == REDLOCK_INVALID_ARGUMENT);
+    return std::string(redlock_last_error());
+  };
+  using Options = redlock_client_options;
+  CHECK(refused([](Options& options) { options.tls_ca = "a"; }).starts_with("tls.ca "));
+  CHECK(refused([](Options& options) { options.tls_name = "a"; }).starts_with("tls.name "));
+  CHECK(refused([](Options& options) {
+          options.tls_certificate = "a";
+        }).starts_with("tls.certificate "));
+  CHECK(refused([](Options& options) { options.tls_key = "a"; }).starts_with("tls.key "));
+  CHECK(refused([](Options& options) { options.lease_ms = -1; }).starts_with("lease "));
+  CHECK(refused([](Options& options) { options.max_lease_ms = -1; }).starts_with("max_lease "));
+  CHECK(
+      refused([](Options& options) { options.node_timeout_ms = -1; }).starts_with("node_timeout "));
+  CHECK(refused([](Options& options) {
+          options.connect_timeout_ms = -1;
+        }).starts_with("connect_timeout "));
+}
+
+TEST_CASE("C: the password of a file is that of every node") {
+  const Fleet fleet({.nodes = 3, .password = "c-secret"});
+  const TemporaryDirectory directory;
+  const auto file = (directory.path() / "password").string();
+  std::ofstream(file) << "c-secret\n";
+  std::string nodes;
+  for (std::size_t node = 0; node < 3; ++node) {
+    nodes += "127.0.0.1:" + std::to_string(fleet.port(node)) + " ";
+  }
+  redlock_client_options options = REDLOCK_CLIENT_OPTIONS_INIT;
+  options.nodes = nodes.c_str();
+  options.password_file = file.c_str();
+  options.node_timeout_ms = 10'000;
+  options.without_quarantine = 1;
+  redlock_client* made = nullptr;
+  REQUIRE_MESSAGE(redlock_client_create(&options, &made) == REDLOCK_OK, redlock_last_error());
+  const OwnedClient client(made);
+  CHECK(redlock_lease_valid(lease_in_c(client, "c-password").get()) == 1);
 }
 
 TEST_CASE("C: options of another version are told apart by their size") {

@@ -69,6 +69,8 @@ const std::vector<Rule> ladder = {
     {"tests/integration/net_",
      {"net/", "tls/", "wire/", "engine/", "redlock/", "integration/", "support/", "cluster/", "tl/",
       "doctest/", "fmt/", "uv.h"}},
+    {"tests/integration/c_api_test.cpp",
+     {"c/", "redlock/", "integration/", "support/", "cluster/", "doctest/", "nlohmann/"}},
     {"tests/integration/cli_histogram_test.cpp", {"cli/bench/", "doctest/"}},
     {"tests/integration/fenced_redis_test.cpp",
      {"redlock/", "support/", "cluster/", "doctest/", "hiredis/"}},

@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <fmt/core.h>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "cluster/fleet.hpp"
 #include "cluster/relay.hpp"
 #include "cluster/sockets.hpp"
 
@@ -23,5 +26,22 @@ class Proxy : public cluster::Relay {
   /// Of a node with TLS, of which the proxy sees nothing but records.
   [[nodiscard]] std::string tls_uri() const { return fmt::format("rediss://127.0.0.1:{}", port()); }
 };
+
+using Proxies = std::vector<std::unique_ptr<Proxy>>;
+
+/// One in front of each node.
+inline Proxies proxies_of(const cluster::Fleet& fleet) {
+  Proxies proxies;
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    proxies.push_back(std::make_unique<Proxy>(fleet.port(node)));
+  }
+  return proxies;
+}
+
+inline std::vector<std::string> uris_of(const Proxies& proxies) {
+  std::vector<std::string> uris;
+  for (const auto& proxy : proxies) uris.push_back(proxy->uri());
+  return uris;
+}
 
 }  // namespace redlock::testing

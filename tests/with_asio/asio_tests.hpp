@@ -479,13 +479,8 @@ TEST_CASE("acquire || timer ends with the timer while somebody else has the lock
 
 TEST_CASE("acquire || timer ends with the timer, and what nodes granted unseen is released") {
   const Fleet& fleet = three_nodes();
-  std::vector<std::unique_ptr<Proxy>> proxies;
-  ClientOptions options = options_for({});
-  for (std::size_t node = 0; node < 3; ++node) {
-    proxies.push_back(std::make_unique<Proxy>(fleet.port(node)));
-    options.nodes.push_back(proxies.back()->uri());
-  }
-  const Client client = start_client(options);
+  const Proxies proxies = proxies_of(fleet);
+  const Client client = start_client(options_for(uris_of(proxies)));
   warm_up(client, fleet);
   for (const auto& proxy : proxies) proxy->hold_replies();
   RedLock lock = client.lock("unseen");
