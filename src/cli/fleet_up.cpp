@@ -131,7 +131,7 @@ class Up : public FleetCommand {
 
   static void adopt(ClientOptions options) {
     // They have just answered; what is slow here is this machine.
-    options.node_timeout = std::chrono::seconds(10);
+    options.node_timeout = options.connect_timeout = std::chrono::seconds(10);
     const auto client = make_client(std::move(options));
     const auto adoptions = Admin(client).adopt();
     if (!adoptions) throw failure(adoptions.error());

@@ -2,6 +2,7 @@
 // redlock doctor and adopt: what they find on real nodes, and what they advise.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli_process.hpp"
 #include "cluster/fleet.hpp"
@@ -24,6 +25,14 @@ Finished ask(const Uris& uris, Arguments arguments) {
 }
 Finished ask(const Fleet& fleet, const Arguments& arguments) {
   return ask(fleet.uris(), arguments);
+}
+/// So that a test says which node it was that refused.
+template <typename Nodes>
+void adopt(const Nodes& nodes) {
+  const auto adopted = ask(nodes, {"adopt"});
+  CAPTURE(adopted.out);
+  CAPTURE(adopted.err);
+  REQUIRE(adopted.status == 0);
 }
 json examine(const Uris& uris) {
   return json::parse(ask(uris, {"doctor", "-o", "json"}).out);
@@ -80,7 +89,7 @@ TEST_CASE("a new set is not safe until it is adopted; then the doctor finds noth
 
 TEST_CASE("the doctor shows what there is to know of a node") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
-  ask(fleet, {"adopt"});
+  adopt(fleet);
   const auto examination = examine(fleet);
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& node = examination["nodes"][i];
@@ -105,7 +114,7 @@ TEST_CASE("the doctor shows what there is to know of a node") {
 
 TEST_CASE("a minority that cannot be reached degrades the set, a majority makes it unsafe") {
   Fleet fleet({.nodes = 3, .persistence = Persistence::always});
-  ask(fleet, {"adopt"});
+  adopt(fleet);
   fleet.kill(1);
   const auto finished = ask(fleet, {"doctor"});
   CHECK(finished.status == 1);
@@ -131,7 +140,7 @@ TEST_CASE("what makes a node forget or evict locks is found") {
                      .node_settings = {{0, {"appendonly no"}},
                                        {1, {"appendfsync everysec"}},
                                        {2, {"maxmemory-policy allkeys-lru"}}}});
-  ask(fleet, {"adopt"});
+  adopt(fleet);
   const auto examination = examine(fleet);
   CHECK(has_problem(examination["nodes"][0]["problems"], "error", "appendonly"));
   CHECK(has_problem(examination["nodes"][1]["problems"], "warning", "everysec"));
@@ -142,7 +151,7 @@ TEST_CASE("what makes a node forget or evict locks is found") {
 
 TEST_CASE("a replica is no lock node, and one that was promoted is suspect") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
-  ask(fleet, {"adopt"});
+  adopt(fleet);
   fleet.run(2, {"REPLICAOF", "127.0.0.1", std::to_string(fleet.port(0))});
   // Its data, too, is now that of node 0.
   REQUIRE(eventually([&] {
@@ -186,7 +195,7 @@ TEST_CASE("one server under two names is found") {
 
 TEST_CASE("markers of different sets are found, and adopt leaves them as they are") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
-  REQUIRE(ask(Uris{fleet.uri(0)}, {"adopt"}).status == 0);
+  adopt(Uris{fleet.uri(0)});
   const auto marker = fleet.run(0, {"HGETALL", "redlock:node"});
 
   const auto adopted = ask(fleet, {"adopt"});
@@ -238,7 +247,7 @@ TEST_CASE("what is no lock node is not adopted, and is left without a marker") {
 
 TEST_CASE("adopting twice changes nothing, and a node that is gone exits 69") {
   Fleet fleet({.nodes = 3, .persistence = Persistence::always});
-  REQUIRE(ask(fleet, {"adopt"}).status == 0);
+  adopt(fleet);
   const auto marker = fleet.run(0, {"HGETALL", "redlock:node"});
   const auto again = ask(fleet, {"adopt"});
   CHECK(again.status == 0);
@@ -253,14 +262,28 @@ TEST_CASE("adopting twice changes nothing, and a node that is gone exits 69") {
   CHECK(contains(finished.out, "written"));
 }
 
+TEST_CASE("a node may take as long for its greeting as for its answers") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  fleet.pause(2);
+  Running adopting({"adopt", "--node-timeout", "20s"}, nodes_variable(fleet.uris()));
+  // A connection has one second by default.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  fleet.resume(2);
+  const auto finished = adopting.wait();
+  CAPTURE(finished.out);
+  CHECK(finished.status == 0);
+  CHECK(occurrences(finished.out, "written") == 3);
+}
+
 TEST_CASE("an even number of nodes, or too few, gets a hint and stays safe") {
   const Fleet fleet({.nodes = 4, .persistence = Persistence::always});
-  ask(fleet, {"adopt"});
+  adopt(fleet);
   const auto four = examine(fleet);
+  CAPTURE(four.dump());
   CHECK(has_problem(four["problems"], "hint", "odd number"));
   CHECK(four["safe"] == true);
   const Fleet single({.nodes = 1, .persistence = Persistence::always});
-  ask(single, {"adopt"});
+  adopt(single);
   const auto one = ask(single, {"doctor"});
   CHECK(one.status == 0);
   CHECK(contains(one.out, "no node may fail"));
@@ -308,7 +331,7 @@ TEST_CASE("a set whose user may not look at it is not known to be safe") {
   const Fleet fleet({.nodes = 2,
                      .persistence = Persistence::always,
                      .settings = {"user blind on >word ~* &* +@all -info -config -time"}});
-  REQUIRE(ask(fleet, {"adopt"}).status == 0);
+  adopt(fleet);
   REQUIRE(ask(fleet, {"doctor"}).status == 0);
   // One of them twice, which cannot be seen without INFO.
   Uris uris;
@@ -328,7 +351,7 @@ TEST_CASE("a set that grants no lock is not safe, and the doctor says what refus
                                   "user no-text on >word ~* &* +@all -eval",
                                   "user no-fence on >word ~redlock:lock:* ~redlock:node &* +@all",
                                   "user no-release on >word ~* &* +@all -del"}});
-  REQUIRE(ask(fleet, {"adopt"}).status == 0);
+  adopt(fleet);
   for (const auto* user : {"no-digest", "no-text", "no-fence", "no-release"}) {
     CAPTURE(user);
     Uris uris;
@@ -354,7 +377,7 @@ TEST_CASE("a set that grants no lock is not safe, and the doctor says what refus
 
 TEST_CASE("the doctor leaves no lock behind") {
   const Fleet fleet({.nodes = 1, .persistence = Persistence::always});
-  REQUIRE(ask(fleet, {"adopt"}).status == 0);
+  adopt(fleet);
   CHECK(ask(fleet, {"doctor"}).status == 0);
   CHECK(fleet.run(0, {"EXISTS", "redlock:lock:{redlock-doctor}"}) == "0");
 }

@@ -41,7 +41,9 @@ Client client_as_the_administrator(const Fleet& fleet) {
     nodes.push_back(fmt::format("redis://redlock-admin:change-me-too@127.0.0.1:{}", fleet.port(i)));
   }
   // Patient: what is shown here is who may do what, not how fast a busy machine does it.
-  auto client = Client::create({.nodes = nodes, .node_timeout = std::chrono::seconds(10)});
+  auto client = Client::create({.nodes = nodes,
+                                .node_timeout = std::chrono::seconds(10),
+                                .connect_timeout = std::chrono::seconds(10)});
   REQUIRE(client);
   return std::move(*client);
 }
