@@ -82,7 +82,10 @@ void Story::prepare() {
   for (std::size_t i = 0; i < fleet_.size(); ++i) {
     timeline_.add(fmt::format("node {}: {}, pid {}", i + 1, fleet_.uri(i), fleet_.pid(i)));
   }
-  const auto client = redlock::Client::create({.nodes = fleet_.uris()});
+  // They have just started; what is slow here is this machine.
+  constexpr auto unhurried = std::chrono::seconds(10);
+  const auto client = redlock::Client::create(
+      {.nodes = fleet_.uris(), .node_timeout = unhurried, .connect_timeout = unhurried});
   if (!client) throw StoryError(client.error().message);
   const auto adopted = redlock::Admin(*client).adopt();
   if (!adopted) throw StoryError(adopted.error().message);
