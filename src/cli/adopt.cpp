@@ -38,7 +38,7 @@ class Adopt {
   }
 
   int run() {
-    const auto client = nodes_.connect();
+    const auto client = nodes_.connect_to_look();
     const auto adoptions = Admin(client).adopt();
     if (!adoptions) throw failure(adoptions.error());
     print(format_ == Format::json ? as_json(*adoptions) : as_table(*adoptions));

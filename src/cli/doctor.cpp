@@ -200,7 +200,7 @@ class Doctor {
   }
 
   int run() {
-    const auto client = nodes_.connect();
+    const auto client = nodes_.connect_to_look();
     const auto examination = Admin(client).examine();
     if (!examination) throw failure(examination.error());
     print(format_ == Format::json ? to_text(as_json(*examination)) : as_table(*examination));

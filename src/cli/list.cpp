@@ -94,7 +94,7 @@ class List {
   }
 
   int run() {
-    const auto client = nodes_.connect();
+    const auto client = nodes_.connect_to_look();
     const auto list = Admin(client).list(pattern_, limit_);
     if (!list) throw failure(list.error());
     print(format_ == Format::json ? to_text(as_json(*list)) : as_table(*list));

@@ -48,8 +48,7 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
          [this](const std::string& text) {
            node_timeout_ = parse_duration("--node-timeout", text, Zero::refused, Forever::refused);
          },
-         "How long one node may take to answer; default 250ms. It may take as long to connect, and "
-         "a second at least")
+         "How long one node may take to answer; default 250ms")
       ->option_text("DUR")
       ->group(group);
   app.add_option_function<std::string>(
@@ -110,8 +109,6 @@ ClientOptions NodeOptions::client_options() const {
   auto options = options_with_nodes();
   give_password(options);
   options.node_timeout = node_timeout_.value_or(options.node_timeout);
-  // Who expects slow answers expects those of the handshake to be as slow.
-  options.connect_timeout = std::max(options.connect_timeout, options.node_timeout);
   options.max_lease = max_lease_.value_or(options.max_lease);
   options.lease = default_lease(options);
   options.tls = {.ca = tls_ca_.value_or(options.tls.ca),
@@ -124,6 +121,12 @@ ClientOptions NodeOptions::client_options() const {
 
 Client NodeOptions::connect() const {
   return make_client(client_options());
+}
+
+Client NodeOptions::connect_to_look() const {
+  auto options = client_options();
+  options.connect_timeout = std::max(options.connect_timeout, options.node_timeout);
+  return make_client(std::move(options));
 }
 
 Client make_client(ClientOptions options) {

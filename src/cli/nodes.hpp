@@ -25,6 +25,9 @@ class NodeOptions {
   [[nodiscard]] ClientOptions client_options() const;
   /// A client with these options. Throws Exit with the library's sentence.
   [[nodiscard]] Client connect() const;
+  /// The same for what asks each node once: a node may take as long for its greeting as for its
+  /// answers. Others try again, and need not wait so long for a connection that comes to nothing.
+  [[nodiscard]] Client connect_to_look() const;
 
  private:
   void add_tls(CLI::App& app);

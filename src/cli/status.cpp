@@ -151,7 +151,7 @@ class Status {
   }
 
   int run() {
-    const auto client = nodes_.connect();
+    const auto client = nodes_.connect_to_look();
     const auto report = Admin(client).inspect(name_);
     if (!report) throw failure(report.error());
     print(format_ == Format::json ? to_text(as_json(*report)) : as_table(*report));
