@@ -60,6 +60,8 @@ class Running {
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      // What nohup, or a shell's `&`, has this program ignore would be ignored by the command, too.
+      for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) ::signal(number, SIG_DFL);
       for (int i = 0; i < 3; ++i) ::dup2(theirs[static_cast<std::size_t>(i)].get(), i);
       ::execve(program.c_str(), argv_pointers.data(), environment_pointers.data());
       ::_exit(99);
