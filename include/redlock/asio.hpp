@@ -81,6 +81,7 @@
 #endif
 #endif
 
+#include <redlock/client.hpp>
 #include <redlock/clock.hpp>
 #include <redlock/lease.hpp>
 #include <redlock/lock.hpp>
@@ -284,10 +285,10 @@ auto initiate(Operation<T> operation, AsioStop stop, Token&& token) {
 
 }  // namespace asio_detail
 
-/// The functions below are the async_ members of RedLock and Lease: what each does, and its result,
-/// is said there. `token` is any completion token; handlers are called with one Result<T>. So with
-/// use_awaitable nothing is thrown and the whole error, with the votes of the nodes, is there; to
-/// throw in its place takes one line:
+/// The functions below are the async_ members of RedLock, Lease and Client: what each does, and its
+/// result, is said there. `token` is any completion token; handlers are called with one Result<T>.
+/// So with use_awaitable nothing is thrown and the whole error, with the votes of the nodes, is
+/// there; to throw in its place takes one line:
 ///
 ///     if (!lease) throw std::system_error(make_error_code(lease.error().code));
 ///
@@ -304,8 +305,8 @@ auto initiate(Operation<T> operation, AsioStop stop, Token&& token) {
 ///               timer.async_wait(use_awaitable))
 ///
 /// ends with the timer, and leaves nothing locked. The other functions are not ended by a slot:
-/// they take one node timeout at most, and a release is sent to all nodes in any case. Asio older
-/// than 1.20 (Boost 1.77) knows no slots.
+/// they take one node timeout (async_close() `at_most`) at most, and a release is sent to all nodes
+/// in any case. Asio older than 1.20 (Boost 1.77) knows no slots.
 ///
 /// An execution context may end before the operation: the handler is then destroyed and not called,
 /// as those of Asio's own operations are, and a lease that would have been its result is released.
@@ -362,6 +363,18 @@ auto async_extend(Lease& lease, std::chrono::milliseconds length, Token&& token)
 template <typename Token>
 auto async_confirm(Lease& lease, Token&& token) {
   return asio_detail::initiate(lease.async_confirm(), {}, std::forward<Token>(token));
+}
+
+/// The client may be destroyed once the operation has started: with a handler when this returns,
+/// with use_awaitable when it is awaited.
+template <typename Token>
+auto async_close(Client& client, std::chrono::milliseconds at_most, Token&& token) {
+  return asio_detail::initiate(client.async_close(at_most), {}, std::forward<Token>(token));
+}
+
+template <typename Token>
+auto async_close(Client& client, Token&& token) {
+  return async_close(client, forever, std::forward<Token>(token));
 }
 
 }  // namespace with_asio or with_boost_asio

@@ -111,6 +111,24 @@ TEST_CASE("a handler without an executor is called on a thread that may block") 
   CHECK(must(get_soon(lease)).valid());
 }
 
+TEST_CASE("a client is closed, and what it held is free when the handler is called") {
+  std::optional<Client> client = start_client(three_nodes());
+  std::optional<Client> other = start_client(three_nodes());
+  const Lease held = must(client->lock("closed").acquire({.wait = patience}));
+  net::io_context context;
+  std::optional<Result<CloseReport>> closed;
+  std::optional<Result<CloseReport>> of_other;
+  async_close(*client, patience, note_in(context, closed));
+  async_close(*other, note_in(context, of_other));
+  client.reset();
+  other.reset();
+  context.run_for(2 * patience);
+  CHECK(must(closed.value()).released == 1);
+  CHECK(must(of_other.value()).released == 0);
+  CHECK_FALSE(held.valid());
+  CHECK(soon_free_everywhere(three_nodes(), "closed"));
+}
+
 TEST_CASE("an io_context runs until the handlers of all operations were called") {
   const Client client = start_client(three_nodes());
   RedLock lock = client.lock("io_context", Owner::create());
