@@ -35,6 +35,7 @@ std::string quoted_for_regex(const std::string& text) {
 std::vector<Block> read_blocks(std::istream& in) {
   static const std::regex fence(R"(^```\s*(\S*).*$)");
   static const std::regex mark(R"(^<!-- not run: (.*\S) -->$)");
+  static const std::regex name(R"(^<!-- file: ([\w.-]+) -->$)");
   std::vector<Block> blocks;
   Block next;
   bool inside = false;
@@ -56,6 +57,8 @@ std::vector<Block> read_blocks(std::istream& in) {
     } else if (std::regex_match(line, match, mark)) {
       next.run = false;
       next.reason = match[1];
+    } else if (std::regex_match(line, match, name)) {
+      next.file = match[1];
     }
   }
   return blocks;

@@ -14,9 +14,11 @@ struct Block {
   std::vector<std::string> lines;
   bool run = true;
   std::string reason;  // why it is not run
+  std::string file;    // the reader saves it as a file of this name; empty if not
 };
 
-/// A comment `<!-- not run: REASON -->` applies to the next block of the document.
+/// A comment `<!-- not run: REASON -->` or `<!-- file: NAME -->` applies to the next block of the
+/// document.
 [[nodiscard]] std::vector<Block> read_blocks(std::istream& in);
 
 /// What a reader would type: the lines of a sh block; in a console block those after "$ ", with

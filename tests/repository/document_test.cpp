@@ -2,7 +2,9 @@
 // Runs what a document shows, so that it cannot rot. For its writer:
 //
 // - ```cpp: a block with `int main` is compiled and run; one with `#include` is compiled; any other
-//   is compiled as the body of a function that has a `redlock::Client& client`.
+//   is compiled as the body of a function that has a `redlock::Client& client`. What is not run is
+//   compiled together, each block in a namespace of its own, with the headers of all of them.
+// - What includes cluster/fleet.hpp is compiled in the source tree, and linked with redlock_fleet.
 // - ```c: a program, compiled as C11 and run. ```python: one that may `import redlock`, run.
 // - ```sh: run by bash, which stops at the first command that fails. ```console: lines after "$ "
 //   are run, the others must appear in the output in this order (`…` stands for any text).
@@ -11,7 +13,10 @@
 //   nodes. C++ programs have REDLOCK_NODES too, as have those in C and Python.
 // - The first `redis://…` of the document becomes the first of these nodes, the second the second.
 // - `<!-- not run: REASON -->` before a block leaves it out; the reason is printed.
-// - Lines that begin with `./dev test` are left out. Blocks of other languages are for reading.
+// - `<!-- file: NAME -->` before a block: it is saved as NAME, and only the commands use it.
+// - Lines that begin with `./dev test` are left out. Blocks of other languages are for reading, but
+//   the options of a `redlock` command in one of them, or in one that is not run, must exist.
+// - `redlock` there waits two seconds for a node, as these tests run beside others.
 #include "repository/document.hpp"
 
 #include <algorithm>
@@ -112,22 +117,57 @@ void check_python_program(const TemporaryDirectory& workshop, const Block& block
                 outcome.output);
 }
 
+bool is_program(const Block& block) {
+  return joined(block.lines).find("int main") != std::string::npos;
+}
+
+/// What a compiler is to be told for this text.
+std::string compiler_flags(const std::string& text) {
+  const bool needs_fleet = text.find("cluster/fleet.hpp") != text.npos;
+  return (needs_fleet ? "-I '" + source_dir.string() + "' '" REDLOCK_FLEET_LIBRARY "' " : "") +
+         "$(pkg-config --cflags --libs redlock)" + (needs_fleet ? " -lfmt -pthread\n" : "\n");
+}
+
 void check_cpp_program(const TemporaryDirectory& workshop, const Block& block) {
-  std::string text = joined(block.lines);
-  const bool is_program = text.find("int main") != text.npos;
-  if (!is_program && text.find("#include") == text.npos) {
-    text =
-        "#include <redlock/redlock.hpp>\n#include <iostream>\n"
-        "void block([[maybe_unused]] redlock::Client& client) {\n" +
-        text + "}\n";
-  }
+  const std::string text = joined(block.lines);
   write_text(workshop.path() / "block.cpp", text);
-  const std::string compile = "${CXX:-c++} -std=c++20 -Wall -Wextra block.cpp " +
-                              std::string(is_program ? "" : "-c ") +
-                              "-o block $(pkg-config --cflags --libs redlock)\n";
   const Outcome outcome =
-      run_script(workshop, compile + (is_program ? "timeout 60 ./block\n" : ""));
+      run_script(workshop, "${CXX:-c++} -std=c++20 -Wall -Wextra block.cpp -o block " +
+                               compiler_flags(text) + "timeout 60 ./block\n");
   CHECK_MESSAGE(outcome.status == 0, "the C++ block at line ", block.line, " failed:\n",
+                outcome.output);
+}
+
+/// One source file of all blocks that are no programs: a compiler reads the headers once.
+std::string joined_pieces(const std::vector<Block>& pieces) {
+  std::string headers = "#include <redlock/redlock.hpp>\n#include <iostream>\n";
+  std::string text;
+  for (const Block& block : pieces) {
+    const std::string line = std::to_string(block.line);
+    std::string body;
+    bool includes = false;
+    for (const std::string& written : block.lines) {
+      const bool is_include = written.starts_with("#include");
+      includes = includes || is_include;
+      if (is_include) headers += written + "\n";
+      body += (is_include ? "" : written) + "\n";
+    }
+    if (!includes) {
+      body = "void block([[maybe_unused]] redlock::Client& client) {\n#line " + line + "\n" + body +
+             "}\n";
+    }
+    text += "namespace block_at_" + line + " {\n#line " + line + " \"document\"\n" + body + "}\n";
+  }
+  return headers + text;
+}
+
+void check_cpp_pieces(const TemporaryDirectory& workshop, const std::vector<Block>& pieces) {
+  if (pieces.empty()) return;
+  const std::string text = joined_pieces(pieces);
+  write_text(workshop.path() / "pieces.cpp", text);
+  const Outcome outcome = run_script(
+      workshop, "${CXX:-c++} -std=c++20 -Wall -Wextra -c pieces.cpp " + compiler_flags(text));
+  CHECK_MESSAGE(outcome.status == 0, "the C++ blocks that are only compiled failed:\n",
                 outcome.output);
 }
 
@@ -137,9 +177,37 @@ void check_program(const TemporaryDirectory& workshop, const Block& block) {
   check_cpp_program(workshop, block);
 }
 
+/// So that a node that is slow beside other tests does not make a set degraded.
+constexpr const char* patient_command = R"(redlock() {
+  case $1 in
+    exec | acquire | hold | release | status | list | doctor | adopt)
+      command redlock "$1" --node-timeout 2s "${@:2}" ;;
+    *) command redlock "$@" ;;
+  esac
+}
+)";
+
+/// Of a block that is not run: the subcommands and options that the command does not have.
+std::string unknown_options(const TemporaryDirectory& workshop, const Block& block) {
+  static const std::regex call(R"(\bredlock ([a-z]+)((?: (?!--(?: |$))\S+)*))");
+  static const std::regex option(R"(\s(--?[A-Za-z][\w-]*))");
+  std::string unknown;
+  const std::string text = joined(block.lines);
+  for (std::sregex_iterator match(text.begin(), text.end(), call), end; match != end; ++match) {
+    const std::string words = (*match)[2];
+    const Outcome help = run_script(workshop, "redlock help " + (*match)[1].str() + "\n");
+    if (help.status != 0) unknown += match->str() + "\n";
+    for (std::sregex_iterator word(words.begin(), words.end(), option); word != end; ++word) {
+      const std::regex listed("(^|[\\s,])" + (*word)[1].str() + "[\\s,]");
+      if (!std::regex_search(help.output, listed)) unknown += (*word)[1].str() + "\n";
+    }
+  }
+  return unknown;
+}
+
 /// All commands of the document in one shell, so that what one block exports the next one has.
 void check_commands(const TemporaryDirectory& workshop, const std::vector<Block>& blocks) {
-  std::string script;
+  std::string script = patient_command;
   for (const Block& block : blocks) {
     script += "echo " + std::to_string(block.line) + " >.block\n{\n" + joined(commands(block)) +
               "} >.output-" + std::to_string(block.line) + " 2>&1\n";
@@ -178,19 +246,30 @@ TEST_CASE("what the document shows works") {
   const TemporaryDirectory workshop;
   set_environment(workshop, fleet);
 
+  std::vector<Block> pieces;
   std::vector<Block> programs;
   std::vector<Block> scripts;
   for (const Block& block : blocks_for(fleet)) {
-    const bool is_program =
-        block.language == "cpp" || block.language == "c" || block.language == "python";
-    if (!is_program && block.language != "sh" && block.language != "console") continue;
-    if (!block.run) {
-      MESSAGE("not run: line ", block.line, ": ", block.reason);
+    if (!block.file.empty()) {
+      write_text(workshop.path() / block.file, joined(block.lines));
       continue;
     }
-    (is_program ? programs : scripts).push_back(block);
+    const bool is_code =
+        block.language == "cpp" || block.language == "c" || block.language == "python";
+    const bool is_script = block.language == "sh" || block.language == "console";
+    if (!block.run || !(is_code || is_script)) {
+      const std::string unknown = unknown_options(workshop, block);
+      CHECK_MESSAGE(unknown.empty(), "line ", block.line, " has what redlock does not know:\n",
+                    unknown);
+      if (!block.run) MESSAGE("not run: line ", block.line, ": ", block.reason);
+      continue;
+    }
+    const bool is_piece = block.language == "cpp" && !is_program(block);
+    (is_piece ? pieces : is_code ? programs : scripts).push_back(block);
   }
-  CHECK_MESSAGE(!(programs.empty() && scripts.empty()), "the document has no block to run");
+  CHECK_MESSAGE(!(pieces.empty() && programs.empty() && scripts.empty()),
+                "the document has no block to run");
+  check_cpp_pieces(workshop, pieces);
   for (const Block& block : programs) check_program(workshop, block);
   check_commands(workshop, scripts);
 }
@@ -199,9 +278,9 @@ TEST_CASE("a document's blocks are read with their languages, places and marks")
   std::istringstream in(
       "# Title\n```sh\n./dev demo\n./dev test -j1\n```\n\n<!-- not run: takes a network -->\n"
       "```sh\ngit clone x\n```\n```console\n$ redlock list \\\n    --all\nname  owner\n$ "
-      "true\n```\n");
+      "true\n```\n<!-- file: a-b.cpp -->\n```cpp\nint x;\n```\n");
   const auto blocks = read_blocks(in);
-  REQUIRE(blocks.size() == 3);
+  REQUIRE(blocks.size() == 4);
   CHECK(blocks[0].language == "sh");
   CHECK(blocks[0].line == 3);
   CHECK(blocks[0].run);
@@ -211,6 +290,8 @@ TEST_CASE("a document's blocks are read with their languages, places and marks")
   CHECK(blocks[2].run);
   CHECK(commands(blocks[2]) == std::vector<std::string>{"redlock list \\", "    --all", "true"});
   CHECK(expected_output(blocks[2]) == std::vector<std::string>{"name  owner"});
+  CHECK(blocks[2].file.empty());
+  CHECK(blocks[3].file == "a-b.cpp");
 }
 
 TEST_CASE("expected output is compared line by line, in order, with wildcards") {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What the documents point to is there: files behind links, steps of ./dev, presets.
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <regex>
 #include <set>
 
@@ -43,6 +45,48 @@ TEST_CASE("every link in a document leads to a file of the repository") {
   CHECK_MESSAGE(broken.empty(), join(broken));
 }
 
+/// The anchors of a document's headings, as the usual hosts make them.
+std::set<std::string> anchors(const File& file) {
+  std::set<std::string> result;
+  bool in_block = false;
+  for (const std::string& line : file.lines) {
+    if (line.starts_with("```")) in_block = !in_block;
+    std::smatch heading;
+    if (in_block || !std::regex_match(line, heading, std::regex("#+ (.*)"))) continue;
+    std::string anchor;
+    for (const char c : heading[1].str()) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (std::isalnum(byte) != 0 || c == '-' || c == '_' || byte >= 0x80) {
+        anchor += static_cast<char>(std::tolower(byte));
+      } else if (c == ' ') {
+        anchor += '-';
+      }
+    }
+    result.insert(anchor);
+  }
+  return result;
+}
+
+TEST_CASE("every link to a heading leads to one") {
+  std::vector<std::string> broken;
+  std::size_t links = 0;
+  for_each_match(std::regex(R"(\]\(([^): ]*#[^)]+)\))"), [&](const File& file, std::size_t i,
+                                                             const std::string& target) {
+    ++links;
+    const auto hash = target.find('#');
+    const fs::path here = fs::path(file.path).parent_path();
+    const std::string path =
+        hash == 0 ? file.path : (here / target.substr(0, hash)).lexically_normal().string();
+    const auto to = std::find_if(files().begin(), files().end(),
+                                 [&](const File& it) { return it.path == path; });
+    if (to == files().end() || !anchors(*to).contains(target.substr(hash + 1))) {
+      broken.push_back(at(file, i));
+    }
+  });
+  CHECK(links > 5);
+  CHECK_MESSAGE(broken.empty(), join(broken));
+}
+
 /// The text of a file of the tree, or none if it has no such file.
 std::string text_of(const std::string& path) {
   for (const File& file : files()) {
@@ -64,6 +108,72 @@ std::vector<std::string> unresolved(const std::string& cell) {
     }
   }
   return missing;
+}
+
+/// What an enumeration of a header lists, in its order.
+std::vector<std::string> enumerators(const std::string& path, const std::string& name) {
+  std::vector<std::string> result;
+  bool inside = false;
+  for (const File& file : files()) {
+    if (file.path != path) continue;
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (line.starts_with("enum class " + name + " ")) inside = true;
+      if (line == "};") inside = false;
+      if (inside && std::regex_search(line, match, std::regex(R"(^  (\w+)( = \d+)?,)"))) {
+        result.push_back(match[1]);
+      }
+    }
+  }
+  return result;
+}
+
+/// The first cells of the table of a document whose head begins with `name`.
+std::vector<std::string> rows_of(const std::string& path, const std::string& name) {
+  std::vector<std::string> result;
+  bool inside = false;
+  for (const File& file : files()) {
+    if (file.path != path) continue;
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (line.starts_with("| `" + name + "` ")) {
+        inside = true;
+      } else if (!line.starts_with("|")) {
+        inside = false;
+      } else if (inside && std::regex_search(line, match, std::regex(R"(^\| `(\w+)` \|)"))) {
+        result.push_back(match[1]);
+      }
+    }
+  }
+  return result;
+}
+
+TEST_CASE("docs/operations.md says of every error, loss and cause what to do") {
+  const std::map<std::string, std::string> headers = {
+      {"Errc", "error.hpp"}, {"Cause", "error.hpp"}, {"LossReason", "observer.hpp"}};
+  for (const auto& entry : headers) {
+    const std::string& name = entry.first;
+    const auto listed = enumerators("include/redlock/" + entry.second, name);
+    CHECK(listed.size() > 4);
+    CHECK_MESSAGE(rows_of("docs/operations.md", name) == listed, name, ":\n", join(listed));
+  }
+}
+
+TEST_CASE("the glossary is sorted, and has every word that ARCHITECTURE.md explains") {
+  std::vector<std::string> words;
+  for_each_match(std::regex(R"(^\| ([a-z ]+) \|)"),
+                 [&](const File& file, std::size_t, const std::string& word) {
+                   if (file.path == "docs/glossary.md" && word != "word") words.push_back(word);
+                 });
+  CHECK(std::is_sorted(words.begin(), words.end()));
+  std::size_t explained = 0;
+  for_each_match(std::regex(R"((?:: |· )?\*\*([a-z ]+)\*\* \()"),
+                 [&](const File& file, std::size_t, const std::string& word) {
+                   if (file.path != "ARCHITECTURE.md") return;
+                   ++explained;
+                   CHECK_MESSAGE(std::count(words.begin(), words.end(), word) == 1, word);
+                 });
+  CHECK(explained > 10);
 }
 
 TEST_CASE("the code and the planted bugs that the tables of docs/safety.md name exist") {
