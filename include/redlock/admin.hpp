@@ -22,14 +22,14 @@ namespace redlock {
 
 /// Why a node could not be asked. `cause` is none for one that answered.
 struct NodeTrouble {
-  Cause cause = Cause::none;
-  std::string detail;
+  Cause cause = Cause::none;  ///< the kind of reason
+  std::string detail;         ///< in words: the node's error reply, or a sentence of ours
 };
 
 /// Which program took a lock, as it says itself: a note for people beside the owner. No part of the
 /// protocol reads it, and whoever may write to a node may have written it.
 struct Holder {
-  std::string host;
+  std::string host;       ///< the name of its machine
   std::uint64_t pid = 0;  ///< of the process that took it, on (or in a container of) that host
   std::string label;      ///< ClientOptions::label
   /// When the attempt began that took it, by that host's clock.
@@ -52,14 +52,15 @@ struct QueuedCall {
 
 /// One lock as one node sees it.
 struct NodeLock {
-  std::string node;  ///< as it was configured, without its password
-  NodeTrouble trouble;
-  /// Empty if the node did not answer, or the lock is free there. More than one only if somebody
-  /// else wrote the key.
+  std::string node;     ///< as it was configured, without its password
+  NodeTrouble trouble;  ///< why it could not be asked
+  /// One owner of the lock there.
   struct OwnerCount {
-    std::string owner;
+    std::string owner;        ///< as Lease::owner() says it
     std::uint64_t count = 0;  ///< how often the owner took it; 1 without re-entry
   };
+  /// Empty if the node did not answer, or the lock is free there. More than one only if somebody
+  /// else wrote the key.
   std::vector<OwnerCount> owners;
   /// None if the node has no such note, or none that can be read.
   std::optional<Holder> holder;
@@ -76,10 +77,13 @@ struct NodeLock {
   /// Who waits for it here, in order. None if the node's user may not read its queue.
   std::optional<std::vector<QueuedCall>> waiting{};
 
+  /// It could be asked.
   [[nodiscard]] bool answered() const noexcept { return trouble.cause == Cause::none; }
+  /// It could be asked, and nobody has the lock there.
   [[nodiscard]] bool free() const noexcept { return answered() && owners.empty() && !foreign_type; }
 };
 
+/// What the nodes come to, each of which is asked for itself.
 enum class Verdict {
   held,         ///< one owner has it on a quorum of nodes
   free,         ///< it is free on a quorum of nodes
@@ -87,18 +91,19 @@ enum class Verdict {
                 ///< the rest of one
   unknown,      ///< too few nodes answered to tell
 };
+/// As `redlock status` prints it: "held", "no_majority".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Verdict verdict) noexcept;
 
 /// One lock as the nodes see it, each at a slightly different moment: true when it was read, and
 /// perhaps no longer when it is printed. Never decide by it whether to enter a critical section.
 struct LockReport {
-  std::string name;
-  Verdict verdict = Verdict::unknown;
-  std::string owner;                 ///< on the most nodes; empty if on none
-  std::uint32_t nodes_of_owner = 0;  ///< how many nodes say so
-  std::optional<Holder> holder;      ///< of that owner, as the first of these nodes says
-  std::uint32_t quorum = 0;
-  std::vector<NodeLock> nodes;
+  std::string name;                    ///< of the lock
+  Verdict verdict = Verdict::unknown;  ///< what the nodes come to
+  std::string owner;                   ///< on the most nodes; empty if on none
+  std::uint32_t nodes_of_owner = 0;    ///< how many nodes say so
+  std::optional<Holder> holder;        ///< of that owner, as the first of these nodes says
+  std::uint32_t quorum = 0;            ///< how many nodes must say so
+  std::vector<NodeLock> nodes;         ///< all of them, in the order of the configuration
   /// Who waits on any node, in the order in which they are to have it. Of a client with many calls
   /// for this name only the first two are at the nodes. One that was killed stays for 2.5 s.
   std::vector<QueuedCall> waiting{};
@@ -111,14 +116,17 @@ enum class ListedAs {
   foreign_type,    ///< a key of another type; it counts as held by somebody else
   unread,          ///< a node named it, and then did not say whose it is
 };
+/// For logs: "lock", "foreign_type".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(ListedAs kind) noexcept;
 
+/// What became of a lock that was to be taken away.
 enum class Forced {
   released,      ///< the owner has lost it, for good
   nothing_held,  ///< nobody had it on a quorum; or the owner that was found had gone by itself, and
                  ///< somebody else may have it now
   unknown,       ///< too few nodes answered; what was done on those that did stays done
 };
+/// As `redlock release --force` prints it: "released", "nothing_held".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Forced outcome) noexcept;
 
 /// What became of a lock on one node that was to give it up by force.
@@ -128,6 +136,7 @@ enum class ForcedHere {
   not_told,     ///< it answered, and no owner was found who could be forced out
   unreachable,  ///< it did not answer, or refused: it may have it until that lease is over
 };
+/// For logs: "removed", "unreachable".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(ForcedHere what) noexcept;
 
 struct NodeForced {
@@ -166,16 +175,16 @@ struct LockList {
   /// Of every node, in the order of the configuration. One that left only some questions without
   /// an answer is in trouble, too: what it has may be missing in the list.
   struct Node {
-    std::string node;
-    NodeTrouble trouble;
+    std::string node;     ///< as it was configured, without its password
+    NodeTrouble trouble;  ///< why it could not be asked
   };
   std::vector<Node> nodes;
 };
 
 /// What a node's data says about itself (the hash redlock:node).
 struct Marker {
-  std::string id;
-  std::string layout;
+  std::string id;            ///< random, of this node
+  std::string layout;        ///< of keys and scripts: "redlock-1"
   std::string nodes;         ///< as written; of how many nodes its set consists
   std::string max_lease_ms;  ///< as written
   std::string set = {};      ///< the random name of its set; empty if it has none
@@ -183,39 +192,41 @@ struct Marker {
   friend bool operator==(const Marker&, const Marker&) = default;
 };
 
+/// How bad a problem is.
 enum class Severity {
   error,    ///< a promise does not hold or is not known to hold, or no lock can be granted at all
   warning,  ///< all promises hold, and locks are granted; something is to be mended all the same
   hint,     ///< it could be better
 };
+/// As `redlock doctor` prints it: "error", "warning", "hint".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Severity severity) noexcept;
 
 /// One sentence that says what is wrong, and one that says what to do.
 struct Problem {
-  Severity severity = Severity::error;
-  std::string what;
+  Severity severity = Severity::error;  ///< how bad it is
+  std::string what;                     ///< the two sentences
 };
 
 /// One node, examined. Optional members are those that it did not tell.
 struct NodeHealth {
-  std::string node;
-  NodeTrouble trouble;
+  std::string node;     ///< as it was configured, without its password
+  NodeTrouble trouble;  ///< why it could not be asked
   std::optional<std::chrono::nanoseconds> round_trip;  ///< of one PING
-  std::optional<std::string> version;
-  std::optional<std::string> run_id;
-  std::optional<std::string> role;  ///< "master", "slave"
-  bool promoted = false;            ///< it was a replica once, since its start
+  std::optional<std::string> version;                  ///< of Redis, as the server says it
+  std::optional<std::string> run_id;                   ///< random, new at each start of the server
+  std::optional<std::string> role;                     ///< "master", "slave"
+  bool promoted = false;                               ///< it was a replica once, since its start
   bool vouched = false;             ///< its marker was written since then: it votes all the same
   bool cluster = false;             ///< cluster-enabled
-  std::optional<bool> append_only;
-  std::optional<std::string> append_fsync;  ///< "always", "everysec", "no"
-  std::optional<std::string> append_error;  ///< why the append-only file cannot be written
-  std::optional<std::string> eviction;      ///< maxmemory-policy
-  std::optional<std::uint64_t> max_memory;  ///< bytes; 0: no limit
-  std::optional<std::chrono::seconds> uptime;
+  std::optional<bool> append_only;  ///< appendonly
+  std::optional<std::string> append_fsync;     ///< "always", "everysec", "no"
+  std::optional<std::string> append_error;     ///< why the append-only file cannot be written
+  std::optional<std::string> eviction;         ///< maxmemory-policy
+  std::optional<std::uint64_t> max_memory;     ///< bytes; 0: no limit
+  std::optional<std::chrono::seconds> uptime;  ///< since the start of the server
   /// The node's clock less this machine's, known to half the round trip.
   std::optional<std::chrono::microseconds> clock_offset;
-  std::optional<Marker> marker;
+  std::optional<Marker> marker;  ///< none if it has none
   /// What kept it from taking, holding and giving back the lock "redlock-doctor"; no cause if
   /// nothing did, or if it is no independent master and was not asked to.
   NodeTrouble refusal;
@@ -226,8 +237,9 @@ struct NodeHealth {
   std::optional<bool> queues;
   /// For a client that begins now; one that has seen the node before has less to wait.
   std::optional<NodeQuarantine> quarantine;
-  std::vector<Problem> problems;
+  std::vector<Problem> problems;  ///< what is wrong with it, and what to do
 
+  /// It could be asked.
   [[nodiscard]] bool reachable() const noexcept { return trouble.cause == Cause::none; }
 };
 
@@ -237,6 +249,7 @@ enum class Fitness {
   degraded,  ///< a warning, such as a minority of nodes that does not vote, or not yet
   unsafe,    ///< an error
 };
+/// As `redlock doctor` prints it: "healthy", "degraded", "unsafe".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Fitness fitness) noexcept;
 
 struct Examination {
@@ -249,6 +262,7 @@ struct Examination {
   [[nodiscard]] REDLOCK_EXPORT bool safe() const noexcept;
 };
 
+/// What adopt() found or did.
 enum class Adoption {
   written,        ///< it had no marker and has one now
   already_there,  ///< it has one that agrees; nothing was changed
@@ -256,6 +270,7 @@ enum class Adoption {
   failed,         ///< it did not answer, refused, or is no lock node: a replica, in a Redis
                   ///< Cluster, or a server that is named twice; nothing was changed
 };
+/// As `redlock adopt` prints it: "written", "disagrees".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Adoption adoption) noexcept;
 
 struct NodeAdoption {

@@ -317,11 +317,13 @@ auto async_acquire(RedLock& lock, AcquireOptions options, Token&& token) {
                                std::forward<Token>(token));
 }
 
+/// The same with the default options: one attempt.
 template <typename Token>
 auto async_acquire(RedLock& lock, Token&& token) {
   return async_acquire(lock, AcquireOptions(), std::forward<Token>(token));
 }
 
+/// RedLock::async_attach() with a completion token.
 template <typename Token>
 auto async_attach(RedLock& lock, const Grant& grant, AcquireOptions options, Token&& token) {
   auto stop = asio_detail::stop_for(options);
@@ -345,21 +347,25 @@ auto async_release(RedLock& lock, Token&& token) {
   return asio_detail::initiate(lock.async_release(), {}, std::forward<Token>(token));
 }
 
+/// RedLock::async_release() of a grant made elsewhere, with a completion token.
 template <typename Token>
 auto async_release(RedLock& lock, const Grant& grant, Token&& token) {
   return asio_detail::initiate(lock.async_release(grant), {}, std::forward<Token>(token));
 }
 
+/// Lease::async_release() with a completion token.
 template <typename Token>
 auto async_release(Lease& lease, Token&& token) {
   return asio_detail::initiate(lease.async_release(), {}, std::forward<Token>(token));
 }
 
+/// Lease::async_extend() with a completion token.
 template <typename Token>
 auto async_extend(Lease& lease, std::chrono::milliseconds length, Token&& token) {
   return asio_detail::initiate(lease.async_extend(length), {}, std::forward<Token>(token));
 }
 
+/// Lease::async_confirm() with a completion token.
 template <typename Token>
 auto async_confirm(Lease& lease, Token&& token) {
   return asio_detail::initiate(lease.async_confirm(), {}, std::forward<Token>(token));

@@ -22,6 +22,7 @@ namespace redlock {
 template <typename T>
 class Callback {
  public:
+  /// Any function object that takes a Result<T>, a lambda for example.
   template <typename Function>
   requires(!std::same_as<std::remove_cvref_t<Function>, Callback> &&
            std::invocable<std::decay_t<Function>&, Result<T>>)
@@ -38,6 +39,7 @@ class Callback {
 
   /// One that was moved from can only be assigned to or destroyed.
   Callback(Callback&& other) noexcept { take(other); }
+  /// Destroys the function that it had, and takes over that of the other one.
   Callback& operator=(Callback&& other) noexcept {
     if (this == &other) return *this;
     drop();

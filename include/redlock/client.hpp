@@ -20,6 +20,7 @@
 
 struct uv_loop_s;  // libuv's uv_loop_t
 
+/// Locks that a majority of independent Redis nodes grants.
 namespace redlock {
 
 /// Thread-safe: any member may be called from any thread at any time, except that the destructor
@@ -65,6 +66,7 @@ class REDLOCK_EXPORT Client {
 
   /// A client that was moved from can only be assigned to or destroyed.
   Client(Client&&) noexcept;
+  /// Ends the client that it was, as the destructor does, and takes over the other one.
   Client& operator=(Client&&) noexcept;
   /// Ends every operation under way with `closed` (each callback is called), releases what its
   /// leases hold, waits for a quorum to confirm that, and stops the loop. It waits for as long as

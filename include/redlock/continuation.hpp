@@ -23,6 +23,7 @@ namespace redlock {
 /// then never does: ClientOptions::resume_on says what that means for each.
 class Continuation {
  public:
+  /// For the library's own parts, and for what an executor adds itself.
   template <std::invocable Function>
   requires(!std::same_as<std::remove_cvref_t<Function>, Continuation>) explicit Continuation(
       Function&& function)

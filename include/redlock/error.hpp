@@ -71,17 +71,17 @@ enum class Cause : std::uint8_t {
 
 /// One node's vote. `detail` is the node's error reply, or a sentence of ours; never a password.
 struct NodeVote {
-  std::string node;  ///< the node as it was configured, without its password
-  Vote vote = Vote::pending;
-  Cause cause = Cause::none;
-  std::string detail;
+  std::string node;           ///< the node as it was configured, without its password
+  Vote vote = Vote::pending;  ///< what it said
+  Cause cause = Cause::none;  ///< why it was unavailable
+  std::string detail;         ///< in words, empty if there is nothing to add
 };
 
 /// A failed operation: what, in words, and how each node voted (empty where no node was asked).
 struct Error {
-  Errc code{};
-  std::string message;
-  std::vector<NodeVote> votes;
+  Errc code{};                  ///< to branch on
+  std::string message;          ///< a sentence to show
+  std::vector<NodeVote> votes;  ///< of every node, in the order of the configuration
 
   /// True if so many nodes are unavailable for a reason that waiting cannot mend (wrong password,
   /// missing permission, bad certificate, unfit node) that this alone keeps a quorum from voting.
@@ -96,11 +96,14 @@ using Result = tl::expected<T, Error>;
 /// timed_out, operation_canceled, invalid_argument, resource_deadlock_would_occur.
 [[nodiscard]] REDLOCK_EXPORT const std::error_category& error_category() noexcept;
 
+/// The code as one of the standard's, of error_category().
 [[nodiscard]] REDLOCK_EXPORT std::error_code make_error_code(Errc code) noexcept;
 
 /// Short names for logs: "contended", "refused", "out_of_memory".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Errc code) noexcept;
+/// For logs: "granted", "refused", "unavailable", "pending".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Vote vote) noexcept;
+/// For logs, and as label of the metrics: "timed_out", "quarantined".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Cause cause) noexcept;
 
 }  // namespace redlock

@@ -22,6 +22,7 @@ namespace redlock {
 
 /// Why a FenceGuard did not run what it was given.
 struct FenceRefusal {
+  /// What kept it from running.
   enum class Why : std::uint8_t {
     /// A larger token was seen: the lease behind this one is over, and its holder must stop. Also
     /// said of 0, which is no token.
@@ -33,7 +34,7 @@ struct FenceRefusal {
     nested,
   };
 
-  Why why = Why::stale;
+  Why why = Why::stale;  ///< what kept it from running
   /// The largest token that the resource has seen; 0 if none.
   std::uint64_t seen = 0;
 };

@@ -20,23 +20,25 @@ namespace redlock {
 
 /// What became of a fenced command.
 struct FencedResult {
+  /// The two things that can become of it.
   enum class Kind : std::uint8_t {
     applied,  ///< it was done, and smaller tokens are refused from now on
     stale,    ///< nothing was done: a larger token was there, the lease behind this one is over
   };
 
-  Kind kind = Kind::applied;
+  Kind kind = Kind::applied;  ///< which of the two
   /// Of a stale one: the largest token that the resource has seen.
   std::uint64_t seen = 0;
 
+  /// It was done.
   [[nodiscard]] bool applied() const noexcept { return kind == Kind::applied; }
 };
 
 /// A command for Redis, in the parts that a client's eval function wants.
 struct FencedCommand {
-  std::string script;
-  std::vector<std::string> keys;
-  std::vector<std::string> arguments;
+  std::string script;                  ///< in Lua
+  std::vector<std::string> keys;       ///< KEYS, the stamp among them
+  std::vector<std::string> arguments;  ///< ARGV, the token among them
 
   /// All of it: EVAL, the script, the number of keys, keys and arguments.
   [[nodiscard]] REDLOCK_EXPORT std::vector<std::string> words() const;

@@ -28,11 +28,12 @@ enum class Released {
   still_held,    ///< an inner level was left (RedLock::release): the owner holds the lock still
 };
 
+/// For logs: "released", "already_gone".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Released released) noexcept;
 
 /// What names a grant outside this process: enough to extend or release it from another one.
 struct Grant {
-  std::string name;
+  std::string name;         ///< of the lock
   std::string owner;        ///< 32 hexadecimal digits, unique for every attempt
   std::uint64_t token = 0;  ///< the fencing token; 0 if it is not known
 };
@@ -43,6 +44,7 @@ struct Grant {
 class REDLOCK_EXPORT Lease {
  public:
   Lease() noexcept;
+  /// What this lease holds passes on; the other one is empty afterwards.
   Lease(Lease&&) noexcept;
   /// Releases what this lease held before.
   Lease& operator=(Lease&&) noexcept;
@@ -54,6 +56,7 @@ class REDLOCK_EXPORT Lease {
   /// False for an empty lease. True does not mean that the lock is still ours: see valid().
   [[nodiscard]] explicit operator bool() const noexcept;
 
+  /// Of the lock; empty for an empty lease.
   [[nodiscard]] const std::string& name() const noexcept;
   /// 32 hexadecimal digits; the hash field on the nodes.
   [[nodiscard]] std::string owner() const;
@@ -102,12 +105,14 @@ class REDLOCK_EXPORT Lease {
   /// its client ends.
   [[nodiscard("the lock may be lost")]] Result<BootClock::time_point> extend(
       std::chrono::milliseconds lease);
+  /// The same without waiting.
   Operation<BootClock::time_point> async_extend(std::chrono::milliseconds lease);
 
   /// Asks the nodes whether the lock is still ours now, without making it last longer: a question
   /// to put before a step that cannot be undone. Answers with valid_until() when a quorum says so.
   /// Fails as extend() does. Like that of valid(), the answer may be old when it is used.
   [[nodiscard("the lock may be lost")]] Result<BootClock::time_point> confirm();
+  /// The same without waiting.
   Operation<BootClock::time_point> async_confirm();
 
   /// Lets go without releasing: no more renewal, no release by the destructor. The lock stays taken
@@ -117,6 +122,7 @@ class REDLOCK_EXPORT Lease {
   struct State;
   /// For the library's own parts.
   explicit Lease(std::shared_ptr<State> state) noexcept;
+  /// For the library's own parts.
   [[nodiscard]] const std::shared_ptr<State>& state() const noexcept { return state_; }
 
  private:

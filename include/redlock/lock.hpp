@@ -45,11 +45,13 @@ class REDLOCK_EXPORT RedLock {
   RedLock(const Client& client, std::string name, Owner owner);
   /// A lock that was moved from can only be assigned to or destroyed.
   RedLock(RedLock&&) noexcept;
+  /// Gives back what it had, as the destructor does, and takes over what the other one has.
   RedLock& operator=(RedLock&&) noexcept;
   /// Gives back, without waiting, what was taken through this object by lock() and its like and
   /// not unlocked.
   ~RedLock();
 
+  /// What is locked.
   [[nodiscard]] const std::string& name() const noexcept;
 
   /// Blocks until the lock is granted by a quorum, or a reason is known why it will not be. Must
@@ -66,12 +68,14 @@ class REDLOCK_EXPORT RedLock {
   /// Of the options it uses lease, renewal, max_hold and stop; it asks once and does not wait.
   [[nodiscard("the lease in it would be released at once")]] Result<Lease> attach(
       const Grant& grant, const AcquireOptions& options = {});
+  /// The same without waiting.
   Operation<Lease> async_attach(const Grant& grant, const AcquireOptions& options = {});
 
   /// Gives back a grant made elsewhere, for good: its owner does not get it again. The result may
   /// be ignored, as of every blocking release: the lock is given back whatever it says, and ends
   /// with its lease at the latest.
   Result<Released> release(const Grant& grant);
+  /// The same without waiting.
   Operation<Released> async_release(const Grant& grant);
 
   /// Waits for ever, holds until unlock(), renewing. Throws std::system_error with a redlock::Errc.
@@ -97,6 +101,7 @@ class REDLOCK_EXPORT RedLock {
       const std::chrono::duration<Rep, Period>& wait, std::chrono::milliseconds lease) {
     return try_lock_within(whole(wait), lease);
   }
+  /// Keeps trying until then; see try_lock_for.
   template <typename Clock, typename Duration>
   [[nodiscard("it decides whether to unlock")]] bool try_lock_until(
       const std::chrono::time_point<Clock, Duration>& when) {

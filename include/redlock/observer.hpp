@@ -25,6 +25,7 @@ enum class LossReason : std::uint8_t {
   forced,             ///< somebody released it by force (Admin::force_release) or by its grant
 };
 
+/// For logs, and as label of the metrics: "expired", "taken".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(LossReason reason) noexcept;
 
 /// What became of the leases that a client still had when it ended.
@@ -46,12 +47,13 @@ enum class NodeCommand : std::uint8_t {
   force,  ///< Admin::force_release
 };
 
+/// For logs, and as label of the metrics: "acquire", "hold".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(NodeCommand command) noexcept;
 
 /// One command that a node answered, by whatever but an error.
 struct NodeAnswer {
-  std::string_view node;
-  NodeCommand command{};
+  std::string_view node;  ///< as it was configured, without its password
+  NodeCommand command{};  ///< what it was sent for
   /// The same for all commands of one attempt of this client, and of the lease that comes of it.
   std::uint64_t attempt = 0;
   /// From the decision to send it, which is just before it is written, until the answer was read.

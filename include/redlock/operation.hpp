@@ -45,7 +45,9 @@ class PreparedOperation {
 template <typename T>
 class [[nodiscard("nothing happens until it is started or awaited")]] Operation {
  public:
+  /// The other one has nothing to start afterwards.
   Operation(Operation &&) noexcept = default;
+  /// Drops what it was to start, and takes over the other one's.
   Operation& operator=(Operation&&) noexcept = default;
 
   /// Starts it, and has `callback` called exactly once: on the client's loop thread or, if the

@@ -68,9 +68,9 @@ struct TlsOptions {
   /// Empty: those of the system.
   std::string ca{};
   /// What this client shows to nodes that ask for it: a PEM file with its certificate, behind which
-  /// those of the authorities between may follow, and one with the key. Both, or neither.
+  /// those of the authorities between may follow. With `key`, or neither.
   std::string certificate{};
-  std::string key{};
+  std::string key{};  ///< the PEM file with the key of `certificate`
   /// The host name or address that every node's certificate must have. Empty: the host of the
   /// node's URI, or what it says behind ?name=.
   std::string name{};
@@ -116,13 +116,13 @@ struct ClientOptions {
   /// quorum answers, or `ordering` is barging): between the two, doubling up to the cap if that is
   /// larger.
   std::chrono::milliseconds retry_min{20};
-  std::chrono::milliseconds retry_max{60};
-  std::chrono::milliseconds retry_cap{60};
+  std::chrono::milliseconds retry_max{60};  ///< the longest of these pauses, at first
+  std::chrono::milliseconds retry_cap{60};  ///< what they may double up to
 
   /// Bounds of one connection: resolving the name; connecting and the whole handshake. A look-up
   /// that takes longer goes on; meanwhile the addresses that the last one found are used.
   std::chrono::milliseconds resolve_timeout{2'000};
-  std::chrono::milliseconds connect_timeout{1'000};
+  std::chrono::milliseconds connect_timeout{1'000};  ///< for connecting and the whole handshake
 
   /// The newest password of a node, for passwords that change while the program runs; `node` is as
   /// in `nodes`, without its password. Called for every connection; an empty answer means the
@@ -134,8 +134,8 @@ struct ClientOptions {
   /// password_from_file().
   std::function<std::string(std::string_view node)> password{};
 
-  FenceFloor fence_floor = FenceFloor::clock;
-  Quarantine quarantine = Quarantine::on;
+  FenceFloor fence_floor = FenceFloor::clock;  ///< where tokens start
+  Quarantine quarantine = Quarantine::on;      ///< off for tests alone
 
   /// Shown by CLIENT LIST on each node.
   std::string client_name = "redlock";
@@ -185,7 +185,7 @@ enum class Renewal {
 struct AcquireOptions {
   /// The length of the lease; none means the client's default.
   std::optional<std::chrono::milliseconds> lease{};
-  Renewal renewal = Renewal::when_no_lease_given;
+  Renewal renewal = Renewal::when_no_lease_given;  ///< whether the watchdog renews the lease
   /// How long to keep trying while others hold the lock. Zero: one attempt. `forever`: no end. An
   /// attempt under way at the end is still decided, which takes one node timeout at most; set
   /// `deadline` too where that is too long.

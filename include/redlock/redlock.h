@@ -75,26 +75,27 @@ typedef enum redlock_ordering {
 /* How a client finds its nodes and behaves. What is zero or NULL has its default. Begin with
  * REDLOCK_CLIENT_OPTIONS_INIT, which sets `size`, so that later versions may add fields. */
 typedef struct redlock_client_options {
-  size_t size;
+  size_t size; /* of this struct */
   /* All nodes of the set: "host1:6379,host2:6379,..." or URIs; see parse_nodes in options.hpp.
    * NULL: nodes, password file and TLS are those of REDLOCK_NODES, REDLOCK_PASSWORD_FILE,
    * REDLOCK_TLS_CA and so on, as the command `redlock` reads them, where no field here sets
    * them. */
   const char* nodes;
-  const char* password_file; /* its first line is the password, read anew for each connection */
-  const char* tls_ca;        /* trusted authorities, file or directory (default: the system's) */
-  const char* tls_certificate;
-  const char* tls_key;
-  const char* tls_name;
-  const char* client_name;    /* for CLIENT LIST on the nodes */
-  const char* label;          /* this program's name, for people who ask who holds a lock */
-  int64_t lease_ms;           /* default 30000 */
-  int64_t max_lease_ms;       /* default 60000; the same in every client of a set */
-  int64_t node_timeout_ms;    /* default 250 */
-  int64_t connect_timeout_ms; /* default 1000 */
-  redlock_ordering ordering;
-  int without_quarantine; /* 1: for tests alone; see Quarantine in options.hpp */
+  const char* password_file;   /* its first line is the password, read anew for each connection */
+  const char* tls_ca;          /* trusted authorities, file or directory (default: the system's) */
+  const char* tls_certificate; /* to show to nodes that ask for one: a PEM file */
+  const char* tls_key;         /* its key, a PEM file */
+  const char* tls_name;        /* what the nodes' certificates must have (default: their hosts) */
+  const char* client_name;     /* for CLIENT LIST on the nodes */
+  const char* label;           /* this program's name, for people who ask who holds a lock */
+  int64_t lease_ms;            /* default 30000 */
+  int64_t max_lease_ms;        /* default 60000; the same in every client of a set */
+  int64_t node_timeout_ms;     /* default 250 */
+  int64_t connect_timeout_ms;  /* default 1000 */
+  redlock_ordering ordering;   /* unless a call says otherwise */
+  int without_quarantine;      /* 1: for tests alone; see Quarantine in options.hpp */
 } redlock_client_options;
+/* All defaults. */
 #define REDLOCK_CLIENT_OPTIONS_INIT                                                             \
   {                                                                                             \
     sizeof(redlock_client_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, \
@@ -129,9 +130,11 @@ REDLOCK_EXPORT void redlock_client_destroy(redlock_client* client);
 /* To end a call that waits, from another thread (not from a signal handler). It may be given to
  * many calls, and be destroyed while they are under way, which requests nothing. */
 typedef struct redlock_stop redlock_stop;
+/* Makes one, not requested. */
 REDLOCK_EXPORT redlock_status redlock_stop_create(redlock_stop** stop);
 /* All calls that have it end with REDLOCK_CANCELLED, and those that get it later fail at once. */
 REDLOCK_EXPORT void redlock_stop_request(redlock_stop* stop);
+/* NULL is nothing. */
 REDLOCK_EXPORT void redlock_stop_destroy(redlock_stop* stop);
 
 /* Whether a lease is renewed until it is given back. */
@@ -144,16 +147,17 @@ typedef enum redlock_renewal {
 /* One acquisition. Begin with REDLOCK_ACQUIRE_OPTIONS_INIT; the defaults try once and hold,
  * renewed, until given back. */
 typedef struct redlock_acquire_options {
-  size_t size;
-  int64_t lease_ms; /* 0: the client's */
-  redlock_renewal renewal;
-  int64_t wait_ms;     /* how long to keep trying while others hold it; REDLOCK_FOREVER */
-  int64_t deadline_ms; /* the call ends so long from now, whatever else is set; 0: none */
-  redlock_ordering ordering;
+  size_t size;               /* of this struct */
+  int64_t lease_ms;          /* 0: the client's */
+  redlock_renewal renewal;   /* whether it is renewed */
+  int64_t wait_ms;           /* how long to keep trying while others hold it; REDLOCK_FOREVER */
+  int64_t deadline_ms;       /* the call ends so long from now, whatever else is set; 0: none */
+  redlock_ordering ordering; /* in place of the client's */
   int64_t min_validity_ms; /* a grant with no more than this left is given back; 0: the client's */
   int64_t max_hold_ms;     /* renewal ends so long after the grant; 0: never */
   redlock_stop* stop;      /* may be NULL */
 } redlock_acquire_options;
+/* All defaults. */
 #define REDLOCK_ACQUIRE_OPTIONS_INIT                                             \
   {                                                                              \
     sizeof(redlock_acquire_options), 0, REDLOCK_RENEW_WHEN_NO_LEASE_GIVEN, 0, 0, \
@@ -173,6 +177,7 @@ REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client* client, const char
 /* The fencing token: larger than every token given for this name before. The resource that the lock
  * protects must refuse a smaller one than it has seen. 0 once it is given back. */
 REDLOCK_EXPORT uint64_t redlock_lease_token(const redlock_lease* lease);
+/* Of the lock. */
 REDLOCK_EXPORT const char* redlock_lease_name(const redlock_lease* lease);
 /* 32 hexadecimal digits: the field of the lock's hash on the nodes. */
 REDLOCK_EXPORT const char* redlock_lease_owner(const redlock_lease* lease);
@@ -196,6 +201,7 @@ typedef enum redlock_loss {
   REDLOCK_LOSS_CLOSED = 4,            /* its client ended */
   REDLOCK_LOSS_FORCED = 5             /* somebody released it by force */
 } redlock_loss;
+/* REDLOCK_NOT_LOST until it is lost. */
 REDLOCK_EXPORT redlock_loss redlock_lease_loss(const redlock_lease* lease);
 
 /* Makes it last so long from now on a quorum of nodes, and never shorter than it does already.
