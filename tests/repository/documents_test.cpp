@@ -250,6 +250,21 @@ TEST_CASE("every ./dev step that a document names exists") {
   CHECK_MESSAGE(unknown.empty(), join(unknown));
 }
 
+TEST_CASE("every example has a line in the README") {
+  const std::string readme = text_of("README.md");
+  std::set<std::string> examples;
+  for (const File& file : files()) {
+    std::smatch match;
+    if (std::regex_search(file.path, match, std::regex(R"(^examples/(\w+)(\.cpp|/))"))) {
+      examples.insert(match[1]);
+    }
+  }
+  CHECK(examples.size() > 8);
+  for (const std::string& example : examples) {
+    CHECK_MESSAGE(readme.find("\n| [" + example + "](examples/") != readme.npos, example);
+  }
+}
+
 TEST_CASE("every option of the build is named in the README") {
   std::string readme;
   std::vector<std::string> options;
