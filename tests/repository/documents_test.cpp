@@ -250,6 +250,23 @@ TEST_CASE("every ./dev step that a document names exists") {
   CHECK_MESSAGE(unknown.empty(), join(unknown));
 }
 
+TEST_CASE("every page with code or commands is run by a test, but what measures for half an hour") {
+  const std::string tests = text_of("tests/repository/CMakeLists.txt");
+  const std::regex block("```(c|cpp|console|python|sh)");
+  std::vector<std::string> untested;
+  for (const File& file : files()) {
+    std::smatch match;
+    if (!std::regex_match(file.path, match, std::regex(R"(docs/([\w-]+)\.md)"))) continue;
+    const auto is_block = [&](const auto& line) { return std::regex_match(line, block); };
+    if (std::none_of(file.lines.begin(), file.lines.end(), is_block)) continue;
+    const std::regex listed("( IN ITEMS .*\\b|document_)" + match[1].str() + "\\b");
+    if (match[1] != "performance" && !std::regex_search(tests, listed)) {
+      untested.push_back(file.path);
+    }
+  }
+  CHECK_MESSAGE(untested.empty(), join(untested));
+}
+
 TEST_CASE("every example has a line in the README") {
   const std::string readme = text_of("README.md");
   std::set<std::string> examples;
