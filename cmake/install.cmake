@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What `cmake --install` puts on a machine: the library and its headers, a CMake package
-# (find_package(redlock)), redlock.pc for pkg-config, and the command.
+# (find_package(redlock)), redlock.pc for pkg-config, and the command. Each rule is of a component,
+# of which packages.cmake makes a package.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -32,13 +33,18 @@ configure_file(cmake/redlock.pc.in redlock.pc @ONLY)
 install(
   TARGETS redlock
   EXPORT redlock-targets
-  FILE_SET HEADERS
-  FILE_SET asio)
-install(EXPORT redlock-targets NAMESPACE redlock:: DESTINATION ${package_dir})
+  LIBRARY COMPONENT redlock_runtime NAMELINK_COMPONENT redlock_development
+  ARCHIVE COMPONENT redlock_development
+  FILE_SET HEADERS COMPONENT redlock_development
+  FILE_SET asio COMPONENT redlock_development)
+install(EXPORT redlock-targets NAMESPACE redlock:: DESTINATION ${package_dir}
+        COMPONENT redlock_development)
 install(FILES ${PROJECT_BINARY_DIR}/redlock-config.cmake
               ${PROJECT_BINARY_DIR}/redlock-config-version.cmake
-              cmake/redlock-dependencies.cmake DESTINATION ${package_dir})
-install(FILES ${PROJECT_BINARY_DIR}/redlock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+              cmake/redlock-dependencies.cmake DESTINATION ${package_dir}
+        COMPONENT redlock_development)
+install(FILES ${PROJECT_BINARY_DIR}/redlock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+        COMPONENT redlock_development)
 if(TARGET redlock_cli)
-  install(TARGETS redlock_cli)
+  install(TARGETS redlock_cli COMPONENT redlock_command)
 endif()
