@@ -12,7 +12,7 @@ if(kind STREQUAL SHARED_LIBRARY)
 else()
   set(REDLOCK_IS_SHARED OFF)
   # A static library needs these at every link, not only at those that pass --static.
-  set(pc_requires "libuv >= 1.44, hiredis >= 0.14")
+  set(pc_requires "${REDLOCK_UV_MODULE_NAME} >= 1.44, hiredis >= 0.14")
   if(REDLOCK_TLS)
     string(APPEND pc_requires ", openssl >= 3.0")
   endif()

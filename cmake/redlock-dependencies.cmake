@@ -20,7 +20,8 @@ endif()
 # A shared library carries its own dependencies; its users need none of these.
 if(NOT REDLOCK_IS_SHARED)
   find_package(PkgConfig QUIET REQUIRED)
-  pkg_check_modules(REDLOCK_UV QUIET REQUIRED IMPORTED_TARGET libuv>=1.44)
+  # Where libuv is built as a static library alone, as by vcpkg, its file has another name.
+  pkg_search_module(REDLOCK_UV QUIET REQUIRED IMPORTED_TARGET libuv>=1.44 libuv-static>=1.44)
   pkg_check_modules(REDLOCK_HIREDIS QUIET REQUIRED IMPORTED_TARGET hiredis>=0.14)
   if(REDLOCK_TLS)
     pkg_check_modules(REDLOCK_OPENSSL QUIET IMPORTED_TARGET openssl>=3.0)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # version.sh SOURCE WORK PREFIX LIBDIR VERSION: the version of CMake's project is that of the
-# package, of redlock.pc, of the header, of the command if it is there, and the newest released one
-# in CHANGELOG.md.
+# package, of redlock.pc, of the header, of the command if it is there, of the port for vcpkg, and
+# the newest released one in CHANGELOG.md. (Conan's recipe reads that of CMake's project.)
 set -euo pipefail
 version=$5
 work=$2
@@ -37,6 +37,7 @@ for found in $("$work/version"); do same version.hpp "$found"; done
 if [ -x "$3/bin/redlock" ]; then
   same "redlock --version" "$("$3/bin/redlock" --version | sed 's/^redlock //')"
 fi
+same vcpkg.json "$(sed -nE 's/^  "version": "(.*)",$/\1/p' "$1/packaging/vcpkg/redlock/vcpkg.json")"
 same CHANGELOG.md "$(sed -nE 's/^## ([0-9][^ ]*) \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$/\1/p' \
   "$1/CHANGELOG.md" | head -n 1)"
 
