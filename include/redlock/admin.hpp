@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -330,6 +331,26 @@ class REDLOCK_EXPORT Admin {
 
  private:
   const Client* client_;
+};
+
+/// Examinations one after the other, over connections that stay between them: for who watches a set
+/// of nodes. Not thread-safe.
+class REDLOCK_EXPORT Examinations {
+ public:
+  /// The client must live as long as this object.
+  explicit Examinations(const Client& client);
+  Examinations(const Examinations&) = delete;
+  Examinations& operator=(const Examinations&) = delete;
+  ~Examinations();
+
+  /// As Admin::examine(), which says when it may be called. The first one connects. A node whose
+  /// connection has ended is connected anew beside the calls, after pauses of up to a second:
+  /// when it is back, that shows by so much later.
+  [[nodiscard]] Result<Examination> next();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace redlock

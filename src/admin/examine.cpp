@@ -247,4 +247,30 @@ Result<Examination> Admin::examine() const {
   return Examiner(*query).run();
 }
 
+class Examinations::Impl {
+ public:
+  explicit Impl(const Client& client) : client_(client) {}
+
+  Result<Examination> next() {
+    if (!query_) {
+      auto query = admin::NodeQuery::inspecting(*client_.impl());
+      if (!query) return tl::make_unexpected(query.error());
+      query_.emplace(std::move(*query));
+    }
+    return Examiner(*query_).run();
+  }
+
+ private:
+  const Client& client_;
+  std::optional<admin::NodeQuery> query_;
+};
+
+Examinations::Examinations(const Client& client) : impl_(std::make_unique<Impl>(client)) {}
+
+Examinations::~Examinations() = default;
+
+Result<Examination> Examinations::next() {
+  return impl_->next();
+}
+
 }  // namespace redlock

@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include <redlock/admin.hpp>
 
 #include "cli/exit_code.hpp"
 #include "cli/invocation.hpp"
+#include "cli/live_view.hpp"
 #include "cli/nodes.hpp"
 #include "cli/output.hpp"
 
@@ -34,8 +36,13 @@ Then each problem, with what to do about it:
   hint      it could be better; it makes nothing worse than healthy
 Columns that a terminal has no room for are left out; -o json has everything.
 
+--watch looks again and again over the same connections: redrawn in place on a terminal, in blocks
+with the time elsewhere, and with -o json in lines of one object each, with its "time". A node that
+goes away, or answers again, is named below. Signal N ends it (Ctrl-C, say), with exit status 128+N.
+
 Examples:
   redlock doctor
+  redlock doctor --watch                  or --watch 10s
   redlock doctor --nodes-file nodes.txt -o json | jq -r .verdict
   redlock doctor >/dev/null || [ $? = 1 ] || exit    goes on unless the set is unsafe)help";
 
@@ -193,28 +200,50 @@ Json as_json(const Examination& examination) {
           {"nodes", nodes}};
 }
 
+int exit_code_of(Fitness fitness) {
+  if (fitness == Fitness::healthy) return exit_ok;
+  return fitness == Fitness::degraded ? exit_degraded : exit_unsafe;
+}
+
+std::string trouble_of(const NodeHealth& node) {
+  if (node.reachable()) return "";
+  return node.trouble.detail.empty() ? to_string(node.trouble.cause) : node.trouble.detail;
+}
+
+Look look_of(Examination examination) {
+  Look look{.text = {},
+            .json = as_json(examination),
+            .status = exit_code_of(examination.fitness()),
+            .nodes = {}};
+  for (const auto& node : examination.nodes) look.nodes.emplace_back(node.node, trouble_of(node));
+  look.text = [examination = std::move(examination)] { return as_table(examination); };
+  return look;
+}
+
 class Doctor {
  public:
-  Doctor(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
-    add_format_option(app, format_);
-  }
+  Doctor(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation), look_(app) {}
 
   int run() {
-    const auto client = nodes_.connect_to_look();
-    const auto examination = Admin(client).examine();
-    if (!examination) throw failure(examination.error());
-    print(format_ == Format::json ? to_text(as_json(*examination)) : as_table(*examination));
-    return exit_code_of(examination->fitness());
+    return look_.show([this] {
+      const auto set = std::make_shared<ExaminedSet>(nodes_.connect_to_look());
+      return [set] {
+        auto examination = set->examinations.next();
+        if (!examination) throw failure(examination.error());
+        return look_of(std::move(*examination));
+      };
+    });
   }
 
  private:
-  static int exit_code_of(Fitness fitness) {
-    if (fitness == Fitness::healthy) return exit_ok;
-    return fitness == Fitness::degraded ? exit_degraded : exit_unsafe;
-  }
+  struct ExaminedSet {
+    explicit ExaminedSet(Client made) : client(std::move(made)), examinations(client) {}
+    Client client;
+    Examinations examinations;
+  };
 
   NodeOptions nodes_;
-  Format format_ = Format::table;
+  LookOptions look_;
 };
 
 }  // namespace

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "cli/holder.hpp"
 
-#include <array>
-#include <chrono>
-#include <ctime>
 #include <fmt/core.h>
+
+#include "cli/timestamp.hpp"
 
 namespace redlock::cli {
 
@@ -16,15 +15,8 @@ std::string program_of(const std::optional<Holder>& holder) {
 
 std::string in_words(const std::optional<Holder>& holder) {
   if (!holder) return "unknown";
-  const std::time_t seconds =
-      std::chrono::floor<std::chrono::seconds>(holder->since).time_since_epoch().count();
-  std::tm parts{};
-  std::array<char, 32> text{};
-  if (gmtime_r(&seconds, &parts) == nullptr ||
-      std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts) == 0) {
-    return program_of(holder);
-  }
-  return fmt::format("{}, since {}", program_of(holder), text.data());
+  const auto since = in_utc(holder->since);
+  return since == "?" ? program_of(holder) : fmt::format("{}, since {}", program_of(holder), since);
 }
 
 Json holder_as_json(const std::optional<Holder>& holder) {

@@ -11,6 +11,7 @@
 
 #include "cli/exit_code.hpp"
 #include "cli/invocation.hpp"
+#include "cli/live_view.hpp"
 #include "cli/output.hpp"
 #include "cli/secrets.hpp"
 
@@ -41,6 +42,10 @@ void split_off_command(std::vector<std::string>& arguments, Invocation& invocati
   if (dashes == arguments.end()) return;
   invocation.command.emplace(dashes + 1, arguments.end());
   arguments.erase(dashes, arguments.end());
+}
+
+bool can_watch(const std::vector<std::string>& arguments) {
+  return arguments.size() > 1 && (arguments[1] == "status" || arguments[1] == "doctor");
 }
 
 // `redlock help [SUBCOMMAND [ACTION]]` is --help with the words before it.
@@ -103,6 +108,7 @@ int run(int argc, char** argv) {
   invocation.nodes_variable = take_variable("REDLOCK_NODES");
   turn_help_around(arguments);
   split_off_command(arguments, invocation);
+  if (can_watch(arguments)) complete_watch_option(arguments);
 
   CLI::App app("One mutex for many machines, granted by a majority of independent Redis nodes.",
                "redlock");

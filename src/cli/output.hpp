@@ -46,6 +46,9 @@ using Rows = std::vector<std::vector<std::string>>;
 /// Two spaces of indent, a final newline. Bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string to_text(const Json& json);
 
+/// On one line, for JSON Lines.
+[[nodiscard]] std::string to_line(const Json& json);
+
 /// The text with control characters as \xNN: a name is any bytes, and must not steer a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 

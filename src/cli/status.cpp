@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <fmt/core.h>
 #include <memory>
+#include <utility>
 
 #include <redlock/admin.hpp>
 
 #include "cli/exit_code.hpp"
 #include "cli/holder.hpp"
 #include "cli/invocation.hpp"
+#include "cli/live_view.hpp"
 #include "cli/nodes.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
@@ -31,8 +33,14 @@ of a program with many calls for it the first two, and nobody who waits with --o
 It only looks, and what it saw may be over when it is printed. Exits 0 whatever it saw, 69 if it is
 unknown, 78 if that is because the nodes refuse us.
 
+--watch looks again and again over the same connections: redrawn in place on a terminal, in blocks
+with the time elsewhere, and with -o json in lines of one object each, with its "time". A node that
+goes away, or answers again, is named below. Signal N ends it (Ctrl-C, say), with exit status 128+N.
+
 Examples:
   redlock status deploy
+  redlock status deploy --watch                      or --watch 500ms
+  redlock status deploy --watch 10s -o json >> deploy.jsonl
   redlock status deploy -o json | jq -r .verdict)help";
 
 std::string holder_of(const NodeLock& node) {
@@ -143,25 +151,36 @@ int exit_code_of(const LockReport& report) {
   return exit_code_for(error);
 }
 
+Look look_of(LockReport report) {
+  Look look{.text = {}, .json = as_json(report), .status = exit_code_of(report), .nodes = {}};
+  for (const auto& node : report.nodes) {
+    look.nodes.emplace_back(node.node, node.answered() ? "" : trouble_of(node));
+  }
+  look.text = [report = std::move(report)] { return as_table(report); };
+  return look;
+}
+
 class Status {
  public:
-  Status(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+  Status(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation), look_(app) {
     add_name_option(app, name_);
-    add_format_option(app, format_);
   }
 
   int run() {
-    const auto client = nodes_.connect_to_look();
-    const auto report = Admin(client).inspect(name_);
-    if (!report) throw failure(report.error());
-    print(format_ == Format::json ? to_text(as_json(*report)) : as_table(*report));
-    return exit_code_of(*report);
+    return look_.show([this] {
+      const auto client = std::make_shared<Client>(nodes_.connect_to_look());
+      return [this, client] {
+        auto report = Admin(*client).inspect(name_);
+        if (!report) throw failure(report.error());
+        return look_of(std::move(*report));
+      };
+    });
   }
 
  private:
   NodeOptions nodes_;
+  LookOptions look_;
   std::string name_;
-  Format format_ = Format::table;
 };
 
 }  // namespace

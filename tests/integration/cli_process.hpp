@@ -100,12 +100,8 @@ class Running {
   bool await_out(const std::string& text) { return await(out_, text); }
   bool await_err(const std::string& text) { return await(err_, text); }
   /// The same for so many lines.
-  bool await_err_lines(std::size_t count) {
-    while (static_cast<std::size_t>(std::ranges::count(err_, '\n')) < count) {
-      if (!read_some()) return false;
-    }
-    return true;
-  }
+  bool await_out_lines(std::size_t count) { return await_lines(out_, count); }
+  bool await_err_lines(std::size_t count) { return await_lines(err_, count); }
   [[nodiscard]] const std::string& out() const { return out_; }
   [[nodiscard]] const std::string& err() const { return err_; }
 
@@ -150,6 +146,13 @@ class Running {
 
   bool await(const std::string& where, const std::string& text) {
     while (where.find(text) == std::string::npos) {
+      if (!read_some()) return false;
+    }
+    return true;
+  }
+
+  bool await_lines(const std::string& where, std::size_t count) {
+    while (static_cast<std::size_t>(std::ranges::count(where, '\n')) < count) {
       if (!read_some()) return false;
     }
     return true;

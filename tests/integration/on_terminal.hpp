@@ -9,6 +9,7 @@
 #include <pty.h>
 #include <string>
 #include <string_view>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -40,6 +41,7 @@ class OnTerminal {
       ::setenv("REDLOCK_NODES", nodes.c_str(), 1);
       ::setenv("REDLOCK_QUARANTINE", "off", 1);
       ::setenv("REDLOCK", command_path().c_str(), 1);
+      ::setenv("TERM", "xterm", 1);
       ::execl(shell, shell, "-c", script.c_str(), nullptr);
       ::_exit(99);
     }
@@ -55,6 +57,14 @@ class OnTerminal {
   void type(std::string_view keys) const {
     REQUIRE(::write(terminal_.get(), keys.data(), keys.size()) ==
             static_cast<ssize_t>(keys.size()));
+  }
+
+  /// As when somebody draws at the window's corner.
+  void resize(unsigned short columns, unsigned short lines) const {
+    winsize size{};
+    size.ws_col = columns;
+    size.ws_row = lines;
+    REQUIRE(::ioctl(terminal_.get(), TIOCSWINSZ, &size) == 0);
   }
 
   /// Waits until this was printed, behind what earlier calls waited for.
