@@ -49,6 +49,10 @@ struct QueuedCall {
   std::int64_t ticket = 0;  ///< its place, the same on every node: smaller ones are served first
   /// Which program waits, and since when; none if it says nothing of itself.
   std::optional<Holder> who;
+  /// Since it began to wait, by the node's clock; none if the node did not tell the time.
+  std::optional<std::chrono::milliseconds> waited{};
+  bool polls = false;     ///< the node cannot wake it, so it asks again and again
+  bool has_turn = false;  ///< the node keeps the lock, which is free there, for it, for 20 to 60 ms
 };
 
 /// One lock as one node sees it.

@@ -2,6 +2,7 @@
 #include "admin/waiting.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <tuple>
@@ -23,12 +24,20 @@ std::int64_t clock_of(const wire::Answer& time) {
   return number(parts[0]).value_or(0) * 1000 + number(parts[1]).value_or(0) / 1000;
 }
 
-/// A record begins with the time until which the node counts the waiter as alive.
-bool is_alive(const Fields& records, const std::string& id, std::int64_t now) {
-  const auto record = records.find(id);
-  if (record == records.end()) return false;
-  const auto until = record->second.substr(0, record->second.find(' '));
-  return number_of(wire::Value{until}).value_or(0) > now;
+std::string field_of(const Fields& records, const std::string& name) {
+  const auto found = records.find(name);
+  return found == records.end() ? "" : found->second;
+}
+
+/// Whether the time that the text begins with is still to come.
+bool is_ahead(const std::string& text, std::int64_t now) {
+  return number_of(wire::Value{text.substr(0, text.find(' '))}).value_or(0) > now;
+}
+
+/// A ticket is the time, in microseconds, at which the call began.
+std::optional<std::chrono::milliseconds> waited_since(std::int64_t ticket, std::int64_t now) {
+  if (now == 0) return std::nullopt;
+  return std::chrono::milliseconds(std::max<std::int64_t>(now - ticket / 1000, 0));
 }
 
 /// ZRANGE with scores: members and scores in turn, or (by RESP3) pairs of them.
@@ -65,11 +74,20 @@ std::optional<std::vector<QueuedCall>> read_waiting(const wire::NodeAddress& nod
   const Fields records = fields_of(answers[1]);
   const std::int64_t now = clock_of(answers[2]);
   std::vector<QueuedCall> waiting;
+  const std::string turn =
+      is_ahead(field_of(records, "until"), now) ? field_of(records, "turn") : std::string();
   for (auto& [id, ticket] : ids_and_tickets(answers[0])) {
-    if (!is_alive(records, id, now)) continue;
+    // A record: until when the node counts the waiter as alive, and how it is woken.
+    const std::string record = field_of(records, id);
+    if (!is_ahead(record, now)) continue;
     const auto note = records.find("@" + id);
-    waiting.push_back({client::cleaned(id, node), ticket,
-                       note == records.end() ? std::nullopt : read_holder(note->second, node)});
+    waiting.push_back(
+        {.id = client::cleaned(id, node),
+         .ticket = ticket,
+         .who = note == records.end() ? std::nullopt : read_holder(note->second, node),
+         .waited = waited_since(ticket, now),
+         .polls = record.ends_with(" p"),
+         .has_turn = id == turn});
   }
   return waiting;
 }
@@ -81,6 +99,9 @@ std::vector<QueuedCall> waiting_on_any(const std::vector<NodeLock>& nodes) {
     for (const QueuedCall& call : *node.waiting) {
       auto& known = all.try_emplace({call.ticket, call.id}, call).first->second;
       if (!known.who) known.who = call.who;
+      if (!known.waited) known.waited = call.waited;
+      known.polls = known.polls || call.polls;
+      known.has_turn = known.has_turn || call.has_turn;
     }
   }
   std::vector<QueuedCall> waiting;

@@ -27,6 +27,7 @@ void add_acquire(CLI::App& app, Invocation& invocation);
 void add_hold(CLI::App& app, Invocation& invocation);
 void add_release(CLI::App& app, Invocation& invocation);
 void add_status(CLI::App& app, Invocation& invocation);
+void add_waiters(CLI::App& app, Invocation& invocation);
 void add_list(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_adopt(CLI::App& app, Invocation& invocation);

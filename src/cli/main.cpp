@@ -45,7 +45,8 @@ void split_off_command(std::vector<std::string>& arguments, Invocation& invocati
 }
 
 bool can_watch(const std::vector<std::string>& arguments) {
-  return arguments.size() > 1 && (arguments[1] == "status" || arguments[1] == "doctor");
+  return arguments.size() > 1 &&
+         (arguments[1] == "status" || arguments[1] == "waiters" || arguments[1] == "doctor");
 }
 
 // `redlock help [SUBCOMMAND [ACTION]]` is --help with the words before it.
@@ -116,8 +117,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(text_of(main_footer));
   for (const auto add :
-       {add_exec, add_fence, add_acquire, add_hold, add_release, add_status, add_list, add_doctor,
-        add_adopt, add_bench, add_fleet, add_completion, add_manual}) {
+       {add_exec, add_fence, add_acquire, add_hold, add_release, add_status, add_waiters, add_list,
+        add_doctor, add_adopt, add_bench, add_fleet, add_completion, add_manual}) {
     add(app, invocation);
   }
   parse(app, std::move(arguments));

@@ -11,6 +11,7 @@
 #include "cli/holder.hpp"
 #include "cli/invocation.hpp"
 #include "cli/live_view.hpp"
+#include "cli/lock_report.hpp"
 #include "cli/nodes.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
@@ -61,31 +62,9 @@ std::string remaining_of(const NodeLock& node) {
   return node.owners.empty() ? "-" : "never ends";
 }
 
-std::string trouble_of(const NodeLock& node) {
-  if (node.answered()) return node.quarantine ? node.quarantine->why : "";
-  return node.trouble.detail.empty() ? to_string(node.trouble.cause) : node.trouble.detail;
-}
-
-std::string verdict_line(const LockReport& report) {
-  const auto name = printable(report.name);
-  const auto nodes = report.nodes.size();
-  switch (report.verdict) {
-    case Verdict::held:
-      return fmt::format("{} is held by {} on {} of {} nodes\n", name, printable(report.owner),
-                         report.nodes_of_owner, nodes) +
-             wrapped("taken by: " + in_words(report.holder), columns(), 2);
-    case Verdict::free:
-      return fmt::format("{} is free on a quorum of {} nodes\n", name, nodes);
-    case Verdict::no_majority:
-      return fmt::format(
-          "{} is held by nobody on a quorum ({} of {} nodes), and not free on one "
-          "either\n",
-          name, report.quorum, nodes);
-    case Verdict::unknown:
-      break;
-  }
-  return fmt::format("{}: too few of {} nodes answered to tell ({} must agree)\n", name, nodes,
-                     report.quorum);
+std::string note_on(const NodeLock& node) {
+  if (!node.answered()) return trouble_of(node);
+  return node.quarantine ? node.quarantine->why : "";
 }
 
 constexpr std::size_t most_lines = 20;
@@ -104,9 +83,9 @@ std::string as_table(const LockReport& report) {
   std::vector<std::vector<std::string>> rows{{"NODE", "HOLDER", "COUNT", "REMAINING", "FENCE", ""}};
   for (const auto& node : report.nodes) {
     rows.push_back({node.node, holder_of(node), count_of(node), remaining_of(node),
-                    node.fence ? std::to_string(*node.fence) : "-", trouble_of(node)});
+                    node.fence ? std::to_string(*node.fence) : "-", note_on(node)});
   }
-  return verdict_line(report) + table(rows) + waiting_lines(report.waiting);
+  return verdict_lines(report) + table(rows) + waiting_lines(report.waiting);
 }
 
 Json as_json(const NodeLock& node) {
@@ -140,22 +119,10 @@ Json as_json(const LockReport& report) {
           {"waiting", waiting_as_json(report.waiting)}};
 }
 
-// The votes that an acquisition would get now: they decide between contended and no quorum.
-int exit_code_of(const LockReport& report) {
-  if (report.verdict != Verdict::unknown) return exit_ok;
-  Error error{Errc::no_quorum, {}, {}};
-  for (const auto& node : report.nodes) {
-    const auto vote = node.answered() ? Vote::refused : Vote::unavailable;
-    error.votes.push_back({node.node, vote, node.trouble.cause, node.trouble.detail});
-  }
-  return exit_code_for(error);
-}
-
 Look look_of(LockReport report) {
-  Look look{.text = {}, .json = as_json(report), .status = exit_code_of(report), .nodes = {}};
-  for (const auto& node : report.nodes) {
-    look.nodes.emplace_back(node.node, node.answered() ? "" : trouble_of(node));
-  }
+  const int status = report.verdict == Verdict::unknown ? exit_code_of_unknown(report) : exit_ok;
+  Look look{.text = {}, .json = as_json(report), .status = status, .nodes = {}};
+  for (const auto& node : report.nodes) look.nodes.emplace_back(node.node, trouble_of(node));
   look.text = [report = std::move(report)] { return as_table(report); };
   return look;
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include "cli/lock_report.hpp"
+
+#include <fmt/core.h>
+
+#include "cli/exit_code.hpp"
+#include "cli/holder.hpp"
+#include "cli/output.hpp"
+
+namespace redlock::cli {
+
+std::string verdict_lines(const LockReport& report) {
+  const auto name = printable(report.name);
+  const auto nodes = report.nodes.size();
+  switch (report.verdict) {
+    case Verdict::held:
+      return fmt::format("{} is held by {} on {} of {} nodes\n", name, printable(report.owner),
+                         report.nodes_of_owner, nodes) +
+             wrapped("taken by: " + in_words(report.holder), columns(), 2);
+    case Verdict::free:
+      return fmt::format("{} is free on a quorum of {} nodes\n", name, nodes);
+    case Verdict::no_majority:
+      return fmt::format(
+          "{} is held by nobody on a quorum ({} of {} nodes), and not free on one "
+          "either\n",
+          name, report.quorum, nodes);
+    case Verdict::unknown:
+      break;
+  }
+  return fmt::format("{}: too few of {} nodes answered to tell ({} must agree)\n", name, nodes,
+                     report.quorum);
+}
+
+std::string trouble_of(const NodeLock& node) {
+  if (node.answered()) return "";
+  return node.trouble.detail.empty() ? to_string(node.trouble.cause) : node.trouble.detail;
+}
+
+int exit_code_of_unknown(const LockReport& report) {
+  Error error{Errc::no_quorum, {}, {}};
+  for (const auto& node : report.nodes) {
+    const auto vote = node.answered() ? Vote::refused : Vote::unavailable;
+    error.votes.push_back({node.node, vote, node.trouble.cause, node.trouble.detail});
+  }
+  return exit_code_for(error);
+}
+
+}  // namespace redlock::cli
