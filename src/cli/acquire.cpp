@@ -7,6 +7,7 @@
 #include <redlock/admin.hpp>
 #include <redlock/redlock.hpp>
 
+#include "cli/event_watch.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/grant_output.hpp"
 #include "cli/invocation.hpp"
@@ -51,7 +52,7 @@ class Acquire {
   int run() {
     const Signals signals;
     auto options = nodes_.client_options();
-    const auto watch = std::make_shared<AttemptWatch>();
+    const auto watch = make_watch();
     options.observer = watch;
     options.label = label_;
     const auto length = lease_.value_or(default_lease(options));

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/event_log.hpp"
+
 namespace redlock::cli {
 namespace {
 
@@ -51,6 +53,7 @@ std::string unavailable_nodes(const std::vector<NodeVote>& votes) {
 }
 
 void leave_at_once(int code) {
+  finish_log();
   std::fflush(nullptr);
   std::_Exit(code);
 }

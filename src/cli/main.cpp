@@ -9,6 +9,7 @@
 
 #include <redlock/version.hpp>
 
+#include "cli/event_log.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/invocation.hpp"
 #include "cli/live_view.hpp"
@@ -25,6 +26,8 @@ Try it on this machine, with redis-server installed:
   redlock exec backup -- ./backup.sh      runs ./backup.sh while nobody else holds "backup"
   redlock status backup                   who holds it, according to each node
   redlock fleet down
+
+Every subcommand with nodes takes --log json: what it says on stderr as one JSON object per line.
 
 Exit status:
   64 usage   69 no quorum of nodes   75 contended or timed out   77 token too old (fence)
@@ -103,10 +106,17 @@ void open_missing_descriptors() {
   }
 }
 
+int conclude(int status, const std::string& why) {
+  if (!why.empty()) note({LogLevel::error, "failed", why, {{"status", status}}});
+  finish_log();
+  return status;
+}
+
 int run(int argc, char** argv) {
   Invocation invocation;
   auto arguments = take_arguments(argc, argv);
   invocation.nodes_variable = take_variable("REDLOCK_NODES");
+  choose_log_format(arguments);
   turn_help_around(arguments);
   split_off_command(arguments, invocation);
   if (can_watch(arguments)) complete_watch_option(arguments);
@@ -122,7 +132,9 @@ int run(int argc, char** argv) {
     add(app, invocation);
   }
   parse(app, std::move(arguments));
-  return invocation.run();
+  const int status = invocation.run();
+  finish_log();
+  return status;
 }
 
 }  // namespace
@@ -132,10 +144,8 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const Exit& exit) {
-    if (*exit.what() != '\0') say(exit.what());
-    return exit.code();
+    return conclude(exit.code(), exit.what());
   } catch (const std::exception& error) {
-    say(error.what());
-    return exit_internal;
+    return conclude(exit_internal, error.what());
   }
 }

@@ -7,6 +7,7 @@
 
 #include "cli/bounded_file.hpp"
 #include "cli/duration.hpp"
+#include "cli/event_log.hpp"
 #include "cli/exit_code.hpp"
 
 namespace redlock::cli {
@@ -60,6 +61,7 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
       ->option_text("DUR")
       ->group(group);
   add_tls(app);
+  add_log_option(app);
 }
 
 void NodeOptions::add_tls(CLI::App& app) {

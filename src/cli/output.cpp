@@ -15,6 +15,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "cli/event_log.hpp"
 #include "cli/exit_code.hpp"
 
 namespace redlock::cli {
@@ -239,9 +240,7 @@ void print(std::string_view text) {
 }
 
 void say(std::string_view sentence) {
-  // One write, so that lines of several commands on one terminal do not mix.
-  const auto line = fmt::format("redlock: {}\n", printable(sentence));
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  note({LogLevel::info, "note", std::string(sentence)});
 }
 
 }  // namespace redlock::cli

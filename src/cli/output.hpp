@@ -62,7 +62,7 @@ using Rows = std::vector<std::vector<std::string>>;
 /// has no reader.
 void print(std::string_view text);
 
-/// To stderr, behind "redlock: ".
+/// To stderr, behind "redlock: ", or as a "note" of the log (event_log.hpp).
 void say(std::string_view sentence);
 
 }  // namespace redlock::cli

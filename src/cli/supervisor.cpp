@@ -8,6 +8,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "cli/event_log.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 
@@ -60,7 +61,10 @@ void Supervisor::watch_lease(BootClock::time_point now) {
   }
   if (kill_at_ && now >= *kill_at_ && !killed_) {
     killed_ = true;
-    say("the lease is over; killed the command");
+    note({LogLevel::error,
+          "command_killed",
+          "the lease is over; killed the command",
+          {{"name", lease_.name()}}});
     child_.signal(SIGKILL);
   }
 }
@@ -69,10 +73,15 @@ void Supervisor::begin_termination(BootClock::time_point now, BootClock::time_po
   kill_at_ = over;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(over - now);
   if (left.count() <= 0) return;
-  say(fmt::format(
-      "the lock on {} can no longer be trusted ({}); told the command to end ({}), "
-      "killing it in {} ms",
-      lease_.name(), reason_of(lease_), signal_name(termination_.signal), left.count()));
+  note({LogLevel::warning,
+        "command_told_to_end",
+        fmt::format("the lock on {} can no longer be trusted ({}); told the command to end ({}), "
+                    "killing it in {} ms",
+                    lease_.name(), reason_of(lease_), signal_name(termination_.signal),
+                    left.count()),
+        {{"name", lease_.name()},
+         {"signal", signal_name(termination_.signal)},
+         {"killed_in_ms", left.count()}}});
   child_.signal(termination_.signal);
   // A stopped process handles the signal only once it is continued.
   child_.signal(SIGCONT);

@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "cli/duration.hpp"
-#include "cli/output.hpp"
+#include "cli/event_log.hpp"
+#include "cli/screen.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -46,13 +47,26 @@ WaitProgress::~WaitProgress() {
 
 // In the background the line would go through what somebody else is doing there.
 bool WaitProgress::on_terminal() const {
-  return ::isatty(STDERR_FILENO) == 1 && ::tcgetpgrp(STDERR_FILENO) == ::getpgrp();
+  return log_format() == LogFormat::text && can_redraw(STDERR_FILENO) &&
+         ::tcgetpgrp(STDERR_FILENO) == ::getpgrp();
 }
 
 void WaitProgress::move_to(BootClock::time_point now, std::optional<std::size_t> place) {
   if (place == place_) return;
   place_ = place;
   if (drawn_ && on_terminal()) due_ = now;
+}
+
+Json WaitProgress::fields_of(BootClock::time_point now, const std::string& name,
+                             std::optional<BootClock::time_point> until) const {
+  const auto in_ms = [](BootClock::duration time) {
+    return std::chrono::round<std::chrono::milliseconds>(time).count();
+  };
+  return {{"name", name},
+          {"waited_ms", in_ms(now - began_)},
+          {"left_ms", until ? Json(in_ms(*until - now)) : Json(nullptr)},
+          {"before_it", place_ ? Json(*place_) : Json(nullptr)},
+          {"reason", reason_}};
 }
 
 void WaitProgress::show(BootClock::time_point now, const std::string& name,
@@ -83,7 +97,7 @@ void WaitProgress::show(BootClock::time_point now, const std::string& name,
     drawn_ = true;
     due_ = now + seconds(1);
   } else {
-    say(line);
+    note({LogLevel::info, "waiting", line, fields_of(now, name, until)});
     due_ = now + pause_;
     pause_ = std::min(2 * pause_, longest_pause);
   }

@@ -11,6 +11,8 @@
 
 #include <redlock/clock.hpp>
 
+#include "cli/output.hpp"
+
 namespace redlock::cli {
 
 class WaitProgress {
@@ -39,6 +41,8 @@ class WaitProgress {
 
  private:
   [[nodiscard]] bool on_terminal() const;
+  [[nodiscard]] Json fields_of(BootClock::time_point now, const std::string& name,
+                               std::optional<BootClock::time_point> until) const;
 
   BootClock::time_point began_;
   BootClock::time_point due_;

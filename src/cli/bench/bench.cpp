@@ -24,11 +24,13 @@
 #include "cli/bench/node_relays.hpp"
 #include "cli/bench/outcome.hpp"
 #include "cli/bench/report_page.hpp"
+#include "cli/event_log.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/invocation.hpp"
 #include "cli/nodes.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "cli/screen.hpp"
 #include "cli/signals.hpp"
 
 namespace redlock::cli {
@@ -146,7 +148,8 @@ class LiveLine {
   LiveLine& operator=(const LiveLine&) = delete;
 
   [[nodiscard]] static bool wanted() {
-    return ::isatty(STDERR_FILENO) == 1 && ::tcgetpgrp(STDERR_FILENO) == ::getpgrp();
+    return log_format() == LogFormat::text && can_redraw(STDERR_FILENO) &&
+           ::tcgetpgrp(STDERR_FILENO) == ::getpgrp();
   }
   void show(const std::string& text) {
     winsize size{};

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// What the command says on stderr: sentences for people behind "redlock: ", or (--log json) one
+// JSON object a line for programs.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/output.hpp"
+
+namespace redlock::cli {
+
+enum class LogFormat { text, json };
+enum class LogLevel { debug, info, warning, error };
+
+/// One thing that happened.
+struct LogEvent {
+  LogLevel level = LogLevel::info;
+  std::string name;     ///< "acquired", for programs
+  std::string message;  ///< a sentence, which is all that text shows
+  Json fields = Json::object();  ///< what belongs to it, for programs
+};
+
+/// Adds --log.
+void add_log_option(CLI::App& app);
+
+/// Reads --log before everything else is read: of the arguments that are bad one is told as the log
+/// has it, too.
+void choose_log_format(const std::vector<std::string>& arguments);
+[[nodiscard]] LogFormat log_format() noexcept;
+
+/// In text "redlock: MESSAGE". From the thread that runs the command.
+void note(const LogEvent& event);
+
+/// From now on JSON lines are written by a thread of their own, so that a stderr that nobody reads
+/// holds up no other: an observer's. To be called when signals are blocked.
+void log_in_background();
+/// As note(), for an observer; in text nothing is shown. Needs log_in_background().
+void note_in_background(const LogEvent& event);
+/// Returns when everything has been written.
+void finish_log();
+
+}  // namespace redlock::cli

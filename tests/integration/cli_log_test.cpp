@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// --log json: every line on stderr is an object, and says what happened.
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli_process.hpp"
+#include "cluster/fleet.hpp"
+#include "support/text.hpp"
+
+namespace redlock::testing {
+namespace {
+
+using cluster::Fleet;
+using nlohmann::json;
+
+/// What was said, every line of it checked.
+std::vector<json> events_in(const std::string& text) {
+  std::vector<json> events;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);) {
+    CAPTURE(line);
+    events.push_back(json::parse(line));
+    const auto& event = events.back();
+    CHECK(std::regex_match(event["time"].get<std::string>(),
+                           std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)")));
+    CHECK(std::regex_match(event["level"].get<std::string>(),
+                           std::regex("debug|info|warning|error")));
+    CHECK_FALSE(event["event"].get<std::string>().empty());
+    CHECK_FALSE(event["message"].get<std::string>().empty());
+  }
+  return events;
+}
+
+/// The first of this name.
+json event_of(const std::vector<json>& events, const std::string& name) {
+  const auto found =
+      std::ranges::find_if(events, [&name](const json& event) { return event["event"] == name; });
+  REQUIRE_MESSAGE(found != events.end(), name, " is not among ", json(events).dump());
+  return *found;
+}
+
+// A busy machine must not look like a node that is gone.
+Arguments exec_with(const Arguments& options, const Arguments& command) {
+  Arguments arguments{"exec", "a", "--node-timeout", "10s", "--log", "json"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  arguments.emplace_back("--");
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  return arguments;
+}
+
+TEST_CASE("exec logs nodes, the grant and the release") {
+  const Fleet fleet({.nodes = 3});
+  const auto finished =
+      redlock(exec_with({}, {"sh", "-c", "echo $REDLOCK_TOKEN"}), nodes_variable(fleet.uris()));
+  CHECK(finished.status == 0);
+  const auto events = events_in(finished.err);
+  const auto up = event_of(events, "node_up");
+  CHECK(std::ranges::count(fleet.uris(), up["node"].get<std::string>()) == 1);
+  CHECK((up["level"] == "info") == up["warning"].is_null());
+  const auto acquired = event_of(events, "acquired");
+  CHECK(acquired["name"] == "a");
+  CHECK(std::to_string(acquired["token"].get<std::uint64_t>()) + "\n" == finished.out);
+  CHECK(acquired["waited_ms"].is_number());
+  const auto released = event_of(events, "released");
+  CHECK(released["token"] == acquired["token"]);
+  CHECK(released["held_ms"].is_number());
+}
+
+TEST_CASE("a wait and its end are events, and so is the status") {
+  const Fleet fleet({.nodes = 3});
+  REQUIRE(redlock({"acquire", "a", "--node-timeout", "10s", "--lease", "60s"},
+                  nodes_variable(fleet.uris()))
+              .status == 0);
+  const auto finished =
+      redlock(exec_with({"--wait", "2s"}, {"true"}), nodes_variable(fleet.uris()));
+  CHECK(finished.status == 75);
+  const auto events = events_in(finished.err);
+  const auto waiting = event_of(events, "waiting");
+  CHECK(waiting["name"] == "a");
+  CHECK(waiting["left_ms"].get<int>() <= 2000);
+  CHECK(contains(waiting["reason"].get<std::string>(), "held by "));
+  CHECK(contains(waiting["message"].get<std::string>(), "waiting"));
+  CHECK(events.back()["event"] == "failed");
+  CHECK(events.back()["level"] == "error");
+  CHECK(events.back()["status"] == 75);
+}
+
+TEST_CASE("a loss is logged with its reason, and what became of the command") {
+  const Fleet fleet({.nodes = 3});
+  Running exec(exec_with({"--lease", "3s"}, {"sleep", "1000"}), nodes_variable(fleet.uris()));
+  REQUIRE(exec.await_err("\"acquired\""));
+  REQUIRE(
+      redlock({"release", "a", "--force", "--node-timeout", "10s"}, nodes_variable(fleet.uris()))
+          .status == 0);
+  const auto finished = exec.wait();
+  CHECK(finished.status == 124);
+  const auto events = events_in(finished.err);
+  const auto lost = event_of(events, "lost");
+  CHECK(lost["level"] == "error");
+  CHECK(lost["reason"] == "forced");
+  const auto told = event_of(events, "command_told_to_end");
+  CHECK(told["name"] == "a");
+  CHECK(told["signal"] == "SIGTERM");
+}
+
+TEST_CASE("nodes that go away are events") {
+  Fleet fleet({.nodes = 3});
+  Running exec(exec_with({}, {"sh", "-c", "read line"}), nodes_variable(fleet.uris()));
+  REQUIRE(exec.await_err("\"acquired\""));
+  fleet.kill(1);
+  REQUIRE(exec.await_err("\"node_down\""));
+  const auto finished = exec.wait();
+  const auto down = event_of(events_in(finished.err), "node_down");
+  CHECK(down["node"] == fleet.uri(1));
+  CHECK(down["level"] == "warning");
+  CHECK_FALSE(down["cause"].get<std::string>().empty());
+}
+
+TEST_CASE("what is wrong with the arguments is an event as well, and text stays as it is") {
+  const Variables nodes{{"REDLOCK_NODES", "redis://127.0.0.1:1"}};
+  for (const Arguments& bad : {Arguments{"exec", "a", "--log", "json"},
+                               Arguments{"exec", "a", "--log=json", "--bogus", "--", "true"},
+                               Arguments{"status", "--log", "json"}}) {
+    const auto refused = redlock(bad, nodes);
+    const auto events = events_in(refused.err);
+    REQUIRE(events.size() == 1);
+    CHECK(events[0]["event"] == "failed");
+    CHECK(events[0]["status"] == 64);
+  }
+  CHECK(redlock({"exec", "a", "--log", "text"}, nodes).err.starts_with("redlock: which command?"));
+  CHECK(redlock({"exec", "a"}, nodes).err.starts_with("redlock: which command?"));
+  const auto unknown = redlock({"status", "a", "--log", "xml"}, nodes);
+  CHECK(unknown.status == 64);
+  CHECK(contains(unknown.err, "--log"));
+}
+
+}  // namespace
+}  // namespace redlock::testing
