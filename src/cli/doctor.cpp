@@ -94,22 +94,39 @@ std::vector<std::string> row_of(const NodeHealth& node) {
 }
 
 std::string line_of(const Problem& problem, const std::string& where) {
-  return wrapped(fmt::format("{:8} {}: {}", to_string(problem.severity),
-                             shortened(where, columns() / 2), problem.what),
-                 columns(), 9);
+  const std::string severity = to_string(problem.severity);
+  const auto lines =
+      wrapped(fmt::format("{:8} {}: {}", severity, shortened(where, columns() / 2), problem.what),
+              columns(), 9);
+  const auto colour = problem.severity == Severity::error     ? Colour::red
+                      : problem.severity == Severity::warning ? Colour::yellow
+                                                              : Colour::none;
+  return painted(colour, severity) + lines.substr(severity.size());
 }
 
 std::string fitness_line(const Examination& examination) {
   const auto nodes = examination.nodes.size();
   switch (examination.fitness()) {
     case Fitness::healthy:
-      return fmt::format("healthy: all of {} nodes vote; nothing is to be done\n", nodes);
+      return painted(Colour::green, "healthy") +
+             fmt::format(": all of {} nodes vote; nothing is to be done\n", nodes);
     case Fitness::degraded:
-      return "degraded: all promises hold and locks are granted; something is to be mended\n";
+      return painted(Colour::yellow, "degraded") +
+             ": all promises hold and locks are granted; something is to be mended\n";
     case Fitness::unsafe:
       break;
   }
-  return "unsafe: a promise does not hold or may not, or no lock can be granted\n";
+  return painted(Colour::red, "unsafe") +
+         ": a promise does not hold or may not, or no lock can be granted\n";
+}
+
+Colour colour_of_health(std::string_view title, std::string_view cell) {
+  if (title == "STATE") {
+    if (cell == "up") return Colour::green;
+    return cell.starts_with("votes in") ? Colour::yellow : Colour::red;
+  }
+  const bool is_lacking = (title == "PERSISTENCE" && cell == "none") || cell == "missing";
+  return is_lacking ? Colour::red : Colour::none;
 }
 
 std::string as_table(const Examination& examination) {
@@ -128,7 +145,8 @@ std::string as_table(const Examination& examination) {
   std::string text = fitness_line(examination);
   for (const auto& [severity, lines] : problems) text += lines;
   return text + "\n" +
-         table(rows, {"RUN ID", "MARKER", "EVICTION", "ROLE", "VERSION", "ROUND TRIP", "UPTIME"});
+         table(rows, {"RUN ID", "MARKER", "EVICTION", "ROLE", "VERSION", "ROUND TRIP", "UPTIME"},
+               colour_of_health);
 }
 
 template <typename Value>

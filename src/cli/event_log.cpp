@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 #include "cli/timestamp.hpp"
@@ -131,7 +132,9 @@ LogFormat log_format() noexcept {
 
 void note(const LogEvent& event) {
   if (chosen_format == LogFormat::text) {
-    return write_to_stderr(fmt::format("redlock: {}\n", printable(event.message)));
+    const auto colour = event.level == LogLevel::error ? Colour::red : Colour::none;
+    return write_to_stderr(fmt::format("{} {}\n", painted(colour, "redlock:", STDERR_FILENO),
+                                       printable(event.message)));
   }
   if (line_queue != nullptr) return line_queue->push(line_of(event));
   write_to_stderr(line_of(event));

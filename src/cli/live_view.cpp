@@ -42,7 +42,8 @@ class Changes {
       const auto [known, is_new] = silent_.try_emplace(node, !trouble.empty());
       const bool was_silent = std::exchange(known->second, !trouble.empty());
       if (is_new || was_silent == known->second) continue;
-      lines.push_back(was_silent ? node + " answers again" : node + " went away: " + trouble);
+      lines.push_back(node + (was_silent ? painted(Colour::green, " answers again")
+                                         : painted(Colour::red, " went away: ") + trouble));
     }
     return lines;
   }
@@ -50,6 +51,24 @@ class Changes {
  private:
   std::map<std::string, bool> silent_;
 };
+
+/// As clipped(), for a line that may have colours in it.
+std::string fitted(const std::string& line, std::size_t width) {
+  std::string result;
+  std::size_t end = 0;  // of what fits if "…" has to follow
+  std::size_t used = 0;
+  bool is_sequence = false;
+  bool is_coloured = false;
+  for (const char c : line) {
+    const bool continues = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+    if (c == '\x1b') is_sequence = is_coloured = true;
+    if (!is_sequence && !continues && ++used == width) end = result.size();
+    if (used > width) return result.substr(0, end) + "…" + (is_coloured ? "\x1b[0m" : "");
+    result += c;
+    if (c == 'm') is_sequence = false;
+  }
+  return result;
+}
 
 /// A block of lines that is drawn over the one before it. It hides no cursor and changes no setting
 /// of the terminal, so that nothing is to be restored, however the command ends. One write each
@@ -69,7 +88,7 @@ class ScreenBlock {
     if (drawn_ > 0) out += fmt::format("\r\x1b[{}A", drawn_);
     // A line that wraps could not be drawn over.
     const auto width = std::max<std::size_t>(size.columns, 2) - 1;
-    for (const auto& line : lines) out += clipped(line, width) + "\x1b[K\n";
+    for (const auto& line : lines) out += fitted(line, width) + "\x1b[K\n";
     print(out + "\x1b[J");
     drawn_ = lines.size();
   }

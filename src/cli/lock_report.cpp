@@ -27,8 +27,8 @@ std::string verdict_lines(const LockReport& report) {
     case Verdict::unknown:
       break;
   }
-  return fmt::format("{}: too few of {} nodes answered to tell ({} must agree)\n", name, nodes,
-                     report.quorum);
+  return fmt::format("{}: {} of {} nodes answered to tell ({} must agree)\n", name,
+                     painted(Colour::red, "too few"), nodes, report.quorum);
 }
 
 std::string trouble_of(const NodeLock& node) {

@@ -27,7 +27,8 @@ Try it on this machine, with redis-server installed:
   redlock status backup                   who holds it, according to each node
   redlock fleet down
 
-Every subcommand with nodes takes --log json: what it says on stderr as one JSON object per line.
+On a terminal there are colours, unless NO_COLOR is set or TERM is dumb. Every subcommand with nodes
+takes --log json: what it says on stderr as one JSON object per line.
 
 Exit status:
   64 usage   69 no quorum of nodes   75 contended or timed out   77 token too old (fence)

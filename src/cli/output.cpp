@@ -171,7 +171,12 @@ std::string wrapped(const std::string& text, std::size_t width, std::size_t inde
   return result + line + "\n";
 }
 
-std::string table(Rows rows, const std::vector<std::string_view>& expendable) {
+std::string painted(Colour colour, const std::string& text) {
+  return painted(colour, text, STDOUT_FILENO);
+}
+
+std::string table(Rows rows, const std::vector<std::string_view>& expendable,
+                  Colour (*paint)(std::string_view title, std::string_view cell)) {
   const auto limit = columns();
   std::string notes;
   if (rows.front().back().empty() && width_of(rows) > limit) notes = take_notes(rows, limit);
@@ -181,11 +186,15 @@ std::string table(Rows rows, const std::vector<std::string_view>& expendable) {
   }
   shorten(rows, limit);
   const auto widths = widths_of(rows);
+  const auto colour_of = [&](const std::vector<std::string>& row, std::size_t i) {
+    const bool is_header = &row == &rows.front();
+    return paint == nullptr || is_header ? Colour::none : paint(rows.front()[i], row[i]);
+  };
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
+      line += painted(colour_of(row, i), row[i]);
       line.append(widths[i] - width_of(row[i]) + 2, ' ');
     }
     line.erase(line.find_last_not_of(' ') + 1);

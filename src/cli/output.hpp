@@ -12,6 +12,8 @@
 
 #include <redlock/admin.hpp>
 
+#include "cli/screen.hpp"
+
 namespace redlock::cli {
 
 using Json = nlohmann::ordered_json;
@@ -31,7 +33,13 @@ using Rows = std::vector<std::vector<std::string>>;
 /// Where that is wider than columns(): the last column, if it has no title (words on the row), goes
 /// into lines of its own behind the table; then the columns of these titles are left out, the first
 /// of them first, as many as need be; then the longest cells are shortened.
-[[nodiscard]] std::string table(Rows rows, const std::vector<std::string_view>& expendable = {});
+/// `paint` gives each cell, by its column's title, a colour.
+[[nodiscard]] std::string table(Rows rows, const std::vector<std::string_view>& expendable = {},
+                                Colour (*paint)(std::string_view title,
+                                                std::string_view cell) = nullptr);
+
+/// In colour, if stdout is to show any.
+[[nodiscard]] std::string painted(Colour colour, const std::string& text);
 
 /// Cut in the middle to this many columns, with "…" in its place: both ends of a node's URI tell it
 /// from the others.

@@ -14,6 +14,19 @@ bool can_redraw(int fd) {
   return term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
 }
 
+bool shows_colours(int fd) {
+  const char* const off = std::getenv("NO_COLOR");
+  return (off == nullptr || *off == '\0') && can_redraw(fd);
+}
+
+std::string painted(Colour colour, const std::string& text, int fd) {
+  if (colour == Colour::none || text.empty() || !shows_colours(fd)) return text;
+  const char* const begin = colour == Colour::green    ? "\x1b[32m"
+                            : colour == Colour::yellow ? "\x1b[33m"
+                                                       : "\x1b[31m";
+  return begin + text + "\x1b[0m";
+}
+
 ScreenSize screen_size() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};

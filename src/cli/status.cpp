@@ -79,13 +79,17 @@ std::string waiting_lines(const std::vector<QueuedCall>& waiting) {
   return text + fmt::format("      and {} more; see -o json\n", waiting.size() - most_lines);
 }
 
+Colour colour_of_lock(std::string_view title, std::string_view cell) {
+  return title == "HOLDER" && cell == "?" ? Colour::red : Colour::none;
+}
+
 std::string as_table(const LockReport& report) {
   std::vector<std::vector<std::string>> rows{{"NODE", "HOLDER", "COUNT", "REMAINING", "FENCE", ""}};
   for (const auto& node : report.nodes) {
     rows.push_back({node.node, holder_of(node), count_of(node), remaining_of(node),
                     node.fence ? std::to_string(*node.fence) : "-", note_on(node)});
   }
-  return verdict_lines(report) + table(rows) + waiting_lines(report.waiting);
+  return verdict_lines(report) + table(rows, {}, colour_of_lock) + waiting_lines(report.waiting);
 }
 
 Json as_json(const NodeLock& node) {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <redlock/admin.hpp>
@@ -74,6 +75,12 @@ std::string woken_of(const QueuedCall& call) {
   return call.polls ? "polls" : "yes";
 }
 
+Colour colour_of_waiter(std::string_view title, std::string_view cell) {
+  if (title != "WOKEN") return Colour::none;
+  if (cell == "turn") return Colour::green;
+  return cell == "polls" ? Colour::yellow : Colour::none;
+}
+
 std::string why_unread(const NodeLock& node) {
   if (!node.answered()) return trouble_of(node);
   return node.waiting ? "" : "its user may not read the queue (cluster/users.acl has the rights)";
@@ -107,7 +114,7 @@ std::string waiters_table(const LockReport& report) {
       rows.push_back({std::to_string(rows.size()), program_of(call.who), waited_of(call),
                       places_of(report, call), woken_of(call)});
     }
-    text += table(rows);
+    text += table(rows, {}, colour_of_waiter);
   }
   for (const auto& node : report.nodes) {
     const auto why = why_unread(node);

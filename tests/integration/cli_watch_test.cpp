@@ -132,7 +132,7 @@ echo "status $?")");
   session.type("\x03");
   REQUIRE(session.await("status 130"));
   CHECK_FALSE(contains(session.shown(), "\x1b[?25l"));  // the cursor is never hidden
-  const std::regex sequence("\x1b\\[[0-9]*[AJK]");
+  const std::regex sequence("\x1b\\[[0-9]*[AJKm]");
   for (const auto& line : lines_of(session.shown().substr(0, before_resize))) {
     CHECK_MESSAGE(characters_in(std::regex_replace(line, sequence, "")) < 60, line);
   }
