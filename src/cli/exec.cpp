@@ -58,6 +58,8 @@ Exit status: that of CMD, 128+N if signal N ended it; 126 CMD cannot be run, 127
 124 lease lost; 75 contended or timed out (or -E); 69 no quorum; 78 configuration; 64 usage;
 125 internal. A signal N that ends the wait for the lock: 128+N.
 
+Who comes from flock or consul lock finds their options beside these in docs/exec.md.
+
 Examples:
   redlock exec nightly -- ./backup.sh --all       waits while somebody has it, as flock does
   redlock exec nightly --wait 0 -- ./backup.sh    only if it is free now; otherwise exits 75

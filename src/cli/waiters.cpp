@@ -175,7 +175,7 @@ class Waiters {
 
   int run() {
     return look_.show([this] {
-      const auto client = std::make_shared<Client>(nodes_.connect());
+      const auto client = std::make_shared<Client>(nodes_.connect_to_look());
       return [this, client] {
         auto report = Admin(*client).inspect(name_);
         if (!report) throw failure(report.error());
