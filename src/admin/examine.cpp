@@ -247,7 +247,7 @@ Result<Examination> Admin::examine() const {
   return Examiner(*query).run();
 }
 
-class Examinations::Impl {
+class REDLOCK_NO_EXPORT Examinations::Impl {
  public:
   explicit Impl(const Client& client) : client_(client) {}
 
