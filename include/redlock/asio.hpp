@@ -371,13 +371,14 @@ auto async_confirm(Lease& lease, Token&& token) {
   return asio_detail::initiate(lease.async_confirm(), {}, std::forward<Token>(token));
 }
 
-/// The client may be destroyed once the operation has started: with a handler when this returns,
-/// with use_awaitable when it is awaited.
+/// Client::async_close() with a completion token. The client may be destroyed once the operation
+/// has started: with a handler when this returns, with use_awaitable when it is awaited.
 template <typename Token>
 auto async_close(Client& client, std::chrono::milliseconds at_most, Token&& token) {
   return asio_detail::initiate(client.async_close(at_most), {}, std::forward<Token>(token));
 }
 
+/// The same, however long it takes.
 template <typename Token>
 auto async_close(Client& client, Token&& token) {
   return async_close(client, forever, std::forward<Token>(token));
