@@ -95,7 +95,7 @@ void LossGuard::run() {
     if (!checks_.empty()) net::set_alarm(alarm_, checks_.front().when);
     lock.unlock();
     std::uint64_t expirations = 0;
-    static_cast<void>(::read(alarm_, &expirations, sizeof expirations));
+    [[maybe_unused]] const auto done = ::read(alarm_, &expirations, sizeof expirations);
     lock.lock();
   }
 }

@@ -75,7 +75,7 @@ bool GivenLoopCore::post(Task& task) {
   const Mailbox::Posted posted = mailbox_.push(task);
   if (posted == Mailbox::Posted::first) {
     const std::uint64_t one = 1;
-    static_cast<void>(::write(bell_, &one, sizeof one));
+    [[maybe_unused]] const auto done = ::write(bell_, &one, sizeof one);
   }
   return posted != Mailbox::Posted::refused;
 }
@@ -109,7 +109,7 @@ void GivenLoopCore::before_poll() {
 
 void GivenLoopCore::on_bell() {
   std::uint64_t rung = 0;
-  static_cast<void>(::read(bell_, &rung, sizeof rung));
+  [[maybe_unused]] const auto done = ::read(bell_, &rung, sizeof rung);
   mailbox_.run_all();
 }
 

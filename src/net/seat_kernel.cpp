@@ -48,12 +48,12 @@ int SeatKernel::open(int loop_descriptor) {
 
 void SeatKernel::ring() const noexcept {
   const std::uint64_t one = 1;
-  static_cast<void>(::write(bell_, &one, sizeof one));
+  [[maybe_unused]] const auto done = ::write(bell_, &one, sizeof one);
 }
 
 void SeatKernel::stop_ringing() const noexcept {
   std::uint64_t rung = 0;
-  static_cast<void>(::read(bell_, &rung, sizeof rung));
+  [[maybe_unused]] const auto done = ::read(bell_, &rung, sizeof rung);
 }
 
 void SeatKernel::arm() const noexcept {
