@@ -22,6 +22,8 @@ if(NOT REDLOCK_IS_SHARED)
   find_package(PkgConfig QUIET REQUIRED)
   # Where libuv is built as a static library alone, as by vcpkg, its file has another name.
   pkg_search_module(REDLOCK_UV QUIET REQUIRED IMPORTED_TARGET libuv>=1.44 libuv-static>=1.44)
+  # It may be given as -l:libuv.a, which CMake passes on without the directory.
+  target_link_directories(PkgConfig::REDLOCK_UV INTERFACE ${REDLOCK_UV_LIBRARY_DIRS})
   pkg_check_modules(REDLOCK_HIREDIS QUIET REQUIRED IMPORTED_TARGET hiredis>=0.14)
   if(REDLOCK_TLS)
     pkg_check_modules(REDLOCK_OPENSSL QUIET IMPORTED_TARGET openssl>=3.0)
