@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# packages.sh BUILD PREFIX WORK: makes Debian packages of BUILD, which has the static library and
-# the command, and installs them into an empty tree. They have every file of the installation in
-# PREFIX once, a program is linked with what is there, and nothing is left after their removal.
-# (./dev package --check does so with the shared library, in a whole Debian.)
+# packages.sh BUILD WORK: makes Debian packages of BUILD, which has the static library and the
+# command, and installs them into an empty tree. They have every file of an installation once, a
+# program is linked with what is there, and nothing is left after their removal. (./dev package
+# --check does so with the shared library, in a whole Debian.)
 set -euo pipefail
-build=$1 prefix=$2 work=$3
+build=$1 work=$2
 here=$(dirname "$0")
+# dpkg looks for ldconfig, which is not in the PATH of every user.
+PATH=$PATH:/usr/sbin:/sbin
 for tool in dpkg dpkg-shlibdeps file; do
   if ! command -v $tool >/dev/null; then
     echo "SKIPPED: there is no $tool"
@@ -27,12 +29,19 @@ mkdir -p "$tree"/var/lib/dpkg/{info,updates}
 touch "$tree/var/lib/dpkg/status"
 cpack --config "$build/CPackConfig.cmake" -B "$work/packages" -D CPACK_STRIP_FILES=OFF \
   -D CPACK_DEBIAN_COMPRESSION_TYPE=none
-in_tree() { "${as_root[@]}" dpkg --root="$tree" --force-depends --log=/dev/null "$@"; }
-files() { (cd "$1" && find . \( -type f -o -type l \) -not -path './share/doc/*' | sort); }
+# Some images of Debian tell dpkg to leave out manual pages and documentation.
+in_tree() {
+  "${as_root[@]}" dpkg --root="$tree" --force-depends --force-unsafe-io --path-include='*' \
+    --log=/dev/null "$@"
+}
+files() { (cd "$1" && find . \( -type f -o -type l \) -not -path './share/doc/*'); }
 
 in_tree --install "$work"/packages/*.deb
-if ! diff <(files "$prefix" | sed -E -e 's/(man1.*)/\1.gz/' -e 's/site-func/vendor-comple/') \
-  <(files "$tree/usr"); then
+# An installation of its own: in one made earlier may be files that are not installed any more.
+cmake --install "$build" --prefix "$work/installed" >/dev/null
+as_in_debian=(-e 's/(man1.*)/\1.gz/' -e 's/site-functions/vendor-completions/')
+if ! diff <(files "$work/installed" | sed -E "${as_in_debian[@]}" | sort) \
+  <(files "$tree/usr" | sort); then
   echo "the packages (>) have other files than the installation (<)"
   exit 1
 fi
@@ -41,9 +50,10 @@ for package in "$work"/packages/*.deb; do
   dpkg-deb -f "$package" Package Version Depends Section Description
   ls "$tree/usr/share/doc/$name/"{copyright,changelog.gz,changelog.Debian.gz}
 done
-gzip -dc "$tree/usr/share/man/man1/redlock.1.gz" | grep -q '^\.TH'
+gzip -dc "$tree/usr/share/man/man1/redlock.1.gz" | grep '^\.TH'
 "$tree/usr/bin/redlock" --version
-"$here/pkg_config.sh" "$here/consumer.cpp" "$work/program" "$(dirname "$tree"/usr/lib*/pkgconfig)"
+libraries=$(find "$tree/usr" -name pkgconfig -printf '%h')
+"$here/pkg_config.sh" "$here/consumer.cpp" "$work/program" "$libraries"
 
 mapfile -t names < <(in_tree --get-selections | cut -f 1)
 in_tree --purge "${names[@]}"
