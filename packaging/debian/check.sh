@@ -40,7 +40,12 @@ echo "== the command, installed alone"
 install "$packages"/libredlock[0-9]*.deb "$packages"/redlock_*.deb
 dpkg-query -W -f '${Package} ${Version}: ${Depends}\n' redlock 'libredlock*'
 redlock --version
-redlock status none --nodes 127.0.0.1:1 && exit 1 || echo "it looked for nodes: $?"
+status=0
+redlock status none --nodes 127.0.0.1:1 || status=$?
+if [ "$status" != 69 ]; then
+  echo "without nodes it should exit with 69, and did with $status"
+  exit 1
+fi
 for file in share/man/man1/redlock.1.gz share/man/man1/redlock-exec.1.gz \
   share/bash-completion/completions/redlock share/fish/vendor_completions.d/redlock.fish \
   share/zsh/vendor-completions/_redlock share/doc/redlock/copyright; do
