@@ -338,7 +338,8 @@ class REDLOCK_EXPORT Admin {
 };
 
 /// Examinations one after the other, over connections that stay between them: for who watches a set
-/// of nodes. Not thread-safe.
+/// of nodes. One call at a time, from whichever thread. In a child of fork it fails with closed, as
+/// its client does.
 class REDLOCK_EXPORT Examinations {
  public:
   /// The client must live as long as this object.
@@ -347,9 +348,10 @@ class REDLOCK_EXPORT Examinations {
   Examinations& operator=(const Examinations&) = delete;
   ~Examinations();
 
-  /// As Admin::examine(), which says when it may be called. The first one connects. A node whose
-  /// connection has ended is connected anew beside the calls, after pauses of up to a second:
-  /// when it is back, that shows by so much later.
+  /// As Admin::examine(): blocks as long, fails in the same cases, and a node that does not answer
+  /// is part of the result. The first one connects. A node whose connection has ended is connected
+  /// anew beside the calls, after pauses of up to a second: when it is back, that shows by so much
+  /// later. One that fails may be followed by another.
   [[nodiscard]] Result<Examination> next();
 
  private:

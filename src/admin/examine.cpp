@@ -15,6 +15,8 @@
 #include "admin/quarantine.hpp"
 #include "admin/rights.hpp"
 #include "admin/trial.hpp"
+#include "client/client_impl.hpp"
+#include "client/fork.hpp"
 #include "client/sentence.hpp"
 #include "client/set_name.hpp"
 #include "engine/rules.hpp"
@@ -251,7 +253,10 @@ class REDLOCK_NO_EXPORT Examinations::Impl {
  public:
   explicit Impl(const Client& client) : client_(client) {}
 
+  [[nodiscard]] bool forked() const noexcept { return generation_ != client::process_generation(); }
+
   Result<Examination> next() {
+    if (forked()) return tl::make_unexpected(client_.impl()->closed_error());
     if (!query_) {
       auto query = admin::NodeQuery::inspecting(*client_.impl());
       if (!query) return tl::make_unexpected(query.error());
@@ -262,12 +267,16 @@ class REDLOCK_NO_EXPORT Examinations::Impl {
 
  private:
   const Client& client_;
+  std::uint64_t generation_ = client::process_generation();
   std::optional<admin::NodeQuery> query_;
 };
 
 Examinations::Examinations(const Client& client) : impl_(std::make_unique<Impl>(client)) {}
 
-Examinations::~Examinations() = default;
+Examinations::~Examinations() {
+  // The thread that would be joined does not exist in a child.
+  if (impl_->forked()) client::keep_forever(std::move(impl_));
+}
 
 Result<Examination> Examinations::next() {
   return impl_->next();

@@ -211,7 +211,8 @@ TEST_CASE("a client that never reached a node goes as well") {
 }
 
 /// What a child of fork, made in the middle of everything, finds; the exit code says how far.
-int in_the_child(Client& client, RedLock& lock, Lease& lease, RedLock& held) {
+int in_the_child(Client& client, RedLock& lock, Lease& lease, RedLock& held,
+                 std::optional<Examinations>& examinations) {
   if (lease.valid() || lease.remaining() > 0s) return 1;
   if (!lease.lost().stop_requested()) return 11;
   const auto acquired = lock.acquire();
@@ -221,6 +222,9 @@ int in_the_child(Client& client, RedLock& lock, Lease& lease, RedLock& held) {
   if (lease.extend(5s).error().code != Errc::closed) return 5;
   if (Admin(client).examine().error().code != Errc::closed) return 9;
   if (Admin(client).adopt().error().code != Errc::closed) return 10;
+  if (examinations->next().error().code != Errc::closed) return 12;
+  if (Examinations(client).next().error().code != Errc::closed) return 13;
+  examinations.reset();
   held.unlock();
   if (held.token() != 0) return 6;
   try {
@@ -241,11 +245,13 @@ TEST_CASE("the child of a fork holds nothing, is told so, and harms nothing") {
   RedLock held = client.lock("held by lock()");
   Lease lease = must(lock.acquire());
   held.lock();
+  std::optional<Examinations> examinations(std::in_place, client);
+  must(examinations->next());
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
     ::alarm(20);
-    ::_exit(in_the_child(client, lock, lease, held));
+    ::_exit(in_the_child(client, lock, lease, held, examinations));
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
@@ -253,6 +259,7 @@ TEST_CASE("the child of a fork holds nothing, is told so, and harms nothing") {
   CHECK(WEXITSTATUS(status) == 0);
 
   CHECK(lease.valid());
+  must(examinations->next());
   must(lease.extend(40s));
   held.unlock();
   CHECK(must(lease.release()) == Released::released);

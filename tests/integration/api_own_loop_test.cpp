@@ -252,6 +252,7 @@ TEST_CASE("what blocks is refused on every thread, and a lease is given back all
     CHECK(code_of(admin.force_release("refused")) == Errc::would_deadlock);
     CHECK(code_of(admin.list()) == Errc::would_deadlock);
     CHECK(code_of(admin.examine()) == Errc::would_deadlock);
+    CHECK(code_of(Examinations(client).next()) == Errc::would_deadlock);
     CHECK(code_of(admin.adopt()) == Errc::would_deadlock);
   };
   try_all();
