@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "cli/signals.hpp"
 #include "cli/timestamp.hpp"
 
 namespace redlock::cli {
@@ -141,7 +142,9 @@ void note(const LogEvent& event) {
 }
 
 void log_in_background() {
-  if (chosen_format == LogFormat::json && line_queue == nullptr) line_queue = new LineQueue;
+  if (chosen_format != LogFormat::json || line_queue != nullptr) return;
+  const SignalsKeptOut blocked;
+  line_queue = new LineQueue;
 }
 
 void note_in_background(const LogEvent& event) {

@@ -17,8 +17,8 @@ enum class LogLevel { debug, info, warning, error };
 /// One thing that happened.
 struct LogEvent {
   LogLevel level = LogLevel::info;
-  std::string name;     ///< "acquired", for programs
-  std::string message;  ///< a sentence, which is all that text shows
+  std::string name;              ///< "acquired", for programs
+  std::string message;           ///< a sentence, which is all that text shows
   Json fields = Json::object();  ///< what belongs to it, for programs
 };
 
@@ -34,7 +34,7 @@ void choose_log_format(const std::vector<std::string>& arguments);
 void note(const LogEvent& event);
 
 /// From now on JSON lines are written by a thread of their own, so that a stderr that nobody reads
-/// holds up no other: an observer's. To be called when signals are blocked.
+/// holds up no other: an observer's.
 void log_in_background();
 /// As note(), for an observer; in text nothing is shown. Needs log_in_background().
 void note_in_background(const LogEvent& event);

@@ -9,7 +9,7 @@
 namespace redlock::cli {
 
 /// The observer of a client that takes one lock; with --log json it logs what happens to that, and
-/// to the nodes. To be called when signals are blocked.
+/// to the nodes.
 [[nodiscard]] std::shared_ptr<AttemptWatch> make_watch();
 
 }  // namespace redlock::cli

@@ -15,6 +15,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/file_descriptor.hpp"
 #include "cli/output.hpp"
+#include "cli/signals.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -39,6 +40,7 @@ MetricsFile::MetricsFile(std::filesystem::path path, std::shared_ptr<const Metri
     throw Exit(exit_usage, fmt::format("--metrics: {} is not a file", printable(path_.string())));
   }
   write();
+  const SignalsKeptOut blocked;
   writer_ = std::thread([this] { keep_writing(); });
 }
 

@@ -82,6 +82,16 @@ void Signals::restore_inherited() const noexcept {
   ::pthread_sigmask(SIG_SETMASK, &inherited_mask_, nullptr);
 }
 
+SignalsKeptOut::SignalsKeptOut() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+
+SignalsKeptOut::~SignalsKeptOut() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 bool asks_to_end(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }

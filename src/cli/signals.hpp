@@ -46,6 +46,19 @@ class Signals {
   FileDescriptor fd_;
 };
 
+/// While it lives, this thread lets no signal through, and what it starts meanwhile never does: a
+/// thread that does would take a signal that is read from the descriptor only later (SIGTSTP).
+class SignalsKeptOut {
+ public:
+  SignalsKeptOut();
+  ~SignalsKeptOut();
+  SignalsKeptOut(const SignalsKeptOut&) = delete;
+  SignalsKeptOut& operator=(const SignalsKeptOut&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
 /// Whether the signal asks the command itself to end, while it has no child to ask.
 [[nodiscard]] bool asks_to_end(int signal);
 

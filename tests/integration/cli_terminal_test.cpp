@@ -2,10 +2,14 @@
 // redlock exec on a terminal, under a shell with job control: the command must have the terminal,
 // its Ctrl-C and its Ctrl-Z as if redlock were not there.
 #include <doctest/doctest.h>
+#include <fstream>
+#include <string>
 
 #include "cli_process.hpp"
 #include "cluster/fleet.hpp"
 #include "on_terminal.hpp"
+#include "support/processes.hpp"
+#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -142,6 +146,39 @@ echo "status $?")");
   CHECK(session.await("interrupted"));
   CHECK(session.await("status 0"));
   CHECK(occurrences(session.shown(), "interrupted") == 1);
+}
+
+bool is_stopped(const std::string& pid) {
+  std::ifstream stat("/proc/" + pid + "/stat");
+  std::string number;
+  std::string program;
+  std::string state;
+  stat >> number >> program >> state;
+  return state == "T";
+}
+
+TEST_CASE("in a pipeline Ctrl-Z stops the command as well, with a log and metrics, too") {
+  const Fleet fleet({.nodes = 1});
+  const TemporaryDirectory directory;
+  OnTerminal session(fleet, "set -m\n$REDLOCK exec a --node-timeout 10s --log json --metrics " +
+                                directory.path().string() + R"(/a.prom -- sh -c '
+  trap "echo interrupted; exit 3" INT
+  trap "echo continued" CONT
+  echo "pid $$ ready"
+  while :; do sleep 0.01; done' 2>/dev/null | { trap '' INT; cat; }
+read line
+fg
+echo "status $?")");
+  REQUIRE(session.await(" ready"));
+  const auto at = session.shown().find("pid ") + 4;
+  const auto pid = session.shown().substr(at, session.shown().find(" ready") - at);
+  session.type("\x1a");
+  REQUIRE(eventually([&] { return is_stopped(pid); }));
+  session.type("go\n");
+  REQUIRE(session.await("continued"));
+  session.type("\x03");
+  CHECK(session.await("interrupted"));
+  CHECK(session.await("status 0"));
 }
 
 }  // namespace
