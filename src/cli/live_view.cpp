@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <climits>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -71,11 +73,12 @@ std::string fitted(const std::string& line, std::size_t width) {
 }
 
 /// A block of lines that is drawn over the one before it. It hides no cursor and changes no setting
-/// of the terminal, so that nothing is to be restored, however the command ends. One write each
-/// time, without clearing first: nothing flickers.
+/// of the terminal, so that nothing is to be restored, however the command ends. Nothing is cleared
+/// first, so that nothing flickers.
 class ScreenBlock {
  public:
-  void draw(const std::string& text) {
+  /// What is to be written for these lines.
+  std::string drawn(const std::string& text) {
     const auto size = screen_size();
     auto lines = lines_of(text);
     const std::size_t most = std::max<std::size_t>(size.lines, 3) - 1;
@@ -85,19 +88,19 @@ class ScreenBlock {
       lines.push_back(fmt::format("… {} more lines; make the terminal higher", hidden));
     }
     std::string out;
-    if (drawn_ > 0) out += fmt::format("\r\x1b[{}A", drawn_);
+    // What was drawn has moved: begin on an empty screen.
+    const bool has_moved =
+        drawn_ > 0 && (size.columns != size_.columns || size.lines != size_.lines);
+    if (has_moved) out += "\x1b[H\x1b[2J";
+    if (drawn_ > 0 && !has_moved) out += fmt::format("\r\x1b[{}A", drawn_);
     // A line that wraps could not be drawn over.
     const auto width = std::max<std::size_t>(size.columns, 2) - 1;
     for (const auto& line : lines) out += fitted(line, width) + "\x1b[K\n";
-    print(out + "\x1b[J");
     drawn_ = lines.size();
+    size_ = size;
+    return out + "\x1b[J";
   }
 
-  /// What was drawn has moved, because the terminal's width changed: begin on an empty screen.
-  void start_anew() {
-    if (drawn_ > 0) print("\x1b[H\x1b[2J");
-    drawn_ = 0;
-  }
   /// Others have written meanwhile: the next block is drawn below that.
   void leave() { drawn_ = 0; }
 
@@ -113,7 +116,14 @@ class ScreenBlock {
   }
 
   std::size_t drawn_ = 0;  // lines; the cursor is in the one below
+  ScreenSize size_;        // when it was drawn
 };
+
+/// Whether somebody else is at the terminal behind stdout, and would be drawn over.
+bool is_in_background() {
+  const pid_t in_front = ::tcgetpgrp(STDOUT_FILENO);
+  return in_front > 0 && in_front != ::getpgrp();
+}
 
 class LiveView {
  public:
@@ -169,34 +179,63 @@ class LiveView {
     if (format_ == Format::json) {
       Json line{{"time", iso_8601(time_)}};
       line.update(shown_.json);
-      return print(to_line(line));
+      return write(to_line(line));
     }
     std::string news;
     for (const auto& line : news_) news += line + "\n";
     if (redraws_) {
       while (news_.size() > most_news) news_.pop_front();
-      block_.draw(
+      if (is_in_background()) return block_.leave();
+      write(block_.drawn(
           fmt::format("{}, every {}; Ctrl-C ends it\n", in_utc(time_), format_duration(interval_)) +
-          shown_.text() + news);
+          shown_.text() + news));
     } else {
-      print(in_utc(time_) + "\n" + shown_.text() + news + "\n");
+      write(in_utc(time_) + "\n" + shown_.text() + news + "\n");
       news_.clear();
     }
   }
 
   void take_signals() {
-    while (const auto signal = signals_.take()) {
-      if (asks_to_end(*signal)) {
-        // Without the terminal's "^C".
-        if (redraws_) print("\r\x1b[K");
-        leave_at_once(exit_by_signal + *signal);
-      }
-      const bool is_drawn = redraws_ && time_ != WallTime{};
-      if (!is_drawn) continue;
-      if (*signal == SIGWINCH) block_.start_anew();
-      if (*signal == SIGCONT) block_.leave();
-      if (*signal == SIGWINCH || *signal == SIGCONT) show();
+    hear_signals();
+    while (std::exchange(is_stale_, false)) {
+      if (redraws_ && time_ != WallTime{}) show();
     }
+  }
+
+  /// Ends the command if one of them asks for that.
+  void hear_signals() {
+    while (const auto signal = signals_.take()) {
+      if (asks_to_end(*signal)) end_by(*signal);
+      if (*signal == SIGCONT) block_.leave();
+      is_stale_ = is_stale_ || *signal == SIGCONT || *signal == SIGWINCH;
+    }
+  }
+
+  [[noreturn]] void end_by(int signal) const {
+    pollfd room{STDOUT_FILENO, POLLOUT, 0};
+    if (redraws_ && ::poll(&room, 1, 0) == 1) {
+      // Without the terminal's "^C". A terminal that is gone (SIGHUP) does not mind.
+      constexpr std::string_view erased = "\r\x1b[K";
+      [[maybe_unused]] const auto count = ::write(STDOUT_FILENO, erased.data(), erased.size());
+    }
+    leave_at_once(exit_by_signal + signal);
+  }
+
+  /// In pieces, each when there is room for it: a reader that has stopped reading must not keep a
+  /// signal waiting.
+  void write(std::string_view text) {
+    while (!text.empty()) {
+      await_room();
+      print(text.substr(0, PIPE_BUF));
+      text.remove_prefix(std::min<std::size_t>(text.size(), PIPE_BUF));
+    }
+  }
+
+  void await_room() {
+    std::array<pollfd, 2> waiting{{{STDOUT_FILENO, POLLOUT, 0}, {signals_.fd(), POLLIN, 0}}};
+    do {
+      hear_signals();
+    } while (::poll(waiting.data(), waiting.size(), -1) < 0 || waiting[0].revents == 0);
   }
 
   [[nodiscard]] int until_next() const {
@@ -220,6 +259,7 @@ class LiveView {
   Changes changes_;
   std::deque<std::string> news_;
   ScreenBlock block_;
+  bool is_stale_ = false;  // what is on the terminal: it was resized, or used by others
   BootClock::time_point due_ = BootClock::now();
   std::thread worker_;
 };

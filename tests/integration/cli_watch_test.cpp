@@ -11,6 +11,7 @@
 #include "cli_process.hpp"
 #include "cluster/fleet.hpp"
 #include "on_terminal.hpp"
+#include "support/processes.hpp"
 #include "support/text.hpp"
 
 namespace redlock::testing {
@@ -57,6 +58,14 @@ int connections_made(const Fleet& fleet) {
   const auto info = fleet.run(0, {"INFO", "stats"});
   const std::string name = "total_connections_received:";
   return std::stoi(info.substr(info.find(name) + name.size()));
+}
+
+/// How often this node was asked for who waits, which is a part of each look.
+int questions_asked(const Fleet& fleet) {
+  const auto info = fleet.run(0, {"INFO", "commandstats"});
+  const std::string name = "cmdstat_hgetall:calls=";
+  const auto at = info.find(name);
+  return at == std::string::npos ? 0 : std::stoi(info.substr(at + name.size()));
 }
 
 TEST_CASE("status --watch appends blocks with the time to a pipe, until SIGINT") {
@@ -136,6 +145,38 @@ echo "status $?")");
   for (const auto& line : lines_of(session.shown().substr(0, before_resize))) {
     CHECK_MESSAGE(characters_in(std::regex_replace(line, sequence, "")) < 60, line);
   }
+}
+
+TEST_CASE("in the background nothing is drawn over what somebody does in front") {
+  const Fleet fleet({.nodes = 1});
+  OnTerminal session(fleet, R"(set -m
+$REDLOCK status a --watch 100ms --node-timeout 10s &
+echo started
+read line
+echo "in front"
+fg
+echo "status $?")");
+  REQUIRE(session.await("started"));
+  const int before = questions_asked(fleet);
+  REQUIRE(eventually([&] { return questions_asked(fleet) > before + 6; }));
+  session.type("go\n");
+  REQUIRE(session.await("in front"));
+  CHECK_FALSE(contains(session.shown().substr(0, session.shown().find("in front")), "a is free"));
+  REQUIRE(session.await("a is free"));
+  session.type("\x03");
+  REQUIRE(session.await("status 130"));
+}
+
+TEST_CASE("a reader that reads no more keeps no signal waiting") {
+  const Fleet fleet({.nodes = 1});
+  // First, as much as a pipe takes.
+  Running watch({"-c", "head -c 65536 /dev/zero; exec \"$0\" \"$@\"", command_path(), "status", "a",
+                 "--watch", "100ms", "--node-timeout", "10s"},
+                nodes_variable(fleet.uris()), "/bin/sh");
+  REQUIRE(eventually([&] { return questions_asked(fleet) > 0; }));
+  watch.signal(SIGTERM);
+  CHECK(ProcessWatch(watch.pid()).await_end());
+  CHECK(watch.wait().status == 128 + SIGTERM);
 }
 
 TEST_CASE("on a dumb terminal the view is appended, as to a pipe") {
