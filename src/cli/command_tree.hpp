@@ -16,6 +16,8 @@ struct OptionEntry {
   std::string description;
 
   [[nodiscard]] bool takes_file() const;
+  /// What follows need not be its value.
+  [[nodiscard]] bool value_is_optional() const { return argument.starts_with('['); }
 };
 
 struct CommandEntry {

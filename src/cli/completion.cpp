@@ -84,7 +84,9 @@ _redlock() {
   case $command in
 )sh";
   for (const auto& command : commands) {
-    const auto takes_value = [](const OptionEntry& option) { return !option.argument.empty(); };
+    const auto takes_value = [](const OptionEntry& option) {
+      return !option.argument.empty() && !option.value_is_optional();
+    };
     text += "    '" + joined_words(command) + "')\n      words='" + words_for(command) + "'\n";
     text +=
         "      files='" +
@@ -122,9 +124,9 @@ std::string for_zsh_spec(const std::string& text) {
 }
 
 std::string zsh_argument(const OptionEntry& option) {
-  return option.argument.empty()
-             ? ""
-             : ":" + for_zsh_spec(option.argument) + ":" + (option.takes_file() ? "_files" : " ");
+  if (option.argument.empty()) return "";
+  return (option.value_is_optional() ? "::" : ":") + for_zsh_spec(option.argument) + ":" +
+         (option.takes_file() ? "_files" : " ");
 }
 
 std::string zsh_specs(const CommandEntry& command) {
@@ -180,7 +182,9 @@ std::string fish_option(const OptionEntry& option) {
   for (const auto& name : option.names) {
     text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   }
-  if (!option.argument.empty()) text += option.takes_file() ? " -r -F" : " -x";
+  if (!option.argument.empty() && !option.value_is_optional()) {
+    text += option.takes_file() ? " -r -F" : " -x";
+  }
   return text + " -d " + in_single_quotes(option.description);
 }
 
