@@ -44,10 +44,11 @@ how many are before it (who waits gets it in order, see --ordering): on
 a terminal in a line that is refreshed, elsewhere at once and then ever more rarely (after 5 s,
 15 s, 35 s). Without --wait it gives up, and exits 69, if no node has answered within 10 seconds.
 
-With --log json each line on stderr is a JSON object: time (UTC), level (debug, info, warning,
-error), event, what belongs to that, and message. Events are waiting, acquired, renewed,
-renewal_failed, released, release_unconfirmed, lost, command_told_to_end, command_killed, node_up,
-node_down, clock_moved, failed (with the exit status), and note: whatever else there is to say.
+With --log json each line that redlock writes on stderr is a JSON object: time (UTC), level (debug,
+info, warning, error), event, what belongs to that, and message. Events are waiting, acquired,
+renewed, renewal_failed, released, release_unconfirmed, lost, command_told_to_end, command_killed,
+node_up, node_down, clock_moved, failed (with the exit status), and note: whatever else there is to
+say. CMD writes to the same stderr what it likes.
 
 --metrics FILE is for the textfile collector of Prometheus' node_exporter: give it a name that ends
 with .prom, one for each job, in the collector's directory.
@@ -64,7 +65,7 @@ Examples:
   redlock exec nightly -- ./backup.sh --all       waits while somebody has it, as flock does
   redlock exec nightly --wait 0 -- ./backup.sh    only if it is free now; otherwise exits 75
   redlock exec nightly --wait 5m -E 0 -- ./backup.sh     no failure if somebody else is at it
-  redlock exec nightly --log json -- ./backup.sh 2> >(jq -c 'select(.event == "lost")')
+  redlock exec nightly --log json -- ./backup.sh 2> >(jq -cR 'fromjson? | objects | .event')
   redlock exec deploy --lease 10s --signal INT --grace 4s -- ./deploy.sh
   redlock exec book-A05 -- sh -c 'psql -c "CALL book($REDLOCK_TOKEN)"')help";
 

@@ -42,9 +42,9 @@ class Exit : public std::runtime_error {
 /// The error as an Exit: its sentence, and what each node that did not vote has to say.
 [[nodiscard]] Exit failure(const Error& error);
 
-/// Ends the process without waiting for anything: for the time after a quorum has confirmed a
-/// release, when the client would still wait for nodes that hang. What was written to them is on
-/// its way.
+/// Ends the process without waiting for anything but the log: for the time after a quorum has
+/// confirmed a release, when the client would still wait for nodes that hang. What was written to
+/// them is on its way.
 [[noreturn]] void leave_at_once(int code);
 
 /// "NODE: why", for each node that was unavailable; empty if there is none.

@@ -108,7 +108,9 @@ void open_missing_descriptors() {
 }
 
 int conclude(int status, const std::string& why) {
-  if (!why.empty()) note({LogLevel::error, "failed", why, {{"status", status}}});
+  // -E 0 says that this is no failure.
+  const auto level = status == exit_ok ? LogLevel::info : LogLevel::error;
+  if (!why.empty()) note({level, "failed", why, {{"status", status}}});
   finish_log();
   return status;
 }

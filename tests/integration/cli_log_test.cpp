@@ -71,28 +71,45 @@ TEST_CASE("exec logs nodes, the grant and the release") {
   CHECK(released["held_ms"].is_number());
 }
 
-TEST_CASE("a wait and its end are events, and so is the status") {
+void let_somebody_have_a(const Fleet& fleet) {
+  const auto held = redlock({"acquire", "a", "--node-timeout", "10s", "--lease", "60s"},
+                            nodes_variable(fleet.uris()));
+  REQUIRE(held.status == 0);
+}
+
+TEST_CASE("a wait is an event") {
   const Fleet fleet({.nodes = 3});
-  REQUIRE(redlock({"acquire", "a", "--node-timeout", "10s", "--lease", "60s"},
-                  nodes_variable(fleet.uris()))
-              .status == 0);
-  const auto finished =
-      redlock(exec_with({"--wait", "2s"}, {"true"}), nodes_variable(fleet.uris()));
-  CHECK(finished.status == 75);
-  const auto events = events_in(finished.err);
-  const auto waiting = event_of(events, "waiting");
+  let_somebody_have_a(fleet);
+  Running exec(exec_with({"--wait", "60s"}, {"true"}), nodes_variable(fleet.uris()));
+  REQUIRE(exec.await_err("\"waiting\""));
+  exec.signal(SIGTERM);
+  const auto finished = exec.wait();
+  CHECK(finished.status == 128 + SIGTERM);
+  const auto waiting = event_of(events_in(finished.err), "waiting");
   CHECK(waiting["name"] == "a");
-  CHECK(waiting["left_ms"].get<int>() <= 2000);
-  CHECK(contains(waiting["reason"].get<std::string>(), "held by "));
+  CHECK(waiting["left_ms"].get<int>() <= 60'000);
+  CHECK_FALSE(waiting["reason"].get<std::string>().empty());
   CHECK(contains(waiting["message"].get<std::string>(), "waiting"));
-  CHECK(events.back()["event"] == "failed");
-  CHECK(events.back()["level"] == "error");
-  CHECK(events.back()["status"] == 75);
+}
+
+TEST_CASE("a failure is the last event, with the status; with -E 0 it is none") {
+  const Fleet fleet({.nodes = 3});
+  let_somebody_have_a(fleet);
+  const auto failed = redlock(exec_with({"--wait", "0"}, {"true"}), nodes_variable(fleet.uris()));
+  CHECK(failed.status == 75);
+  const auto last = events_in(failed.err).back();
+  CHECK(last["event"] == "failed");
+  CHECK(last["level"] == "error");
+  CHECK(last["status"] == 75);
+  const auto passed =
+      redlock(exec_with({"--wait", "0", "-E", "0"}, {"true"}), nodes_variable(fleet.uris()));
+  CHECK(passed.status == 0);
+  CHECK(events_in(passed.err).back()["level"] == "info");
 }
 
 TEST_CASE("a loss is logged with its reason, and what became of the command") {
   const Fleet fleet({.nodes = 3});
-  Running exec(exec_with({"--lease", "3s"}, {"sleep", "1000"}), nodes_variable(fleet.uris()));
+  Running exec(exec_with({"--lease", "12s"}, {"sleep", "1000"}), nodes_variable(fleet.uris()));
   REQUIRE(exec.await_err("\"acquired\""));
   REQUIRE(
       redlock({"release", "a", "--force", "--node-timeout", "10s"}, nodes_variable(fleet.uris()))
