@@ -33,6 +33,12 @@ inline std::string command_path() {
   return std::string(REDLOCK_BIN_DIR) + "/redlock";
 }
 
+/// For a forked child: tests that run under nohup, or behind a shell's &, were started with signals
+/// ignored that the command is to end by.
+inline void stop_ignoring_signals() {
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) ::signal(number, SIG_DFL);
+}
+
 /// What a command that ended leaves. `status` as a shell has it: the exit code, or 128 + signal.
 struct Finished {
   int status = -1;
@@ -60,8 +66,7 @@ class Running {
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      // What nohup, or a shell's `&`, has this program ignore would be ignored by the command, too.
-      for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) ::signal(number, SIG_DFL);
+      stop_ignoring_signals();
       for (int i = 0; i < 3; ++i) ::dup2(theirs[static_cast<std::size_t>(i)].get(), i);
       ::execve(program.c_str(), argv_pointers.data(), environment_pointers.data());
       ::_exit(99);

@@ -38,10 +38,13 @@ class OnTerminal {
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      stop_ignoring_signals();
       ::setenv("REDLOCK_NODES", nodes.c_str(), 1);
       ::setenv("REDLOCK_QUARANTINE", "off", 1);
       ::setenv("REDLOCK", command_path().c_str(), 1);
       ::setenv("TERM", "xterm", 1);
+      ::unsetenv("NO_COLOR");
+      ::unsetenv("COLUMNS");
       ::execl(shell, shell, "-c", script.c_str(), nullptr);
       ::_exit(99);
     }
