@@ -35,7 +35,7 @@ void work(redlock::Client& client, const std::stop_token& stop) {
     if (!lease && lease.error().code != redlock::Errc::cancelled) {
       std::puts(lease.error().message.c_str());
     }
-    if (lease) lease->release();
+    if (lease) lease->release();  // after the work, which gives lease->token() to its resource
     std::unique_lock guard(mutex);
     stopped.wait_for(guard, stop, 250ms, [] { return false; });
   }
