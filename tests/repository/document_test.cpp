@@ -16,7 +16,8 @@
 // - `<!-- file: NAME -->` before a block: it is saved as NAME, and only the commands use it.
 // - Lines that begin with `./dev test` are left out. Blocks of other languages are for reading, but
 //   the options of a `redlock` command in one of them, or in one that is not run, must exist.
-// - `redlock` there waits two seconds for a node, as these tests run beside others.
+// - `redlock` there waits two seconds for a node, as these tests run beside others, and ten where
+//   it counts what each node answers.
 #include "repository/document.hpp"
 
 #include <algorithm>
@@ -180,8 +181,8 @@ void check_program(const TemporaryDirectory& workshop, const Block& block) {
 /// So that a node that is slow beside other tests does not make a set degraded.
 constexpr const char* patient_command = R"(redlock() {
   case $1 in
-    exec | acquire | hold | release | status | list | doctor | adopt)
-      command redlock "$1" --node-timeout 2s "${@:2}" ;;
+    exec | acquire | hold) command redlock "$1" --node-timeout 2s "${@:2}" ;;
+    release | status | list | doctor | adopt) command redlock "$1" --node-timeout 10s "${@:2}" ;;
     *) command redlock "$@" ;;
   esac
 }
