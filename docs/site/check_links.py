@@ -13,13 +13,13 @@ class Page(html.parser.HTMLParser):
         super().__init__()
         self.places = set()
         self.links = []
-        self.feed(path.read_text())
+        self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):
         for name, value in attributes:
             if name in ("id", "name"):
                 self.places.add(value)
-            elif name in ("href", "src", "data") and tag != "object":
+            elif name in ("href", "src") and value:
                 self.links.append(value)
 
 
@@ -40,6 +40,8 @@ for name, page in sorted(pages.items()):
             broken.append(f"{name}: {link} (no such place)")
 for line in broken:
     print(line)
-if broken or followed < 1000:
+if broken:
     sys.exit(f"{len(broken)} of {followed} links lead nowhere")
+if followed < 1000:
+    sys.exit(f"there are only {followed} links: pages are missing")
 print(f"{len(pages)} pages, {followed} links")

@@ -12,9 +12,12 @@ import subprocess
 import sys
 
 source, pages, site = (pathlib.Path(argument) for argument in sys.argv[1:])
-files = subprocess.run(
+listed = subprocess.run(
     ["git", "-C", source, "ls-files", "--cached", "--others", "--exclude-standard"],
-    check=True, capture_output=True, text=True).stdout.splitlines()
+    stdout=subprocess.PIPE, text=True)
+if listed.returncode != 0:
+    sys.exit("pages.py: git has to list the files; run it in a clone")
+files = listed.stdout.splitlines()
 fence = re.compile(r"^```")
 image = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
 link = re.compile(r"(?<!!)\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
@@ -44,10 +47,10 @@ def copy_as_text(path):
     if path in files:
         shutil.copyfile(source / path, target)
     else:
-        listed = [name for name in files if name.startswith(path + "/")]
-        if not listed:
+        inside = [name for name in files if name.startswith(path + "/")]
+        if not inside:
             sys.exit(f"pages.py: a link leads to {path}, which is not in the tree")
-        target.write_text("\n".join(listed) + "\n")
+        target.write_text("\n".join(inside) + "\n")
     return f"tree/{path}.txt"
 
 
@@ -78,7 +81,7 @@ def prepared(page):
     name = page_name(page)
     inside = False
     first = True
-    for line in as_html(page, (source / page).read_text()).splitlines():
+    for line in as_html(page, (source / page).read_text(encoding="utf-8")).splitlines():
         if fence.match(line):
             inside = not inside
         elif not inside:
@@ -99,4 +102,5 @@ pages.mkdir(parents=True)
 site.mkdir(parents=True)
 for page in files:
     if is_page(page):
-        (pages / pathlib.PurePath(page).name).write_text("\n".join(prepared(page)) + "\n")
+        text = "\n".join(prepared(page)) + "\n"
+        (pages / pathlib.PurePath(page).name).write_text(text, encoding="utf-8")
