@@ -159,6 +159,8 @@ class Exec {
 
   int run_command(const Lease& lease, Signals& signals) {
     Terminal terminal;
+    // Before the command runs: redlock alone would be stopped otherwise, and not renew the lease.
+    signals.take_stop_requests();
     Child child(
         {*invocation_.command, child_environment(name_, lease.token(), invocation_.nodes_variable)},
         signals, terminal);

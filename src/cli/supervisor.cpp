@@ -37,9 +37,7 @@ Supervisor::Supervisor(Child& child, const Lease& lease, Signals& signals, Termi
       // while more than this is left of it.
       longest_sleep_(
           std::max<BootClock::duration>(lease.remaining() / 20, std::chrono::milliseconds(10))),
-      timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), "timer") {
-  signals_.take_stop_requests();
-}
+      timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), "timer") {}
 
 int Supervisor::run() {
   const std::stop_callback on_loss(lease_.lost(), [this] { lost_.notify(); });
