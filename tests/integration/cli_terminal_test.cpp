@@ -157,15 +157,18 @@ bool is_stopped(const std::string& pid) {
   return state == "T";
 }
 
+// Its command starts nothing when it is stopped: a shell whose child stops between vfork and exec
+// waits for that and cannot be stopped itself.
 TEST_CASE("in a pipeline Ctrl-Z stops the command as well, with a log and metrics, too") {
   const Fleet fleet({.nodes = 1});
   const TemporaryDirectory directory;
   OnTerminal session(fleet, "set -m\n$REDLOCK exec a --node-timeout 10s --log json --metrics " +
                                 directory.path().string() + R"(/a.prom -- sh -c '
-  trap "echo interrupted; exit 3" INT
+  sleep 1000 &
+  trap "kill $!; echo interrupted; exit 3" INT
   trap "echo continued" CONT
   echo "pid $$ ready"
-  while :; do sleep 0.01; done' 2>/dev/null | { trap '' INT; cat; }
+  while :; do wait; done' 2>/dev/null | { trap '' INT; cat; }
 read line
 fg
 echo "status $?")");
