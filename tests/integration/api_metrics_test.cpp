@@ -219,7 +219,7 @@ TEST_CASE("metrics count each thing that an observer is told, and nothing else")
   CHECK(change([&] { metrics.on_lost("x", 1, LossReason::taken); }) ==
         Names{R"(redlock_leases_lost_total{reason="taken"})"});
 
-  for (const std::uint64_t attempt : {7, 7, 7, 8}) {
+  for (const std::uint64_t attempt : {7U, 7U, 7U, 8U}) {
     metrics.on_answer({"n", NodeCommand::acquire, attempt + 2, 1ms});
     metrics.on_answer({"n", NodeCommand::settle, attempt, 1ms});
   }
