@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // status and doctor with --watch: what they show of changes, where, and how they end.
 #include <algorithm>
+#include <chrono>
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli_process.hpp"
@@ -174,6 +176,8 @@ TEST_CASE("a reader that reads no more keeps no signal waiting") {
                  "--watch", "100ms", "--node-timeout", "10s"},
                 nodes_variable(fleet.uris()), "/bin/sh");
   REQUIRE(eventually([&] { return questions_asked(fleet) > 0; }));
+  // Until it wants to write what it saw; on a slow machine the signal comes earlier, which is good.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
   watch.signal(SIGTERM);
   CHECK(ProcessWatch(watch.pid()).await_end());
   CHECK(watch.wait().status == 128 + SIGTERM);
