@@ -178,7 +178,8 @@ echo "status $?")");
   session.type("\x1a");
   REQUIRE(eventually([&] { return is_stopped(pid); }));
   session.type("go\n");
-  REQUIRE(session.await("continued"));
+  // At the beginning of a line: fg shows the command's text before the command is in front.
+  REQUIRE(session.await("\ncontinued\n"));
   session.type("\x03");
   CHECK(session.await("interrupted"));
   CHECK(session.await("status 0"));
