@@ -41,6 +41,11 @@ void write_to_stderr(const std::string& line) {
 }
 
 std::string line_of(const LogEvent& event) {
+  if (chosen_format == LogFormat::text) {
+    const auto colour = event.level == LogLevel::error ? Colour::red : Colour::none;
+    return fmt::format("{} {}\n", painted(colour, "redlock:", STDERR_FILENO),
+                       printable(event.message));
+  }
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
   Json line{{"time", iso_8601(now)}, {"level", name_of(event.level)}, {"event", event.name}};
   line.update(event.fields);
@@ -132,23 +137,14 @@ LogFormat log_format() noexcept {
 }
 
 void note(const LogEvent& event) {
-  if (chosen_format == LogFormat::text) {
-    const auto colour = event.level == LogLevel::error ? Colour::red : Colour::none;
-    return write_to_stderr(fmt::format("{} {}\n", painted(colour, "redlock:", STDERR_FILENO),
-                                       printable(event.message)));
-  }
   if (line_queue != nullptr) return line_queue->push(line_of(event));
   write_to_stderr(line_of(event));
 }
 
 void log_in_background() {
-  if (chosen_format != LogFormat::json || line_queue != nullptr) return;
+  if (line_queue != nullptr) return;
   const SignalsKeptOut blocked;
   line_queue = new LineQueue;
-}
-
-void note_in_background(const LogEvent& event) {
-  if (line_queue != nullptr) line_queue->push(line_of(event));
 }
 
 void finish_log() {

@@ -30,14 +30,13 @@ void add_log_option(CLI::App& app);
 void choose_log_format(const std::vector<std::string>& arguments);
 [[nodiscard]] LogFormat log_format() noexcept;
 
-/// In text "redlock: MESSAGE". From the thread that runs the command.
+/// In text "redlock: MESSAGE". From the thread that runs the command; once log_in_background() was
+/// called, from any.
 void note(const LogEvent& event);
 
-/// From now on JSON lines are written by a thread of their own, so that a stderr that nobody reads
-/// holds up no other: an observer's.
+/// From now on lines are written by a thread of their own, so that a stderr that nobody reads holds
+/// up no other: an observer's, or the one that has to kill a command when its lease is over.
 void log_in_background();
-/// As note(), for an observer; in text nothing is shown. Needs log_in_background().
-void note_in_background(const LogEvent& event);
 /// Returns when everything has been written.
 void finish_log();
 

@@ -17,7 +17,7 @@ auto in_whole_ms(std::chrono::nanoseconds time) {
 }
 
 void report(LogLevel level, const std::string& name, const std::string& message, Json fields) {
-  note_in_background({level, name, message, std::move(fields)});
+  note({level, name, message, std::move(fields)});
 }
 
 class EventWatch final : public AttemptWatch {

@@ -159,6 +159,7 @@ class Exec {
 
   int run_command(const Lease& lease, Signals& signals) {
     Terminal terminal;
+    log_in_background();
     // Before the command runs: redlock alone would be stopped otherwise, and not renew the lease.
     signals.take_stop_requests();
     Child child(

@@ -67,6 +67,24 @@ TEST_CASE(
   CHECK_FALSE(contains(finished.err, "killed the command"));
 }
 
+TEST_CASE("a stderr that nobody reads does not keep the command alive without its lease") {
+  for (const std::string format : {"text", "json"}) {
+    CAPTURE(format);
+    Fleet fleet({.nodes = 3});
+    // It fills the pipe that redlock writes to as well.
+    Running running(exec({"--lease", "6s", "--grace", "1s", "--log", format},
+                         {"sh", "-c", "echo pid $$; exec yes >&2"}),
+                    nodes_variable(fleet.uris()));
+    REQUIRE(running.await_out("pid"));
+    REQUIRE(running.await_out("\n"));
+    const ProcessWatch child(number_after(running.out(), "pid"));
+    REQUIRE(child.is_running());
+    pause_all(fleet);
+    CHECK(child.await_end());
+    CHECK(running.wait().status == 124);
+  }
+}
+
 TEST_CASE("what the command started dies with it when the lease is lost") {
   Fleet fleet({.nodes = 3});
   Running running(exec({"--lease", "6s", "--grace", "1s"},
