@@ -91,14 +91,9 @@ Child::Child(const ChildPlan& plan, const Signals& signals, Terminal& terminal)
 }
 
 void Child::start_guard() {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, &before);
-  const pid_t pid = ::fork();
-  if (pid == 0) run_guard(pid_, life_.read.get());
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  guard_ = forked(pid);
+  const SignalsKeptOut blocked;
+  guard_ = forked(::fork());
+  if (guard_ == 0) run_guard(pid_, life_.read.get());
   ::setpgid(guard_, pid_);
   life_.read.close();
 }

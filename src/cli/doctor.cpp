@@ -223,17 +223,13 @@ int exit_code_of(Fitness fitness) {
   return fitness == Fitness::degraded ? exit_degraded : exit_unsafe;
 }
 
-std::string trouble_of(const NodeHealth& node) {
-  if (node.reachable()) return "";
-  return node.trouble.detail.empty() ? to_string(node.trouble.cause) : node.trouble.detail;
-}
-
 Look look_of(Examination examination) {
   Look look{.text = {},
             .json = as_json(examination),
             .status = exit_code_of(examination.fitness()),
             .nodes = {}};
-  for (const auto& node : examination.nodes) look.nodes.emplace_back(node.node, trouble_of(node));
+  for (const auto& node : examination.nodes)
+    look.nodes.emplace_back(node.node, words_of(node.trouble));
   look.text = [examination = std::move(examination)] { return as_table(examination); };
   return look;
 }

@@ -54,24 +54,6 @@ class Changes {
   std::map<std::string, bool> silent_;
 };
 
-/// As clipped(), for a line that may have colours in it.
-std::string fitted(const std::string& line, std::size_t width) {
-  std::string result;
-  std::size_t end = 0;  // of what fits if "…" has to follow
-  std::size_t used = 0;
-  bool is_sequence = false;
-  bool is_coloured = false;
-  for (const char c : line) {
-    const bool continues = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
-    if (c == '\x1b') is_sequence = is_coloured = true;
-    if (!is_sequence && !continues && ++used == width) end = result.size();
-    if (used > width) return result.substr(0, end) + "…" + (is_coloured ? "\x1b[0m" : "");
-    result += c;
-    if (c == 'm') is_sequence = false;
-  }
-  return result;
-}
-
 /// A block of lines that is drawn over the one before it. It hides no cursor and changes no setting
 /// of the terminal, so that nothing is to be restored, however the command ends. Nothing is cleared
 /// first, so that nothing flickers.
@@ -95,7 +77,7 @@ class ScreenBlock {
     if (drawn_ > 0 && !has_moved) out += fmt::format("\r\x1b[{}A", drawn_);
     // A line that wraps could not be drawn over.
     const auto width = std::max<std::size_t>(size.columns, 2) - 1;
-    for (const auto& line : lines) out += fitted(line, width) + "\x1b[K\n";
+    for (const auto& line : lines) out += clipped(line, width) + "\x1b[K\n";
     drawn_ = lines.size();
     size_ = size;
     return out + "\x1b[J";

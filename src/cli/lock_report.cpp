@@ -2,9 +2,12 @@
 #include "cli/lock_report.hpp"
 
 #include <fmt/core.h>
+#include <memory>
+#include <utility>
 
 #include "cli/exit_code.hpp"
 #include "cli/holder.hpp"
+#include "cli/options.hpp"
 #include "cli/output.hpp"
 
 namespace redlock::cli {
@@ -31,11 +34,6 @@ std::string verdict_lines(const LockReport& report) {
                      painted(Colour::red, "too few"), nodes, report.quorum);
 }
 
-std::string trouble_of(const NodeLock& node) {
-  if (node.answered()) return "";
-  return node.trouble.detail.empty() ? to_string(node.trouble.cause) : node.trouble.detail;
-}
-
 int exit_code_of_unknown(const LockReport& report) {
   Error error{Errc::no_quorum, {}, {}};
   for (const auto& node : report.nodes) {
@@ -43,6 +41,22 @@ int exit_code_of_unknown(const LockReport& report) {
     error.votes.push_back({node.node, vote, node.trouble.cause, node.trouble.detail});
   }
   return exit_code_for(error);
+}
+
+LockLook::LockLook(CLI::App& app, const Invocation& invocation, Look (*look_of)(LockReport))
+    : look_of_(look_of), nodes_(app, invocation), look_(app) {
+  add_name_option(app, name_);
+}
+
+int LockLook::run() {
+  return look_.show([this] {
+    const auto client = std::make_shared<Client>(nodes_.connect_to_look());
+    return [this, client] {
+      auto report = Admin(*client).inspect(name_);
+      if (!report) throw failure(report.error());
+      return look_of_(std::move(*report));
+    };
+  });
 }
 
 }  // namespace redlock::cli

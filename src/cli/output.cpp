@@ -149,8 +149,26 @@ std::string shortened(const std::string& text, std::size_t width) {
   return first_columns(text, front) + "…" + last_columns(text, width - 1 - front);
 }
 
+std::string words_of(const NodeTrouble& trouble) {
+  if (trouble.cause == Cause::none) return "";
+  return trouble.detail.empty() ? to_string(trouble.cause) : trouble.detail;
+}
+
 std::string clipped(const std::string& text, std::size_t width) {
-  return width_of(text) <= width ? text : first_columns(text, width - 1) + "…";
+  std::string result;
+  std::size_t end = 0;  // of what fits if "…" has to follow
+  std::size_t used = 0;
+  bool is_sequence = false;
+  bool is_coloured = false;
+  for (const char c : text) {
+    const bool continues = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+    if (c == '\x1b') is_sequence = is_coloured = true;
+    if (!is_sequence && !continues && ++used == width) end = result.size();
+    if (used > width) return result.substr(0, end) + "…" + (is_coloured ? "\x1b[0m" : "");
+    result += c;
+    if (c == 'm') is_sequence = false;
+  }
+  return result;
 }
 
 std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {

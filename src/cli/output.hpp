@@ -45,7 +45,10 @@ using Rows = std::vector<std::vector<std::string>>;
 /// from the others.
 [[nodiscard]] std::string shortened(const std::string& text, std::size_t width);
 
-/// The first columns of a sentence, with "…" for what is missing.
+/// Why a node could not be asked: in its words, or the kind of reason. Empty if it could.
+[[nodiscard]] std::string words_of(const NodeTrouble& trouble);
+
+/// The first columns of a line, with "…" for what is missing. Colours in it take no room.
 [[nodiscard]] std::string clipped(const std::string& text, std::size_t width);
 
 /// The words in lines of this width, all but the first indented; a longer word stays whole.

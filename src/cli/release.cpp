@@ -51,8 +51,7 @@ std::string what_of(const NodeForced& node) {
     case ForcedHere::unreachable:
       break;
   }
-  return "unreachable: " +
-         (node.trouble.detail.empty() ? to_string(node.trouble.cause) : node.trouble.detail);
+  return "unreachable: " + words_of(node.trouble);
 }
 
 std::string as_text(const ForcedRelease& forced) {

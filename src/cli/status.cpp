@@ -2,7 +2,6 @@
 // redlock status: one lock, as each node sees it.
 #include <algorithm>
 #include <fmt/core.h>
-#include <memory>
 #include <utility>
 
 #include <redlock/admin.hpp>
@@ -10,10 +9,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/holder.hpp"
 #include "cli/invocation.hpp"
-#include "cli/live_view.hpp"
 #include "cli/lock_report.hpp"
-#include "cli/nodes.hpp"
-#include "cli/options.hpp"
 #include "cli/output.hpp"
 
 namespace redlock::cli {
@@ -63,7 +59,7 @@ std::string remaining_of(const NodeLock& node) {
 }
 
 std::string note_on(const NodeLock& node) {
-  if (!node.answered()) return trouble_of(node);
+  if (!node.answered()) return words_of(node.trouble);
   return node.quarantine ? node.quarantine->why : "";
 }
 
@@ -126,32 +122,14 @@ Json as_json(const LockReport& report) {
 Look look_of(LockReport report) {
   const int status = report.verdict == Verdict::unknown ? exit_code_of_unknown(report) : exit_ok;
   Look look{.text = {}, .json = as_json(report), .status = status, .nodes = {}};
-  for (const auto& node : report.nodes) look.nodes.emplace_back(node.node, trouble_of(node));
+  for (const auto& node : report.nodes) look.nodes.emplace_back(node.node, words_of(node.trouble));
   look.text = [report = std::move(report)] { return as_table(report); };
   return look;
 }
 
-class Status {
+class Status : public LockLook {
  public:
-  Status(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation), look_(app) {
-    add_name_option(app, name_);
-  }
-
-  int run() {
-    return look_.show([this] {
-      const auto client = std::make_shared<Client>(nodes_.connect_to_look());
-      return [this, client] {
-        auto report = Admin(*client).inspect(name_);
-        if (!report) throw failure(report.error());
-        return look_of(std::move(*report));
-      };
-    });
-  }
-
- private:
-  NodeOptions nodes_;
-  LookOptions look_;
-  std::string name_;
+  Status(CLI::App& app, const Invocation& invocation) : LockLook(app, invocation, look_of) {}
 };
 
 }  // namespace

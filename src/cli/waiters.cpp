@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/core.h>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -13,10 +12,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/holder.hpp"
 #include "cli/invocation.hpp"
-#include "cli/live_view.hpp"
 #include "cli/lock_report.hpp"
-#include "cli/nodes.hpp"
-#include "cli/options.hpp"
 #include "cli/output.hpp"
 
 namespace redlock::cli {
@@ -82,7 +78,7 @@ Colour colour_of_waiter(std::string_view title, std::string_view cell) {
 }
 
 std::string why_unread(const NodeLock& node) {
-  if (!node.answered()) return trouble_of(node);
+  if (!node.answered()) return words_of(node.trouble);
   return node.waiting ? "" : "its user may not read the queue (cluster/users.acl has the rights)";
 }
 
@@ -167,27 +163,9 @@ Look waiters_seen(LockReport report) {
   return look;
 }
 
-class Waiters {
+class Waiters : public LockLook {
  public:
-  Waiters(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation), look_(app) {
-    add_name_option(app, name_);
-  }
-
-  int run() {
-    return look_.show([this] {
-      const auto client = std::make_shared<Client>(nodes_.connect_to_look());
-      return [this, client] {
-        auto report = Admin(*client).inspect(name_);
-        if (!report) throw failure(report.error());
-        return waiters_seen(std::move(*report));
-      };
-    });
-  }
-
- private:
-  NodeOptions nodes_;
-  LookOptions look_;
-  std::string name_;
+  Waiters(CLI::App& app, const Invocation& invocation) : LockLook(app, invocation, waiters_seen) {}
 };
 
 }  // namespace
