@@ -87,12 +87,15 @@ TEST_CASE("every link to a heading leads to one") {
   CHECK_MESSAGE(broken.empty(), join(broken));
 }
 
-/// The text of a file of the tree, or none if it has no such file.
-std::string text_of(const std::string& path) {
+/// Those of a file of the tree, or none if it has no such file.
+std::vector<std::string> lines_of(const std::string& path) {
   for (const File& file : files()) {
-    if (file.path == path) return join(file.lines);
+    if (file.path == path) return file.lines;
   }
   return {};
+}
+std::string text_of(const std::string& path) {
+  return join(lines_of(path));
 }
 
 /// What is named behind a link in this part of a line, [file](../path), `name`, and is not there.
@@ -110,40 +113,18 @@ std::vector<std::string> unresolved(const std::string& cell) {
   return missing;
 }
 
-/// What an enumeration of a header lists, in its order.
-std::vector<std::string> enumerators(const std::string& path, const std::string& name) {
+/// What `wanted` captures in the lines of a file below one that begins with `head`, as long as they
+/// begin with `body`.
+std::vector<std::string> listed_below(const std::string& path, const std::string& head,
+                                      const std::string& body, const std::regex& wanted) {
   std::vector<std::string> result;
   bool inside = false;
-  for (const File& file : files()) {
-    if (file.path != path) continue;
-    for (const std::string& line : file.lines) {
-      std::smatch match;
-      if (line.starts_with("enum class " + name + " ")) inside = true;
-      if (line == "};") inside = false;
-      if (inside && std::regex_search(line, match, std::regex(R"(^  (\w+)( = \d+)?,)"))) {
-        result.push_back(match[1]);
-      }
+  for (const std::string& line : lines_of(path)) {
+    std::smatch match;
+    if (inside && line.starts_with(body) && std::regex_search(line, match, wanted)) {
+      result.push_back(match[1]);
     }
-  }
-  return result;
-}
-
-/// The first cells of the table of a document whose head begins with `name`.
-std::vector<std::string> rows_of(const std::string& path, const std::string& name) {
-  std::vector<std::string> result;
-  bool inside = false;
-  for (const File& file : files()) {
-    if (file.path != path) continue;
-    for (const std::string& line : file.lines) {
-      std::smatch match;
-      if (line.starts_with("| `" + name + "` ")) {
-        inside = true;
-      } else if (!line.starts_with("|")) {
-        inside = false;
-      } else if (inside && std::regex_search(line, match, std::regex(R"(^\| `(\w+)` \|)"))) {
-        result.push_back(match[1]);
-      }
-    }
+    inside = line.starts_with(head) || (inside && line.starts_with(body));
   }
   return result;
 }
@@ -153,9 +134,12 @@ TEST_CASE("docs/operations.md says of every error, loss and cause what to do") {
       {"Errc", "error.hpp"}, {"Cause", "error.hpp"}, {"LossReason", "observer.hpp"}};
   for (const auto& entry : headers) {
     const std::string& name = entry.first;
-    const auto listed = enumerators("include/redlock/" + entry.second, name);
+    const auto listed = listed_below("include/redlock/" + entry.second, "enum class " + name + " ",
+                                     "  ", std::regex(R"(^  (\w+)( = \d+)?,)"));
+    const auto rows = listed_below("docs/operations.md", "| `" + name + "` ", "|",
+                                   std::regex(R"(^\| `(\w+)` \|)"));
     CHECK(listed.size() > 4);
-    CHECK_MESSAGE(rows_of("docs/operations.md", name) == listed, name, ":\n", join(listed));
+    CHECK_MESSAGE(rows == listed, name, ":\n", join(listed));
   }
 }
 
