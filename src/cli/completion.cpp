@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // redlock completion: scripts by which shells complete subcommands, options and file names. They
 // are made of what the parser knows, so that they cannot differ from --help.
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>
@@ -15,7 +16,8 @@ namespace {
 constexpr auto* completion_footer = R"help(
 Examples:
   source <(redlock completion bash)       in ~/.bashrc
-  redlock completion zsh > _redlock       in a directory of $fpath
+  source <(redlock completion zsh)        in ~/.zshrc, behind compinit
+  redlock completion zsh > _redlock       the same, in a directory of $fpath
   redlock completion fish > ~/.config/fish/completions/redlock.fish
 
 An installed redlock brings these files along.)help";
@@ -46,8 +48,18 @@ std::string words_for(const CommandEntry& command) {
   return text;
 }
 
-bool has_command_behind_dashes(const CommandEntry& command) {
-  return command.usage.find(" -- CMD") != std::string::npos;
+/// Whether one of its arguments, without a name, is a file.
+bool has_file_argument(const CommandEntry& command) {
+  return std::ranges::any_of(command.options, [](const OptionEntry& option) {
+    return option.names.empty() && option.takes_file();
+  });
+}
+
+/// Of "fleet up" it is "fleet".
+std::string joined_parents(const CommandEntry& command) {
+  CommandEntry parent;
+  parent.words.assign(command.words.begin(), command.words.end() - 1);
+  return joined_words(parent);
 }
 
 // What is offered depends on the subcommand in front of the cursor; behind `--` it is what the
@@ -71,16 +83,12 @@ _redlock() {
 )sh";
   for (const auto& command : commands) {
     if (command.words.empty()) continue;
-    std::string parent;
-    for (std::size_t i = 0; i + 1 < command.words.size(); ++i) {
-      parent += (parent.empty() ? "" : " ") + command.words[i];
-    }
-    text += "      '" + parent + "/" + command.words.back() + "') command='" +
+    text += "      '" + joined_parents(command) + "/" + command.words.back() + "') command='" +
             joined_words(command) + "' ;;\n";
   }
   text += R"sh(    esac
   done
-  local words='' files='' values=''
+  local words='' files='' values='' argument=''
   case $command in
 )sh";
   for (const auto& command : commands) {
@@ -92,10 +100,12 @@ _redlock() {
         "      files='" +
         as_pattern(names_where(command, [](const auto& option) { return option.takes_file(); })) +
         "'\n";
-    text += "      values='" + as_pattern(names_where(command, takes_value)) + "' ;;\n";
+    text += "      values='" + as_pattern(names_where(command, takes_value)) + "'";
+    text += has_file_argument(command) ? "\n      argument=file ;;\n" : " ;;\n";
   }
   text += R"sh(  esac
-  if [[ "|$files|" == *"|$previous|"* ]]; then
+  if [[ "|$files|" == *"|$previous|"* || ($argument = file && $current != -* &&
+    "|$values|" != *"|$previous|"*) ]]; then
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
     compopt -o filenames 2>/dev/null || true
   elif [[ "|$values|" != *"|$previous|"* ]]; then
@@ -140,13 +150,25 @@ std::string zsh_specs(const CommandEntry& command) {
   return text;
 }
 
+// An argument of which nothing can be offered is (), an empty list: a message, " ", as for values,
+// keeps the only option that matches from being taken.
 std::string zsh_function(const CommandEntry& command) {
   std::string name = "_redlock";
   for (const auto& word : command.words) name += "_" + word;
-  std::string text = name + "() {\n  local line state\n";
+  std::string text = name + "() {\n  local curcontext=$curcontext context state line\n";
+  if (command.words.empty()) {
+    text += R"sh(  local -i dashes=${words[(i)--]}
+  if ((dashes < CURRENT)); then
+    shift dashes words
+    ((CURRENT -= dashes))
+    _normal
+    return
+  fi
+)sh";
+  }
   if (command.subcommands.empty()) {
     text += "  _arguments" + zsh_specs(command) +
-            " \\\n        '*:argument:" + (has_command_behind_dashes(command) ? "_normal" : " ") +
+            " \\\n        '*:argument:" + (has_file_argument(command) ? "_files" : "()") +
             "'\n}\n\n";
     return text;
   }
@@ -159,22 +181,16 @@ std::string zsh_function(const CommandEntry& command) {
   return text + "  esac\n}\n\n";
 }
 
+// In a directory of $fpath it is the body of _redlock when that is called for the first time.
 std::string for_zsh(const Commands& commands) {
   std::string text = "#compdef redlock\n# zsh completion for redlock\n\n";
   for (const auto& command : commands) text += zsh_function(command);
-  return text + "_redlock \"$@\"\n";
-}
-
-/// When what belongs to this command is offered.
-std::string fish_condition(const CommandEntry& command) {
-  std::string text = command.words.empty() ? "not __fish_seen_subcommand_from" : "";
-  if (command.words.empty()) {
-    for (const auto& subcommand : command.subcommands) text += " " + subcommand;
-  }
-  for (const auto& word : command.words) {
-    text += (text.empty() ? "" : "; and ") + ("__fish_seen_subcommand_from " + word);
-  }
-  return text;
+  return text + R"sh(if [[ $funcstack[1] == _redlock ]]; then
+  _redlock "$@"
+else
+  compdef _redlock redlock
+fi
+)sh";
 }
 
 std::string fish_option(const OptionEntry& option) {
@@ -188,17 +204,53 @@ std::string fish_option(const OptionEntry& option) {
   return text + " -d " + in_single_quotes(option.description);
 }
 
+/// Functions that say which subcommand stands in front of the cursor ("dashes" behind `--`), and
+/// what the command behind these completes.
+std::string fish_functions(const Commands& commands) {
+  std::string text = R"sh(function __redlock_command
+  set -l command
+  for word in (commandline -opc)[2..-1]
+    switch "$command/$word"
+      case '*/--'
+        set command dashes
+        break
+)sh";
+  for (const auto& command : commands) {
+    if (command.words.empty()) continue;
+    text += "      case '" + joined_parents(command) + "/" + command.words.back() +
+            "'\n        set command '" + joined_words(command) + "'\n";
+  }
+  return text + R"sh(    end
+  end
+  echo $command
+end
+
+function __redlock_behind_dashes
+  set -l words (commandline -opc)
+  set -e words[1..(contains -i -- -- $words)]
+  complete -C (string join ' ' -- (string escape -- $words) (commandline -ct))
+end
+
+)sh";
+}
+
 std::string for_fish(const Commands& commands) {
-  std::string text = "# fish completion for redlock\ncomplete -c redlock -f\n";
+  std::string text = "# fish completion for redlock\n" + fish_functions(commands) +
+                     "complete -c redlock -f\n"
+                     "complete -c redlock -n 'test (__redlock_command) = dashes' -a "
+                     "'(__redlock_behind_dashes)'\n";
   std::map<std::string, std::string> descriptions;
   for (const auto& command : commands) descriptions[joined_words(command)] = command.description;
   for (const auto& command : commands) {
-    const std::string begin = "complete -c redlock -n " + in_single_quotes(fish_condition(command));
-    const std::string words = joined_words(command) + (command.words.empty() ? "" : " ");
+    const std::string words = joined_words(command);
+    const std::string begin =
+        "complete -c redlock -n " + in_single_quotes("test (__redlock_command) = '" + words + "'");
     for (const auto& subcommand : command.subcommands) {
       text += begin + " -a " + subcommand + " -d " +
-              in_single_quotes(descriptions[words + subcommand]) + "\n";
+              in_single_quotes(descriptions[(words.empty() ? "" : words + " ") + subcommand]) +
+              "\n";
     }
+    if (has_file_argument(command)) text += begin + " -F\n";
     for (const auto& option : command.options) {
       if (!option.names.empty()) text += begin + fish_option(option) + "\n";
     }
