@@ -39,6 +39,7 @@ class _ClientOptions(ctypes.Structure):
         ("connect_timeout_ms", ctypes.c_int64),
         ("ordering", ctypes.c_int),
         ("without_quarantine", ctypes.c_int),
+        ("without_warnings", ctypes.c_int),
     ]
 
 

@@ -127,6 +127,7 @@ class REDLOCK_EXPORT Lease {
 
  private:
   [[nodiscard]] const State* held() const noexcept;
+  [[nodiscard]] const State* asked() const noexcept;
   std::shared_ptr<State> state_;
 };
 

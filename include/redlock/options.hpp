@@ -172,6 +172,12 @@ struct ClientOptions {
 
   /// Is called for what happens (see observer.hpp). May be null.
   std::shared_ptr<Observer> observer{};
+  /// Without an observer, stderr gets a line beginning with "redlock:" when a lease is lost about
+  /// which the program has asked nothing (lost(), loss_reason(), valid(), valid_until(),
+  /// remaining(), held_by_me(), extend() and confirm() ask), and when unlock() did not find its
+  /// lock or could not confirm its release. One line in ten seconds at most for the whole program,
+  /// and none where writing it would have to wait. False where descriptor 2 is not stderr.
+  bool warn_on_stderr = true;
 };
 
 /// Whether the watchdog renews a lease until it is released.

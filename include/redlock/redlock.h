@@ -94,12 +94,13 @@ typedef struct redlock_client_options {
   int64_t connect_timeout_ms;  /* default 1000 */
   redlock_ordering ordering;   /* unless a call says otherwise */
   int without_quarantine;      /* 1: for tests alone; see Quarantine in options.hpp */
+  int without_warnings;        /* 1: nothing on stderr; see warn_on_stderr in options.hpp */
 } redlock_client_options;
 /* All defaults. */
 #define REDLOCK_CLIENT_OPTIONS_INIT                                                             \
   {                                                                                             \
     sizeof(redlock_client_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, \
-        REDLOCK_ORDERING_DEFAULT, 0                                                             \
+        REDLOCK_ORDERING_DEFAULT, 0, 0                                                          \
   }
 
 /* One set of nodes, the connections to them and a thread that serves them: one per program is

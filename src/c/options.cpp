@@ -116,6 +116,7 @@ Result<ClientOptions> to_options(const redlock_client_options* given) {
   set(options->node_timeout, known->node_timeout_ms);
   set(options->connect_timeout, known->connect_timeout_ms);
   if (known->without_quarantine != 0) options->quarantine = Quarantine::off;
+  options->warn_on_stderr = known->without_warnings == 0;
   return options;
 }
 

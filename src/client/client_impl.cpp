@@ -9,6 +9,7 @@
 #include "client/fork.hpp"
 #include "client/options_check.hpp"
 #include "client/sentence.hpp"
+#include "client/stderr_warning.hpp"
 #include "tls/tls_context.hpp"
 
 namespace redlock {
@@ -161,7 +162,11 @@ bool Client::Impl::forked() const noexcept {
 }
 
 void Client::Impl::report_release_failed(engine::Name name, Error error) noexcept {
-  if (!options_.observer || forked()) return;
+  if (forked()) return;
+  if (!options_.observer) {
+    if (options_.warn_on_stderr) client::warn_of_release(error);
+    return;
+  }
   const auto report = [observer = options_.observer, of = std::move(name), why = std::move(error)] {
     observer->on_release_failed(*of, why);
   };
@@ -289,6 +294,8 @@ void Client::Impl::on(engine::LeaseLost&& output) {
   lease->lose(output.reason);
   if (options_.observer) {
     options_.observer->on_lost(lease->name(), lease->key->token, output.reason);
+  } else if (options_.warn_on_stderr && !lease->was_asked()) {
+    client::warn_of_loss(lease->name(), output.reason);
   }
 }
 

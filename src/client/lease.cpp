@@ -69,6 +69,7 @@ namespace {
 
 Result<client::AskExtend> ask_extend(const std::shared_ptr<Lease::State>& lease,
                                      std::chrono::milliseconds length) {
+  lease->mark_asked();
   const ClientOptions& options = lease->client->options();
   if (auto ok = client::check_lease(length, options.min_validity, options); !ok) {
     return tl::make_unexpected(std::move(ok.error()));
@@ -77,6 +78,7 @@ Result<client::AskExtend> ask_extend(const std::shared_ptr<Lease::State>& lease,
 }
 
 Result<client::AskExtend> ask_confirm(const std::shared_ptr<Lease::State>& lease) {
+  lease->mark_asked();
   return client::AskExtend{lease, std::nullopt};
 }
 
@@ -106,6 +108,13 @@ const Lease::State* Lease::held() const noexcept {
   return state_ && !state_->ended() ? state_.get() : nullptr;
 }
 
+/// The same, for a question about its validity.
+const Lease::State* Lease::asked() const noexcept {
+  if (held() == nullptr) return nullptr;
+  state_->mark_asked();
+  return state_.get();
+}
+
 Lease::operator bool() const noexcept {
   return held() != nullptr;
 }
@@ -128,19 +137,19 @@ bool Lease::valid() const noexcept {
 }
 
 std::chrono::nanoseconds Lease::remaining() const noexcept {
-  return held() != nullptr ? state_->remaining() : std::chrono::nanoseconds::zero();
+  return asked() != nullptr ? state_->remaining() : std::chrono::nanoseconds::zero();
 }
 
 BootClock::time_point Lease::valid_until() const noexcept {
-  return held() != nullptr ? state_->valid_until() : BootClock::time_point::min();
+  return asked() != nullptr ? state_->valid_until() : BootClock::time_point::min();
 }
 
 std::stop_token Lease::lost() const noexcept {
-  return held() != nullptr ? State::lost(state_) : std::stop_token();
+  return asked() != nullptr ? State::lost(state_) : std::stop_token();
 }
 
 std::optional<LossReason> Lease::loss_reason() const noexcept {
-  return held() != nullptr ? state_->loss_reason() : std::nullopt;
+  return asked() != nullptr ? state_->loss_reason() : std::nullopt;
 }
 
 Result<Released> Lease::release() {

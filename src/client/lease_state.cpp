@@ -102,7 +102,7 @@ std::chrono::nanoseconds Lease::State::remaining() const noexcept {
 }
 
 std::optional<LossReason> Lease::State::loss_reason() const noexcept {
-  const int loss = loss_.load() & ~gone;
+  const int loss = loss_.load() & reason_bits;
   if (loss == 0) return std::nullopt;
   return static_cast<LossReason>(loss - 1);
 }

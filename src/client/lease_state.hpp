@@ -36,6 +36,13 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
   [[nodiscard]] static std::stop_token lost(const std::shared_ptr<State>& state) noexcept;
+  /// The program looks after its validity itself, in some way.
+  void mark_asked() noexcept {
+    if (!was_asked()) loss_.fetch_or(asked);
+  }
+  [[nodiscard]] bool was_asked() const noexcept {
+    return (loss_.load(std::memory_order_relaxed) & asked) != 0;
+  }
   /// Its holder releases, detaches or drops it: nobody but the loop reports its loss any more.
   /// False if that was so already.
   bool end() noexcept { return !ended_.exchange(true); }
@@ -62,7 +69,7 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   const engine::SharedLeaseKey key;
 
  private:
-  [[nodiscard]] bool is_lost() const noexcept { return (loss_.load() & ~gone) != 0; }
+  [[nodiscard]] bool is_lost() const noexcept { return (loss_.load() & reason_bits) != 0; }
   void set_loss_deadline(const engine::LossDeadline& loss_deadline) noexcept;
   [[nodiscard]] BootClock::time_point guarded_until() const noexcept;
 
@@ -70,9 +77,11 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   [[nodiscard]] std::stop_source stop_source() const;
 
   std::atomic<BootClock::rep> valid_until_;
-  /// A LossReason + 1, or 0; and a bit that is set if nothing is left of it.
+  /// A LossReason + 1, or 0; a bit that is set if nothing is left of it, and that of mark_asked().
   std::atomic<std::uint8_t> loss_{0};
   static constexpr std::uint8_t gone = 0x80;
+  static constexpr std::uint8_t asked = 0x40;
+  static constexpr std::uint8_t reason_bits = 0x3f;
   Ending ending_ = Ending::release;
   std::atomic<bool> ended_{false};
   /// Somebody has asked for lost(); with the mutex held. A program that holds many leases never

@@ -257,6 +257,7 @@ std::size_t RedLock::hold_count() const noexcept {
 
 bool RedLock::held_by_me() const noexcept {
   const auto lease = state_->held();
+  if (lease) lease->mark_asked();
   return lease && lease->remaining() > std::chrono::nanoseconds::zero();
 }
 
@@ -267,7 +268,9 @@ std::uint64_t RedLock::token() const noexcept {
 
 std::stop_token RedLock::lost() const noexcept {
   const auto lease = state_->held();
-  return lease ? Lease::State::lost(lease) : std::stop_token();
+  if (!lease) return {};
+  lease->mark_asked();
+  return Lease::State::lost(lease);
 }
 
 }  // namespace redlock

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#include "client/stderr_warning.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <csignal>
+#include <ctime>
+#include <exception>
+#include <poll.h>
+#include <pthread.h>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <redlock/clock.hpp>
+
+#include "client/sentence.hpp"
+
+namespace redlock::client {
+
+namespace {
+
+constexpr BootClock::duration pause_between = std::chrono::seconds(10);
+
+/// Of all clients: the program has one stderr.
+class Pace {
+ public:
+  /// Whether a line is due now.
+  bool take(BootClock::time_point now) noexcept {
+    auto next = next_.load();
+    if (now.time_since_epoch().count() < next ||
+        !next_.compare_exchange_strong(next, (now + pause_between).time_since_epoch().count())) {
+      left_out_.fetch_add(1);
+      return false;
+    }
+    return true;
+  }
+  /// Since this was asked last.
+  unsigned left_out() noexcept { return left_out_.exchange(0); }
+
+ private:
+  std::atomic<BootClock::rep> next_{BootClock::rep{LLONG_MIN}};
+  std::atomic<unsigned> left_out_{0};
+};
+
+constinit Pace pace;
+
+/// A write to a pipe whose reader has gone ends no program that did not ask for the line.
+class SigpipeIgnored {
+ public:
+  SigpipeIgnored() noexcept {
+    sigemptyset(&sigpipe_);
+    sigaddset(&sigpipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
+  }
+  ~SigpipeIgnored() {
+    constexpr timespec at_once{};
+    while (!was_pending_ && sigtimedwait(&sigpipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SigpipeIgnored(const SigpipeIgnored&) = delete;
+  SigpipeIgnored& operator=(const SigpipeIgnored&) = delete;
+
+ private:
+  sigset_t sigpipe_{};
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
+/// What cannot be written now is dropped. A pipe that can be written to takes this much at once.
+void write_at_once(const std::string& line) noexcept {
+  static_assert(PIPE_BUF >= 512);
+  const SigpipeIgnored guard;
+  if (::send(STDERR_FILENO, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
+  if (errno != ENOTSOCK) return;
+  pollfd state{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&state, 1, 0) != 1 || state.revents != POLLOUT) return;
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+void warn(const std::string& sentence) {
+  constexpr std::size_t longest = 400;
+  if (!pace.take(BootClock::now())) return;
+  std::string line = "redlock: " + sentence;
+  if (line.size() > longest) line.replace(longest, std::string::npos, "...");
+  if (const auto left_out = pace.left_out(); left_out > 0) {
+    line += " (and " + std::to_string(left_out) + " more warnings before)";
+  }
+  write_at_once(line + "\n");
+}
+
+}  // namespace
+
+void warn_of_loss(std::string_view name, LossReason reason) noexcept {
+  try {
+    warn("the lease of " + in_quotes(name) + " was lost (" + to_string(reason) +
+         ") and nothing in the program listens for that: tie the work to lost(), or set "
+         "ClientOptions::observer");
+  } catch (const std::exception&) {
+    // No memory is left for a warning.
+  }
+}
+
+void warn_of_release(const Error& error) noexcept {
+  try {
+    warn("unlock: " + error.message);
+  } catch (const std::exception&) {
+    // As above.
+  }
+}
+
+}  // namespace redlock::client
