@@ -62,14 +62,15 @@ class NodeRules {
     const auto& why = node_.trouble.detail;
     switch (node_.trouble.cause) {
       case Cause::authentication:
-        return warn("it refuses the user or password (" + why +
-                    "); correct them in the node's URI");
+        return warn("it refuses the user or password (" + why + ")");
       case Cause::permission:
         if (why.starts_with("DENIED")) {
           return warn("it takes nobody from another machine (" + why + ")");
         }
-        return warn("the user may not do what is needed (" + why +
-                    "); give it the rights that cluster/users.acl lists");
+        return warn("the user may not do what is needed (" + why + ")" +
+                    (why.find("; permit ") == std::string::npos
+                         ? ""
+                         : "; give it the rights that cluster/users.acl lists"));
       case Cause::moved:
         return in_a_cluster(" (" + why + ")");
       case Cause::incompatible:
@@ -77,8 +78,7 @@ class NodeRules {
       case Cause::loading:
         return warn("it is still reading its data; wait until it has, and look again");
       case Cause::busy:
-        return warn("it is stuck in somebody's script (" + why +
-                    "); end that script (SCRIPT KILL), and look again");
+        return warn("it is stuck in somebody's script (" + why + "), and look again");
       case Cause::tls:
         return warn("its TLS is not what this client needs: " + why);
       case Cause::protocol_error:
@@ -94,8 +94,8 @@ class NodeRules {
 
   void refuses_the_beginning(const std::string& why) {
     if (why.starts_with("WRONGTYPE")) {
-      return warn("a key that is no marker stands in its place (" + why +
-                  "); find out who wrote redlock:node, delete it, and run `redlock adopt`");
+      return warn("a key that is no marker stands in its place, redlock:node (" + why +
+                  "); then run `redlock adopt`");
     }
     warn("it refuses what every client begins with (" + why + "); mend that, and look again");
   }
@@ -180,8 +180,10 @@ class NodeRules {
   }
 
   void in_a_cluster(const std::string& evidence) {
-    warn("it belongs to a Redis Cluster" + evidence +
-         ", which moves keys between nodes; set cluster-enabled no, or use another node");
+    const std::string what =
+        "it belongs to a Redis Cluster" + evidence + ", which moves keys between nodes";
+    // The evidence says what to do.
+    warn(evidence.empty() ? what + "; set cluster-enabled no, or use another node" : what);
   }
 
   void marker() {

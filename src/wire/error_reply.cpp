@@ -22,29 +22,34 @@ namespace {
 struct KnownError {
   std::string_view prefix;
   Cause cause;
-  const char* remedy = "";  // where the server's words show none
+  std::string_view remedy = {};  // what docs/operations.md says to do, in a clause
 };
+
+constexpr std::string_view use_masters = "; use independent masters: it is a replica";
+constexpr std::string_view leave_cluster = "; set cluster-enabled no, or use another node";
 
 // All of these are given before the node runs or writes anything: by the dispatcher, or at the
 // first command of a script that would write.
 constexpr std::array known{
-    KnownError{"LOADING", Cause::loading},
-    KnownError{"BUSY", Cause::busy},
+    KnownError{"LOADING", Cause::loading, "; wait: it votes when it has read its data"},
+    KnownError{"BUSY", Cause::busy, "; end it there with SCRIPT KILL, and find who sent it"},
     KnownError{"MISCONF", Cause::write_error, "; make room on its disk, or repair it"},
     KnownError{"OOM", Cause::out_of_memory, "; raise maxmemory"},
-    KnownError{"READONLY", Cause::read_only},
-    KnownError{"MASTERDOWN", Cause::master_down},
+    KnownError{"READONLY", Cause::read_only, use_masters},
+    KnownError{"MASTERDOWN", Cause::master_down, use_masters},
     KnownError{"NOREPLICAS", Cause::too_few_replicas,
                "; set min-replicas-to-write 0: lock nodes have none"},
-    KnownError{"MOVED", Cause::moved},
-    KnownError{"ASK", Cause::moved},
-    KnownError{"CLUSTERDOWN", Cause::moved},
-    KnownError{"NOAUTH", Cause::authentication},
-    KnownError{"WRONGPASS", Cause::authentication},
+    KnownError{"MOVED", Cause::moved, leave_cluster},
+    KnownError{"ASK", Cause::moved, leave_cluster},
+    KnownError{"CLUSTERDOWN", Cause::moved, leave_cluster},
+    KnownError{"NOAUTH", Cause::authentication,
+               "; give its user and password in the URI, or a password file"},
+    KnownError{"WRONGPASS", Cause::authentication, "; correct the URI or the password file"},
     KnownError{"DENIED", Cause::permission,
                "; give it users with passwords, as cluster/users.acl has them"},
     KnownError{"NOPERM", Cause::permission},
-    KnownError{"WRONGTYPE", Cause::server_error},
+    KnownError{"WRONGTYPE", Cause::server_error,
+               "; a key of redlock:* there is another program's: find who wrote it, and delete it"},
     KnownError{"NOMARKER", Cause::marker_missing},
     KnownError{"HASMARKER", Cause::incompatible},
     KnownError{"OTHERSET", Cause::incompatible},
@@ -142,6 +147,13 @@ std::string missing_right(std::string_view error, std::string_view text, std::st
   return right;
 }
 
+/// Behind the server's own words, of which some end with a full stop.
+void advise(std::string& text, std::string_view remedy) {
+  if (remedy.empty()) return;
+  if (text.ends_with('.') && !text.ends_with("...")) text.pop_back();
+  text += remedy;
+}
+
 void mask(std::string& text, const Secrets& secrets) {
   for (const std::string& word : secrets.words()) {
     for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
@@ -166,23 +178,25 @@ engine::Unavailable to_unavailable(std::string_view error, const Secrets& secret
   const bool denied = has_prefix(inner, "NOPERM") || is_refusal_inside_script(inner);
   // Of the text that is fit to be shown: a node may call a password a command.
   const std::string right = denied ? missing_right(error, text, script) : std::string();
-  if (!right.empty()) text += "; permit " + printable(right, secrets);
+  if (!right.empty()) advise(text, "; permit " + printable(right, secrets));
+  if (denied && right.empty()) advise(text, "; give its user the rights of cluster/users.acl");
   for (const KnownError& entry : known) {
     if (!has_prefix(inner, entry.prefix)) continue;
     // A permission that only a later command of the script lacks is noticed after the first wrote.
     const bool late =
         entry.cause == Cause::permission && error.find(inside_script) != std::string_view::npos;
-    text += entry.remedy;
+    advise(text, entry.remedy);
     return {entry.cause, late ? engine::Delivery::unknown : engine::Delivery::refused,
             std::move(text)};
   }
   if (denied) return {Cause::permission, engine::Delivery::unknown, std::move(text)};
   if (is_unknown_command(inner)) {
     const bool late = error.find(inside_script) != std::string_view::npos;
+    advise(text, "; do not rename the commands of a lock node");
     return {Cause::permission, late ? engine::Delivery::unknown : engine::Delivery::refused,
-            text + "; do not rename the commands of a lock node"};
+            std::move(text)};
   }
-  if (inner.starts_with(too_many_clients)) text += "; raise maxclients";
+  if (inner.starts_with(too_many_clients)) advise(text, "; raise maxclients");
   const bool ours = inner.starts_with("ERR redlock: ");
   return {Cause::server_error, ours ? engine::Delivery::refused : engine::Delivery::unknown,
           std::move(text)};

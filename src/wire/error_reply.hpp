@@ -15,9 +15,9 @@ namespace redlock::wire {
 
 /// The cause by the error's prefix, looked for inside what a script reports too. The delivery is
 /// `refused` where Redis gives that error before it runs or writes anything, otherwise `unknown`.
-/// The detail is the error's text as printable() makes it, or says that there is none; where a
-/// right is missing, it ends with what to permit. `script` is the text of the script that gave the
-/// error: some servers name no command, only the line of it.
+/// The detail is the error's text as printable() makes it, or says that there is none, and behind a
+/// semicolon what to do about it; where a right is missing, that is what to permit. `script` is the
+/// text of the script that gave the error: some servers name no command, only the line of it.
 [[nodiscard]] engine::Unavailable to_unavailable(std::string_view error, const Secrets& secrets,
                                                  std::string_view script = {});
 

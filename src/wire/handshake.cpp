@@ -166,11 +166,12 @@ bool Handshake::take_auth_error(std::string_view error, engine::Unavailable why)
   const bool renamed = error.starts_with("ERR unknown command");
   if (why.cause != Cause::server_error && !renamed) return fail(why.cause, std::move(why.detail));
   if (error.starts_with("ERR AUTH <password> called without any password")) {
-    return fail(Cause::authentication, "a password was given, but its user has none");
+    return fail(Cause::authentication, "a password was given, but its user has none; leave it out");
   }
   // An error that we do not know may repeat a part of the password (Redis does so where AUTH was
   // renamed), so it is not shown.
-  return fail(Cause::authentication, "it refused AUTH");
+  return fail(Cause::authentication,
+              "it refused AUTH; correct the URI or the password file, and do not rename AUTH");
 }
 
 bool Handshake::take_answer(Step step, const ReplyView& reply) {

@@ -116,7 +116,8 @@ TEST_CASE("where neither password is right, no text shows one of them") {
     const auto lease = client.lock("seat").acquire();
     if (lease || !lease.error().is_configuration()) return false;
     CHECK(!contains(lease.error().message, "-one"));
-    CHECK(contains(lease.error().message, "WRONGPASS"));
+    CHECK(contains(lease.error().message, "WRONGPASS "));
+    CHECK(contains(lease.error().message, "; correct the URI or the password file"));
     return true;
   }));
   const auto examination = must(Admin(client).examine());

@@ -139,7 +139,7 @@ TEST_CASE("a node that is stuck in a script says how that is ended") {
                stuck.join();
              },
          .causes = {Cause::busy},
-         .words = {"BUSY ", "SCRIPT KILL"},
+         .words = {"BUSY ", "; end it there with SCRIPT KILL, and find who sent it"},
          .settings = {"lua-time-limit 1"}});
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("a node that has become a replica says so, whether or not it has its m
                  run(fleet, {"REPLICAOF", "NO", "ONE"});
                },
            .causes = {Cause::read_only, Cause::master_down, Cause::incompatible},
-           .words = {"replica"}});
+           .words = {"replica", "independent masters"}});
   }
 }
 
@@ -188,6 +188,46 @@ TEST_CASE("a node whose user lacks a right says which") {
          .words = {"; permit +hset"}});
 }
 
+TEST_CASE("a node with a key of another kind in the place of its marker says what to delete") {
+  check(
+      {.name = "WRONGTYPE",
+       .begin =
+           [](const Fleet& fleet) {
+             run(fleet, {"SET", "redlock:node", "of somebody else"});
+             // It is read when a connection begins.
+             for (const char* type : {"normal", "pubsub"}) {
+               fleet.run(0, {"CLIENT", "KILL", "TYPE", type});
+             }
+           },
+       .end =
+           [](const Fleet& fleet) {
+             REQUIRE(fleet.run(0, {"DEL", "redlock:node"}) == "1");
+           },
+       .causes = {Cause::server_error},
+       .words = {"WRONGTYPE ", "; a key of redlock:* there is another program's: find who wrote"}});
+}
+
+TEST_CASE("a node whose password is missing or wrong says where to correct it") {
+  const Fleet fleet({.nodes = 3, .password = "right"});
+  const std::string port = std::to_string(fleet.port(0));
+  const std::pair<std::string, std::string> cases[] = {
+      {"redis://127.0.0.1:" + port, "; give its user and password in the URI, or a password file"},
+      {"redis://:wrong@127.0.0.1:" + port, "; correct the URI or the password file"},
+  };
+  for (const auto& entry : cases) {
+    const std::string& uri = entry.first;
+    const std::string& remedy = entry.second;
+    const auto lease = start_client(options_for({uri})).lock("alone").acquire();
+    REQUIRE(code_of(lease) == Errc::no_quorum);
+    CHECK(lease.error().is_configuration());
+    CHECK(lease.error().votes.at(0).cause == Cause::authentication);
+    CHECK_MESSAGE(contains(lease.error().message, remedy), lease.error().message);
+    auto uris = fleet.uris();
+    uris[0] = uri;
+    must(must(start_client(options_for(uris)).lock("seat").acquire()).release());
+  }
+}
+
 TEST_CASE("a node that is paused does not answer in time, until it is no longer") {
   check({.name = "CLIENT PAUSE",
          .begin =
@@ -199,7 +239,7 @@ TEST_CASE("a node that is paused does not answer in time, until it is no longer"
                run(fleet, {"CLIENT", "UNPAUSE"});
              },
          .causes = {Cause::timed_out},
-         .words = {"no answer "}});
+         .words = {"no answer within the node timeout"}});
 }
 
 TEST_CASE("a node that has too many clients says what to raise") {
@@ -243,7 +283,7 @@ TEST_CASE("a node that loads a large append-only file says so") {
                loader.join();
              },
          .causes = {Cause::loading},
-         .words = {"LOADING "},
+         .words = {"LOADING ", "; wait: it votes when it has read its data"},
          .settings = {"key-load-delay 1000", "rdbcompression no", "enable-debug-command yes"}});
 }
 

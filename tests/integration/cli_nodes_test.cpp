@@ -397,8 +397,9 @@ TEST_CASE("a node that answers, but not as it should, gets advice that fits") {
   const auto& nodes = examination["nodes"];
   CHECK(nodes[0]["reachable"] == true);
   CHECK(nodes[0]["role"] == "master");
-  CHECK(has_problem(nodes[1]["problems"], "warning", "SCRIPT KILL"));
+  CHECK(has_problem(nodes[1]["problems"], "warning", "SCRIPT KILL, and find who sent it), and"));
   CHECK(has_problem(nodes[2]["problems"], "warning", "no marker stands in its place"));
+  CHECK(has_problem(nodes[2]["problems"], "warning", "delete it); then run `redlock adopt`"));
 }
 
 TEST_CASE("a wrong password is told apart, and never shown") {
@@ -407,6 +408,7 @@ TEST_CASE("a wrong password is told apart, and never shown") {
       ask(Uris{"redis://:wr0ng-word@127.0.0.1:" + std::to_string(fleet.port(0))}, {"doctor"});
   CHECK(finished.status == 2);
   CHECK(contains(finished.out, "refuses the user or password"));
+  CHECK(contains(finished.out, "correct the URI or the password file"));
   CHECK_FALSE(contains(finished.out + finished.err, "wr0ng-word"));
 }
 

@@ -153,7 +153,8 @@ TEST_CASE("a new password that a node does not take yet is followed by the one t
   CHECK(never.progress == Progress::failed);
   CHECK(never.rounds.size() == 2);  // each is tried once
   CHECK(never.handshake.failure().cause == Cause::authentication);
-  CHECK(never.handshake.failure().detail == "WRONGPASS invalid username-password pair ***");
+  CHECK(never.handshake.failure().detail ==
+        "WRONGPASS invalid username-password pair ***; correct the URI or the password file");
 }
 
 TEST_CASE("scripts say that they may run at maxmemory only to servers that understand it") {
@@ -270,27 +271,34 @@ TEST_CASE("what the lock cannot do without is a refusal") {
 }
 
 TEST_CASE("a node that is loading, busy, protected or full of clients says so") {
-  CHECK(refusal(but("HGETALL", error("LOADING Redis is loading"))).cause == Cause::loading);
-  CHECK(refusal(but("CLIENT", error("BUSY Redis is busy"))).cause == Cause::busy);
-  CHECK(refusal(but("CLIENT", error("DENIED Redis is running in protected mode"))).cause ==
-        Cause::permission);
+  const auto loading = refusal(but("HGETALL", error("LOADING Redis is loading")));
+  CHECK(loading.cause == Cause::loading);
+  CHECK(contains(loading.detail, "; wait: it votes when it has read its data"));
+  const auto busy = refusal(but("CLIENT", error("BUSY Redis is busy")));
+  CHECK(busy.cause == Cause::busy);
+  CHECK(contains(busy.detail, "; end it there with SCRIPT KILL"));
+  const auto protects = refusal(but("CLIENT", error("DENIED Redis is running in protected mode")));
+  CHECK(protects.cause == Cause::permission);
+  CHECK(contains(protects.detail, "; give it users with passwords"));
   const auto full = refusal(but("CLIENT", error("ERR max number of clients reached")));
   CHECK(full.cause == Cause::server_error);
-  CHECK(contains(full.detail, "max number of clients"));
+  CHECK(contains(full.detail, "max number of clients reached; raise maxclients"));
 }
 
 TEST_CASE("a wrong, missing or needless password is an authentication failure") {
   const std::string uri = "redis://alice:hunter2@host";
-  CHECK(refusal(but("AUTH", error("WRONGPASS invalid username-password pair")), uri).cause ==
-        Cause::authentication);
-  CHECK(refusal(but("CLIENT", error("NOAUTH Authentication required."))).cause ==
-        Cause::authentication);
+  const auto wrong = refusal(but("AUTH", error("WRONGPASS invalid username-password pair")), uri);
+  CHECK(wrong.cause == Cause::authentication);
+  CHECK(contains(wrong.detail, "; correct the URI or the password file"));
+  const auto missing = refusal(but("CLIENT", error("NOAUTH Authentication required.")));
+  CHECK(missing.cause == Cause::authentication);
+  CHECK(contains(missing.detail, "; give its user and password in the URI, or a password file"));
   const auto needless =
       refusal(but("AUTH", error("ERR AUTH <password> called without any password configured for "
                                 "the default user. Are you sure your configuration is correct?")),
               uri);
   CHECK(needless.cause == Cause::authentication);
-  CHECK(contains(needless.detail, "a password was given"));
+  CHECK(contains(needless.detail, "a password was given, but its user has none; leave it out"));
 }
 
 TEST_CASE("a password that the node repeats, whole or cut off, is not repeated by us") {

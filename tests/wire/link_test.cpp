@@ -137,8 +137,8 @@ TEST_CASE("a node that accepts and never answers is given up at the connect time
 TEST_CASE("an error reply is a node that did not vote, and the connection stays") {
   const std::pair<const char*, Cause> cases[] = {
       {"LOADING Redis is loading the dataset in memory", Cause::loading},
-      {"BUSY Redis is busy running a script.", Cause::busy},
-      {"OOM command not allowed when used memory > 'maxmemory'.", Cause::out_of_memory},
+      {"BUSY Redis is busy running a script", Cause::busy},
+      {"OOM command not allowed when used memory > 'maxmemory'", Cause::out_of_memory},
       {"MISCONF Errors writing to the AOF file", Cause::write_error},
       {"NOPERM this user has no permissions", Cause::permission},
       {"ERR something else", Cause::server_error},

@@ -268,31 +268,63 @@ TEST_CASE("what no script can have answered is no answer") {
   }
 }
 
-TEST_CASE("the prefix of an error says why the node did not vote") {
-  const std::pair<std::string_view, Cause> cases[] = {
-      {"LOADING Redis is loading the dataset in memory", Cause::loading},
-      {"BUSY Redis is busy running a script.", Cause::busy},
-      {"MISCONF Redis is configured to save RDB snapshots", Cause::write_error},
-      {"OOM command not allowed when used memory > 'maxmemory'.", Cause::out_of_memory},
-      {"READONLY You can't write against a read only replica.", Cause::read_only},
-      {"MASTERDOWN Link with MASTER is down", Cause::master_down},
-      {"NOREPLICAS Not enough good replicas to write.", Cause::too_few_replicas},
-      {"MOVED 3999 127.0.0.1:6381", Cause::moved},
-      {"ASK 3999 127.0.0.1:6381", Cause::moved},
-      {"CLUSTERDOWN Hash slot not served", Cause::moved},
-      {"NOAUTH Authentication required.", Cause::authentication},
-      {"WRONGPASS invalid username-password pair", Cause::authentication},
-      {"NOPERM this user has no permissions to run the 'evalsha' command", Cause::permission},
-      {"DENIED Redis is running in protected mode", Cause::permission},
+TEST_CASE("the prefix of an error says why the node did not vote, and its end what to do") {
+  struct Case {
+    std::string words;
+    std::string remedy;
+    Cause cause;
   };
-  for (const auto& entry : cases) {
-    const auto& text = entry.first;
-    const auto& cause = entry.second;
-    const engine::Unavailable why = to_unavailable(text, {});
-    CHECK_MESSAGE(why.cause == cause, text);
-    CHECK_MESSAGE(why.delivery == Delivery::refused, text);
-    CHECK(why.detail.starts_with(text));
+  const std::string masters = "; use independent masters: it is a replica";
+  const std::string no_cluster = "; set cluster-enabled no, or use another node";
+  const std::string delete_it =
+      "; a key of redlock:* there is another program's: find who wrote it, and delete it";
+  const Case cases[] = {
+      {"LOADING Redis is loading the dataset in memory",
+       "; wait: it votes when it has read its data", Cause::loading},
+      {"BUSY Redis is busy running a script. You can only call SCRIPT KILL",
+       "; end it there with SCRIPT KILL, and find who sent it", Cause::busy},
+      {"MISCONF Redis is configured to save RDB snapshots", "; make room on its disk, or repair it",
+       Cause::write_error},
+      {"OOM command not allowed when used memory > 'maxmemory'", "; raise maxmemory",
+       Cause::out_of_memory},
+      {"READONLY You can't write against a read only replica", masters, Cause::read_only},
+      {"MASTERDOWN Link with MASTER is down", masters, Cause::master_down},
+      {"NOREPLICAS Not enough good replicas to write",
+       "; set min-replicas-to-write 0: lock nodes have none", Cause::too_few_replicas},
+      {"MOVED 3999 127.0.0.1:6381", no_cluster, Cause::moved},
+      {"ASK 3999 127.0.0.1:6381", no_cluster, Cause::moved},
+      {"CLUSTERDOWN Hash slot not served", no_cluster, Cause::moved},
+      {"NOAUTH Authentication required",
+       "; give its user and password in the URI, or a password file", Cause::authentication},
+      {"WRONGPASS invalid username-password pair or user is disabled",
+       "; correct the URI or the password file", Cause::authentication},
+      {"NOPERM this user has no permissions to run the 'evalsha' command", "; permit +evalsha",
+       Cause::permission},
+      {"NOPERM this user has no permissions", "; give its user the rights of cluster/users.acl",
+       Cause::permission},
+      {"DENIED Redis is running in protected mode",
+       "; give it users with passwords, as cluster/users.acl has them", Cause::permission},
+      {"WRONGTYPE Operation against a key holding the wrong kind of value", delete_it,
+       Cause::server_error},
+      {"ERR unknown command 'EVALSHA'", "; do not rename the commands of a lock node",
+       Cause::permission},
+  };
+  for (const Case& entry : cases) {
+    for (const char* end : {"", ".", "\r\n"}) {  // servers differ
+      const engine::Unavailable why = to_unavailable(entry.words + end, {});
+      CHECK_MESSAGE(why.cause == entry.cause, entry.words);
+      CHECK_MESSAGE(why.delivery == Delivery::refused, entry.words);
+      CHECK(why.detail == entry.words + entry.remedy);
+    }
   }
+  CHECK(to_unavailable("ERR max number of clients reached", {}).detail ==
+        "ERR max number of clients reached; raise maxclients");
+}
+
+TEST_CASE("what to do stands behind the longest error as well, and nothing grows with it") {
+  const engine::Unavailable why = to_unavailable("LOADING " + std::string(100'000, 'x'), {});
+  CHECK(why.detail.ends_with("xxx...; wait: it votes when it has read its data"));
+  CHECK(why.detail.size() < 300);
 }
 
 TEST_CASE("an error that shows nothing is told as that") {
@@ -359,7 +391,8 @@ TEST_CASE("a right that is missing is named as ACL SETUSER has it, in the words 
     CHECK_MESSAGE(why.detail.ends_with("; permit " + std::string(entry.second)), why.detail);
   }
   CHECK(to_unavailable("NOPERM no permissions to run the 'Sesame' command", "Sesame").detail ==
-        "NOPERM no permissions to run the '***' command");
+        "NOPERM no permissions to run the '***' command; give its user the rights of "
+        "cluster/users.acl");
   CHECK(to_unavailable("NOPERM no permissions to run the 'SESAME' command", "sesame")
             .detail.ends_with("; permit +***"));
   for (
@@ -391,6 +424,7 @@ TEST_CASE("an error inside a script keeps its cause, in the words of Redis 7 and
     CHECK_MESSAGE(why.cause == cause, text);
     CHECK_MESSAGE(why.delivery == Delivery::refused, text);
     CHECK_MESSAGE(why.detail.find("script") == std::string::npos, why.detail);
+    CHECK_MESSAGE(why.detail.find("; ") != std::string::npos, why.detail);
   }
 }
 
