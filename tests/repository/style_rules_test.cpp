@@ -97,6 +97,29 @@ TEST_CASE("the engine reads no clock") {
   CHECK_MESSAGE(found.empty(), join(found));
 }
 
+TEST_CASE("a planted bug switches a predicate of rules.hpp, and nothing else") {
+  const std::regex use(R"(\bplanted\()");
+  const std::string rules = "src/engine/rules.hpp";
+  const auto found = search(use, [&](const File& file) {
+    return file.path.starts_with("src/") && file.path != rules &&
+           !file.path.starts_with("src/engine/planted_bug.");
+  });
+  CHECK_MESSAGE(found.empty(), join(found));
+  // Otherwise they would be spelled in another way by now.
+  CHECK_FALSE(search(use, [&](const File& file) { return file.path == rules; }).empty());
+}
+
+TEST_CASE("nothing inside the engine includes its facade") {
+  const std::regex facade(R"(^\s*#\s*include\s*["<](engine/)?engine\.hpp[">])");
+  const auto found = search(facade, [](const File& file) {
+    return file.path.starts_with("src/engine/") && file.path != "src/engine/engine.cpp";
+  });
+  CHECK_MESSAGE(found.empty(), join(found));
+  CHECK_FALSE(search(facade, [](const File& file) {
+                return file.path == "src/engine/engine.cpp";
+              }).empty());
+}
+
 TEST_CASE("every name that a file takes by a using declaration is used there") {
   const std::regex declaration(R"(^\s*using (?:::)?(?:\w+::)+(\w+);.*)");
   std::vector<std::string> unused;
