@@ -79,6 +79,10 @@ std::size_t Coverage::empty_cells() const {
   return empty;
 }
 
+std::size_t Coverage::absent_faults() const {
+  return static_cast<std::size_t>(std::ranges::count(cells_, decltype(cells_)::value_type{}));
+}
+
 std::string Coverage::table() const {
   std::string text = fmt::format("{:<22}", "fault while");
   for (std::size_t phase = 0; phase < phase_count; ++phase) {

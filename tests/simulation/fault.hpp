@@ -79,6 +79,8 @@ class Coverage {
   }
   void add(const Coverage& other);
   [[nodiscard]] std::size_t empty_cells() const;
+  /// Those that hit no phase at all.
+  [[nodiscard]] std::size_t absent_faults() const;
   /// One row for each fault, one column for each phase.
   [[nodiscard]] std::string table() const;
 

@@ -10,32 +10,50 @@ namespace redlock::simulation {
 namespace {
 
 constexpr std::uint64_t seeds = 1'500;
+/// However little time there is (budget.hpp).
 constexpr std::uint64_t fewest_seeds = 100;
 
-TEST_CASE("no seed of the fixed set breaks a promise, and every fault hits every phase") {
+struct Sum {
+  std::uint64_t steps = 0;
+  Invariants::Counts counts;
   Coverage coverage;
-  RunResult sum;
+
+  void add(const RunResult& result) {
+    steps += result.steps;
+    counts.requests += result.counts.requests;
+    counts.granted += result.counts.granted;
+    counts.lost += result.counts.lost;
+    counts.stale_writes += result.counts.stale_writes;
+  }
+};
+
+/// Promises that are judged in worlds where they are never at stake have not been judged. It is
+/// asked only of fixed numbers of seeds, so that what it finds does not depend on the machine.
+void check_at_stake(const Sum& sum, std::uint64_t done, std::size_t most_empty_cells) {
+  MESSAGE(fmt::format("{} seeds: {} leases lost, {} stale writes, {} cells without a fault", done,
+                      sum.counts.lost, sum.counts.stale_writes, sum.coverage.empty_cells()));
+  CHECK_MESSAGE(sum.coverage.empty_cells() <= most_empty_cells, sum.coverage.table());
+  CHECK_MESSAGE(sum.coverage.absent_faults() == 0, sum.coverage.table());
+  CHECK(sum.counts.stale_writes * 15 > done);
+  CHECK(sum.counts.lost * 3 > 2 * done);
+}
+
+TEST_CASE("no seed of the fixed set breaks a promise, and no fault is left out") {
+  Sum sum;
   const SeedBudget budget(fewest_seeds);
   std::uint64_t done = 0;
   while (done < seeds && budget.goes_on(done)) {
     const std::uint64_t seed = ++done;
-    const RunResult result = run(seed, coverage);
+    const RunResult result = run(seed, sum.coverage);
     if (result.violation) FAIL(report(seed, *result.violation));
-    sum.steps += result.steps;
-    sum.counts.requests += result.counts.requests;
-    sum.counts.granted += result.counts.granted;
-    sum.counts.lost += result.counts.lost;
-    sum.counts.stale_writes += result.counts.stale_writes;
+    sum.add(result);
+    // Every fault hits every phase, but some once in several hundred seeds.
+    if (done == fewest_seeds) check_at_stake(sum, done, fault_count * phase_count / 6);
+    if (done == seeds) check_at_stake(sum, done, 0);
   }
   MESSAGE(fmt::format(
       "{} of {} seeds: {} steps, {} acquisitions asked for, {} granted, {} leases lost", done,
       seeds, sum.steps, sum.counts.requests, sum.counts.granted, sum.counts.lost));
-  if (done < seeds) return;
-  // Some faults hit a phase once in several hundred seeds.
-  CHECK_MESSAGE(coverage.empty_cells() == 0, coverage.table());
-  // Otherwise the promises would have been judged in worlds where they are never at stake.
-  CHECK(sum.counts.stale_writes > 100);
-  CHECK(sum.counts.lost > 1'000);
 }
 
 TEST_CASE("a seed makes the same run again, whether or not somebody reads along") {
