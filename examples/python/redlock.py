@@ -166,7 +166,10 @@ class Lease:
 
 
 class Client:
-    """One set of nodes: one per program. Without nodes, those of REDLOCK_NODES."""
+    """One set of nodes: one per program. Without nodes, those of REDLOCK_NODES.
+
+    Options are the fields of redlock_client_options in redlock.h, such as lease_ms=10000.
+    """
 
     def __init__(self, nodes=None, **options):
         known = _ClientOptions(size=ctypes.sizeof(_ClientOptions))

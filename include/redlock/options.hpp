@@ -176,7 +176,7 @@ struct ClientOptions {
   /// which the program has asked nothing (lost(), loss_reason(), valid(), valid_until(),
   /// remaining(), held_by_me(), extend() and confirm() ask), and when unlock() did not find its
   /// lock or could not confirm its release. One line in ten seconds at most for the whole program,
-  /// and none where writing it would have to wait. False where descriptor 2 is not stderr.
+  /// and none if stderr has no room for it. False where descriptor 2 is not stderr.
   bool warn_on_stderr = true;
 };
 

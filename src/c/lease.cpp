@@ -14,7 +14,6 @@
 #include "c/last_error.hpp"
 #include "c/lost_descriptor.hpp"
 #include "c/options.hpp"
-#include "client/lease_state.hpp"
 
 using redlock::c::fail;
 using redlock::c::guarded;
@@ -22,17 +21,11 @@ using redlock::c::refuse;
 
 struct redlock_lease {
   explicit redlock_lease(redlock::Lease granted)
-      : lease(std::move(granted)),
-        name(lease.name()),
-        owner(lease.owner()),
-        state(lease.state()),
-        lost(redlock::Lease::State::lost(lease.state())) {}
+      : lease(std::move(granted)), name(lease.name()), owner(lease.owner()) {}
 
   redlock::Lease lease;
   std::string name;   // kept, as the lease may be given back
   std::string owner;  // kept, too
-  std::weak_ptr<redlock::Lease::State> state;
-  std::stop_token lost;  // which the caller has not asked for yet
   std::mutex making;
   std::optional<redlock::c::LostDescriptor> descriptor;
 };
@@ -53,9 +46,8 @@ static_assert(static_cast<int>(Released::unknown) == REDLOCK_UNKNOWN);
 constexpr const char* no_lease = "lease is NULL";
 
 int make_descriptor(redlock_lease& lease) {
-  if (const auto state = lease.state.lock()) state->mark_asked();
   const std::lock_guard lock(lease.making);
-  if (!lease.descriptor) lease.descriptor.emplace(lease.lost);
+  if (!lease.descriptor) lease.descriptor.emplace(lease.lease.lost());
   const int descriptor = lease.descriptor->get();
   if (descriptor < 0) lease.descriptor.reset();
   return descriptor;

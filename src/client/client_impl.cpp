@@ -161,10 +161,13 @@ bool Client::Impl::forked() const noexcept {
   return generation_ != client::process_generation();
 }
 
-void Client::Impl::report_release_failed(engine::Name name, Error error) noexcept {
+void Client::Impl::report_release_failed(engine::Name name, Error error,
+                                         const Lease::State* lease) noexcept {
   if (forked()) return;
   if (!options_.observer) {
-    if (options_.warn_on_stderr) client::warn_of_release(error);
+    const bool was_told = error.code == Errc::lost && lease != nullptr && lease->was_asked() &&
+                          lease->loss_reason().has_value();
+    if (options_.warn_on_stderr && !was_told) client::warn_of_release(error);
     return;
   }
   const auto report = [observer = options_.observer, of = std::move(name), why = std::move(error)] {
@@ -294,7 +297,7 @@ void Client::Impl::on(engine::LeaseLost&& output) {
   lease->lose(output.reason);
   if (options_.observer) {
     options_.observer->on_lost(lease->name(), lease->key->token, output.reason);
-  } else if (options_.warn_on_stderr && !lease->was_asked()) {
+  } else if (options_.warn_on_stderr && !lease->was_asked() && !lease->ended()) {
     client::warn_of_loss(lease->name(), output.reason);
   }
 }

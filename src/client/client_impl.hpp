@@ -98,7 +98,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   [[nodiscard]] client::LossGuard& guard() { return guard_; }
 
   /// Reports a release to the observer whose result no caller gets.
-  void report_release_failed(engine::Name name, Error error) noexcept;
+  /// Of `lease`, if it was held, it may have been told before that it is lost.
+  void report_release_failed(engine::Name name, Error error, const Lease::State* lease) noexcept;
 
   /// Ends everything, as ~Client promises, unless that was done before. From any thread.
   void shut_down() noexcept;

@@ -43,7 +43,7 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
   [[nodiscard]] Operation<Released> prepare_leave(client::Call::Waits waits) {
     return client->prepare(Result<client::AskLeave>(client::AskLeave{key(), handle()}), waits);
   }
-  static void report(Client::Impl& client, const engine::Name& name,
+  static void report(Client::Impl& client, const engine::Name& name, const Lease::State* lease,
                      const Result<Released>& result);
   /// Of an async_ function that needs an Owner.
   [[nodiscard]] std::optional<Error> no_owner(const char* function) const;
@@ -142,9 +142,9 @@ std::optional<Error> RedLock::State::no_owner(const char* function) const {
 
 /// Of an unlock(), which has no other way to say what it found.
 void RedLock::State::report(Client::Impl& client, const engine::Name& name,
-                            const Result<Released>& result) {
+                            const Lease::State* lease, const Result<Released>& result) {
   if (result == Released::released || result == Released::still_held) return;
-  if (!result) return client.report_release_failed(name, result.error());
+  if (!result) return client.report_release_failed(name, result.error(), lease);
   const bool gone = *result == Released::already_gone;
   client.report_release_failed(
       name,
@@ -152,7 +152,8 @@ void RedLock::State::report(Client::Impl& client, const engine::Name& name,
             client::in_quotes(*name) + (gone ? " was no longer ours when it was unlocked"
                                              : " was unlocked, but no quorum of nodes confirmed "
                                                "it: what is left ends with the lease"),
-            {}});
+            {}},
+      lease);
 }
 
 RedLock::RedLock(const Client& client, std::string name)
@@ -230,12 +231,14 @@ Operation<std::size_t> RedLock::async_try_lock(const AcquireOptions& options) {
 
 void RedLock::unlock() noexcept {
   if (state_->client->forked()) return;
+  auto lease = state_->held();
   if (!state_->client->must_not_wait()) {
-    return State::report(*state_->client, state_->name, state_->leave());
+    return State::report(*state_->client, state_->name, lease.get(), state_->leave());
   }
   state_->prepare_leave(client::Call::Waits::nowhere)
-      .start([client = state_->client, name = state_->name](const Result<Released>& result) {
-        State::report(*client, name, result);
+      .start([client = state_->client, name = state_->name,
+              lease = std::move(lease)](const Result<Released>& result) {
+        State::report(*client, name, lease.get(), result);
       });
 }
 

@@ -24,6 +24,9 @@ namespace redlock::client {
 namespace {
 
 constexpr BootClock::duration pause_between = std::chrono::seconds(10);
+constexpr std::size_t longest_sentence = 400;
+constexpr std::size_t longest_count = 60;
+static_assert(longest_sentence + longest_count <= PIPE_BUF);
 
 /// Of all clients: the program has one stderr.
 class Pace {
@@ -48,25 +51,28 @@ class Pace {
 
 constinit Pace pace;
 
-/// A write to a pipe whose reader has gone ends no program that did not ask for the line.
-class SigpipeIgnored {
+/// For a program that did not ask for the line: it is neither ended because the reader of a pipe
+/// has gone nor stopped because it is in the background of a terminal.
+class WriteSignalsBlocked {
  public:
-  SigpipeIgnored() noexcept {
+  WriteSignalsBlocked() noexcept {
     sigemptyset(&sigpipe_);
     sigaddset(&sigpipe_, SIGPIPE);
     sigset_t pending;
     sigpending(&pending);
     was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
+    sigset_t both = sigpipe_;
+    sigaddset(&both, SIGTTOU);  // none is made while it is blocked
+    pthread_sigmask(SIG_BLOCK, &both, &before_);
   }
-  ~SigpipeIgnored() {
+  ~WriteSignalsBlocked() {
     constexpr timespec at_once{};
     while (!was_pending_ && sigtimedwait(&sigpipe_, nullptr, &at_once) < 0 && errno == EINTR) {
     }
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
-  SigpipeIgnored(const SigpipeIgnored&) = delete;
-  SigpipeIgnored& operator=(const SigpipeIgnored&) = delete;
+  WriteSignalsBlocked(const WriteSignalsBlocked&) = delete;
+  WriteSignalsBlocked& operator=(const WriteSignalsBlocked&) = delete;
 
  private:
   sigset_t sigpipe_{};
@@ -74,10 +80,10 @@ class SigpipeIgnored {
   bool was_pending_ = false;
 };
 
-/// What cannot be written now is dropped. A pipe that can be written to takes this much at once.
+/// Dropped if there is no room for it now. A pipe that can be written to has room for a line,
+/// unless another thread fills it in that moment.
 void write_at_once(const std::string& line) noexcept {
-  static_assert(PIPE_BUF >= 512);
-  const SigpipeIgnored guard;
+  const WriteSignalsBlocked guard;
   if (::send(STDERR_FILENO, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
   if (errno != ENOTSOCK) return;
   pollfd state{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
@@ -86,10 +92,13 @@ void write_at_once(const std::string& line) noexcept {
 }
 
 void warn(const std::string& sentence) {
-  constexpr std::size_t longest = 400;
   if (!pace.take(BootClock::now())) return;
   std::string line = "redlock: " + sentence;
-  if (line.size() > longest) line.replace(longest, std::string::npos, "...");
+  if (line.size() > longest_sentence) {
+    auto end = longest_sentence - 3;
+    while ((static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;  // within a character
+    line.replace(end, std::string::npos, "...");
+  }
   if (const auto left_out = pace.left_out(); left_out > 0) {
     line += " (and " + std::to_string(left_out) + " more warnings before)";
   }
@@ -110,7 +119,8 @@ void warn_of_loss(std::string_view name, LossReason reason) noexcept {
 
 void warn_of_release(const Error& error) noexcept {
   try {
-    warn("unlock: " + error.message);
+    const bool late = error.code == Errc::lost;
+    warn("unlock: " + error.message + (late ? ": stop the work when lost() is requested" : ""));
   } catch (const std::exception&) {
     // As above.
   }

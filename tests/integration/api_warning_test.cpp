@@ -137,9 +137,10 @@ TEST_CASE("a program that asks its lease, observes, or wants no warning gets non
 }
 
 TEST_CASE("a loss of what an owner holds is told, unless it asks the lock") {
-  const auto loses = [](const std::function<void(RedLock&)>& asks) {
+  const auto options = options_for(three_nodes().uris());
+  const auto loses = [&](const std::function<void(RedLock&)>& asks) {
     return stderr_of([&] {
-      const Client client = client_for(options_for(three_nodes().uris()));
+      const Client client = client_for(options);
       RedLock lock = client.lock("owned");
       lock.lock(500ms);
       asks(lock);
@@ -152,8 +153,9 @@ TEST_CASE("a loss of what an owner holds is told, unless it asks the lock") {
 }
 
 TEST_CASE("what unlock() did not find is told on stderr") {
-  const auto text = stderr_of([] {
-    const Client client = client_for(options_for(three_nodes().uris()));
+  const auto options = options_for(three_nodes().uris());
+  const auto text = stderr_of([&] {
+    const Client client = client_for(options);
     RedLock lock = client.lock("unlocked");
     lock.lock();
     demand(lock.held_by_me(), "not held");
@@ -163,13 +165,40 @@ TEST_CASE("what unlock() did not find is told on stderr") {
     lock.unlock();
   });
   CHECK(text ==
-        "redlock: unlock: 'unlocked' was no longer ours when it was "
-        "unlocked\n");
+        "redlock: unlock: 'unlocked' was no longer ours when it was unlocked: stop the work when "
+        "lost() is requested\n");
+}
+
+TEST_CASE("a program that was told of the loss may unlock in silence") {
+  const auto options = options_for(three_nodes().uris());
+  const auto text = stderr_of([&] {
+    const Client client = client_for(options);
+    RedLock lock = client.lock("late");
+    lock.lock(500ms);
+    const auto lost = lock.lost();
+    await_end(client, "late");
+    demand(lost.stop_requested(), "not told");
+    lock.unlock();
+  });
+  CHECK_MESSAGE(text.empty(), text);
+}
+
+TEST_CASE("the next line comes ten seconds later, and counts those that were left out") {
+  const auto options = options_for(three_nodes().uris());
+  const auto text = stderr_of([&] {
+    const Client client = client_for(options);
+    for (int i = 0; i < 25; ++i) {
+      const Lease lease = short_lease(client, "again");
+      await_end(client, "again");
+    }
+  });
+  CHECK_MESSAGE(contains(text, " more warnings before)\n"), text);
 }
 
 TEST_CASE("no warning is waited with, and none ends the program") {
-  const auto program = [] {
-    const Client client = client_for(options_for(three_nodes().uris()));
+  const auto options = options_for(three_nodes().uris());
+  const auto program = [&] {
+    const Client client = client_for(options);
     const Lease lease = short_lease(client, "unread");
     await_end(client, "unread");
   };
