@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -144,7 +145,11 @@ void note(const LogEvent& event) {
 void log_in_background() {
   if (line_queue != nullptr) return;
   const SignalsKeptOut blocked;
-  line_queue = new LineQueue;
+  try {
+    line_queue = new LineQueue;
+  } catch (const std::system_error&) {
+    // No thread is left: lines are written where they are made.
+  }
 }
 
 void finish_log() {
