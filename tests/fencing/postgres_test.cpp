@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "fencing/clerk.hpp"
+#include "fencing/documented_sql.hpp"
 #include "fencing/postgres_server.hpp"
 #include "support/processes.hpp"
 
@@ -41,6 +42,23 @@ class Session {
 
 void sql(const PostgresServer& server, const char* statement) {
   const Session done(server, statement);
+}
+
+void documented_sql_fences_in(const PostgresServer& server) {
+  const std::unique_ptr<PGconn, decltype(&PQfinish)> connection(
+      PQconnectdb(server.connection().c_str()), PQfinish);
+  documented_sql_fences([&](const std::string& text, const std::vector<std::string>& values) {
+    std::vector<const char*> given;
+    for (const std::string& value : values) given.push_back(value.c_str());
+    const std::unique_ptr<PGresult, decltype(&PQclear)> result(
+        PQexecParams(connection.get(), text.c_str(), static_cast<int>(given.size()), nullptr,
+                     given.data(), nullptr, nullptr, 0),
+        PQclear);
+    const auto status = PQresultStatus(result.get());
+    REQUIRE_MESSAGE((status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK), text, ": ",
+                    PQerrorMessage(connection.get()));
+    return std::atoi(PQcmdTuples(result.get()));
+  });
 }
 
 /// Of the running server: the segment of shared memory that a server which is killed leaves behind.
@@ -86,6 +104,9 @@ TEST_CASE("PostgreSQL refuses old tokens, gives late writers zero rows and loses
   CHECK(clerks.change("old", 4, "1").out == "balance 42\nnow 43\n");
   CHECK(clerks.change("old", 3, "1").status == 77);
   clerks_at_once_lose_nothing(clerks, "strict");
+
+  sql(server, "DROP TABLE account");
+  documented_sql_fences_in(server);
 
   clerks.database = "host=/nowhere dbname=bank";
   CHECK(contains(clerks.change("a", 1, "1").err, "/nowhere"));

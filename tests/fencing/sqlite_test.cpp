@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "fencing/clerk.hpp"
+#include "fencing/documented_sql.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
@@ -44,6 +45,27 @@ TEST_CASE_FIXTURE(Bank, "a table that had no fence gets one, and keeps what is i
                        nullptr, nullptr, nullptr) == SQLITE_OK);
   CHECK(clerks.change("old", 3, "2").out == "balance 40\nnow 42\n");
   CHECK(clerks.change("old", 2, "2").status == 77);
+}
+
+TEST_CASE("the statements of docs/fencing.md fence in SQLite") {
+  sqlite3* opened = nullptr;
+  REQUIRE(sqlite3_open(":memory:", &opened) == SQLITE_OK);
+  const std::unique_ptr<sqlite3, decltype(&sqlite3_close)> database(opened, sqlite3_close);
+  documented_sql_fences([&](const std::string& text, const std::vector<std::string>& values) {
+    CAPTURE(text);
+    sqlite3_stmt* made = nullptr;
+    REQUIRE(sqlite3_prepare_v2(opened, text.c_str(), -1, &made, nullptr) == SQLITE_OK);
+    const std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> statement(made,
+                                                                               sqlite3_finalize);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const int index = sqlite3_bind_parameter_index(made, ("$" + std::to_string(i + 1)).c_str());
+      REQUIRE(sqlite3_bind_text(made, index, values[i].c_str(), -1, SQLITE_STATIC) == SQLITE_OK);
+    }
+    const int status = sqlite3_step(made);
+    if (status == SQLITE_ROW) return 1;
+    REQUIRE_MESSAGE(status == SQLITE_DONE, sqlite3_errmsg(opened));
+    return sqlite3_changes(opened);
+  });
 }
 
 }  // namespace
