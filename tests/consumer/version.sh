@@ -38,7 +38,7 @@ if [ -x "$3/bin/redlock" ]; then
   same "redlock --version" "$("$3/bin/redlock" --version | sed 's/^redlock //')"
 fi
 same vcpkg.json "$(sed -nE 's/^  "version": "(.*)",$/\1/p' "$1/packaging/vcpkg/redlock/vcpkg.json")"
-same CHANGELOG.md "$(sed -nE 's/^## ([0-9][^ ]*) \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$/\1/p' \
+same CHANGELOG.md "$(sed -nE 's/^## ([0-9][^ ]*) - [0-9]{4}-[0-9]{2}-[0-9]{2}$/\1/p' \
   "$1/CHANGELOG.md" | head -n 1)"
 
 # Until 1.0 another minor version is another API, and find_package is to refuse it.

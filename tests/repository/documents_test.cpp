@@ -251,6 +251,21 @@ TEST_CASE("every page with code or commands is run by a test, but what measures 
   CHECK_MESSAGE(untested.empty(), join(untested));
 }
 
+TEST_CASE("each change stands under its version and kind, as Keep a Changelog has them") {
+  const std::regex version(R"(## (Unreleased|\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d))");
+  const std::regex kind("### (Added|Changed|Deprecated|Removed|Fixed|Security)");
+  std::vector<std::string> wrong;
+  std::string heading;
+  for (const std::string& line : lines_of("CHANGELOG.md")) {
+    if (line.starts_with("## ") && !std::regex_match(line, version)) wrong.push_back(line);
+    if (line.starts_with("### ") && !std::regex_match(line, kind)) wrong.push_back(line);
+    if (line.starts_with("#")) heading = line;
+    if (line.starts_with("- ") && !heading.starts_with("### ")) wrong.push_back(line);
+  }
+  CHECK(heading.starts_with("### "));
+  CHECK_MESSAGE(wrong.empty(), join(wrong));
+}
+
 TEST_CASE("every example has a line in the README") {
   const std::string readme = text_of("README.md");
   std::set<std::string> examples;
