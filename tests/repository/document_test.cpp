@@ -4,7 +4,8 @@
 // - ```cpp: a block with `int main` is compiled and run; one with `#include` is compiled; any other
 //   is compiled as the body of a function that has a `redlock::Client& client`. What is not run is
 //   compiled together, each block in a namespace of its own, with the headers of all of them.
-// - What includes cluster/fleet.hpp is compiled in the source tree, and linked with redlock_fleet.
+// - What includes cluster/fleet.hpp is compiled in the source tree, and linked with redlock_fleet;
+//   what includes spdlog, with its library.
 // - ```c: a program, compiled as C11 and run. ```python: one that may `import redlock`, run.
 // - ```sh: run by bash, which stops at the first command that fails. ```console: lines after "$ "
 //   are run, the others must appear in the output in this order (`…` stands for any text).
@@ -125,8 +126,10 @@ bool is_program(const Block& block) {
 /// What a compiler is to be told for this text.
 std::string compiler_flags(const std::string& text) {
   const bool needs_fleet = text.find("cluster/fleet.hpp") != text.npos;
+  const bool needs_spdlog = text.find("#include <spdlog/") != text.npos;
   return (needs_fleet ? "-I '" + source_dir.string() + "' '" REDLOCK_FLEET_LIBRARY "' " : "") +
-         "$(pkg-config --cflags --libs redlock)" + (needs_fleet ? " -lfmt -pthread\n" : "\n");
+         "$(pkg-config --cflags --libs redlock" + (needs_spdlog ? " spdlog)" : ")") +
+         (needs_fleet ? " -lfmt -pthread\n" : "\n");
 }
 
 void check_cpp_program(const TemporaryDirectory& workshop, const Block& block) {
