@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A node ends the connections of a thousand clients at once, or is killed and started again below
-// them: they come back spread over the time that their pauses have, one connection each. Prints for
-// each outage how many came within a tenth of a second at most, and when all were back.
+// them, or below clients that it has never answered: they come back spread over the time that their
+// pauses have, one connection each. Prints for each outage how many came within a tenth of a
+// second at most, and when all were back.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -35,12 +37,16 @@ constexpr std::size_t descriptors_of_client = 16;
 constexpr milliseconds window = 100ms;
 /// After an outage of this length pauses are as long as they become, or nearly.
 constexpr int long_outage = 1000;
-/// Of those who come back after it, at most so many may come within a window.
-constexpr double most_in_window = 0.5;
+/// Of those who come back after it, at most so many may come within a window: a third, as in
+/// tests/wire/backoff_test.cpp, and what a machine that has more to do gathers in a moment.
+constexpr double most_in_window = 0.4;
+constexpr double most_in_window_unhurried = 0.5;
 /// One connection each, and one more where the machine was too slow for a handshake.
 constexpr double most_connections = 2;
 /// The longest pause, and what two processors may need for a thousand handshakes on both sides.
 constexpr milliseconds back_within = 5s;
+
+constexpr milliseconds patient = 30s;
 
 struct Plan {
   std::size_t clients = 1000;
@@ -83,39 +89,42 @@ class Run {
   explicit Run(const Plan& plan) : plan_(plan) {}
 
   bool run() {
-    start_clients();
+    const auto start = Clock::now();
+    start_clients(plan_.unhurried ? std::optional(patient) : std::nullopt);
+    while (!all_were_up()) await_a_moment(start);
+    fmt::print("{} clients were connected {:.2f} s after the first one began\n", plan_.clients,
+               seconds_since(start));
+    std::fflush(stdout);
     bool well = true;
-    for (const int outage : plan_.outages) well = judge(outage) && well;
-    return well;
+    for (const int outage : plan_.outages) {
+      well = judge([&] { return come_back(outage); }) && well;
+    }
+    return judge([&] { return begin_without_it(); }) && well;
   }
 
  private:
   using Clock = BootClock;
 
-  void start_clients() {
-    const auto start = Clock::now();
+  void start_clients(std::optional<milliseconds> connect_timeout) {
     for (std::size_t i = 0; i < plan_.clients; ++i) {
       presences_.push_back(std::make_shared<Presence>());
       ClientOptions options;
       options.nodes = fleet_.uris();
       options.quarantine = Quarantine::off;
       options.observer = presences_.back();
-      if (plan_.unhurried) options.connect_timeout = 30s;
+      if (connect_timeout) options.connect_timeout = *connect_timeout;
       auto client = Client::create(std::move(options));
       if (!client) throw std::runtime_error(client.error().message);
       clients_.push_back(std::move(*client));
     }
-    while (!all_were_up(1)) await_a_moment(start);
-    fmt::print("{} clients were connected {:.2f} s after the first one began\n", plan_.clients,
-               seconds_since(start));
-    std::fflush(stdout);
   }
 
   /// A machine that stood still has gathered those who were to come meanwhile: one that may be slow
   /// has more tries.
-  bool judge(int outage) {
+  template <typename Try>
+  bool judge(const Try& well) {
     for (int tries = plan_.unhurried ? 5 : 1; tries > 0; --tries) {
-      if (come_back(outage)) return true;
+      if (well()) return true;
     }
     return false;
   }
@@ -123,27 +132,43 @@ class Run {
   bool come_back(int outage) {
     // Connections that last so long count as a success: the next pauses begin anew.
     std::this_thread::sleep_for(1500ms);
-    std::vector<std::uint64_t> before;
-    for (const auto& presence : presences_) before.push_back(presence->times_up);
-    std::vector<Sample> samples{cut_off(outage)};
-    const auto start = samples.front().at;
+    for (const auto& presence : presences_) presence->times_up = 0;
+    const Sample first = cut_off(outage);
+    return watch(first, outage, fmt::format("after {} ms without the node all were back", outage));
+  }
+
+  /// Programs that are started while the node hangs: the first attempts of all of them end at the
+  /// moment at which it is killed, however long it takes to start a thousand.
+  bool begin_without_it() {
+    clients_.clear();
+    presences_.clear();
+    fleet_.pause(0);
+    start_clients(patient);
+    std::this_thread::sleep_for(500ms);  // until the last one has sent its handshake
+    fleet_.kill(0);
+    std::this_thread::sleep_for(milliseconds(long_outage));
+    return watch(restart(), long_outage, "of clients that had never been connected all were there");
+  }
+
+  /// Until all are up.
+  bool watch(const Sample& first, int outage, const std::string& what) {
+    std::vector<Sample> samples{first};
     NodeClient node(fleet_.port(0));
     for (bool all_back = false; !all_back;) {
-      await_a_moment(start);
-      all_back = all_came_back(before);
+      await_a_moment(first.at);
+      all_back = all_were_up();
       const auto connections = connections_of(node);
       samples.push_back({Clock::now(), connections});
     }
-    const double back = seconds_since(start);
-    const auto connections = samples.back().connections - samples.front().connections;
+    const double back = seconds_since(first.at);
+    const auto connections = samples.back().connections - first.connections;
     const double each = static_cast<double>(connections) / static_cast<double>(plan_.clients);
     const double share = largest_share(samples);
-    fmt::print(
-        "after {} ms without the node all were back within {:.2f} s, by {:.3f} connections each, "
-        "{:.0f} % of them within {} ms\n",
-        outage, back, each, 100 * share, window.count());
+    fmt::print("{} within {:.2f} s, by {:.3f} connections each, {:.0f} % of them within {} ms\n",
+               what, back, each, 100 * share, window.count());
     std::fflush(stdout);
-    if (outage >= long_outage && share > most_in_window) return false;
+    const double most = plan_.unhurried ? most_in_window_unhurried : most_in_window;
+    if (outage >= long_outage && share > most) return false;
     return plan_.unhurried ||
            (each <= most_connections && back <= std::chrono::duration<double>(back_within).count());
   }
@@ -158,6 +183,10 @@ class Run {
     }
     fleet_.kill(0);
     std::this_thread::sleep_for(milliseconds(outage));
+    return restart();
+  }
+
+  Sample restart() {
     const auto start = Clock::now();
     fleet_.restart(0);
     return {start, 0};
@@ -171,15 +200,9 @@ class Run {
     return std::stoull(text.substr(at + field.size()));
   }
 
-  [[nodiscard]] bool all_were_up(std::uint64_t times) const {
+  [[nodiscard]] bool all_were_up() const {
     return std::ranges::all_of(presences_,
-                               [&](const auto& presence) { return presence->times_up >= times; });
-  }
-  [[nodiscard]] bool all_came_back(const std::vector<std::uint64_t>& before) const {
-    for (std::size_t i = 0; i < before.size(); ++i) {
-      if (presences_[i]->times_up == before[i]) return false;
-    }
-    return true;
+                               [](const auto& presence) { return presence->times_up > 0; });
   }
 
   static double seconds_since(Clock::time_point start) {
@@ -191,7 +214,9 @@ class Run {
   }
 
   const Plan plan_;
-  Fleet fleet_{{.nodes = 1, .settings = {fmt::format("maxclients {}", plan_.clients + 100)}}};
+  Fleet fleet_{{.nodes = 1,
+                .settings = {fmt::format("maxclients {}", plan_.clients + 100),
+                             fmt::format("tcp-backlog {}", plan_.clients + 100)}}};
   std::vector<std::shared_ptr<Presence>> presences_;
   std::vector<Client> clients_;
 };
@@ -222,9 +247,11 @@ int main(int argc, char** argv) {
   app.add_flag("--unhurried", plan.unhurried,
                "for a machine that may be slow: they come back, whenever that is");
   app.footer(
+      "At last it starts as many clients anew while the node hangs, and kills and restarts it.\n"
       "Needs the machine for itself. It ends with 0 if all were back within five seconds, by no\n"
       "more than two connections each, and if after an outage of a second and more no tenth of a\n"
-      "second brought more than half.");
+      "second brought more than two fifths, with --unhurried the half. Nothing spreads the first\n"
+      "connections of clients that find the node there: they come as the programs are started.");
   CLI11_PARSE(app, argc, argv);
   return redlock::soak::verdict_of("soak_returning", [&] {
     permit_descriptors(plan.clients);
