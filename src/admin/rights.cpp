@@ -19,6 +19,8 @@ struct Right {
 };
 
 constexpr auto* name_of_trial = "redlock-doctor";
+/// The last number that a server counts to. (To Redis 6.2 the number 0 means everybody.)
+constexpr auto* nobody = "9223372036854775807";
 
 const std::vector<Right>& rights() {
   // Nobody writes it.
@@ -28,7 +30,7 @@ const std::vector<Right>& rights() {
       {"+publish", {"PUBLISH", redlock_layout.channel("0000000000000000"), ""}},
       {"+client|setname", {"CLIENT", "SETNAME", " "}},
       {"+client|id", {"CLIENT", "ID"}},
-      {"+client|kill", {"CLIENT", "KILL", "ID", "0"}},
+      {"+client|kill", {"CLIENT", "KILL", "ID", nobody}},
       {"+config|get", {"CONFIG", "GET", "appendonly"}},
       {"+del", {"DEL", key}},
       {"+exists", {"EXISTS", key}},

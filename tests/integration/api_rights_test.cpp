@@ -10,6 +10,7 @@
 #include <redlock/admin.hpp>
 
 #include "integration/api_fixture.hpp"
+#include "integration/net_server_kind.hpp"
 #include "support/text.hpp"
 
 namespace redlock::testing {
@@ -139,6 +140,11 @@ bool names(const std::string& text, const std::string& right) {
   return text.substr(at + 1, next - at - 1) == right;
 }
 
+/// Before Redis 7 a refusal names a command without its subcommand.
+std::string as_named_by(const Fleet& fleet, const std::string& right) {
+  return is_redis_7(fleet) ? right : right.substr(0, right.find('|'));
+}
+
 TEST_CASE("the users of users.acl differ by what only an administrator does") {
   REQUIRE(users().size() == 2);
   std::vector<std::string> more;
@@ -207,7 +213,8 @@ TEST_CASE("each right that is missing is named to the program, and by the doctor
     CAPTURE(right);
     permit(fleet, program(), right);
     const std::string said = said_to_a_program(fleet);
-    if (std::ranges::count(for_the_doctor, right) == 0) CHECK_MESSAGE(names(said, right), said);
+    const std::string named = as_named_by(fleet, right);
+    if (std::ranges::count(for_the_doctor, right) == 0) CHECK_MESSAGE(names(said, named), said);
     CHECK_MESSAGE(contains(said, "redis://redlock@127.0.0.1:"), said);
     for (std::size_t node = 0; node < 3; ++node) {  // what could not be given back
       fleet.run(node, {"DEL", "redlock:lock:{first}", "redlock:lock:{second}"});
@@ -217,7 +224,8 @@ TEST_CASE("each right that is missing is named to the program, and by the doctor
     CAPTURE(right);
     permit(fleet, administrator(), right);
     const std::string said = said_by_the_doctor(fleet);
-    CHECK_MESSAGE(names(said, right), said);
+    // The doctor has its own list, but for what a node needs to be asked at all.
+    CHECK_MESSAGE((names(said, right) || names(said, as_named_by(fleet, right))), said);
   }
 }
 

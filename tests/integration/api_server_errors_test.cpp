@@ -13,6 +13,7 @@
 
 #include "cluster/node_client.hpp"
 #include "integration/api_fixture.hpp"
+#include "integration/net_server_kind.hpp"
 #include "support/text.hpp"
 
 namespace redlock::testing {
@@ -258,6 +259,12 @@ TEST_CASE("a node that has too many clients says what to raise") {
          .words = {"ERR max number of clients reached", "; raise maxclients"}});
 }
 
+/// Older servers than Redis 7 have the command DEBUG, and no such setting.
+std::vector<std::string> with_debug(std::vector<std::string> settings) {
+  if (is_redis_7(three_nodes())) settings.emplace_back("enable-debug-command yes");
+  return settings;
+}
+
 TEST_CASE("a node that loads a large append-only file says so") {
   // Again and again: a machine may stand still for as long as one load takes.
   std::atomic<bool> over = false;
@@ -282,7 +289,7 @@ TEST_CASE("a node that loads a large append-only file says so") {
              },
          .causes = {Cause::loading},
          .words = {"LOADING ", "; wait: it votes when it has read its data"},
-         .settings = {"key-load-delay 1000", "rdbcompression no", "enable-debug-command yes"}});
+         .settings = with_debug({"key-load-delay 1000", "rdbcompression no"})});
 }
 
 TEST_CASE("what a node forgets of scripts and connections costs no vote") {
@@ -326,7 +333,7 @@ Fleet fleet_without(const std::string& command) {
 /// Fleet needs INFO to start a node, so this one reads its configuration anew once it runs: the
 /// same process executes the server again.
 Fleet fleet_without_info() {
-  Fleet fleet({.nodes = 3, .node_settings = {{0, {"enable-debug-command yes"}}}});
+  Fleet fleet({.nodes = 3, .node_settings = {{0, with_debug({})}}});
   std::ofstream(fleet.directory(0) / "redis.conf", std::ios::app)
       << "\nrename-command INFO it-is-gone\n";
   const auto answer = [&](const std::vector<std::string>& command) {

@@ -275,6 +275,7 @@ TEST_CASE("the prefix of an error says why the node did not vote, and its end wh
     Cause cause;
   };
   const std::string masters = "; use independent masters: it is a replica";
+  const std::string dont_rename = "; do not rename the commands of a lock node";
   const std::string no_cluster = "; set cluster-enabled no, or use another node";
   const std::string delete_it =
       "; a key of redlock:* there is another program's: find who wrote it, and delete it";
@@ -306,8 +307,11 @@ TEST_CASE("the prefix of an error says why the node did not vote, and its end wh
        "; give it users with passwords, as cluster/users.acl has them", Cause::permission},
       {"WRONGTYPE Operation against a key holding the wrong kind of value", delete_it,
        Cause::server_error},
-      {"ERR unknown command 'EVALSHA'", "; do not rename the commands of a lock node",
-       Cause::permission},
+      {"ERR unknown command 'EVALSHA'", dont_rename, Cause::permission},
+      {"ERR Unknown Redis command called from script", dont_rename, Cause::permission},
+      {"ERR Unknown Redict command called from script", dont_rename, Cause::permission},
+      {"ERR Unknown command called from script", dont_rename, Cause::permission},  // Valkey
+      {"Unknown Redis command called from Lua script", dont_rename, Cause::permission},
   };
   for (const Case& entry : cases) {
     for (const char* end : {"", ".", "\r\n"}) {  // servers differ
@@ -384,6 +388,9 @@ TEST_CASE("a right that is missing is named as ACL SETUSER has it, in the words 
        "+get"},
       {"ERR The user executing the script can't run this command or subcommand (PEXPIRE)",
        "+pexpire"},
+      {"@user_script: 230: The user executing the script can't run this command or subcommand "
+       "(PEXPIRE)",
+       "+pexpire"},  // Redis 6.2
   };
   for (const auto& entry : cases) {
     const engine::Unavailable why = to_unavailable(entry.first, {}, script);
