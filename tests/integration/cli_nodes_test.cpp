@@ -144,7 +144,8 @@ TEST_CASE("what makes a node forget or evict locks is found") {
   const auto examination = examine(fleet);
   CHECK(has_problem(examination["nodes"][0]["problems"], "error", "appendonly"));
   CHECK(has_problem(examination["nodes"][1]["problems"], "warning", "everysec"));
-  CHECK(has_problem(examination["nodes"][2]["problems"], "error", "allkeys-lru"));
+  CHECK_MESSAGE(has_problem(examination["nodes"][2]["problems"], "error", "allkeys-lru"),
+                examination.dump());
   fleet.run(2, {"CONFIG", "SET", "maxmemory", "0"});
   CHECK(has_problem(examine(fleet)["nodes"][2]["problems"], "warning", "allkeys-lru"));
 }
