@@ -125,8 +125,8 @@ class REDLOCK_EXPORT RedLock {
   /// Leaves one level of what this owner holds, by whichever RedLock it was taken; the last one
   /// gives the lock back and waits for a quorum of releases, but not on the client's loop thread.
   /// A release that did not find the lock or is not confirmed, and unlocking what this owner does
-  /// not hold (invalid_argument), is reported to the observer, or on stderr if there is none (see
-  /// ClientOptions::warn_on_stderr).
+  /// not hold (invalid_argument), is reported to the observer, or, if there is none, on stderr,
+  /// unless lost() told of the loss before (see ClientOptions::warn_on_stderr).
   void unlock() noexcept;
   /// The same, and says what it found. `still_held`: an outer level is left. Fails with
   /// invalid_argument if this owner does not hold it; nothing is sent then.

@@ -175,8 +175,9 @@ struct ClientOptions {
   /// Without an observer, stderr gets a line beginning with "redlock:" when a lease is lost about
   /// which the program has asked nothing (lost(), loss_reason(), valid(), valid_until(),
   /// remaining(), held_by_me(), extend() and confirm() ask), and when unlock() did not find its
-  /// lock or could not confirm its release. One line in ten seconds at most for the whole program,
-  /// and none if stderr has no room for it. False where descriptor 2 is not stderr.
+  /// lock, of whose loss the program was not told, or could not confirm its release. One line in
+  /// ten seconds at most for the whole program, and none if stderr has no room for it. False where
+  /// descriptor 2 is not stderr.
   bool warn_on_stderr = true;
 };
 

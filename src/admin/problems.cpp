@@ -7,6 +7,7 @@
 #include "admin/marker.hpp"
 #include "client/set_name.hpp"
 #include "engine/quorum.hpp"
+#include "wire/error_reply.hpp"
 #include "wire/info_text.hpp"
 
 namespace redlock::admin {
@@ -67,6 +68,9 @@ class NodeRules {
         if (why.starts_with("DENIED")) {
           return warn("it takes nobody from another machine (" + why + ")");
         }
+        if (wire::is_of_renamed(why)) {
+          return warn("it lacks a command that every client begins with (" + why + ")");
+        }
         return warn("the user may not do what is needed (" + why + ")" +
                     (why.find("; permit ") == std::string::npos
                          ? ""
@@ -78,7 +82,10 @@ class NodeRules {
       case Cause::loading:
         return warn("it is still reading its data; wait until it has, and look again");
       case Cause::busy:
-        return warn("it is stuck in somebody's script (" + why + "), and look again");
+        return warn("it is stuck in somebody's script (" + why + "); then look again");
+      case Cause::read_only:
+      case Cause::master_down:
+        return warn("it does not answer as a master does (" + why + ")");
       case Cause::tls:
         return warn("its TLS is not what this client needs: " + why);
       case Cause::protocol_error:
@@ -106,8 +113,12 @@ class NodeRules {
       case Cause::none:
         return;
       case Cause::permission:
-        return warn("the user may not take, hold and give back a lock (" + why + ")" +
-                    what_to_permit());
+        if (wire::is_of_renamed(why)) {
+          return warn("it lacks a command that a lock needs (" + why + ")");
+        }
+        return warn("the user may not take, hold and give back a lock (" +
+                    (node_.missing_rights.empty() ? why : why.substr(0, why.rfind("; permit "))) +
+                    ")" + what_to_permit());
       case Cause::too_few_replicas:
         return warn("it waits for replicas that it does not have and grants no lock (" + why + ")");
       case Cause::out_of_memory:

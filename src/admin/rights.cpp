@@ -75,7 +75,7 @@ std::vector<std::string> missing_rights(const NodeAnswers& answers) {
     const auto* error = answer ? std::get_if<wire::Value::ErrorText>(&answer->data) : nullptr;
     if (error == nullptr) continue;
     const auto why = wire::to_unavailable(error->text, {});
-    if (why.cause != Cause::permission) continue;
+    if (why.cause != Cause::permission || wire::is_of_renamed(why.detail)) continue;
     const std::string right = rights()[i].name;
     const bool of_a_channel = why.detail.ends_with("; permit &redlock:wake:*");
     if (right.ends_with("wake:*") && !of_a_channel) continue;

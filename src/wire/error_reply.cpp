@@ -26,13 +26,15 @@ struct KnownError {
 };
 
 constexpr std::string_view use_masters = "; use independent masters: it is a replica";
+constexpr std::string_view do_not_rename = "; do not rename the commands of a lock node";
 constexpr std::string_view leave_cluster = "; set cluster-enabled no, or use another node";
 
 // All of these are given before the node runs or writes anything: by the dispatcher, or at the
 // first command of a script that would write.
 constexpr std::array known{
     KnownError{"LOADING", Cause::loading, "; wait: it votes when it has read its data"},
-    KnownError{"BUSY", Cause::busy, "; end it there with SCRIPT KILL, and find who sent it"},
+    KnownError{"BUSY", Cause::busy,
+               "; end it there with SCRIPT KILL or FUNCTION KILL, and find who sent it"},
     KnownError{"MISCONF", Cause::write_error, "; make room on its disk, or repair it"},
     KnownError{"OOM", Cause::out_of_memory, "; raise maxmemory"},
     KnownError{"READONLY", Cause::read_only, use_masters},
@@ -193,7 +195,7 @@ engine::Unavailable to_unavailable(std::string_view error, const Secrets& secret
   if (denied) return {Cause::permission, engine::Delivery::unknown, std::move(text)};
   if (is_unknown_command(inner)) {
     const bool late = error.find(inside_script) != std::string_view::npos;
-    advise(text, "; do not rename the commands of a lock node");
+    advise(text, do_not_rename);
     return {Cause::permission, late ? engine::Delivery::unknown : engine::Delivery::refused,
             std::move(text)};
   }
@@ -219,6 +221,10 @@ std::string printable(std::string_view text, const Secrets& secrets) {
   }
   while (!result.empty() && result.back() == ' ') result.pop_back();
   return result;
+}
+
+bool is_of_renamed(std::string_view detail) {
+  return detail.ends_with(do_not_rename);
 }
 
 }  // namespace redlock::wire

@@ -21,6 +21,10 @@ namespace redlock::wire {
 [[nodiscard]] engine::Unavailable to_unavailable(std::string_view error, const Secrets& secrets,
                                                  std::string_view script = {});
 
+/// Of the detail of a missing permission: the node does not have the command, which no right would
+/// change.
+[[nodiscard]] bool is_of_renamed(std::string_view detail);
+
 /// Fit to be shown: control characters replaced, cut after 200 bytes, every occurrence of a
 /// secret masked: a node may repeat what it was sent, even the AUTH.
 [[nodiscard]] std::string printable(std::string_view text, const Secrets& secrets);

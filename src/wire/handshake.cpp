@@ -163,7 +163,7 @@ bool Handshake::take_denial(Step step, engine::Unavailable why) {
 }
 
 bool Handshake::take_auth_error(std::string_view error, engine::Unavailable why) {
-  const bool renamed = error.starts_with("ERR unknown command");
+  const bool renamed = error.find("unknown command") != std::string_view::npos;
   if (why.cause != Cause::server_error && !renamed) return fail(why.cause, std::move(why.detail));
   if (error.starts_with("ERR AUTH <password> called without any password")) {
     return fail(Cause::authentication, "a password was given, but its user has none; leave it out");

@@ -138,7 +138,7 @@ TEST_CASE("a node that is stuck in a script says how that is ended") {
                stuck.join();
              },
          .causes = {Cause::busy},
-         .words = {"BUSY ", "; end it there with SCRIPT KILL, and find who sent it"},
+         .words = {"BUSY ", "; end it there with SCRIPT KILL or FUNCTION KILL, "},
          .settings = {"lua-time-limit 1"}});
 }
 

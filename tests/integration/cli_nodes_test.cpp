@@ -398,9 +398,21 @@ TEST_CASE("a node that answers, but not as it should, gets advice that fits") {
   const auto& nodes = examination["nodes"];
   CHECK(nodes[0]["reachable"] == true);
   CHECK(nodes[0]["role"] == "master");
-  CHECK(has_problem(nodes[1]["problems"], "warning", "SCRIPT KILL, and find who sent it), and"));
+  CHECK(has_problem(nodes[1]["problems"], "warning", "KILL, and find who sent it); then"));
   CHECK(has_problem(nodes[2]["problems"], "warning", "no marker stands in its place"));
   CHECK(has_problem(nodes[2]["problems"], "warning", "delete it); then run `redlock adopt`"));
+}
+
+TEST_CASE("a renamed command is not taken for a right that is missing") {
+  const Fleet fleet({.nodes = 3,
+                     .node_settings = {{0, {"rename-command CONFIG it-is-gone"}},
+                                       {1, {"rename-command HSET it-is-gone"}}}});
+  const auto examination = examine(fleet);
+  CAPTURE(examination.dump());
+  CHECK_FALSE(contains(examination.dump(), "ermit"));
+  CHECK(has_problem(examination["nodes"][1]["problems"], "warning",
+                    "it lacks a command that a lock needs ("));
+  for (const auto& node : examination["nodes"]) CHECK(node["missing_rights"].empty());
 }
 
 TEST_CASE("a wrong password is told apart, and never shown") {

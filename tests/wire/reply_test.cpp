@@ -283,7 +283,7 @@ TEST_CASE("the prefix of an error says why the node did not vote, and its end wh
       {"LOADING Redis is loading the dataset in memory",
        "; wait: it votes when it has read its data", Cause::loading},
       {"BUSY Redis is busy running a script. You can only call SCRIPT KILL",
-       "; end it there with SCRIPT KILL, and find who sent it", Cause::busy},
+       "; end it there with SCRIPT KILL or FUNCTION KILL, and find who sent it", Cause::busy},
       {"MISCONF Redis is configured to save RDB snapshots", "; make room on its disk, or repair it",
        Cause::write_error},
       {"OOM command not allowed when used memory > 'maxmemory'", "; raise maxmemory",
