@@ -81,6 +81,7 @@ def prepared(page):
     name = page_name(page)
     inside = False
     first = True
+    seen = {}
     for line in as_html(page, (source / page).read_text(encoding="utf-8")).splitlines():
         if fence.match(line):
             inside = not inside
@@ -88,6 +89,10 @@ def prepared(page):
             heading = re.match(r"^(#+) (.*)$", line)
             if heading:
                 label = name if first else f"{name}-{anchor_of(heading[2])}"
+                # A heading that is there again, as in CHANGELOG.md, gets a number.
+                again = seen[label] = seen.get(label, -1) + 1
+                if again:
+                    label = f"{label}-{again}"
                 # That of the main page is Doxygen's own.
                 line = line if first and name == "index" else f"{line} {{#{label}}}"
                 first = False
