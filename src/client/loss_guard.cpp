@@ -2,7 +2,6 @@
 #include "client/loss_guard.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <cstdint>
 #include <pthread.h>
 #include <sys/timerfd.h>
@@ -12,6 +11,7 @@
 
 #include "client/lease_state.hpp"
 #include "net/boot_timer.hpp"
+#include "net/signals.hpp"
 
 namespace redlock::client {
 
@@ -61,17 +61,12 @@ void LossGuard::drop_expired() {
 void LossGuard::start() {
   if (alarm_ < 0) alarm_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
   if (alarm_ < 0) return;  // no descriptor is left: as if there were no thread
-  // Signals are for the program's own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const net::AllSignalsBlocked inherited;
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error&) {
     // Then only the loop requests lost(), and the next lease tries again.
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void LossGuard::stop() noexcept {

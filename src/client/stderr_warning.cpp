@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "client/stderr_warning.hpp"
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <csignal>
-#include <ctime>
 #include <exception>
 #include <poll.h>
-#include <pthread.h>
 #include <string>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +14,7 @@
 #include <redlock/clock.hpp>
 
 #include "client/sentence.hpp"
+#include "net/signals.hpp"
 
 namespace redlock::client {
 
@@ -51,39 +48,13 @@ class Pace {
 
 constinit Pace pace;
 
-/// For a program that did not ask for the line: it is neither ended because the reader of a pipe
-/// has gone nor stopped because it is in the background of a terminal.
-class WriteSignalsBlocked {
- public:
-  WriteSignalsBlocked() noexcept {
-    sigemptyset(&sigpipe_);
-    sigaddset(&sigpipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    sigset_t both = sigpipe_;
-    sigaddset(&both, SIGTTOU);  // none is made while it is blocked
-    pthread_sigmask(SIG_BLOCK, &both, &before_);
-  }
-  ~WriteSignalsBlocked() {
-    constexpr timespec at_once{};
-    while (!was_pending_ && sigtimedwait(&sigpipe_, nullptr, &at_once) < 0 && errno == EINTR) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  WriteSignalsBlocked(const WriteSignalsBlocked&) = delete;
-  WriteSignalsBlocked& operator=(const WriteSignalsBlocked&) = delete;
-
- private:
-  sigset_t sigpipe_{};
-  sigset_t before_{};
-  bool was_pending_ = false;
-};
-
 /// Dropped if there is no room for it now. A pipe that can be written to has room for a line,
 /// unless another thread fills it in that moment.
 void write_at_once(const std::string& line) noexcept {
-  const WriteSignalsBlocked guard;
+  // A program that did not ask for the line is neither ended because a reader has gone nor stopped
+  // because it is in the background of a terminal (SIGTTOU).
+  const net::NoBrokenPipe not_ended;
+  const net::AllSignalsBlocked not_stopped;
   if (::send(STDERR_FILENO, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
   if (errno != ENOTSOCK) return;
   pollfd state{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};

@@ -25,7 +25,8 @@ class AllSignalsBlocked {
   sigset_t before_{};
 };
 
-/// What writes meanwhile to a connection that was reset gets an error and no SIGPIPE.
+/// What writes meanwhile to a connection that was reset, or to a pipe that nobody reads, gets an
+/// error and no SIGPIPE.
 class NoBrokenPipe {
  public:
   NoBrokenPipe() {
