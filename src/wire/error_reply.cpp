@@ -194,7 +194,9 @@ engine::Unavailable to_unavailable(std::string_view error, const Secrets& secret
   }
   if (denied) return {Cause::permission, engine::Delivery::unknown, std::move(text)};
   if (is_unknown_command(inner)) {
-    const bool late = error.find(inside_script) != std::string_view::npos;
+    // Of a script it may be one of the later commands.
+    const bool late = error.find(inside_script) != std::string_view::npos ||
+                      inner.find(unknown_to_script) != std::string_view::npos;
     advise(text, do_not_rename);
     return {Cause::permission, late ? engine::Delivery::unknown : engine::Delivery::refused,
             std::move(text)};

@@ -275,7 +275,6 @@ TEST_CASE("the prefix of an error says why the node did not vote, and its end wh
     Cause cause;
   };
   const std::string masters = "; use independent masters: it is a replica";
-  const std::string dont_rename = "; do not rename the commands of a lock node";
   const std::string no_cluster = "; set cluster-enabled no, or use another node";
   const std::string delete_it =
       "; a key of redlock:* there is another program's: find who wrote it, and delete it";
@@ -307,11 +306,8 @@ TEST_CASE("the prefix of an error says why the node did not vote, and its end wh
        "; give it users with passwords, as cluster/users.acl has them", Cause::permission},
       {"WRONGTYPE Operation against a key holding the wrong kind of value", delete_it,
        Cause::server_error},
-      {"ERR unknown command 'EVALSHA'", dont_rename, Cause::permission},
-      {"ERR Unknown Redis command called from script", dont_rename, Cause::permission},
-      {"ERR Unknown Redict command called from script", dont_rename, Cause::permission},
-      {"ERR Unknown command called from script", dont_rename, Cause::permission},  // Valkey
-      {"Unknown Redis command called from Lua script", dont_rename, Cause::permission},
+      {"ERR unknown command 'EVALSHA'", "; do not rename the commands of a lock node",
+       Cause::permission},
   };
   for (const Case& entry : cases) {
     for (const char* end : {"", ".", "\r\n"}) {  // servers differ
@@ -323,6 +319,22 @@ TEST_CASE("the prefix of an error says why the node did not vote, and its end wh
   }
   CHECK(to_unavailable("ERR max number of clients reached", {}).detail ==
         "ERR max number of clients reached; raise maxclients");
+}
+
+TEST_CASE("a command that a script does not find may be one of its later ones") {
+  for (const std::string words : {
+           "ERR Unknown Redis command called from script",   // Redis 7
+           "ERR Unknown Redict command called from script",  // Redict
+           "ERR Unknown command called from script",         // Valkey
+           "Unknown Redis command called from Lua script",   // Redis 6.2
+       }) {
+    for (const std::string behind : {"", " script: 0d, on @user_script:3."}) {
+      const engine::Unavailable why = to_unavailable(words + behind, {});
+      CHECK_MESSAGE(why.cause == Cause::permission, words);
+      CHECK_MESSAGE(why.delivery == Delivery::unknown, words);
+      CHECK(why.detail == words + "; do not rename the commands of a lock node");
+    }
+  }
 }
 
 TEST_CASE("what to do stands behind the longest error as well, and nothing grows with it") {
