@@ -6,7 +6,7 @@ set -euo pipefail
 mkdir -p "$2"
 echo "$3" >"$2/added_by.cmake"
 said=$(cmake --fresh -S "$1" -B "$2" -DREDLOCK_ADDED_BY="$2/added_by.cmake" \
-  -DCMAKE_UNITY_BUILD=ON "${@:4}" 2>&1) || {
+  "${@:4}" 2>&1) || {
   echo "$said"
   exit 1
 }

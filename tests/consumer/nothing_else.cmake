@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 # A toolchain file, so that it reaches builds whose command line is the README's: a machine that has
-# the library's own dependencies alone. Joined files compile in a third of the time; that each
-# stands alone is checked by ./dev lint.
+# the library's own dependencies alone.
 foreach(package CLI11 fmt nlohmann_json doctest benchmark)
   set(CMAKE_DISABLE_FIND_PACKAGE_${package} ON)
 endforeach()
-set(CMAKE_UNITY_BUILD ON)
