@@ -48,8 +48,8 @@ class Callback {
   }
   ~Callback() { drop(); }
 
-  /// An exception that leaves the function ends the program.
-  void operator()(Result<T> result) noexcept { kind_->call(place_, std::move(result)); }
+  /// What becomes of an exception that leaves the function, Operation::start says.
+  void operator()(Result<T> result) { kind_->call(place_, std::move(result)); }
 
  private:
   static constexpr std::size_t room = 3 * sizeof(void*);
@@ -78,13 +78,13 @@ class Callback {
   };
 
   struct Kind {
-    void (*call)(void* place, Result<T>&& result) noexcept;
+    void (*call)(void* place, Result<T>&& result);
     void (*move)(void* from, void* to) noexcept;
     void (*destroy)(void* place) noexcept;
   };
   template <typename Storage>
   static constexpr Kind kind_of{
-      [](void* place, Result<T>&& result) noexcept { Storage::at(place)(std::move(result)); },
+      [](void* place, Result<T>&& result) { Storage::at(place)(std::move(result)); },
       &Storage::move, &Storage::destroy};
 
   void take(Callback& other) noexcept {

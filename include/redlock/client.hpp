@@ -30,6 +30,15 @@ namespace redlock {
 /// callbacks (but see ClientOptions::resume_on), observers and what is tied to lost() run on the
 /// client's own threads in any case.
 /// With a loop of the program's own the client has no thread: see create().
+///
+/// Without memory a call fails by std::bad_alloc before it has done anything, or the client ends as
+/// a whole, as its network thread cannot leave one thing half done and go on with the others. So it
+/// does when an exception leaves a function of the program that it calls there: an observer, a
+/// callback, ClientOptions::password. No call waits for ever: each one under way and each one to
+/// come has `closed`, with a sentence that says why; each lease is not valid any more, and its
+/// lost() is requested with LossReason::closed; Observer::on_closed, or a line on stderr, says so.
+/// What was held is not released but ends with its lease. The program goes on, and may create a new
+/// client.
 class REDLOCK_EXPORT Client {
  public:
   /// Checks the options, starts the loop thread and begins to connect, without waiting for any
@@ -80,8 +89,9 @@ class REDLOCK_EXPORT Client {
 
   /// The same, and says what became of the leases; every other member then answers `closed`. Waits
   /// no longer than `at_most`, which is not counted in what it sends at the end for the leases that
-  /// are left. Fails, and does nothing, with `would_deadlock` on the client's own loop thread and
-  /// with `closed` if the client has ended already or this is the child of a fork.
+  /// are left. Fails with `closed` if the client has ended by itself, and, doing nothing, with
+  /// `would_deadlock` on the client's own loop thread and with `closed` if the client has ended
+  /// already or this is the child of a fork.
   Result<CloseReport> close(std::chrono::milliseconds at_most = forever);
   /// The same without waiting. From its start on every other member answers `closed`, and the
   /// client may be destroyed. Its result comes when nothing of the client is left, on the thread

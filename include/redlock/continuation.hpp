@@ -23,6 +23,16 @@ namespace redlock {
 /// then never does: ClientOptions::resume_on says what that means for each.
 class Continuation {
  public:
+  /// For the library's own parts: what is called.
+  struct Step {
+    Step() = default;
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+    virtual ~Step() = default;
+    virtual void run() = 0;
+  };
+  explicit Continuation(std::unique_ptr<Step> step) noexcept : step_(std::move(step)) {}
+
   /// For the library's own parts, and for what an executor adds itself.
   template <std::invocable Function>
   requires(!std::same_as<std::remove_cvref_t<Function>, Continuation>) explicit Continuation(
@@ -37,13 +47,6 @@ class Continuation {
   }
 
  private:
-  struct Step {
-    Step() = default;
-    Step(const Step&) = delete;
-    Step& operator=(const Step&) = delete;
-    virtual ~Step() = default;
-    virtual void run() = 0;
-  };
   template <typename Function>
   struct StepOf final : Step {
     template <typename Given>

@@ -33,8 +33,9 @@ enum class Errc {
   cancelled,
   /// An argument or option cannot work; the message says which and what to do. Nothing was sent.
   invalid_argument,
-  /// The client was destroyed (or could not start), or this is the child of a fork. Nothing more
-  /// will be sent.
+  /// The client was destroyed (or could not start), has ended by itself (for want of memory, or by
+  /// an exception of the program's: see Client), or this is the child of a fork. Nothing more will
+  /// be sent.
   closed,
   /// Waiting here would never end: this is one of the client's own threads (a callback).
   would_deadlock,

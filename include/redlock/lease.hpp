@@ -83,8 +83,9 @@ class REDLOCK_EXPORT Lease {
   /// does not return, on a thread of the client's own when half of that margin is gone (unless the
   /// program runs the loop: then there is no such thread, and it waits for the loop); right here if
   /// lost() was requested before. It must return soon and cannot wait for the client (blocking
-  /// calls answer would_deadlock); an exception that leaves it ends the program.
-  [[nodiscard]] std::stop_token lost() const noexcept;
+  /// calls answer would_deadlock); an exception that leaves it ends the program, as the standard
+  /// has it of every std::stop_callback. Throws std::bad_alloc if there is no memory for the token.
+  [[nodiscard]] std::stop_token lost() const;
   /// Why lost() was requested; nothing before that.
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
 

@@ -144,7 +144,7 @@ class REDLOCK_EXPORT RedLock {
   /// The token of what this owner holds, 0 if nothing. The same for every level.
   [[nodiscard]] std::uint64_t token() const noexcept;
   /// Requested when what this owner holds can no longer be trusted; see Lease::lost.
-  [[nodiscard]] std::stop_token lost() const noexcept;
+  [[nodiscard]] std::stop_token lost() const;
 
  private:
   // In floating point: the ends of integer durations overflow as soon as units are converted.

@@ -63,7 +63,8 @@ struct NodeAnswer {
 /// Override what is of interest. Every call comes from the client's loop thread, the one that runs
 /// the loop if that is the program's own (a call of on_release_failed after the end of the client
 /// comes from the thread that called unlock), so an override must return soon and must not wait for
-/// any operation of the same client. An exception that leaves an override ends the program.
+/// any operation of the same client. An exception that leaves an override ends the client as a
+/// whole (see Client); the observer is told of that, too, and what it throws then changes nothing.
 class REDLOCK_EXPORT Observer {
  public:
   virtual ~Observer();
@@ -103,8 +104,9 @@ class REDLOCK_EXPORT Observer {
   /// never came (on_attempt has both among its votes), nor for what reads only (Admin::inspect and
   /// the like).
   virtual void on_answer(const NodeAnswer& answer);
-  /// The client has ended, by its destructor or by close(). Not called if it ended in the child of
-  /// a fork, or on its own loop thread without a thread to be had for what is left to do.
+  /// The client has ended, by its destructor or by close(), or by itself (see Client), without
+  /// having released anything: all its leases are unconfirmed then. Not called if it ended in the
+  /// child of a fork, or on its own loop thread without a thread to be had for what is left to do.
   virtual void on_closed(const CloseReport& report);
 };
 

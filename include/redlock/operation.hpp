@@ -24,9 +24,10 @@ class PreparedOperation {
 
   /// Starts it. Nothing is returned if it is under way: it has taken the callback and calls it
   /// once, where Operation::start says, perhaps before this returns. Otherwise its result, which
-  /// was known at once; then the callback stays where it is.
+  /// was known at once; then the callback stays where it is. By an exception (no memory) it says
+  /// that nothing was started.
   [[nodiscard]] virtual std::optional<Result<T>> start(std::unique_ptr<PreparedOperation> self,
-                                                       Callback<T>& callback) noexcept = 0;
+                                                       Callback<T>& callback) = 0;
 };
 
 /// An operation to start once, in one of three ways:
@@ -55,7 +56,9 @@ class [[nodiscard("nothing happens until it is started or awaited")]] Operation 
   /// returns. There it must return soon and must not wait for another operation of the same client
   /// (blocking calls answer would_deadlock). With ClientOptions::resume_on it is called by that, in
   /// both cases. It is destroyed after its call, on the same thread. An exception that leaves it
-  /// ends the program.
+  /// on the client's loop thread closes the client (see Client); if it is called right here, the
+  /// exception leaves this function. Without memory for the start std::bad_alloc does, and nothing
+  /// is started or called.
   void start(Callback<T> callback)&& {
     if (auto known = begin(std::move(prepared_), callback)) callback(std::move(*known));
   }
@@ -86,7 +89,7 @@ class [[nodiscard("nothing happens until it is started or awaited")]] Operation 
 
  private:
   static std::optional<Result<T>> begin(std::unique_ptr<PreparedOperation<T>> prepared,
-                                        Callback<T> & callback) noexcept {
+                                        Callback<T> & callback) {
     if (prepared) {
       PreparedOperation<T>& self = *prepared;
       return self.start(std::move(prepared), callback);
@@ -108,7 +111,7 @@ class Operation<T>::Awaiter {
 
   // Once the operation is under way the coroutine, and this object in it, may be gone. Not inlined,
   // because clang before 17 would move the local variables into the coroutine.
-  [[nodiscard]] [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> waiting) noexcept {
+  [[nodiscard]] [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> waiting) {
     Callback<T> resume = [this, waiting](Result<T> result) {
       result_.emplace(std::move(result));
       waiting.resume();

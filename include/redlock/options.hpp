@@ -130,8 +130,8 @@ struct ClientOptions {
   /// wrong, the one that it took last is tried once on the same connection, so that nodes and
   /// programs may be given a new one in any order. Called on the client's own thread, and, during a
   /// call of Admin, on one of that call as well: it must be safe for both at once, return soon (a
-  /// small file may be read), wait for no operation of this client, and not throw. See also
-  /// password_from_file().
+  /// small file may be read), and wait for no operation of this client; an exception that leaves it
+  /// ends the client (see Client). See also password_from_file().
   std::function<std::string(std::string_view node)> password{};
 
   FenceFloor fence_floor = FenceFloor::clock;  ///< where tokens start
@@ -158,7 +158,8 @@ struct ClientOptions {
   ///
   /// The function is called on the client's loop thread or, for a result that is known at once, on
   /// the thread that starts the operation. So it must be safe for several threads at once, return
-  /// soon, wait for no operation of this client, and not throw (an exception ends the program).
+  /// soon, wait for no operation of this client, and not throw: an exception ends the program, as
+  /// the continuation that it was given, with whoever waits for it, may be gone.
   ///
   /// A continuation that is destroyed uncalled, by a pool that has stopped, say, is run nowhere
   /// else, because it belongs nowhere else. Its result is destroyed, and the lease in it is

@@ -6,7 +6,9 @@
  * parameter belongs to the caller, who gives it to the matching ..._destroy, once. What a function
  * returns as `const char *` belongs to the object that it was asked of, and is not to be freed.
  * Texts are UTF-8 and end with a NUL. Times are milliseconds. No function throws or ends the
- * program; each may be called from any thread, unless it says otherwise.
+ * program; each may be called from any thread, unless it says otherwise. Without memory a function
+ * answers REDLOCK_OUT_OF_MEMORY, or the client has ended as a whole: then every function of it and
+ * of its leases answers REDLOCK_CLOSED, and every lease is lost (REDLOCK_LOSS_CLOSED).
  *
  *     redlock_client *client = NULL;
  *     redlock_lease *lease = NULL;

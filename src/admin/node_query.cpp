@@ -2,6 +2,8 @@
 #include "admin/node_query.hpp"
 
 #include <charconv>
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <semaphore>
 #include <set>
@@ -32,7 +34,8 @@ struct NodeQuery::Own final : wire::DriverHost {
 };
 
 /// One round of commands. It lives on the calling thread's stack, which is safe because that thread
-/// waits for every reply; when the client's core ends, the outstanding ones are errors.
+/// waits until no question of it is left. When the client's core ends, the outstanding ones are
+/// errors; if it fails, they are destroyed and stay the errors that they are at first.
 class NodeQuery::Round final : public net::Task {
  public:
   Round(const NodeQuery& query, std::vector<std::vector<QueryCommand>> commands,
@@ -41,33 +44,26 @@ class NodeQuery::Round final : public net::Task {
         commands_(std::move(commands)),
         timeout_(timeout),
         results_(commands_.size()) {
+    const engine::Unavailable unanswered{Cause::connection_lost, engine::Delivery::unknown,
+                                         "the program has no memory left for its answer"};
     for (std::size_t node = 0; node < commands_.size(); ++node) {
-      outstanding_ += commands_[node].size();
-      results_[node].answers.resize(commands_[node].size(), wire::Answer(wire::Value{}));
+      results_[node].answers.resize(commands_[node].size(), tl::unexpected(unanswered));
     }
   }
 
   void run() override {
     const auto now = BootClock::now();
-    // One more than the commands, so that the round cannot end while they are being sent.
-    ++outstanding_;
+    // Shared by all that is outstanding, and by this call while they are being sent.
+    const std::shared_ptr<void> outstanding(nullptr, [this](std::nullptr_t) { done_.release(); });
     for (std::size_t node = 0; node < commands_.size(); ++node) {
       results_[node].asked = now;
       for (std::size_t i = 0; i < commands_[node].size(); ++i) {
-        query_.core().ask(
-            static_cast<engine::NodeIndex>(node), commands_[node][i], timeout_,
-            [this, node, i](engine::Instant, wire::Answer answer) {
-              results_[node].answers[i] = std::move(answer);
-              results_[node].answered = BootClock::now();
-              results_[node].objection = query_.core().engine().objection(
-                  results_[node].answered, static_cast<engine::NodeIndex>(node));
-              results_[node].secrets = query_.core().secrets(static_cast<engine::NodeIndex>(node));
-              results_[node].wakes = query_.wakes(static_cast<engine::NodeIndex>(node));
-              finish_one();
-            });
+        query_.core().ask(static_cast<engine::NodeIndex>(node), commands_[node][i], timeout_,
+                          [this, node, i, outstanding](engine::Instant, wire::Answer answer) {
+                            take(node, i, std::move(answer));
+                          });
       }
     }
-    finish_one();
   }
 
   std::vector<NodeAnswers> wait() {
@@ -76,15 +72,20 @@ class NodeQuery::Round final : public net::Task {
   }
 
  private:
-  void finish_one() {
-    if (--outstanding_ == 0) done_.release();
+  void take(std::size_t place, std::size_t i, wire::Answer&& answer) {
+    const auto node = static_cast<engine::NodeIndex>(place);
+    NodeAnswers& results = results_[place];
+    results.answers[i] = std::move(answer);
+    results.answered = BootClock::now();
+    results.objection = query_.core().engine().objection(results.answered, node);
+    results.secrets = query_.core().secrets(node);
+    results.wakes = query_.wakes(node);
   }
 
   const NodeQuery& query_;
   std::vector<std::vector<QueryCommand>> commands_;
   std::chrono::milliseconds timeout_;
   std::vector<NodeAnswers> results_;
-  std::size_t outstanding_ = 0;
   std::binary_semaphore done_{0};
 };
 
@@ -164,6 +165,7 @@ Result<std::vector<NodeAnswers>> NodeQuery::ask(std::vector<std::vector<QueryCom
   Round round(*this, std::move(commands), timeout);
   if (!post(round)) return tl::make_unexpected(client_->closed_error());
   auto answers = round.wait();
+  if (client_->failed()) return tl::make_unexpected(client_->closed_error());
   for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i].later.add_all(answers[i].secrets);
   return answers;
 }

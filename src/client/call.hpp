@@ -45,9 +45,11 @@ class Call : public net::Task {
   virtual void ask_engine(engine::Instant now, engine::RequestId id) = 0;
   /// The name that is worked on.
   [[nodiscard]] virtual const std::string& name() const = 0;
-  /// Exactly one of these two is called, once; the call may be gone afterwards.
-  virtual void succeed(const EngineResult& result) noexcept = 0;
-  virtual void fail(Error&& error) noexcept = 0;
+  /// Exactly one of these two is called, once; the call may be gone afterwards. It is answered in
+  /// any case: also if an exception leaves them, of users who continue with it or for want of
+  /// memory to answer otherwise than with `closed`.
+  virtual void succeed(const EngineResult& result) = 0;
+  virtual void fail(Error&& error) = 0;
   /// The client is closing: cancels what may wait long. The rest ends within the node timeout.
   virtual void close(engine::Instant now, engine::RequestId id) = 0;
 

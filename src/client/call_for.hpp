@@ -20,6 +20,7 @@
 //     };
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -41,18 +42,29 @@ struct Canceller {
   Client::Impl* client;
   engine::RequestId id;
   void operator()() const noexcept {
-    static_cast<void>(client->post([of = client, request = id] { of->cancel(request); }));
+    client->post_or_end([of = client, request = id] { of->cancel(request); });
   }
 };
 
-/// Gives users their result, on this thread or as ClientOptions::resume_on says.
+/// What users continue with where ClientOptions::resume_on says.
 template <typename T>
-void continue_with(const Client::Impl& client, Callback<T> callback, Result<T>&& result) noexcept {
-  if (!client.resumes_elsewhere()) return callback(std::move(result));
-  client.options().resume_on(
-      Continuation([with = std::move(callback), known = std::move(result)]() mutable {
-        with(std::move(known));
-      }));
+struct Resumption final : Continuation::Step {
+  explicit Resumption(Callback<T>&& with) : callback(std::move(with)) {}
+  void run() override { callback(std::move(*known)); }
+  Callback<T> callback;
+  std::optional<Result<T>> known;
+};
+
+/// The callback, or one that has it called as ClientOptions::resume_on says. Made when an operation
+/// starts: when it ends, nobody could be told that there is no memory for it.
+template <typename T>
+[[nodiscard]] Callback<T> resuming(const Client::Impl& client, Callback<T>&& callback) {
+  if (!client.resumes_elsewhere()) return std::move(callback);
+  return [&client, step = std::make_unique<Resumption<T>>(std::move(callback))](
+             Result<T> result) mutable noexcept {
+    step->known.emplace(std::move(result));
+    client.options().resume_on(Continuation(std::unique_ptr<Continuation::Step>(std::move(step))));
+  };
 }
 
 /// The operation whose result is known before it starts.
@@ -62,9 +74,9 @@ class FailedOperation final : public PreparedOperation<T> {
   FailedOperation(std::shared_ptr<Client::Impl> client, Error error)
       : client_(std::move(client)), error_(std::move(error)) {}
   [[nodiscard]] std::optional<Result<T>> start(std::unique_ptr<PreparedOperation<T>> /*self*/,
-                                               Callback<T>& callback) noexcept override {
+                                               Callback<T>& callback) override {
     if (!client_ || !client_->resumes_elsewhere()) return tl::make_unexpected(std::move(error_));
-    continue_with<T>(*client_, std::move(callback), tl::make_unexpected(std::move(error_)));
+    resuming(*client_, std::move(callback))(tl::make_unexpected(std::move(error_)));
     return std::nullopt;
   }
 
@@ -90,8 +102,7 @@ class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
   /// The start of every operation, on the caller's thread: see PreparedOperation. `self` keeps this
   /// call until it is answered; null if the caller does.
   [[nodiscard]] std::optional<Result<Success>> start(
-      std::unique_ptr<PreparedOperation<Success>> self,
-      Callback<Success>& callback) noexcept override;
+      std::unique_ptr<PreparedOperation<Success>> self, Callback<Success>& callback) override;
 
   /// For an Operation, which may be started after its client was destroyed.
   void keep(std::shared_ptr<Client::Impl> client) { kept_client_ = std::move(client); }
@@ -103,16 +114,20 @@ class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
     }
   }
   [[nodiscard]] const std::string& name() const override { return ask_.name(); }
-  void succeed(const EngineResult& result) noexcept override {
+  void succeed(const EngineResult& result) override {
     stop_.reset();
-    auto answer = ask_.read(client(), result);
-    if (!answer) return fail(std::move(answer.error()));
-    complete(std::move(answer));
+    answer([&] {
+      auto known = ask_.read(client(), result);
+      if (!known) explain(known.error());
+      return known;
+    });
   }
-  void fail(Error&& error) noexcept override {
+  void fail(Error&& error) override {
     stop_.reset();
-    if constexpr (requires { ask_.explain(error); }) ask_.explain(error);
-    complete(tl::make_unexpected(std::move(error)));
+    answer([&]() -> Result<Success> {
+      explain(error);
+      return tl::make_unexpected(std::move(error));
+    });
   }
   void close(engine::Instant now, engine::RequestId id) override {
     // Others end by themselves within the node timeout, for which the closing client waits.
@@ -125,17 +140,33 @@ class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
   /// The answer, if it is known at once; then the callback stays where it is.
   std::optional<Result<Success>> begin(Client::Impl& of,
                                        std::unique_ptr<PreparedOperation<Success>> self,
-                                       Callback<Success>& callback) noexcept;
+                                       Callback<Success>& callback);
 
-  void complete(Result<Success>&& result) noexcept {
+  void explain(Error& error) const {
+    if constexpr (requires { ask_.explain(error); }) ask_.explain(error);
+  }
+
+  /// With what `make` makes; without memory for that the client ends, this call before all others.
+  template <typename Make>
+  void answer(const Make& make) {
+    std::optional<Result<Success>> known;
+    std::exception_ptr problem;
+    try {
+      known.emplace(make());
+    } catch (...) {
+      problem = std::current_exception();
+      known.emplace(tl::make_unexpected(Error{Errc::closed, "out of memory", {}}));
+    }
+    complete(std::move(*known));
+    if (problem) std::rethrow_exception(problem);
+  }
+
+  void complete(Result<Success>&& result) {
     Callback<Success> callback = std::move(*callback_);
-    const Client::Impl& of = client();
-    const bool to_users = continues();
     // The request is destroyed before the answer, upon which the caller may destroy all else.
     auto self = std::move(self_);
     self.reset();
-    if (!to_users) return callback(std::move(result));
-    continue_with(of, std::move(callback), std::move(result));
+    callback(std::move(result));
   }
 
   Ask ask_;
@@ -147,30 +178,36 @@ class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
 
 template <typename Ask>
 auto CallFor<Ask>::start(std::unique_ptr<PreparedOperation<Success>> self,
-                         Callback<Success>& callback) noexcept -> std::optional<Result<Success>> {
+                         Callback<Success>& callback) -> std::optional<Result<Success>> {
   Client::Impl& of = client();
-  const bool to_users = continues();
+  const bool elsewhere = continues() && of.resumes_elsewhere();
   // As soon as it is posted, this call may be answered and destroyed.
   const auto kept = std::move(kept_client_);
+  if (elsewhere) callback = resuming(of, std::move(callback));
   auto known = begin(of, std::move(self), callback);
-  if (!known || !to_users || !of.resumes_elsewhere()) return known;
-  continue_with(of, std::move(callback), std::move(*known));
+  if (!known || !elsewhere) return known;
+  callback(std::move(*known));
   return std::nullopt;
 }
 
 template <typename Ask>
 auto CallFor<Ask>::begin(Client::Impl& of, std::unique_ptr<PreparedOperation<Success>> self,
-                         Callback<Success>& callback) noexcept -> std::optional<Result<Success>> {
+                         Callback<Success>& callback) -> std::optional<Result<Success>> {
   if constexpr (requires { ask_.before_start(of); }) {
     if (auto error = ask_.before_start(of)) return tl::make_unexpected(std::move(*error));
   }
   self_ = std::move(self);
   callback_.emplace(std::move(callback));
   std::optional<Result<Success>> known;
-  if constexpr (requires { ask_.post(of, *this); }) {
-    known = ask_.post(of, *this);
-  } else if (!of.post(*this)) {
-    known = tl::make_unexpected(of.closed_error());
+  try {
+    if constexpr (requires { ask_.post(of, *this); }) {
+      known = ask_.post(of, *this);
+    } else if (!of.post(*this)) {
+      known = tl::make_unexpected(of.closed_error());
+    }
+  } catch (...) {  // it was not posted
+    self = std::move(self_);
+    throw;
   }
   if (!known) return known;
   self = std::move(self_);

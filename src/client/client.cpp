@@ -20,10 +20,12 @@ class AskClose final : public PreparedOperation<CloseReport> {
       : client_(std::move(client)), at_most_(at_most) {}
   [[nodiscard]] std::optional<Result<CloseReport>> start(
       std::unique_ptr<PreparedOperation<CloseReport>> /*self*/,
-      Callback<CloseReport>& callback) noexcept override {
+      Callback<CloseReport>& callback) override {
+    const bool elsewhere = client_->resumes_elsewhere();
+    if (elsewhere) callback = resuming(*client_, std::move(callback));
     auto known = client_->start_closing(at_most_, callback);
-    if (!known || !client_->resumes_elsewhere()) return known;
-    continue_with(*client_, std::move(callback), std::move(*known));
+    if (!known || !elsewhere) return known;
+    callback(std::move(*known));
     return std::nullopt;
   }
 

@@ -71,6 +71,7 @@ Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options
 }
 
 tl::expected<void, std::string> Client::Impl::start(net::CoreConfig config, uv_loop_s* loop) {
+  config.failed = [this](const std::exception_ptr& why) { on_failure(why); };
   if (loop != nullptr) {
     guard_.stop();  // it would need a thread
     config.in_child = [this] { return forked(); };
@@ -132,12 +133,18 @@ bool Client::Impl::callers_may_drive() const {
   return calls_alone_ == enough_alone && calls_.empty() && put_off_.empty() && !closing_;
 }
 
-Error Client::Impl::closed_error() const {
-  return {Errc::closed,
-          forked() ? "this process is the child of a fork: locks and connections belong to its "
-                     "parent; create a new Client here"
-                   : "the client was destroyed",
-          {}};
+Error Client::Impl::closed_error() const noexcept {
+  try {
+    if (forked()) {
+      return {Errc::closed,
+              "this process is the child of a fork: locks and connections belong to its parent; "
+              "create a new Client here",
+              {}};
+    }
+    return {Errc::closed, failed() ? failure_.data() : "the client was destroyed", {}};
+  } catch (const std::bad_alloc&) {
+    return {Errc::closed, "out of memory", {}};  // which a string holds in itself
+  }
 }
 
 Error Client::Impl::would_deadlock_error() const {
@@ -161,6 +168,10 @@ bool Client::Impl::forked() const noexcept {
   return generation_ != client::process_generation();
 }
 
+void Client::Impl::end_for_want_of_memory() noexcept {
+  if (!ends_for_want_of_memory_.exchange(true)) static_cast<void>(post(end_for_want_of_memory_));
+}
+
 void Client::Impl::report_release_failed(engine::Name name, Error error,
                                          const Lease::State* lease) noexcept {
   if (forked()) return;
@@ -170,11 +181,14 @@ void Client::Impl::report_release_failed(engine::Name name, Error error,
     if (options_.warn_on_stderr && !was_told) client::warn_of_release(error);
     return;
   }
-  const auto report = [observer = options_.observer, of = std::move(name), why = std::move(error)] {
-    observer->on_release_failed(*of, why);
-  };
-  // If the loop has ended, no other thread calls the observer.
-  if (!post(report)) report();
+  try {
+    const auto report = [observer = options_.observer, of = std::move(name),
+                         why = std::move(error)] { observer->on_release_failed(*of, why); };
+    // If the loop has ended, no other thread calls the observer.
+    if (!post(report)) report();
+  } catch (...) {
+    end_for_want_of_memory();
+  }
 }
 
 void client::Call::run() {
@@ -187,7 +201,12 @@ void Client::Impl::begin(client::Call& call) {
   const bool alone = call.blocking() && calls_.empty();
   calls_alone_ = alone ? std::min(calls_alone_ + 1, enough_alone) : 0;
   const engine::RequestId id = ++last_request_;
-  calls_.emplace(id, &call);
+  try {
+    calls_.emplace(id, &call);
+  } catch (const std::bad_alloc&) {
+    call.fail({Errc::closed, "out of memory", {}});
+    throw;
+  }
   call.ask_engine(BootClock::now(), id);
 }
 
@@ -208,10 +227,10 @@ void Client::Impl::leave(engine::RequestId id, const client::HeldLocks::Key& key
   static_cast<void>(forget(released));
 }
 
-void Client::Impl::leave_later(const client::HeldLocks::Key& key) {
-  static_cast<void>(post([this, key] {
+void Client::Impl::leave_later(const client::HeldLocks::Key& key) noexcept {
+  post_or_end([this, key] {
     if (!closing_) leave(0, key);
-  }));
+  });
 }
 
 /// Whether the client contends with itself.
@@ -240,7 +259,7 @@ std::shared_ptr<Lease::State> Client::Impl::find_lease(engine::GrantId grant) co
   return found == nullptr ? nullptr : found->lease;
 }
 
-void Client::Impl::on_output(engine::ClientOutput&& output) noexcept {
+void Client::Impl::on_output(engine::ClientOutput&& output) {
   // Where callers drive there is no observer, and the only call under way is the caller's own.
   const bool for_loop_thread = caller_drives_ && std::holds_alternative<engine::LeaseLost>(output);
   if (for_loop_thread || !put_off_.empty()) {
@@ -269,16 +288,23 @@ void Client::Impl::on(engine::Finish&& output) {
   if (found == calls_.end()) return released_last(output.request, output);
   client::Call& call = *found->second;
   assert(call.blocking() || !caller_drives_);
-  calls_.erase(found);
-  if (const auto* failed = std::get_if<engine::Failed>(&output.result)) {
-    // For the engine the lease was released; only the client has the reason, which is its end.
-    if (closing_ && failed->code == Errc::lost) return call.fail(closed_error());
-    // Without an attempt there was no rival.
-    const auto rival = failed->ballots.empty() ? client::Rival::somebody : rival_for(call.name());
-    call.fail(client::describe(call.name(), *failed, nodes_, rival));
-  } else {
-    call.succeed(output.result);
+  const auto* const failed = std::get_if<engine::Failed>(&output.result);
+  if (failed == nullptr) {
+    calls_.erase(found);
+    return call.succeed(output.result);
   }
+  // It stays in the table until the error, which takes memory, is there.
+  Error error = describe(call.name(), *failed);
+  calls_.erase(found);
+  call.fail(std::move(error));
+}
+
+Error Client::Impl::describe(const std::string& name, const engine::Failed& failed) const {
+  // For the engine the lease was released; only the client has the reason, which is its end.
+  if (closing_ && failed.code == Errc::lost) return closed_error();
+  // Without an attempt there was no rival.
+  const auto rival = failed.ballots.empty() ? client::Rival::somebody : rival_for(name);
+  return client::describe(name, failed, nodes_, rival);
 }
 
 void Client::Impl::on(engine::ValidityChanged&& output) {
@@ -338,18 +364,18 @@ void Client::Impl::on(engine::NodeClockMoved&& output) {
   options_.observer->on_clock_moved(nodes_[output.node].label, output.by, output.ours);
 }
 
-void Client::Impl::on_node_up(engine::NodeIndex node, std::string_view warning) noexcept {
+void Client::Impl::on_node_up(engine::NodeIndex node, std::string_view warning) {
   if (!options_.observer) return;
   options_.observer->on_node_up(nodes_[node].label, warning);
 }
 
-void Client::Impl::on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept {
+void Client::Impl::on_node_down(engine::NodeIndex node, const engine::Unavailable& why) {
   if (!options_.observer) return;
   options_.observer->on_node_down(nodes_[node].label, why.cause, why.detail);
 }
 
 void Client::Impl::on_reply(engine::NodeIndex node, const engine::Tag& tag,
-                            const engine::Reply& reply) noexcept {
+                            const engine::Reply& reply) {
   // With NoScript it is sent again; the answer to that counts.
   if (!options_.observer || std::holds_alternative<engine::Unavailable>(reply) ||
       std::holds_alternative<engine::NoScript>(reply)) {

@@ -3,12 +3,15 @@
 // lease that each output of the engine belongs to, and ends everything in good order.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -62,8 +65,16 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// The same for a function, which is copied or moved to the heap.
   template <std::invocable Function>
   [[nodiscard]] bool post(Function function);
-  /// Why post() answered false.
-  [[nodiscard]] Error closed_error() const;
+  /// The same for what must not be left undone, by whoever cannot fail: without memory for it the
+  /// client ends.
+  template <std::invocable Function>
+  void post_or_end(Function function) noexcept;
+  /// Ends the client as an exception on its loop does: see on_failure().
+  void end_for_want_of_memory() noexcept;
+  /// Whether that has begun.
+  [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  /// Why post() answered false, or the client answers nothing else any more.
+  [[nodiscard]] Error closed_error() const noexcept;
   /// The answer to a blocking call of a thread that must not wait.
   [[nodiscard]] Error would_deadlock_error() const;
   /// True on the loop thread, where nothing may wait for the loop.
@@ -93,7 +104,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// What is held by lock() and its like.
   [[nodiscard]] client::HeldLocks& held() { return held_; }
   /// The same as leave(), with no answer and from any thread.
-  void leave_later(const client::HeldLocks::Key& key);
+  void leave_later(const client::HeldLocks::Key& key) noexcept;
   /// Of the leases whose lost() somebody asked for.
   [[nodiscard]] client::LossGuard& guard() { return guard_; }
 
@@ -106,8 +117,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// The same and its report, as Client::close promises.
   Result<CloseReport> close(std::chrono::milliseconds at_most);
   /// The same without waiting; see PreparedOperation::start.
-  [[nodiscard]] std::optional<Result<CloseReport>> start_closing(
-      std::chrono::milliseconds at_most, Callback<CloseReport>& callback) noexcept;
+  [[nodiscard]] std::optional<Result<CloseReport>> start_closing(std::chrono::milliseconds at_most,
+                                                                 Callback<CloseReport>& callback);
 
   // Only by the thread that drives: the loop thread, or a caller that has its seat (net/core.hpp).
 
@@ -126,15 +137,20 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// False if that was so already.
   bool forget(engine::GrantId grant);
 
-  void on_output(engine::ClientOutput&& output) noexcept override;
-  void on_node_up(engine::NodeIndex node, std::string_view warning) noexcept override;
-  void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) noexcept override;
+  void on_output(engine::ClientOutput&& output) override;
+  void on_node_up(engine::NodeIndex node, std::string_view warning) override;
+  void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) override;
   void on_reply(engine::NodeIndex node, const engine::Tag& tag,
-                const engine::Reply& reply) noexcept override;
+                const engine::Reply& reply) override;
 
  private:
   /// Nothing, or what the system did not give.
   tl::expected<void, std::string> start(net::CoreConfig config, uv_loop_s* loop);
+
+  /// The core has failed (net::CoreConfig::failed): answers every call with `closed`, has every
+  /// lease lost, and tells the observer, or stderr. Allocates nothing that it cannot do without.
+  void on_failure(const std::exception_ptr& why) noexcept;
+  void describe_failure(const std::exception_ptr& why) noexcept;
 
   void put_off(engine::ClientOutput&& output);
   void perform_output(engine::ClientOutput&& output);
@@ -147,6 +163,10 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
     Impl& client;
   };
 
+  struct EndForWantOfMemory final : net::Task {
+    void run() override { throw std::bad_alloc(); }
+  };
+
   void on(engine::Finish&& output);
   void on(engine::ValidityChanged&& output);
   void on(engine::LeaseLost&& output);
@@ -156,6 +176,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void on(engine::WaitEnded&& output);
   void on(engine::HoldEnded&& output);
   void on(engine::NodeClockMoved&& output);
+  [[nodiscard]] Error describe(const std::string& name, const engine::Failed& failed) const;
   [[nodiscard]] client::Rival rival_for(const std::string& name) const;
 
   // The steps of shut_down(): with a loop of our own, finish_everything() on another thread has the
@@ -164,6 +185,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void finish_behind(std::chrono::milliseconds at_most) noexcept;
   void go_on_closing();
   void leave_given_loop();
+  void tell_closed() noexcept;
   struct BeginClosing final : net::Task {
     explicit BeginClosing(Impl& of) : client(of) {}
     void run() override;
@@ -172,6 +194,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   };
 
   void begin_closing(std::chrono::milliseconds at_most);
+  /// The loss, if it is new, and the observer of it.
+  void report_closed(Lease::State& lease);
   /// Some of the leases that are left, so that those under way are answered within a node timeout.
   void release_more();
   void released_last(engine::RequestId request, const engine::Finish& finish);
@@ -204,6 +228,10 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   net::OwnCore* own_ = nullptr;
   net::GuestCore* guest_ = nullptr;
   std::atomic<bool> ended_{false};  // shut_down() or close() has begun
+  std::atomic<bool> failed_{false};
+  std::array<char, 200> failure_{};  // a sentence, before failed_ is set
+  EndForWantOfMemory end_for_want_of_memory_;
+  std::atomic<bool> ends_for_want_of_memory_{false};
 
   // Only by the thread that drives.
   bool closing_ = false;
@@ -247,6 +275,15 @@ bool Client::Impl::post(Function function) {
   if (!post(*task)) return false;
   static_cast<void>(task.release());  // it destroys itself, which may have happened already
   return true;
+}
+
+template <std::invocable Function>
+void Client::Impl::post_or_end(Function function) noexcept {
+  try {
+    static_cast<void>(post(std::move(function)));
+  } catch (const std::bad_alloc&) {
+    end_for_want_of_memory();
+  }
 }
 
 }  // namespace redlock

@@ -7,15 +7,17 @@
 // program gave, nobody waits: its timer comes back to look, and libuv tells when nothing of ours is
 // left there.
 #include <algorithm>
+#include <cstdio>
+#include <exception>
 #include <memory>
 #include <semaphore>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "client/call_for.hpp"
 #include "client/client_impl.hpp"
 #include "client/fork.hpp"
+#include "client/stderr_warning.hpp"
 #include "engine/quorum.hpp"
 #include "net/signals.hpp"
 
@@ -37,14 +39,20 @@ class LoopStep final : public net::Task {
  public:
   explicit LoopStep(Step& step) : step_(step) {}
   void run() override {
+    // Also if the step is left by an exception: then the client has failed, and there is no more.
+    const std::unique_ptr<Done, Release> in_any_case(&done_);
     step_();
-    done_.release();
   }
   void wait() { done_.acquire(); }
 
  private:
+  using Done = std::binary_semaphore;
+  struct Release {
+    void operator()(Done* done) const { done->release(); }
+  };
+
   Step& step_;
-  std::binary_semaphore done_{0};
+  Done done_{0};
 };
 
 }  // namespace
@@ -65,10 +73,9 @@ void Client::Impl::shut_down() noexcept {
     if (on_loop_thread()) closing_ = true;
     try {
       std::thread([self] { self->finish_everything(forever); }).detach();
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       // There is no thread to be had: nothing is left locked, but the loop goes on idly.
-      static_cast<void>(post([self] { self->begin_closing(forever); }));
-      client::keep_forever(self);
+      finish_behind(forever);
     }
   } else {
     finish_everything(forever);
@@ -80,11 +87,12 @@ Result<CloseReport> Client::Impl::close(std::chrono::milliseconds at_most) {
   if (must_not_wait()) return tl::make_unexpected(would_deadlock_error());
   if (ended_.exchange(true)) return tl::make_unexpected(closed_error());
   finish_everything(at_most);
+  if (failed()) return tl::make_unexpected(closed_error());
   return report_;
 }
 
-std::optional<Result<CloseReport>> Client::Impl::start_closing(
-    std::chrono::milliseconds at_most, Callback<CloseReport>& callback) noexcept {
+std::optional<Result<CloseReport>> Client::Impl::start_closing(std::chrono::milliseconds at_most,
+                                                               Callback<CloseReport>& callback) {
   if (forked() || ended_.exchange(true)) return tl::make_unexpected(closed_error());
   closed_callback_.emplace(std::move(callback));
   if (on_given_loop()) {
@@ -95,11 +103,10 @@ std::optional<Result<CloseReport>> Client::Impl::start_closing(
     const net::AllSignalsBlocked blocked;
     std::thread([self = shared_from_this(), at_most] {
       self->finish_everything(at_most);
-      client::continue_with(*self, std::move(*self->closed_callback_),
-                            Result<CloseReport>(self->report_));
+      self->tell_closed();
     }).detach();
     return std::nullopt;
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     callback = std::move(*closed_callback_);
     ended_ = false;  // as if it had not been asked for
     return tl::make_unexpected(
@@ -130,30 +137,57 @@ void Client::Impl::finish_behind(std::chrono::milliseconds at_most) noexcept {
 }
 
 void Client::Impl::BeginClosing::run() {
+  // Also if an exception leaves it: the client has failed then.
+  struct GoOn {
+    ~GoOn() {
+      if (of.guest_ == nullptr) return;  // without a thread to wait
+      of.guest_->call_after(std::chrono::milliseconds(0),
+                            [client = &of] { client->go_on_closing(); });
+    }
+    Impl& of;
+  } const go_on{client};
   client.begin_closing(at_most);
-  client.guest_->call_after(std::chrono::milliseconds(0), [of = &client] { of->go_on_closing(); });
 }
 
 /// By the loop's timer.
 void Client::Impl::go_on_closing() {
   if (forked()) return;
-  if (const auto pause = await_answers()) {
-    return guest_->call_after(std::chrono::ceil<std::chrono::milliseconds>(*pause),
-                              [this] { go_on_closing(); });
+  std::optional<std::chrono::microseconds> pause;
+  try {
+    pause = await_answers();
+    if (!pause) {
+      gate_.close();
+      fail_leftovers();
+    }
+  } catch (...) {
+    // The client has failed by then, and has nothing left to wait for.
+    guest_->call_after(std::chrono::milliseconds(0), [this] { go_on_closing(); });
+    throw;
   }
-  gate_.close();
-  fail_leftovers();
-  guest_->end([this] { leave_given_loop(); });
+  if (!pause) return guest_->end([this] { leave_given_loop(); });
+  guest_->call_after(std::chrono::ceil<std::chrono::milliseconds>(*pause),
+                     [this] { go_on_closing(); });
 }
 
 void Client::Impl::leave_given_loop() {
   core_.reset();
   const auto self = std::move(kept_);
+  tell_closed();
+}
+
+/// The result of async_close(), if that ended the client.
+void Client::Impl::tell_closed() noexcept {
   auto tell = std::exchange(closed_callback_, std::nullopt);
-  if (tell) client::continue_with(*this, std::move(*tell), Result<CloseReport>(report_));
+  if (!tell) return;
+  try {
+    (*tell)(failed() ? Result<CloseReport>(tl::make_unexpected(closed_error())) : report_);
+  } catch (...) {
+    // Of the program's function; the client has ended already.
+  }
 }
 
 std::optional<std::chrono::microseconds> Client::Impl::await_answers() {
+  if (failed()) return std::nullopt;
   if (last_wait_.for_quorum) {
     if (!quorum_is_worth_waiting()) {
       release_rest();
@@ -202,6 +236,7 @@ void Client::Impl::run_on_loop(Step step) {
 }
 
 void Client::Impl::begin_closing(std::chrono::milliseconds at_most) {
+  if (failed()) return;
   closing_ = true;
   const auto now = BootClock::now();
   const auto longest =
@@ -210,20 +245,22 @@ void Client::Impl::begin_closing(std::chrono::milliseconds at_most) {
   last_wait_.end = at_most >= longest ? BootClock::time_point::max()
                                       : now + std::max(at_most, std::chrono::milliseconds(0));
   for (const auto& [id, call] : calls_) call->close(now, id);
+  // All at first, so that a holder on another thread knows before somebody else can have the lock.
+  leases_.for_each([&](const KnownLease& known) { report_closed(*known.lease); });
   auto all = std::exchange(leases_, {});
   all.for_each([&](const KnownLease& known) {
-    const auto& lease = known.lease;
-    // First, so that a holder on another thread knows before somebody else can have the lock.
-    const bool is_new = lease->lose(LossReason::closed);
-    if (is_new && options_.observer) {
-      options_.observer->on_lost(lease->name(), lease->key->token, LossReason::closed);
-    }
     // The rest waits for its turn, and is not to be renewed meanwhile.
-    to_release_.push_back(lease->grant);
+    to_release_.push_back(known.lease->grant);
     if (to_release_.size() <= releases_at_once) return;
-    core_->engine().give_up(now, lease->grant, LossReason::closed);
+    core_->engine().give_up(now, known.lease->grant, LossReason::closed);
   });
   release_more();
+}
+
+void Client::Impl::report_closed(Lease::State& lease) {
+  const bool is_new = lease.lose(LossReason::closed);
+  if (!is_new || !options_.observer) return;
+  options_.observer->on_lost(lease.name(), lease.key->token, LossReason::closed);
 }
 
 void Client::Impl::release_more() {
@@ -269,9 +306,58 @@ void Client::Impl::release_rest() {
   }
 }
 
+void Client::Impl::on_failure(const std::exception_ptr& why) noexcept {
+  const auto self = shared_from_this();  // a lease may be the last that knows this client
+  describe_failure(why);
+  failed_.store(true, std::memory_order_release);
+  closing_ = true;
+  // Whatever users do wrong in here changes nothing any more.
+  const auto in_any_case = [](const auto& step) {
+    try {
+      step();
+    } catch (...) {
+    }
+  };
+  report_.unconfirmed += leases_.size() + last_releases_.size() + to_release_.size();
+  leases_.for_each(
+      [&](const KnownLease& known) { in_any_case([&] { report_closed(*known.lease); }); });
+  leases_ = {};
+  last_releases_.clear();
+  to_release_.clear();
+  put_off_.clear();
+  while (!calls_.empty()) {
+    const auto taken = calls_.extract(calls_.begin());
+    in_any_case([&] { taken.mapped()->fail(closed_error()); });
+  }
+  if (options_.observer) {
+    in_any_case([&] { options_.observer->on_closed(report_); });
+  } else if (options_.warn_on_stderr) {
+    client::warn_of_failure(failure_.data());
+  }
+}
+
+void Client::Impl::describe_failure(const std::exception_ptr& why) noexcept {
+  const auto say = [this](const char* sentence, const char* what) {
+    std::snprintf(failure_.data(), failure_.size(), sentence, what);
+  };
+  try {
+    std::rethrow_exception(why);
+  } catch (const std::bad_alloc&) {
+    say("the client has ended, as the program had no memory left for it: create a new Client", "");
+  } catch (const std::exception& exception) {
+    say("the client has ended, as an exception left a function of the program that it called: %s",
+        exception.what());
+  } catch (...) {
+    say("the client has ended, as an exception left a function of the program that it called", "");
+  }
+}
+
 void Client::Impl::fail_leftovers() {
-  // A callback may come back to this client, so it must not find the table half-walked.
-  for (const auto& [id, call] : std::exchange(calls_, {})) call->fail(closed_error());
+  if (failed()) return;
+  while (!calls_.empty()) {
+    const auto taken = calls_.extract(calls_.begin());
+    taken.mapped()->fail(closed_error());
+  }
   leases_ = {};
   if (options_.observer) options_.observer->on_closed(report_);
 }

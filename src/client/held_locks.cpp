@@ -21,12 +21,18 @@ std::size_t HeldLocks::count(const Key& key) const {
 std::size_t HeldLocks::enter(const Key& key, Handle& handle,
                              const std::shared_ptr<Lease::State>& lease) {
   const std::scoped_lock lock(mutex_);
-  HeldName& held = held_[key];
-  held.lease = lease;
+  const auto held = held_.try_emplace(key).first;
+  auto& [held_through, levels] = held->second;
+  try {
+    levels.push_back(&handle);
+  } catch (const std::bad_alloc&) {
+    if (levels.empty()) held_.erase(held);
+    throw;
+  }
+  held_through = lease;
   Lease::State::go_on(lease);
-  held.levels.push_back(&handle);
   ++handle.levels;
-  return held.levels.size();
+  return levels.size();
 }
 
 HeldLocks::Left HeldLocks::leave_level(Table::iterator held, std::vector<Handle*>::iterator level,

@@ -144,7 +144,7 @@ BootClock::time_point Lease::valid_until() const noexcept {
   return asked() != nullptr ? state_->valid_until() : BootClock::time_point::min();
 }
 
-std::stop_token Lease::lost() const noexcept {
+std::stop_token Lease::lost() const {
   return asked() != nullptr ? State::lost(state_) : std::stop_token();
 }
 
@@ -154,11 +154,9 @@ std::optional<LossReason> Lease::loss_reason() const noexcept {
 
 Result<Released> Lease::release() {
   if (!state_) return tl::make_unexpected(client::empty_lease());
-  auto state = std::move(state_);
-  auto result = state->client->perform(Result<client::AskRelease>(client::AskRelease{state}));
-  const bool could_not_wait = !result && result.error().code == Errc::would_deadlock;
-  if (could_not_wait && state->end()) State::post_end(std::move(state), State::Ending::release);
-  return result;
+  Lease dropped(std::move(*this));  // gives it back, unless the call has begun to
+  const auto& state = dropped.state_;
+  return state->client->perform(Result<client::AskRelease>(client::AskRelease{state}));
 }
 
 Operation<Released> Lease::async_release() {

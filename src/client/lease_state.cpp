@@ -168,7 +168,7 @@ BootClock::time_point Lease::State::lose_if_unconfirmed(BootClock::time_point no
   return BootClock::time_point::max();
 }
 
-std::stop_token Lease::State::lost(const std::shared_ptr<State>& state) noexcept {
+std::stop_token Lease::State::lost(const std::shared_ptr<State>& state) {
   State& self = *state;
   std::stop_token token;
   bool watch = false;

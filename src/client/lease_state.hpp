@@ -35,7 +35,7 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   [[nodiscard]] BootClock::time_point valid_until() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
-  [[nodiscard]] static std::stop_token lost(const std::shared_ptr<State>& state) noexcept;
+  [[nodiscard]] static std::stop_token lost(const std::shared_ptr<State>& state);
   /// The program looks after its validity itself, in some way.
   void mark_asked() noexcept {
     if (!was_asked()) loss_.fetch_or(asked);

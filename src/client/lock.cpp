@@ -40,6 +40,7 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
   [[nodiscard]] Result<void> take(const AcquireOptions& options);
   [[nodiscard]] std::optional<Error> last_error() const;
   [[nodiscard]] Result<Released> leave();
+  void unlock();
   [[nodiscard]] Operation<Released> prepare_leave(client::Call::Waits waits) {
     return client->prepare(Result<client::AskLeave>(client::AskLeave{key(), handle()}), waits);
   }
@@ -231,15 +232,21 @@ Operation<std::size_t> RedLock::async_try_lock(const AcquireOptions& options) {
 
 void RedLock::unlock() noexcept {
   if (state_->client->forked()) return;
-  auto lease = state_->held();
-  if (!state_->client->must_not_wait()) {
-    return State::report(*state_->client, state_->name, lease.get(), state_->leave());
+  try {
+    state_->unlock();
+  } catch (...) {
+    state_->client->end_for_want_of_memory();
   }
-  state_->prepare_leave(client::Call::Waits::nowhere)
-      .start([client = state_->client, name = state_->name,
-              lease = std::move(lease)](const Result<Released>& result) {
-        State::report(*client, name, lease.get(), result);
-      });
+}
+
+void RedLock::State::unlock() {
+  auto lease = held();
+  if (!client->must_not_wait()) {
+    return report(*client, name, lease.get(), leave());
+  }
+  prepare_leave(client::Call::Waits::nowhere)
+      .start([client = client, name = name, lease = std::move(lease)](
+                 const Result<Released>& result) { report(*client, name, lease.get(), result); });
 }
 
 Result<Released> RedLock::release() {
@@ -269,7 +276,7 @@ std::uint64_t RedLock::token() const noexcept {
   return lease ? lease->key->token : 0;
 }
 
-std::stop_token RedLock::lost() const noexcept {
+std::stop_token RedLock::lost() const {
   const auto lease = state_->held();
   if (!lease) return {};
   lease->mark_asked();

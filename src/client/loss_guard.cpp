@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
+#include <new>
 #include <pthread.h>
 #include <sys/timerfd.h>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -43,10 +44,14 @@ void LossGuard::check_once(engine::Instant until,
   if (!stopped_ && thread_.joinable()) add({until, lease, false});
 }
 
-void LossGuard::add(Check check) {
+void LossGuard::add(Check check) noexcept {
   if (checks_.size() >= tidy_at_) drop_expired();
   const bool earliest = checks_.empty() || check.when < checks_.front().when;
-  checks_.push_back(std::move(check));
+  try {
+    checks_.push_back(std::move(check));
+  } catch (const std::bad_alloc&) {
+    return;  // as if there were no thread
+  }
   std::push_heap(checks_.begin(), checks_.end());
   if (earliest) net::set_alarm(alarm_, checks_.front().when);
 }
@@ -64,7 +69,7 @@ void LossGuard::start() {
   const net::AllSignalsBlocked inherited;
   try {
     thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     // Then only the loop requests lost(), and the next lease tries again.
   }
 }

@@ -20,7 +20,7 @@ class LossGuard {
  public:
   ~LossGuard();
 
-  /// Any thread. If the system gives no thread, only the loop requests lost().
+  /// Any thread. If there is no thread or memory for it, only the loop requests lost().
   void watch(engine::Instant until, const std::shared_ptr<Lease::State>& lease) noexcept;
   /// One check more, for a lease that is watched and now ends earlier.
   void check_once(engine::Instant until, const std::shared_ptr<Lease::State>& lease) noexcept;
@@ -38,7 +38,7 @@ class LossGuard {
   };
 
   void start();
-  void add(Check check);
+  void add(Check check) noexcept;
   void drop_expired();
   void run();
   void run_check(std::unique_lock<std::mutex>& lock);

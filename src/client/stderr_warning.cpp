@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "client/stderr_warning.hpp"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstdio>
 #include <exception>
 #include <poll.h>
 #include <string>
+#include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -50,7 +54,7 @@ constinit Pace pace;
 
 /// Dropped if there is no room for it now. A pipe that can be written to has room for a line,
 /// unless another thread fills it in that moment.
-void write_at_once(const std::string& line) noexcept {
+void write_at_once(std::string_view line) noexcept {
   // A program that did not ask for the line is neither ended because a reader has gone nor stopped
   // because it is in the background of a terminal (SIGTTOU).
   const net::NoBrokenPipe not_ended;
@@ -86,6 +90,12 @@ void warn_of_loss(std::string_view name, LossReason reason) noexcept {
   } catch (const std::exception&) {
     // No memory is left for a warning.
   }
+}
+
+void warn_of_failure(const char* sentence) noexcept {
+  std::array<char, longest_sentence> line{};
+  const int size = std::snprintf(line.data(), line.size(), "redlock: %s\n", sentence);
+  write_at_once({line.data(), std::min(static_cast<std::size_t>(size), line.size() - 1)});
 }
 
 void warn_of_release(const Error& error) noexcept {

@@ -17,4 +17,7 @@ void warn_of_loss(std::string_view name, LossReason reason) noexcept;
 /// An unlock(), which has no result to return, did not find or could not confirm its lock.
 void warn_of_release(const Error& error) noexcept;
 
+/// A client has ended by itself: once for each, and without an allocation.
+void warn_of_failure(const char* sentence) noexcept;
+
 }  // namespace redlock::client

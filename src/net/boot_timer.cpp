@@ -37,30 +37,28 @@ struct BootTimer::Handle {
 };
 
 std::unique_ptr<BootTimer> BootTimer::create(Loop& loop, std::function<void()> expired) {
-  const int descriptor = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-  if (descriptor < 0) return nullptr;
   auto handle = std::make_unique<Handle>(loop);
-  if (uv_poll_init(&loop.uv, &handle->uv, descriptor) != 0) {
-    ::close(descriptor);
-    return nullptr;
-  }
+  std::unique_ptr<BootTimer> timer(new BootTimer);
+  handle->descriptor = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (handle->descriptor < 0) return nullptr;
+  if (uv_poll_init(&loop.uv, &handle->uv, handle->descriptor) != 0) return nullptr;
   loop.enter();
   handle->uv.data = handle.get();
-  handle->descriptor = descriptor;
   handle->expired = std::move(expired);
   uv_poll_start(&handle->uv, UV_READABLE, [](uv_poll_t* uv, int, int) {
     auto& self = *static_cast<Handle*>(uv->data);
     std::uint64_t expirations = 0;
     if (::read(self.descriptor, &expirations, sizeof expirations) != sizeof expirations) return;
     self.owner->armed_ = engine::never;
-    self.expired();
+    self.loop.run(self.expired);
   });
-  std::unique_ptr<BootTimer> timer(new BootTimer(handle.release()));
-  timer->handle_->owner = timer.get();
+  handle->owner = timer.get();
+  timer->handle_ = handle.release();
   return timer;
 }
 
 BootTimer::~BootTimer() {
+  if (handle_ == nullptr) return;  // it was not created
   uv_close(reinterpret_cast<uv_handle_t*>(&handle_->uv), destroy_closed<Handle>);
 }
 

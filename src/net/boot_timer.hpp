@@ -30,9 +30,9 @@ class BootTimer {
  private:
   struct Handle;
 
-  explicit BootTimer(Handle* handle) : handle_(handle) {}
+  BootTimer() = default;
 
-  Handle* handle_;  // libuv frees it a turn after it is closed
+  Handle* handle_ = nullptr;  // libuv frees it a turn after it is closed
   engine::Instant armed_ = engine::never;
 };
 

@@ -30,7 +30,7 @@ Connector::Connector(Loop& loop, const wire::NodeAddress& address, Timeouts time
       timeouts_(timeouts),
       listener_(listener),
       resolver_(loop, [this](Resolution resolution) { on_resolved(std::move(resolution)); }),
-      timer_(loop, [this] { timed_out(); }) {}
+      timer_(loop, [this] { loop_.run([this] { timed_out(); }); }) {}
 
 void Connector::start() {
   last_problem_.clear();

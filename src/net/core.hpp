@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,6 +38,10 @@ struct CoreConfig : wire::DriverConfig {
   /// In the seat: whether a blocking caller may drive from now on. It may if no thread waits for
   /// anything but itself, and users' code only runs where the host has it run. Empty: never.
   std::function<bool()> callers_may_drive{};
+  /// An exception has left the driver, its host, or a task: what they were at may be half done. The
+  /// connections are closed, and nothing is performed any more, but tasks are still run, which the
+  /// host is to answer. On the loop thread, once. It must not throw. May be empty.
+  std::function<void(const std::exception_ptr& why)> failed{};
   /// On a given loop: whether this is the child of a fork, which has a copy of that loop. Empty:
   /// never.
   std::function<bool()> in_child{};
@@ -62,7 +67,8 @@ class Core {
   [[nodiscard]] virtual const wire::Secrets& secrets(engine::NodeIndex node) = 0;
 
   /// Sends one command to one node, for inspection and administration. Answered exactly once, at
-  /// the timeout at the latest; before this returns if the node is known to be down.
+  /// the timeout at the latest; before this returns if the node is known to be down. Once the core
+  /// has failed the callback is destroyed in place of being called.
   virtual void ask(engine::NodeIndex node, std::vector<std::string> command,
                    std::chrono::milliseconds timeout, wire::Question::OnAnswer callback) = 0;
 

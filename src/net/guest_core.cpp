@@ -2,6 +2,8 @@
 // On a loop that the program gave and runs. Nobody but libuv drives: other threads push tasks and
 // ring the bell, and the loop runs the tasks when it polls.
 #include <cerrno>
+#include <exception>
+#include <new>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
@@ -22,7 +24,9 @@ namespace {
 class GivenLoopCore final : public GuestCore, LoopListener {
  public:
   GivenLoopCore(CoreConfig config, wire::DriverHost& host, uv_loop_t& uv)
-      : loop_(uv, Loop::Whose::given), nodes_(std::move(config), host, loop_, *this) {}
+      : loop_(uv, Loop::Whose::given), nodes_(std::move(config), host, loop_, *this) {
+    loop_.when_failed([this] { on_failure(); });
+  }
   ~GivenLoopCore() override {
     if (bell_ >= 0) ::close(bell_);
   }
@@ -39,18 +43,20 @@ class GivenLoopCore final : public GuestCore, LoopListener {
   }
   void ask(engine::NodeIndex node, std::vector<std::string> command, milliseconds timeout,
            wire::Question::OnAnswer callback) override {
+    if (loop_.failed()) return;
     nodes_.driver().ask(BootClock::now(), node, std::move(command), timeout, std::move(callback));
   }
   void call_after(milliseconds pause, std::function<void()> due) override;
   void end(std::function<void()> ended) override;
 
  private:
+  void on_failure();
   void before_poll() override;
   void on_bell() override;
 
   Loop loop_;
   LoopDriver nodes_;
-  Mailbox mailbox_;
+  Mailbox mailbox_{[this](std::exception_ptr why) { loop_.fail(std::move(why)); }};
   int bell_ = -1;
   bool begun_ = false;
   std::unique_ptr<Timer> later_;
@@ -91,6 +97,11 @@ void GivenLoopCore::end(std::function<void()> ended) {
   close(std::move(ended));
 }
 
+void GivenLoopCore::on_failure() {
+  nodes_.drop();
+  if (const auto& failed = nodes_.config().failed) failed(loop_.failure());
+}
+
 void GivenLoopCore::before_poll() {
   // The child of a fork that runs its copy of the loop must not take part: it would read what is
   // the parent's, and renew the parent's leases.
@@ -119,7 +130,12 @@ tl::expected<std::unique_ptr<GuestCore>, std::string> GuestCore::start(CoreConfi
                                                                        wire::DriverHost& host,
                                                                        uv_loop_s& loop) {
   auto core = std::make_unique<GivenLoopCore>(std::move(config), host, loop);
-  const int status = core->open();
+  int status = UV_ENOMEM;
+  try {
+    status = core->open();
+  } catch (const std::bad_alloc&) {
+    // What libuv has of it by now must not be destroyed here.
+  }
   if (status == 0) return core;
   // What libuv has of it is closed when the loop is run.
   GivenLoopCore* const failed = core.release();

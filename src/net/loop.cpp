@@ -17,6 +17,12 @@ void Loop::when_left(std::function<void()> left) {
   left_ = std::move(left);
 }
 
+void Loop::fail(std::exception_ptr why) noexcept {
+  if (failed()) return;
+  failure_ = std::move(why);
+  when_failed_();
+}
+
 int init_loop(uv_loop_t& uv) {
   constexpr std::size_t needed = 12;  // with those of the seat
   std::array<int, needed> spare{};

@@ -5,8 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <uv.h>
 
 namespace redlock::net {
@@ -25,6 +27,30 @@ class Loop {
   /// Every stream reads into this one: what was read is taken in before the next read.
   std::array<char, std::size_t{64} * 1024> input{};
 
+  // Where exceptions end: no memory, or code of users that throws. None may pass through libuv,
+  // and what one has left may be half done. So the first makes the loop failed: its core drops what
+  // it has on it, tells its host, and from then on only runs tasks, which the host answers.
+
+  /// For what libuv calls. Left out once the loop has failed.
+  template <typename Step>
+  void run(const Step& step) noexcept {
+    if (!failed()) attempt(step);
+  }
+  /// The same, and never left out.
+  template <typename Step>
+  void attempt(const Step& step) noexcept {
+    try {
+      step();
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
+  void fail(std::exception_ptr why) noexcept;
+  [[nodiscard]] bool failed() const noexcept { return failure_ != nullptr; }
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+  /// What fail() calls, the first time. It must not throw.
+  void when_failed(std::function<void()> then) { when_failed_ = std::move(then); }
+
   // libuv has a handle until the callback of uv_close(), and a request until its own. Until then
   // neither the memory nor a given loop may go.
 
@@ -39,6 +65,8 @@ class Loop {
  private:
   std::size_t in_use_ = 0;
   std::function<void()> left_;
+  std::exception_ptr failure_;
+  std::function<void()> when_failed_;
 };
 
 /// For uv_close(): destroys what the handle's `data` points to, which has a member `loop`.

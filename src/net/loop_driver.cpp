@@ -62,11 +62,16 @@ int LoopDriver::open(int bell) {
 }
 
 void LoopDriver::start() {
-  driver_.start(BootClock::now(), unix_us_now());
+  loop_.run([this] { driver_.start(BootClock::now(), unix_us_now()); });
 }
 
 void LoopDriver::stop() {
-  driver_.stop(BootClock::now());
+  loop_.run([this] { driver_.stop(BootClock::now()); });
+}
+
+void LoopDriver::drop() noexcept {
+  transports_.clear();
+  driver_.drop_questions();
 }
 
 void LoopDriver::close() {
@@ -94,6 +99,10 @@ bool LoopDriver::some_socket_is_full() const {
 }
 
 void LoopDriver::turn() {
+  loop_.run([this] { perform_turn(); });
+}
+
+void LoopDriver::perform_turn() {
   report_failures();
   while (driver_.pending()) {
     driver_.turn(BootClock::now());

@@ -45,6 +45,9 @@ class LoopDriver final : wire::Streams {
   void turn();
   /// Closes every connection and answers every question.
   void stop();
+  /// After the loop has failed: closes every connection and destroys every question, unanswered.
+  /// Nothing but close() may follow.
+  void drop() noexcept;
   void close();
   /// The same in the child of a fork, without a word to anybody.
   void abandon();
@@ -60,6 +63,7 @@ class LoopDriver final : wire::Streams {
     return *static_cast<LoopDriver*>(handle->data);
   }
 
+  void perform_turn();
   void report_failures();
   void on_time();
 

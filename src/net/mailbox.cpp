@@ -44,7 +44,11 @@ void Mailbox::run(Task* newest) {
     // The task may be gone, or posted again, as soon as it runs.
     Task* const task = oldest;
     oldest = std::exchange(task->next_, nullptr);
-    task->run();
+    try {
+      task->run();
+    } catch (...) {
+      failed_(std::current_exception());
+    }
   }
 }
 

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
+#include <functional>
+#include <utility>
 
 #include "net/task.hpp"
 
@@ -12,6 +15,11 @@ namespace redlock::net {
 class Mailbox {
  public:
   enum class Posted { first, behind_others, refused };
+
+  Mailbox() = default;
+  /// An exception that leaves a task is given to this function, and the next task is run.
+  explicit Mailbox(std::function<void(std::exception_ptr why)> failed)
+      : failed_(std::move(failed)) {}
 
   /// Any thread. `first`: the loop thread must be woken. `refused`: the mailbox is closed.
   [[nodiscard]] Posted push(Task& task) noexcept;
@@ -30,9 +38,10 @@ class Mailbox {
  private:
   // Marks the end of all pushing; compared with, never run.
   [[nodiscard]] static Task* closed() noexcept;
-  static void run(Task* newest);
+  void run(Task* newest);
 
   std::atomic<Task*> newest_{nullptr};
+  const std::function<void(std::exception_ptr why)> failed_;
 };
 
 }  // namespace redlock::net

@@ -2,9 +2,9 @@
 // A loop of our own and its thread. Who runs the turns is in loop_seat.hpp, what they do in
 // loop_driver.hpp.
 #include <cassert>
+#include <exception>
 #include <optional>
 #include <pthread.h>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <uv.h>
@@ -37,7 +37,9 @@ class NoCancellation {
 class LoopCore final : public OwnCore, LoopListener {
  public:
   LoopCore(CoreConfig config, wire::DriverHost& host)
-      : nodes_(std::move(config), host, loop_, *this) {}
+      : nodes_(std::move(config), host, loop_, *this) {
+    loop_.when_failed([this] { on_failure(); });
+  }
   ~LoopCore() override;
 
   /// None, or what the system did not give.
@@ -55,6 +57,7 @@ class LoopCore final : public OwnCore, LoopListener {
   }
   void ask(engine::NodeIndex node, std::vector<std::string> command, milliseconds timeout,
            wire::Question::OnAnswer callback) override {
+    if (loop_.failed()) return;
     nodes_.driver().ask(BootClock::now(), node, std::move(command), timeout, std::move(callback));
   }
 
@@ -72,6 +75,8 @@ class LoopCore final : public OwnCore, LoopListener {
   [[nodiscard]] bool may_step_aside() const;
   void step_aside();
   void stop_loop();
+  void on_failure();
+  void give_up();
   void before_poll() override;
   void on_bell() override;
 
@@ -81,11 +86,12 @@ class LoopCore final : public OwnCore, LoopListener {
   bool has_loop_ = false;
   Loop loop_{uv_};
   LoopDriver nodes_;
-  Mailbox mailbox_;
+  Mailbox mailbox_{[this](std::exception_ptr why) { loop_.fail(std::move(why)); }};
   SeatKernel kernel_;
   LoopSeat<SeatKernel> seat_{kernel_};
   StopTask stop_{*this};
   bool stopped_ = false;
+  bool given_up_ = false;
   // Of the caller that drives: what it waits for, and whether the bell has rung since.
   const OneShotEvent* awaited_ = nullptr;
   bool rung_ = false;
@@ -104,7 +110,7 @@ std::optional<std::string> LoopCore::start_loop() {
   const AllSignalsBlocked blocked;
   try {
     thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {
     return "cannot start a thread: " + std::string(error.what());
   }
   return {};
@@ -115,6 +121,7 @@ void LoopCore::run() {
   pthread_setname_np(pthread_self(), "redlock");
   nodes_.start();
   while (!stopped_) {
+    if (loop_.failed()) give_up();  // while a caller drove
     if (may_step_aside()) {
       step_aside();
     } else {
@@ -125,7 +132,7 @@ void LoopCore::run() {
 
 /// Nothing is under way that only this thread may do.
 bool LoopCore::may_step_aside() const {
-  return !stopped_ && callers_may_ever_drive() && mailbox_.empty() &&
+  return !stopped_ && !loop_.failed() && callers_may_ever_drive() && mailbox_.empty() &&
          !nodes_.some_socket_is_full() && nodes_.config().callers_may_drive();
 }
 
@@ -145,15 +152,30 @@ void LoopCore::drive(Task& call, const OneShotEvent& answer, bool& meanwhile) {
   meanwhile = true;
   awaited_ = &answer;
   rung_ = false;
-  call.run();
+  // Of a loop that failed while another caller drove, the loop thread answers the call.
+  if (loop_.failed()) post(call);
+  loop_.run([&call] { call.run(); });
   nodes_.turn();
-  while (!answer.given() && !rung_ && !nodes_.some_socket_is_full()) uv_run(&uv_, UV_RUN_ONCE);
+  while (!loop_.failed() && !answer.given() && !rung_ && !nodes_.some_socket_is_full()) {
+    uv_run(&uv_, UV_RUN_ONCE);
+  }
   awaited_ = nullptr;
   meanwhile = false;
   const bool rings = rung_;
-  if (rings || answer.given()) return seat_.leave(rings);
+  if (!loop_.failed() && (rings || answer.given())) return seat_.leave(rings);
   kernel_.ring();
   seat_.leave(true);
+}
+
+void LoopCore::on_failure() {
+  uv_stop(&uv_);
+  if (awaited_ == nullptr) give_up();  // otherwise the loop thread does, when the caller has left
+}
+
+void LoopCore::give_up() {
+  if (std::exchange(given_up_, true)) return;
+  nodes_.drop();
+  if (const auto& failed = nodes_.config().failed) failed(loop_.failure());
 }
 
 void LoopCore::before_poll() {

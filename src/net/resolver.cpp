@@ -30,6 +30,10 @@ void take_addresses(const addrinfo* found, Resolution& resolution) {
   if (resolution.addresses.empty()) resolution.problem = "it has no address";
 }
 
+struct FreeAddresses {
+  void operator()(addrinfo* found) const { ::freeaddrinfo(found); }
+};
+
 Resolution look_up_now(const std::string& host, const std::string& port) {
   const addrinfo hints = hints_for_streams();
   addrinfo* found = nullptr;
@@ -42,9 +46,19 @@ Resolution look_up_now(const std::string& host, const std::string& port) {
     resolution.unknown_name = status == EAI_NONAME || status == EAI_NODATA;
   }
   if (status != 0) return resolution;
+  const std::unique_ptr<addrinfo, FreeAddresses> owned(found);
   take_addresses(found, resolution);
-  ::freeaddrinfo(found);
   return resolution;
+}
+
+Resolution look_up_in_any_case(const std::string& host, const std::string& port) noexcept {
+  Resolution failed;
+  failed.problem.assign("out of memory");  // which a string holds in itself
+  try {
+    return look_up_now(host, port);
+  } catch (const std::exception&) {
+    return failed;
+  }
 }
 
 }  // namespace
@@ -61,6 +75,7 @@ struct Resolver::PooledLookUp {
   explicit PooledLookUp(Resolver& of) : loop(of.loop_), resolver(&of) {}
 
   void answer(int uv_status, const addrinfo* found) const {
+    resolver->pooled_ = nullptr;
     Resolution resolution;
     if (uv_status == 0) {
       take_addresses(found, resolution);
@@ -68,7 +83,6 @@ struct Resolver::PooledLookUp {
       resolution.problem = uv_strerror(uv_status);
       resolution.unknown_name = uv_status == UV_EAI_NONAME || uv_status == UV_EAI_NODATA;
     }
-    resolver->pooled_ = nullptr;
     resolver->resolved_(std::move(resolution));
   }
 
@@ -90,7 +104,7 @@ bool Resolver::ask_pool(const std::string& host, std::uint16_t port) {
       &loop_.uv, &look_up->uv,
       [](uv_getaddrinfo_t* request, int uv_status, addrinfo* found) {
         std::unique_ptr<PooledLookUp> ended(static_cast<PooledLookUp*>(request->data));
-        if (ended->resolver != nullptr) ended->answer(uv_status, found);
+        if (ended->resolver != nullptr) ended->loop.run([&] { ended->answer(uv_status, found); });
         uv_freeaddrinfo(found);
         Loop& loop = ended->loop;
         ended.reset();
@@ -105,26 +119,28 @@ bool Resolver::ask_pool(const std::string& host, std::uint16_t port) {
 
 bool Resolver::start_thread(const std::string& host, std::uint16_t port) {
   auto waker = std::make_unique<uv_async_t>();
+  auto begun = std::make_shared<LookUp>();
   waker->data = this;
   const int status = uv_async_init(&loop_.uv, waker.get(), [](uv_async_t* handle) {
     // Called once more if the look-up was given up meanwhile: the handle is then being closed.
-    if (auto* resolver = static_cast<Resolver*>(handle->data)) resolver->finished();
+    auto* const resolver = static_cast<Resolver*>(handle->data);
+    if (resolver != nullptr) resolver->loop_.run([=] { resolver->finished(); });
   });
   if (status != 0) return false;
   waker_ = waker.release();
-  look_up_ = std::make_shared<LookUp>();
+  look_up_ = std::move(begun);
   look_up_->waker = waker_;
   try {
     const AllSignalsBlocked blocked;  // and in what is started now: a caller may drive the loop
     std::thread([look_up = look_up_, host, service = std::to_string(port)] {
       pthread_setname_np(pthread_self(), "redlock-name");
-      Resolution resolution = look_up_now(host, service);
+      Resolution resolution = look_up_in_any_case(host, service);
       const std::scoped_lock lock(look_up->mutex);
       if (look_up->waker == nullptr) return;
       look_up->resolution = std::move(resolution);
       uv_async_send(look_up->waker);
     }).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // no thread, or no memory for one
     look_up_.reset();
     close_waker();
     return false;

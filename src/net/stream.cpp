@@ -37,9 +37,11 @@ Stream::Owned Stream::connect(Loop& loop, const sockaddr& address, StreamListene
   Owned stream(new Stream(loop, listener));
   uv_tcp_init(&loop.uv, &stream->handle_.tcp);
   stream->uv()->data = stream.get();
-  uv_status = uv_tcp_connect(
-      &stream->connect_, &stream->handle_.tcp, &address,
-      [](uv_connect_t* request, int status) { self(request->handle->data).connected(status); });
+  uv_status = uv_tcp_connect(&stream->connect_, &stream->handle_.tcp, &address,
+                             [](uv_connect_t* request, int status) {
+                               Stream& of = self(request->handle->data);
+                               of.loop_.run([&] { of.connected(status); });
+                             });
   if (uv_status != 0) stream.reset();
   return stream;
 }
@@ -48,9 +50,11 @@ Stream::Owned Stream::connect(Loop& loop, const std::string& unix_path, StreamLi
   Owned stream(new Stream(loop, listener));
   uv_pipe_init(&loop.uv, &stream->handle_.pipe, 0);
   stream->uv()->data = stream.get();
-  uv_pipe_connect(
-      &stream->connect_, &stream->handle_.pipe, unix_path.c_str(),
-      [](uv_connect_t* request, int status) { self(request->handle->data).connected(status); });
+  uv_pipe_connect(&stream->connect_, &stream->handle_.pipe, unix_path.c_str(),
+                  [](uv_connect_t* request, int status) {
+                    Stream& of = self(request->handle->data);
+                    of.loop_.run([&] { of.connected(status); });
+                  });
   return stream;
 }
 
@@ -84,7 +88,8 @@ void Stream::connected(int uv_status) {
           *buffer = uv_buf_init(input.data(), static_cast<unsigned>(input.size()));
         },
         [](uv_stream_t* stream, ssize_t count, const uv_buf_t*) {
-          self(stream->data).read(count);
+          Stream& of = self(stream->data);
+          of.loop_.run([&] { of.read(count); });
         });
   }
   if (uv_status == 0) {
@@ -120,7 +125,8 @@ int Stream::write(std::string& bytes) {
   const NoBrokenPipe quiet;
   uv_buf_t buffer = uv_buf_init(in_flight_.data(), static_cast<unsigned>(in_flight_.size()));
   return uv_write(&write_, uv(), &buffer, 1, [](uv_write_t* request, int status) {
-    self(request->handle->data).written(status);
+    Stream& of = self(request->handle->data);
+    of.loop_.run([&] { of.written(status); });
   });
 }
 

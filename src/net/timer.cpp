@@ -28,7 +28,12 @@ void Timer::start(std::chrono::milliseconds after) {
   uv_update_time(handle_->uv.loop);
   const auto span = static_cast<std::uint64_t>(std::max<std::int64_t>(after.count(), 0));
   uv_timer_start(
-      &handle_->uv, [](uv_timer_t* uv) { static_cast<Handle*>(uv->data)->expired(); }, span, 0);
+      &handle_->uv,
+      [](uv_timer_t* uv) {
+        Handle& self = *static_cast<Handle*>(uv->data);
+        self.loop.attempt(self.expired);
+      },
+      span, 0);
 }
 
 void Timer::stop() {

@@ -14,7 +14,8 @@ namespace redlock::net {
 
 class Timer {
  public:
-  /// `expired` is called on the loop thread, once for each start(). It may destroy the timer.
+  /// `expired` is called on the loop thread, once for each start(), also if the loop has failed. It
+  /// may destroy the timer.
   Timer(Loop& loop, std::function<void()> expired);
 
   /// From now; replaces an earlier start.

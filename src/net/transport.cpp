@@ -37,7 +37,8 @@ Transport::Transport(Loop& loop, const wire::NodeAddress& address, Connector::Ti
   if (!address.tls) return;
   assert(tls != nullptr);
   peer_ = tls->peer(name_of(address));
-  handshake_limit_ = std::make_unique<Timer>(loop, [this] { time_out_handshake(); });
+  handshake_limit_ =
+      std::make_unique<Timer>(loop, [this] { loop_.run([this] { time_out_handshake(); }); });
 }
 
 void Transport::connect() {

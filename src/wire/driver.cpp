@@ -71,6 +71,10 @@ void Driver::stop(Instant now) {
   for (const auto& link : links_) link->stop(now);
 }
 
+void Driver::drop_questions() noexcept {
+  for (const auto& link : links_) link->drop_questions();
+}
+
 void Driver::ask(Instant now, NodeIndex node, std::vector<std::string> command,
                  milliseconds timeout, Question::OnAnswer callback) {
   links_[node]->ask(

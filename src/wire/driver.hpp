@@ -43,6 +43,10 @@ class Driver final : LinkListener {
   /// Closes every connection and answers every question. Nothing may follow.
   void stop(engine::Instant now);
 
+  /// In place of stop(), when an input or a turn was left by an exception: destroys every question
+  /// without an answer. Nothing may follow.
+  void drop_questions() noexcept;
+
   /// To be told what Streams reports of this node, in the order in which it happens.
   [[nodiscard]] Link& link(engine::NodeIndex node) { return *links_[node]; }
 

@@ -49,6 +49,12 @@ void Link::stop(Instant now) {
   first_timeout_ = engine::never;
 }
 
+void Link::drop_questions() noexcept {
+  connection_.reset();
+  queue_.clear();
+  questions_.clear();
+}
+
 void Link::submit(Instant now, const engine::Tag& tag, engine::Command command, engine::Form form) {
   if (state_ == State::up) {
     connection_->send(tag, std::move(command), form);

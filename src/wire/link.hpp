@@ -78,6 +78,9 @@ class Link final : ConnectionListener {
   /// Closes; questions are answered, commands are not. Nothing may be submitted any more.
   void stop(engine::Instant now);
 
+  /// In place of stop(): see Driver.
+  void drop_questions() noexcept;
+
   /// Answered by on_reply(), at once if the link is waiting to connect again.
   void submit(engine::Instant now, const engine::Tag& tag, engine::Command command,
               engine::Form form);

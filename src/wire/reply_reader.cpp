@@ -25,25 +25,39 @@ struct ReplyReader::Builder {
     return *static_cast<ReplyReader*>(task->privdata);
   }
   static void* result(const redisReadTask* task, bool ok) { return ok ? task->privdata : nullptr; }
+  /// No exception may pass through hiredis: next() throws it.
+  template <typename Step>
+  static void* guarded(const redisReadTask* task, const Step& step) noexcept {
+    try {
+      return result(task, step());
+    } catch (const std::bad_alloc&) {
+      self(task).no_memory_ = true;
+      return nullptr;
+    }
+  }
 
   static void* string(const redisReadTask* task, char* text, std::size_t length) {
     const auto kind =
         task->type == REDIS_REPLY_ERROR ? ReplyPart::Kind::error : ReplyPart::Kind::text;
-    return result(task, self(task).add(kind, text, length));
+    return guarded(task, [&] { return self(task).add(kind, text, length); });
   }
   // An int in hiredis 0.14, a size_t in 1.x.
   template <typename Count>
   static void* array(const redisReadTask* task, Count elements) {
     const auto count = static_cast<std::size_t>(elements);
-    if (!self(task).begin_array(task->parent == nullptr)) return nullptr;
-    const bool fits = self(task).fits(1 + count, 0);
-    return result(task, fits && self(task).add({.kind = ReplyPart::Kind::array,
-                                                .number = static_cast<std::int64_t>(count)}));
+    return guarded(task, [&] {
+      return self(task).begin_array(task->parent == nullptr) && self(task).fits(1 + count, 0) &&
+             self(task).add(
+                 {.kind = ReplyPart::Kind::array, .number = static_cast<std::int64_t>(count)});
+    });
   }
   static void* integer(const redisReadTask* task, long long value) {
-    return result(task, self(task).add({.kind = ReplyPart::Kind::integer, .number = value}));
+    return guarded(
+        task, [&] { return self(task).add({.kind = ReplyPart::Kind::integer, .number = value}); });
   }
-  static void* nil(const redisReadTask* task) { return result(task, self(task).add({})); }
+  static void* nil(const redisReadTask* task) {
+    return guarded(task, [&] { return self(task).add({}); });
+  }
   static void free(void* /*reply*/) {}
 
   // By name: hiredis 1.x has more of them, in between. It calls the others for RESP3 alone.
@@ -128,7 +142,9 @@ ReplyReader::Outcome ReplyReader::next(std::size_t limit) {
   }
   limit_ = limit;
   void* reply = nullptr;
-  if (redisReaderGetReply(reader_.get(), &reply) != REDIS_OK) {
+  const int status = redisReaderGetReply(reader_.get(), &reply);
+  if (no_memory_) throw std::bad_alloc();
+  if (status != REDIS_OK) {
     if (problem_.empty()) problem_ = reader_->err == REDIS_ERR_OOM ? too_large : not_redis;
     return Outcome::broken;
   }

@@ -60,6 +60,7 @@ class ReplyReader {
   std::string as_resp2_;
   std::uint64_t arrays_ = 0;  // that hiredis has reported
   bool push_ = false;         // what parts_ has is one
+  bool no_memory_ = false;    // for what hiredis reported
   std::unique_ptr<redisReader, FreeReader> reader_;
   std::vector<ReplyPart> parts_;
   std::string texts_;

@@ -3,6 +3,7 @@
 // it is emptied before each call that is judged by it, and left empty.
 #include "tls/openssl/openssl_filter.hpp"
 
+#include <new>
 #include <openssl/err.h>
 #include <utility>
 
@@ -89,7 +90,11 @@ int OpensslFilter::verify(int accepted, X509_STORE_CTX* verification) {
   auto* const connection = static_cast<SSL*>(
       X509_STORE_CTX_get_ex_data(verification, SSL_get_ex_data_X509_STORE_CTX_idx()));
   auto* const self = static_cast<OpensslFilter*>(SSL_get_app_data(connection));
-  self->problem_ = describe_refusal(*verification, self->name_);
+  try {
+    self->problem_ = describe_refusal(*verification, self->name_);
+  } catch (const std::bad_alloc&) {
+    // No exception may pass through OpenSSL, whose own words are as good a reason.
+  }
   return 0;
 }
 

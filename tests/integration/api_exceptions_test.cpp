@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// An exception that leaves a function of the program on the client's thread ends the client, and
+// nothing else: every call has an answer that says so, every lease is lost, the program goes on.
+#include <atomic>
+#include <functional>
+#include <stdexcept>
+#include <uv.h>
+
+#include "integration/api_fixture.hpp"
+#include "support/text.hpp"
+
+namespace redlock::testing {
+namespace {
+
+constexpr const char* sentence = "this program has a defect";
+
+/// Throws when this name is acquired, and records what it is told of the end.
+class ThrowingObserver final : public Observer {
+ public:
+  void on_acquired(std::string_view name, std::uint64_t, std::chrono::nanoseconds) override {
+    if (name == "defect") throw std::runtime_error(sentence);
+  }
+  void on_lost(std::string_view, std::uint64_t, LossReason reason) override {
+    if (reason == LossReason::closed) ++lost;
+    throw std::runtime_error(sentence);
+  }
+  void on_closed(const CloseReport& report) override { unconfirmed = report.unconfirmed; }
+
+  std::atomic<std::size_t> lost{0};
+  std::atomic<std::size_t> unconfirmed{0};
+};
+
+void check_says_why(const Error& error) {
+  CHECK(error.code == Errc::closed);
+  CHECK_MESSAGE(contains(error.message, sentence), error.message);
+}
+
+void check_has_ended(Client& client) {
+  const auto refused = client.lock("later").acquire();
+  REQUIRE_FALSE(refused.has_value());
+  check_says_why(refused.error());
+  const auto closed = client.close();
+  REQUIRE_FALSE(closed.has_value());
+  check_says_why(closed.error());
+}
+
+/// Where resume_on is not set, the callback runs on the client's own thread.
+void throw_in_callback(const Client& client) {
+  client.lock("called").async_acquire().start(
+      [](Result<Lease>) { throw std::runtime_error(sentence); });
+}
+
+}  // namespace
+
+TEST_CASE("an observer that throws ends its client: callers are answered, leases lost") {
+  const Fleet fleet({.nodes = 3});
+  const auto observer = std::make_shared<ThrowingObserver>();
+  ClientOptions options = options_for(fleet.uris());
+  options.observer = observer;
+  Client client = start_client(std::move(options));
+  const Lease first = must(client.lock("first").acquire());
+  const Lease second = must(client.lock("second").acquire());
+  auto waiting = client.lock("first").async_acquire({.wait = forever}).as_future();
+
+  const auto refused = client.lock("defect").acquire();
+  CHECK((refused.has_value() || refused.error().code == Errc::closed));
+  check_says_why(get_soon(waiting).error());
+  for (const Lease* lease : {&first, &second}) {
+    CHECK(lease->lost().stop_requested());
+    CHECK(lease->loss_reason() == LossReason::closed);
+    CHECK_FALSE(lease->valid());
+  }
+  CHECK(eventually([&] { return observer->unconfirmed >= 2; }));
+  CHECK(observer->lost >= 2);
+  check_has_ended(client);
+  CHECK(nodes_with_lock(fleet, "first") == fleet.size());
+}
+
+TEST_CASE("a callback that throws ends its client, and no other") {
+  Client other = start_client(three_nodes());
+  Client client = start_client(three_nodes());
+  const Lease lease = must(client.lock("held").acquire());
+  throw_in_callback(client);
+  CHECK(eventually([&] { return lease.lost().stop_requested(); }));
+  check_has_ended(client);
+  CHECK(other.lock("other").acquire().has_value());
+}
+
+TEST_CASE("a password function that throws ends its client") {
+  ClientOptions options = options_for(three_nodes().uris());
+  options.password = [](std::string_view) -> std::string { throw std::runtime_error(sentence); };
+  Client client = start_client(std::move(options));
+  check_has_ended(client);
+}
+
+TEST_CASE("a callback that is called where it is started throws there, and ends no client") {
+  const Client client = start_client(three_nodes());
+  CHECK_THROWS_AS(client.lock("").async_acquire().start(
+                      [](Result<Lease>) { throw std::runtime_error(sentence); }),
+                  std::runtime_error);
+  CHECK(client.lock("goes on").acquire().has_value());
+}
+
+TEST_CASE("on a loop of the program's own no exception passes through libuv") {
+  uv_loop_t loop;
+  REQUIRE(uv_loop_init(&loop) == 0);
+  {
+    const Client client = must(Client::create(options_for(three_nodes().uris()), &loop));
+    std::optional<Result<Lease>> held;
+    client.lock("on a loop").async_acquire().start([&](Result<Lease> lease) {
+      held.emplace(std::move(lease));
+      uv_stop(&loop);
+    });
+    uv_run(&loop, UV_RUN_DEFAULT);
+    REQUIRE(held);
+    const Lease lease = must(std::move(*held));
+    std::optional<Result<Lease>> waiting;
+    client.lock("on a loop").async_acquire({.wait = forever}).start([&](Result<Lease> result) {
+      waiting.emplace(std::move(result));
+      uv_stop(&loop);
+    });
+    throw_in_callback(client);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    REQUIRE(waiting);
+    check_says_why(waiting->error());
+    CHECK(lease.loss_reason() == LossReason::closed);
+  }
+  CHECK(uv_run(&loop, UV_RUN_DEFAULT) == 0);
+  CHECK(uv_loop_close(&loop) == 0);
+}
+
+}  // namespace redlock::testing
