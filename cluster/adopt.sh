@@ -5,9 +5,10 @@
 #
 #   adopt.sh ADOPT.LUA MAX_LEASE_MS HOST:PORT...      all nodes of the set, every one of them
 #
-# A node that has this marker already is left as it is; one with another marker is an error. As with
-# `redlock adopt`, all markers name the same set: the one that a quorum of the nodes name already,
-# or a new one if a quorum can be given it.
+# A node that has this marker already is left as it is; one with another marker is an error, and so
+# is one without a marker beside nodes that have one. As with `redlock adopt`, all markers name the
+# same set: the one that a quorum of the nodes name already, or a new one if a quorum can be given
+# it.
 set -eu
 
 script=$1
@@ -26,7 +27,22 @@ set=$(echo "$names" | sort | uniq -c |
   awk -v nodes="$nodes" '2 * $1 > nodes { print ($2 == "-") ? "new" : $2 }')
 if [ "$set" = new ]; then set=$(random_id); fi
 
+is_blank() { [ "$(redis-cli -h "${1%:*}" -p "${1##*:}" EXISTS redlock:node 2>/dev/null)" = 0 ]; }
+blank=$(for node; do if is_blank "$node"; then echo "$node"; fi; done)
+mixed=$([ "$(echo "$names" | wc -l)" = "$(echo "$blank" | wc -l)" ] || echo yes)
+
 for node; do
+  if echo "$blank" | grep -qxF "$node" && [ -n "$mixed" ]; then
+    echo "$node: not adopted: it has no marker, and others have one; if it takes the place of a" \
+      "member that is stopped for good, run redlock adopt --replaced $node" >&2
+    status=1
+    continue
+  fi
+  if [ -z "$set" ]; then
+    echo "$node: not adopted: no quorum of the nodes can be asked, or is of one set" >&2
+    status=1
+    continue
+  fi
   id=$(random_id)
   if ! reply=$(redis-cli --no-raw -h "${node%:*}" -p "${node##*:}" --eval "$script" \
     redlock:node redlock:node:notes , "$id" redlock-1 "$nodes" "$max_lease_ms" "$set" 2>&1); then

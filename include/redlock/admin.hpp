@@ -197,6 +197,12 @@ struct Marker {
   friend bool operator==(const Marker&, const Marker&) = default;
 };
 
+/// What most of the markers found say of their set: every client of it has to agree.
+struct MarkedSet {
+  std::size_t nodes = 0;                  ///< of how many nodes it consists
+  std::chrono::milliseconds max_lease{};  ///< the longest lease: ClientOptions::max_lease
+};
+
 /// How bad a problem is.
 enum class Severity {
   error,    ///< a promise does not hold or is not known to hold, or no lock can be granted at all
@@ -272,6 +278,8 @@ enum class Adoption {
   written,        ///< it had no marker and has one now
   already_there,  ///< it has one that agrees; nothing was changed
   disagrees,      ///< it has one of another set; nothing was changed
+  unconfirmed,    ///< it has none, nodes beside it are members of a set, and nobody said that it is
+                  ///< to become one of them, or no quorum could be asked; nothing was changed
   failed,         ///< it did not answer, refused, or is no lock node: a replica, in a Redis
                   ///< Cluster, or a server that is named twice; nothing was changed
 };
@@ -286,10 +294,10 @@ struct NodeAdoption {
 };
 
 /// Asks all nodes of a client in parallel. Every call blocks, at most one node timeout for each
-/// round of questions (inspect needs one; list one for each thousand keys and each 200 locks;
-/// examine five; adopt and force_release two), and must not be made in a callback of the client
-/// or with a client on a loop of the program's own (it answers would_deadlock). A node that does
-/// not answer is part of the report, not an error. Thread-safe.
+/// round of questions (inspect and marked_set need one; list one for each thousand keys and each
+/// 200 locks; examine five; adopt and force_release two), and must not be made in a callback of the
+/// client or with a client on a loop of the program's own (it answers would_deadlock). A node that
+/// does not answer is part of the report, not an error. Thread-safe.
 class REDLOCK_EXPORT Admin {
  public:
   /// The client must live as long as this object.
@@ -326,12 +334,25 @@ class REDLOCK_EXPORT Admin {
   /// up to resolve_timeout and connect_timeout more.
   [[nodiscard]] Result<Examination> examine() const;
 
-  /// Writes the marker (redlock:node) on every node that has none: the operator's word that the set
-  /// is new, or that every lease that a wiped node may have forgotten is over. A node that has one
-  /// is never changed, but for the name of the set if it agrees and names none. All nodes get the
-  /// name that a quorum of them have, or a new one if that many have none; a node that has another
-  /// name belongs to another set (`disagrees`). Waits for connections as examine() does.
-  [[nodiscard]] Result<std::vector<NodeAdoption>> adopt() const;
+  /// Of which set the nodes are, by the markers of most nodes that have one, whatever this client's
+  /// own list and max_lease are; none if there is no marker, or no majority of them says the same.
+  /// Waits for connections as examine() does.
+  [[nodiscard]] Result<std::optional<MarkedSet>> marked_set() const;
+
+  /// Writes the marker (redlock:node) on every node of a new set, none of whose nodes has one: the
+  /// operator's word that they may vote at once. A node that has one is never changed, but for the
+  /// name of the set if it agrees and none of them names one. All nodes get the name that a quorum
+  /// of them have, or a new one; a node that has another name belongs to another set (`disagrees`).
+  ///
+  /// Where some nodes have a marker, a node without one may have lost its data, may stand in the
+  /// place of another, or may be listed by mistake, and then clients with the right list and with
+  /// this one could have a quorum each. It is given a marker only if `replaced` has its address, as
+  /// in ClientOptions::nodes, and a quorum of the nodes are of one set (otherwise: `unconfirmed`):
+  /// the operator's word that it takes a member's place, which is stopped for good, and that every
+  /// lease that this member may have granted is over. Fails with invalid_argument if `replaced`
+  /// names a node that the client does not have. Waits for connections as examine() does.
+  [[nodiscard]] Result<std::vector<NodeAdoption>> adopt(
+      const std::vector<std::string>& replaced = {}) const;
 
  private:
   const Client* client_;

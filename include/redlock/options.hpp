@@ -79,12 +79,14 @@ struct TlsOptions {
 /// How a Client finds its nodes and how it behaves unless a call says otherwise.
 struct ClientOptions {
   /// The options that the environment asks for, as the command `redlock` understands it:
-  /// REDLOCK_NODES is a list for parse_nodes(), REDLOCK_PASSWORD_FILE names a file for
-  /// password_from_file(), REDLOCK_TLS_CA, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY and REDLOCK_TLS_NAME
-  /// are those of TlsOptions, and REDLOCK_QUARANTINE=off (for tests) sets `quarantine`; there are
-  /// no others. A list given here, from a program's own configuration, goes before REDLOCK_NODES.
-  /// Fails with invalid_argument if neither names a node, or one is bad. Reads the environment: no
-  /// other thread may change it meanwhile.
+  /// REDLOCK_NODES is a list for parse_nodes(), or else REDLOCK_NODES_FILE names a regular file
+  /// with one. REDLOCK_MAX_LEASE (30s, 500ms, 2m, 1h) sets `max_lease`, and `lease` if that is
+  /// longer. REDLOCK_PASSWORD_FILE names a file for password_from_file(), REDLOCK_TLS_CA,
+  /// REDLOCK_TLS_CERT, REDLOCK_TLS_KEY and REDLOCK_TLS_NAME are those of TlsOptions, and
+  /// REDLOCK_QUARANTINE=off (for tests) sets `quarantine`; there are no others. A list given here,
+  /// from a program's own configuration, goes before both of the environment. Fails with
+  /// invalid_argument if none names a node, or a variable is bad. Reads the environment: no other
+  /// thread may change it meanwhile.
   [[nodiscard]] REDLOCK_EXPORT static Result<ClientOptions> from_env(
       std::optional<std::string_view> nodes = {});
 
@@ -101,6 +103,8 @@ struct ClientOptions {
   /// How long a node keeps a grant that nobody renews.
   std::chrono::milliseconds lease{30'000};
   /// No lease may be longer. Kept in each node's marker: all clients of a set must agree on it.
+  /// What is taken with another one, or with another number of nodes, fails with a sentence that
+  /// has both values, and Error::is_configuration().
   std::chrono::milliseconds max_lease{60'000};
   /// Part of the lease set aside for clocks that run at different speeds, client's and node's
   /// together; 2 ms are added. 0.01 as in the Redlock description (redis.io, "Distributed Locks").

@@ -79,9 +79,9 @@ typedef enum redlock_ordering {
 typedef struct redlock_client_options {
   size_t size; /* of this struct */
   /* All nodes of the set: "host1:6379,host2:6379,..." or URIs; see parse_nodes in options.hpp.
-   * NULL: nodes, password file and TLS are those of REDLOCK_NODES, REDLOCK_PASSWORD_FILE,
-   * REDLOCK_TLS_CA and so on, as the command `redlock` reads them, where no field here sets
-   * them. */
+   * NULL: nodes, longest lease, password file and TLS are those of REDLOCK_NODES or
+   * REDLOCK_NODES_FILE, REDLOCK_MAX_LEASE, REDLOCK_PASSWORD_FILE, REDLOCK_TLS_CA and so on, as the
+   * command `redlock` reads them, where no field here sets them. */
   const char* nodes;
   const char* password_file;   /* its first line is the password, read anew for each connection */
   const char* tls_ca;          /* trusted authorities, file or directory (default: the system's) */

@@ -108,6 +108,8 @@ const char* to_string(Adoption adoption) noexcept {
       return "already_there";
     case Adoption::disagrees:
       return "disagrees";
+    case Adoption::unconfirmed:
+      return "unconfirmed";
     case Adoption::failed:
       return "failed";
   }

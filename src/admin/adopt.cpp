@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Writes the marker on nodes that have none, after a look at whether they may ever vote: a marker
 // that should not be there is hard to get rid of. All markers of a set have one name: the one that
-// a quorum of the nodes have, or a new one if a quorum can be given it.
+// a quorum of the nodes have, or a new one if a quorum can be given it. Where there is a set, a
+// node without a marker is perhaps listed by mistake in the place of a member: that is for the
+// operator to say.
+#include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <redlock/admin.hpp>
@@ -23,8 +27,17 @@ namespace {
 
 using admin::QueryCommand;
 
-constexpr auto* without_name =
-    "its marker names no set, as too few nodes could be asked; adopt again when a quorum can be";
+constexpr auto* not_said =
+    "it is new to the set that the others are of, has lost its data, or is listed by mistake; if "
+    "it "
+    "takes the place of a member that is stopped for good, and every lease of before is over, say "
+    "so: redlock adopt --replaced NODE; otherwise correct the list";
+constexpr auto* no_set =
+    "it is new beside a node that has a marker, and no quorum of the nodes is of one set; correct "
+    "the list, start the nodes that are down, or see docs/operations.md if most have lost their "
+    "data";
+constexpr auto* too_few =
+    "too few nodes could be asked to know of which set they are; adopt again when a quorum can be";
 
 /// Which nodes may be given a marker, by what INFO says of them.
 class Candidates {
@@ -59,6 +72,8 @@ class Candidates {
   }
 
   void take_marker(std::size_t node, const wire::Answer& answer) {
+    const auto trouble = admin::trouble_of(answer, nodes_[node]);
+    if (trouble.cause != Cause::none) fail(node, trouble.cause, trouble.detail);
     markers_[node] = admin::read_marker(answer, nodes_[node]);
   }
 
@@ -73,7 +88,7 @@ class Candidates {
       if (!accepted(i) || (marker && marker->disagreement(set))) continue;
       if (marker && !marker->set_name.empty()) {
         names[i] = marker->set_name;
-      } else {
+      } else if (marker || is_new()) {
         ++nameless;
       }
     }
@@ -103,6 +118,27 @@ class Candidates {
     return true;
   }
 
+  /// Leaves each node alone that would be new in a set that exists, unless it is one of `replaced`
+  /// and a quorum of the nodes are of that set; and in a new set of which no quorum can be asked.
+  void confirm(const std::string& name, const wire::SetTerms& set,
+               const std::set<std::string>& replaced) {
+    std::map<std::string, std::uint32_t> members;  // by the name of their set
+    for (std::size_t i = 0; i < markers_.size(); ++i) {
+      if (!accepted(i) || !markers_[i] || markers_[i]->disagreement(set)) continue;
+      ++members[markers_[i]->set_name];
+    }
+    const bool is_named = !name.empty() && members.contains(name);
+    const bool is_set =
+        members[is_named ? name : ""] >= engine::quorum_of(static_cast<std::uint32_t>(set.nodes));
+    for (std::size_t i = 0; i < markers_.size(); ++i) {
+      const bool is_member = markers_[i] && (!is_named || !markers_[i]->set_name.empty());
+      if (!accepted(i) || is_member) continue;
+      if (is_new() ? !name.empty() : is_set && replaced.contains(nodes_[i].label)) continue;
+      adoptions_[i].adoption = Adoption::unconfirmed;
+      adoptions_[i].detail = is_new() ? too_few : is_set ? not_said : no_set;
+    }
+  }
+
   [[nodiscard]] bool accepted(std::size_t node) const {
     return adoptions_[node].cause == Cause::none;
   }
@@ -117,6 +153,11 @@ class Candidates {
   }
 
  private:
+  /// No node is known to be of a set.
+  [[nodiscard]] bool is_new() const {
+    return std::ranges::none_of(markers_, [](const auto& marker) { return marker.has_value(); });
+  }
+
   [[nodiscard]] std::string same_as(std::size_t other) const {
     return "it is the same server as " + nodes_[other].label + "; name every node once";
   }
@@ -128,6 +169,26 @@ class Candidates {
   std::map<std::string, std::size_t> seen_;
 };
 
+/// As reports name them; the list may spell the same address in other ways.
+Result<std::set<std::string>> labels_of(const std::vector<std::string>& uris,
+                                        const std::vector<wire::NodeAddress>& nodes) {
+  std::set<std::string> labels;
+  for (const auto& uri : uris) {
+    const auto parsed = wire::parse_node_uri(uri);
+    const auto is_it = [&](const wire::NodeAddress& node) { return node.label == parsed->label; };
+    if (parsed && std::ranges::any_of(nodes, is_it)) {
+      labels.insert(parsed->label);
+      continue;
+    }
+    return tl::make_unexpected(
+        Error{Errc::invalid_argument,
+              "the replaced node " + (parsed ? parsed->label : client::in_quotes(uri)) +
+                  " is not in the list of nodes; write it as the list has it",
+              {}});
+  }
+  return labels;
+}
+
 void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& answer,
                    const wire::NodeAddress& node, const wire::SetTerms& set,
                    const std::string& name, const std::string& script) {
@@ -137,7 +198,6 @@ void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& a
     candidates.fail(at, trouble.cause, trouble.detail);
   } else if (admin::text_of(answer) == "written") {
     adoption.adoption = Adoption::written;
-    if (name.empty()) adoption.detail = without_name;
   } else if (const auto marker = admin::read_marker(answer, node)) {
     adoption.detail = marker->disagreement(set).value_or("");
     if (adoption.detail.empty() && marker->set_name != name) {
@@ -145,7 +205,6 @@ void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& a
       adoption.detail = client::another_set(marker->set_name, name);
     }
     adoption.adoption = adoption.detail.empty() ? Adoption::already_there : Adoption::disagrees;
-    if (adoption.detail.empty() && name.empty()) adoption.detail = without_name;
   } else {
     candidates.fail(at, Cause::protocol_error, "it answered something that is not a marker");
   }
@@ -174,7 +233,32 @@ std::string disagreement(const Marker& marker, const wire::SetTerms& expected) {
 
 }  // namespace admin
 
-Result<std::vector<NodeAdoption>> Admin::adopt() const {
+Result<std::optional<MarkedSet>> Admin::marked_set() const {
+  auto query = admin::NodeQuery::inspecting(*client_->impl());
+  if (!query) return tl::make_unexpected(query.error());
+  const std::vector<QueryCommand> question{{"HGETALL", std::string(wire::redlock_layout.marker)}};
+  const auto answers = query->ask(std::vector(query->nodes().size(), question), query->patience());
+  if (!answers) return tl::make_unexpected(answers.error());
+  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> sets;
+  std::size_t markers = 0;
+  for (const auto& node : *answers) {
+    const auto marker = node.answers[0] ? wire::NodeMarker::read(*node.answers[0]) : std::nullopt;
+    if (!marker) continue;
+    ++markers;
+    const auto nodes = admin::number_of(wire::Value{marker->nodes});
+    const auto max_lease = admin::number_of(wire::Value{marker->max_lease_ms});
+    if (nodes && max_lease && *nodes > 0 && *max_lease > 0) ++sets[std::pair(*nodes, *max_lease)];
+  }
+  for (const auto& [set, count] : sets) {
+    if (2 * count <= markers) continue;
+    return MarkedSet{static_cast<std::size_t>(set.first), std::chrono::milliseconds(set.second)};
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<NodeAdoption>> Admin::adopt(const std::vector<std::string>& replaced) const {
+  auto labels = labels_of(replaced, client_->impl()->nodes());
+  if (!labels) return tl::make_unexpected(labels.error());
   auto query = admin::NodeQuery::inspecting(*client_->impl());
   if (!query) return tl::make_unexpected(query.error());
   const wire::SetTerms set{query->nodes().size(), query->options().max_lease};
@@ -190,9 +274,11 @@ Result<std::vector<NodeAdoption>> Admin::adopt() const {
 
   net::KernelRandom random;
   const auto name = candidates.set_name(random, set);
+  candidates.confirm(name, set, *labels);
   std::vector<std::vector<QueryCommand>> commands(set.nodes);
   for (std::size_t i = 0; i < set.nodes; ++i) {
     if (!candidates.accepted(i) || candidates.leave(i, name, set)) continue;
+    if (candidates.adoptions()[i].adoption == Adoption::unconfirmed) continue;
     commands[i] = {wire::adoption_command(random, set, name, candidates.promotion(i))};
   }
   const auto answers = query->ask(commands, query->options().node_timeout);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // redlock doctor: whether the nodes are fit to hold locks, and what to do where they are not.
+#include <algorithm>
 #include <fmt/core.h>
 #include <map>
 #include <memory>
@@ -240,18 +241,37 @@ class Doctor {
 
   int run() {
     return look_.show([this] {
-      const auto set = std::make_shared<ExaminedSet>(nodes_.connect_to_look());
-      return [set] {
-        auto examination = set->examinations.next();
-        if (!examination) throw failure(examination.error());
-        return look_of(std::move(*examination));
+      auto set = std::make_shared<ExaminedSet>(nodes_.connect_to_look());
+      return [this, set]() mutable {
+        auto examination = set->examine();
+        if (!examination.safe() && differs(examination, set->client.options())) {
+          if (auto other = nodes_.as_marked(set->client)) {
+            set = std::make_shared<ExaminedSet>(std::move(*other));
+            examination = set->examine();
+          }
+        }
+        return look_of(std::move(examination));
       };
     });
   }
 
  private:
+  /// Whether a marker has other terms than this client.
+  static bool differs(const Examination& examination, const ClientOptions& options) {
+    return std::ranges::any_of(examination.nodes, [&](const NodeHealth& node) {
+      return node.marker &&
+             (node.marker->nodes != std::to_string(options.nodes.size()) ||
+              node.marker->max_lease_ms != std::to_string(options.max_lease.count()));
+    });
+  }
+
   struct ExaminedSet {
     explicit ExaminedSet(Client made) : client(std::move(made)), examinations(client) {}
+    Examination examine() {
+      auto examination = examinations.next();
+      if (!examination) throw failure(examination.error());
+      return std::move(*examination);
+    }
     Client client;
     Examinations examinations;
   };

@@ -11,7 +11,7 @@ namespace redlock::cli {
 
 // Those above 63 are of sysexits.h; 124 to 127 are as of timeout(1) and the shells.
 inline constexpr int exit_ok = 0;
-inline constexpr int exit_disagrees = 1;  ///< adopt: a node belongs to another set
+inline constexpr int exit_disagrees = 1;  ///< adopt: a node is of another set, or to be named
 inline constexpr int exit_degraded = 1;   ///< doctor: safe, and something is to be mended
 inline constexpr int exit_unsafe = 2;     ///< doctor: a promise does not hold, or may not
 inline constexpr int exit_assertion = 3;  ///< bench: what was measured is not as --assert says

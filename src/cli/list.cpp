@@ -95,26 +95,34 @@ class List {
 
   int run() {
     const auto client = nodes_.connect_to_look();
-    const auto list = Admin(client).list(pattern_, limit_);
+    auto list = Admin(client).list(pattern_, limit_);
+    if (list && exit_code_of_nodes(*list) == exit_configuration) {
+      if (const auto other = nodes_.as_marked(client)) list = Admin(*other).list(pattern_, limit_);
+    }
     if (!list) throw failure(list.error());
     print(format_ == Format::json ? to_text(as_json(*list)) : as_table(*list));
     if (list->truncated) say(fmt::format("there are more than {}; see --limit", limit_));
-    return tell_of_silent_nodes(*list);
+    const auto silent = unavailable_nodes(votes_of(*list));
+    if (!silent.empty()) say("did not answer everything: " + silent);
+    return exit_code_of_nodes(*list);
   }
 
  private:
-  static int tell_of_silent_nodes(const LockList& list) {
-    Error error{Errc::no_quorum, {}, {}};
-    std::uint32_t answered = 0;
+  static std::vector<NodeVote> votes_of(const LockList& list) {
+    std::vector<NodeVote> votes;
     for (const auto& node : list.nodes) {
       const bool silent = node.trouble.cause != Cause::none;
-      answered += silent ? 0 : 1;
-      error.votes.push_back({node.node, silent ? Vote::unavailable : Vote::refused,
-                             node.trouble.cause, node.trouble.detail});
+      votes.push_back({node.node, silent ? Vote::unavailable : Vote::refused, node.trouble.cause,
+                       node.trouble.detail});
     }
-    if (answered < list.nodes.size())
-      say("did not answer everything: " + unavailable_nodes(error.votes));
-    return answered >= list.quorum ? exit_ok : exit_code_for(error);
+    return votes;
+  }
+
+  static int exit_code_of_nodes(const LockList& list) {
+    const auto answered = std::ranges::count(list.nodes, Cause::none,
+                                             [](const auto& node) { return node.trouble.cause; });
+    if (answered >= static_cast<std::ptrdiff_t>(list.quorum)) return exit_ok;
+    return exit_code_for({Errc::no_quorum, {}, votes_of(list)});
   }
 
   NodeOptions nodes_;

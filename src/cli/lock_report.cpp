@@ -50,13 +50,25 @@ LockLook::LockLook(CLI::App& app, const Invocation& invocation, Look (*look_of)(
 
 int LockLook::run() {
   return look_.show([this] {
-    const auto client = std::make_shared<Client>(nodes_.connect_to_look());
-    return [this, client] {
-      auto report = Admin(*client).inspect(name_);
-      if (!report) throw failure(report.error());
-      return look_of_(std::move(*report));
+    auto client = std::make_shared<Client>(nodes_.connect_to_look());
+    return [this, client]() mutable {
+      auto report = inspect(*client);
+      if (report.verdict == Verdict::unknown &&
+          exit_code_of_unknown(report) == exit_configuration) {
+        if (auto other = nodes_.as_marked(*client)) {
+          client = std::make_shared<Client>(std::move(*other));
+          report = inspect(*client);
+        }
+      }
+      return look_of_(std::move(report));
     };
   });
+}
+
+LockReport LockLook::inspect(const Client& client) const {
+  auto report = Admin(client).inspect(name_);
+  if (!report) throw failure(report.error());
+  return std::move(*report);
 }
 
 }  // namespace redlock::cli

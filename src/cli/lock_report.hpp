@@ -27,6 +27,8 @@ class LockLook {
   int run();
 
  private:
+  [[nodiscard]] LockReport inspect(const Client& client) const;
+
   Look (*look_of_)(LockReport);
   NodeOptions nodes_;
   LookOptions look_;

@@ -2,8 +2,12 @@
 #include "cli/nodes.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <fmt/core.h>
 #include <string_view>
 #include <utility>
+
+#include <redlock/admin.hpp>
 
 #include "cli/bounded_file.hpp"
 #include "cli/duration.hpp"
@@ -31,9 +35,11 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
                               "Default: $REDLOCK_NODES")
                    ->option_text("NODE,NODE,...")
                    ->group(group);
-  app.add_option("--nodes-file", file_,
-                 "A file with the nodes, with line breaks or commas between them; # begins a "
-                 "comment. Keeps passwords out of the list of processes")
+  app.add_option(
+         "--nodes-file", file_,
+         "A file with the nodes, with line breaks or commas between them; # begins a "
+         "comment. Keeps passwords out of the list of processes. Default: $REDLOCK_NODES_FILE, "
+         "where REDLOCK_NODES is not set")
       ->option_text("FILE")
       ->excludes(list)
       ->group(group);
@@ -57,7 +63,8 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
          [this](const std::string& text) {
            max_lease_ = parse_duration("--max-lease", text, Zero::refused, Forever::refused);
          },
-         "The longest lease of this set, as its markers say; default 60s")
+         "The longest lease of this set, as its markers say; what only looks takes it from them. "
+         "Default: $REDLOCK_MAX_LEASE, or 60s")
       ->option_text("DUR")
       ->group(group);
   add_tls(app);
@@ -92,9 +99,14 @@ ClientOptions NodeOptions::options_with_nodes() const {
   if (!invocation_.nodes_variable.empty()) {
     return options_of(invocation_.nodes_variable, "REDLOCK_NODES");
   }
+  if (const char* file = std::getenv("REDLOCK_NODES_FILE"); file != nullptr && *file != '\0') {
+    constexpr auto* variable = "REDLOCK_NODES_FILE";
+    return options_of(read_bounded(variable, file), variable);
+  }
   throw Exit(exit_usage,
              "which nodes? Give --nodes NODE,NODE,... or --nodes-file FILE, or set REDLOCK_NODES "
-             "(`redlock fleet up` starts nodes on this machine and prints the line)");
+             "or REDLOCK_NODES_FILE (`redlock fleet up` starts nodes on this machine and prints "
+             "the line)");
 }
 
 /// A file that is missing now is a mistake; one that is missing later, perhaps only late.
@@ -128,6 +140,31 @@ Client NodeOptions::connect() const {
 Client NodeOptions::connect_to_look() const {
   auto options = client_options();
   options.connect_timeout = std::max(options.connect_timeout, options.node_timeout);
+  return make_client(std::move(options));
+}
+
+std::optional<Client> NodeOptions::as_marked(const Client& client) const {
+  const auto marked = Admin(client).marked_set();
+  if (!marked) throw failure(marked.error());
+  auto options = client.options();
+  if (!*marked) return std::nullopt;
+  if ((*marked)->nodes != options.nodes.size()) {
+    throw Exit(exit_configuration,
+               fmt::format("the list has {} nodes, and the nodes' markers say that their set has "
+                           "{}; give the whole list, the same to every client",
+                           options.nodes.size(), (*marked)->nodes));
+  }
+  const auto there = (*marked)->max_lease;
+  if (there == options.max_lease) return std::nullopt;
+  const char* const variable = std::getenv("REDLOCK_MAX_LEASE");
+  if (max_lease_ || (variable != nullptr && *variable != '\0')) {
+    throw Exit(exit_configuration,
+               fmt::format("{} is {}, and the nodes' markers say {}; leave it out, or correct it",
+                           max_lease_ ? "--max-lease" : "REDLOCK_MAX_LEASE",
+                           format_duration(options.max_lease), format_duration(there)));
+  }
+  options.max_lease = there;
+  options.lease = default_lease(options);
   return make_client(std::move(options));
 }
 

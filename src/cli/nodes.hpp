@@ -28,6 +28,11 @@ class NodeOptions {
   /// The same for what asks each node once: a node may take as long for its greeting as for its
   /// answers. Others try again, and need not wait so long for a connection that comes to nothing.
   [[nodiscard]] Client connect_to_look() const;
+  /// For what `client` asked, if nodes refused that: the like with the longest lease that the
+  /// nodes' markers say; nothing if that is its own, or they say none. Throws Exit, with both
+  /// values, if the longest lease was given, or the list has another number of nodes than the
+  /// markers say.
+  [[nodiscard]] std::optional<Client> as_marked(const Client& client) const;
 
  private:
   void add_tls(CLI::App& app);

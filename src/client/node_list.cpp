@@ -2,8 +2,13 @@
 // Lists of nodes as people write them, and what the environment says. Strict, as the URIs are: a
 // list that two programs read differently is two sets of nodes.
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,6 +71,58 @@ std::string variable_or_empty(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+/// REDLOCK_MAX_LEASE, as the command writes durations; none if it is not set.
+Result<std::optional<std::chrono::milliseconds>> max_lease_of_environment() {
+  const std::string text = variable_or_empty("REDLOCK_MAX_LEASE");
+  if (text.empty()) return std::nullopt;
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, number);
+  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  for (const auto& [name, length] :
+       std::initializer_list<std::pair<std::string_view, std::chrono::milliseconds>>{
+           {"ms", std::chrono::milliseconds(1)},
+           {"s", std::chrono::seconds(1)},
+           {"m", std::chrono::minutes(1)},
+           {"h", std::chrono::hours(1)}}) {
+    if (problem == std::errc() && number > 0 && unit == name) return number * length;
+  }
+  return wrong_list("REDLOCK_MAX_LEASE is no duration; write it with its unit, such as 30s or 2m");
+}
+
+/// A regular file: whatever could keep the program waiting is not read.
+Result<std::string> list_in_file(const std::string& path) {
+  constexpr std::uintmax_t longest = 65'536;  // 64 nodes with the longest of names and passwords
+  std::error_code problem;
+  const bool regular = std::filesystem::is_regular_file(path, problem);
+  std::ifstream file;
+  if (regular && std::filesystem::file_size(path, problem) <= longest) file.open(path);
+  if (!file.is_open()) {
+    return wrong_list("REDLOCK_NODES_FILE names no file of up to 65536 bytes that can be read");
+  }
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+Result<std::vector<std::string>> nodes_of_environment() {
+  const char* source = "REDLOCK_NODES";
+  std::string text = variable_or_empty(source);
+  if (text.empty()) {
+    source = "REDLOCK_NODES_FILE";
+    const std::string path = variable_or_empty(source);
+    if (path.empty()) {
+      return wrong_list(
+          "REDLOCK_NODES is not set: it lists all nodes, such as "
+          "host1:6379,host2:6379,host3:6379; nor is REDLOCK_NODES_FILE");
+    }
+    auto read = list_in_file(path);
+    if (!read) return tl::make_unexpected(std::move(read.error()));
+    text = std::move(*read);
+  }
+  auto list = parse_nodes(text);
+  if (!list) list.error().message = source + (": " + list.error().message);
+  return list;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> parse_nodes(std::string_view text) {
@@ -95,22 +152,17 @@ Result<std::vector<std::string>> parse_nodes(std::string_view text) {
 }
 
 Result<ClientOptions> ClientOptions::from_env(std::optional<std::string_view> nodes) {
-  const char* const variable = std::getenv("REDLOCK_NODES");
-  if (!nodes && (variable == nullptr || *variable == '\0')) {
-    return wrong_list(
-        "REDLOCK_NODES is not set: it lists all nodes, such as host1:6379,host2:6379,host3:6379");
-  }
-  auto list = parse_nodes(nodes ? *nodes : std::string_view(variable));
-  if (!list) {
-    Error error = std::move(list.error());
-    if (!nodes) error.message = "REDLOCK_NODES: " + error.message;
-    return tl::make_unexpected(std::move(error));
-  }
+  auto list = nodes ? parse_nodes(*nodes) : nodes_of_environment();
+  if (!list) return tl::make_unexpected(std::move(list.error()));
+  const auto max_lease = max_lease_of_environment();
+  if (!max_lease) return tl::make_unexpected(max_lease.error());
   auto quarantine = quarantine_of_environment();
   if (!quarantine) return tl::make_unexpected(std::move(quarantine.error()));
   ClientOptions options;
   options.nodes = std::move(*list);
   options.quarantine = *quarantine;
+  options.max_lease = max_lease->value_or(options.max_lease);
+  options.lease = std::min(options.lease, options.max_lease);
   options.tls = {.ca = variable_or_empty("REDLOCK_TLS_CA"),
                  .certificate = variable_or_empty("REDLOCK_TLS_CERT"),
                  .key = variable_or_empty("REDLOCK_TLS_KEY"),

@@ -33,9 +33,8 @@ std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
                             const std::string& here) {
     return "its marker says " + what + " " +
            (there.empty() ? "nothing" : printable(there, secrets)) + ", this client " + here +
-           "; give all clients the same settings; to change those of the set, stop all clients, "
-           "wait "
-           "one max_lease, DEL redlock:node on every node and run redlock adopt";
+           "; give every client of a set its whole list of nodes and its max_lease "
+           "(REDLOCK_MAX_LEASE), and no node of another set";
   };
   if (layout != set.layout.id) return sentence("layout", layout, std::string(set.layout.id));
   const bool odd = set_name.size() > 64 || !std::ranges::all_of(set_name, [](unsigned char c) {

@@ -125,7 +125,7 @@ TEST_CASE("nodes that nobody has adopted get markers without a name, and serve")
     CHECK(
         rig.objection(0).ends_with("those of a quorum name no set: it is of another set; correct "
                                    "the list of nodes, or DEL redlock:node there when its old "
-                                   "leases are over, and run redlock adopt"));
+                                   "leases are over, and run redlock adopt --replaced"));
     rig.see(1, of_set("ours"));
     CHECK(rig.objection(0).empty());
   }

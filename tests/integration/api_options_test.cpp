@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "integration/api_fixture.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/text.hpp"
 
 namespace redlock::testing {
@@ -230,7 +232,32 @@ TEST_CASE("the environment names the nodes, and a list that is given goes before
   CHECK(must(ClientOptions::from_env()).quarantine == Quarantine::off);
 }
 
+TEST_CASE("the environment names a file of nodes, and the longest lease of their set") {
+  const TemporaryDirectory directory;
+  const auto path = (directory.path() / "nodes").string();
+  std::ofstream(path) << "a:1  # the first\nb:2\n";
+  const Variable none("REDLOCK_NODES", nullptr);
+  const Variable file("REDLOCK_NODES_FILE", path.c_str());
+  const Variable longest("REDLOCK_MAX_LEASE", "10s");
+  const auto options = must(ClientOptions::from_env());
+  CHECK(options.nodes == Nodes{"a:1", "b:2"});
+  CHECK(options.max_lease == 10s);
+  CHECK(options.lease == 10s);
+  const Variable longer("REDLOCK_MAX_LEASE", "2m");
+  CHECK(must(ClientOptions::from_env("c:3")).nodes == Nodes{"c:3"});
+  CHECK(must(ClientOptions::from_env("c:3")).max_lease == 2min);
+  CHECK(must(ClientOptions::from_env("c:3")).lease == ClientOptions{}.lease);
+  const Variable list("REDLOCK_NODES", "d:4");
+  CHECK(must(ClientOptions::from_env()).nodes == Nodes{"d:4"});
+  for (const auto* const bad : {"2", "m", "-1s", "0s", "2d", "2 m", "99999999999s", "2m "}) {
+    const Variable wrong("REDLOCK_MAX_LEASE", bad);
+    CAPTURE(bad);
+    CHECK(contains(ClientOptions::from_env().error().message, "REDLOCK_MAX_LEASE is no duration"));
+  }
+}
+
 TEST_CASE("an environment that cannot be used is said to be so, without a password") {
+  const Variable no_file("REDLOCK_NODES_FILE", nullptr);
   const auto refused = [](const char* nodes, const char* quarantine) {
     const Variable list("REDLOCK_NODES", nodes);
     const Variable other("REDLOCK_QUARANTINE", quarantine);
@@ -245,6 +272,10 @@ TEST_CASE("an environment that cannot be used is said to be so, without a passwo
   CHECK(contains(bad, "REDLOCK_NODES: nodes[1]: the port"));
   CHECK_FALSE(contains(bad, "secret"));
   CHECK(contains(refused("a:1", "maybe"), "REDLOCK_QUARANTINE"));
+  for (const auto* const path : {"/", "/dev/null", "/nowhere"}) {
+    const Variable file("REDLOCK_NODES_FILE", path);
+    CHECK(contains(refused(nullptr, nullptr), "REDLOCK_NODES_FILE names no file"));
+  }
   const Variable list("REDLOCK_NODES", "a:1");
   CHECK_FALSE(contains(ClientOptions::from_env("").error().message, "REDLOCK_NODES"));
 }

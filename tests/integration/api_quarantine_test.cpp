@@ -219,18 +219,24 @@ TEST_CASE("a node that is adopted into another set is refused on a connection th
 
 TEST_CASE("adopt names all markers alike, and leaves nodes of another set alone") {
   const Fleet fleet({.nodes = 5, .persistence = Persistence::always});
-  for (const std::size_t node : {1U, 3U}) {
+  const auto mark = [&](std::size_t node, const std::string& set) {
     fleet.run(node, {"HSET", "redlock:node", "id", "x", "layout", "redlock-1", "nodes", "5",
-                     "max_lease_ms", "60000", "set", "other"});
-  }
-  fleet.run(4, {"HSET", "redlock:node", "id", "y", "layout", "redlock-1", "nodes", "5",
-                "max_lease_ms", "60000"});  // of before there were names
+                     "max_lease_ms", "60000"});
+    if (!set.empty()) fleet.run(node, {"HSET", "redlock:node", "set", set});
+  };
+  for (const std::size_t node : {1U, 3U}) mark(node, "other");
+  mark(4, "");  // of nodes that nobody has adopted
   const Client client = start_client(careful(fleet));
-  const auto adopted = must(Admin(client).adopt());
-  const Adoption expected[] = {Adoption::written, Adoption::disagrees, Adoption::written,
+  const auto adopted = must(Admin(client).adopt({fleet.uri(0), fleet.uri(2)}));
+  const Adoption expected[] = {Adoption::unconfirmed, Adoption::disagrees, Adoption::unconfirmed,
                                Adoption::disagrees, Adoption::already_there};
   for (std::size_t node = 0; node < 5; ++node) CHECK(adopted[node].adoption == expected[node]);
   CHECK(contains(adopted[1].detail, "its marker names set other"));
+  for (const std::size_t node : {0U, 2U}) {
+    CHECK(fleet.run(node, {"EXISTS", "redlock:node"}) == "0");
+    mark(node, "");
+  }
+  CHECK(must(Admin(client).adopt())[0].adoption == Adoption::already_there);
   const auto name = fleet.run(0, {"HGET", "redlock:node", "set"});
   CHECK(name.size() == 32);
   CHECK(fleet.run(2, {"HGET", "redlock:node", "set"}) == name);
@@ -240,6 +246,22 @@ TEST_CASE("adopt names all markers alike, and leaves nodes of another set alone"
   REQUIRE_FALSE(examination.nodes[3].problems.empty());
   CHECK(contains(examination.nodes[3].problems[0].what, "it is of another set"));
   CHECK(examination.fitness() == Fitness::degraded);  // the three others are a quorum
+}
+
+TEST_CASE("a blank node is left alone that names no set beside a set, or whose set is not known") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const Client client = start_client(careful(fleet));
+  fleet.run(2, {"HDEL", "redlock:node", "set"});
+  CHECK(must(Admin(client).adopt())[2].adoption == Adoption::unconfirmed);
+  CHECK(must(Admin(client).adopt({fleet.uri(2)}))[2].adoption == Adoption::already_there);
+  CHECK(fleet.run(2, {"HGET", "redlock:node", "set"}) ==
+        fleet.run(0, {"HGET", "redlock:node", "set"}));
+  fleet.run(2, {"FLUSHALL"});
+  fleet.kill(0);
+  CHECK(must(Admin(client).adopt({fleet.uri(2)}))[2].adoption == Adoption::unconfirmed);
+  fleet.kill(1);
+  CHECK(must(Admin(client).adopt())[2].adoption == Adoption::unconfirmed);
+  CHECK(code_of(Admin(client).adopt({"redis://elsewhere:1"})) == Errc::invalid_argument);
 }
 
 TEST_CASE("a lease goes on although a node that it needs restarts empty") {
@@ -274,7 +296,9 @@ TEST_CASE("FLUSHALL takes a node's vote away in the middle of everything") {
   REQUIRE_FALSE(lease);
   CHECK(lease.error().code == Errc::no_quorum);
   CHECK(fleet.run(0, {"EXISTS", "redlock:lock:{a}"}) == "0");
-  // Adopted again: the operator says that no old lease lives.
+  // Most have lost their data: the operator says that no old lease lives, and makes a new set.
+  CHECK(must(Admin(client).adopt())[0].adoption == Adoption::unconfirmed);
+  fleet.run(2, {"DEL", "redlock:node"});
   CHECK(must(Admin(client).adopt())[0].adoption == Adoption::written);
   CHECK(eventually_granted(lock));
 }

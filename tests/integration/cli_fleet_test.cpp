@@ -24,10 +24,10 @@ class LocalFleet {
   ~LocalFleet() { cluster::Fleet::down(directory()); }
 
   [[nodiscard]] std::filesystem::path directory() const { return place_.path() / "fleet"; }
-  [[nodiscard]] Finished run(Arguments arguments) const {
+  [[nodiscard]] Finished run(Arguments arguments, const Variables& variables = {}) const {
     arguments.insert(arguments.begin(), "fleet");
     arguments.insert(arguments.end(), {"--dir", directory().string()});
-    return redlock(arguments);
+    return redlock(arguments, variables);
   }
   [[nodiscard]] std::string state_of(int node) const {
     const auto status = json::parse(run({"status", "-o", "json"}).out);
@@ -103,7 +103,17 @@ TEST_CASE("a node restarted empty has lost its marker, and adopt gives it a new 
   const auto sick = patiently({"doctor"}, nodes);
   CHECK(sick.status == 1);
   CHECK(contains(sick.out, "has no marker"));
-  CHECK(patiently({"adopt"}, nodes).status == 0);
+  const auto list = nodes.at("REDLOCK_NODES");
+  const auto second = list.substr(list.find(',') + 1, list.rfind(',') - list.find(',') - 1);
+  CHECK(patiently({"adopt", "--replaced", second}, nodes).status == 0);
+  CHECK(patiently({"doctor"}, nodes).status == 0);
+}
+
+TEST_CASE("the environment's longest lease is that of a fleet that is started") {
+  const LocalFleet fleet;
+  auto nodes = exported(fleet.run({"up", "-n", "3"}, {{"REDLOCK_MAX_LEASE", "2m"}}).out);
+  CHECK(redlock({"exec", "a", "--node-timeout", "10s", "--", "true"}, nodes).status == 78);
+  nodes["REDLOCK_MAX_LEASE"] = "2m";
   CHECK(patiently({"doctor"}, nodes).status == 0);
 }
 

@@ -26,6 +26,15 @@ Finished ask(const Uris& uris, Arguments arguments) {
 Finished ask(const Fleet& fleet, const Arguments& arguments) {
   return ask(fleet.uris(), arguments);
 }
+/// With quarantine, as clients have it: without, what has a marker is refused for that.
+Finished ask_as_a_client(const Fleet& fleet, Arguments arguments, const std::string& lease = "") {
+  auto variables = nodes_variable(fleet.uris());
+  variables["REDLOCK_QUARANTINE"] = "on";
+  variables["REDLOCK_MAX_LEASE"] = lease;
+  const Arguments patience{"--node-timeout", "10s"};
+  arguments.insert(arguments.begin() + 1, patience.begin(), patience.end());
+  return redlock(arguments, variables);
+}
 /// So that a test says which node it was that refused.
 template <typename Nodes>
 void adopt(const Nodes& nodes) {
@@ -194,34 +203,115 @@ TEST_CASE("one server under two names is found") {
   CHECK(contains(finished.out, "same server"));
 }
 
-TEST_CASE("markers of different sets are found, and adopt leaves them as they are") {
+TEST_CASE("adopt leaves a list alone that mixes a node of another set with blank ones") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
   adopt(Uris{fleet.uri(0)});
   const auto marker = fleet.run(0, {"HGETALL", "redlock:node"});
 
-  const auto adopted = ask(fleet, {"adopt"});
-  CHECK(adopted.status == 1);
-  CHECK(contains(adopted.out, "disagrees"));
-  CHECK(contains(adopted.out, "nodes 1"));
-  CHECK(occurrences(adopted.out, "written") == 2);
-  CHECK(fleet.run(0, {"HGETALL", "redlock:node"}) == marker);
+  for (const Arguments& arguments : {Arguments{"adopt"}, {"adopt", "--replaced", fleet.uri(1)}}) {
+    const auto adopted = ask(fleet, arguments);
+    CHECK(adopted.status == 1);
+    CHECK(contains(adopted.out, fleet.uri(0) + "  disagrees"));
+    CHECK(contains(adopted.out, "its marker says nodes 1, this client 3"));
+    CHECK(occurrences(adopted.out, "  unconfirmed") == 2);
+    CHECK(contains(adopted.out, "no quorum of the nodes is of one set; correct the list"));
+    CHECK(fleet.run(0, {"HGETALL", "redlock:node"}) == marker);
+    for (const std::size_t node : {1UL, 2UL}) {
+      CHECK(fleet.run(node, {"EXISTS", "redlock:node"}) == "0");
+    }
+  }
+}
 
+TEST_CASE("markers of different sets are found") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  adopt(fleet);
+  fleet.run(0, {"HSET", "redlock:node", "max_lease_ms", "90000"});
   const auto examination = examine(fleet);
   CHECK(examination["safe"] == false);
-  CHECK(has_problem(examination["nodes"][0]["problems"], "warning", "nodes 1"));
+  CHECK(has_problem(examination["nodes"][0]["problems"], "warning", "max_lease_ms 90000"));
   CHECK(has_problem(examination["problems"], "error", "markers disagree"));
+}
 
-  const auto longer =
-      ask({fleet.uri(1), fleet.uri(2), fleet.uri(0)}, {"adopt", "--max-lease", "2m", "-o", "json"});
-  CHECK(longer.status == 1);
-  CHECK(json::parse(longer.out)["nodes"][0]["marker"] == "disagrees");
-  CHECK(contains(longer.out, "max_lease_ms 60000"));
+TEST_CASE("adopt enrols a blank node in a set that exists only if it is named as a replaced one") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  const Fleet stranger({.nodes = 1, .persistence = Persistence::always});
+  adopt(fleet);
+  const Uris mistyped{fleet.uri(0), fleet.uri(1), stranger.uri(0)};
+  const auto refused = ask(mistyped, {"adopt", "-o", "json"});
+  CHECK(refused.status == 1);
+  CHECK(json::parse(refused.out)["nodes"][2]["marker"] == "unconfirmed");
+  CHECK(contains(refused.out, "redlock adopt --replaced NODE"));
+  CHECK(stranger.run(0, {"EXISTS", "redlock:node"}) == "0");
+  const auto unknown = ask(mistyped, {"adopt", "--replaced", fleet.uri(2)});
+  CHECK(unknown.status == 64);
+  CHECK(contains(unknown.err, fleet.uri(2) + " is not in the list of nodes"));
 
-  // As the sentence says.
-  CHECK(contains(longer.out, "DEL redlock:node on every node and run redlock adopt"));
-  for (std::size_t i = 0; i < 3; ++i) fleet.run(i, {"DEL", "redlock:node"});
-  CHECK(ask(fleet, {"adopt", "--max-lease", "2m"}).status == 0);
-  CHECK(ask(fleet, {"doctor", "--max-lease", "2m"}).status == 0);
+  fleet.restart(2, cluster::Data::empty);
+  CHECK(ask(fleet, {"adopt"}).status == 1);
+  const auto address = "127.0.0.1:" + std::to_string(fleet.port(2));
+  const auto adopted = ask(fleet, {"adopt", "--replaced", address});
+  CHECK(adopted.status == 0);
+  CHECK(occurrences(adopted.out, "written") == 1);
+  CHECK(ask(fleet, {"doctor"}).status == 0);
+}
+
+TEST_CASE(
+    "what only looks takes the longest lease from the markers, and nothing is unsafe for it") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  REQUIRE(ask(fleet, {"adopt", "--max-lease", "2m"}).status == 0);
+  for (const Arguments& arguments : {Arguments{"doctor"},
+                                     {"status", "a"},
+                                     {"waiters", "a"},
+                                     {"list"},
+                                     {"adopt"},
+                                     {"doctor", "--max-lease", "2m"}}) {
+    CAPTURE(arguments[0]);
+    const auto finished = ask_as_a_client(fleet, arguments);
+    CHECK(finished.status == 0);
+    CHECK(finished.err.empty());
+  }
+  CHECK(problems_in(examine(fleet)) == 0);
+}
+
+TEST_CASE("another longest lease than the markers say is a configuration error with both values") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  REQUIRE(ask(fleet, {"adopt", "--max-lease", "2m"}).status == 0);
+  for (const Arguments& arguments :
+       {Arguments{"doctor"}, {"status", "a"}, {"waiters", "a"}, {"list"}, {"adopt"}}) {
+    CAPTURE(arguments[0]);
+    auto by_option = arguments;
+    by_option.insert(by_option.end(), {"--max-lease", "1m"});
+    for (const auto& finished :
+         {ask_as_a_client(fleet, by_option), ask_as_a_client(fleet, arguments, "60s")}) {
+      CHECK(finished.status == 78);
+      CHECK(contains(finished.err, " is 1m, and the nodes' markers say 2m"));
+      CHECK_FALSE(contains(finished.out + finished.err, "unsafe"));
+      CHECK_FALSE(contains(finished.out + finished.err, "DEL "));
+    }
+  }
+  for (const Arguments& arguments :
+       {Arguments{"exec", "a", "--", "true"}, {"acquire", "a"}, {"acquire", "a", "--wait", "1h"}}) {
+    const auto finished = ask_as_a_client(fleet, arguments);
+    CHECK(finished.status == 78);
+    CHECK(contains(finished.err, "its marker says max_lease_ms 120000, this client 60000"));
+    CHECK_FALSE(contains(finished.err, "DEL "));
+  }
+  CHECK(ask_as_a_client(fleet, {"exec", "a", "--", "true"}, "2m").status == 0);
+}
+
+TEST_CASE("another number of nodes than the markers say is a configuration error with both") {
+  const Fleet fleet({.nodes = 5, .persistence = Persistence::always});
+  adopt(fleet);
+  const Uris three{fleet.uri(0), fleet.uri(1), fleet.uri(2)};
+  for (const Arguments& arguments :
+       {Arguments{"doctor"}, {"status", "a"}, {"waiters", "a"}, {"list"}, {"adopt"}}) {
+    CAPTURE(arguments[0]);
+    const auto finished = ask(three, arguments);
+    CHECK(finished.status == 78);
+    CHECK(contains(finished.err,
+                   "the list has 3 nodes, and the nodes' markers say that their set "
+                   "has 5"));
+  }
 }
 
 TEST_CASE("what is no lock node is not adopted, and is left without a marker") {
@@ -235,13 +325,13 @@ TEST_CASE("what is no lock node is not adopted, and is left without a marker") {
                             {"adopt"});
   CAPTURE(finished.out);
   CHECK(finished.status == 78);
-  CHECK(occurrences(finished.out, "written") == 1);
+  CHECK(occurrences(finished.out, "  unconfirmed") == 1);
+  CHECK(contains(finished.out, "too few nodes could be asked"));
   CHECK(contains(finished.out, "it belongs to a Redis Cluster"));
   CHECK(contains(finished.out, "it is a replica"));
   CHECK(contains(finished.out, "it is the same server as redis://localhost"));
   CHECK(contains(finished.out, "it is the same server as " + fleet.uri(3)));
-  CHECK(fleet.run(0, {"EXISTS", "redlock:node"}) == "1");
-  for (const std::size_t node : {1UL, 2UL, 3UL}) {
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
     CHECK(fleet.run(node, {"KEYS", "redlock:node"}) == "(empty array)");
   }
 }
@@ -255,12 +345,11 @@ TEST_CASE("adopting twice changes nothing, and a node that is gone exits 69") {
   CHECK(occurrences(again.out, "already_there") == 3);
   CHECK(fleet.run(0, {"HGETALL", "redlock:node"}) == marker);
 
-  fleet.restart(2, cluster::Data::empty);
   fleet.kill(0);
   const auto finished = ask(fleet, {"adopt"});
   CHECK(finished.status == 69);
   CHECK(contains(finished.out, "failed"));
-  CHECK(contains(finished.out, "written"));
+  CHECK(occurrences(finished.out, "already_there") == 2);
 }
 
 TEST_CASE("a node may take as long for its greeting as for its answers") {

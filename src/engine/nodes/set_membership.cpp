@@ -90,11 +90,11 @@ std::string SetMembership::refusal_of(const std::string& own,
   }
   if (own.empty()) {
     return "its marker names no set, those of a quorum name " + in_words(*set) +
-           "; run redlock adopt";
+           "; run redlock adopt --replaced";
   }
   return "its marker names " + in_words(own) + ", those of a quorum name " + in_words(*set) +
          ": it is of another set; correct the list of nodes, or DEL redlock:node there when its "
-         "old leases are over, and run redlock adopt";
+         "old leases are over, and run redlock adopt --replaced";
 }
 
 }  // namespace redlock::engine
