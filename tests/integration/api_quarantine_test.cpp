@@ -2,12 +2,14 @@
 // Nodes that forgot, as a program sees them: they do not vote, the error says for how long, and
 // adoption lets them vote at once.
 #include <algorithm>
+#include <atomic>
 #include <doctest/doctest.h>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <redlock/admin.hpp>
 
@@ -262,6 +264,70 @@ TEST_CASE("a blank node is left alone that names no set beside a set, or whose s
   fleet.kill(1);
   CHECK(must(Admin(client).adopt())[2].adoption == Adoption::unconfirmed);
   CHECK(code_of(Admin(client).adopt({"redis://elsewhere:1"})) == Errc::invalid_argument);
+}
+
+/// What a lock protects: who comes in beside another, or with an older token, is noted.
+class Room {
+ public:
+  /// Takes the lock, visits, and leaves, until the room is closed.
+  void visit(const Client& client, std::atomic<int>& visits) {
+    while (!closed_) {
+      auto lease = client.lock("room").acquire({.wait = patience});
+      if (!lease) continue;
+      if (occupied_.exchange(true)) ++wrong_;
+      if (last_token_.exchange(lease->token()) >= lease->token()) ++wrong_;
+      occupied_ = false;
+      ++visits;
+      (void)lease->release();
+    }
+  }
+  void close() { closed_ = true; }
+  [[nodiscard]] int wrong() const { return wrong_; }
+
+ private:
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> occupied_{false};
+  std::atomic<std::uint64_t> last_token_{0};
+  std::atomic<int> wrong_{0};
+};
+
+TEST_CASE("a node moves while clients of the old list and of the new one take one lock in turn") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  for (std::size_t node = 0; node < 3; ++node) {
+    fleet.run(node, {"HSET", "redlock:node", "max_lease_ms", "6000"});
+  }
+  ClientOptions old_list = careful(fleet);
+  old_list.max_lease = old_list.lease = 6s;
+  ClientOptions new_list = old_list;
+  new_list.nodes[2] = spare.uri(0);
+  const Client keeper = start_client(old_list);
+  Lease kept = must(keeper.lock("kept").acquire({.wait = patience}));
+
+  Room room;
+  std::atomic<int> visits_of_old{0};
+  std::atomic<int> visits_of_new{0};
+  const auto more = [](std::atomic<int>& visits) {
+    const int before = visits;
+    return eventually([&] { return visits >= before + 20; });
+  };
+  {
+    const Client old_one = start_client(old_list);
+    std::jthread visitor([&] { room.visit(old_one, visits_of_old); });
+    CHECK(more(visits_of_old));
+    fleet.kill(2);  // for good, and before anybody sees the new one
+    const Client new_one = start_client(new_list);
+    std::jthread newcomer([&] { room.visit(new_one, visits_of_new); });
+    CHECK(more(visits_of_new));  // while the new node waits
+    CHECK(eventually([&] { return spare.run(0, {"EXISTS", "redlock:node"}) == "1"; }));
+    CHECK(more(visits_of_old));  // while it votes
+    CHECK(more(visits_of_new));
+    CHECK(eventually([&] { return is_locked_on(spare, 0, "room"); }));
+    room.close();
+  }
+  CHECK(room.wrong() == 0);
+  CHECK(kept.valid());
+  CHECK(must(kept.release()) == Released::released);
 }
 
 TEST_CASE("a lease goes on although a node that it needs restarts empty") {

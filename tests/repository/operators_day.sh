@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# An operator's day on one local set: the runbook's own lines, section after section in one shell,
+# while programs visit a room in turn and one holds a lock all the time. Nobody may be in the room
+# beside another, no token may fall, and no lease may be lost.
+#
+#   operators_day.sh SOURCE_DIR BIN_DIR
+set -euo pipefail
+source_dir=$1
+export PATH="$2:$PATH"
+unset REDLOCK_NODES REDLOCK_NODES_FILE REDLOCK_PASSWORD_FILE REDLOCK_QUARANTINE
+
+work=$(mktemp -d)
+export XDG_STATE_HOME="$work"
+cd "$work"
+at_end() {
+  local status=$?
+  touch evening relief
+  { redlock fleet down; redlock fleet down --name spare; } >/dev/null 2>&1 || true
+  wait
+  cd / && rm -rf "$work"
+  [ "$status" = 0 ] || echo "the day ended with status $status"
+}
+trap at_end EXIT
+
+# Beside other tests a node may be slow to answer; that is no fault of the day.
+redlock() {
+  case $1 in
+    doctor | adopt | status | list | release) command redlock "$1" --node-timeout 10s "${@:2}" ;;
+    *) command redlock "$@" ;;
+  esac
+}
+
+# section PAGE HEADING N: the commands of the Nth block (none: all) below a heading ("": the page's
+# beginning), in this shell.
+section() {
+  echo "== $1: $2${3:+ ($3)}"
+  awk -v heading="## $2" -v wanted="${3:-0}" '
+    BEGIN { inside = heading == "## " }
+    /^## / { inside = $0 == heading; next }
+    inside && /^```(sh|console)$/ { block++; kind = substr($0, 4); next }
+    /^```/ { kind = ""; next }
+    inside && kind != "" && (wanted == 0 || wanted == block) {
+      if (kind == "sh") print
+      else if (sub(/^\$ /, "")) print
+    }' "$source_dir/docs/$1" >section.sh
+  [ -s section.sh ] || { echo "docs/$1 has no commands below '$2'"; exit 1; }
+  # shellcheck source=/dev/null
+  . ./section.sh
+}
+
+cat >visit.sh <<'VISIT'
+mkdir room 2>/dev/null || echo "two in the room, token $REDLOCK_TOKEN" >>broken
+read -r last <token
+[ "$REDLOCK_TOKEN" -gt "$last" ] || echo "token $REDLOCK_TOKEN after $last" >>broken
+echo "$REDLOCK_TOKEN" >token
+echo visit >>visits
+rmdir room
+VISIT
+echo 0 >token
+: >visits
+
+# Each visit is a program that starts anew, with the settings that its place was given last.
+programs() {
+  while [ ! -e evening ]; do
+    (
+      # shellcheck source=/dev/null
+      . "./settings.$1"
+      command redlock exec room --node-timeout 2s --wait 1m -- sh visit.sh 2>"said.$1"
+    ) || { echo "program $1: status $?: $(tail -n 1 "said.$1")" && sleep 1; } >>broken
+  done
+}
+keeper() {
+  command redlock exec kept --node-timeout 2s -- sh -c 'until [ -e relief ]; do sleep 0.1; done' ||
+    echo "the keeper: status $?" >>broken
+}
+keeper_pid=
+places=()
+relieve_keeper() {
+  touch relief
+  wait "$keeper_pid"
+  rm relief
+}
+start_keeper() {
+  keeper &
+  keeper_pid=$!
+}
+give_settings() {
+  for i in "$@"; do
+    export -p | grep ' REDLOCK_' >settings
+    mv settings "settings.$i"
+  done
+}
+start_load() {
+  rm -f evening
+  for i in 1 2 3 4; do
+    give_settings "$i"
+    programs "$i" &
+    places+=($!)
+  done
+  start_keeper
+}
+stop_load() {
+  touch evening
+  relieve_keeper
+  wait "${places[@]}"
+  places=()
+}
+# So many more visits: the programs are at work with what they were given.
+await_visits() {
+  local wanted=$(($(wc -l <visits) + $1))
+  until [ "$(wc -l <visits)" -ge "$wanted" ]; do
+    [ ! -e broken ] || { head broken; exit 1; }
+    sleep 0.1
+  done
+}
+section operations.md ""
+start_load
+
+section operations.md "A node restarts"
+await_visits 20
+
+section operations.md "A node is replaced"
+await_visits 20
+
+section operations.md "A node moves to another address" 1
+give_settings 1 2  # both lists side by side
+await_visits 20
+section operations.md "A node moves to another address" 2
+await_visits 20
+give_settings 3 4
+await_visits 20
+relieve_keeper
+start_keeper
+
+# Certificates, when their section has lines for a local set: section tls.md "HEADING"
+
+stop_load  # as this section says
+section operations.md "Other nodes, or another max_lease"
+start_load
+await_visits 20
+
+section operations.md "Passwords" 1
+give_settings 1 2 3 4
+relieve_keeper
+start_keeper
+section operations.md "Passwords" 2
+every_node CLIENT KILL USER redlock SKIPME yes  # all log in again, with the new one
+await_visits 20
+
+stop_load
+redlock doctor >doctor.txt || { cat doctor.txt; exit 1; }
+head -n 1 doctor.txt
+if [ -e broken ]; then
+  head broken
+  exit 1
+fi
+echo "$(wc -l <visits) visits: no two in the room, no token fell, no lease was lost"
+
+# The loop of a restart ends where the set is unsafe, and says so.
+for i in 1 2 4; do redlock fleet kill "$i"; done
+if await_healthy >said.txt 2>&1; then
+  echo "the restart loop went on over a set without a quorum"
+  exit 1
+fi
+grep '^stop: ' said.txt
