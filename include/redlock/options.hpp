@@ -71,8 +71,8 @@ struct TlsOptions {
   /// those of the authorities between may follow. With `key`, or neither.
   std::string certificate{};
   std::string key{};  ///< the PEM file with the key of `certificate`
-  /// The host name or address that every node's certificate must have. Empty: the host of the
-  /// node's URI, or what it says behind ?name=.
+  /// The host name or address that every node's certificate must have, whole: no dot before it, no
+  /// wildcard. Empty: the host of the node's URI, or what it says behind ?name=.
   std::string name{};
 };
 

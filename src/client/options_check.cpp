@@ -98,10 +98,8 @@ Result<void> check_tls(const TlsOptions& tls, const std::vector<wire::NodeAddres
         " is given, but the URI of no node begins with rediss://: write that for the nodes "
         "that have TLS, or leave the option out");
   }
-  if (!tls.name.empty() && !wire::is_server_name(tls.name)) {
-    return wrong("tls.name is " + client::in_quotes(tls.name) +
-                 ": it must be a host name or an address, as a certificate has it");
-  }
+  const auto fault = tls.name.empty() ? std::nullopt : wire::fault_of_server_name(tls.name);
+  if (fault) return wrong("tls.name, " + client::in_quotes(tls.name) + ", " + *fault);
   if (tls.certificate.empty() == tls.key.empty()) return {};
   return wrong(tls.key.empty()
                    ? "tls.certificate is given without tls.key: name the file of its key"

@@ -71,6 +71,7 @@ Failure parse_ipv6(std::string_view text, NodeAddress& node) {
 Failure parse_name(std::string_view text, NodeAddress& node) {
   node.host = lower(text);
   if (!is_host_name(node.host)) return "the host has a character that no host name has";
+  if (node.host.front() == '.') return "the host begins with a dot; write the whole name";
   return {};
 }
 
@@ -105,9 +106,7 @@ Failure parse_tls_option(std::string_view text, NodeAddress& node) {
   constexpr std::string_view option = "name=";
   if (!text.starts_with(option)) return "a rediss:// URI takes one option only: ?name=NAME";
   const std::string name = lower(text.substr(option.size()));
-  if (!is_server_name(name)) {
-    return "the name behind ?name= is neither a host name nor an address";
-  }
+  if (auto fault = fault_of_server_name(name)) return "the name behind ?name= " + *fault;
   node.tls_name = name;
   return {};
 }
@@ -194,10 +193,15 @@ std::string make_label(const NodeAddress& node) {
 
 }  // namespace
 
-bool is_server_name(std::string_view name) {
+std::optional<std::string> fault_of_server_name(std::string_view name) {
   const std::string text = lower(name);
   in6_addr ignored{};
-  return !text.empty() && (is_host_name(text) || inet_pton(AF_INET6, text.c_str(), &ignored) == 1);
+  const bool whole = text.find('\0') == std::string::npos;  // inet_pton reads no further than that
+  if (whole && inet_pton(AF_INET6, text.c_str(), &ignored) == 1) return {};
+  if (text.empty() || !is_host_name(text)) return "is neither a host name nor an address";
+  if (text.front() != '.') return {};
+  return "begins with a dot, which would stand for every name that ends like it; write one whole "
+         "name that the certificate has";
 }
 
 tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri) {

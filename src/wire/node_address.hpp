@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -31,8 +32,9 @@ struct NodeAddress {
   }
 };
 
-/// Whether a certificate can be for it: a host name or an address.
-[[nodiscard]] bool is_server_name(std::string_view name);
+/// Why a certificate cannot be for this name, as the end of a sentence about it; nothing for a host
+/// name or an address.
+[[nodiscard]] std::optional<std::string> fault_of_server_name(std::string_view name);
 
 /// The address of a URI, or of host:port; or one sentence that says what is wrong and what to write
 /// instead. The sentence never repeats a password.

@@ -131,7 +131,14 @@ TEST_CASE("what is wrong with the options for TLS is said before anything is sen
         "tls.ca: /nonexistent cannot be read: No such file or directory");
   CHECK(contains(create_with({.certificate = files().client.certificate.string()}),
                  "tls.certificate is given without tls.key"));
-  CHECK(contains(create_with({.name = "*.example"}), "tls.name is '*.example': it must be"));
+  CHECK(create_with({.name = "*.example"}) ==
+        "tls.name, '*.example', is neither a host name nor an address");
+  CHECK(create_with({.name = ".example"}) ==
+        "tls.name, '.example', begins with a dot, which would stand for every name that ends like "
+        "it; write one whole name that the certificate has");
+  CHECK(contains(create_with({.name = "."}), "begins with a dot"));
+  CHECK(contains(create_with({.name = std::string("::1\0.example", 12)}), "neither a host name"));
+  CHECK(contains(create_with({}, "rediss://.example"), "the host begins with a dot"));
   CHECK(contains(create_with({.key = files().client.key.string()}),
                  "tls.key is given without tls.certificate"));
   CHECK(contains(create_with({.certificate = files().client.certificate.string(),
