@@ -59,10 +59,13 @@ inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::
 [[nodiscard]] REDLOCK_EXPORT std::function<std::string(std::string_view node)> password_from_file(
     std::string path);
 
-/// For nodes whose URI begins with rediss://. Client::create reads the files, once, and fails with
-/// a sentence if one of them cannot serve; a client with other certificates is another Client. A
-/// node's certificate is always verified, with its name, and no other version than TLS 1.2 or newer
-/// is spoken.
+/// For nodes whose URI begins with rediss://. Client::create reads the files, and fails with a
+/// sentence if one of them cannot serve. They are read again for the next connection when they have
+/// changed, on the client's own thread: they should be small, and not on a file system that may
+/// hang. Files that cannot serve then (half of one, or a key that is not that of the certificate)
+/// change nothing: what was read before stays in use, and Observer::on_node_up and the errors of
+/// nodes that are refused say which is wrong. A node's certificate is always verified, with its
+/// name, and no other version than TLS 1.2 or newer is spoken.
 struct TlsOptions {
   /// The authorities that are trusted: a file of PEM certificates, or a directory of such files.
   /// Empty: those of the system.

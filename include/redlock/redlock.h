@@ -84,6 +84,7 @@ typedef struct redlock_client_options {
    * command `redlock` reads them, where no field here sets them. */
   const char* nodes;
   const char* password_file;   /* its first line is the password, read anew for each connection */
+  /* The files of TLS are read again when they have changed; see TlsOptions in options.hpp. */
   const char* tls_ca;          /* trusted authorities, file or directory (default: the system's) */
   const char* tls_certificate; /* to show to nodes that ask for one: a PEM file */
   const char* tls_key;         /* its key, a PEM file */

@@ -41,6 +41,10 @@ Transport::Transport(Loop& loop, const wire::NodeAddress& address, Connector::Ti
       std::make_unique<Timer>(loop, [this] { loop_.run([this] { time_out_handshake(); }); });
 }
 
+std::optional<tls::CertificatePeriod> Transport::trusted_by() const {
+  return filter_ ? filter_->trusted_by() : std::nullopt;
+}
+
 void Transport::connect() {
   failure_.reset();
   connector_.start();
@@ -108,11 +112,13 @@ void Transport::on_stream(Stream::Owned stream, std::chrono::milliseconds left) 
 }
 
 void Transport::open_link(engine::Instant now) {
-  link_.on_connected(now, give_up_at_, password_ ? password_(address_.label) : std::string());
+  link_.on_connected(now, give_up_at_, password_ ? password_(address_.label) : std::string(),
+                     filter_ ? filter_->warning() : std::string());
 }
 
 void Transport::begin_tls(std::chrono::milliseconds left) {
-  filter_ = peer_->connect();
+  using std::chrono::floor, std::chrono::seconds, std::chrono::system_clock;
+  filter_ = peer_->connect(floor<seconds>(system_clock::now()));
   handshake_limit_->start(left);
   if (filter_->state() == State::failed) return fail(filter_->problem(), filter_->cause());
   send(filter_->output());

@@ -42,6 +42,9 @@ class Transport final : ConnectorListener, StreamListener {
   [[nodiscard]] bool waits_for_socket() const { return stream_ && stream_->in_flight() > 0; }
   /// Whether there is a TLS connection that goes on with an earlier session.
   [[nodiscard]] bool resumed_session() const { return filter_ && filter_->resumed(); }
+  /// The certificate that ends first of those by which the node is trusted, while it is connected
+  /// through TLS.
+  [[nodiscard]] std::optional<tls::CertificatePeriod> trusted_by() const;
 
   /// Why the stream was closed, or could not be made; once. It is polled, because connect() and
   /// write() may fail while the link, which calls them, must not be called.

@@ -3,7 +3,9 @@
 // build without TLS, one sentence.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
@@ -20,14 +22,24 @@ class TlsPeer {
   TlsPeer(const TlsPeer&) = delete;
   TlsPeer& operator=(const TlsPeer&) = delete;
 
-  /// A new connection, whose first message stands in its output. It must not outlive the peer.
-  [[nodiscard]] virtual std::unique_ptr<TlsFilter> connect() = 0;
+  /// A new connection, whose first message stands in its output, with the files as they are now.
+  /// Certificates are judged by this time. It must not outlive the peer.
+  [[nodiscard]] virtual std::unique_ptr<TlsFilter> connect(std::chrono::sys_seconds now) = 0;
 
  protected:
   TlsPeer() = default;
 };
 
-/// Trusted authorities, and the client's certificate and key. Threads may share it, but not a peer.
+/// What this client shows of itself.
+struct OwnCertificate {
+  /// Of the certificates in its file, the one that ends first; none if it has no file.
+  std::optional<CertificatePeriod> period{};
+  std::string problem{};  ///< why files that changed are not in use; empty if they are
+};
+
+/// Trusted authorities, and the client's certificate and key: as the files are, which are read
+/// again when they have changed. Files that cannot serve leave in use what was read before. Threads
+/// may share it, but not a peer.
 class TlsContext {
  public:
   virtual ~TlsContext() = default;
@@ -37,6 +49,8 @@ class TlsContext {
   /// The node whose certificate must have this name, a host name or an address. It must not outlive
   /// the context.
   [[nodiscard]] virtual std::unique_ptr<TlsPeer> peer(std::string name) = 0;
+
+  [[nodiscard]] virtual OwnCertificate own_certificate(std::chrono::sys_seconds now) = 0;
 
  protected:
   TlsContext() = default;

@@ -3,14 +3,23 @@
 // No socket, thread or clock. A filter is used by one thread at a time, by any.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <redlock/error.hpp>
 
 namespace redlock::tls {
+
+/// The time for which a certificate is valid.
+struct CertificatePeriod {
+  std::chrono::sys_seconds begins;
+  std::chrono::sys_seconds ends;
+  bool of_authority = false;  ///< it is not the one that was shown, but vouches for that
+};
 
 class TlsFilter {
  public:
@@ -44,6 +53,11 @@ class TlsFilter {
   [[nodiscard]] Cause cause() const { return cause_; }
   /// Once open: whether an earlier session was resumed.
   [[nodiscard]] bool resumed() const { return resumed_; }
+  /// Once open: of the certificates by which the peer is trusted, the one that ends first. Those of
+  /// the first session, if that was resumed.
+  [[nodiscard]] const std::optional<CertificatePeriod>& trusted_by() const { return trusted_by_; }
+  /// What is wrong with the files of this client, so that older ones are in use; empty if nothing.
+  [[nodiscard]] const std::string& warning() const { return warning_; }
 
  protected:
   TlsFilter() = default;
@@ -53,6 +67,8 @@ class TlsFilter {
   std::string problem_;
   Cause cause_ = Cause::none;
   bool resumed_ = false;
+  std::optional<CertificatePeriod> trusted_by_;
+  std::string warning_;
 };
 
 }  // namespace redlock::tls

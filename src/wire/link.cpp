@@ -126,8 +126,10 @@ void Link::probe(Instant now) {
   has_output();
 }
 
-void Link::on_connected(Instant now, Instant give_up_at, std::string password) {
+void Link::on_connected(Instant now, Instant give_up_at, std::string password,
+                        std::string warning) {
   at_ = give_up_at;
+  warning_ = std::move(warning);
   passwords_.offer(std::move(password));
   ConnectionListener& self = *this;
   connection_ =
@@ -157,6 +159,7 @@ std::optional<std::string> Link::on_ready(Instant now, ServerFacts& facts) {
     if (config_.handshake.unfit == UnfitNodes::refuse) return objection;
     facts.warn(*objection);
   }
+  if (!warning_.empty()) facts.warn(warning_);
   state_ = State::up;
   lost_.reset();
   reported_.reset();

@@ -99,8 +99,9 @@ class Link final : ConnectionListener {
   // What Streams reports, in the order in which it happened.
 
   /// The connection is there. Its handshake is given up at that time. The newest password; empty:
-  /// as in the address.
-  void on_connected(engine::Instant now, engine::Instant give_up_at, std::string password = {});
+  /// as in the address. What is unsafe about how the connection was made; empty: nothing.
+  void on_connected(engine::Instant now, engine::Instant give_up_at, std::string password = {},
+                    std::string warning = {});
   void on_bytes(engine::Instant now, std::string_view bytes);
   /// It is closed, or could not be made.
   void on_stream_closed(engine::Instant now, StreamEnd end);
@@ -150,6 +151,7 @@ class Link final : ConnectionListener {
   std::unique_ptr<Connection> connection_;  // with its handshake, while connecting
   std::vector<QueuedItem> queue_;           // while connecting
   std::optional<LostConnection> lost_;
+  std::string warning_;  // of the connection
   Backoff backoff_;
   engine::Unavailable failure_;  // of the last connection, or of the attempt to make one
   std::optional<engine::Unavailable> reported_;

@@ -36,7 +36,7 @@ TEST_CASE("bytes go both ways, in one piece or in any") {
     for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{100'000}}) {
       const auto context = loaded(files().trusted());
       const auto peer = context->peer("node.example");
-      const auto filter = peer->connect();
+      const auto filter = connect(*peer);
       const ServerContext settings(files().node, version);
       ServerSide server(settings);
       converse(*filter, server, piece);
@@ -71,6 +71,19 @@ TEST_CASE("the name may be a host name or an address, with what does not belong 
   }
   const ServerContext ipv6(files().authority.issue("ipv6", {.names = {"IP:fe80::1"}}));
   CHECK(Encounter(files().trusted(), ipv6, "fe80::1%eth0").filter->state() == State::open);
+}
+
+TEST_CASE("a name that stands for others than itself is none") {
+  const ServerContext server(files().authority.issue(
+      "many", {.names = {"DNS:a.node.example", "DNS:*.other.example", "IP:10.0.0.1"}}));
+  CHECK(Encounter(files().trusted(), server, "a.node.example").filter->state() == State::open);
+  CHECK(Encounter(files().trusted(), server, "b.other.example").filter->state() == State::open);
+  for (const char* name :
+       {".node.example", ".", "..", "", "a.b.other.example", "a.node.example..", "010.0.0.1"}) {
+    const Encounter met(files().trusted(), server, name);
+    CHECK_MESSAGE(met.filter->state() == State::failed, std::string(name));
+    CHECK(met.filter->cause() == Cause::tls);
+  }
 }
 
 TEST_CASE("a certificate for another name is refused, and the names that it has are said") {
@@ -138,7 +151,7 @@ TEST_CASE("what is none of TLS is recognised by its first byte") {
   const auto context = loaded(files().trusted());
   const auto peer = context->peer("node.example");
   const auto answer = [&](const std::string& bytes) {
-    const auto filter = peer->connect();
+    const auto filter = connect(*peer);
     filter->take(bytes);
     CHECK_FALSE(filter->shake_hands());
     CHECK(filter->state() == State::failed);
@@ -155,11 +168,11 @@ TEST_CASE("a handshake that is cut off anywhere just waits, and any byte may be 
   const auto context = loaded(files().trusted());
   const auto peer = context->peer("node.example");
   const ServerContext settings(files().node, TLS1_2_VERSION);
-  const auto first = peer->connect();
+  const auto first = connect(*peer);
   ServerSide model(settings);
   const std::size_t size = model.take(sent(*first)).size();
   for (std::size_t cut = 1; cut < size; cut += 97) {
-    const auto filter = peer->connect();
+    const auto filter = connect(*peer);
     ServerSide server(settings);
     std::string answer = server.take(sent(*filter));
     filter->take(answer.substr(0, cut));
@@ -207,17 +220,62 @@ TEST_CASE("a session is resumed by the next connection to the same node, and by 
     const auto peer = context->peer("node.example");
     const auto other = context->peer("node.example");
     for (int connection = 0; connection < 4; ++connection) {
-      const auto filter = peer->connect();
+      const auto filter = connect(*peer);
       ServerSide server(settings);
       converse(*filter, server);
       REQUIRE(filter->state() == State::open);
       CHECK(filter->resumed() == (connection > 0));
       CHECK((SSL_session_reused(server.get()) == 1) == (connection > 0));
     }
-    const auto filter = other->connect();
+    const auto filter = connect(*other);
     ServerSide server(settings);
     converse(*filter, server);
     CHECK_FALSE(filter->resumed());
+  }
+}
+
+TEST_CASE("a chain of resumptions ends with the certificate that was verified at its beginning") {
+  using std::chrono::hours;
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    const ServerContext settings(
+        files().authority.issue("brief", {.names = {"DNS:node.example"}, .valid_until = hours(10)}),
+        version);
+    const auto context = loaded(files().trusted());
+    const auto peer = context->peer("node.example");
+    const auto first = std::chrono::system_clock::now();
+    for (const auto later : {hours(0), hours(4), hours(9)}) {
+      const auto filter = connect(*peer, later);
+      ServerSide server(settings);
+      converse(*filter, server);
+      REQUIRE(filter->state() == State::open);
+      CHECK(filter->resumed() == (later > hours(0)));
+      REQUIRE(filter->trusted_by());
+      CHECK_FALSE(filter->trusted_by()->of_authority);
+      CHECK(filter->trusted_by()->ends > first + hours(9));
+      CHECK(filter->trusted_by()->begins < first);
+    }
+    const auto filter = connect(*peer, hours(11));
+    ServerSide server(settings);
+    converse(*filter, server);
+    CHECK_FALSE(filter->resumed());
+    REQUIRE(filter->state() == State::failed);
+    CHECK(contains(filter->problem(), "its certificate has expired, on "));
+  }
+}
+
+TEST_CASE("a chain of resumptions ends with the certificate of the authority, if that ends first") {
+  using std::chrono::hours;
+  const ServerContext settings(
+      files().authority.issue("long", {.names = {"DNS:node.example"}, .valid_until = hours(100)}));
+  const auto context = loaded(files().trusted());
+  const auto peer = context->peer("node.example");
+  for (const auto later : {hours(0), hours(23), hours(25)}) {
+    const auto filter = connect(*peer, later);
+    ServerSide server(settings);
+    converse(*filter, server);
+    CHECK((filter->state() == State::open) == (later < hours(24)));
+    CHECK(filter->resumed() == (later == hours(23)));
+    if (filter->trusted_by()) CHECK(filter->trusted_by()->of_authority);
   }
 }
 
@@ -226,7 +284,7 @@ TEST_CASE("a server that has forgotten the session makes a new one") {
   const auto peer = context->peer("node.example");
   for (int start = 0; start < 3; ++start) {
     const ServerContext restarted(files().node);
-    const auto filter = peer->connect();
+    const auto filter = connect(*peer);
     ServerSide server(restarted);
     converse(*filter, server);
     CHECK(filter->state() == State::open);
@@ -237,7 +295,7 @@ TEST_CASE("a server that has forgotten the session makes a new one") {
 TEST_CASE("errors that the calling thread had before disturb nothing, and none are left") {
   const auto context = loaded(files().trusted());
   const auto peer = context->peer("node.example");
-  const auto filter = peer->connect();
+  const auto filter = connect(*peer);
   const ServerContext settings(files().node);
   ServerSide server(settings);
   std::string answer = server.take(sent(*filter));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <doctest/doctest.h>
 #include <memory>
 #include <openssl/ssl.h>
@@ -130,6 +131,12 @@ inline std::string decrypted(TlsFilter& filter) {
   return text;
 }
 
+/// A new connection, now or at another time.
+inline std::unique_ptr<TlsFilter> connect(TlsPeer& peer, std::chrono::seconds later = {}) {
+  return peer.connect(
+      std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now() + later));
+}
+
 /// Carries bytes to and fro until there are none; each answer in pieces of this size. What the
 /// client could decrypt meanwhile.
 inline std::string converse(TlsFilter& filter, ServerSide& server, std::size_t piece = 100'000) {
@@ -147,7 +154,7 @@ inline std::string converse(TlsFilter& filter, ServerSide& server, std::size_t p
 /// What becomes of a connection to such a server.
 struct Encounter {
   Encounter(const TlsOptions& options, const ServerContext& server, const std::string& name)
-      : context(loaded(options)), peer(context->peer(name)), filter(peer->connect()), side(server) {
+      : context(loaded(options)), peer(context->peer(name)), filter(connect(*peer)), side(server) {
     converse(*filter, side);
   }
   std::shared_ptr<TlsContext> context;

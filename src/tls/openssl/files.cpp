@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Certificates and keys out of PEM files, read whole: what is missing or wrong in which file is
-// said before anything is sent.
+// said before anything is sent. They are read again on the loop's thread, when they have changed,
+// so that nothing of that may wait for somebody.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
+#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
 #include <vector>
 
 #include "tls/openssl/openssl_context.hpp"
@@ -32,22 +36,13 @@ class PemText {
   PemText(const PemText&) = delete;
   PemText& operator=(const PemText&) = delete;
 
-  [[nodiscard]] FileProblem read(const fs::path& path) {
-    errno = 0;
-    std::error_code error;
-    if (fs::is_directory(path, error)) return "is a directory; name a file";
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return std::string("cannot be read: ") + std::strerror(errno);
-    while (file && text_.size() <= largest_file) {
-      const std::size_t size = text_.size();
-      text_.resize(size + at_a_time);  // a key fits into the first, which is erased
-      file.read(text_.data() + size, static_cast<std::streamsize>(at_a_time));
-      text_.resize(size + static_cast<std::size_t>(file.gcount()));
-    }
-    if (file.bad()) return std::string("cannot be read: ") + std::strerror(errno);
-    if (text_.size() > largest_file) return "is larger than 16 MiB; name a file of PEM text";
-    if (text_.empty()) return "is empty";
-    return {};
+  [[nodiscard]] FileProblem read(const fs::path& path, FileReading how) {
+    const int waits = how == FileReading::first ? 0 : O_NONBLOCK;
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | waits);
+    if (file < 0) return std::string("cannot be read: ") + std::strerror(errno);
+    auto problem = read(file, how);
+    ::close(file);
+    return problem;
   }
   [[nodiscard]] bool begins_certificate() const {
     return text_.find("-----BEGIN CERTIFICATE-----") != std::string::npos;
@@ -57,8 +52,44 @@ class PemText {
   }
 
  private:
+  [[nodiscard]] FileProblem read(int file, FileReading how) {
+    struct stat about {};
+    if (::fstat(file, &about) != 0) return std::string("cannot be read: ") + std::strerror(errno);
+    if (S_ISDIR(about.st_mode)) return "is a directory; name a file";
+    if (how == FileReading::again && !S_ISREG(about.st_mode)) {
+      return "is no file that can be read again; put one there";
+    }
+    for (ssize_t count = 1; count > 0 && text_.size() <= largest_file;) {
+      const std::size_t size = text_.size();
+      text_.resize(size + at_a_time);  // a key fits into the first, which is erased
+      do {
+        count = ::read(file, text_.data() + size, at_a_time);
+      } while (count < 0 && errno == EINTR);
+      text_.resize(size + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+      if (count < 0) return std::string("cannot be read: ") + std::strerror(errno);
+    }
+    if (text_.size() > largest_file) return "is larger than 16 MiB; name a file of PEM text";
+    if (text_.empty()) return "is empty";
+    return {};
+  }
+
   std::string text_;
 };
+
+std::chrono::sys_seconds time_of(const ASN1_TIME* time) {
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return {};
+  return std::chrono::sys_seconds(std::chrono::seconds(timegm(&parts)));
+}
+
+CertificatePeriod period_of(const X509* certificate, bool of_authority) {
+  return {time_of(X509_get0_notBefore(certificate)), time_of(X509_get0_notAfter(certificate)),
+          of_authority};
+}
+
+void note_first(std::optional<CertificatePeriod>& first, const CertificatePeriod& period) {
+  if (!first || period.ends < first->ends) first = period;
+}
 
 /// Those that stand one behind the other.
 [[nodiscard]] FileProblem find_certificates(const PemText& text,
@@ -82,7 +113,7 @@ void add_to_store(SSL_CTX& context, const std::vector<CertificateHandle>& certif
   }
 }
 
-FileProblem trust_folder(SSL_CTX& context, const fs::path& folder) {
+FileProblem trust_folder(SSL_CTX& context, const fs::path& folder, FileReading how) {
   std::error_code error;
   fs::directory_iterator files(folder, error);
   if (error) return "tls.ca: " + folder.string() + " cannot be read: " + error.message();
@@ -90,7 +121,7 @@ FileProblem trust_folder(SSL_CTX& context, const fs::path& folder) {
   for (; !error && files != fs::directory_iterator(); files.increment(error)) {
     std::error_code ignored;
     PemText text;
-    if (!files->is_regular_file(ignored) || text.read(files->path())) continue;
+    if (!files->is_regular_file(ignored) || text.read(files->path(), how)) continue;
     const std::size_t before = found.size();
     const auto problem = find_certificates(text, found);
     // Another file may be anything; half an authority's certificate is a mistake.
@@ -108,13 +139,60 @@ int no_passphrase(char* /*text*/, int /*size*/, int /*writing*/, void* asked) {
   return -1;
 }
 
+/// That it is there and when it was written, or moved there. Of a pipe or a device always the same:
+/// what was read of it stays.
+void add_stamp(std::string& stamps, const fs::path& path) {
+  struct stat about {};
+  const auto add = [&stamps](const auto& value) {
+    stamps.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  const int missing = ::stat(path.c_str(), &about) == 0 ? 0 : errno;
+  add(missing);
+  add(about.st_mode);
+  if (!S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) return;
+  add(about.st_dev);
+  add(about.st_ino);
+  add(about.st_size);
+  for (const auto& time : {about.st_mtim, about.st_ctim}) {
+    add(time.tv_sec);
+    add(time.tv_nsec);
+  }
+}
+
 }  // namespace
 
-FileProblem trust(SSL_CTX& context, const std::string& file_or_folder) {
+std::string stamps_of(const TlsOptions& options) {
+  std::string stamps;
+  if (options.ca.empty()) {
+    add_stamp(stamps, X509_get_default_cert_file());
+    add_stamp(stamps, X509_get_default_cert_dir());
+  } else {
+    add_stamp(stamps, options.ca);
+    std::error_code error;
+    fs::directory_iterator files(options.ca, error);  // an error for what is none
+    for (; !error && files != fs::directory_iterator(); files.increment(error)) {
+      add_stamp(stamps, files->path());
+    }
+  }
+  if (options.certificate.empty()) return stamps;
+  add_stamp(stamps, options.certificate);
+  add_stamp(stamps, options.key);
+  return stamps;
+}
+
+std::optional<CertificatePeriod> first_to_end(const STACK_OF(X509) * chain) {
+  std::optional<CertificatePeriod> first;
+  for (int i = 0; i < sk_X509_num(chain); ++i) {
+    note_first(first, period_of(sk_X509_value(chain, i), i > 0));
+  }
+  return first;
+}
+
+FileProblem trust(SSL_CTX& context, const std::string& file_or_folder, FileReading how) {
   std::error_code error;
-  if (fs::is_directory(file_or_folder, error)) return trust_folder(context, file_or_folder);
+  if (fs::is_directory(file_or_folder, error)) return trust_folder(context, file_or_folder, how);
   PemText text;
-  if (const auto problem = text.read(file_or_folder)) {
+  if (const auto problem = text.read(file_or_folder, how)) {
     return "tls.ca: " + file_or_folder + " " + *problem;
   }
   std::vector<CertificateHandle> found;
@@ -130,9 +208,12 @@ FileProblem trust_system(SSL_CTX& context) {
   return "the system's certificates of authorities cannot be read; name a file with yours (tls.ca)";
 }
 
-FileProblem show(SSL_CTX& context, const std::string& certificate, const std::string& key) {
+FileProblem show(LoadedFiles& loaded, const TlsOptions& files, FileReading how) {
+  SSL_CTX& context = *loaded.context;
+  const std::string& certificate = files.certificate;
+  const std::string& key = files.key;
   PemText text;
-  if (const auto problem = text.read(certificate)) {
+  if (const auto problem = text.read(certificate, how)) {
     return "tls.certificate: " + certificate + " " + *problem;
   }
   std::vector<CertificateHandle> chain;
@@ -143,11 +224,13 @@ FileProblem show(SSL_CTX& context, const std::string& certificate, const std::st
     return "tls.certificate: " + certificate +
            " cannot be used: " + ERR_reason_error_string(ERR_peek_last_error());
   }
-  for (auto between = chain.begin() + 1; between != chain.end(); ++between) {
-    SSL_CTX_add1_chain_cert(&context, between->get());
+  for (const auto& each : chain) {
+    const bool between = &each != &chain.front();
+    if (between) SSL_CTX_add1_chain_cert(&context, each.get());
+    note_first(loaded.certificate, period_of(each.get(), between));
   }
   PemText key_text;
-  if (const auto problem = key_text.read(key)) return "tls.key: " + key + " " + *problem;
+  if (const auto problem = key_text.read(key, how)) return "tls.key: " + key + " " + *problem;
   bool encrypted = false;
   const KeyHandle parsed(
       PEM_read_bio_PrivateKey(key_text.bio().get(), nullptr, &no_passphrase, &encrypted));

@@ -12,24 +12,29 @@ namespace {
 
 class OpensslPeer final : public TlsPeer {
  public:
-  OpensslPeer(SSL_CTX& context, std::string name) : context_(context), name_(std::move(name)) {
+  OpensslPeer(OpensslContext& context, std::string name)
+      : context_(context), name_(std::move(name)) {
     // Neither is part of the name in a certificate: the dot of a name that is complete, the
     // interface of an address.
     if (name_.ends_with('.')) name_.pop_back();
     name_.erase(std::min(name_.find('%'), name_.size()));
   }
 
-  std::unique_ptr<TlsFilter> connect() override {
-    return std::make_unique<OpensslFilter>(context_, name_, session_);
+  std::unique_ptr<TlsFilter> connect(std::chrono::sys_seconds now) override {
+    auto [files, problem] = context_.newest(now);
+    return std::make_unique<OpensslFilter>(std::move(files), name_, session_, now,
+                                           std::move(problem));
   }
 
  private:
-  SSL_CTX& context_;
+  OpensslContext& context_;
   std::string name_;
-  SessionHandle session_;
+  KeptSession session_;
 };
 
-std::optional<std::string> configure(SSL_CTX& context, const TlsOptions& options) {
+std::optional<std::string> configure(LoadedFiles& loaded, const TlsOptions& options,
+                                     FileReading how) {
+  SSL_CTX& context = *loaded.context;
   if (SSL_CTX_set_min_proto_version(&context, TLS1_2_VERSION) != 1) {
     return "this system's OpenSSL has no TLS 1.2";
   }
@@ -42,28 +47,62 @@ std::optional<std::string> configure(SSL_CTX& context, const TlsOptions& options
   SSL_CTX_set_session_cache_mode(&context,
                                  SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
   SSL_CTX_sess_set_new_cb(&context, &OpensslFilter::keep_session);
-  if (auto problem = options.ca.empty() ? trust_system(context) : trust(context, options.ca)) {
+  if (auto problem = options.ca.empty() ? trust_system(context) : trust(context, options.ca, how)) {
     return problem;
   }
   if (options.certificate.empty()) return {};
-  return show(context, options.certificate, options.key);
+  return show(loaded, options, how);
+}
+
+/// Whole or not at all: a file that is half written changes nothing.
+std::optional<std::string> read_files(const TlsOptions& options, FileReading how,
+                                      std::shared_ptr<const LoadedFiles>& files) {
+  auto loaded = std::make_shared<LoadedFiles>();
+  loaded->context.reset(SSL_CTX_new(TLS_client_method()));
+  auto problem =
+      loaded->context ? configure(*loaded, options, how) : "this system's OpenSSL cannot be used";
+  ERR_clear_error();
+  if (!problem) files = std::move(loaded);
+  return problem;
 }
 
 }  // namespace
 
+std::optional<std::string> OpensslContext::load() {
+  // Before they are read: what is written meanwhile has other stamps.
+  stamps_ = stamps_of(options_);
+  return read_files(options_, FileReading::first, files_);
+}
+
+OpensslContext::Newest OpensslContext::newest(std::chrono::sys_seconds now) {
+  const std::scoped_lock lock(mutex_);
+  auto stamps = stamps_of(options_);
+  // Bad ones once a second at most, as the system may have been short of something.
+  const bool again = !problem_.empty() && now != read_at_;
+  if (again || stamps != stamps_) {
+    stamps_ = std::move(stamps);
+    read_at_ = now;
+    problem_ = read_files(options_, FileReading::again, files_).value_or("");
+    if (!problem_.empty()) problem_ += "; what was read before is used until it is mended";
+  }
+  return {files_, problem_};
+}
+
+OwnCertificate OpensslContext::own_certificate(std::chrono::sys_seconds now) {
+  auto [files, problem] = newest(now);
+  return {files->certificate, std::move(problem)};
+}
+
 std::unique_ptr<TlsPeer> OpensslContext::peer(std::string name) {
-  return std::make_unique<OpensslPeer>(*context_, std::move(name));
+  return std::make_unique<OpensslPeer>(*this, std::move(name));
 }
 
 tl::expected<std::shared_ptr<TlsContext>, std::string> load(const TlsOptions& options) {
   // Without OpenSSL's own end at exit(): a client in a static object may live longer than that.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
-  ContextHandle context(SSL_CTX_new(TLS_client_method()));
-  auto problem = context ? configure(*context, options)
-                         : std::optional<std::string>("this system's OpenSSL cannot be used");
-  ERR_clear_error();
-  if (problem) return tl::unexpected(std::move(*problem));
-  return std::make_shared<OpensslContext>(std::move(context));
+  auto context = std::make_shared<OpensslContext>(options);
+  if (auto problem = context->load()) return tl::unexpected(std::move(*problem));
+  return context;
 }
 
 }  // namespace redlock::tls

@@ -3,6 +3,7 @@
 // it is emptied before each call that is judged by it, and left empty.
 #include "tls/openssl/openssl_filter.hpp"
 
+#include <arpa/inet.h>
 #include <new>
 #include <openssl/err.h>
 #include <utility>
@@ -17,19 +18,24 @@ bool begins_record(char byte) {
   return byte >= 20 && byte <= 24;
 }
 
-/// An address is verified as such, and is never sent as the name of a server.
+/// An address is verified as such, and is never sent as the name of a server. OpenSSL's own reader
+/// takes 010.0.0.1 for another address than the one to which the system connects.
 bool is_address(const std::string& name) {
-  ASN1_OCTET_STRING* const address = a2i_IPADDRESS(name.c_str());
-  const bool found = address != nullptr;
-  ASN1_OCTET_STRING_free(address);
-  ERR_clear_error();
-  return found;
+  in6_addr ignored{};  // room for both
+  return inet_pton(AF_INET, name.c_str(), &ignored) == 1 ||
+         inet_pton(AF_INET6, name.c_str(), &ignored) == 1;
 }
 
 }  // namespace
 
-OpensslFilter::OpensslFilter(SSL_CTX& context, const std::string& name, SessionHandle& session)
-    : name_(name), session_(session), connection_(SSL_new(&context)) {
+OpensslFilter::OpensslFilter(std::shared_ptr<const LoadedFiles> files, const std::string& name,
+                             KeptSession& session, std::chrono::sys_seconds now,
+                             std::string warning)
+    : files_(std::move(files)),
+      name_(name),
+      session_(session),
+      connection_(SSL_new(files_->context.get())) {
+  warning_ = std::move(warning);
   BioHandle received(BIO_new(BIO_s_mem()));
   BioHandle to_send(BIO_new(BIO_s_mem()));
   if (!connection_ || !received || !to_send) {
@@ -47,7 +53,9 @@ OpensslFilter::OpensslFilter(SSL_CTX& context, const std::string& name, SessionH
     fail({"no certificate can have the name " + name_});
     return;
   }
-  resume();
+  X509_VERIFY_PARAM_set_time(SSL_get0_param(connection_.get()),
+                             std::chrono::system_clock::to_time_t(now));
+  resume(now);
   static_cast<void>(OpensslFilter::shake_hands());  // it has nothing but its first message to send
 }
 
@@ -68,21 +76,36 @@ bool OpensslFilter::set_name() {
   X509_VERIFY_PARAM_set_hostflags(
       terms, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   if (is_address(name_)) return X509_VERIFY_PARAM_set1_ip_asc(terms, name_.c_str()) == 1;
-  return !name_.empty() && SSL_set1_host(connection, name_.c_str()) == 1 &&
+  // With a dot before it, a name would stand for every name that ends like it. Not SSL_set1_host,
+  // which has an opinion of its own on what is an address.
+  return !name_.empty() && !name_.starts_with('.') &&
+         X509_VERIFY_PARAM_set1_host(terms, name_.data(), name_.size()) == 1 &&
          SSL_set_tlsext_host_name(connection, name_.c_str()) == 1;
 }
 
 /// A ticket of TLS 1.3 is used once; the node sends new ones.
-void OpensslFilter::resume() {
-  if (!session_) return;
-  SSL_set_session(connection_.get(), session_.get());
-  if (SSL_SESSION_get_protocol_version(session_.get()) >= TLS1_3_VERSION) session_.reset();
+void OpensslFilter::resume(std::chrono::sys_seconds now) {
+  auto& [session, files, trusted_by] = session_;
+  if (!session || files != files_ || !trusted_by || now >= trusted_by->ends) {
+    session_ = {};
+    return;
+  }
+  SSL_set_session(connection_.get(), session.get());
+  trusted_by_ = trusted_by;
+  if (SSL_SESSION_get_protocol_version(session.get()) >= TLS1_3_VERSION) session.reset();
 }
 
 int OpensslFilter::keep_session(SSL* connection, SSL_SESSION* session) {
   auto* const self = static_cast<OpensslFilter*>(SSL_get_app_data(connection));
-  self->session_.reset(session);
+  self->note_trust();
+  self->session_ = {SessionHandle(session), self->files_, self->trusted_by_};
   return 1;  // the reference is ours now
+}
+
+/// A session that is resumed rests on what the first one did.
+void OpensslFilter::note_trust() {
+  if (SSL_session_reused(connection_.get()) == 1) return;
+  trusted_by_ = first_to_end(SSL_get0_verified_chain(connection_.get()));
 }
 
 int OpensslFilter::verify(int accepted, X509_STORE_CTX* verification) {
@@ -120,6 +143,7 @@ bool OpensslFilter::shake_hands() {
   const int result = SSL_do_handshake(connection_.get());
   if (result == 1) {
     resumed_ = SSL_session_reused(connection_.get()) == 1;
+    note_trust();
     state_ = State::open;
   } else {
     judge(result);
@@ -179,7 +203,8 @@ void OpensslFilter::fail(TlsFailure failure) {
   state_ = State::failed;
   problem_ = std::move(failure.problem);
   cause_ = failure.cause;
-  session_.reset();
+  if (cause_ == Cause::tls && !warning_.empty()) problem_ += "; " + warning_;
+  session_ = {};
   ERR_clear_error();
 }
 

@@ -2,20 +2,35 @@
 // A filter made of an SSL object between two memory BIOs.
 #pragma once
 
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "tls/openssl/handles.hpp"
+#include "tls/openssl/openssl_context.hpp"
 #include "tls/openssl/tls_failure.hpp"
 #include "tls/tls_filter.hpp"
 
 namespace redlock::tls {
 
+/// What the next connection to a node may go on with, for as long as what the first of the sessions
+/// was verified by is as good as then: however often a session is resumed, no certificate is looked
+/// at again.
+struct KeptSession {
+  SessionHandle handle{};
+  std::shared_ptr<const LoadedFiles> files{};
+  std::optional<CertificatePeriod> trusted_by{};
+};
+
 class OpensslFilter final : public TlsFilter {
  public:
-  /// Verifies that the peer's certificate has this name. `session` is resumed if it is not empty;
-  /// a newer one takes its place. Both must outlive the filter.
-  OpensslFilter(SSL_CTX& context, const std::string& name, SessionHandle& session);
+  /// Verifies that the peer's certificate has this name, and is valid now. `session` is resumed if
+  /// it may be; a newer one takes its place. Name and session must outlive the filter. `warning` is
+  /// what is wrong with newer files.
+  OpensslFilter(std::shared_ptr<const LoadedFiles> files, const std::string& name,
+                KeptSession& session, std::chrono::sys_seconds now, std::string warning);
   ~OpensslFilter() override;
 
   void take(std::string_view encrypted) override;
@@ -32,13 +47,15 @@ class OpensslFilter final : public TlsFilter {
   static int note_request(SSL* connection, void* self);
 
   [[nodiscard]] bool set_name();
-  void resume();
+  void resume(std::chrono::sys_seconds now);
+  void note_trust();
   void judge(int result);
   void fail(TlsFailure failure);
   void collect_output();
 
+  const std::shared_ptr<const LoadedFiles> files_;
   const std::string& name_;
-  SessionHandle& session_;
+  KeptSession& session_;
   ConnectionHandle connection_;
   BIO* received_ = nullptr;  // both belong to the connection
   BIO* to_send_ = nullptr;
