@@ -218,6 +218,13 @@ struct Problem {
   std::string what;                     ///< the two sentences
 };
 
+/// A certificate of a connection with TLS.
+struct CertificateHealth {
+  std::chrono::sys_seconds begins{};  ///< from when it is valid
+  std::chrono::sys_seconds ends{};    ///< until when
+  bool of_authority = false;  ///< it is not the one that is shown, but one that vouches for that
+};
+
 /// One node, examined. Optional members are those that it did not tell.
 struct NodeHealth {
   std::string node;     ///< as it was configured, without its password
@@ -248,6 +255,8 @@ struct NodeHealth {
   std::optional<bool> queues;
   /// For a client that begins now; one that has seen the node before has less to wait.
   std::optional<NodeQuarantine> quarantine;
+  /// Of the certificates by which the node is trusted, the one that ends first; none without TLS.
+  std::optional<CertificateHealth> certificate{};
   std::vector<Problem> problems;  ///< what is wrong with it, and what to do
 
   /// It could be asked.
@@ -267,6 +276,9 @@ struct Examination {
   std::vector<NodeHealth> nodes;
   std::vector<Problem> problems;  ///< of the set as a whole
   std::uint32_t quorum = 0;
+  /// Of the certificates in TlsOptions::certificate, the one that ends first; none if a client has
+  /// none.
+  std::optional<CertificateHealth> client_certificate{};
 
   [[nodiscard]] REDLOCK_EXPORT Fitness fitness() const noexcept;
   /// Nothing of severity error was found.
@@ -372,7 +384,8 @@ class REDLOCK_EXPORT Examinations {
   /// As Admin::examine(): blocks as long, fails in the same cases, and a node that does not answer
   /// is part of the result. The first one connects. A node whose connection has ended is connected
   /// anew beside the calls, after pauses of up to a second: when it is back, that shows by so much
-  /// later. One that fails may be followed by another.
+  /// later. Where nodes have TLS, each examination connects anew, so that it judges the
+  /// certificates as a program that starts now does. One that fails may be followed by another.
   [[nodiscard]] Result<Examination> next();
 
  private:

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <sys/stat.h>
 #include <utility>
 
 #include <redlock/admin.hpp>
@@ -90,6 +91,16 @@ admin::Expectation expectation(const admin::NodeQuery& query) {
           engine::rules::drift_allowance(options.lease, options.drift_factor)};
 }
 
+std::optional<CertificateHealth> health_of(const std::optional<tls::CertificatePeriod>& period) {
+  if (!period) return std::nullopt;
+  return CertificateHealth{period->begins, period->ends, period->of_authority};
+}
+
+bool readable_by_others(const std::string& path) {
+  struct stat about {};
+  return ::stat(path.c_str(), &about) == 0 && (about.st_mode & S_IROTH) != 0;
+}
+
 /// One examination. A node that does not answer in one round is not asked in the next.
 class Examiner {
  public:
@@ -119,12 +130,25 @@ class Examiner {
     expected.set_open =
         !expected.set_name &&
         std::ranges::any_of(result_.nodes, [](const auto& node) { return !node.reachable(); });
+    expected.now = now_;
     for (auto& node : result_.nodes) node.problems = admin::problems_of_node(node, expected);
     result_.problems = admin::problems_of_set(result_.nodes, expected);
+    if (query_.tls()) client_files();
     return std::move(result_);
   }
 
  private:
+  void client_files() {
+    auto own = query_.tls()->own_certificate(now_);
+    result_.client_certificate = health_of(own.period);
+    admin::ClientFiles files{result_.client_certificate, std::move(own.problem), {}};
+    const auto& key = query_.options().tls.key;
+    if (readable_by_others(key)) files.exposed_key = key;
+    for (auto& problem : admin::problems_of_client(files, now_)) {
+      result_.problems.push_back(std::move(problem));
+    }
+  }
+
   template <typename Take>
   Result<void> round(const std::vector<QueryCommand>& commands, milliseconds timeout, Take take) {
     return round_of([&commands](const NodeHealth&) { return commands; }, timeout, take);
@@ -181,6 +205,7 @@ class Examiner {
     return round({{"PING"}}, timeout,
                  [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress&) {
                    health.round_trip = answers.answered - answers.asked;
+                   health.certificate = health_of(answers.trusted_by);
                  });
   }
 
@@ -238,6 +263,8 @@ class Examiner {
   }
 
   admin::NodeQuery& query_;
+  const std::chrono::sys_seconds now_ =
+      std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   Examination result_;
 };
 
@@ -257,6 +284,7 @@ class REDLOCK_NO_EXPORT Examinations::Impl {
 
   Result<Examination> next() {
     if (forked()) return tl::make_unexpected(client_.impl()->closed_error());
+    if (client_.impl()->tls()) query_.reset();
     if (!query_) {
       auto query = admin::NodeQuery::inspecting(*client_.impl());
       if (!query) return tl::make_unexpected(query.error());

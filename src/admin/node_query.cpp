@@ -79,6 +79,7 @@ class NodeQuery::Round final : public net::Task {
     results.answered = BootClock::now();
     results.objection = query_.core().engine().objection(results.answered, node);
     results.secrets = query_.core().secrets(node);
+    results.trusted_by = query_.core().trusted_by(node);
     results.wakes = query_.wakes(node);
   }
 
@@ -140,6 +141,10 @@ const std::vector<wire::NodeAddress>& NodeQuery::nodes() const {
 
 const ClientOptions& NodeQuery::options() const {
   return client_->options();
+}
+
+const std::shared_ptr<tls::TlsContext>& NodeQuery::tls() const {
+  return client_->tls();
 }
 
 std::chrono::milliseconds NodeQuery::patience() const {

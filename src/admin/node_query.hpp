@@ -33,7 +33,9 @@ struct NodeAnswers {
   /// Why the node does not vote although it replies, by the core that sent the commands.
   std::optional<engine::Unavailable> objection;
   wire::Secrets secrets;  ///< the passwords that the node was given
-  bool wakes = false;     ///< whether it would wake those who wait; known to a query that inspects
+  /// The certificate that ends first of those by which the node is trusted.
+  std::optional<tls::CertificatePeriod> trusted_by{};
+  bool wakes = false;  ///< whether it would wake those who wait; known to a query that inspects
 };
 
 /// The nodes to query, and the connections for it.
@@ -48,6 +50,8 @@ class NodeQuery {
   /// Valid until the query ends; each ask() adds the passwords that are not to be shown.
   [[nodiscard]] const std::vector<wire::NodeAddress>& nodes() const;
   [[nodiscard]] const ClientOptions& options() const;
+  /// Null if no node has TLS.
+  [[nodiscard]] const std::shared_ptr<tls::TlsContext>& tls() const;
   [[nodiscard]] std::uint32_t quorum() const {
     return engine::quorum_of(static_cast<std::uint32_t>(nodes().size()));
   }

@@ -2,6 +2,8 @@
 #include "admin/problems.hpp"
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 #include <map>
 
 #include "admin/marker.hpp"
@@ -23,6 +25,32 @@ std::string in_ms(microseconds duration) {
 
 std::string in_s(std::chrono::seconds duration) {
   return std::to_string(duration.count()) + " s";
+}
+
+/// "2026-03-01 08:31 UTC".
+std::string in_utc(std::chrono::sys_seconds when) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(when);
+  std::tm parts{};
+  std::array<char, 64> text{};
+  if (gmtime_r(&seconds, &parts) == nullptr) return "an unknown day";
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts)};
+}
+
+std::string in_days(std::chrono::seconds left) {
+  using std::chrono::days, std::chrono::hours, std::chrono::minutes, std::chrono::floor;
+  if (left >= days(2)) return std::to_string(floor<days>(left).count()) + " days";
+  if (left >= hours(2)) return std::to_string(floor<hours>(left).count()) + " hours";
+  return std::to_string(floor<minutes>(left).count()) + " minutes";
+}
+
+/// " ends on DAY, in 6 days": empty if it has time. One that is made for a day is renewed more than
+/// a day before its end by nobody.
+std::string end_of(const CertificateHealth& certificate, std::chrono::sys_seconds now) {
+  const std::chrono::seconds left = certificate.ends - now;
+  if (left <= left.zero()) return " ended on " + in_utc(certificate.ends);
+  const std::chrono::seconds life = certificate.ends - certificate.begins;
+  if (left > std::min<std::chrono::seconds>(std::chrono::days(14), life / 3)) return {};
+  return " ends on " + in_utc(certificate.ends) + ", in " + in_days(left);
 }
 
 bool recent_enough(const std::string& version) {
@@ -51,6 +79,7 @@ class NodeRules {
     refusal();
     queues();
     rights();
+    certificate();
     return std::move(problems_);
   }
 
@@ -139,6 +168,15 @@ class NodeRules {
         "the user may not put who waits into a queue, or be told of turns, so waiting calls ask it "
         "again and again" +
         what_to_permit());
+  }
+
+  void certificate() {
+    const auto end = node_.certificate ? end_of(*node_.certificate, expected_.now) : "";
+    if (end.empty()) return;
+    const bool own = !node_.certificate->of_authority;
+    warn((own ? "its certificate" : "a certificate of the authority that vouches for its own") +
+         end + ", and then no client connects to it any more; " +
+         (own ? "give it a new one" : "replace the authority") + " (docs/tls.md says how)");
   }
 
   /// Those that none of the other rules has named.
@@ -401,6 +439,23 @@ void check_clocks(std::vector<Problem>& problems, const std::vector<NodeHealth>&
 
 std::vector<Problem> problems_of_node(const NodeHealth& node, const Expectation& expected) {
   return NodeRules(node, expected).run();
+}
+
+std::vector<Problem> problems_of_client(const ClientFiles& files, std::chrono::sys_seconds now) {
+  std::vector<Problem> problems;
+  const auto warn = [&problems](std::string what) {
+    problems.push_back({Severity::warning, std::move(what)});
+  };
+  if (!files.not_in_use.empty()) warn(files.not_in_use);
+  if (!files.exposed_key.empty()) {
+    warn("tls.key: " + files.exposed_key + " can be read by every user of this machine; chmod 600");
+  }
+  if (const auto end = files.certificate ? end_of(*files.certificate, now) : ""; !end.empty()) {
+    warn((files.certificate->of_authority ? "tls.certificate: a certificate behind the client's own"
+                                          : "tls.certificate: the certificate of this client") +
+         end + ", and then nodes refuse this client; put a new one in its place, with its key");
+  }
+  return problems;
 }
 
 std::vector<Problem> problems_of_set(const std::vector<NodeHealth>& nodes,

@@ -22,6 +22,14 @@ struct Expectation {
   std::optional<std::string> set_name{};
   /// The markers share no name, but those of nodes that were not reached may.
   bool set_open = false;
+  std::chrono::sys_seconds now{};  ///< by this machine's clock
+};
+
+/// What a client has for nodes with TLS.
+struct ClientFiles {
+  std::optional<CertificateHealth> certificate{};
+  std::string not_in_use{};   ///< why files that changed cannot serve; empty if they do
+  std::string exposed_key{};  ///< the file of its key, if others may read that
 };
 
 /// What is wrong with one node.
@@ -31,5 +39,9 @@ struct Expectation {
 /// What is wrong with the set as a whole, beyond its nodes.
 [[nodiscard]] std::vector<Problem> problems_of_set(const std::vector<NodeHealth>& nodes,
                                                    const Expectation& expected);
+
+/// What is wrong with this client's own certificate and key.
+[[nodiscard]] std::vector<Problem> problems_of_client(const ClientFiles& files,
+                                                      std::chrono::sys_seconds now);
 
 }  // namespace redlock::admin

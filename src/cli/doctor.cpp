@@ -13,6 +13,7 @@
 #include "cli/live_view.hpp"
 #include "cli/nodes.hpp"
 #include "cli/output.hpp"
+#include "cli/timestamp.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -33,7 +34,8 @@ Then each problem, with what to do about it:
             are one server; nodes of different sets; a majority that is out of reach, or without
             its markers (a new set, until `redlock adopt`)
   warning   a node that does not vote, or not yet: down, refusing us, in quarantine; clocks that
-            are apart; appendfsync everysec
+            are apart; appendfsync everysec; a certificate, of a node or of this client, that
+            ends within 14 days (or the last third of its life); a key that others may read
   hint      it could be better; it makes nothing worse than healthy
 Columns that a terminal has no room for are left out; -o json has everything.
 
@@ -177,6 +179,13 @@ Json as_json(const std::optional<Marker>& marker) {
           {"set", marker->set}};
 }
 
+Json as_json(const std::optional<CertificateHealth>& certificate) {
+  if (!certificate) return nullptr;
+  return {{"begins", iso_8601(certificate->begins)},
+          {"ends", iso_8601(certificate->ends)},
+          {"of_authority", certificate->of_authority}};
+}
+
 Json as_json(const NodeHealth& node) {
   const auto trip =
       node.round_trip
@@ -206,6 +215,7 @@ Json as_json(const NodeHealth& node) {
       {"missing_rights", node.missing_rights},
       {"queues", or_null(node.queues)},
       {"quarantine", quarantine_as_json(node.quarantine)},
+      {"certificate", as_json(node.certificate)},
       {"problems", as_json(node.problems)}};
 }
 
@@ -215,6 +225,7 @@ Json as_json(const Examination& examination) {
   return {{"verdict", to_string(examination.fitness())},
           {"safe", examination.safe()},
           {"quorum", examination.quorum},
+          {"client_certificate", as_json(examination.client_certificate)},
           {"problems", as_json(examination.problems)},
           {"nodes", nodes}};
 }

@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -65,6 +66,10 @@ class Core {
 
   /// The passwords that the node is, or was, given.
   [[nodiscard]] virtual const wire::Secrets& secrets(engine::NodeIndex node) = 0;
+
+  /// As Transport has it.
+  [[nodiscard]] virtual std::optional<tls::CertificatePeriod> trusted_by(
+      engine::NodeIndex node) = 0;
 
   /// Sends one command to one node, for inspection and administration. Answered exactly once, at
   /// the timeout at the latest; before this returns if the node is known to be down. Once the core

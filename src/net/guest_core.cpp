@@ -41,6 +41,9 @@ class GivenLoopCore final : public GuestCore, LoopListener {
   [[nodiscard]] const wire::Secrets& secrets(engine::NodeIndex node) override {
     return nodes_.driver().link(node).secrets();
   }
+  [[nodiscard]] std::optional<tls::CertificatePeriod> trusted_by(engine::NodeIndex node) override {
+    return nodes_.trusted_by(node);
+  }
   void ask(engine::NodeIndex node, std::vector<std::string> command, milliseconds timeout,
            wire::Question::OnAnswer callback) override {
     if (loop_.failed()) return;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <uv.h>
 #include <vector>
@@ -54,6 +55,9 @@ class LoopDriver final : wire::Streams {
 
   [[nodiscard]] const CoreConfig& config() const { return config_; }
   [[nodiscard]] wire::Driver& driver() { return driver_; }
+  [[nodiscard]] std::optional<tls::CertificatePeriod> trusted_by(engine::NodeIndex node) const {
+    return transports_[node]->trusted_by();
+  }
   /// libuv then writes by itself: see stream.cpp.
   [[nodiscard]] bool some_socket_is_full() const;
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A client of nodes with TLS: what it needs for that, and what it says of nodes that it cannot
 // trust.
+#include <filesystem>
 #include <string>
+
+#include <redlock/admin.hpp>
 
 #include "integration/api_fixture.hpp"
 #include "support/text.hpp"
@@ -146,6 +149,56 @@ TEST_CASE("what is wrong with the options for TLS is said before anything is sen
                  "is not the key of the certificate"));
   CHECK(contains(create_with(files().trusting(), "redis://localhost:1"),
                  "tls.ca is given, but the URI of no node begins with rediss://"));
+}
+
+TEST_CASE("an examination tells of certificates that end within days, and of a key for everybody") {
+  if (!server_has_tls()) return;
+  using std::chrono::hours;
+  const std::vector<std::string> names{"IP:127.0.0.1"};
+  const auto examine = [](const cluster::IssuedCertificate& node,
+                          const cluster::IssuedCertificate& own) {
+    const Fleet fleet({.nodes = 1, .tls = files().of(node, true)});
+    auto tls = files().trusting();
+    tls.certificate = own.certificate.string();
+    tls.key = own.key.string();
+    const Client client = start_client(tls_options(fleet.uris(), tls));
+    Examinations examinations(client);
+    static_cast<void>(must(examinations.next()));
+    auto examination = must(examinations.next());
+    REQUIRE(examination.nodes[0].reachable());
+    REQUIRE(examination.nodes[0].certificate);
+    REQUIRE(examination.client_certificate);
+    return examination;
+  };
+  const auto said = [](const std::vector<Problem>& problems) {
+    std::string all;
+    for (const auto& problem : problems) all += problem.what + "\n";
+    return all;
+  };
+  // Made for a day, and young: there is nothing to say.
+  auto found = examine(files().node, files().client);
+  CHECK_FALSE(contains(said(found.nodes[0].problems), "certificate"));
+  CHECK_FALSE(contains(said(found.problems), "tls."));
+  CHECK(found.client_certificate->ends > found.client_certificate->begins + hours(24));
+
+  const auto own =
+      files().authority.issue("own", {.valid_from = -hours(900), .valid_until = hours(100)});
+  found = examine(files().authority.issue("soon", {names, -hours(80), std::chrono::minutes(1230)}),
+                  own);
+  CHECK(contains(said(found.nodes[0].problems), "its certificate ends on 20"));
+  CHECK(contains(said(found.nodes[0].problems), " UTC, in 20 hours, and then no client connects"));
+  CHECK(contains(said(found.problems), "tls.certificate: the certificate of this client ends on "));
+  CHECK(contains(said(found.problems), " UTC, in 4 days, and then nodes refuse this client"));
+  CHECK(found.fitness() == Fitness::unsafe);  // the node is new, and keeps nothing
+  CHECK(found.nodes[0].problems.back().severity == Severity::warning);
+
+  std::filesystem::permissions(own.key, std::filesystem::perms::others_read,
+                               std::filesystem::perm_options::add);
+  found = examine(files().node, own);
+  CHECK(contains(said(found.problems), own.key.string() + " can be read by every user"));
+  // That of the authority ends in a day, before that of the node.
+  found = examine(files().authority.issue("long", {names, -hours(1), hours(100)}), own);
+  CHECK(found.nodes[0].certificate->of_authority);
 }
 
 TEST_CASE("the environment has the options for TLS") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The command with nodes that have TLS: each subcommand, by options and by the environment.
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli_process.hpp"
@@ -118,6 +119,33 @@ TEST_CASE("a node that cannot be trusted is a matter of configuration, and docto
               without);
   CHECK(named.status == 78);
   CHECK(contains(named.err, "its certificate is not for other.example"));
+}
+
+TEST_CASE("doctor says when certificates end, those of the nodes and that of the client") {
+  if (!server_has_tls()) return;
+  const auto found = redlock(with_files({"doctor", "-o", "json", "--node-timeout", "10s"}),
+                             nodes_variable(nodes_with_tls().uris()));
+  const auto examination = nlohmann::json::parse(found.out);
+  for (const auto& node : examination["nodes"]) {
+    CHECK(node["certificate"]["of_authority"].is_boolean());
+    CHECK(node["certificate"]["begins"] < node["certificate"]["ends"]);
+  }
+  CHECK(examination["client_certificate"]["of_authority"] == false);
+}
+
+TEST_CASE("a name for certificates that begins with a dot is refused, wherever it is given") {
+  const auto refused = [](Arguments more, Variables variables = {}) {
+    Arguments arguments{"acquire", "d", "--nodes"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto finished = redlock(arguments, variables);
+    CHECK(finished.status == 64);
+    return finished.err;
+  };
+  CHECK(contains(refused({"rediss://localhost:1", "--tls-name", ".example"}), "begins with a dot"));
+  CHECK(contains(refused({"rediss://localhost:1"}, {{"REDLOCK_TLS_NAME", ".example"}}),
+                 "begins with a dot"));
+  CHECK(contains(refused({"rediss://localhost:1?name=.example"}), "begins with a dot"));
+  CHECK(contains(refused({"rediss://.example:1"}), "begins with a dot"));
 }
 
 TEST_CASE("a file that cannot be read is one sentence") {
