@@ -47,7 +47,7 @@ class REDLOCK_EXPORT Client {
 
   /// The same on a loop that the program runs, with uv_run(): no thread is started, and all that
   /// the client does, callbacks, coroutines, observers and what is tied to lost() included, is done
-  /// by whichever thread runs the loop. (Host names are looked up by libuv's own threads.) It
+  /// by whichever thread runs the loop. (A host name is looked up on a thread of its own.) It
   /// begins to connect when the loop runs. Fails with `invalid_argument` for a null pointer, too.
   ///
   /// To be called on the thread that runs the loop, or while none does. After that any thread may
@@ -59,10 +59,9 @@ class REDLOCK_EXPORT Client {
   /// As long as the client is there, it keeps uv_run() from returning by itself. When it ends
   /// (async_close(), ~Client) its handles are closed by the loop, which must be run until then.
   /// After that uv_run() returns if the program has nothing there either, and uv_loop_close() gives
-  /// 0. The result of async_close() comes when that is so, which is after a look-up of a host name
-  /// that is under way. What the loop has of the client is not to be closed by others (uv_walk).
-  /// libuv writes without suppressing SIGPIPE: ignore that signal, as for sockets of your own
-  /// there.
+  /// 0. The result of async_close() comes when that is so. What the loop has of the client is not
+  /// to be closed by others (uv_walk). libuv writes without suppressing SIGPIPE: ignore that
+  /// signal, as for sockets of your own there.
   ///
   /// While nobody runs the loop nothing is renewed, reported or released. Lease::valid() and
   /// remaining() go by the clock, on every thread, and are right all the same; lost() is requested

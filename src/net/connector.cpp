@@ -55,6 +55,7 @@ void Connector::cancel() {
 
 void Connector::abandon() {
   if (stream_) stream_->let_arrive();
+  resolver_.abandon();
   cancel();
 }
 

@@ -24,7 +24,7 @@ namespace {
 class GivenLoopCore final : public GuestCore, LoopListener {
  public:
   GivenLoopCore(CoreConfig config, wire::DriverHost& host, uv_loop_t& uv)
-      : loop_(uv, Loop::Whose::given), nodes_(std::move(config), host, loop_, *this) {
+      : loop_(uv), nodes_(std::move(config), host, loop_, *this) {
     loop_.when_failed([this] { on_failure(); });
   }
   ~GivenLoopCore() override {

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -15,15 +14,11 @@ namespace redlock::net {
 
 class Loop {
  public:
-  enum class Whose : std::uint8_t { ours, given };
-
-  explicit Loop(uv_loop_t& on, Whose of = Whose::ours) : uv(on), whose(of) {}
+  explicit Loop(uv_loop_t& on) : uv(on) {}
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
   uv_loop_t& uv;
-  /// For a given one no thread is started.
-  const Whose whose;
   /// Every stream reads into this one: what was read is taken in before the next read.
   std::array<char, std::size_t{64} * 1024> input{};
 

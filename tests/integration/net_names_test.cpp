@@ -13,6 +13,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <utility>
 #include <uv.h>
 #include <vector>
@@ -232,47 +234,115 @@ TEST_CASE("a name that does not exist is a failure to connect") {
 namespace {
 
 struct UpObserver final : DriverHost {
-  bool up = false;
+  std::set<redlock::engine::NodeIndex> ups;
   void on_output(redlock::engine::ClientOutput&&) override {}
-  void on_node_up(redlock::engine::NodeIndex, std::string_view) override { up = true; }
+  void on_node_up(redlock::engine::NodeIndex node, std::string_view) override { ups.insert(node); }
   void on_node_down(redlock::engine::NodeIndex, const redlock::engine::Unavailable&) override {}
+};
+
+/// A loop of the program's.
+struct GivenLoop {
+  GivenLoop() {
+    REQUIRE(uv_loop_init(&uv) == 0);
+    uv_timer_init(&uv, &limit);
+  }
+  ~GivenLoop() {
+    uv_close(reinterpret_cast<uv_handle_t*>(&limit), nullptr);
+    uv_run(&uv, UV_RUN_NOWAIT);
+    CHECK(uv_loop_close(&uv) == 0);
+  }
+  GivenLoop(const GivenLoop&) = delete;
+  GivenLoop& operator=(const GivenLoop&) = delete;
+
+  /// For half a minute at most.
+  template <typename Condition>
+  void run_until(Condition condition) {
+    uv_timer_start(
+        &limit, [](uv_timer_t*) {}, 30'000, 0);
+    while (!condition() && uv_is_active(reinterpret_cast<uv_handle_t*>(&limit)) != 0) {
+      uv_run(&uv, UV_RUN_ONCE);
+    }
+    uv_timer_stop(&limit);
+    CHECK(condition());
+  }
+
+  uv_loop_t uv{};
+  uv_timer_t limit{};
 };
 
 }  // namespace
 
-TEST_CASE("on a given loop libuv's threads look names up, and the end waits for them") {
+TEST_CASE("on a given loop look-ups that hang do not hold up those of other nodes") {
+  Fleet fleet({.nodes = 3});
+  name_server().set("good.example", {{"127.0.0.1", 0}});
+  const HangingName one("one.example");
+  const HangingName two("two.example");
+  std::vector<std::string> uris{"redis://one.example", "redis://two.example"};
+  for (std::size_t node = 0; node < 3; ++node) {
+    uris.push_back("redis://good.example:" + std::to_string(fleet.port(node)));
+  }
+  GivenLoop loop;
+  UpObserver host;
+  std::unique_ptr<GuestCore> core =
+      std::move(*GuestCore::start(Running::config_for(uris), host, loop.uv));
+  loop.run_until([&] { return host.ups.size() == 3; });
+  CHECK(host.ups == std::set<redlock::engine::NodeIndex>{2, 3, 4});
+  core->end([&] { core.reset(); });
+  loop.run_until([&] { return core == nullptr; });
+}
+
+TEST_CASE(
+    "a client on a given loop ends beside a look-up that hangs, and a turn of the loop later") {
   Fleet fleet({.nodes = 1});
   const std::string uri = "redis://given.example:" + std::to_string(fleet.port(0));
-  uv_loop_t uv{};
-  REQUIRE(uv_loop_init(&uv) == 0);
-  for (const bool hangs : {false, true}) {
+  name_server().set("given.example", {{"127.0.0.1", 0}});
+  GivenLoop loop;
+  for (const bool hangs : {false, true, true}) {
     CAPTURE(hangs);
     UpObserver host;
-    name_server().set("given.example", {{"127.0.0.1", 0}});
     std::optional<HangingName> hanging;
     if (hangs) hanging.emplace("given.example");
     const int look_ups = name_server().look_ups();
-    auto started = GuestCore::start(Running::config_for({uri}), host, uv);
-    REQUIRE(started.has_value());
-    std::unique_ptr<GuestCore> core = std::move(*started);
+    std::unique_ptr<GuestCore> core =
+        std::move(*GuestCore::start(Running::config_for({uri}), host, loop.uv));
     if (hangs) {
-      uv_run(&uv, UV_RUN_NOWAIT);
+      uv_run(&loop.uv, UV_RUN_NOWAIT);
       name_server().await_look_ups(look_ups + 1);
     } else {
-      for (int turn = 0; !host.up && turn < 1'000; ++turn) uv_run(&uv, UV_RUN_ONCE);
-      CHECK(host.up);
+      loop.run_until([&] { return host.ups.contains(0); });
     }
-    bool ended = false;
-    core->end([&] {
-      core.reset();
-      ended = true;
-    });
-    for (int turn = 0; turn < 10; ++turn) uv_run(&uv, UV_RUN_NOWAIT);
-    CHECK(ended == !hangs);
+    core->end([&] { core.reset(); });
+    loop.run_until([&] { return core == nullptr; });
+    // Nothing of it is left on the loop, which would not end else.
+    CHECK(uv_run(&loop.uv, UV_RUN_DEFAULT) == 0);
     hanging.reset();
-    CHECK(uv_run(&uv, UV_RUN_DEFAULT) == 0);
-    CHECK(ended);
-    CHECK(host.up == !hangs);
+    CHECK(uv_run(&loop.uv, UV_RUN_DEFAULT) == 0);
+    CHECK(host.ups.empty() == hangs);
   }
-  CHECK(uv_loop_close(&uv) == 0);
+}
+
+TEST_CASE("the child of a fork leaves its copy of the loop beside a look-up that hangs") {
+  const HangingName hanging("hangs.example");
+  GivenLoop loop;
+  UpObserver host;
+  CoreConfig config = Running::config_for({"redis://hangs.example"});
+  const pid_t parent = ::getpid();
+  config.in_child = [parent] { return ::getpid() != parent; };
+  const int look_ups = name_server().look_ups();
+  std::unique_ptr<GuestCore> core = std::move(*GuestCore::start(std::move(config), host, loop.uv));
+  uv_run(&loop.uv, UV_RUN_NOWAIT);
+  name_server().await_look_ups(look_ups + 1);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::alarm(20);
+    const bool left = uv_loop_fork(&loop.uv) == 0 && uv_run(&loop.uv, UV_RUN_DEFAULT) == 0;
+    ::_exit(left ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  core->end([&] { core.reset(); });
+  loop.run_until([&] { return core == nullptr; });
 }
