@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "engine/queue/local_queues.hpp"
+#include "engine/queue/wake_allowance.hpp"
 #include "engine/rig.hpp"
 
 using namespace redlock;
@@ -762,4 +763,57 @@ TEST_CASE("a turn of somebody who is unknown, or that comes again, changes nothi
   rig.wake(9 % 5, id, 20ms);
   rig.advance(100ms);
   CHECK_FALSE(rig.asked(0));
+}
+
+TEST_CASE("of wake-ups that lead to no lock so many are heeded in a second, of each node") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  rig.refuse(all);
+  const auto heeded = [&](NodeIndex node) {
+    rig.wake(node, id);
+    const bool asks = rig.asked_in_all() == 5;
+    if (asks) rig.refuse(all);
+    return asks;
+  };
+  constexpr std::size_t most = WakeAllowance::for_all + WakeAllowance::for_each_waiter;
+  std::size_t in_vain = 0;
+  for (std::size_t i = 0; i < 3 * most; ++i) in_vain += heeded(2) ? 1 : 0;
+  CHECK(in_vain == most);
+  CHECK(heeded(3));
+  rig.advance(999ms);
+  CHECK_FALSE(heeded(2));
+  rig.advance(1ms);
+  CHECK(heeded(2));
+}
+
+TEST_CASE("wake-ups that lead to locks are heeded however many there are") {
+  Crowd rig;
+  for (std::size_t i = 0; i < 2 * WakeAllowance::for_all; ++i) {
+    const auto id = rig.acquire(in_order(60s));
+    rig.refuse(all);
+    for (const NodeIndex node : {0U, 1U, 2U}) {
+      rig.wake(node, id, 20ms);
+      rig.wake(node, id);
+    }
+    REQUIRE(rig.asked_in_all() == 5);
+    rig.answer(all, Granted{7});
+    rig.drop(rig.result<AcquireSucceeded>(id).grant);
+    rig.answer_acquires(NotHeld{});
+  }
+}
+
+TEST_CASE("two thousand waiters whose turns all come at once are all heeded") {
+  Crowd rig;
+  std::vector<RequestId> waiters;
+  for (std::size_t i = 0; i < 2'000; ++i) {
+    auto what = in_order(60s);
+    what.name = std::make_shared<const std::string>("seat " + std::to_string(i));
+    waiters.push_back(rig.acquire(std::move(what)));
+    rig.refuse(all);
+  }
+  for (const RequestId id : waiters) {
+    rig.wake(0, id);
+    REQUIRE(rig.asked_in_all() == 5);
+    rig.refuse(all);
+  }
 }

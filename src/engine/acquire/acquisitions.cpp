@@ -25,7 +25,8 @@ Acquisitions::Acquisitions(const Terms& terms, RandomSource& random, GrantIds& i
       releases_(releases),
       out_(out),
       floors_(terms.nodes(), terms.config().clock_floor),
-      admission_(terms.config().attempts_at_once, terms.config().node_timeout) {}
+      admission_(terms.config().attempts_at_once, terms.config().node_timeout),
+      wakes_(terms.nodes()) {}
 
 void Acquisitions::acquire(Instant now, RequestId request, AcquireRequest what) {
   assert(request != 0);
@@ -144,7 +145,7 @@ void Acquisitions::on_node_up(Instant now, NodeIndex node) {
 
 void Acquisitions::on_wake(Instant now, NodeIndex node, RequestId waiter, Duration after) {
   Acquisition* const acquisition = acquisitions_.find(waiter);
-  if (acquisition == nullptr) return;
+  if (acquisition == nullptr || !wakes_.take(now, node, attempts_.size())) return;
   const GrantId grant = acquisition->attempt();
   Attempt* const attempt = attempts_.find(grant);
   if (attempt == nullptr) {
@@ -227,6 +228,7 @@ void Acquisitions::succeed(Instant now, Attempt attempt) {
                   AcquireSucceeded{plan.grant, plan.owner, attempt.token(), holding.valid_until(),
                                    holding.loss_deadline(), holding.key()}});
   out_.put(WaitEnded{plan.grant, plan.name, attempt.token(), now - acquisition.began()});
+  if (attempt.has_waited()) wakes_.won();
   if (acquisition.patient()) leave_after_win(now, attempt);
   let_next_take_part(now, what, plan.request, true);
 }

@@ -17,6 +17,7 @@
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
 #include "engine/queue/local_queues.hpp"
+#include "engine/queue/wake_allowance.hpp"
 #include "engine/release/releases.hpp"
 #include "engine/requests.hpp"
 #include "engine/terms.hpp"
@@ -116,6 +117,7 @@ class Acquisitions {
   LocalQueues local_;                       // of calls that wait in order
   LocalQueues barging_;                     // of those that wait in no order
   std::int64_t last_ticket_ = 0;
+  WakeAllowance wakes_;
   NodeSet silent_;
   /// Attempts that are over and were patient, with questions that nodes have not answered.
   struct Departure {
