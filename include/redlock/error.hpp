@@ -66,7 +66,7 @@ enum class Cause : std::uint8_t {
   quarantined,        ///< it may have forgotten a grant and does not vote yet
   clock_moved,        ///< its clock jumped or runs, and it does not vote for max_lease
   tls,                ///< no trust: its certificate, or ours, is refused, or one side has no TLS
-  protocol_error,     ///< it answered something that is not Redis
+  protocol_error,     ///< it answered something that is not Redis, or floods this client
   server_error,       ///< any other error reply
 };
 

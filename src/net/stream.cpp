@@ -15,6 +15,9 @@ namespace redlock::net {
 namespace {
 
 constexpr unsigned keepalive_seconds = 15;
+/// Some ten thousand replies. libuv alone would read eight times as much from a node that floods us
+/// before it turns to the others.
+constexpr std::size_t most_in_a_turn = std::size_t{256} << 10;
 
 /// The bytes that the socket took; or libuv's error, which is 0 if it takes none now.
 ssize_t send_at_once(int socket, const std::string& bytes) {
@@ -84,8 +87,7 @@ void Stream::connected(int uv_status) {
     uv_status = uv_read_start(
         uv(),
         [](uv_handle_t* handle, std::size_t, uv_buf_t* buffer) {
-          auto& input = self(handle->data).loop_.input;
-          *buffer = uv_buf_init(input.data(), static_cast<unsigned>(input.size()));
+          *buffer = self(handle->data).room();
         },
         [](uv_stream_t* stream, ssize_t count, const uv_buf_t*) {
           Stream& of = self(stream->data);
@@ -99,12 +101,24 @@ void Stream::connected(int uv_status) {
   }
 }
 
+/// Without room libuv turns to the next socket, and comes back to this one in its next turn.
+uv_buf_t Stream::room() {
+  auto& input = loop_.input;
+  return uv_buf_init(input.data(),
+                     read_ < most_in_a_turn ? static_cast<unsigned>(input.size()) : 0);
+}
+
 void Stream::read(ssize_t count) {
   if (listener_ == nullptr || count == 0) return;
+  if (count == UV_ENOBUFS && read_ >= most_in_a_turn) {
+    read_ = 0;
+    return;
+  }
   if (count < 0) {
     listener_->on_stream_failed(static_cast<int>(count));
     return;
   }
+  read_ += static_cast<std::size_t>(count);
   listener_->on_bytes({loop_.input.data(), static_cast<std::size_t>(count)});
 }
 

@@ -60,6 +60,7 @@ class Stream {
   [[nodiscard]] uv_stream_t* uv() { return reinterpret_cast<uv_stream_t*>(&handle_); }
   void connected(int uv_status);
   void read(ssize_t count);
+  [[nodiscard]] uv_buf_t room();
   void written(int uv_status);
 
   Loop& loop_;
@@ -72,6 +73,7 @@ class Stream {
   StreamListener* listener_;  // null once closed
   bool reset_when_closed_ = true;
   std::string in_flight_;  // what libuv is writing
+  std::size_t read_ = 0;   // since it was another's turn
 };
 
 }  // namespace redlock::net

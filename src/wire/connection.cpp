@@ -26,6 +26,12 @@ const std::string& named(const engine::Name& name) {
   return *name;
 }
 
+// Of wake-ups a node pushes two for each of our waiters, and again when one has asked once more:
+// its one thread runs a script for each and is through with some 50,000 in a second, of all
+// clients. To read this many costs us a fiftieth of a second. A large push counts as several.
+constexpr std::size_t most_pushes_in_a_second = 100'000;
+constexpr std::size_t small_push = 256;
+
 constexpr const char* not_of_the_script = "its answer is none that the script can give";
 
 }  // namespace
@@ -171,8 +177,9 @@ void Connection::send_probe(engine::Instant now) {
 }
 
 void Connection::await(Awaited awaited) {
-  if (awaited_.empty()) first_awaited_ = engine::never;
+  if (awaited_.empty()) first_awaited_ = marked_at_ = engine::never;
   awaited_.push_back(std::move(awaited));
+  ++sent_;
 }
 
 void Connection::flush(Streams& streams, engine::NodeIndex node) {
@@ -185,6 +192,13 @@ void Connection::flush(Streams& streams, engine::NodeIndex node) {
 
 void Connection::on_flushed(engine::Instant now) {
   if (first_awaited_ == engine::never) first_awaited_ = now;
+  if (marked_at_ == engine::never) mark(now);
+}
+
+/// When what was sent by the last mark is answered, the next one is set.
+void Connection::mark(engine::Instant now) {
+  marked_at_ = now;
+  marked_ = sent_;
 }
 
 engine::Instant Connection::silent_since() const {
@@ -221,10 +235,13 @@ Connection::EndReason Connection::on_bytes(engine::Instant now, std::string_view
       case ReplyReader::Outcome::incomplete:
         // A piece of a reply counts as a sign of life only where replies may be long: a node that
         // drips bytes would otherwise never be given up.
-        if (awaits_question() && reader_.amid_reply()) last_reply_ = now;
+        if (awaits_question() && reader_.amid_reply()) {
+          last_reply_ = now;
+          mark(now);
+        }
         return {};
       case ReplyReader::Outcome::push:
-        take_push(now, reader_.reply());
+        if (!take_push(now, reader_.reply())) return std::move(end_);
         break;
       case ReplyReader::Outcome::broken:
         fail(Cause::protocol_error, reader_.problem());
@@ -232,6 +249,7 @@ Connection::EndReason Connection::on_bytes(engine::Instant now, std::string_view
       case ReplyReader::Outcome::complete:
         last_reply_ = now;
         if (!take_reply(now, reader_.reply())) return std::move(end_);
+        if (sent_ - awaited_.size() >= marked_) mark(now);
     }
   }
 }
@@ -263,9 +281,25 @@ bool Connection::take_reply(engine::Instant now, const ReplyView& reply) {
 }
 
 /// Not a sign of life: others make the node send it, also when it does not get what we send.
-void Connection::take_push(engine::Instant now, const ReplyView& push) {
-  if (handshake_) return handshake_->on_push(push);
-  if (const auto wake = read_wake(push, channel_)) listener_.on_wake(now, *wake);
+bool Connection::take_push(engine::Instant now, const ReplyView& push) {
+  if (now - pushes_since_ >= std::chrono::seconds(1)) {
+    pushes_since_ = now;
+    pushes_ = 0;
+  }
+  pushes_ += 1 + reader_.reply_size() / small_push;
+  if (pushes_ > most_pushes_in_a_second) {
+    exceeded_ = true;
+    return fail(Cause::protocol_error, "it sent more than " +
+                                           std::to_string(most_pushes_in_a_second) +
+                                           " messages within a second that nobody asked for; the "
+                                           "connection was given up");
+  }
+  if (handshake_) {
+    handshake_->on_push(push);
+  } else if (const auto wake = read_wake(push, channel_)) {
+    listener_.on_wake(now, *wake);
+  }
+  return true;
 }
 
 /// A reply without a question. Nothing that we ask for makes a node send one.

@@ -4,6 +4,7 @@
 // with it; the link then makes a new one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -98,6 +99,16 @@ class Connection {
   /// would have to answer is not written yet.
   [[nodiscard]] engine::Instant silent_since() const;
 
+  /// A command that is unanswered was sent by then, at the latest; `never` if none is known. It is
+  /// known within the time that passes from one of these moments to the next.
+  [[nodiscard]] engine::Instant oldest_since() const {
+    return awaited_.empty() ? engine::never : marked_at_;
+  }
+  /// Commands and questions that are unanswered; a little fewer if both are under way.
+  [[nodiscard]] std::size_t unanswered() const { return std::max(tags_.size(), awaited_.size()); }
+  /// Whether it ended because the node did more on it than any node needs to.
+  [[nodiscard]] bool exceeded() const { return exceeded_; }
+
   /// Bytes that wait in this process, as of the last flush().
   [[nodiscard]] std::size_t unsent() const { return output_.size() + kept_by_stream_; }
 
@@ -119,7 +130,7 @@ class Connection {
 
   // Each returns false after it has set end_.
   [[nodiscard]] bool take_reply(engine::Instant now, const ReplyView& reply);
-  void take_push(engine::Instant now, const ReplyView& push);
+  [[nodiscard]] bool take_push(engine::Instant now, const ReplyView& push);
   [[nodiscard]] bool take_handshake_reply(engine::Instant now, const ReplyView& reply);
   [[nodiscard]] bool take_unsolicited(const ReplyView& reply);
   [[nodiscard]] bool take_command_reply(engine::Instant now, Awaited& awaited,
@@ -134,6 +145,7 @@ class Connection {
   [[nodiscard]] static Script script_of_next(const Awaited& awaited);
   void answer_next(engine::Instant now, Awaited& awaited, const engine::Reply& reply);
   void await(Awaited awaited);
+  void mark(engine::Instant now);
   void write_call();
   void write(CallParts& call, Script script, engine::Form form);
   void send_acquire(const engine::Tag& tag, const engine::Command& command, engine::Form form);
@@ -179,6 +191,13 @@ class Connection {
   std::set<std::string> forbidden_;    // names of holds that were refused alone
   engine::Instant last_reply_{};
   engine::Instant first_awaited_{};  // when awaited_ was empty last; `never` until it is flushed
+  // The age of the oldest command, without a time for each: so many pieces had been sent by then.
+  engine::Instant marked_at_{};
+  std::uint64_t marked_ = 0;
+  std::uint64_t sent_ = 0;  // pieces
+  engine::Instant pushes_since_{};
+  std::size_t pushes_ = 0;  // of the second that began then
+  bool exceeded_ = false;
   EndReason end_;
 };
 

@@ -28,14 +28,17 @@ std::string draw_client(engine::RandomSource& random) {
 Link::Config link_config(const DriverConfig& config, engine::RandomSource& random) {
   // A node that is merely slow ends attempts, and not its connection.
   const auto patience = std::chrono::ceil<milliseconds>(4 * config.engine.node_timeout);
+  const auto silence = std::max(milliseconds(1'000), patience);
   return {.handshake = {.set = {.nodes = config.nodes.size(), .max_lease = config.engine.max_lease},
                         .client_name = config.client_name,
                         .client = draw_client(random),
                         .unfit = config.unfit},
           .connect_timeout = config.connect_timeout,
-          .silence = std::max(milliseconds(1'000), patience),
+          .silence = silence,
           .probe_interval = config.probe_interval,
-          .unsent_limit = config.unsent_limit};
+          .unsent_limit = config.unsent_limit,
+          .unanswered_limit = config.unanswered_limit,
+          .unanswered_for = std::max(config.unanswered_for, 2 * silence)};
 }
 
 }  // namespace

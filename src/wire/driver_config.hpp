@@ -27,6 +27,12 @@ struct DriverConfig {
   std::chrono::milliseconds probe_interval{10'000};
   /// What may wait to be written to one node.
   std::size_t unsent_limit = std::size_t{256} << 20;
+  /// What one node may leave unanswered. A client that gives a million leases back at once has
+  /// half of that under way, and its nodes are through with them in some seconds.
+  std::size_t unanswered_limit = 2'000'000;
+  /// And for how long the oldest: no node that is well is behind by so much, and what was asked
+  /// such a time ago is of use to nobody.
+  std::chrono::milliseconds unanswered_for{30'000};
 };
 
 }  // namespace redlock::wire

@@ -16,6 +16,10 @@ namespace {
 // A connection that lasted this long was a success: the next attempt comes soon.
 constexpr milliseconds success_after{1'000};
 
+Instant after(Instant since, milliseconds time) {
+  return since == engine::never ? since : since + time;
+}
+
 }  // namespace
 
 Link::Link(engine::NodeIndex node, const NodeAddress& address, const Config& config,
@@ -97,8 +101,12 @@ void Link::flush(Instant now) {
   if (!connection_) return;
   connection_->flush(streams_, node_);
   if (connection_->unsent() > config_.unsent_limit) {
-    give_up(now, {Cause::timed_out, engine::Delivery::unknown,
+    cut_off(now, {Cause::timed_out, engine::Delivery::unknown,
                   "it does not read what is sent to it; the connection was given up"});
+  } else if (connection_->unanswered() > config_.unanswered_limit) {
+    cut_off(now, {Cause::timed_out, engine::Delivery::unknown,
+                  "it leaves more than " + std::to_string(config_.unanswered_limit) +
+                      " commands unanswered; the connection was given up"});
   }
 }
 
@@ -140,7 +148,9 @@ void Link::on_connected(Instant now, Instant give_up_at, std::string password,
 
 void Link::on_bytes(Instant now, std::string_view bytes) {
   const bool was_up = state_ == State::up;
-  if (auto end = connection_->on_bytes(now, bytes)) return give_up(now, std::move(*end));
+  if (auto end = connection_->on_bytes(now, bytes)) {
+    return connection_->exceeded() ? cut_off(now, std::move(*end)) : give_up(now, std::move(*end));
+  }
   if (!was_up) has_output();  // the handshake's next part
 }
 
@@ -234,20 +244,28 @@ void Link::time_out_questions(Instant now) {
 }
 
 void Link::watch(Instant now) {
-  const Instant since = connection_->silent_since();
-  const Instant judged_at = since == engine::never ? since : since + config_.silence;
-  const bool silent = now >= judged_at;
-  if (silent && suspected_) {
+  const Instant silent_at = after(connection_->silent_since(), config_.silence);
+  const Instant late_at = after(connection_->oldest_since(), config_.unanswered_for);
+  const Instant judged_at = std::min(silent_at, late_at);
+  const bool guilty = now >= judged_at;
+  if (guilty && suspected_ && now >= silent_at) {
     return give_up(now, {Cause::timed_out, engine::Delivery::unknown,
                          "silent for " + std::to_string(config_.silence.count()) +
+                             " ms; the connection was given up"});
+  }
+  if (guilty && suspected_) {
+    return cut_off(now, {Cause::timed_out, engine::Delivery::unknown,
+                         "it is " + std::to_string(connection_->unanswered()) +
+                             " answers behind, the first of them for " +
+                             std::to_string(config_.unanswered_for.count()) +
                              " ms; the connection was given up"});
   }
   // If this process did not run, the answer may have arrived unread: read once before judging. If
   // it did not run for long (the machine was suspended, say), the answer may still be on its way.
   const bool overslept = now - at_ >= config_.silence;
-  const auto grace = silent && overslept ? config_.silence : milliseconds(1);
-  suspected_ = silent;
-  if (!silent && now >= probe_at_) probe(now);
+  const auto grace = guilty && overslept ? config_.silence : milliseconds(1);
+  suspected_ = guilty;
+  if (!guilty && now >= probe_at_) probe(now);
   at_ = std::max(std::min(probe_at_, judged_at), now + grace);
 }
 
@@ -255,6 +273,12 @@ void Link::watch(Instant now) {
 void Link::give_up(Instant now, engine::Unavailable why) {
   streams_.disconnect(node_, Closing::reset);
   drop(now, std::move(why));
+}
+
+/// The same for what the node did: the next connection would cost as much.
+void Link::cut_off(Instant now, engine::Unavailable why) {
+  backoff_.lengthen(state_ == State::up ? now - up_since_ : engine::Duration::zero());
+  give_up(now, std::move(why));
 }
 
 void Link::drop(Instant now, engine::Unavailable why) {

@@ -67,6 +67,10 @@ class Link final : ConnectionListener {
     /// How much may wait to be written, by the stream as well. This only bounds memory: a node
     /// that does not read is recognised by its silence, because bursts may be large.
     std::size_t unsent_limit = std::size_t{256} << 20;
+    /// As unsent_limit, of what was written: how many commands may be unanswered, and for how long
+    /// the oldest. A node that replies now and then is not silent.
+    std::size_t unanswered_limit = 2'000'000;
+    std::chrono::milliseconds unanswered_for{30'000};
   };
 
   /// All of them must outlive the link.
@@ -133,6 +137,7 @@ class Link final : ConnectionListener {
   void forget_answered();
   void has_output();
   void give_up(engine::Instant now, engine::Unavailable why);
+  void cut_off(engine::Instant now, engine::Unavailable why);
   void drop(engine::Instant now, engine::Unavailable why);
   void fail_outstanding(engine::Instant now, Connection* connection, std::vector<QueuedItem> queued,
                         const engine::Unavailable& why);

@@ -38,6 +38,10 @@ class ReplyReader {
 
   /// After `complete` or `push`, until the next call.
   [[nodiscard]] ReplyView reply() const { return {parts_.data(), texts_.data()}; }
+  /// How much of its limit it took up.
+  [[nodiscard]] std::size_t reply_size() const {
+    return parts_.size() * sizeof(ReplyPart) + texts_.size();
+  }
   /// After `incomplete`: whether it is a reply that has begun to arrive, and not a push.
   [[nodiscard]] bool amid_reply() const;
   /// After `broken`: a sentence.

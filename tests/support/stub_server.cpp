@@ -147,11 +147,11 @@ bool StubServer::serve(Session& connection) {
 bool StubServer::go_on_for_ever(Session& connection) {
   constexpr std::size_t at_once = 65'536;
   for (int i = 0; i < 16 && connection.output.empty(); ++i) {
-    connection.output.assign(at_once, 'x');
-    letters_sent_ += at_once;
+    while (connection.output.size() < at_once) connection.output += connection.repeated;
+    letters_sent_ += connection.output.size();
     if (!cluster::send_some(connection.socket, connection.output)) return false;
   }
-  if (connection.output.empty()) connection.output = "x";  // to be polled for room
+  if (connection.output.empty()) connection.output = connection.repeated;  // to be polled for room
   return true;
 }
 
@@ -162,6 +162,7 @@ void StubServer::answer_commands(Session& connection) {
     auto reply = script_(*command);
     connection.output += reply.bytes;
     connection.then = reply.then;
+    connection.repeated = std::move(reply.repeated);
     commands_.push_back(std::move(*command));
   }
 }

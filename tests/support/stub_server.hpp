@@ -33,9 +33,11 @@ struct StubReply {
   StubReply(const char* reply) : bytes(reply) {}             // NOLINT(google-explicit-constructor)
   StubReply(std::string reply, Then what) : bytes(std::move(reply)), then(what) {}
 
-  /// A reply that begins like this and goes on with one letter until the connection ends.
-  static StubReply without_end(std::string beginning) {
-    return {std::move(beginning), Then::never_end};
+  /// A reply that begins like this and goes on with one letter, or text, until the connection ends.
+  static StubReply without_end(std::string beginning, std::string again = "x") {
+    StubReply reply{std::move(beginning), Then::never_end};
+    reply.repeated = std::move(again);
+    return reply;
   }
 
   /// No answer, ever; the connection stays open.
@@ -43,6 +45,7 @@ struct StubReply {
 
   std::string bytes;
   Then then = Then::keep_open;
+  std::string repeated = {};
 };
 
 /// Called on the server's thread for every command, in the order of their arrival. It must not call
@@ -88,6 +91,7 @@ class StubServer {
     std::string output = {};
     StubReply::Then then = StubReply::Then::keep_open;  // once the output has gone out
     bool doomed = false;                                // to be reset now
+    std::string repeated = {};
   };
 
   StubServer(StubScript script, Greeting greeting);

@@ -590,3 +590,126 @@ TEST_CASE("looking anew makes a new connection soon, however many there were") {
   }
   CHECK(rig.downs.at(0).detail == "its marker was written");
 }
+
+namespace {
+
+void impatient(Link::Config& config) {
+  config.unanswered_limit = 1'000;
+  config.unanswered_for = 5'000ms;
+}
+
+/// Answers none but those of the handshake; the test does, one by one.
+LinkRig slow_node() {
+  return LinkRig(healthy_until_scripts(), impatient);
+}
+
+const std::string a_reply = array({integer(1), integer(7)});
+
+}  // namespace
+
+TEST_CASE(
+    "a node that answers now and then, and ever later, is cut off when one answer is too late") {
+  LinkRig rig = slow_node();
+  rig.run();
+  std::uint64_t sent = 0;
+  for (int step = 0; rig.downs.empty() && step < 100; ++step) {
+    for (int i = 0; i < 20; ++i) rig.submit(++sent, LinkRig::acquire());
+    rig.pass(500ms);
+    if (rig.downs.empty()) rig.receive(a_reply);
+  }
+  REQUIRE(rig.downs.size() == 1);
+  CHECK(rig.downs[0].cause == Cause::timed_out);
+  CHECK(contains(rig.downs[0].detail, "answers behind, the first of them for 5000 ms"));
+  CHECK(sent <= 20 * 2 * 11);
+  CHECK(rig.replies.size() == sent);  // each is told
+}
+
+TEST_CASE("a node that is slow and keeps up is left alone, however long it goes on") {
+  LinkRig rig = slow_node();
+  rig.run();
+  std::uint64_t sent = 0;
+  for (; sent < 8; ++sent) rig.submit(sent, LinkRig::acquire());
+  for (int step = 0; step < 100; ++step) {  // the oldest is some 4 s old all the time
+    rig.pass(500ms);
+    rig.receive(a_reply);
+    rig.submit(++sent, LinkRig::acquire());
+  }
+  CHECK(rig.downs.empty());
+}
+
+TEST_CASE("a question may be answered for longer than a command") {
+  LinkRig rig = slow_node();
+  rig.run();
+  rig.node = [](const RedisCommand&) { return ""; };
+  rig.ask({"KEYS", "*"}, 60s);
+  rig.submit(1, LinkRig::acquire());
+  rig.run();
+  rig.receive("*40\r\n");
+  for (int i = 0; i < 40; ++i) {
+    rig.pass(500ms);
+    REQUIRE(rig.downs.empty());
+    rig.receive(bulk("key"));
+  }
+  rig.receive(a_reply);
+  CHECK(rig.answers.size() == 1);
+  CHECK(rig.replies.size() == 1);
+}
+
+TEST_CASE("a process that did not run reads what came meanwhile before it judges the node") {
+  LinkRig rig = slow_node();
+  rig.run();
+  for (std::uint64_t i = 0; i < 100; ++i) rig.submit(i, LinkRig::acquire());
+  rig.run();
+  rig.stand_still(1h);
+  rig.pass(500ms);
+  for (int i = 0; i < 100; ++i) rig.receive(a_reply);
+  rig.pass(10s);
+  CHECK(rig.downs.empty());
+  CHECK(rig.replies.size() == 100);
+}
+
+TEST_CASE("a node that leaves too many commands unanswered is cut off") {
+  LinkRig rig = slow_node();
+  rig.run();
+  std::uint64_t sent = 0;
+  for (; sent < 1'000; ++sent) rig.submit(sent, LinkRig::acquire());
+  rig.run();
+  CHECK(rig.downs.empty());
+  rig.submit(sent, LinkRig::acquire());
+  rig.run();
+  REQUIRE(rig.downs.size() == 1);
+  CHECK(rig.downs[0].cause == Cause::timed_out);
+  CHECK(rig.downs[0].detail ==
+        "it leaves more than 1000 commands unanswered; the connection was given up");
+  CHECK(rig.replies.size() == 1'001);
+  CHECK(rig.link().deadline() - rig.now >= 1s);
+}
+
+TEST_CASE("the pause after a connection that exceeded a bound doubles up to half a minute") {
+  LinkRig rig = slow_node();
+  milliseconds longest = 2'000ms;
+  for (int i = 0; i < 7; ++i) {
+    rig.run();
+    const std::size_t before = rig.downs.size();
+    for (std::uint64_t sent = 0; sent <= 1'000; ++sent) rig.submit(sent, LinkRig::acquire());
+    rig.run();
+    REQUIRE(rig.downs.size() == before + 1);
+    const auto pause = rig.link().deadline() - rig.now;
+    CHECK(pause >= longest / 2);
+    CHECK(pause <= longest);
+    longest = std::min<milliseconds>(2 * longest, 32'000ms);
+    rig.pass(pause);
+  }
+  SUBCASE("an attempt to connect that fails has a pause as always") {
+    rig.break_stream();
+    CHECK(rig.link().deadline() - rig.now <= 1s);
+  }
+  SUBCASE("a minute with a connection makes the next one short again") {
+    rig.node = healthy;
+    rig.pass(60s);
+    rig.node = healthy_until_scripts();
+    for (std::uint64_t sent = 0; sent <= 1'000; ++sent) rig.submit(sent, LinkRig::acquire());
+    rig.run();
+    CHECK(rig.link().deadline() - rig.now <= 2s);
+  }
+}

@@ -285,6 +285,53 @@ TEST_CASE("a node that answers nothing is given up, however often it wakes someb
   }
 }
 
+TEST_CASE(
+    "a node that pushes more than any node needs to is cut off, during the handshake as well") {
+  for (const std::string& push : {pushed({bulk("")}), message("1 0"), pushed({}), subscribed()}) {
+    for (const bool amid_handshake : {false, true}) {
+      LinkRig rig(waking, as_client);
+      if (amid_handshake) rig.node = [](const RedisCommand&) { return ""; };
+      rig.run();
+      std::string thousand;
+      for (int i = 0; i < 1'000; ++i) thousand += push;
+      for (int i = 0; i < 99; ++i) rig.receive(thousand);
+      CHECK(rig.downs.empty());
+      rig.receive(thousand + push);
+      REQUIRE(rig.downs.size() == 1);
+      CHECK(rig.downs[0].cause == Cause::protocol_error);
+      CHECK(rig.downs[0].detail ==
+            "it sent more than 100000 messages within a second that nobody asked for; the "
+            "connection was given up");
+      CHECK(rig.closings == std::vector{Closing::reset});
+      CHECK(rig.link().deadline() - rig.now >= 1s);
+    }
+  }
+}
+
+TEST_CASE("large messages that nobody asked for count as several") {
+  LinkRig rig(waking, as_client);
+  rig.run();
+  const std::string push = message(std::string(100'000, 'x'));
+  std::size_t received = 0;
+  for (; rig.downs.empty() && received < (std::size_t{64} << 20); received += push.size()) {
+    rig.receive(push);
+  }
+  CHECK(received < std::size_t{32} << 20);
+}
+
+TEST_CASE("a node may push so much in each second") {
+  LinkRig rig(waking, as_client);
+  rig.run();
+  std::string thousand;
+  for (int i = 0; i < 1'000; ++i) thousand += message("7 0");
+  for (int second = 0; second < 5; ++second) {
+    rig.pass(1s);
+    for (int i = 0; i < 100; ++i) rig.receive(thousand);
+  }
+  CHECK(rig.downs.empty());
+  CHECK(rig.wakes.size() == 500'000);
+}
+
 TEST_CASE("an acquire says to each connection whether its node wakes the waiter") {
   const auto order_said_to = [](const LinkRig::Script& node) {
     LinkRig rig(node, as_client);

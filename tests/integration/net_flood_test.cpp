@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+// A node that does more than nodes do, or less, beside four healthy ones that the same thread
+// serves: what it costs the others is bounded by what we allow.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+#include "cluster/fleet.hpp"
+#include "net_core_fixture.hpp"
+#include "net_link_fixture.hpp"
+#include "support/stub_server.hpp"
+
+using namespace redlock::net;
+using namespace redlock::wire;
+using redlock::BootClock;
+using redlock::Cause;
+using redlock::cluster::Fleet;
+using redlock::testing::array;
+using redlock::testing::bulk;
+using redlock::testing::error;
+using redlock::testing::is;
+using redlock::testing::like_redis;
+using redlock::testing::RedisCommand;
+using redlock::testing::StubReply;
+using redlock::testing::StubServer;
+namespace engine = redlock::engine;
+
+namespace {
+
+constexpr engine::NodeIndex hostile = 4;
+
+std::vector<std::string> beside(const Fleet& fleet, const StubServer& stub) {
+  auto uris = fleet.uris();
+  uris.push_back(stub.uri());
+  return uris;
+}
+
+/// One lock after the other is taken and given back, each by the other four nodes.
+class Cycles {
+ public:
+  explicit Cycles(Running& client) : client_(client) {}
+
+  void run(int count) {
+    for (; count > 0; --count) {
+      const auto grant = granted(client_.acquire(++request_, "n"));
+      client_.release(++request_, grant.grant);
+    }
+  }
+  double seconds_for(int count) {
+    const auto before = BootClock::now();
+    run(count);
+    return std::chrono::duration<double>(BootClock::now() - before).count();
+  }
+
+ private:
+  Running& client_;
+  engine::RequestId request_ = 0;
+};
+
+/// It has no marker.
+std::string without_marker(const RedisCommand& command) {
+  return is(command, "HGETALL") ? array({}) : like_redis(command);
+}
+
+/// Refuses what scripts ask, one in so long.
+auto slowly(std::chrono::milliseconds pause) {
+  return [pause, last = BootClock::now()](const RedisCommand& command) mutable -> StubReply {
+    if (!is(command, "EVALSHA")) return without_marker(command);
+    if (BootClock::now() - last < pause) return StubReply::silence();
+    last = BootClock::now();
+    return error("ERR not now");
+  };
+}
+
+}  // namespace
+
+TEST_CASE("a node that pushes without end is cut off, and cycles go on beside it") {
+  const Fleet fleet({.nodes = 4});
+  constexpr int cycles = 300;
+  double undisturbed = 0;
+  {
+    StubServer silent = StubServer::silent();
+    Running client(beside(fleet, silent));
+    Cycles calls(client);
+    calls.run(cycles / 10);
+    undisturbed = calls.seconds_for(cycles);
+  }
+  const std::vector<std::string> floods{
+      ">1\r\n$0\r\n\r\n", ">0\r\n",
+      ">3\r\n" + bulk("message") + bulk("redlock:wake:" + std::string(16, '0')) + bulk("1 0")};
+  for (const std::string& flood : floods) {
+    StubServer stub([&](const RedisCommand& command) {
+      return is(command, "EVALSHA") ? StubReply::without_end("", flood)
+                                    : StubReply(without_marker(command));
+    });
+    Running client(beside(fleet, stub));
+    Cycles calls(client);
+    client.sink.await_up(hostile);
+    const double flooded = calls.seconds_for(cycles);
+    MESSAGE(cycles << " cycles take " << flooded / undisturbed
+                   << " times as long beside a flood of " << flood.size() << " bytes a push");
+    const auto why = client.sink.await_down(hostile);
+    CHECK(why.cause == Cause::protocol_error);
+    CHECK(contains(why.detail, "messages within a second that nobody asked for"));
+    // What each connection may push, and what stands in the buffers of one.
+    const std::size_t bytes = 100'000 * flood.size() + (std::size_t{16} << 20);
+    CHECK(stub.letters_sent() < stub.accepted() * bytes);
+    for (engine::NodeIndex node = 0; node < hostile; ++node) {
+      CHECK(client.sink.why_down(node).empty());
+    }
+  }
+}
+
+TEST_CASE("a node that answers now and then is cut off before what it owes is too much") {
+  const Fleet fleet({.nodes = 4});
+  StubServer stub(slowly(std::chrono::milliseconds(100)));
+  CoreConfig config = Running::config_for(beside(fleet, stub));
+  constexpr std::size_t most = 500;
+  config.unanswered_limit = most;
+  Running client(std::move(config), std::chrono::milliseconds(1'000));
+  Cycles calls(client);
+  client.sink.await_up(hostile);
+  while (client.sink.why_down(hostile).empty()) calls.run(10);
+  const auto why = client.sink.await_down(hostile);
+  CHECK(why.cause == Cause::timed_out);
+  CHECK(contains(why.detail, "it leaves more than 500 commands unanswered"));
+  calls.run(100);
+  CHECK(stub.accepted() == 1);  // the next connection is not made so soon
+  std::size_t scripts = 0;
+  for (const RedisCommand& command : stub.commands()) scripts += is(command, "EVALSHA") ? 1 : 0;
+  CHECK(scripts <= 2 * most);
+}
+
+TEST_CASE("a node that falls behind is cut off when one answer is too late") {
+  const Fleet fleet({.nodes = 4});
+  StubServer stub(slowly(std::chrono::milliseconds(500)));
+  CoreConfig config = Running::config_for(beside(fleet, stub));
+  config.unanswered_for = std::chrono::milliseconds(1);  // but twice the silence, which is a second
+  Running client(std::move(config), std::chrono::milliseconds(250));
+  Cycles calls(client);
+  client.sink.await_up(hostile);
+  while (client.sink.why_down(hostile).empty()) calls.run(10);
+  const auto why = client.sink.await_down(hostile);
+  CHECK(why.cause == Cause::timed_out);
+  CHECK(contains(why.detail, "answers behind, the first of them for 2000 ms"));
+}
+
+namespace {
+
+struct Reader final : StreamListener {
+  void on_connected() override { connected = true; }
+  void on_bytes(std::string_view bytes) override {
+    in_turn += bytes.size();
+    received += bytes.size();
+  }
+  void on_writable() override {}
+  void on_stream_failed(int) override { failed = true; }
+
+  bool connected = false;
+  bool failed = false;
+  std::size_t in_turn = 0;
+  std::size_t received = 0;
+};
+
+}  // namespace
+
+TEST_CASE("of one stream no more is read in a turn of the loop than a share") {
+  StubServer stub([](const RedisCommand&) { return StubReply::without_end("+"); });
+  uv_loop_t uv{};
+  REQUIRE(uv_loop_init(&uv) == 0);
+  Loop loop(uv);
+  {
+    sockaddr_in address{};
+    uv_ip4_addr("127.0.0.1", stub.port(), &address);
+    Reader reader;
+    int status = 0;
+    const Stream::Owned stream =
+        Stream::connect(loop, reinterpret_cast<const sockaddr&>(address), reader, status);
+    REQUIRE(status == 0);
+    while (!reader.connected && !reader.failed) uv_run(&uv, UV_RUN_ONCE);
+    std::string ping = array({bulk("PING")});
+    REQUIRE(stream->write(ping) == 0);
+    std::size_t most = 0;
+    while (reader.received < (std::size_t{16} << 20) && !reader.failed) {
+      reader.in_turn = 0;
+      uv_run(&uv, UV_RUN_ONCE);
+      most = std::max(most, reader.in_turn);
+    }
+    CHECK_FALSE(reader.failed);
+    CHECK(most <= std::size_t{320} << 10);
+  }
+  uv_run(&uv, UV_RUN_DEFAULT);
+  CHECK(uv_loop_close(&uv) == 0);
+}
