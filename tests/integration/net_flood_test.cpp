@@ -11,6 +11,7 @@
 #include "cluster/fleet.hpp"
 #include "net_core_fixture.hpp"
 #include "net_link_fixture.hpp"
+#include "support/processes.hpp"
 #include "support/stub_server.hpp"
 
 using namespace redlock::net;
@@ -21,6 +22,7 @@ using redlock::cluster::Fleet;
 using redlock::testing::array;
 using redlock::testing::bulk;
 using redlock::testing::error;
+using redlock::testing::eventually;
 using redlock::testing::is;
 using redlock::testing::like_redis;
 using redlock::testing::RedisCommand;
@@ -183,6 +185,8 @@ TEST_CASE("of one stream no more is read in a turn of the loop than a share") {
     while (!reader.connected && !reader.failed) uv_run(&uv, UV_RUN_ONCE);
     std::string ping = array({bulk("PING")});
     REQUIRE(stream->write(ping) == 0);
+    // Much is there before the first turn, and there is always more.
+    REQUIRE(eventually([&] { return stub.letters_sent() > (std::size_t{1} << 20); }));
     std::size_t most = 0;
     while (reader.received < (std::size_t{16} << 20) && !reader.failed) {
       reader.in_turn = 0;
