@@ -106,7 +106,8 @@ class OwnCore : public Core {
   [[nodiscard]] virtual bool on_loop_thread() const noexcept = 0;
 };
 
-/// Starts no thread but for look-ups of names: whoever runs the loop is the loop thread. It may be destroyed only by end().
+/// Starts no thread but for look-ups of names: whoever runs the loop is the loop thread. It may be
+/// destroyed only by end().
 class GuestCore : public Core {
  public:
   /// On the thread that runs the loop, or while nobody runs it. The host is called by the loop,

@@ -26,10 +26,10 @@ const std::string& named(const engine::Name& name) {
   return *name;
 }
 
-// Of wake-ups a node pushes two for each of our waiters, and again when one has asked once more:
-// its one thread runs a script for each and is through with some 50,000 in a second, of all
-// clients. To read this many costs us a fiftieth of a second. A large push counts as several.
-constexpr std::size_t most_pushes_in_a_second = 100'000;
+// A node pushes two wake-ups for a waiter at most before the waiter asks again: this is enough for
+// ten thousand names that become free at once. It must be far less than we can read in a second, or
+// a flood would be read for ever. A large push counts as several.
+constexpr std::size_t most_pushes_in_a_second = 20'000;
 constexpr std::size_t small_push = 256;
 
 constexpr const char* not_of_the_script = "its answer is none that the script can give";
