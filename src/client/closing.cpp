@@ -40,14 +40,14 @@ class LoopStep final : public net::Task {
   explicit LoopStep(Step& step) : step_(step) {}
   void run() override {
     // Also if the step is left by an exception: then the client has failed, and there is no more.
-    const std::unique_ptr<Done, Release> in_any_case(&done_);
+    const std::unique_ptr<Done, EndWait> in_any_case(&done_);
     step_();
   }
   void wait() { done_.acquire(); }
 
  private:
   using Done = std::binary_semaphore;
-  struct Release {
+  struct EndWait {
     void operator()(Done* done) const { done->release(); }
   };
 
