@@ -28,8 +28,7 @@ namespace {
 using admin::QueryCommand;
 
 constexpr auto* not_said =
-    "it is new to the set that the others are of, has lost its data, or is listed by mistake; if "
-    "it "
+    "it is new to the set that the others are of, has lost its data or is listed by mistake; if it "
     "takes the place of a member that is stopped for good, and every lease of before is over, say "
     "so: redlock adopt --replaced NODE; otherwise correct the list";
 constexpr auto* no_set =

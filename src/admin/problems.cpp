@@ -250,7 +250,8 @@ class NodeRules {
   void no_marker() {
     const std::string what =
         "it has no marker: it is new, or has lost its data and with it perhaps a lock that is "
-        "held; run `redlock adopt` if it is new, or when the longest lease is over";
+        "held; run `redlock adopt` if the set is new, or with --replaced when the longest lease is "
+        "over";
     if (!node_.quarantine) return error(what);
     warn(what + " (" + after_quarantine() + ")");
   }

@@ -42,7 +42,7 @@ Examples:
   redlock exec demo -- echo "still works"
   redlock fleet resume 2
   redlock fleet restart 3 --empty   back without its data: it votes again in about a minute, or
-                                    after `redlock adopt`, if you know that no lease lives
+                                    after `redlock adopt --replaced NODE`, if no lease lives
   redlock fleet down
 
 Exit status: 64 usage, also for options that a running fleet does not have; 125 if it cannot be

@@ -219,6 +219,27 @@ TEST_CASE("a node that is adopted into another set is refused on a connection th
   CHECK_FALSE(is_locked_on(fleet, 1, "a"));
 }
 
+TEST_CASE("a client with another longest lease or list than its nodes is told both values") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const auto refusal = [](ClientOptions options) {
+    const Client client = start_client(std::move(options));
+    const auto marked = must(Admin(client).marked_set());
+    REQUIRE(marked);
+    CHECK(marked->nodes == 3);
+    CHECK(marked->max_lease == 60s);
+    const auto lease = client.lock("a").acquire({.wait = forever});
+    REQUIRE_FALSE(lease);
+    CHECK(lease.error().is_configuration());
+    return lease.error().message;
+  };
+  ClientOptions longer = careful(fleet);
+  longer.max_lease = 2min;
+  CHECK(contains(refusal(longer), "its marker says max_lease_ms 60000, this client 120000"));
+  ClientOptions fewer = careful(fleet);
+  fewer.nodes.pop_back();
+  CHECK(contains(refusal(fewer), "its marker says nodes 3, this client 2"));
+}
+
 TEST_CASE("adopt names all markers alike, and leaves nodes of another set alone") {
   const Fleet fleet({.nodes = 5, .persistence = Persistence::always});
   const auto mark = [&](std::size_t node, const std::string& set) {
