@@ -106,8 +106,8 @@ struct ClientOptions {
   /// How long a node keeps a grant that nobody renews.
   std::chrono::milliseconds lease{30'000};
   /// No lease may be longer. Kept in each node's marker: all clients of a set must agree on it.
-  /// What is taken with another one, or with another number of nodes, fails with a sentence that
-  /// has both values, and Error::is_configuration().
+  /// With another one, or with a list of another length, no lock can be taken: the error says both
+  /// values, and Error::is_configuration().
   std::chrono::milliseconds max_lease{60'000};
   /// Part of the lease set aside for clocks that run at different speeds, client's and node's
   /// together; 2 ms are added. 0.01 as in the Redlock description (redis.io, "Distributed Locks").
