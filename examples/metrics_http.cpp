@@ -31,7 +31,7 @@ void work(redlock::Client& client, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopped;
   while (!stop.stop_requested()) {
-    redlock::Result<redlock::Lease> lease = lock.acquire({.wait = redlock::forever, .stop = stop});
+    redlock::Result<redlock::Lease> lease = lock.acquire({.wait = redlock::forever}, stop);
     if (!lease && lease.error().code != redlock::Errc::cancelled) {
       std::puts(lease.error().message.c_str());
     }

@@ -78,9 +78,10 @@ void end_acquisition(trace::Span& span, const redlock::Result<redlock::Lease>& l
 }
 
 redlock::Result<redlock::Lease> acquire(redlock::RedLock& lock,
-                                        const redlock::AcquireOptions& options) {
+                                        const redlock::AcquireOptions& options,
+                                        std::stop_token stop = {}) {
   const SpanPointer span = begin_acquisition(lock, options);
-  auto lease = lock.acquire(options);
+  auto lease = lock.acquire(options, std::move(stop));
   end_acquisition(*span, lease);
   return lease;
 }

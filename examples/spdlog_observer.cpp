@@ -110,7 +110,7 @@ void end_log(spdlog::logger& log) {
 void work(redlock::RedLock lock, spdlog::logger& log, const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     redlock::Result<redlock::Lease> lease = lock.acquire(
-        {.lease = 5s, .renewal = redlock::Renewal::always, .wait = redlock::forever, .stop = stop});
+        {.lease = 5s, .renewal = redlock::Renewal::always, .wait = redlock::forever}, stop);
     if (lease) {
       log.info("event=working name={} token={}", in_quotes(lock.name()), lease->token());
       while (!stop.stop_requested() && !lease->lost().stop_requested()) {

@@ -196,9 +196,9 @@ struct ReadyHandler {
 
 /// How the call of an operation may be ended before it has its result.
 struct AsioStop {
-  /// That of the operation's options; none if nothing can end it.
+  /// Whose token the operation has; none if nothing can end it.
   std::stop_source source{std::nostopstate};
-  /// That of the caller's options.
+  /// The caller's own.
   std::stop_token callers{};
 };
 
@@ -275,12 +275,9 @@ auto initiate(Operation<T> operation, AsioStop stop, Token&& token) {
       token, std::move(operation), std::move(stop));
 }
 
-/// For an operation with these options, whose stop_token is replaced.
-[[nodiscard]] inline AsioStop stop_for(AcquireOptions& options) {
-  std::stop_source source;
-  AsioStop stop{source, std::move(options.stop)};
-  options.stop = source.get_token();
-  return stop;
+/// Of an operation that has the token of its source.
+[[nodiscard]] inline AsioStop ended_by(std::stop_token callers) {
+  return {std::stop_source(), std::move(callers)};
 }
 
 }  // namespace asio_detail
@@ -296,25 +293,33 @@ auto initiate(Operation<T> operation, AsioStop stop, Token&& token) {
 /// and is never called on the client's own thread; one that has no executor is called on a thread
 /// of Asio's system executor. ClientOptions::resume_on is not needed, and is one hand-over more.
 ///
-/// A function that takes AcquireOptions is ended by the handler's cancellation slot, by each of the
-/// types total, partial and terminal, as well as by `options.stop`: the result is then `cancelled`,
-/// and nothing is held. A request that comes when the lock was granted is too late and changes
-/// nothing: the result is the lease, and whoever drops the result releases it. So
+/// A function that may be given a stop_token is ended by the handler's cancellation slot, by
+/// each of the types total, partial and terminal, as well as by that token: the result is then
+/// `cancelled`, and nothing is held. A request that comes when the lock was granted is too late and
+/// changes nothing: the result is the lease, and whoever drops the result releases it. So
 ///
 ///     co_await (redlock::async_acquire(lock, {.wait = forever}, use_awaitable) ||
 ///               timer.async_wait(use_awaitable))
 ///
-/// ends with the timer, and leaves nothing locked. The other functions are not ended by a slot:
-/// they take one node timeout (async_close() `at_most`) at most, and a release is sent to all nodes
-/// in any case. Asio older than 1.20 (Boost 1.77) knows no slots.
+/// ends with the timer, and leaves nothing locked. A coroutine of co_spawn() passes on terminal
+/// alone, which `||` sends; total and partial reach an operation in it only after
+/// `co_await this_coro::reset_cancellation_state(enable_total_cancellation())`. The other functions
+/// are not ended by a slot: they take one node timeout (async_close() `at_most`) at most, and a
+/// release is sent to all nodes in any case. Asio older than 1.20 (Boost 1.77) knows no slots.
 ///
 /// An execution context may end before the operation: the handler is then destroyed and not called,
 /// as those of Asio's own operations are, and a lease that would have been its result is released.
 template <typename Token>
-auto async_acquire(RedLock& lock, AcquireOptions options, Token&& token) {
-  auto stop = asio_detail::stop_for(options);
-  return asio_detail::initiate(lock.async_acquire(options), std::move(stop),
-                               std::forward<Token>(token));
+auto async_acquire(RedLock& lock, const AcquireOptions& options, std::stop_token stop,
+                   Token&& token) {
+  auto ends = asio_detail::ended_by(std::move(stop));
+  auto operation = lock.async_acquire(options, ends.source.get_token());
+  return asio_detail::initiate(std::move(operation), std::move(ends), std::forward<Token>(token));
+}
+/// The same without a stop_token.
+template <typename Token>
+auto async_acquire(RedLock& lock, const AcquireOptions& options, Token&& token) {
+  return async_acquire(lock, options, std::stop_token(), std::forward<Token>(token));
 }
 
 /// The same with the default options: one attempt.
@@ -325,20 +330,32 @@ auto async_acquire(RedLock& lock, Token&& token) {
 
 /// RedLock::async_attach() with a completion token.
 template <typename Token>
-auto async_attach(RedLock& lock, const Grant& grant, AcquireOptions options, Token&& token) {
-  auto stop = asio_detail::stop_for(options);
-  return asio_detail::initiate(lock.async_attach(grant, options), std::move(stop),
-                               std::forward<Token>(token));
+auto async_attach(RedLock& lock, const Grant& grant, const AcquireOptions& options,
+                  std::stop_token stop, Token&& token) {
+  auto ends = asio_detail::ended_by(std::move(stop));
+  auto operation = lock.async_attach(grant, options, ends.source.get_token());
+  return asio_detail::initiate(std::move(operation), std::move(ends), std::forward<Token>(token));
+}
+/// The same without a stop_token.
+template <typename Token>
+auto async_attach(RedLock& lock, const Grant& grant, const AcquireOptions& options, Token&& token) {
+  return async_attach(lock, grant, options, std::stop_token(), std::forward<Token>(token));
 }
 
 /// The lock must have been made with an Owner, and must live until the result is there. A level
 /// that was taken stays with the lock when the result is dropped, by `||` or with its context: then
 /// only async_release() or unlock() gives it back.
 template <typename Token>
-auto async_try_lock(RedLock& lock, AcquireOptions options, Token&& token) {
-  auto stop = asio_detail::stop_for(options);
-  return asio_detail::initiate(lock.async_try_lock(options), std::move(stop),
-                               std::forward<Token>(token));
+auto async_try_lock(RedLock& lock, const AcquireOptions& options, std::stop_token stop,
+                    Token&& token) {
+  auto ends = asio_detail::ended_by(std::move(stop));
+  auto operation = lock.async_try_lock(options, ends.source.get_token());
+  return asio_detail::initiate(std::move(operation), std::move(ends), std::forward<Token>(token));
+}
+/// The same without a stop_token.
+template <typename Token>
+auto async_try_lock(RedLock& lock, const AcquireOptions& options, Token&& token) {
+  return async_try_lock(lock, options, std::stop_token(), std::forward<Token>(token));
 }
 
 /// What async_try_lock() took.
@@ -369,6 +386,23 @@ auto async_extend(Lease& lease, std::chrono::milliseconds length, Token&& token)
 template <typename Token>
 auto async_confirm(Lease& lease, Token&& token) {
   return asio_detail::initiate(lease.async_confirm(), {}, std::forward<Token>(token));
+}
+
+/// Lease::async_lost() with a completion token, to be awaited beside the work that must stop then:
+///
+///     co_await (work(lease->token()) || redlock::async_lost(*lease, use_awaitable))
+///
+/// Whichever ends first has the other one cancelled: it has to be `work` that gives up at once.
+template <typename Token>
+auto async_lost(const Lease& lease, std::stop_token stop, Token&& token) {
+  auto ends = asio_detail::ended_by(std::move(stop));
+  auto operation = lease.async_lost(ends.source.get_token());
+  return asio_detail::initiate(std::move(operation), std::move(ends), std::forward<Token>(token));
+}
+/// The same without a stop_token.
+template <typename Token>
+auto async_lost(const Lease& lease, Token&& token) {
+  return async_lost(lease, std::stop_token(), std::forward<Token>(token));
 }
 
 /// Client::async_close() with a completion token. The client may be destroyed once the operation

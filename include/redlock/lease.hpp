@@ -11,6 +11,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include <redlock/clock.hpp>
 #include <redlock/error.hpp>
@@ -33,6 +34,12 @@ enum class Released {
 
 /// What names a grant outside this process: enough to extend or release it from another one.
 struct Grant {
+  // No aggregate, so that it may be made inside of a co_await expression: see AcquireOptions.
+  Grant() = default;
+  /// Of these parts, as another process had them from detach().
+  Grant(std::string of_lock, std::string by, std::uint64_t with_token = 0)
+      : name(std::move(of_lock)), owner(std::move(by)), token(with_token) {}
+
   std::string name;         ///< of the lock
   std::string owner;        ///< 32 hexadecimal digits, unique for every attempt
   std::uint64_t token = 0;  ///< the fencing token; 0 if it is not known
@@ -88,6 +95,12 @@ class REDLOCK_EXPORT Lease {
   [[nodiscard]] std::stop_token lost() const;
   /// Why lost() was requested; nothing before that.
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
+  /// An operation that ends when lost() is requested, with the reason: `closed` if the client ends.
+  /// It continues where a function tied to lost() runs, or as ClientOptions::resume_on says.
+  /// It keeps no lease, and fails, on the client's loop thread, when there is nothing to wait for
+  /// any more: with `lost` if this lease is empty, or is released, detached or dropped meanwhile;
+  /// with `cancelled` when `stop` is requested. `closed` in the child of a fork.
+  Operation<LossReason> async_lost(std::stop_token stop = {}) const;
 
   /// Gives the lock back and waits until a quorum of nodes confirmed (at most the node timeout).
   /// A release is sent to every node, and again for up to one lease if it cannot be reached now.

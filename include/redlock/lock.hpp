@@ -25,7 +25,12 @@ namespace redlock {
 
 class Client;
 
-/// Meets the standard's Lockable and TimedLockable, and is re-entrant for its owner: the calling
+/// Meets the standard's Lockable and TimedLockable: std::unique_lock and std::lock_guard work. For
+/// several locks take them in one fixed order, each with a guard of its own. std::scoped_lock(x, y)
+/// and std::lock work, too, but give up what they have and begin anew whenever another thread has
+/// the next one; over a network three threads so come to a small part of what an order of the names
+/// lets them do (docs/cookbook.md has figures).
+/// A RedLock is re-entrant for its owner: the calling
 /// thread, or the Owner that it was made with. An owner that holds the name through any RedLock of
 /// the same client takes it once more by lock() and its like, and must unlock() it as often. An
 /// object may be shared by threads, which exclude each other unless the owner was given.
@@ -54,22 +59,24 @@ class REDLOCK_EXPORT RedLock {
   /// What is locked.
   [[nodiscard]] const std::string& name() const noexcept;
 
-  /// Blocks until the lock is granted by a quorum, or a reason is known why it will not be. Must
-  /// not be called in a callback of the client (it answers would_deadlock there). Keep the result:
+  /// Blocks until the lock is granted by a quorum, or a reason is known why it will not be.
+  /// Requesting `stop` ends the call with `cancelled`, here and in every function below. Must not
+  /// be called in a callback of the client (it answers would_deadlock there). Keep the result:
   /// `lock.acquire();` alone would take the lock and release it again.
   [[nodiscard("the lease in it would be released at once")]] Result<Lease> acquire(
-      const AcquireOptions& options = {});
+      const AcquireOptions& options = {}, std::stop_token stop = {});
   /// The same as an operation to await or to start with a callback: see Operation.
-  Operation<Lease> async_acquire(const AcquireOptions& options = {});
+  Operation<Lease> async_acquire(const AcquireOptions& options = {}, std::stop_token stop = {});
 
   /// Takes up a grant made elsewhere (see Lease::detach): a quorum must confirm that it is still
   /// this owner's, and it then lasts `options.lease` from now. Never releases when it fails.
   /// A token that the nodes have not reached was never given for it: `invalid_argument`.
-  /// Of the options it uses lease, renewal, max_hold and stop; it asks once and does not wait.
+  /// Of the options it uses lease, renewal and max_hold; it asks once and does not wait.
   [[nodiscard("the lease in it would be released at once")]] Result<Lease> attach(
-      const Grant& grant, const AcquireOptions& options = {});
+      const Grant& grant, const AcquireOptions& options = {}, std::stop_token stop = {});
   /// The same without waiting.
-  Operation<Lease> async_attach(const Grant& grant, const AcquireOptions& options = {});
+  Operation<Lease> async_attach(const Grant& grant, const AcquireOptions& options = {},
+                                std::stop_token stop = {});
 
   /// Gives back a grant made elsewhere, for good: its owner does not get it again. The result may
   /// be ignored, as of every blocking release: the lock is given back whatever it says, and ends
@@ -115,13 +122,14 @@ class REDLOCK_EXPORT RedLock {
   [[nodiscard]] std::optional<Error> last_error() const;
   /// Takes it for the Owner that this lock was made with, as lock() and try_lock_for() do: once
   /// more if that owner holds it already. Answers how often it is held now. The defaults try once;
-  /// `.wait = forever` is lock(). A re-entry uses lease, renewal, wait, deadline and stop of the
-  /// options. (At its deadline or stop it returns at once; a level that nodes grant later is left
-  /// in the background.) Fails as acquire() does; with `lost` where lock() throws it, and then
+  /// `.wait = forever` is lock(). A re-entry uses lease, renewal, wait and deadline of the
+  /// options. (At its deadline or at `stop` it returns at once; a level that nodes grant later is
+  /// left in the background.) Fails as acquire() does; with `lost` where lock() throws it, and then
   /// until all is released; with `timed_out` if another call of this owner was still taking it;
   /// with `invalid_argument` if no Owner was given. Keep this object until it is held no more: if
   /// it is destroyed before the answer, that is `cancelled`, and what was taken is given back.
-  Operation<std::size_t> async_try_lock(const AcquireOptions& options = {});
+  Operation<std::size_t> async_try_lock(const AcquireOptions& options = {},
+                                        std::stop_token stop = {});
   /// Leaves one level of what this owner holds, by whichever RedLock it was taken; the last one
   /// gives the lock back and waits for a quorum of releases, but not on the client's loop thread.
   /// A release that did not find the lock or is not confirmed, and unlocking what this owner does

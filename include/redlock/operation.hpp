@@ -41,7 +41,7 @@ class PreparedOperation {
 /// destroyed. To start one that has a name, move it: `co_await std::move(operation)`. What was
 /// started or moved from before has the result `invalid_argument`.
 ///
-/// An operation under way cannot be taken back but by the stop_token in its options. It has its
+/// An operation under way cannot be taken back but by the stop_token that it was given. It has its
 /// result in any case, if need be when its client ends.
 template <typename T>
 class [[nodiscard("nothing happens until it is started or awaited")]] Operation {

@@ -8,9 +8,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <redlock/clock.hpp>
@@ -213,8 +213,10 @@ struct AcquireOptions {
   std::optional<std::chrono::milliseconds> min_validity{};
   /// The watchdog stops renewing this long after the grant: a bound on a holder that hangs.
   std::optional<std::chrono::milliseconds> max_hold{};
-  /// Requesting it ends the call with `cancelled`.
-  std::stop_token stop{};
 };
+// `co_await lock.async_acquire({.wait = 1s})` is right with g++ 12, too, which destroys an
+// aggregate twice that is made inside of a co_await expression. What has to be destroyed, as the
+// stop_token of a call, is a parameter of its own.
+static_assert(std::is_trivially_destructible_v<AcquireOptions>);
 
 }  // namespace redlock

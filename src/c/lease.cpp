@@ -65,7 +65,7 @@ redlock_status redlock_acquire(redlock_client* client, const char* name,
     if (name == nullptr) return refuse("name is NULL: say which lock to take");
     const auto known = redlock::c::to_options(options);
     if (!known) return fail(known.error());
-    auto granted = client->client.lock(name).acquire(*known);
+    auto granted = client->client.lock(name).acquire(known->options, known->stop);
     if (!granted) return fail(granted.error());
     *lease = std::make_unique<redlock_lease>(std::move(*granted)).release();
     return REDLOCK_OK;

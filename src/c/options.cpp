@@ -120,7 +120,7 @@ Result<ClientOptions> to_options(const redlock_client_options* given) {
   return options;
 }
 
-Result<AcquireOptions> to_options(const redlock_acquire_options* given) {
+Result<AcquireCall> to_options(const redlock_acquire_options* given) {
   const auto known = of_this_version<redlock_acquire_options>(given, REDLOCK_ACQUIRE_OPTIONS_INIT,
                                                               "REDLOCK_ACQUIRE_OPTIONS_INIT");
   if (!known) return tl::make_unexpected(known.error());
@@ -128,7 +128,8 @@ Result<AcquireOptions> to_options(const redlock_acquire_options* given) {
   if (!ordering) return tl::make_unexpected(ordering.error());
   const auto renewal = to_renewal(known->renewal);
   if (!renewal) return tl::make_unexpected(renewal.error());
-  AcquireOptions options;
+  AcquireCall call;
+  AcquireOptions& options = call.options;
   options.renewal = *renewal;
   options.wait = to_duration(known->wait_ms);
   options.deadline = to_deadline(known->deadline_ms);
@@ -136,8 +137,8 @@ Result<AcquireOptions> to_options(const redlock_acquire_options* given) {
   set_unless_zero(options.lease, known->lease_ms);
   set_unless_zero(options.min_validity, known->min_validity_ms);
   set_unless_zero(options.max_hold, known->max_hold_ms);
-  if (known->stop != nullptr) options.stop = known->stop->source.get_token();
-  return options;
+  if (known->stop != nullptr) call.stop = known->stop->source.get_token();
+  return call;
 }
 
 }  // namespace redlock::c

@@ -62,15 +62,15 @@ class LockWait {
         watch_(watch),
         signals_(signals),
         name_(std::move(name)),
-        options_(std::move(options)) {
+        options_(options) {
     if (options_.wait != forever) until_ = began_ + options_.wait;
     if (if_unreachable == IfUnreachable::give_up) give_up_at_ = began_ + unreachable_for;
   }
 
   Lease run() {
-    options_.stop = stop_.get_token();
-    client_.lock(name_).async_acquire(options_).start(
-        [slot = slot_](Result<Lease> result) { slot->put(std::move(result)); });
+    client_.lock(name_)
+        .async_acquire(options_, stop_.get_token())
+        .start([slot = slot_](Result<Lease> result) { slot->put(std::move(result)); });
     for (;;) {
       if (auto result = slot_->take()) return conclude(std::move(*result));
       hear_attempt();
@@ -223,7 +223,7 @@ std::optional<std::size_t> AttemptWatch::place() const {
 
 Lease wait_for_lock(const Client& client, AttemptWatch& watch, const Signals& signals,
                     const std::string& name, AcquireOptions options, IfUnreachable if_unreachable) {
-  return LockWait(client, watch, signals, name, std::move(options), if_unreachable).run();
+  return LockWait(client, watch, signals, name, options, if_unreachable).run();
 }
 
 }  // namespace redlock::cli

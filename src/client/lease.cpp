@@ -13,6 +13,7 @@
 
 #include "client/call_for.hpp"
 #include "client/lease_state.hpp"
+#include "client/loss_wait.hpp"
 #include "client/options_check.hpp"
 #include "client/requests.hpp"
 
@@ -150,6 +151,13 @@ std::stop_token Lease::lost() const {
 
 std::optional<LossReason> Lease::loss_reason() const noexcept {
   return asked() != nullptr ? state_->loss_reason() : std::nullopt;
+}
+
+Operation<LossReason> Lease::async_lost(std::stop_token stop) const {
+  if (asked() == nullptr) {
+    return client::failed_operation<LossReason>(nullptr, client::empty_lease());
+  }
+  return Operation<LossReason>(std::make_unique<client::LossWait>(state_, std::move(stop)));
 }
 
 Result<Released> Lease::release() {

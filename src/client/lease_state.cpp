@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/client_impl.hpp"
+#include "client/loss_wait.hpp"
 
 namespace redlock {
 
@@ -16,13 +17,6 @@ namespace {
 
 // For all leases, and held for a moment: by whoever makes a stop_source, confirms or loses.
 constinit std::mutex lost_mutex;
-
-/// Of the leases whose lost() somebody asked for; with the mutex held. Never destroyed, as a lease
-/// may be a static object.
-std::unordered_map<const void*, std::stop_source>& stop_sources() {
-  static auto* const sources = new std::unordered_map<const void*, std::stop_source>;
-  return *sources;
-}
 
 std::stop_token already_requested() {
   std::stop_source source;
@@ -48,11 +42,56 @@ Lease::State::~State() {
   // In the child of a fork nobody may be there to unlock the mutex.
   if (!watched_ || client->forked()) return;
   const std::scoped_lock lock(lost_mutex);
-  stop_sources().erase(this);
+  watches().erase(this);
 }
 
-std::stop_source Lease::State::stop_source() const {
-  return watched_ ? stop_sources().at(this) : std::stop_source{std::nostopstate};
+/// Never destroyed, as a lease may be a static object.
+std::unordered_map<const Lease::State*, Lease::State::Watch>& Lease::State::watches() {
+  static auto* const all = new std::unordered_map<const State*, Watch>;
+  return *all;
+}
+
+Lease::State::Watch Lease::State::take_watch() {
+  if (!watched_) return {};
+  Watch& watch = watches().at(this);
+  return {watch.lost, std::exchange(watch.waits, nullptr)};
+}
+
+/// With nothing locked: functions of users run in here.
+void Lease::State::Watch::tell(LossReason reason) noexcept {
+  lost.request_stop();
+  while (waits != nullptr) std::exchange(waits, waits->next)->lose(reason);
+}
+
+std::optional<Result<LossReason>> Lease::State::await_loss(client::LossWait& wait) {
+  const std::scoped_lock lock(lost_mutex);
+  loss_.fetch_or(awaited);  // before ended_ is read, as end() does the other way round
+  if (ended_.load()) return tl::make_unexpected(client::empty_lease());
+  if (const auto reason = loss_reason()) return *reason;
+  if (wait.stopped) return tl::make_unexpected(wait.cancelled_error());
+  wait.next = std::exchange(watches().at(this).waits, &wait);
+  return std::nullopt;
+}
+
+bool Lease::State::stop_waiting(client::LossWait& wait) noexcept {
+  if (client->forked()) return false;
+  const std::scoped_lock lock(lost_mutex);
+  wait.stopped = true;
+  client::LossWait** at = &watches().at(this).waits;
+  while (*at != nullptr && *at != &wait) at = &(*at)->next;
+  if (*at == nullptr) return false;
+  *at = wait.next;
+  return true;
+}
+
+void Lease::State::end_waits() noexcept {
+  if (client->forked()) return;  // nobody may be there to unlock the mutex
+  client::LossWait* waits = nullptr;
+  {
+    const std::scoped_lock lock(lost_mutex);
+    waits = take_watch().waits;
+  }
+  while (waits != nullptr) std::exchange(waits, waits->next)->fail(Errc::lost);
 }
 
 void Lease::State::post_end(std::shared_ptr<State> state, Ending how) noexcept {
@@ -141,7 +180,7 @@ BootClock::time_point Lease::State::guarded_until() const noexcept {
 }
 
 bool Lease::State::lose(LossReason reason) noexcept {
-  std::stop_source told{std::nostopstate};
+  Watch told;
   {
     const std::scoped_lock lock(lost_mutex);
     const bool nothing_left =
@@ -149,22 +188,24 @@ bool Lease::State::lose(LossReason reason) noexcept {
     if (nothing_left) loss_.fetch_or(gone);
     if (is_lost()) return false;
     loss_.fetch_or(static_cast<std::uint8_t>(static_cast<int>(reason) + 1));
-    told = stop_source();
+    told = take_watch();
   }
-  told.request_stop();
+  told.tell(reason);
   return true;
 }
 
 BootClock::time_point Lease::State::lose_if_unconfirmed(BootClock::time_point now) noexcept {
-  std::stop_source told{std::nostopstate};
+  Watch told;
+  LossReason reason{};
   {
     const std::scoped_lock lock(lost_mutex);
     if (is_lost() || ended()) return BootClock::time_point::max();
     if (now < guarded_until()) return guarded_until();
-    loss_.fetch_or(static_cast<std::uint8_t>(static_cast<int>(reason_at_end_) + 1));
-    told = stop_source();
+    reason = reason_at_end_;
+    loss_.fetch_or(static_cast<std::uint8_t>(static_cast<int>(reason) + 1));
+    told = take_watch();
   }
-  told.request_stop();
+  told.tell(reason);
   return BootClock::time_point::max();
 }
 
@@ -180,12 +221,12 @@ std::stop_token Lease::State::lost(const std::shared_ptr<State>& state) {
     const bool over = self.is_lost();
     if (!self.watched_) {
       // Not what a state that was here left behind, in the child of a fork.
-      const auto source = stop_sources().insert_or_assign(&self, std::stop_source()).first;
+      const auto made = watches().insert_or_assign(&self, Watch{std::stop_source()}).first;
       self.watched_ = true;
-      if (over) source->second.request_stop();
+      if (over) made->second.lost.request_stop();
       watch = !over;
     }
-    token = self.stop_source().get_token();
+    token = watches().at(&self).lost.get_token();
     until = self.guarded_until();
   }
   if (watch) self.client->guard().watch(until, state);

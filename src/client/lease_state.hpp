@@ -11,6 +11,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <unordered_map>
 
 #include <redlock/client.hpp>
 #include <redlock/lease.hpp>
@@ -19,6 +20,10 @@
 #include "net/core.hpp"
 
 namespace redlock {
+
+namespace client {
+class LossWait;
+}
 
 struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   enum class Ending : std::uint8_t { release, detach };
@@ -36,6 +41,11 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
   [[nodiscard]] static std::stop_token lost(const std::shared_ptr<State>& state);
+  /// After lost(): from now on this one waits for the loss, and is taken out by whoever completes
+  /// it, once: by the loss, by the end of the lease, or by stop_waiting(). Otherwise its result.
+  [[nodiscard]] std::optional<Result<LossReason>> await_loss(client::LossWait& wait);
+  /// Whether it was taken out by this call. If it does not wait yet, it never will.
+  [[nodiscard]] bool stop_waiting(client::LossWait& wait) noexcept;
   /// The program looks after its validity itself, in some way.
   void mark_asked() noexcept {
     if (!was_asked()) loss_.fetch_or(asked);
@@ -45,7 +55,11 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   }
   /// Its holder releases, detaches or drops it: nobody but the loop reports its loss any more.
   /// False if that was so already.
-  bool end() noexcept { return !ended_.exchange(true); }
+  bool end() noexcept {
+    const bool first = !ended_.exchange(true);
+    if (first && (loss_.load() & awaited) != 0) end_waits();
+    return first;
+  }
   /// What was ended goes on for its holder, who took a level while the last one was being left.
   static void go_on(const std::shared_ptr<State>& state) noexcept;
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
@@ -73,15 +87,26 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   void set_loss_deadline(const engine::LossDeadline& loss_deadline) noexcept;
   [[nodiscard]] BootClock::time_point guarded_until() const noexcept;
 
-  /// Of lost(), with the mutex held; none, before anybody asked for it.
-  [[nodiscard]] std::stop_source stop_source() const;
+  /// What a loss is told to, beside the states. The waits are a list.
+  struct Watch {
+    void tell(LossReason reason) noexcept;
+    std::stop_source lost{std::nostopstate};
+    client::LossWait* waits = nullptr;
+  };
+  /// Of the leases whose lost() somebody asked for; with the mutex held.
+  [[nodiscard]] static std::unordered_map<const State*, Watch>& watches();
+  /// With the mutex held, for the one who tells it: nothing, before anybody asked for lost().
+  [[nodiscard]] Watch take_watch();
+  void end_waits() noexcept;
 
   std::atomic<BootClock::rep> valid_until_;
-  /// A LossReason + 1, or 0; a bit that is set if nothing is left of it, and that of mark_asked().
+  /// A LossReason + 1, or 0; a bit that is set if nothing is left of it, that of mark_asked(), and
+  /// one that is set once somebody has waited for the loss.
   std::atomic<std::uint8_t> loss_{0};
   static constexpr std::uint8_t gone = 0x80;
   static constexpr std::uint8_t asked = 0x40;
-  static constexpr std::uint8_t reason_bits = 0x3f;
+  static constexpr std::uint8_t awaited = 0x20;
+  static constexpr std::uint8_t reason_bits = 0x1f;
   Ending ending_ = Ending::release;
   std::atomic<bool> ended_{false};
   /// Somebody has asked for lost(); with the mutex held. A program that holds many leases never

@@ -23,19 +23,22 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
         owner_(by) {}
   ~State();
 
-  [[nodiscard]] Result<client::AskAcquire> ask_acquire(const AcquireOptions& options) const {
-    return client::ask_acquire(name, options, client->options());
+  [[nodiscard]] Result<client::AskAcquire> ask_acquire(const AcquireOptions& options,
+                                                       std::stop_token stop) const {
+    return client::ask_acquire(name, options, std::move(stop), client->options());
   }
   [[nodiscard]] Result<client::AskAttach> ask_attach(const Grant& grant,
-                                                     const AcquireOptions& options) const;
+                                                     const AcquireOptions& options,
+                                                     std::stop_token stop) const;
   [[nodiscard]] Result<client::AskReleaseGrant> ask_release(const Grant& grant) const;
   [[nodiscard]] Result<void> check_same_name(const Grant& grant) const;
 
   // For lock() and unlock().
   [[nodiscard]] Owner owner() const { return owner_ ? *owner_ : Owner::this_thread(); }
   [[nodiscard]] client::HeldLocks::Key key() const { return {name, owner().id()}; }
-  [[nodiscard]] Result<client::AskTake> ask_take(const AcquireOptions& options) {
-    return client::ask_take(key(), handle(), options, client->options());
+  [[nodiscard]] Result<client::AskTake> ask_take(const AcquireOptions& options,
+                                                 std::stop_token stop) {
+    return client::ask_take(key(), handle(), options, std::move(stop), client->options());
   }
   [[nodiscard]] Result<void> take(const AcquireOptions& options);
   [[nodiscard]] std::optional<Error> last_error() const;
@@ -89,9 +92,10 @@ Result<void> RedLock::State::check_same_name(const Grant& grant) const {
 }
 
 Result<client::AskAttach> RedLock::State::ask_attach(const Grant& grant,
-                                                     const AcquireOptions& options) const {
+                                                     const AcquireOptions& options,
+                                                     std::stop_token stop) const {
   if (auto ok = check_same_name(grant); !ok) return tl::make_unexpected(std::move(ok.error()));
-  return client::ask_attach(name, grant, options, client->options());
+  return client::ask_attach(name, grant, options, std::move(stop), client->options());
 }
 
 Result<client::AskReleaseGrant> RedLock::State::ask_release(const Grant& grant) const {
@@ -109,7 +113,7 @@ RedLock::State::~State() {
 }
 
 Result<void> RedLock::State::take(const AcquireOptions& options) {
-  const auto taken = client->perform(ask_take(options)).map([](std::size_t) {});
+  const auto taken = client->perform(ask_take(options, {})).map([](std::size_t) {});
   // Another thread may have held the mutex of the errors when the process forked.
   if (!client->forked()) errors_.note(owner(), taken);
   return taken;
@@ -178,18 +182,20 @@ const std::string& RedLock::name() const noexcept {
   return *state_->name;
 }
 
-Result<Lease> RedLock::acquire(const AcquireOptions& options) {
-  return state_->client->perform(state_->ask_acquire(options));
+Result<Lease> RedLock::acquire(const AcquireOptions& options, std::stop_token stop) {
+  return state_->client->perform(state_->ask_acquire(options, std::move(stop)));
 }
-Operation<Lease> RedLock::async_acquire(const AcquireOptions& options) {
-  return state_->client->prepare(state_->ask_acquire(options));
+Operation<Lease> RedLock::async_acquire(const AcquireOptions& options, std::stop_token stop) {
+  return state_->client->prepare(state_->ask_acquire(options, std::move(stop)));
 }
 
-Result<Lease> RedLock::attach(const Grant& grant, const AcquireOptions& options) {
-  return state_->client->perform(state_->ask_attach(grant, options));
+Result<Lease> RedLock::attach(const Grant& grant, const AcquireOptions& options,
+                              std::stop_token stop) {
+  return state_->client->perform(state_->ask_attach(grant, options, std::move(stop)));
 }
-Operation<Lease> RedLock::async_attach(const Grant& grant, const AcquireOptions& options) {
-  return state_->client->prepare(state_->ask_attach(grant, options));
+Operation<Lease> RedLock::async_attach(const Grant& grant, const AcquireOptions& options,
+                                       std::stop_token stop) {
+  return state_->client->prepare(state_->ask_attach(grant, options, std::move(stop)));
 }
 
 Result<Released> RedLock::release(const Grant& grant) {
@@ -223,11 +229,12 @@ std::optional<Error> RedLock::last_error() const {
   return state_->last_error();
 }
 
-Operation<std::size_t> RedLock::async_try_lock(const AcquireOptions& options) {
+Operation<std::size_t> RedLock::async_try_lock(const AcquireOptions& options,
+                                               std::stop_token stop) {
   if (auto error = state_->no_owner("async_try_lock")) {
     return client::failed_operation<std::size_t>(state_->client, std::move(*error));
   }
-  return state_->client->prepare(state_->ask_take(options));
+  return state_->client->prepare(state_->ask_take(options, std::move(stop)));
 }
 
 void RedLock::unlock() noexcept {

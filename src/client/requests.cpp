@@ -86,7 +86,7 @@ Error lost_before(const std::string& name, const Client::Impl& client) {
 }
 
 Result<AskAcquire> ask_acquire(engine::Name name, const AcquireOptions& options,
-                               const ClientOptions& client) {
+                               std::stop_token stop, const ClientOptions& client) {
   const auto lease = check_call(*name, options, client);
   if (!lease) return tl::make_unexpected(lease.error());
   AskAcquire ask;
@@ -98,12 +98,12 @@ Result<AskAcquire> ask_acquire(engine::Name name, const AcquireOptions& options,
   ask.request.wait = waiting_time(options.wait);
   ask.request.deadline = options.deadline.value_or(engine::never);
   ask.request.in_order = options.ordering.value_or(client.ordering) == Ordering::fifo;
-  ask.stop = options.stop;
+  ask.stop = std::move(stop);
   return ask;
 }
 
 Result<AskAttach> ask_attach(engine::Name name, const Grant& grant, const AcquireOptions& options,
-                             const ClientOptions& client) {
+                             std::stop_token stop, const ClientOptions& client) {
   const auto lease = check_call(*name, options, client);
   if (!lease) return tl::make_unexpected(lease.error());
   const auto owner = parse_owner(grant.owner);
@@ -122,13 +122,14 @@ Result<AskAttach> ask_attach(engine::Name name, const Grant& grant, const Acquir
   ask.request.renew = renews(options);
   ask.request.max_hold = options.max_hold;
   ask.deadline = options.deadline.value_or(engine::never);
-  ask.stop = options.stop;
+  ask.stop = std::move(stop);
   return ask;
 }
 
 Result<AskTake> ask_take(HeldLocks::Key key, std::weak_ptr<HeldLocks::Handle> handle,
-                         const AcquireOptions& options, const ClientOptions& client) {
-  auto ask = ask_acquire(key.name, options, client);
+                         const AcquireOptions& options, std::stop_token stop,
+                         const ClientOptions& client) {
+  auto ask = ask_acquire(key.name, options, std::move(stop), client);
   if (!ask) return tl::make_unexpected(std::move(ask.error()));
   return AskTake{std::move(key), std::move(handle), std::move(ask->request), std::move(ask->stop)};
 }

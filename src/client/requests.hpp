@@ -76,14 +76,15 @@ struct AskReleaseGrant {
 [[nodiscard]] Error lost_before(const std::string& name, const Client::Impl& client);
 
 [[nodiscard]] Result<AskAcquire> ask_acquire(engine::Name name, const AcquireOptions& options,
-                                             const ClientOptions& client);
+                                             std::stop_token stop, const ClientOptions& client);
 
 [[nodiscard]] Result<AskAttach> ask_attach(engine::Name name, const Grant& grant,
-                                           const AcquireOptions& options,
+                                           const AcquireOptions& options, std::stop_token stop,
                                            const ClientOptions& client);
 
 [[nodiscard]] Result<AskTake> ask_take(HeldLocks::Key key, std::weak_ptr<HeldLocks::Handle> handle,
-                                       const AcquireOptions& options, const ClientOptions& client);
+                                       const AcquireOptions& options, std::stop_token stop,
+                                       const ClientOptions& client);
 
 [[nodiscard]] Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant,
                                                   const ClientOptions& client);

@@ -200,7 +200,7 @@ TEST_CASE("what is known at once is told on the thread that starts, before start
 TEST_CASE("a stop or deadline that comes before the start of an operation ends it there") {
   const Client client = start_client(five_nodes());
   std::stop_source stop;
-  auto operation = client.lock("stopped").async_acquire({.stop = stop.get_token()});
+  auto operation = client.lock("stopped").async_acquire({}, stop.get_token());
   stop.request_stop();
   auto acquiring = std::move(operation).as_future();
   CHECK(code_of(get_soon(acquiring)) == Errc::cancelled);

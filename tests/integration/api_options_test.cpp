@@ -173,7 +173,7 @@ TEST_CASE("a call whose end is over already sends nothing") {
   const Client client = start_client(good_options());
   std::stop_source stop;
   stop.request_stop();
-  CHECK(code_of(client.lock("x").acquire({.stop = stop.get_token()})) == Errc::cancelled);
+  CHECK(code_of(client.lock("x").acquire({}, stop.get_token())) == Errc::cancelled);
   CHECK(code_of(client.lock("x").acquire({.deadline = BootClock::now()})) == Errc::timed_out);
 }
 

@@ -221,10 +221,9 @@ TEST_CASE("a call that waited and ends leaves no entry behind") {
     options.deadline = BootClock::now() + 500ms;
   }
   SUBCASE("by a stop request") {
-    options.stop = stop.get_token();
     expected = Errc::cancelled;
   }
-  auto waiting = waiter.lock("left").async_acquire(options).as_future();
+  auto waiting = waiter.lock("left").async_acquire(options, stop.get_token()).as_future();
   if (expected == Errc::cancelled) {
     REQUIRE(queue_becomes(fleet, "left", 1));
     stop.request_stop();

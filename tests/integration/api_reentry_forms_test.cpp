@@ -220,7 +220,7 @@ TEST_CASE("concurrent calls of one owner are queued, each for as long as it may 
   auto has_deadline =
       lock.async_try_lock({.wait = forever, .deadline = BootClock::now() + 20ms}).as_future();
   std::stop_source stop;
-  auto stopped = lock.async_try_lock({.wait = forever, .stop = stop.get_token()}).as_future();
+  auto stopped = lock.async_try_lock({.wait = forever}, stop.get_token()).as_future();
   auto last = lock.async_try_lock({.wait = forever}).as_future();
   CHECK(code_of(get_soon(at_once)) == Errc::timed_out);
   CHECK(code_of(get_soon(waits)) == Errc::timed_out);
@@ -239,7 +239,7 @@ TEST_CASE("if the first of a line is cancelled, the next one takes the lock") {
   Lease taken = must(client.lock("next").acquire());
   RedLock lock = client.lock("next", Owner::create());
   std::stop_source stop;
-  auto first = lock.async_try_lock({.wait = forever, .stop = stop.get_token()}).as_future();
+  auto first = lock.async_try_lock({.wait = forever}, stop.get_token()).as_future();
   auto next = lock.async_try_lock({.wait = forever}).as_future();
   stop.request_stop();
   CHECK(code_of(get_soon(first)) == Errc::cancelled);
@@ -256,7 +256,7 @@ TEST_CASE("a re-entry that is given up while nodes hang leaves no level behind")
   fleet.pause(1);
   fleet.pause(2);
   std::stop_source stop;
-  auto stopped = lock.async_try_lock({.wait = forever, .stop = stop.get_token()}).as_future();
+  auto stopped = lock.async_try_lock({.wait = forever}, stop.get_token()).as_future();
   // Under way: the node that answers has been told of a second level.
   REQUIRE(eventually([&] {
     return fleet.run(0, {"HVALS", "redlock:lock:{given up}"}).find('2') != std::string::npos;

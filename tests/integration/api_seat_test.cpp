@@ -25,7 +25,7 @@ class CallerThatWaits {
       RedLock lock = client->lock(name);
       id_.set_value(std::this_thread::get_id());
       answer_.set_value(
-          lock.acquire({.wait = forever, .ordering = Ordering::fifo, .stop = stop.get_token()}));
+          lock.acquire({.wait = forever, .ordering = Ordering::fifo}, stop.get_token()));
     });
     thread_id = id_.get_future().get();
     const auto enters = [&] {

@@ -86,7 +86,7 @@ TEST_CASE("a stop request ends a blocking call that waits") {
   std::stop_source stop;
   std::promise<Errc> ended;
   std::jthread blocked([&] {
-    ended.set_value(pair.lock.acquire({.wait = forever, .stop = stop.get_token()}).error().code);
+    ended.set_value(pair.lock.acquire({.wait = forever}, stop.get_token()).error().code);
   });
   REQUIRE(pair.somebody_waits());
   stop.request_stop();
@@ -100,13 +100,13 @@ TEST_CASE("a stop request ends every form, and one after the end does nothing") 
   std::stop_source stop;
   {
     const Lease held = must(pair.holder.lock("seat").acquire());
-    auto waiting = pair.lock.async_acquire({.wait = forever, .stop = stop.get_token()}).as_future();
+    auto waiting = pair.lock.async_acquire({.wait = forever}, stop.get_token()).as_future();
     REQUIRE(pair.somebody_waits());
     stop.request_stop();
     CHECK(code_of(get_soon(waiting)) == Errc::cancelled);
   }
   std::stop_source late;
-  const Lease lease = must(pair.lock.acquire({.wait = 30s, .stop = late.get_token()}));
+  const Lease lease = must(pair.lock.acquire({.wait = 30s}, late.get_token()));
   late.request_stop();
   CHECK(must(pair.holder.lock("another").acquire()).valid());
   CHECK(lease.valid());
@@ -116,7 +116,7 @@ TEST_CASE("a stop request from the loop thread itself ends the call") {
   Pair pair;
   const Lease held = must(pair.holder.lock("seat").acquire());
   std::stop_source stop;
-  auto waiting = pair.lock.async_acquire({.wait = forever, .stop = stop.get_token()}).as_future();
+  auto waiting = pair.lock.async_acquire({.wait = forever}, stop.get_token()).as_future();
   pair.waiter.lock("seat").async_acquire().start([&](const auto&) { stop.request_stop(); });
   CHECK(code_of(get_soon(waiting)) == Errc::cancelled);
 }
@@ -129,7 +129,7 @@ TEST_CASE("an attempt that is cancelled in the middle is released on every node"
 
   for (const auto& proxy : proxies) proxy->hold_replies();
   std::stop_source stop;
-  auto acquiring = client.lock("given up").async_acquire({.stop = stop.get_token()}).as_future();
+  auto acquiring = client.lock("given up").async_acquire({}, stop.get_token()).as_future();
   REQUIRE(eventually([&] { return nodes_with_lock(fleet, "given up") == 3; }));
   stop.request_stop();
   CHECK(code_of(get_soon(acquiring)) == Errc::cancelled);

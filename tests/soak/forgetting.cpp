@@ -150,10 +150,9 @@ class Set {
     // A client that is new, and for the next three tries the same, which knew the node before.
     if (tries_++ % 4 == 0) other_.emplace(start(fleet_.uris()));
     auto stop = listener_->listen();
-    const auto second = other_->lock(name).acquire({.renewal = Renewal::never,
-                                                    .wait = forever,
-                                                    .deadline = first->valid_until(),
-                                                    .stop = std::move(stop)});
+    const auto second = other_->lock(name).acquire(
+        {.renewal = Renewal::never, .wait = forever, .deadline = first->valid_until()},
+        std::move(stop));
     // In this order: if the first is valid now, it was when the second was granted.
     if (second && second->valid() && first->valid()) {
       ++tally.overlaps;

@@ -253,15 +253,25 @@ TEST_CASE("use_future has the result, and no exception") {
 TEST_CASE("the caller's own stop_token ends it, before its start and after") {
   Taken taken;
   std::stop_source stop;
-  auto waiting =
-      async_acquire(taken.lock, {.wait = forever, .stop = stop.get_token()}, net::use_future);
+  auto waiting = async_acquire(taken.lock, {.wait = forever}, stop.get_token(), net::use_future);
   REQUIRE(taken.somebody_waits());
   stop.request_stop();
   CHECK(code_of(get_soon(waiting)) == Errc::cancelled);
-  auto late =
-      async_acquire(taken.lock, {.wait = forever, .stop = stop.get_token()}, net::use_future);
+  auto late = async_acquire(taken.lock, {.wait = forever}, stop.get_token(), net::use_future);
   CHECK(code_of(get_soon(late)) == Errc::cancelled);
   CHECK(taken.is_left_free());
+}
+
+TEST_CASE("a loss is awaited with any token, and the awaiting is ended by a stop_token") {
+  const Client client = start_client(three_nodes());
+  Lease lease = must(client.lock("awaited").acquire({.wait = patience}));
+  std::stop_source stop;
+  auto stopped = async_lost(lease, stop.get_token(), net::use_future);
+  auto released = async_lost(lease, net::use_future);
+  stop.request_stop();
+  CHECK(code_of(get_soon(stopped)) == Errc::cancelled);
+  must(lease.release());
+  CHECK(code_of(get_soon(released)) == Errc::lost);
 }
 
 TEST_CASE("a client that ends ends what is under way with closed") {
@@ -365,7 +375,7 @@ TEST_CASE("a slot and the caller's stop_token end it, whichever comes first") {
   net::cancellation_signal signal;
   std::stop_source stop;
   std::optional<Result<Lease>> result;
-  async_acquire(taken.lock, {.wait = forever, .stop = stop.get_token()},
+  async_acquire(taken.lock, {.wait = forever}, stop.get_token(),
                 net::bind_cancellation_slot(signal.slot(), note_in(context, result)));
   REQUIRE(taken.somebody_waits());
   stop.request_stop();
@@ -510,6 +520,66 @@ TEST_CASE("acquire || timer ends with the timer, and what nodes granted unseen i
   CHECK(soon_free_everywhere(fleet, "unseen"));  // although no answer has arrived yet
   for (const auto& proxy : proxies) proxy->pass();
   CHECK(soon_free_everywhere(fleet, "unseen"));
+}
+
+/// Awaits the loss beside work that takes so long: which came first, and why it was lost.
+net::awaitable<void> work_for(Lease& lease, std::chrono::milliseconds time,
+                              std::optional<std::size_t>& first,
+                              std::optional<LossReason>& reason) {
+  using net::experimental::awaitable_operators::operator||;
+  net::steady_timer timer(co_await net::this_coro::executor, time);
+  auto result =
+      co_await (timer.async_wait(net::use_awaitable) || async_lost(lease, net::use_awaitable));
+  first = result.index();
+  if (result.index() == 1) reason = must(std::get<1>(result));
+}
+
+TEST_CASE("work || lost ends with the loss, or with the work, and the lease stays") {
+  const Client client = start_client(three_nodes());
+  for (const bool is_lost : {true, false}) {
+    Lease lease = must(client.lock("work").acquire(
+        {.lease = is_lost ? 1s : 40s, .renewal = Renewal::never, .wait = patience}));
+    net::io_context context;
+    std::optional<std::size_t> first;
+    std::optional<LossReason> reason;
+    net::co_spawn(context, work_for(lease, is_lost ? 10 * patience : 1ms, first, reason), rethrow);
+    context.run_for(patience);
+    CHECK(first == (is_lost ? 1 : 0));
+    CHECK(reason.has_value() == is_lost);
+    CHECK(static_cast<bool>(lease));
+  }
+}
+
+net::awaitable<void> wait_passing(RedLock& lock, bool all_types,
+                                  std::optional<Result<Lease>>& result) {
+  if (all_types) {
+    co_await net::this_coro::reset_cancellation_state(net::enable_total_cancellation());
+  }
+  result = co_await async_acquire(lock, {.wait = forever}, net::use_awaitable);
+}
+
+TEST_CASE("a coroutine passes on terminal alone, unless it enables the other types") {
+  for (const bool all_types : {false, true}) {
+    Taken taken;
+    net::io_context context;
+    net::cancellation_signal signal;
+    std::optional<Result<Lease>> result;
+    net::co_spawn(context, wait_passing(taken.lock, all_types, result),
+                  net::bind_cancellation_slot(signal.slot(), rethrow));
+    context.poll();
+    REQUIRE(taken.somebody_waits());
+    signal.emit(net::cancellation_type::total);
+    if (!all_types) {
+      // The attempts of the other lock show that there was time enough to end this one.
+      CHECK(must(taken.client->lock("beside").acquire()).valid());
+      context.poll();
+      REQUIRE_FALSE(result.has_value());
+      signal.emit(net::cancellation_type::terminal);
+    }
+    context.run_for(patience);
+    CHECK(code_of(result.value()) == Errc::cancelled);
+    CHECK(taken.is_left_free());
+  }
 }
 
 TEST_CASE("acquire || timer has the lease if that is first") {

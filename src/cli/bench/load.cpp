@@ -98,10 +98,9 @@ void Load::cycle(std::size_t caller, std::uint64_t round, BootClock::time_point 
   };
 
   const auto began = BootClock::now();
-  auto lease = lock.acquire({.lease = settings_.lease,
-                             .renewal = Renewal::never,
-                             .wait = longest_call,
-                             .stop = stop_.get_token()});
+  auto lease =
+      lock.acquire({.lease = settings_.lease, .renewal = Renewal::never, .wait = longest_call},
+                   stop_.get_token());
   const auto granted = BootClock::now();
   if (!lease) return failed(lease.error().code);
   recorder_.time(Timed::late, began - intended);
