@@ -8,13 +8,14 @@
             write_report(token=lease.token)
 
 The shared library is found as the system finds libraries (LD_LIBRARY_PATH, ldconfig), or where
-REDLOCK_LIBRARY says.
+REDLOCK_LIBRARY says. BUILD_SHARED_LIBS=ON builds it: see docs/c.md.
 """
 
 import ctypes
 import json
 import os
 import select
+import threading
 
 _library = ctypes.CDLL(os.environ.get("REDLOCK_LIBRARY", "libredlock.so.0.1"))
 
@@ -33,13 +34,13 @@ class _ClientOptions(ctypes.Structure):
         ("tls_name", ctypes.c_char_p),
         ("client_name", ctypes.c_char_p),
         ("label", ctypes.c_char_p),
+        ("ordering", ctypes.c_int),
+        ("without_quarantine", ctypes.c_int),
+        ("without_warnings", ctypes.c_int),
         ("lease_ms", ctypes.c_int64),
         ("max_lease_ms", ctypes.c_int64),
         ("node_timeout_ms", ctypes.c_int64),
         ("connect_timeout_ms", ctypes.c_int64),
-        ("ordering", ctypes.c_int),
-        ("without_quarantine", ctypes.c_int),
-        ("without_warnings", ctypes.c_int),
     ]
 
 
@@ -71,6 +72,9 @@ _client_create = _declare(
     "redlock_client_create", ctypes.c_int, ctypes.POINTER(_ClientOptions), ctypes.POINTER(_pointer)
 )
 _client_destroy = _declare("redlock_client_destroy", None, _pointer)
+_stop_create = _declare("redlock_stop_create", ctypes.c_int, ctypes.POINTER(_pointer))
+_stop_request = _declare("redlock_stop_request", None, _pointer)
+_stop_destroy = _declare("redlock_stop_destroy", None, _pointer)
 _acquire = _declare(
     "redlock_acquire",
     ctypes.c_int,
@@ -107,6 +111,83 @@ def _check(status):
 
 def _milliseconds(seconds):
     return _FOREVER if seconds is None else int(seconds * 1000)
+
+
+class _CallStop:
+    """redlock_stop: of one call."""
+
+    def __init__(self):
+        self.handle = _pointer()
+        _check(_stop_create(ctypes.byref(self.handle)))
+
+    def request(self):
+        _stop_request(self.handle)
+
+    def __del__(self):
+        _stop_destroy(self.handle)
+
+
+class Stop:
+    """Ends the calls of acquire() that have it, with the error "cancelled", and those that get it
+    later at once. request() may be called on any thread, and in a handler of signal.signal()."""
+
+    def __init__(self):
+        self.requested = False
+        self._calls = set()
+
+    def request(self):
+        self.requested = True
+        for call in list(self._calls):
+            call.request()
+
+    def _begin(self, call):
+        # Added first: request() may come in between, on another thread.
+        self._calls.add(call)
+        if self.requested:
+            call.request()
+
+    def _end(self, call):
+        self._calls.discard(call)
+
+
+class _Acquisition:
+    """A call of redlock_acquire, and its result."""
+
+    def __init__(self, *arguments):
+        self._arguments = arguments
+        self._lease = None
+        self._error = None
+        self._abandoned = False
+
+    def run(self):
+        handle = _pointer()
+        try:
+            _check(_acquire(*self._arguments, ctypes.byref(handle)))
+            self._lease = Lease(handle)
+        except Exception as error:
+            self._error = error
+        if self._abandoned:
+            self._lease = None
+
+    def run_interruptibly(self, call):
+        """On a thread of its own, as Python handles no signal while a function of C runs. What a
+        handler raises ends the call, and leaves nothing locked."""
+        thread = threading.Thread(target=self.run)
+        try:
+            thread.start()
+            thread.join()
+        except BaseException:
+            self._abandoned = True
+            call.request()
+            if thread.is_alive():
+                thread.join()
+            self._lease = None
+            raise
+
+    def result(self):
+        if self._error is not None:
+            raise self._error
+        return self._lease
 
 
 class Lease:
@@ -180,17 +261,32 @@ class Client:
         self._handle = _pointer()
         _check(_client_create(ctypes.byref(known), ctypes.byref(self._handle)))
 
-    def acquire(self, name, wait=0, lease=0, deadline=0):
-        """Seconds, `wait=None` for ever. Other Python threads run meanwhile."""
+    def acquire(self, name, wait=0, lease=0, deadline=0, renewal=None, stop=None):
+        """Seconds, `wait=None` for ever. `renewal` is whether the lease is renewed until it is
+        released; None: if no `lease` is given. `stop` is a Stop. Other Python threads run
+        meanwhile, and Ctrl-C ends a call that waits, with KeyboardInterrupt."""
+        call = _CallStop()
         options = _AcquireOptions(
             size=ctypes.sizeof(_AcquireOptions),
             lease_ms=_milliseconds(lease),
+            renewal={None: 0, True: 1, False: 2}[renewal],
             wait_ms=_milliseconds(wait),
             deadline_ms=_milliseconds(deadline),
+            stop=call.handle,
         )
-        handle = _pointer()
-        _check(_acquire(self._handle, name.encode(), ctypes.byref(options), ctypes.byref(handle)))
-        return Lease(handle)
+        acquisition = _Acquisition(self._handle, name.encode(), ctypes.byref(options))
+        if stop is not None:
+            stop._begin(call)
+        try:
+            # Only the main thread handles signals.
+            if wait != 0 and threading.current_thread() is threading.main_thread():
+                acquisition.run_interruptibly(call)
+            else:
+                acquisition.run()
+        finally:
+            if stop is not None:
+                stop._end(call)
+        return acquisition.result()
 
     def close(self):
         handle, self._handle = self._handle, None

@@ -74,8 +74,17 @@ typedef enum redlock_ordering {
   REDLOCK_BARGING = 2           /* whoever asks first */
 } redlock_ordering;
 
+/* Options begin with their size. Later versions add fields at the end, and the library's ABI name
+ * (its soname) stays as it is:
+ *   - a program compiled with an older header, whose struct is smaller, goes on to work: what it
+ *     does not have has its default;
+ *   - one compiled with a newer header than that of the library works as long as what the library
+ *     does not know is zero. Otherwise the call is REDLOCK_INVALID_ARGUMENT: nothing that is asked
+ *     for is ignored.
+ * Structs without a size, which the library fills, keep their fields. */
+
 /* How a client finds its nodes and behaves. What is zero or NULL has its default. Begin with
- * REDLOCK_CLIENT_OPTIONS_INIT, which sets `size`, so that later versions may add fields. */
+ * REDLOCK_CLIENT_OPTIONS_INIT, which sets `size`. */
 typedef struct redlock_client_options {
   size_t size; /* of this struct */
   /* All nodes of the set: "host1:6379,host2:6379,..." or URIs; see parse_nodes in options.hpp.
@@ -91,19 +100,19 @@ typedef struct redlock_client_options {
   const char* tls_name;        /* what the nodes' certificates must have (default: their hosts) */
   const char* client_name;     /* for CLIENT LIST on the nodes */
   const char* label;           /* this program's name, for people who ask who holds a lock */
+  redlock_ordering ordering;   /* unless a call says otherwise */
+  int without_quarantine;      /* 1: for tests alone; see Quarantine in options.hpp */
+  int without_warnings;        /* 1: nothing on stderr; see warn_on_stderr in options.hpp */
   int64_t lease_ms;            /* default 30000 */
   int64_t max_lease_ms;        /* default 60000; the same in every client of a set */
   int64_t node_timeout_ms;     /* default 250 */
   int64_t connect_timeout_ms;  /* default 1000 */
-  redlock_ordering ordering;   /* unless a call says otherwise */
-  int without_quarantine;      /* 1: for tests alone; see Quarantine in options.hpp */
-  int without_warnings;        /* 1: nothing on stderr; see warn_on_stderr in options.hpp */
 } redlock_client_options;
 /* All defaults. */
-#define REDLOCK_CLIENT_OPTIONS_INIT                                                             \
-  {                                                                                             \
-    sizeof(redlock_client_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, \
-        REDLOCK_ORDERING_DEFAULT, 0, 0                                                          \
+#define REDLOCK_CLIENT_OPTIONS_INIT                                                 \
+  {                                                                                 \
+    sizeof(redlock_client_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+        REDLOCK_ORDERING_DEFAULT, 0, 0, 0, 0, 0, 0                                  \
   }
 
 /* One set of nodes, the connections to them and a thread that serves them: one per program is

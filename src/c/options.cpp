@@ -15,24 +15,35 @@ tl::unexpected<Error> bad_option(std::string sentence) {
   return tl::make_unexpected(Error{Errc::invalid_argument, std::move(sentence), {}});
 }
 
-/// What a caller of this version, or of a later one that sets nothing new, has given.
+/// What a program has given that was compiled with the header of this version, of an older one,
+/// whose struct ends before this one, or of a later one, if it sets nothing new.
 template <typename Options>
 Result<Options> of_this_version(const Options* given, const Options& defaults, const char* init) {
   if (given == nullptr) return defaults;
-  if (given->size < sizeof(Options)) {
+  // No header's struct has such a size: it was not set, or is what the memory had before.
+  constexpr std::size_t longest = 4'096;
+  const std::size_t size = given->size;
+  if (size < sizeof size || size > longest || size % alignof(Options) != 0) {
     return bad_option(std::string("the options have no size: begin with ") + init);
   }
   const auto* const begin = reinterpret_cast<const unsigned char*>(given);
-  if (std::any_of(begin + sizeof(Options), begin + given->size,
-                  [](unsigned char byte) { return byte != 0; })) {
+  const std::size_t common = std::min(size, sizeof(Options));
+  if (std::any_of(begin + common, begin + size, [](unsigned char byte) { return byte != 0; })) {
     return bad_option(
         "an option is set that this version of redlock does not know: install a newer one, or "
         "leave it out");
   }
   Options known = defaults;
-  std::memcpy(&known, given, sizeof(Options));
+  std::memcpy(&known, given, common);
   return known;
 }
+
+// In the padding at the end of a struct an older program has any bytes. So there is none, and what
+// is added at the end begins behind all that an older program has.
+static_assert(offsetof(redlock_client_options, connect_timeout_ms) + sizeof(std::int64_t) ==
+              sizeof(redlock_client_options));
+static_assert(offsetof(redlock_acquire_options, stop) + sizeof(redlock_stop*) ==
+              sizeof(redlock_acquire_options));
 
 void set(std::string& option, const char* given) {
   if (given != nullptr) option = given;

@@ -58,6 +58,10 @@ for program in "${programs[@]}"; do
 done
 refused 64 "$work/job" report none
 REDLOCK_NODES=127.0.0.1:1 refused 1 "$work/job" report 1
+if [ ${#programs[@]} = 2 ]; then
+  PYTHONPATH=$source/examples/python said 'done' python3 "$source/tests/consumer/python_waits.py" \
+    "$command"
+fi
 if [ "$kind" = shared ] && [ ${#programs[@]} = 1 ]; then
   echo "SKIPPED: the example in Python, as there is no Python with ctypes"
 fi

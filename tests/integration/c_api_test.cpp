@@ -298,6 +298,9 @@ TEST_CASE("C: options of another version are told apart by their size") {
   CHECK(try_in_c(client, "c-size", later.known) == REDLOCK_OK);
   later.added = 1;
   CHECK(try_in_c(client, "c-size", later.known) == REDLOCK_INVALID_ARGUMENT);
+  // What an option that was never set has of the memory before is no reason to read so far.
+  options.size = std::numeric_limits<std::size_t>::max() / 2;
+  CHECK(try_in_c(client, "c-size", options) == REDLOCK_INVALID_ARGUMENT);
 
   options = REDLOCK_ACQUIRE_OPTIONS_INIT;
   options.ordering = static_cast<redlock_ordering>(3);
@@ -308,6 +311,54 @@ TEST_CASE("C: options of another version are told apart by their size") {
   options = REDLOCK_ACQUIRE_OPTIONS_INIT;
   options.lease_ms = -5;
   CHECK(try_in_c(client, "c-size", options) == REDLOCK_INVALID_ARGUMENT);
+}
+
+// The options of a header that has less: nothing behind them is read, which the address sanitizer
+// sees, as they are alone on the heap.
+
+struct EarlierAcquireOptions {
+  size_t size;
+  int64_t lease_ms;
+  redlock_renewal renewal;
+  int64_t wait_ms;
+};
+static_assert(offsetof(EarlierAcquireOptions, wait_ms) ==
+              offsetof(redlock_acquire_options, wait_ms));
+
+struct EarlierClientOptions {
+  size_t size;
+  const char* nodes;
+};
+static_assert(offsetof(EarlierClientOptions, nodes) == offsetof(redlock_client_options, nodes));
+
+TEST_CASE("C: options of an older header are taken, and what they do not have has its default") {
+  // Of no node: this client has the quarantine, and would mark those of the other tests.
+  const auto of_client = std::make_unique<EarlierClientOptions>(
+      EarlierClientOptions{sizeof(EarlierClientOptions), "127.0.0.1:1"});
+  redlock_client* made = nullptr;
+  REQUIRE_MESSAGE(
+      redlock_client_create(reinterpret_cast<const redlock_client_options*>(of_client.get()),
+                            &made) == REDLOCK_OK,
+      redlock_last_error());
+  CHECK(OwnedClient(made) != nullptr);
+
+  const auto client = client_in_c(three_nodes());
+  const auto of_call = std::make_unique<EarlierAcquireOptions>(EarlierAcquireOptions{
+      sizeof(EarlierAcquireOptions), 20'000, REDLOCK_RENEW_NEVER, patience_ms});
+  redlock_lease* taken = nullptr;
+  REQUIRE_MESSAGE(redlock_acquire(client.get(), "c-older",
+                                  reinterpret_cast<const redlock_acquire_options*>(of_call.get()),
+                                  &taken) == REDLOCK_OK,
+                  redlock_last_error());
+  const OwnedLease lease(taken);
+  CHECK(redlock_lease_remaining_ms(lease.get()) <= 20'000);
+  // One that has not even a lease is the default, like NULL.
+  auto none = std::make_unique<size_t>(sizeof(size_t));
+  taken = nullptr;
+  CHECK(redlock_acquire(client.get(), "c-oldest",
+                        reinterpret_cast<const redlock_acquire_options*>(none.get()),
+                        &taken) == REDLOCK_OK);
+  CHECK(redlock_lease_remaining_ms(OwnedLease(taken).get()) > 20'000);
 }
 
 TEST_CASE("C: a call that waits ends by its deadline, or when it is told to stop") {
