@@ -7,6 +7,7 @@
 #include <redlock/admin.hpp>
 #include <redlock/redlock.hpp>
 
+#include "cli/event_log.hpp"
 #include "cli/event_watch.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/grant_output.hpp"
@@ -50,6 +51,7 @@ class Acquire {
   }
 
   int run() {
+    log_in_background();
     const Signals signals;
     auto options = nodes_.client_options();
     const auto watch = make_watch();

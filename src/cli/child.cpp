@@ -4,11 +4,15 @@
 #include "cli/child.hpp"
 
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fmt/core.h>
+#include <fstream>
+#include <optional>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -57,10 +61,26 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   ::_exit(0);
 }
 
-pid_t forked(pid_t pid) {
-  if (pid >= 0) return pid;
-  throw Exit(exit_internal,
-             fmt::format("cannot start a process: {}", std::generic_category().message(errno)));
+Exit no_process() {
+  return {exit_internal,
+          fmt::format("cannot start a process: {}", std::generic_category().message(errno))};
+}
+
+bool is_out_of_reach(pid_t process) {
+  return ::kill(process, 0) != 0 && errno == EPERM;
+}
+
+/// "pid 4711 (sudo, uid 0)"; nothing for a process that has ended and that nobody has reaped.
+std::optional<std::string> words_on(pid_t process) {
+  std::string name = "?";
+  std::string uid = "?";
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("Name:\t")) name = line.substr(6);
+    if (line.starts_with("Uid:\t")) uid = line.substr(5, line.find('\t', 5) - 5);
+    if (line.starts_with("State:\tZ") || line.starts_with("State:\tX")) return std::nullopt;
+  }
+  return fmt::format("pid {} ({}, uid {})", process, name, uid);
 }
 
 }  // namespace
@@ -70,7 +90,8 @@ Child::Child(const ChildPlan& plan, const Signals& signals, Terminal& terminal)
   const auto arguments = pointers(plan.arguments);
   const auto environment = pointers(plan.environment);
   const auto parent = ::getpid();
-  pid_ = forked(::fork());
+  pid_ = ::fork();
+  if (pid_ < 0) throw no_process();
   if (pid_ == 0) {
     start_.write.close();
     run_command(arguments.data(), environment.data(), parent, start_.read.get(),
@@ -78,7 +99,7 @@ Child::Child(const ChildPlan& plan, const Signals& signals, Terminal& terminal)
   }
   ::setpgid(pid_, pid_);  // whoever of the two comes first
   failed_.write.close();  // a guard that had it, and was stopped, would keep await_exec waiting
-  start_guard();
+  if (!start_guard()) throw no_process();
   if (terminal.is_interactive()) terminal.give_to(pid_);
   const char go = 1;
   [[maybe_unused]] const auto written = ::write(start_.write.get(), &go, 1);
@@ -90,12 +111,33 @@ Child::Child(const ChildPlan& plan, const Signals& signals, Terminal& terminal)
   }
 }
 
-void Child::start_guard() {
+bool Child::start_guard() {
   const SignalsKeptOut blocked;
-  guard_ = forked(::fork());
-  if (guard_ == 0) run_guard(pid_, life_.read.get());
+  const pid_t started = ::fork();
+  if (started < 0) return false;
+  if (started == 0) run_guard(pid_, life_.read.get());
+  guard_ = started;
   ::setpgid(guard_, pid_);
-  life_.read.close();
+  return true;
+}
+
+Child::Guard Child::tend_guard() {
+  siginfo_t seen{};
+  const auto id = static_cast<id_t>(guard_);
+  if (::waitid(P_PID, id, &seen, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0) {
+    return Guard::watches;
+  }
+  if (seen.si_pid == 0) return Guard::watches;
+  if (seen.si_code == CLD_STOPPED) {
+    ::waitid(P_PID, id, &seen, WSTOPPED | WNOHANG);
+    ::kill(guard_, SIGCONT);
+    return Guard::watches;
+  }
+  const pid_t before = guard_;
+  if (!start_guard()) return Guard::missing;
+  // Not before: until then it keeps the group's number from being used again.
+  ::waitpid(before, nullptr, 0);
+  return Guard::replaced;
 }
 
 void Child::await_exec(const std::string& program) {
@@ -123,6 +165,25 @@ Child::~Child() {
 void Child::signal(int number) const noexcept {
   // The guard, not yet reaped, keeps the group's number from being used again.
   ::kill(-pid_, number);
+}
+
+std::string Child::out_of_reach() const {
+  std::string found;
+  const auto look_at = [&found](pid_t process) {
+    if (!is_out_of_reach(process)) return;
+    if (const auto words = words_on(process)) found += (found.empty() ? "" : ", ") + *words;
+  };
+  // Without /proc, which may hide the processes of others.
+  look_at(pid_);
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator at("/proc", ignored), end; at != end;
+       at.increment(ignored)) {
+    const std::string name = at->path().filename().string();
+    pid_t process = 0;
+    std::from_chars(name.data(), name.data() + name.size(), process);
+    if (process > 0 && process != pid_ && ::getpgid(process) == pid_) look_at(process);
+  }
+  return found;
 }
 
 Child::State Child::poll() {

@@ -32,8 +32,13 @@ class Child {
 
   /// Its process group, which has the number of the command's own process.
   [[nodiscard]] pid_t group() const noexcept { return pid_; }
-  /// Sends a signal to every process of the group.
+  /// Sends a signal to every process of the group that we may send it to: out_of_reach() has the
+  /// others.
   void signal(int number) const noexcept;
+  /// The processes of the group that we may neither signal nor kill, as they run with the rights of
+  /// another user (sudo, setuid): "pid 4711 (sudo, uid 0)", with commas between them. Reads
+  /// /proc.
+  [[nodiscard]] std::string out_of_reach() const;
 
   enum class State { running, stopped, ended };
   /// The command's state now; does not block.
@@ -44,8 +49,13 @@ class Child {
   /// After `stopped`: by which signal.
   [[nodiscard]] int stop_signal() const;
 
+  /// What has become of the guard. If it has ended, by somebody's SIGKILL say, another is started;
+  /// one that was stopped is continued.
+  enum class Guard { watches, replaced, missing };
+  Guard tend_guard();
+
  private:
-  void start_guard();
+  [[nodiscard]] bool start_guard();
   void await_exec(const std::string& program);
 
   pid_t pid_ = -1;

@@ -2,19 +2,13 @@
 #include "cli/event_log.hpp"
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <cstdio>
-#include <deque>
 #include <fmt/core.h>
-#include <memory>
-#include <mutex>
 #include <system_error>
-#include <thread>
 #include <unistd.h>
 #include <utility>
 
-#include "cli/signals.hpp"
+#include "cli/line_queue.hpp"
 #include "cli/timestamp.hpp"
 
 namespace redlock::cli {
@@ -36,11 +30,6 @@ const char* name_of(LogLevel level) {
   return "error";
 }
 
-// One write, so that lines of several commands on one terminal do not mix.
-void write_to_stderr(const std::string& line) {
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
-
 std::string line_of(const LogEvent& event) {
   if (chosen_format == LogFormat::text) {
     const auto colour = event.level == LogLevel::error ? Colour::red : Colour::none;
@@ -54,64 +43,18 @@ std::string line_of(const LogEvent& event) {
   return to_line(line);
 }
 
-/// Lines on their way to stderr, in order.
-class LineQueue {
- public:
-  LineQueue() : writer_([this] { keep_writing(); }) { writer_.detach(); }
-
-  void push(std::string line) {
-    {
-      const std::lock_guard lock(mutex_);
-      // Nobody reads: what was there first says more.
-      if (lines_.size() >= most_lines) {
-        ++dropped_;
-        return;
-      }
-      if (dropped_ > 0) {
-        const auto count = std::exchange(dropped_, 0);
-        lines_.push_back(line_of({LogLevel::warning,
-                                  "dropped",
-                                  fmt::format("{} events were left out, as nobody read", count),
-                                  {{"count", count}}}));
-      }
-      lines_.push_back(std::move(line));
-    }
-    changed_.notify_all();
-  }
-
-  void drain() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return lines_.empty() && !is_writing_; });
-  }
-
- private:
-  static constexpr std::size_t most_lines = 1'000;
-
-  void keep_writing() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return !lines_.empty(); });
-      const auto line = std::move(lines_.front());
-      lines_.pop_front();
-      is_writing_ = true;
-      lock.unlock();
-      write_to_stderr(line);
-      lock.lock();
-      is_writing_ = false;
-      if (lines_.empty()) changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::string> lines_;
-  std::size_t dropped_ = 0;
-  bool is_writing_ = false;
-  std::thread writer_;  // last: it uses the others
-};
+std::string count_line(std::size_t count) {
+  return line_of({LogLevel::warning,
+                  "dropped",
+                  fmt::format("{} events were left out, as nobody read", count),
+                  {{"count", count}}});
+}
 
 // Never destroyed, because its thread ends with the process.
 LineQueue* line_queue = nullptr;
+
+// A reader that is alive takes what there is in far less.
+constexpr std::chrono::seconds patience{1};
 
 }  // namespace
 
@@ -138,22 +81,25 @@ LogFormat log_format() noexcept {
 }
 
 void note(const LogEvent& event) {
-  if (line_queue != nullptr) return line_queue->push(line_of(event));
   write_to_stderr(line_of(event));
+}
+
+void write_to_stderr(std::string text) {
+  if (line_queue != nullptr) return line_queue->push(std::move(text));
+  write_whole(STDERR_FILENO, text);
 }
 
 void log_in_background() {
   if (line_queue != nullptr) return;
-  const SignalsKeptOut blocked;
   try {
-    line_queue = new LineQueue;
+    line_queue = new LineQueue(STDERR_FILENO, count_line);
   } catch (const std::system_error&) {
     // No thread is left: lines are written where they are made.
   }
 }
 
 void finish_log() {
-  if (line_queue != nullptr) line_queue->drain();
+  if (line_queue != nullptr) line_queue->drain(patience);
 }
 
 }  // namespace redlock::cli

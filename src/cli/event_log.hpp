@@ -33,11 +33,15 @@ void choose_log_format(const std::vector<std::string>& arguments);
 /// In text "redlock: MESSAGE". From the thread that runs the command; once log_in_background() was
 /// called, from any.
 void note(const LogEvent& event);
+/// The same for what is no line: it goes to stderr as it is.
+void write_to_stderr(std::string text);
 
 /// From now on lines are written by a thread of their own, so that a stderr that nobody reads holds
-/// up no other: an observer's, or the one that has to kill a command when its lease is over.
+/// up no other: an observer's, or the one that has to kill a command when its lease is over. Such a
+/// reader is sent a thousand lines; later ones are counted, and the number is said once it reads.
 void log_in_background();
-/// Returns when everything has been written.
+/// Returns when everything has been written, or after a second: what a reader has not taken by then
+/// it may never take.
 void finish_log();
 
 }  // namespace redlock::cli

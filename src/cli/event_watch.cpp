@@ -71,7 +71,6 @@ class EventWatch final : public AttemptWatch {
 
 std::shared_ptr<AttemptWatch> make_watch() {
   if (log_format() == LogFormat::text) return std::make_shared<AttemptWatch>();
-  log_in_background();
   return std::make_shared<EventWatch>();
 }
 

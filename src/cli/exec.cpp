@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // redlock exec: holds the lock while a command runs.
+#include <algorithm>
+#include <array>
 #include <fmt/core.h>
 #include <memory>
+#include <poll.h>
 
 #include <redlock/redlock.hpp>
 
@@ -23,6 +26,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::int64_t longest_poll = 3'600'000;
+
 constexpr auto* exec_footer = R"help(
 CMD gets the lock's fencing token in REDLOCK_TOKEN and its name in REDLOCK_NAME. stdin, stdout,
 stderr and the terminal are its own; signals that redlock gets (INT TERM HUP QUIT USR1 USR2 WINCH
@@ -31,24 +36,37 @@ given back, and what CMD left running in the background runs on without it.
 
 If the lease can no longer be trusted, because too few nodes confirm it, CMD's process group gets
 --signal while --grace is left of it and SIGKILL when it is over, whatever the nodes do; redlock
-then exits 124. If redlock itself is killed, even by SIGKILL, the group is killed at once (all but
+then exits 79. If redlock itself is killed, even by SIGKILL, the group is killed at once (all but
 processes that moved to a group of their own). But nobody can watch over CMD while redlock is
 stopped (SIGSTOP, a frozen virtual machine), and between CMD's last look and its write there may be
 a pause of any length. That is what the token is for: hand it to the resource that you write to, and
 let it refuse a smaller token than it has seen.
+
+Whoever may not signal a process cannot kill it: CMD, or a part of it, that took the rights of
+another user (sudo, setuid) goes on beside the next holder. redlock warns as soon as it sees such a
+process, and says which one it could not kill. Run redlock itself as root, and let CMD give up the
+rights that it does not need: sudo redlock exec NAME ... -- setpriv --reuid=app --regid=app
+--init-groups ./job.sh, never redlock exec NAME -- sudo ./job.sh.
 
 Ctrl-Z stops CMD and redlock; if the lease ended before they are continued, CMD is killed instead.
 
 While it waits for the lock, redlock says on stderr for what, since when and for how long still, and
 how many are before it (who waits gets it in order, see --ordering): on
 a terminal in a line that is refreshed, elsewhere at once and then ever more rarely (after 5 s,
-15 s, 35 s). Without --wait it gives up, and exits 69, if no node has answered within 10 seconds.
+15 s, 35 s). With --quiet it says nothing of that, and nothing either when it gives up because
+somebody else has the lock; errors it says. Without --wait it gives up, and exits 69, if no node has
+answered within 10 seconds.
 
 With --log json each line that redlock writes on stderr is a JSON object: time (UTC), level (debug,
 info, warning, error), event, what belongs to that, and message. Events are waiting, acquired,
 renewed, renewal_failed, released, release_unconfirmed, lost, command_told_to_end, command_killed,
-node_up, node_down, clock_moved, failed (with the exit status), and note: whatever else there is to
-say. CMD writes to the same stderr what it likes.
+command_not_killed and command_out_of_reach (with the processes), guard_replaced and guard_missing
+(somebody killed the process that kills CMD if redlock is killed), node_up, node_down, clock_moved,
+failed (with the exit status), dropped (with a count), and note: whatever else there is to say. CMD
+writes to the same stderr what it likes.
+
+A stderr that nobody reads holds up neither CMD nor its end: 1,000 lines wait for the reader, later
+ones are dropped and counted, and redlock waits a second for it before CMD starts, and at its end.
 
 --metrics FILE is for the textfile collector of Prometheus' node_exporter: give it a name that ends
 with .prom, one for each job, in the collector's directory.
@@ -56,15 +74,18 @@ with .prom, one for each job, in the collector's directory.
 The environment of CMD has no REDLOCK_NODES if that contains a password.
 
 Exit status: that of CMD, 128+N if signal N ended it; 126 CMD cannot be run, 127 CMD not found;
-124 lease lost; 75 contended or timed out (or -E); 69 no quorum; 78 configuration; 64 usage;
-125 internal. A signal N that ends the wait for the lock: 128+N.
+79 lease lost; 75 contended or timed out (or -E); 69 no quorum; 78 configuration; 64 usage;
+125 internal. A signal N that ends the wait for the lock: 128+N. None of them is 124, with which
+timeout(1) exits.
 
 Who comes from flock or consul lock finds their options beside these in docs/exec.md.
 
 Examples:
   redlock exec nightly -- ./backup.sh --all       waits while somebody has it, as flock does
   redlock exec nightly --wait 0 -- ./backup.sh    only if it is free now; otherwise exits 75
-  redlock exec nightly --wait 5m -E 0 -- ./backup.sh     no failure if somebody else is at it
+  redlock exec nightly --wait 5m -E 0 -q -- ./backup.sh  no failure if somebody else is at it
+  redlock exec nightly --wait 5s --hold-for 5m -E 0 -q -- ./backup.sh    in the crontabs of many
+                                                                         machines: runs once
   redlock exec nightly --log json -- ./backup.sh 2> >(jq -cR 'fromjson? | objects | .event')
   redlock exec deploy --lease 10s --signal INT --grace 4s -- ./deploy.sh
   redlock exec book-A05 -- sh -c 'psql -c "CALL book($REDLOCK_TOKEN)"')help";
@@ -95,9 +116,16 @@ class Exec {
     app.add_option("-E,--conflict-exit-code", conflict_code_, "Exit with this code in place of 75")
         ->check(CLI::Range(0, 255))
         ->option_text("CODE");
+    app.add_flag("-q,--quiet", quiet_,
+                 "Say nothing of a wait, nor of a lock that somebody else keeps");
+    add_duration_option(app, "--hold-for", hold_for_, Zero::allowed, Forever::refused,
+                        "Keep the lock for at least so long from the grant on, even if CMD ends "
+                        "sooner");
   }
 
   int run() {
+    // Before anything is said: a stderr that nobody reads must not hold up what follows.
+    log_in_background();
     check();
     auto options = nodes_.client_options();
     const auto lease = lease_.value_or(default_lease(options));
@@ -111,8 +139,8 @@ class Exec {
     try {
       return hold_and_run(std::move(options), lease);
     } catch (const Exit& exit) {
-      if (exit.code() != exit_contended || !conflict_code_) throw;
-      throw Exit(*conflict_code_, exit.what());
+      if (exit.code() != exit_contended) throw;
+      throw Exit(conflict_code_.value_or(exit_contended), quiet_ ? "" : exit.what());
     }
   }
 
@@ -149,23 +177,47 @@ class Exec {
                                 .renewal = Renewal::always,
                                 .wait = wait_.value_or(forever),
                                 .ordering = ordering_},
-                               wait_ ? IfUnreachable::go_on : IfUnreachable::give_up);
-    const int status = run_command(lease, signals);
+                               wait_ ? IfUnreachable::go_on : IfUnreachable::give_up,
+                               quiet_ ? Progress::silent : Progress::shown);
+    const auto granted = BootClock::now();
+    const int status = run_command(lease, signals, granted);
     const bool is_confirmed = give_back(lease, status);
     if (metrics) metrics->finish();
     if (is_confirmed) leave_at_once(status);
     return status;
   }
 
-  int run_command(const Lease& lease, Signals& signals) {
+  int run_command(const Lease& lease, Signals& signals, BootClock::time_point granted) {
     Terminal terminal;
-    log_in_background();
+    finish_log();  // what was said before CMD stands before what CMD says
     // Before the command runs: redlock alone would be stopped otherwise, and not renew the lease.
     signals.take_stop_requests();
     Child child(
         {*invocation_.command, child_environment(name_, lease.token(), invocation_.nodes_variable)},
         signals, terminal);
-    return Supervisor(child, lease, signals, terminal, termination_).run();
+    Supervisor supervisor(child, lease, signals, terminal, termination_);
+    const int status = supervisor.run();
+    if (hold_for_ && status != exit_lost && !supervisor.asked_to_end()) {
+      keep_lock(lease, signals, granted + *hold_for_);
+    }
+    return status;
+  }
+
+  /// For --hold-for, until the lease is lost or a signal asks to end.
+  static void keep_lock(const Lease& lease, Signals& signals, BootClock::time_point until) {
+    Event lost;
+    const std::stop_callback on_loss(lease.lost(), [&lost] { lost.notify(); });
+    while (lease.valid()) {
+      const auto left = std::chrono::ceil<milliseconds>(until - BootClock::now()).count();
+      if (left <= 0) return;
+      std::array<pollfd, 2> waiting{{{lost.fd(), POLLIN, 0}, {signals.fd(), POLLIN, 0}}};
+      ::poll(waiting.data(), waiting.size(), static_cast<int>(std::min(left, longest_poll)));
+      if ((waiting[0].revents & POLLIN) != 0) return;
+      while (const auto signal = signals.take()) {
+        if (asks_to_end(*signal)) return;
+        if (*signal == SIGTSTP) signals.stop_self();
+      }
+    }
   }
 
   // Waits for a quorum of replies; true if the quorum confirmed the release.
@@ -192,7 +244,9 @@ class Exec {
   std::optional<milliseconds> wait_;
   std::optional<Ordering> ordering_;
   std::optional<milliseconds> grace_;
+  std::optional<milliseconds> hold_for_;
   std::optional<int> conflict_code_;
+  bool quiet_ = false;
   TerminationPolicy termination_;
 };
 

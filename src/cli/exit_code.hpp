@@ -9,7 +9,8 @@
 
 namespace redlock::cli {
 
-// Those above 63 are of sysexits.h; 124 to 127 are as of timeout(1) and the shells.
+// Those from 64 to 78 are of sysexits.h, those from 125 on of the shells, env(1) and timeout(1).
+// The status of a lost lease is of none of them: timeout(1) exits 124, and sysexits.h ends at 78.
 inline constexpr int exit_ok = 0;
 inline constexpr int exit_disagrees = 1;  ///< adopt: a node is of another set, or to be named
 inline constexpr int exit_degraded = 1;   ///< doctor: safe, and something is to be mended
@@ -20,7 +21,7 @@ inline constexpr int exit_no_quorum = 69;
 inline constexpr int exit_contended = 75;
 inline constexpr int exit_stale = 77;  ///< fence: a larger token was there before
 inline constexpr int exit_configuration = 78;
-inline constexpr int exit_lost = 124;
+inline constexpr int exit_lost = 79;
 inline constexpr int exit_internal = 125;
 inline constexpr int exit_cannot_run = 126;
 inline constexpr int exit_not_found = 127;

@@ -57,12 +57,13 @@ std::string reason_of(const Client& client, const std::string& name, const Error
 class LockWait {
  public:
   LockWait(const Client& client, AttemptWatch& watch, const Signals& signals, std::string name,
-           AcquireOptions options, IfUnreachable if_unreachable)
+           AcquireOptions options, IfUnreachable if_unreachable, Progress shown)
       : client_(client),
         watch_(watch),
         signals_(signals),
         name_(std::move(name)),
-        options_(options) {
+        options_(options),
+        is_silent_(shown == Progress::silent) {
     if (options_.wait != forever) until_ = began_ + options_.wait;
     if (if_unreachable == IfUnreachable::give_up) give_up_at_ = began_ + unreachable_for;
   }
@@ -95,7 +96,8 @@ class LockWait {
   }
 
   [[nodiscard]] bool shows_progress() const {
-    return failed_ && options_.wait > std::chrono::milliseconds(0) && !stop_.stop_requested();
+    return !is_silent_ && failed_ && options_.wait > std::chrono::milliseconds(0) &&
+           !stop_.stop_requested();
   }
 
   void show_progress() {
@@ -160,6 +162,7 @@ class LockWait {
   const Signals& signals_;
   std::string name_;
   AcquireOptions options_;
+  bool is_silent_;
   std::stop_source stop_;
   std::shared_ptr<Slot> slot_ = std::make_shared<Slot>();
   BootClock::time_point began_ = BootClock::now();
@@ -222,8 +225,9 @@ std::optional<std::size_t> AttemptWatch::place() const {
 }
 
 Lease wait_for_lock(const Client& client, AttemptWatch& watch, const Signals& signals,
-                    const std::string& name, AcquireOptions options, IfUnreachable if_unreachable) {
-  return LockWait(client, watch, signals, name, options, if_unreachable).run();
+                    const std::string& name, AcquireOptions options, IfUnreachable if_unreachable,
+                    Progress progress) {
+  return LockWait(client, watch, signals, name, options, if_unreachable, progress).run();
 }
 
 }  // namespace redlock::cli

@@ -46,12 +46,14 @@ class AttemptWatch : public Metrics {
 /// How long a wait without --wait goes on while no node answers at all.
 inline constexpr std::chrono::seconds unreachable_for{10};
 enum class IfUnreachable { go_on, give_up };
+enum class Progress { shown, silent };
 
 /// The lease. Throws Exit: with the code of the error; 128 + N if a signal ended the wait; 78 as
 /// soon as an attempt shows that the nodes' configuration keeps it from ever succeeding; 69 if it
 /// is to give up and no node has ever answered. Nothing is held then.
 [[nodiscard]] Lease wait_for_lock(const Client& client, AttemptWatch& watch, const Signals& signals,
                                   const std::string& name, AcquireOptions options,
-                                  IfUnreachable if_unreachable);
+                                  IfUnreachable if_unreachable,
+                                  Progress progress = Progress::shown);
 
 }  // namespace redlock::cli

@@ -32,7 +32,7 @@ takes --log json: what it says on stderr as one JSON object per line.
 
 Exit status:
   64 usage   69 no quorum of nodes   75 contended or timed out   77 token too old (fence)
-  78 configuration (the nodes refuse password, user or set)   124 lease lost   125 internal
+  78 configuration (the nodes refuse password, user or set)   79 lease lost   125 internal
   doctor: 1 degraded, 2 unsafe   adopt: 1 a node is left alone   bench: 3 an assertion does not hold
   exec, fence: otherwise that of the command
 

@@ -76,8 +76,9 @@ void MetricsFile::keep_writing() {
 
 // Beside it, and moved over it: who reads it reads all of it or the one before.
 void MetricsFile::write() const {
-  const int created =
-      ::open(fresh_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  // A file that a killed process of this number left, or a pipe, for whose reader we would wait.
+  ::unlink(fresh_.c_str());
+  const int created = ::open(fresh_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (created < 0) fail_to_write(path_);
   const FileDescriptor file(created, "metrics");
   const std::string text = metrics_->text();

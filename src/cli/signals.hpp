@@ -12,9 +12,9 @@
 
 namespace redlock::cli {
 
-/// Made in the main thread before any other thread exists: threads inherit the blocked signals. A
-/// signal that was ignored when the command was started (nohup, a shell's background jobs) stays
-/// ignored.
+/// Made in the main thread before any other thread exists but that of the log, which takes no
+/// signal: threads inherit the blocked signals. A signal that was ignored when the command was
+/// started (nohup, a shell's background jobs) stays ignored.
 class Signals {
  public:
   Signals();

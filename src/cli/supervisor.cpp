@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+#include <utility>
 
 #include "cli/event_log.hpp"
 #include "cli/exit_code.hpp"
@@ -23,6 +24,10 @@ std::string reason_of(const Lease& lease) {
   if (reason == LossReason::taken) return "too few nodes still have it for this owner";
   return "too few nodes confirmed a renewal in time";
 }
+
+// A process that may not be signalled now may end, or return to our rights.
+constexpr std::chrono::seconds between_kills{1};
+constexpr std::chrono::seconds longest_reach_pause{30};
 
 }  // namespace
 
@@ -46,6 +51,8 @@ int Supervisor::run() {
     watch_lease(BootClock::now());
     if (child_ended()) return conclude();
     forward_signals();
+    watch_reach(BootClock::now());
+    watch_guard();
     sleep_until(next_look(BootClock::now()));
   }
 }
@@ -57,26 +64,77 @@ void Supervisor::watch_lease(BootClock::time_point now) {
     const bool gone = loss == LossReason::taken || loss == LossReason::forced;
     if (gone || now >= over - termination_.grace) begin_termination(now, over);
   }
-  if (kill_at_ && now >= *kill_at_ && !killed_) {
-    killed_ = true;
-    note({LogLevel::error,
-          "command_killed",
-          "the lease is over; killed the command",
-          {{"name", lease_.name()}}});
-    child_.signal(SIGKILL);
+  if (kill_at_ && now >= *kill_at_ && !killed_) kill_child(now);
+}
+
+void Supervisor::kill_child(BootClock::time_point now) {
+  kill_tried_ = true;
+  child_.signal(SIGKILL);
+  report_survivors();
+  killed_ = survivors_.empty();
+  if (!killed_) {
+    kill_at_ = now + between_kills;
+    return;
   }
+  note({LogLevel::error,
+        "command_killed",
+        "the lease is over; killed the command",
+        {{"name", lease_.name()}}});
+}
+
+void Supervisor::report_survivors() {
+  auto found = child_.out_of_reach();
+  if (found == std::exchange(survivors_, found) || found.empty()) return;
+  note({LogLevel::error,
+        "command_not_killed",
+        fmt::format("the lease on {} is over, and {} goes on beside the next holder: redlock may "
+                    "not kill what runs as another user; end it by hand",
+                    lease_.name(), found),
+        {{"name", lease_.name()}, {"processes", found}}});
+}
+
+void Supervisor::watch_reach(BootClock::time_point now) {
+  if (is_out_of_reach_ || kill_at_ || now < reach_due_) return;
+  reach_due_ = now + reach_pause_;
+  reach_pause_ = std::min<BootClock::duration>(2 * reach_pause_, longest_reach_pause);
+  const auto found = child_.out_of_reach();
+  if (found.empty()) return;
+  is_out_of_reach_ = true;
+  note({LogLevel::warning,
+        "command_out_of_reach",
+        fmt::format("{} runs as another user, whom redlock may neither signal nor kill: it would "
+                    "go on after a loss of {}; run redlock as root, and let the command give up "
+                    "the rights that it does not need",
+                    found, lease_.name()),
+        {{"name", lease_.name()}, {"processes", found}}});
+}
+
+void Supervisor::watch_guard() {
+  if (kill_tried_) return;
+  const auto before = std::exchange(guard_, child_.tend_guard());
+  const bool replaced = guard_ == Child::Guard::replaced;
+  if (!replaced && (guard_ == before || guard_ == Child::Guard::watches)) return;
+  note({LogLevel::warning,
+        replaced ? "guard_replaced" : "guard_missing",
+        fmt::format("the guard, which kills the command if redlock is killed, has ended; {}",
+                    replaced ? "another has been started"
+                             : "another cannot be started yet, so do not kill redlock now"),
+        {{"name", lease_.name()}}});
 }
 
 void Supervisor::begin_termination(BootClock::time_point now, BootClock::time_point over) {
+  reach_due_ = now;
+  watch_reach(now);
   kill_at_ = over;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(over - now);
   if (left.count() <= 0) return;
   note({LogLevel::warning,
         "command_told_to_end",
-        fmt::format("the lock on {} can no longer be trusted ({}); told the command to end ({}), "
-                    "killing it in {} ms",
-                    lease_.name(), reason_of(lease_), signal_name(termination_.signal),
-                    left.count()),
+        fmt::format("the lock on {} can no longer be trusted ({}); told {} to end ({}), killing it "
+                    "in {} ms",
+                    lease_.name(), reason_of(lease_),
+                    is_out_of_reach_ ? "what may be signalled of the command" : "the command",
+                    signal_name(termination_.signal), left.count()),
         {{"name", lease_.name()},
          {"signal", signal_name(termination_.signal)},
          {"killed_in_ms", left.count()}}});
@@ -121,7 +179,7 @@ void Supervisor::follow_stop() {
   if (!signals_.stop_self() && asks) return;
   // We were continued, perhaps long after the lease expired.
   watch_lease(BootClock::now());
-  if (killed_) return;
+  if (kill_tried_) return;
   if (wants_terminal) terminal_.give_to(child_.group());
   child_.signal(SIGCONT);
 }
@@ -132,7 +190,10 @@ void Supervisor::forward_signals() {
     if (*signal == SIGTSTP) stops_with_child_ = true;
     child_.signal(*signal);
     // A stopped process handles the signal only once it is continued.
-    if (asks_to_end(*signal)) child_.signal(SIGCONT);
+    if (!asks_to_end(*signal)) continue;
+    child_.signal(SIGCONT);
+    asked_to_end_ = true;
+    reach_due_ = {};  // if it cannot be signalled, say so now
   }
 }
 
@@ -162,6 +223,7 @@ int Supervisor::conclude() {
   if (!kill_at_) return child_.exit_status();
   // Processes that the command left running have no lock either.
   child_.signal(SIGKILL);
+  report_survivors();
   return exit_lost;
 }
 

@@ -30,9 +30,17 @@ class Supervisor {
   /// Returns when the child has ended, with the status to exit with.
   int run();
 
+  /// Whether a signal that asks to end was forwarded to the child.
+  [[nodiscard]] bool asked_to_end() const noexcept { return asked_to_end_; }
+
  private:
   void watch_lease(BootClock::time_point now);
   void begin_termination(BootClock::time_point now, BootClock::time_point over);
+  void kill_child(BootClock::time_point now);
+  /// Says which processes no signal will end.
+  void report_survivors();
+  void watch_reach(BootClock::time_point now);
+  void watch_guard();
   [[nodiscard]] bool child_ended();
   void forward_signals();
   void follow_stop();
@@ -49,8 +57,18 @@ class Supervisor {
   FileDescriptor timer_;
   Event lost_;
   bool stops_with_child_ = false;
+  bool asked_to_end_ = false;
   bool killed_ = false;
-  /// Once the termination has begun: when the group is killed. A renewal that succeeds after that
+  /// After SIGKILL to the group, which ends the guard too.
+  bool kill_tried_ = false;
+  std::string survivors_;  ///< as last said
+  bool is_out_of_reach_ = false;
+  /// To read all of /proc is no small thing: ever more rarely.
+  BootClock::duration reach_pause_ = std::chrono::milliseconds(250);
+  BootClock::time_point reach_due_ = BootClock::now() + reach_pause_;
+  Child::Guard guard_ = Child::Guard::watches;
+  /// Once the termination has begun: when the group is killed, or, where that did not reach all of
+  /// it, killed again. A renewal that succeeds after that
   /// changes nothing, because the command may have ended half of its work already.
   std::optional<BootClock::time_point> kill_at_;
 };

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
 #include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -32,17 +31,13 @@ std::string in_words(std::optional<std::size_t> place) {
   return *place == 0 ? ", next in line" : fmt::format(", {} before it", *place);
 }
 
-void write_to_terminal(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
 }  // namespace
 
 WaitProgress::WaitProgress(BootClock::time_point began)
     : began_(began), due_(began), reason_due_(began) {}
 
 WaitProgress::~WaitProgress() {
-  if (drawn_) write_to_terminal("\r\x1b[K");
+  if (drawn_) write_to_stderr("\r\x1b[K");
 }
 
 // In the background the line would go through what somebody else is doing there.
@@ -93,7 +88,7 @@ void WaitProgress::show(BootClock::time_point now, const std::string& name,
     const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
     const std::size_t width = known ? size.ws_col - 1U : 79;
     // A line that wraps could not be written over.
-    write_to_terminal("\r\x1b[K" + clipped("redlock: " + printable(line), width));
+    write_to_stderr("\r\x1b[K" + clipped("redlock: " + printable(line), width));
     drawn_ = true;
     due_ = now + seconds(1);
   } else {

@@ -35,7 +35,7 @@ void pause_all(Fleet& fleet) {
   for (std::size_t i = 0; i < fleet.size(); ++i) fleet.pause(i);
 }
 
-TEST_CASE("a command whose lease cannot be renewed is told to end, then killed; exit 124") {
+TEST_CASE("a command whose lease cannot be renewed is told to end, then killed; exit 79") {
   Fleet fleet({.nodes = 3});
   Running running(exec({"--lease", "6s", "--grace", "2s"}, stubborn), nodes_variable(fleet.uris()));
   REQUIRE(running.await_out("pid"));
@@ -43,7 +43,7 @@ TEST_CASE("a command whose lease cannot be renewed is told to end, then killed; 
   const ProcessWatch child(number_after(running.out(), "pid"));
   pause_all(fleet);
   const auto finished = running.wait();
-  CHECK(finished.status == 124);
+  CHECK(finished.status == 79);
   CHECK(contains(finished.out, "told"));
   CHECK_FALSE(child.is_running());
   CHECK(contains(finished.err, "can no longer be trusted"));
@@ -52,7 +52,7 @@ TEST_CASE("a command whose lease cannot be renewed is told to end, then killed; 
 }
 
 TEST_CASE(
-    "a command that ends in its time of grace is not killed, and redlock exits 124 all the same") {
+    "a command that ends in its time of grace is not killed, and redlock exits 79 all the same") {
   Fleet fleet({.nodes = 3});
   Running running(
       exec({"--lease", "6s", "--grace", "2900ms", "--signal", "USR1"},
@@ -61,7 +61,7 @@ TEST_CASE(
   REQUIRE(running.await_out("ready"));
   pause_all(fleet);
   const auto finished = running.wait();
-  CHECK(finished.status == 124);
+  CHECK(finished.status == 79);
   CHECK(contains(finished.out, "tidy"));
   CHECK(contains(finished.err, "SIGUSR1"));
   CHECK_FALSE(contains(finished.err, "killed the command"));
@@ -81,7 +81,7 @@ TEST_CASE("a stderr that nobody reads does not keep the command alive without it
     REQUIRE(child.is_running());
     pause_all(fleet);
     CHECK(child.await_end());
-    CHECK(running.wait().status == 124);
+    CHECK(running.wait().status == 79);
   }
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("what the command started dies with it when the lease is lost") {
   REQUIRE(running.await_out("\n"));
   const ProcessWatch grandchild(number_after(running.out(), "pid"));
   pause_all(fleet);
-  CHECK(running.wait().status == 124);
+  CHECK(running.wait().status == 79);
   CHECK(grandchild.await_end());
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("a lock that somebody deleted on a quorum of nodes ends the command") 
                "1", "redlock:lock:{a}", std::string(32, 'e')});
   }
   const auto finished = running.wait();
-  CHECK(finished.status == 124);
+  CHECK(finished.status == 79);
   // The other owner's lock is not touched.
   CHECK(fleet.run(0, {"HGETALL", "redlock:lock:{a}"}) == std::string(32, 'e') + "\n1");
 }
@@ -154,7 +154,7 @@ TEST_CASE("after a pause past the lease the command is killed before anything el
   CHECK(other.status == 0);
   running.signal(SIGCONT);
   const auto finished = running.wait();
-  CHECK(finished.status == 124);
+  CHECK(finished.status == 79);
   CHECK(contains(finished.err, "killed the command"));
 }
 

@@ -73,6 +73,12 @@ TEST_CASE("--metrics writes what happened, whole, and leaves nothing else") {
       nodes.run({"--metrics", (directory.path() / "none" / "job.prom").string()}, {"true"});
   CHECK(refused.status == 64);
   CHECK(refused.err.find("--metrics: cannot write ") != std::string::npos);
+  // A pipe in the place of the file that is written beside it is not waited for.
+  Running running({"-c", "mkfifo " + file.string() + ".$$; exec " + command_path() +
+                             " exec a --node-timeout 10s --metrics " + file.string() + " -- true"},
+                  nodes_variable(nodes.fleet.uris()), "/bin/sh");
+  REQUIRE(ProcessWatch(running.pid()).await_end());
+  CHECK(running.wait().status == 0);
   const auto directory_given = nodes.run({"--metrics", directory.path().string()}, {"true"});
   CHECK(directory_given.status == 64);
   CHECK(directory_given.err.find(" is not a file") != std::string::npos);
@@ -411,6 +417,94 @@ TEST_CASE("a missing password on every node exits 78") {
     uris.push_back("redis://127.0.0.1:" + std::to_string(fleet.port(i)));
   }
   CHECK(redlock(Nodes::exec("a", {}, {"echo", "no"}), nodes_variable(uris)).status == 78);
+}
+
+/// The cookbook's line for the crontab, with another list of nodes and another job.
+std::string crontab_line(const std::string& nodes_file, const std::string& job) {
+  std::istringstream page(text_of(REDLOCK_SOURCE_DIR "/docs/cookbook.md"));
+  std::string line;
+  while (std::getline(page, line) && !line.starts_with("0 3 * * *")) {
+  }
+  const std::string list = "/etc/redlock/nodes";
+  const std::string begin = "redlock exec ";
+  const auto command = line.find(begin);
+  REQUIRE(command != std::string::npos);
+  line = line.substr(command + begin.size());
+  REQUIRE(contains(line, list));
+  line.replace(line.find(list), list.size(), nodes_file);
+  // A busy machine must not look like a node that is gone.
+  return "exec " + command_path() + " exec --node-timeout 10s " +
+         line.substr(0, line.find("-- ") + 3) + job;
+}
+
+TEST_CASE("the cookbook's line for cron runs a short job once on ten machines, silently") {
+  const Nodes nodes(3);
+  const TemporaryDirectory place;
+  const auto file = (place.path() / "nodes").string();
+  const auto done = (place.path() / "done").string();
+  std::ofstream list(file);
+  for (const auto& uri : nodes.fleet.uris()) list << uri << "\n";
+  list.close();
+  const auto line = crontab_line(file, "sh -c 'echo done >>" + done + "; exit 7'");
+  std::vector<std::unique_ptr<Running>> machines;
+  const auto add_five = [&] {
+    for (int i = 0; i < 5; ++i) {
+      machines.push_back(std::make_unique<Running>(
+          Arguments{"-c", line}, Variables{{"REDLOCK_QUARANTINE", "off"}}, "/bin/sh"));
+    }
+  };
+  add_five();
+  REQUIRE(eventually([&] { return text_of(done) == "done\n"; }));
+  add_five();  // late: the job is over
+  std::vector<Running*> left;
+  for (const auto& machine : machines) left.push_back(machine.get());
+  // All but one give up.
+  REQUIRE(eventually([&] {
+    std::erase_if(left, [](const Running* running) { return running->has_ended(); });
+    return left.size() == 1;
+  }));
+  CHECK(nodes.nodes_with_lock("nightly") >= 2);
+  left.front()->signal(SIGTERM);
+  for (const auto& machine : machines) {
+    const auto finished = machine->wait();
+    CHECK(finished.status == (machine.get() == left.front() ? 7 : 0));
+    CHECK(finished.err == "");
+  }
+  CHECK(text_of(done) == "done\n");
+  CHECK(eventually([&] { return nodes.nodes_with_lock("nightly") == 0; }));
+}
+
+TEST_CASE("--quiet is silent where somebody else has the lock, and nowhere else") {
+  const Nodes nodes(3);
+  Running holder(Nodes::exec("a", {}, {"sh", "-c", "echo held; read line"}),
+                 nodes_variable(nodes.fleet.uris()));
+  REQUIRE(holder.await_out("held"));
+  for (const auto* wait : {"0", "2s"}) {
+    const auto refused = nodes.run({"--quiet", "--wait", wait}, {"echo", "no"});
+    CHECK(refused.status == 75);
+    CHECK(refused.err == "");
+    CHECK(nodes.run({"-q", "-E", "0", "--wait", wait}, {"echo", "no"}).err == "");
+  }
+  CHECK(contains(redlock({"exec", "a", "-q", "--wait", "0", "--", "true"},
+                         {{"REDLOCK_NODES", "redis://127.0.0.1:1"}})
+                     .err,
+                 "no quorum"));
+}
+
+TEST_CASE("--hold-for ends with the lease, and is over when the command took longer") {
+  const Nodes nodes(3);
+  CHECK(nodes.run({"--hold-for", "1ms"}, {"sleep", "0.1"}).status == 0);
+  Running running(Nodes::exec("a", {"--hold-for", "1h"}, {"sh", "-c", "echo ran; exit 3"}),
+                  nodes_variable(nodes.fleet.uris()));
+  REQUIRE(running.await_out("ran"));
+  REQUIRE(redlock({"release", "a", "--force", "--node-timeout", "10s"},
+                  nodes_variable(nodes.fleet.uris()))
+              .status == 0);
+  running.close_stdin();
+  REQUIRE(ProcessWatch(running.pid()).await_end());
+  const int status = running.wait().status;
+  // The command may have been told to end before it had.
+  CHECK((status == 3 || status == 79));
 }
 
 TEST_CASE("commands of one name never overlap") {

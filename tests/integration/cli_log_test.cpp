@@ -2,6 +2,7 @@
 // --log json: every line on stderr is an object, and says what happened.
 #include <algorithm>
 #include <doctest/doctest.h>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -10,6 +11,8 @@
 
 #include "cli_process.hpp"
 #include "cluster/fleet.hpp"
+#include "support/processes.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/text.hpp"
 
 namespace redlock::testing {
@@ -115,7 +118,7 @@ TEST_CASE("a loss is logged with its reason, and what became of the command") {
       redlock({"release", "a", "--force", "--node-timeout", "10s"}, nodes_variable(fleet.uris()))
           .status == 0);
   const auto finished = exec.wait();
-  CHECK(finished.status == 124);
+  CHECK(finished.status == 79);
   const auto events = events_in(finished.err);
   const auto lost = event_of(events, "lost");
   CHECK(lost["level"] == "error");
@@ -154,6 +157,51 @@ TEST_CASE("what is wrong with the arguments is an event as well, and text stays 
   const auto unknown = redlock({"status", "a", "--log", "xml"}, nodes);
   CHECK(unknown.status == 64);
   CHECK(contains(unknown.err, "--log"));
+}
+
+/// A shell's line that runs redlock while its stderr is full, and nobody reads.
+Running with_full_stderr(const Fleet& fleet, const std::string& arguments) {
+  static constexpr auto* fill = R"(python3 -c '
+import os
+os.set_blocking(2, False)
+try:
+    while True: os.write(2, bytes(4096))
+except BlockingIOError: os.set_blocking(2, True)
+'; exec )";
+  return Running({"-c", fill + command_path() + " " + arguments}, nodes_variable(fleet.uris()),
+                 "/bin/sh");
+}
+
+TEST_CASE("a stderr that is full holds up neither the command nor its end") {
+  const Fleet fleet({.nodes = 3});
+  for (const std::string format : {"text", "json"}) {
+    CAPTURE(format);
+    const auto options = " --node-timeout 10s --log " + format;
+    // Another has the lock at first, so that there is something to say.
+    Running holder({"exec", "a", "--node-timeout", "10s", "--", "sh", "-c", "echo held; read line"},
+                   nodes_variable(fleet.uris()));
+    REQUIRE(holder.await_out("held"));
+    const TemporaryDirectory place;
+    const auto file = (place.path() / "ran").string();
+    auto refused = with_full_stderr(fleet, "exec a --wait 0" + options + " -- true");
+    CHECK(ProcessWatch(refused.pid()).await_end());
+    CHECK(refused.wait().status == 75);
+    auto acquires = with_full_stderr(fleet, "acquire a --wait 2s" + options);
+    CHECK(ProcessWatch(acquires.pid()).await_end());
+    CHECK(acquires.wait().status == 75);
+    auto waits = with_full_stderr(fleet, "exec a" + options + " -- touch " + file);
+    // Its first line, of the wait, cannot be written.
+    REQUIRE(eventually([&fleet] {
+      return contains(
+          redlock({"waiters", "a", "--node-timeout", "10s"}, nodes_variable(fleet.uris())).out,
+          "touch");
+    }));
+    holder.write("go\n");
+    CHECK(holder.wait().status == 0);
+    CHECK(ProcessWatch(waits.pid()).await_end());
+    CHECK(waits.wait().status == 0);
+    CHECK(std::filesystem::exists(file));
+  }
 }
 
 }  // namespace

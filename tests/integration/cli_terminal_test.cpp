@@ -77,7 +77,7 @@ echo "second status $?")"));
   REQUIRE(session.await("first status " + std::to_string(128 + SIGTSTP)));
   session.type("hello\n");
   REQUIRE(session.await("owner="));
-  CHECK(session.await("second status 124"));
+  CHECK(session.await("second status 79"));
   CHECK_FALSE(contains(session.shown(), "got hello"));
 }
 

@@ -72,6 +72,7 @@ const std::vector<Rule> ladder = {
     {"tests/integration/c_api_test.cpp",
      {"c/", "redlock/", "integration/", "support/", "cluster/", "doctest/", "nlohmann/"}},
     {"tests/integration/cli_histogram_test.cpp", {"cli/bench/", "doctest/"}},
+    {"tests/integration/cli_line_queue_test.cpp", {"cli/line_queue.hpp", "doctest/"}},
     {"tests/integration/fenced_redis_test.cpp",
      {"redlock/", "support/", "cluster/", "doctest/", "hiredis/"}},
     {"tests/integration/api_sentence_test.cpp",
