@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "c/last_error.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <new>
 #include <string_view>
 #include <system_error>
+
+#include "text/characters.hpp"
 
 namespace redlock::c {
 namespace {
@@ -33,51 +36,32 @@ LastError& last_error() noexcept {
   return last;
 }
 
-/// How many bytes the character at the beginning has, 0 if it is not well-formed (RFC 3629, 4).
-std::size_t character_length(std::string_view text) {
-  const auto byte = [text](std::size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto continues = [&byte](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const unsigned first = byte(0);
-  const unsigned second = byte(1);
-  if (first < 0x80) return 1;
-  if (!continues(1) || first < 0xC2 || first > 0xF4) return 0;
-  if (first < 0xE0) return 2;
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool no_scalar = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
-  if (overlong || no_scalar || !continues(2)) return 0;
-  if (first < 0xF0) return 3;
-  return continues(3) ? 4 : 0;
+void append_code_unit(std::string& json, unsigned unit) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  json += "\\u";
+  for (const int shift : {12, 8, 4, 0}) json += digits[unit >> shift & 15U];
 }
 
-void append_escaped(std::string& json, char character) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  const auto code = static_cast<unsigned char>(character);
-  if (character == '"' || character == '\\') {
-    json += '\\';
-    json += character;
-  } else if (code < 0x20 || code == 0x7F) {
-    json += "\\u00";
-    json += digits[code / 16U];
-    json += digits[code % 16U];
-  } else {
-    json += character;
-  }
+void append_escaped(std::string& json, char32_t code) {
+  if (code < 0x10000) return append_code_unit(json, code);
+  append_code_unit(json, 0xD7C0U + (code >> 10));
+  append_code_unit(json, 0xDC00U + (code & 0x3FFU));
 }
 
 void append_text(std::string& json, std::string_view text) {
   json += '"';
   while (!text.empty()) {
-    const std::size_t length = character_length(text);
-    if (length == 1) {
-      append_escaped(json, text.front());
-    } else if (length == 0) {
+    const text::Character next = text::first_character(text);
+    const std::size_t bytes = std::max<std::size_t>(next.bytes, 1);
+    if (next.bytes == 0) {
       json += "\xEF\xBF\xBD";
+    } else if (text::is_unseen(next.code)) {
+      append_escaped(json, next.code);
     } else {
-      json += text.substr(0, length);
+      if (next.code == '"' || next.code == '\\') json += '\\';
+      json += text.substr(0, bytes);
     }
-    text.remove_prefix(length == 0 ? 1 : length);
+    text.remove_prefix(bytes);
   }
   json += '"';
 }

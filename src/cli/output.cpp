@@ -17,28 +17,13 @@
 
 #include "cli/event_log.hpp"
 #include "cli/exit_code.hpp"
+#include "text/characters.hpp"
 
 namespace redlock::cli {
 namespace {
 
 bool begins_character(char c) {
   return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-}
-
-// How many bytes the character in front has if a terminal does it rather than show it: a control
-// character (those of U+0080 to U+009F, too: U+009B begins a sequence as ESC [ does), or one that
-// changes the direction or the line of the others. 0: none.
-std::size_t acting_bytes(std::string_view text) {
-  const auto byte = [text](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
-  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;
-  if (byte(0) != 0xe2) return 0;
-  const bool acting =
-      byte(1) == 0x80 ? byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xa8 && byte(2) <= 0xae)
-                      : byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
-  return acting ? 3 : 0;
 }
 
 // Code points: near enough to columns for what stands in these tables.
@@ -222,24 +207,15 @@ std::string table(Rows rows, const std::vector<std::string_view>& expendable,
 }
 
 std::string to_text(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 std::string to_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 std::string printable(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const auto acting = acting_bytes(text);
-    for (const char c : text.substr(0, acting)) {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    }
-    if (acting == 0) result += text.front();
-    text.remove_prefix(std::max<std::size_t>(acting, 1));
-  }
-  return result;
+  return text::visible(text);
 }
 
 Json milliseconds_or_null(const std::optional<std::chrono::milliseconds>& duration) {

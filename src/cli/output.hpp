@@ -54,13 +54,15 @@ using Rows = std::vector<std::vector<std::string>>;
 /// The words in lines of this width, all but the first indented; a longer word stays whole.
 [[nodiscard]] std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
 
-/// Two spaces of indent, a final newline. Bytes that are not UTF-8 are replaced.
+/// Two spaces of indent, a final newline. ASCII: other characters are \uXXXX, and U+FFFD stands for
+/// bytes that are not UTF-8.
 [[nodiscard]] std::string to_text(const Json& json);
 
 /// On one line, for JSON Lines.
 [[nodiscard]] std::string to_line(const Json& json);
 
-/// The text with control characters as \xNN: a name is any bytes, and must not steer a terminal.
+/// The text with control and invisible characters (characters.hpp), and what is not UTF-8, as
+/// \xNN: a name is any bytes, and must neither steer a terminal nor look like another one.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// A number of milliseconds, null for none.

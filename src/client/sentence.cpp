@@ -4,11 +4,11 @@
 #include "client/sentence.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <utility>
 
 #include "engine/quorum.hpp"
+#include "text/characters.hpp"
 #include "wire/error_reply.hpp"
 
 namespace redlock::client {
@@ -19,22 +19,6 @@ constexpr std::size_t longest_quote = 64;
 constexpr std::size_t longest_detail = 200;
 /// Once a message is this long, further nodes are only counted.
 constexpr std::size_t long_message = 800;
-
-std::string escaped(std::string_view text, std::size_t most) {
-  static constexpr std::array digits = {'0', '1', '2', '3', '4', '5', '6', '7',
-                                        '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
-  std::string out;
-  for (const char c : text) {
-    if (out.size() >= most) return out + "...";
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      out += c;
-    } else {
-      out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-    }
-  }
-  return out;
-}
 
 struct VoteCount {
   std::size_t nodes = 0;
@@ -102,7 +86,7 @@ void append_nodes(std::string& message, const std::vector<NodeVote>& votes) {
       ++untold;
       continue;
     }
-    message += "; " + escaped(node.node, longest_detail) + ": " +
+    message += "; " + text::visible(node.node, longest_detail) + ": " +
                (node.detail.empty() ? in_words(node.cause) : node.detail);
   }
   if (untold > 0) message += "; and " + std::to_string(untold) + " more";
@@ -156,9 +140,9 @@ std::string first_part(Errc code, const std::string& name, const VoteCount& tall
 }  // namespace
 
 std::string in_quotes(std::string_view text) {
-  // "'" + escaped(...) would be shorter, but GCC 12 warns about it at -O3 (-Wrestrict, wrongly).
+  // "'" + visible(...) would be shorter, but GCC 12 warns about it at -O3 (-Wrestrict, wrongly).
   std::string result = "'";
-  result += escaped(text, longest_quote);
+  result += text::visible(text, longest_quote);
   result += '\'';
   return result;
 }
@@ -183,7 +167,7 @@ Error describe(std::string_view name, const engine::Failed& failed,
   Error error{failed.code, {}, name_ballots(failed.ballots, nodes)};
   error.message =
       first_part(failed.code, client::in_quotes(name), VoteCount(failed.ballots), rival);
-  if (!failed.detail.empty()) error.message += ": " + escaped(failed.detail, longest_detail);
+  if (!failed.detail.empty()) error.message += ": " + text::visible(failed.detail, longest_detail);
   append_nodes(error.message, error.votes);
   return error;
 }

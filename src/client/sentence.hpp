@@ -16,7 +16,7 @@
 
 namespace redlock::client {
 
-/// In single quotes, control characters escaped, cut at 64 bytes.
+/// In single quotes, control and invisible characters escaped, cut at 64 bytes.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
 /// A node's reply, fit to be shown: without password and control characters.

@@ -372,13 +372,33 @@ TEST_CASE("who holds a lock is shown within 80 columns, and does nothing to the 
   nodes.everywhere({"--as", std::string(40, 'l') + " \xc2\x9b"
                                                    "31m \xe2\x80\xaeq"});
   const auto shown = nodes.run({"status", "a"}).out;
-  CHECK(contains(shown, "\\xe2\\x80\\xaeq"));
+  CHECK_FALSE(contains(shown, "\xe2\x80\xae"));
   CHECK_FALSE(contains(shown, "\xc2\x9b"));
   std::istringstream lines(shown);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 84);  // a "…" has 3 bytes
   const auto list = nodes.run({"list"}).out;
   CHECK_FALSE(contains(list, "\xc2\x9b"));
   CHECK_FALSE(contains(list, "\xe2\x80\xae"));
+}
+
+TEST_CASE("names and holders are shown without anything unseen, and JSON tells them in ASCII") {
+  const LockNodes nodes(1);
+  const std::string name =
+      "gr\xc3\xbc\xc3\x9f"
+      "e \xd8\x9c\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xae\xf3\xa0\x81\x81\x7f";
+  REQUIRE(nodes.run({"acquire", name, "--as", name + "\x9b"}).status == 0);
+  for (const Arguments& arguments : {Arguments{"list"}, Arguments{"status", name}}) {
+    const auto shown = nodes.run(arguments).out;
+    CHECK(contains(shown, "gr\xc3\xbc\xc3\x9f"));
+    for (const auto* unseen :
+         {"\xd8\x9c", "\xe2\x80\x8b", "\xe2\x80\xae", "\xef\xbb\xbf", "\xf3\xa0", "\x7f", "\x9b"}) {
+      CHECK_FALSE(contains(shown, unseen));
+    }
+  }
+  const auto list = nodes.run({"list", "-o", "json"}).out;
+  CHECK(std::ranges::all_of(list, [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
+  CHECK(contains(list, "\\u061c\\u200b\\ufeff\\u202e\\udb40\\udc41\\u007f"));
+  CHECK(json::parse(list)["locks"][0]["name"] == name);
 }
 
 TEST_CASE("a lock without a note of its holder is taken by unknown") {
