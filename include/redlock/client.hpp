@@ -20,7 +20,8 @@
 
 struct uv_loop_s;  // libuv's uv_loop_t
 
-/// Locks that a majority of independent Redis nodes grants.
+/// Locks that a majority of independent Redis nodes grants. Nodes may be down, late or unreadable;
+/// that none of them lies is assumed (docs/safety.md, A0).
 namespace redlock {
 
 /// Thread-safe: any member may be called from any thread at any time, except that the destructor

@@ -68,7 +68,8 @@ class REDLOCK_EXPORT Lease {
   /// 32 hexadecimal digits; the hash field on the nodes.
   [[nodiscard]] std::string owner() const;
   /// The fencing token: larger than every token returned for this name before this acquisition
-  /// began. Hand it to the resource, which must refuse a smaller one than it has seen.
+  /// began, as long as the nodes keep their data and none lies. Hand it to the resource, which must
+  /// refuse a smaller one than it has seen.
   [[nodiscard]] std::uint64_t token() const noexcept;
 
   /// Whether the lock is still ours by the local clock, read at the call. The answer may be old

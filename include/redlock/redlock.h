@@ -92,7 +92,7 @@ typedef struct redlock_client_options {
    * REDLOCK_NODES_FILE, REDLOCK_MAX_LEASE, REDLOCK_PASSWORD_FILE, REDLOCK_TLS_CA and so on, as the
    * command `redlock` reads them, where no field here sets them. */
   const char* nodes;
-  const char* password_file;   /* its first line is the password, read anew for each connection */
+  const char* password_file;   /* for each connection anew: password_from_file in options.hpp */
   /* The files of TLS are read again when they have changed; see TlsOptions in options.hpp. */
   const char* tls_ca;          /* trusted authorities, file or directory (default: the system's) */
   const char* tls_certificate; /* to show to nodes that ask for one: a PEM file */
@@ -187,8 +187,9 @@ REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client* client, const char
                                               const redlock_acquire_options* options,
                                               redlock_lease** lease);
 
-/* The fencing token: larger than every token given for this name before. The resource that the lock
- * protects must refuse a smaller one than it has seen. 0 once it is given back. */
+/* The fencing token: larger than every token given for this name before, as long as nodes keep
+ * their data and none lies. The resource that the lock protects must refuse a smaller one than it
+ * has seen. 0 once it is given back. */
 REDLOCK_EXPORT uint64_t redlock_lease_token(const redlock_lease* lease);
 /* Of the lock. */
 REDLOCK_EXPORT const char* redlock_lease_name(const redlock_lease* lease);
