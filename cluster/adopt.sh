@@ -5,6 +5,8 @@
 #
 #   adopt.sh ADOPT.LUA MAX_LEASE_MS HOST:PORT...      all nodes of the set, every one of them
 #
+# Logs in as $REDISCLI_USER with the password $REDISCLI_AUTH, if these are set.
+#
 # A node that has this marker already is left as it is; one with another marker is an error, and so
 # is one without a marker beside nodes that have one. As with `redlock adopt`, all markers name the
 # same set: the one that a quorum of the nodes name already, or a new one if a quorum can be given
@@ -17,18 +19,20 @@ shift 2
 nodes=$#
 status=0
 
+at() { redis-cli ${REDISCLI_USER:+--user "$REDISCLI_USER"} -h "${node%:*}" -p "${node##*:}" "$@"; }
 random_id() { od -An -v -N16 -tx1 /dev/urandom | tr -d ' \n'; }
 # What the marker of each node names, one a line; "-" if it names nothing.
 names=$(for node; do
-  name=$(redis-cli -h "${node%:*}" -p "${node##*:}" HGET redlock:node set 2>/dev/null) || continue
+  name=$(at HGET redlock:node set 2>/dev/null) || continue
   echo "${name:--}"
 done)
 set=$(echo "$names" | sort | uniq -c |
   awk -v nodes="$nodes" '2 * $1 > nodes { print ($2 == "-") ? "new" : $2 }')
 if [ "$set" = new ]; then set=$(random_id); fi
 
-is_blank() { [ "$(redis-cli -h "${1%:*}" -p "${1##*:}" EXISTS redlock:node 2>/dev/null)" = 0 ]; }
-blank=$(for node; do if is_blank "$node"; then echo "$node"; fi; done)
+blank=$(for node; do
+  if [ "$(at EXISTS redlock:node 2>/dev/null)" = 0 ]; then echo "$node"; fi
+done)
 mixed=$([ "$(echo "$names" | wc -l)" = "$(echo "$blank" | wc -l)" ] || echo yes)
 
 for node; do
@@ -44,8 +48,8 @@ for node; do
     continue
   fi
   id=$(random_id)
-  if ! reply=$(redis-cli --no-raw -h "${node%:*}" -p "${node##*:}" --eval "$script" \
-    redlock:node redlock:node:notes , "$id" redlock-1 "$nodes" "$max_lease_ms" "$set" 2>&1); then
+  if ! reply=$(at --no-raw --eval "$script" redlock:node redlock:node:notes , \
+    "$id" redlock-1 "$nodes" "$max_lease_ms" "$set" 2>&1); then
     echo "$node: not adopted: $reply" >&2
     status=1
     continue

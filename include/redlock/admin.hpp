@@ -251,6 +251,11 @@ struct NodeHealth {
   /// What the user lacks of the rights of cluster/users.acl, as ACL SETUSER has them: "+hset".
   /// Empty too if the node could not be asked.
   std::vector<std::string> missing_rights;
+  /// Clients of other machines are let in and may delete locks without a password or a certificate:
+  /// the default user is on, and protected-mode does not keep them out.
+  bool open = false;
+  /// The passwords of others that the user may read by CONFIG GET: "requirepass", "masterauth".
+  std::vector<std::string> readable_passwords;
   /// Whether who waits for a lock there is served in order, and woken; none if it refused the lock.
   std::optional<bool> queues;
   /// For a client that begins now; one that has seen the node before has less to wait.

@@ -2,11 +2,15 @@
 // Asks each node everything that decides whether it is fit to vote. In rounds, so that what is
 // measured (the round trip, the clock) waits for nothing else.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <sstream>
 #include <sys/stat.h>
 #include <utility>
+#include <variant>
 
 #include <redlock/admin.hpp>
 
@@ -78,6 +82,57 @@ void take_info(NodeHealth& health, const Info& info) {
   health.max_memory = info.number("maxmemory");
 }
 
+// Redis 6.2 takes one name at a time.
+constexpr std::array asked_settings{
+    "appendfsync",       "protected-mode",          "bind",        "port",
+    "tls-port",          "tls-auth-clients",        "requirepass", "masterauth",
+    "tls-key-file-pass", "tls-client-key-file-pass"};
+
+using Settings = std::map<std::string, std::string>;
+
+std::string value_of(const Settings& settings, const char* name) {
+  const auto found = settings.find(name);
+  return found == settings.end() ? "" : found->second;
+}
+
+bool is_loopback_alone(std::string_view addresses) {
+  for (std::istringstream words{std::string(addresses)}; !words.eof();) {
+    std::string word;
+    words >> word;
+    if (word.starts_with('-')) word.erase(0, 1);
+    if (!word.empty() && !word.starts_with("127.") && word != "::1") return false;
+  }
+  return true;
+}
+
+/// Whether clients of other machines are let in without a certificate, whatever the users are.
+bool is_exposed(const NodeHealth& health, const Settings& settings) {
+  const auto is_off = [&](const char* port) {
+    const auto value = value_of(settings, port);
+    return value == "0" || value.empty();
+  };
+  if (!settings.contains("protected-mode")) return false;  // what cannot be read is said anyway
+  const bool by_certificate = is_off("tls-port") || value_of(settings, "tls-auth-clients") == "yes";
+  if (is_off("port") && by_certificate) return false;
+  if (value_of(settings, "protected-mode") != "yes") return true;
+  // Before Redis 7 a node with `bind` is not protected.
+  return !wire::ServerVersion::parse(health.version.value_or("")).at_least(7, 0) &&
+         !is_loopback_alone(value_of(settings, "bind"));
+}
+
+void take_settings(NodeHealth& health, const Settings& settings, const wire::NodeAddress& node) {
+  if (const auto fsync = value_of(settings, "appendfsync"); !fsync.empty()) {
+    health.append_fsync = client::cleaned(fsync, node);
+  }
+  // As far as this shows; strangers() tries it.
+  health.open = is_exposed(health, settings);
+  if (node.user.empty() || node.user == "default") return;
+  for (const char* name :
+       {"requirepass", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass"}) {
+    if (!value_of(settings, name).empty()) health.readable_passwords.emplace_back(name);
+  }
+}
+
 std::optional<microseconds> read_time(const wire::Answer& answer) {
   const auto parts = admin::texts_of(answer);
   if (parts.size() != 2) return std::nullopt;
@@ -104,7 +159,7 @@ bool readable_by_others(const std::string& path) {
 /// One examination. A node that does not answer in one round is not asked in the next.
 class Examiner {
  public:
-  explicit Examiner(admin::NodeQuery& query) : query_(query) {
+  Examiner(Client::Impl& client, admin::NodeQuery& query) : client_(client), query_(query) {
     result_.quorum = query.quorum();
     for (const auto& node : query.nodes()) {
       result_.nodes.emplace_back();
@@ -120,6 +175,7 @@ class Examiner {
     if (auto done = the_rest(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = lock(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = rights(timeout); !done) return tl::make_unexpected(done.error());
+    if (auto done = strangers(); !done) return tl::make_unexpected(done.error());
     for (auto& node : result_.nodes) {
       if (may_vote_some_day(node)) {
         node.quarantine = admin::quarantine_at_first_sight(node, query_.options());
@@ -225,19 +281,19 @@ class Examiner {
   }
 
   Result<void> the_rest(milliseconds timeout) {
-    const std::vector<QueryCommand> questions{
-        {"INFO"},
-        {"CONFIG", "GET", "appendfsync"},
-        {"HGETALL", std::string(wire::redlock_layout.marker)}};
+    std::vector<QueryCommand> questions{{"INFO"},
+                                        {"HGETALL", std::string(wire::redlock_layout.marker)}};
+    for (const char* name : asked_settings) questions.push_back({"CONFIG", "GET", name});
     return round(questions, timeout,
                  [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress& node) {
                    const Info info(answers.answers[0], node);
                    take_info(health, info);
-                   const auto config = admin::fields_of(answers.answers[1]);
-                   if (const auto fsync = config.find("appendfsync"); fsync != config.end()) {
-                     health.append_fsync = client::cleaned(fsync->second, node);
+                   Settings settings;
+                   for (std::size_t i = 2; i < answers.answers.size(); ++i) {
+                     settings.merge(admin::fields_of(answers.answers[i]));
                    }
-                   if (const auto marker = admin::read_marker(answers.answers[2], node)) {
+                   take_settings(health, settings, node);
+                   if (const auto marker = admin::read_marker(answers.answers[1], node)) {
                      health.marker = {marker->id, marker->layout, marker->nodes,
                                       marker->max_lease_ms, marker->set_name};
                      health.vouched =
@@ -262,6 +318,32 @@ class Examiner {
                     });
   }
 
+  /// Tries to delete a key that nobody writes, as one who knows no password, on nodes that seem
+  /// open.
+  Result<void> strangers() {
+    std::vector<std::vector<QueryCommand>> questions(result_.nodes.size());
+    bool any = false;
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      const auto& health = result_.nodes[i];
+      if (!health.open || query_.nodes()[i].secrets().words().empty()) continue;
+      questions[i] = {{"DEL", wire::redlock_layout.lock("redlock-doctor") + ":rights"}};
+      any = true;
+    }
+    if (!any) return {};
+    auto query = admin::NodeQuery::inspecting(client_, admin::Login::none);
+    if (!query) return tl::make_unexpected(query.error());
+    const auto answers = query->ask(questions, query_.patience());
+    if (!answers) return tl::make_unexpected(answers.error());
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      if (questions[i].empty()) continue;
+      const auto& answer = (*answers)[i].answers[0];
+      result_.nodes[i].open =
+          answer && !std::holds_alternative<wire::Value::ErrorText>(answer->data);
+    }
+    return {};
+  }
+
+  Client::Impl& client_;
   admin::NodeQuery& query_;
   const std::chrono::sys_seconds now_ =
       std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
@@ -273,7 +355,7 @@ class Examiner {
 Result<Examination> Admin::examine() const {
   auto query = admin::NodeQuery::inspecting(*client_->impl());
   if (!query) return tl::make_unexpected(query.error());
-  return Examiner(*query).run();
+  return Examiner(*client_->impl(), *query).run();
 }
 
 class REDLOCK_NO_EXPORT Examinations::Impl {
@@ -290,7 +372,7 @@ class REDLOCK_NO_EXPORT Examinations::Impl {
       if (!query) return tl::make_unexpected(query.error());
       query_.emplace(std::move(*query));
     }
-    return Examiner(*query_).run();
+    return Examiner(*client_.impl(), *query_).run();
   }
 
  private:

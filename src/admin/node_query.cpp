@@ -110,7 +110,7 @@ NodeQuery NodeQuery::of(Client::Impl& client) {
   return NodeQuery(client);
 }
 
-Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client) {
+Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client, Login login) {
   if (client.forked()) return tl::make_unexpected(client.closed_error());
   if (auto refusal = refuse_to_wait(client)) return tl::make_unexpected(std::move(*refusal));
   net::CoreConfig config;
@@ -120,7 +120,10 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client) {
   config.resolve_timeout = client.options().resolve_timeout;
   config.connect_timeout = client.options().connect_timeout;
   config.client_name = client.options().client_name;
-  config.password = client.options().password;
+  if (login == Login::as_configured) config.password = client.options().password;
+  for (auto& node : config.nodes) {
+    if (login == Login::none) node.user = node.password = "";
+  }
   config.unfit = wire::UnfitNodes::report;
   NodeQuery query(client);
   query.own_ = std::make_shared<Own>();

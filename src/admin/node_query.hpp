@@ -39,13 +39,16 @@ struct NodeAnswers {
 };
 
 /// The nodes to query, and the connections for it.
+/// Whether the nodes are told user and password.
+enum class Login { as_configured, none };
+
 class NodeQuery {
  public:
   /// Uses the client's own connections. A node that the client refuses as unfit is not connected.
   static NodeQuery of(Client::Impl& client);
   /// Makes connections of its own, to unfit nodes as well. Fails only if the system has no thread
   /// or descriptor left. The client must outlive the query.
-  static Result<NodeQuery> inspecting(Client::Impl& client);
+  static Result<NodeQuery> inspecting(Client::Impl& client, Login login = Login::as_configured);
 
   /// Valid until the query ends; each ask() adds the passwords that are not to be shown.
   [[nodiscard]] const std::vector<wire::NodeAddress>& nodes() const;

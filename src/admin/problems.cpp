@@ -75,6 +75,7 @@ class NodeRules {
     persistence();
     eviction();
     unread();
+    doors();
     clock();
     refusal();
     queues();
@@ -296,6 +297,21 @@ class NodeRules {
     if (what.empty()) return;
     error("the user may not read " + what +
           ", so it is not known whether the node is safe; allow the user INFO and CONFIG GET");
+  }
+
+  void doors() {
+    if (node_.open) {
+      error(
+          "its default user is on without a password, and clients of other machines are let in: "
+          "any of them may delete locks that are held; give programs the users of "
+          "cluster/users.acl, and turn the default user off (ACL SETUSER default off)");
+    }
+    std::string names;
+    for (const auto& name : node_.readable_passwords) names += (names.empty() ? "" : ", ") + name;
+    if (names.empty()) return;
+    error("the user may read the password in " + names +
+          " by CONFIG GET, and with it become a user who may do more; leave it empty: a lock node "
+          "has `user default off` in place of a requirepass, and no master");
   }
 
   void clock() {

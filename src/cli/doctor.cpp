@@ -23,7 +23,8 @@ Looks at every node: whether it is reachable, its round trip, version, run id, r
 eviction policy, uptime, its clock against this machine's, its marker (see redlock adopt --help),
 and whether it votes: one that may have forgotten locks waits first, and says for how many seconds.
 Lets each node take, hold and give back the lock "redlock-doctor", and tries each right that the
-user needs (cluster/users.acl); nothing else is changed.
+user needs (cluster/users.acl), and on a node without protected-mode what one may do who knows no
+password; nothing else is changed.
 Then looks at the set as a whole. The first line says what it comes to:
   healthy   every node votes, and nothing is to be done                                   (exit 0)
   degraded  all promises hold and locks are granted; there is a warning                   (exit 1)
@@ -32,7 +33,8 @@ Then looks at the set as a whole. The first line says what it comes to:
 Then each problem, with what to do about it:
   error     a node that votes may forget or evict locks, or does not let us see whether; two that
             are one server; nodes of different sets; a majority that is out of reach, or without
-            its markers (a new set, until `redlock adopt`)
+            its markers (a new set, until `redlock adopt`); a node that lets other machines in
+            without a password, or whose user may read the password of another
   warning   a node that does not vote, or not yet: down, refusing us, in quarantine; clocks that
             are apart; appendfsync everysec; a certificate, of a node or of this client, that
             ends within 14 days (or the last third of its life); a key that others may read
@@ -213,6 +215,8 @@ Json as_json(const NodeHealth& node) {
       {"marker", as_json(node.marker)},
       {"refusal", node.refusal.cause == Cause::none ? Json(nullptr) : Json(node.refusal.detail)},
       {"missing_rights", node.missing_rights},
+      {"open", node.open},
+      {"readable_passwords", node.readable_passwords},
       {"queues", or_null(node.queues)},
       {"quarantine", quarantine_as_json(node.quarantine)},
       {"certificate", as_json(node.certificate)},

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "text/characters.hpp"
 #include "wire/key_layout.hpp"
 
 namespace redlock::wire {
@@ -47,8 +48,10 @@ constexpr std::array known{
     KnownError{"NOAUTH", Cause::authentication,
                "; give its user and password in the URI, or a password file"},
     KnownError{"WRONGPASS", Cause::authentication, "; correct the URI or the password file"},
-    KnownError{"DENIED", Cause::permission,
-               "; give it users with passwords, as cluster/users.acl has them"},
+    KnownError{
+        "DENIED", Cause::permission,
+        "; its default user is on without a password, so protected-mode keeps other machines "
+        "out: turn that user off, as cluster/users.acl does"},
     KnownError{"NOPERM", Cause::permission},
     KnownError{"WRONGTYPE", Cause::server_error,
                "; a key of redlock:* there is another program's: find who wrote it, and delete it"},
@@ -212,17 +215,16 @@ std::string printable(std::string_view text, const Secrets& secrets) {
   std::string result(text);
   mask(result, secrets);
   if (result.size() > longest) result.replace(longest, std::string::npos, "...");
-  std::replace_if(
-      result.begin(), result.end(),
-      [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, ' ');
-  // U+0080 to U+009F are control characters, too: U+009B begins a sequence as ESC [ does.
-  for (std::size_t at = 0; (at = result.find('\xc2', at)) != std::string::npos; ++at) {
-    if (at + 1 == result.size()) break;
-    const auto next = static_cast<unsigned char>(result[at + 1]);
-    if (next >= 0x80 && next < 0xa0) result.replace(at, 2, " ");
+  std::string shown;
+  for (std::string_view rest = result; !rest.empty();) {
+    const text::Character next = text::first_character(rest);
+    const std::size_t bytes = std::max<std::size_t>(next.bytes, 1);
+    const bool hidden = next.bytes == 0 || text::is_unseen(next.code);
+    shown += hidden ? " " : rest.substr(0, bytes);
+    rest.remove_prefix(bytes);
   }
-  while (!result.empty() && result.back() == ' ') result.pop_back();
-  return result;
+  while (!shown.empty() && shown.back() == ' ') shown.pop_back();
+  return shown;
 }
 
 bool is_of_renamed(std::string_view detail) {

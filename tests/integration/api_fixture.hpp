@@ -99,11 +99,11 @@ void within_a_lease(const Round& round) {
 }
 
 /// Until the client has taken and left a lock on every node: connections stand, scripts are known.
-inline void warm_up(const Client& client, const Fleet& fleet) {
-  Lease lease = must(client.lock("warm-up").acquire());
-  REQUIRE(eventually([&] { return nodes_with_lock(fleet, "warm-up") == fleet.size(); }));
+inline void warm_up(const Client& client, const Fleet& fleet, const std::string& name = "warm-up") {
+  Lease lease = must(client.lock(name).acquire());
+  REQUIRE(eventually([&] { return nodes_with_lock(fleet, name) == fleet.size(); }));
   must(lease.release());
-  REQUIRE(soon_free_everywhere(fleet, "warm-up"));
+  REQUIRE(soon_free_everywhere(fleet, name));
 }
 
 }  // namespace redlock::testing

@@ -52,7 +52,7 @@ TEST_CASE("a node in protected mode says what it needs to take clients of other 
                   said = lease.error().message;
                   return lease.error().votes.at(0).cause == Cause::permission &&
                          contains(said, "DENIED ") &&
-                         contains(said, "; give it users with passwords");
+                         contains(said, "turn that user off, as cluster/users.acl does");
                 }),
                 said);
   must(must(of_all.lock("seat").acquire()).release());

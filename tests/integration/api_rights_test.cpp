@@ -34,6 +34,7 @@ const std::vector<User>& users() {
       if (word != "user") continue;
       User user;
       words >> user.name;
+      if (user.name == "default") continue;  // it is off: fleet_library_test.cpp
       while (words >> word) {
         const bool right = word[0] == '&' || word[0] == '~' || word[0] == '+';
         if (right) user.rights.push_back(word);
@@ -149,8 +150,8 @@ TEST_CASE("the users of users.acl differ by what only an administrator does") {
   REQUIRE(users().size() == 2);
   std::vector<std::string> more;
   std::ranges::set_difference(administrator().rights, program().rights, std::back_inserter(more));
-  CHECK(more == std::vector<std::string>{"+ping", "+scan"});
-  CHECK(administrator().rights.size() == program().rights.size() + 2);
+  CHECK(more == std::vector<std::string>{"+ping", "+scan", "+script|kill"});
+  CHECK(administrator().rights.size() == program().rights.size() + 3);
 }
 
 TEST_CASE("with the program's rights and no other, everything can be done with locks") {
@@ -221,11 +222,117 @@ TEST_CASE("each right that is missing is named to the program, and by the doctor
     }
   }
   for (const std::string& right : administrator().rights) {
+    if (right == "+script|kill") continue;  // nothing shows it but to kill a script
     CAPTURE(right);
     permit(fleet, administrator(), right);
     const std::string said = said_by_the_doctor(fleet);
     // The doctor has its own list, but for what a node needs to be asked at all.
     CHECK_MESSAGE((names(said, right) || names(said, as_named_by(fleet, right))), said);
+  }
+}
+
+TEST_CASE("the administrator can end a script that keeps a node busy, as the error says") {
+  const Fleet fleet({.nodes = 1, .settings = {"lua-time-limit 1"}});
+  permit(fleet, administrator());
+  auto endless = std::async(std::launch::async, [port = fleet.port(0)] {
+    return cluster::NodeClient(port, patience).command({"EVAL", "while true do end", "0"});
+  });
+  const auto client = client_of(fleet, administrator());
+  CHECK(eventually([&] {
+    const auto lease = client.lock("seat").acquire();
+    return !lease && contains(lease.error().message, "SCRIPT KILL");
+  }));
+  cluster::NodeClient redis_cli(fleet.port(0), patience);
+  REQUIRE(redis_cli.command({"AUTH", administrator().name, administrator().password}) == "OK");
+  CHECK(redis_cli.command({"SCRIPT", "KILL"}) == "OK");
+  CHECK(contains(get_soon(endless), "killed"));
+}
+
+/// As users.acl says of applications that are not to touch each other's locks.
+User user_of(const std::string& application) {
+  std::vector<std::string> rights;
+  for (const auto& right : program().rights) {
+    if (right != "~redlock:*") rights.push_back(right);
+  }
+  for (const std::string& key : {"lock:{" + application + ":*", std::string("fence:*"),
+                                std::string("node"), std::string("node:notes")}) {
+    rights.push_back("~redlock:" + key);
+  }
+  return {application, "secret-of-" + application, rights};
+}
+
+TEST_CASE("an application with a user of its own has its locks, and no other one's") {
+  const Fleet fleet({.nodes = 3, .persistence = cluster::Persistence::always, .adopted = true});
+  permit(fleet, user_of("app1"));
+  permit(fleet, user_of("app2"));
+  const Client first = client_of(fleet, user_of("app1"));
+  const Client other = client_of(fleet, user_of("app1"));
+  const Client stranger = client_of(fleet, user_of("app2"));
+  warm_up(first, fleet, "app1:warm");
+  warm_up(other, fleet, "app1:warm");
+  warm_up(stranger, fleet, "app2:warm");
+
+  Lease lease = must(first.lock("app1:seat").acquire());
+  auto waiting = std::async(std::launch::async, [&] {
+    return must(must(other.lock("app1:seat").acquire({.wait = patience})).release());
+  });
+  REQUIRE(eventually([&] {
+    return fleet.run(0, {"ZCARD", "redlock:lock:{app1:seat}:queue"}) == "1";
+  }));
+  const auto refused = stranger.lock("app1:seat").acquire();
+  CHECK(code_of(refused) == Errc::no_quorum);
+  CHECK(refused.error().is_configuration());
+  CHECK(must(stranger.lock("app2:seat").acquire()).valid());
+  fleet.run(2, {"DEL", "redlock:lock:{app1:seat}"});
+  REQUIRE(
+      eventually([&] { return lease.extend(40s) && nodes_with_lock(fleet, "app1:seat") == 3; }));
+  CHECK(must(lease.release()) == Released::released);
+  CHECK(get_soon(waiting) == Released::released);
+
+  cluster::NodeClient program_of_app2(fleet.port(0), patience);
+  REQUIRE(program_of_app2.command({"AUTH", "app2", "secret-of-app2"}) == "OK");
+  Lease again = must(first.lock("app1:seat").acquire());
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"DEL", "redlock:lock:{app1:seat}"},
+        {"HSET", "redlock:lock:{app1:seat}:forced", again.owner(), "1"},
+        {"ZREM", "redlock:lock:{app1:seat}:queue", "x"},
+        {"EVAL", "return redis.call('del', 'redlock:lock:{app1:seat}')", "0"}}) {
+    CHECK(contains(program_of_app2.command(command), "(error) "));
+  }
+  CHECK(must(again.release()) == Released::released);
+}
+
+TEST_CASE("the doctor calls a node unsafe that lets anybody in, or shows another user's password") {
+  const Fleet fleet({.nodes = 3, .persistence = cluster::Persistence::always, .adopted = true});
+  permit(fleet, administrator());
+  const auto examined = [&] { return must(Admin(client_of(fleet, administrator())).examine()); };
+  CHECK(examined().fitness() == Fitness::healthy);  // protected-mode keeps other machines out
+  const auto set_everywhere = [&](const std::string& setting, const std::string& value) {
+    for (std::size_t i = 0; i < 3; ++i) fleet.run(i, {"CONFIG", "SET", setting, value});
+  };
+  set_everywhere("protected-mode", "no");
+  const auto open = examined();
+  CHECK(open.fitness() == Fitness::unsafe);
+  CHECK(contains(said_by_the_doctor(fleet), "its default user is on without a password"));
+  auto options = options_for(fleet.uris());
+  CHECK(must(Admin(start_client(options)).examine()).nodes.at(0).open);  // by that user itself
+
+  fleet.run(0, {"ACL", "SETUSER", "default", "-@all", "+config|set", "+acl"});
+  CHECK_FALSE(examined().nodes.at(0).open);
+  CHECK(examined().nodes.at(1).open);
+  set_everywhere("masterauth", "sesame");
+  const auto readable = examined();
+  CHECK(readable.nodes.at(0).readable_passwords == std::vector<std::string>{"masterauth"});
+  CHECK(readable.nodes.at(0).problems.size() == 1);
+  CHECK(readable.nodes.at(0).problems.at(0).severity == Severity::error);
+  CHECK(contains(said_by_the_doctor(fleet), "the password in masterauth by CONFIG GET"));
+  CHECK_FALSE(contains(said_by_the_doctor(fleet), "sesame"));
+  set_everywhere("masterauth", "");
+  set_everywhere("requirepass", "sesame");  // from now on a fleet's own command needs it
+  const auto closed = examined();
+  for (const auto& node : closed.nodes) {
+    CHECK_FALSE(node.open);
+    CHECK(node.readable_passwords == std::vector<std::string>{"requirepass"});
   }
 }
 

@@ -32,6 +32,14 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(text), {}};
 }
 
+/// As cluster/users.acl has it.
+std::string password_of(const std::string& user) {
+  std::smatch match;
+  const auto text = text_of("cluster/users.acl");
+  REQUIRE(std::regex_search(text, match, std::regex("user " + user + " on >(\\S+)")));
+  return match[1];
+}
+
 // The first version prints YAML only, and brings Python's YAML reader with it.
 json ask_compose() {
   const auto config = fmt::format("docker-compose -f {} --profile demo --profile tls config",
@@ -123,19 +131,22 @@ TEST_CASE("the nodes' ports are published on the loopback address only, 7001 to 
 TEST_CASE("each node has its own volume and the project's redis.conf") {
   if (!compose_file()) return;
   const auto conf = (kTree / "cluster/redis.conf").string();
+  const auto users = (kTree / "cluster/users.acl").string();
   for (const auto& name : kNodes) {
     INFO(name);
     const auto& node = compose_file()->at("services").at(name);
     std::set<std::string> volumes;
     for (const auto& volume : node.at("volumes")) volumes.insert(volume_text(volume));
-    CHECK(volumes ==
-          std::set<std::string>{name + ":/data", conf + ":/usr/local/etc/redis/redis.conf:ro"});
+    CHECK(volumes == std::set<std::string>{name + ":/data",
+                                           conf + ":/usr/local/etc/redis/redis.conf:ro",
+                                           users + ":/usr/local/etc/redis/users.acl:ro"});
     CHECK(command_text(node.at("command")) ==
-          "redis-server /usr/local/etc/redis/redis.conf --bind 0.0.0.0 --protected-mode no --dir "
-          "/data");
+          "redis-server /usr/local/etc/redis/redis.conf --include /usr/local/etc/redis/users.acl "
+          "--bind 0.0.0.0 --protected-mode no --dir /data");
     CHECK(compose_file()->at("volumes").contains(name));
-    CHECK(command_text(node.at("healthcheck").at("test")).find("redis-cli ping") !=
-          std::string::npos);
+    CHECK(command_text(node.at("healthcheck").at("test"))
+              .find("redis-cli --user redlock-admin ping") != std::string::npos);
+    CHECK(node.at("environment").at("REDISCLI_AUTH") == password_of("redlock-admin"));
   }
   CHECK(compose_file()->at("volumes").size() == 10);
 }
@@ -143,6 +154,7 @@ TEST_CASE("each node has its own volume and the project's redis.conf") {
 TEST_CASE("the nodes of the profile tls speak TLS alone, with the certificates of the script") {
   if (!compose_file()) return;
   const auto conf = (kTree / "cluster/redis.conf").string();
+  const auto users = (kTree / "cluster/users.acl").string();
   const auto certificates = (kTree / "build/tls").string();
   for (const auto& name : kTlsNodes) {
     INFO(name);
@@ -150,15 +162,16 @@ TEST_CASE("the nodes of the profile tls speak TLS alone, with the certificates o
     CHECK(node.at("profiles") == json{"tls"});
     std::set<std::string> volumes;
     for (const auto& volume : node.at("volumes")) volumes.insert(volume_text(volume));
-    CHECK(volumes == std::set<std::string>{name + ":/data",
-                                           conf + ":/usr/local/etc/redis/redis.conf:ro",
-                                           certificates + ":/tls:ro"});
+    CHECK(volumes == std::set<std::string>{
+                         name + ":/data", conf + ":/usr/local/etc/redis/redis.conf:ro",
+                         users + ":/usr/local/etc/redis/users.acl:ro", certificates + ":/tls:ro"});
     CHECK(command_text(node.at("command")) ==
-          "redis-server /usr/local/etc/redis/redis.conf --bind 0.0.0.0 --protected-mode no --dir "
+          "redis-server /usr/local/etc/redis/redis.conf --include /usr/local/etc/redis/users.acl "
+          "--bind 0.0.0.0 --protected-mode no --dir "
           "/data --port 0 --tls-port 6379 --tls-cert-file /tls/node.crt --tls-key-file "
           "/tls/node.key --tls-ca-cert-file /tls/authority.crt");
-    CHECK(command_text(node.at("healthcheck").at("test")).find("redis-cli --tls") !=
-          std::string::npos);
+    CHECK(command_text(node.at("healthcheck").at("test"))
+              .find("redis-cli --user redlock-admin --tls") != std::string::npos);
     CHECK(compose_file()->at("volumes").contains(name));
   }
   const std::set<std::string> ports = {"7101", "7102", "7103", "7104", "7105"};
@@ -183,6 +196,8 @@ TEST_CASE("the nodes are adopted once they are healthy, by the script of `redloc
     CHECK(adopt.at("depends_on").at(name).at("condition") == "service_healthy");
   }
   CHECK(command_text(adopt.at("command")) == command);
+  CHECK(adopt.at("environment").at("REDISCLI_USER") == "redlock-admin");
+  CHECK(adopt.at("environment").at("REDISCLI_AUTH") == password_of("redlock-admin"));
   std::set<std::string> volumes;
   for (const auto& volume : adopt.at("volumes")) volumes.insert(volume_text(volume));
   CHECK(volumes == std::set<std::string>{
@@ -216,6 +231,9 @@ TEST_CASE("the README and the compose file's own head name exactly these ports")
     return ports;
   };
   CHECK(ports_in(text_of("README.md"), R"(redis://127\.0\.0\.1:(\d+))") == published_ports());
+  const auto login = "redlock-admin:" + password_of("redlock-admin") + "@";
+  CHECK(text_of("docker-compose.yml").find("n=redis://" + login) != std::string::npos);
+  CHECK(text_of("docker-compose.yml").find("t=rediss://" + login) != std::string::npos);
   CHECK(ports_in(text_of("docker-compose.yml"), R"(\$n:(\d+))") == published_ports());
   CHECK(ports_in(text_of("docker-compose.yml"), R"(\$t:(\d+))") == published_ports(kTlsNodes));
 }

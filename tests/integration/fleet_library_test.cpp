@@ -12,15 +12,24 @@
 #include <redlock/redlock.hpp>
 
 #include "cluster/fleet.hpp"
+#include "integration/cli_process.hpp"
 #include "support/shell.hpp"
+#include "support/temporary_directory.hpp"
 
 using redlock::Admin;
 using redlock::Adoption;
 using redlock::Client;
 using redlock::cluster::Fleet;
+using redlock::cluster::FreePort;
+using redlock::cluster::NodeClient;
 using redlock::cluster::Persistence;
+using redlock::testing::Arguments;
+using redlock::testing::contains;
 using redlock::testing::quoted;
+using redlock::testing::Running;
 using redlock::testing::shell;
+using redlock::testing::TemporaryDirectory;
+using redlock::testing::Variables;
 
 namespace {
 
@@ -29,7 +38,7 @@ Fleet fleet_with_the_users() {
   std::ifstream text(std::string(REDLOCK_SOURCE_DIR) + "/cluster/users.acl");
   std::vector<std::string> users;
   for (std::string line; std::getline(text, line);) {
-    if (line.starts_with("user ")) users.push_back(line);
+    if (line.starts_with("user redlock")) users.push_back(line);
   }
   REQUIRE(users.size() == 2);
   return Fleet({.nodes = 3, .persistence = Persistence::always, .settings = users});
@@ -47,6 +56,26 @@ Client client_as_the_administrator(const Fleet& fleet) {
   REQUIRE(client);
   return std::move(*client);
 }
+
+/// A redis-server with the project's redis.conf and further lines, whoever may log in there.
+class Server {
+ public:
+  explicit Server(const std::string& settings) {
+    const auto conf = directory_.path() / "redis.conf";
+    std::ofstream(conf) << "include " REDLOCK_SOURCE_DIR "/cluster/redis.conf\nport " << port()
+                        << "\ndir " << directory_.path().string() << '\n'
+                        << settings;
+    process_.emplace(Arguments{"-c", "exec ${REDLOCK_REDIS_SERVER:-redis-server} " + conf.string()},
+                     Variables{}, "/bin/sh");
+    REQUIRE(process_->await_out("eady to accept connections"));
+  }
+  [[nodiscard]] std::uint16_t port() const { return port_.number(); }
+
+ private:
+  FreePort port_ = FreePort::pick();
+  TemporaryDirectory directory_;
+  std::optional<Running> process_;
+};
 
 }  // namespace
 
@@ -118,6 +147,52 @@ TEST_CASE("a user of before there were queues locks as well, and the doctor says
     }
     CHECK(health->fitness() == redlock::Fitness::healthy);
   }
+}
+
+TEST_CASE("a node with users.acl as it stands lets nobody in without a password") {
+  const std::string users = REDLOCK_SOURCE_DIR "/cluster/users.acl";
+  const TemporaryDirectory directory;
+  const auto without_comments = (directory.path() / "users.acl").string();
+  REQUIRE(shell("grep -v '^#' " + quoted(users) + " >" + without_comments).status == 0);
+  for (const auto& line : {"include " + users, "aclfile " + without_comments}) {
+    CAPTURE(line);
+    const Server server(line + "\nprotected-mode no\n");
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"FLUSHALL"}, {"DEL", "redlock:node"}, {"PING"}, {"INFO"}}) {
+      CHECK(contains(NodeClient(server.port()).command(command), "(error) NOAUTH "));
+    }
+    CHECK(contains(NodeClient(server.port()).command({"AUTH", "default", "x"}), "WRONGPASS "));
+
+    const auto at = fmt::format("@127.0.0.1:{}", server.port());
+    const auto administrator =
+        Client::create({.nodes = {"redis://redlock-admin:change-me-too" + at}});
+    REQUIRE(administrator);
+    REQUIRE(Admin(*administrator).adopt());
+    const auto health = Admin(*administrator).examine();
+    REQUIRE(health);
+    CHECK(health->fitness() == redlock::Fitness::healthy);
+    CHECK_FALSE(health->nodes.at(0).open);
+    CHECK(health->nodes.at(0).problems.empty());
+    const auto program = Client::create({.nodes = {"redis://redlock:change-me" + at}});
+    REQUIRE(program);
+    const auto lease = program->lock("seat").acquire({.wait = std::chrono::seconds(30)});
+    INFO((lease ? "" : lease.error().message));
+    CHECK(lease);
+  }
+}
+
+TEST_CASE("adopt.sh logs in as the user of its environment") {
+  const Server server("include " REDLOCK_SOURCE_DIR "/cluster/users.acl\n");
+  const std::string tree = REDLOCK_SOURCE_DIR;
+  const auto adopt = [&](const std::string& login) {
+    return shell(fmt::format("{} {} {} 60000 127.0.0.1:{}", login,
+                             quoted(tree + "/cluster/adopt.sh"),
+                             quoted(tree + "/src/wire/scripts/adopt.lua"), server.port()));
+  };
+  CHECK(contains(adopt("").output, "NOAUTH Authentication required"));
+  const auto adopted = adopt("REDISCLI_USER=redlock-admin REDISCLI_AUTH=change-me-too");
+  CHECK(contains(adopted.output, ": adopted, one of 1"));
+  CHECK(adopted.status == 0);
 }
 
 TEST_CASE("a set that adopt.sh has adopted needs no adopting any more") {

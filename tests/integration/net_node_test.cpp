@@ -194,7 +194,7 @@ TEST_CASE("the user of cluster/users.acl can do all that a link does") {
   std::vector<std::string> users;
   std::ifstream file(REDLOCK_SOURCE_DIR "/cluster/users.acl");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("user ")) users.push_back(line);
+    if (line.starts_with("user redlock")) users.push_back(line);
   }
   Fleet fleet({.nodes = 1, .settings = users});
   fleet.run(0, {"HSET", "redlock:node", "id", "x", "layout", "redlock-1", "nodes", "1",

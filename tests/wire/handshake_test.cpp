@@ -279,7 +279,7 @@ TEST_CASE("a node that is loading, busy, protected or full of clients says so") 
   CHECK(contains(busy.detail, "; end it there with SCRIPT KILL"));
   const auto protects = refusal(but("CLIENT", error("DENIED Redis is running in protected mode")));
   CHECK(protects.cause == Cause::permission);
-  CHECK(contains(protects.detail, "; give it users with passwords"));
+  CHECK(contains(protects.detail, "turn that user off, as cluster/users.acl does"));
   const auto full = refusal(but("CLIENT", error("ERR max number of clients reached")));
   CHECK(full.cause == Cause::server_error);
   CHECK(contains(full.detail, "max number of clients reached; raise maxclients"));

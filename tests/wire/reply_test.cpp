@@ -303,7 +303,9 @@ TEST_CASE("the prefix of an error says why the node did not vote, and its end wh
       {"NOPERM this user has no permissions", "; give its user the rights of cluster/users.acl",
        Cause::permission},
       {"DENIED Redis is running in protected mode",
-       "; give it users with passwords, as cluster/users.acl has them", Cause::permission},
+       "; its default user is on without a password, so protected-mode keeps other machines out: "
+       "turn that user off, as cluster/users.acl does",
+       Cause::permission},
       {"WRONGTYPE Operation against a key holding the wrong kind of value", delete_it,
        Cause::server_error},
       {"ERR unknown command 'EVALSHA'", "; do not rename the commands of a lock node",
@@ -469,7 +471,12 @@ TEST_CASE("what is shown has no password, no control character and no length wit
   CHECK(printable("a\r\nb\x1b[31m\r\n", "") == "a  b [31m");
   CHECK(printable("a\xc2\x9b"
                   "31m\xc2\xa0\xc2",
-                  "") == "a 31m\xc2\xa0\xc2");
+                  "") == "a 31m\xc2\xa0");
+  CHECK(printable("a\xe2\x80\xae"
+                  "b\x9b"
+                  "1m\xd8\x9c\xef\xbb\xbf"
+                  "c",
+                  "") == "a b 1m  c");
   CHECK(printable(std::string(1'000, 'x'), "").size() <= 203);
   CHECK(printable(std::string(198, 'x') + "hunter2", "hunter2").find("hu") == std::string::npos);
   const auto answer =
