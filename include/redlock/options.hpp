@@ -54,10 +54,20 @@ inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::
 /// invalid_argument, and a sentence that names the entry and repeats no password.
 [[nodiscard]] REDLOCK_EXPORT Result<std::vector<std::string>> parse_nodes(std::string_view text);
 
-/// For ClientOptions::password: the first line of this file, read anew for every connection.
-/// Nothing, which means the password in the URI, if it is no regular file or cannot be read.
-[[nodiscard]] REDLOCK_EXPORT std::function<std::string(std::string_view node)> password_from_file(
-    std::string path);
+/// For ClientOptions::password: from this file, read anew for every connection. Its first line is
+/// the password of all nodes; unless it begins with redis://, rediss:// or unix://. Then each line
+/// is for one node: the node as errors show it, a space, and its password up to the end of the
+/// line. Lines that are empty or begin with # count for nothing there, and a node that is in no
+/// line has the password of its URI:
+///
+///     redis://redlock@10.0.0.1:6379 the password of that node
+///     redis://redlock@10.0.0.2:6379 that of this one
+///
+/// Fails with invalid_argument and a sentence that repeats nothing of the file, if that is no
+/// regular file, cannot be read, has more than 65,536 bytes, or a line that is not like that. While
+/// it is so later, nodes have the passwords of their URIs.
+[[nodiscard]] REDLOCK_EXPORT Result<std::function<std::string(std::string_view node)>>
+password_from_file(std::string path);
 
 /// For nodes whose URI begins with rediss://. Client::create reads the files, and fails with a
 /// sentence if one of them cannot serve. They are read again for the next connection when they have
@@ -88,7 +98,7 @@ struct ClientOptions {
   /// REDLOCK_TLS_CERT, REDLOCK_TLS_KEY and REDLOCK_TLS_NAME are those of TlsOptions, and
   /// REDLOCK_QUARANTINE=off (for tests) sets `quarantine`; there are no others. A list given here,
   /// from a program's own configuration, goes before both of the environment. Fails with
-  /// invalid_argument if none names a node, or a variable is bad. Reads the environment: no other
+  /// invalid_argument if none names a node, or a variable or its file is bad. Reads the environment: no other
   /// thread may change it meanwhile.
   [[nodiscard]] REDLOCK_EXPORT static Result<ClientOptions> from_env(
       std::optional<std::string_view> nodes = {});

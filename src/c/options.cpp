@@ -114,7 +114,12 @@ Result<ClientOptions> to_options(const redlock_client_options* given) {
   if (!ordering) return tl::make_unexpected(ordering.error());
   if (*ordering) options->ordering = **ordering;
   if (known->password_file != nullptr) {
-    options->password = password_from_file(known->password_file);
+    auto password = password_from_file(known->password_file);
+    if (!password) {
+      password.error().message.insert(0, "password_file: ");
+      return tl::make_unexpected(std::move(password.error()));
+    }
+    options->password = std::move(*password);
   }
   set(options->tls.ca, known->tls_ca);
   set(options->tls.certificate, known->tls_certificate);

@@ -16,6 +16,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/file_descriptor.hpp"
 #include "cli/output.hpp"
+#include "cli/secrets.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -28,7 +29,7 @@ constexpr std::chrono::seconds longest_wait(20);
 class BoundedFile {
  public:
   BoundedFile(std::string_view option, const std::string& path)
-      : what_(fmt::format("{} {}", option, printable(path))),
+      : what_(fmt::format("{} {}", option, printable(without_passwords(path)))),
         until_(BootClock::now() + longest_wait) {
     // Opening a pipe that nobody has open for writing would wait; reading waits below.
     const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

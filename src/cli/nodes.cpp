@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fmt/core.h>
 #include <string_view>
+#include <sys/stat.h>
 #include <utility>
 
 #include <redlock/admin.hpp>
@@ -13,6 +14,7 @@
 #include "cli/duration.hpp"
 #include "cli/event_log.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/secrets.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -23,6 +25,16 @@ ClientOptions options_of(std::string_view list, const std::string& source) {
   if (options) return std::move(*options);
   const auto& sentence = options.error().message;
   throw Exit(exit_usage, sentence.starts_with("REDLOCK_") ? sentence : source + ": " + sentence);
+}
+
+/// Of a file with a password. A group may have been given it on purpose.
+void warn_of_readers(const char* source, const std::string& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return;
+  if ((about.st_mode & S_IROTH) == 0) return;
+  note({LogLevel::warning, "note",
+        fmt::format("{} {}: every user of this machine may read the password in it; chmod 600 it",
+                    source, path)});
 }
 
 }  // namespace
@@ -45,9 +57,9 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
       ->group(group);
   app.add_option(
          "--password-file", password_file_,
-         "The nodes' password, in the first line of this file, which is read anew for every "
-         "connection; the nodes' URIs may then be redis://user:@host. Default: "
-         "$REDLOCK_PASSWORD_FILE")
+         "The nodes' password, in the first line of this file, or a line for each node: "
+         "redis://user@host:port PASSWORD. It is read anew for every connection; the nodes' URIs "
+         "may then be redis://user:@host. Default: $REDLOCK_PASSWORD_FILE")
       ->option_text("FILE")
       ->group(group);
   app.add_option_function<std::string>(
@@ -95,7 +107,11 @@ void NodeOptions::add_tls(CLI::App& app) {
 
 ClientOptions NodeOptions::options_with_nodes() const {
   if (list_) return options_of(*list_, "--nodes");
-  if (file_) return options_of(read_bounded("--nodes-file", *file_), "--nodes-file " + *file_);
+  if (file_) {
+    const auto text = read_bounded("--nodes-file", *file_);
+    if (has_password(text)) warn_of_readers("--nodes-file", *file_);
+    return options_of(text, "--nodes-file " + *file_);
+  }
   if (!invocation_.nodes_variable.empty()) {
     return options_of(invocation_.nodes_variable, "REDLOCK_NODES");
   }
@@ -109,14 +125,17 @@ ClientOptions NodeOptions::options_with_nodes() const {
              "the line)");
 }
 
-/// A file that is missing now is a mistake; one that is missing later, perhaps only late.
+/// A file that is missing now is a mistake; one that is missing later, perhaps only late. What is
+/// named in place of it may be the password itself, and is not repeated.
 void NodeOptions::give_password(ClientOptions& options) const {
-  if (password_file_) options.password = password_from_file(*password_file_);
-  if (!options.password || !options.password("").empty()) return;
-  throw Exit(exit_usage, (password_file_ ? "--password-file " + *password_file_
-                                         : std::string("REDLOCK_PASSWORD_FILE")) +
-                             ": there is no such file that can be read, or its first line, which "
-                             "is to be the password, is empty");
+  if (password_file_) {
+    auto password = password_from_file(*password_file_);
+    if (!password) throw Exit(exit_usage, "--password-file: " + password.error().message);
+    options.password = std::move(*password);
+    warn_of_readers("--password-file", *password_file_);
+  } else if (const char* file = std::getenv("REDLOCK_PASSWORD_FILE"); options.password) {
+    warn_of_readers("REDLOCK_PASSWORD_FILE", file);
+  }
 }
 
 ClientOptions NodeOptions::client_options() const {

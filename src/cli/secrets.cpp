@@ -34,7 +34,7 @@ bool mask_one(char* begin, char* end) {
   char* const colon = std::find(login, host, ':');
   if (colon == host) return false;
   std::fill(colon + 1, host - 1, '*');
-  return true;
+  return colon + 1 != host - 1;
 }
 
 }  // namespace
@@ -51,14 +51,9 @@ bool mask_passwords(char* text) {
 }
 
 std::string without_passwords(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const auto length = std::min(text.find(' '), text.size() - 1) + 1;
-    std::string word(text.substr(0, length));
-    mask_passwords(word.data());
-    result += word;
-    text.remove_prefix(length);
-  }
+  // As a whole: what is behind a blank may be the end of a password.
+  std::string result(text);
+  mask_passwords(result.data());
   return result;
 }
 

@@ -20,7 +20,7 @@ namespace redlock::cli {
 /// Overwrites each password of the URIs in `text` with asterisks. True if there was one.
 bool mask_passwords(char* text);
 
-/// The text with the passwords in each of its words overwritten: for what was said about arguments.
+/// The text with the passwords of its URIs overwritten: for what was said about arguments.
 [[nodiscard]] std::string without_passwords(std::string_view text);
 
 /// Whether a URI in the text has a password.

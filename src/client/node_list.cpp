@@ -168,7 +168,9 @@ Result<ClientOptions> ClientOptions::from_env(std::optional<std::string_view> no
                  .key = variable_or_empty("REDLOCK_TLS_KEY"),
                  .name = variable_or_empty("REDLOCK_TLS_NAME")};
   if (auto file = variable_or_empty("REDLOCK_PASSWORD_FILE"); !file.empty()) {
-    options.password = password_from_file(std::move(file));
+    auto password = password_from_file(std::move(file));
+    if (!password) return wrong_list("REDLOCK_PASSWORD_FILE: " + password.error().message);
+    options.password = std::move(*password);
   }
   return options;
 }

@@ -2,39 +2,140 @@
 // It is read on the client's own thread, so whatever could keep that waiting (a pipe, a device) is
 // not read at all.
 #include <array>
+#include <cerrno>
+#include <cstddef>
 #include <fcntl.h>
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include <redlock/options.hpp>
 
+#include "wire/node_address.hpp"
+
 namespace redlock {
 namespace {
 
-constexpr std::size_t longest_password_line = 4096;
+constexpr std::size_t most_bytes = 65'536;
 
-std::string first_line_of(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) return {};
-  struct stat about {};
-  std::array<char, longest_password_line> text{};
-  const bool regular = ::fstat(file, &about) == 0 && S_ISREG(about.st_mode);
-  const ssize_t size = regular ? ::read(file, text.data(), text.size()) : -1;
-  ::close(file);
-  if (size <= 0) return {};
-  const std::string_view all(text.data(), static_cast<std::size_t>(size));
-  std::string_view line = all.substr(0, all.find('\n'));
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return std::string(line);
+tl::unexpected<Error> wrong_file(std::string sentence) {
+  return tl::make_unexpected(Error{Errc::invalid_argument, std::move(sentence), {}});
 }
+
+Result<std::string> whole_text(const std::string& path) {
+  const auto unreadable = [](const std::string& why) {
+    return wrong_file("there is no such file that can be read (" + why + "); name a regular file");
+  };
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return unreadable(std::generic_category().message(errno));
+  struct stat about {};
+  const bool regular = ::fstat(file, &about) == 0 && S_ISREG(about.st_mode);
+  std::string text;
+  std::array<char, 4096> part{};
+  ssize_t count = 0;
+  while (regular && text.size() <= most_bytes) {
+    count = ::read(file, part.data(), part.size());
+    if (count <= 0) break;
+    text.append(part.data(), static_cast<std::size_t>(count));
+  }
+  ::close(file);
+  if (!regular) return unreadable("it is a directory, a pipe or a device");
+  if (count < 0) return unreadable(std::generic_category().message(errno));
+  if (text.size() <= most_bytes) return text;
+  return wrong_file("it is longer than " + std::to_string(most_bytes) +
+                    " bytes, which no file of passwords is");
+}
+
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+bool begins_with_node(std::string_view line) {
+  return line.starts_with("redis://") || line.starts_with("rediss://") ||
+         line.starts_with("unix://");
+}
+
+/// The node as errors show it, from that or from its URI. None if it is none, or has a password.
+std::optional<std::string> label_of(std::string_view node) {
+  std::string uri(node);
+  const std::size_t login = uri.find("://") + 3;
+  const std::size_t at = uri.find('@', login);
+  const bool has_user = at < uri.find('/', login);
+  if (has_user && uri.find(':', login) > at) uri.insert(at, ":");
+  const auto parsed = wire::parse_node_uri(uri);
+  if (!parsed || !parsed->password.empty()) return std::nullopt;
+  return parsed->label;
+}
+
+/// One password for all nodes, or one for each.
+class PasswordFile {
+ public:
+  static Result<PasswordFile> read(const std::string& path) {
+    const auto text = whole_text(path);
+    if (!text) return tl::make_unexpected(text.error());
+    PasswordFile file;
+    if (begins_with_node(*text)) return file.read_nodes(*text);
+    std::string_view rest = *text;
+    file.of_all_ = take_line(rest);
+    if (!file.of_all_.empty()) return file;
+    return wrong_file("its first line, which is to be the password, is empty");
+  }
+
+  [[nodiscard]] std::string of(std::string_view node) const {
+    const auto found = of_nodes_.find(node);
+    return found == of_nodes_.end() ? of_all_ : found->second;
+  }
+
+ private:
+  Result<PasswordFile> read_nodes(std::string_view text) {
+    for (std::size_t number = 1; !text.empty(); ++number) {
+      const std::string_view line = take_line(text);
+      if (line.empty() || line.starts_with('#')) continue;
+      const auto wrong = [number](const char* what) {
+        return wrong_file("line " + std::to_string(number) + what);
+      };
+      const std::size_t blank = line.find(' ');
+      const auto node =
+          begins_with_node(line) ? label_of(line.substr(0, blank)) : std::optional<std::string>();
+      if (!node) {
+        return wrong(
+            " does not begin with a node; write redis://[user@]host[:port][/db], a space, and the "
+            "password");
+      }
+      if (blank == std::string_view::npos || blank + 1 == line.size()) {
+        return wrong(" has no password behind its node; write a space and the password there");
+      }
+      if (!of_nodes_.emplace(*node, line.substr(blank + 1)).second) {
+        return wrong(" is about the same node as one before it; take one of the two out");
+      }
+    }
+    return std::move(*this);
+  }
+
+  std::string of_all_;
+  std::map<std::string, std::string, std::less<>> of_nodes_;  // by the labels of nodes
+};
 
 }  // namespace
 
-std::function<std::string(std::string_view)> password_from_file(std::string path) {
-  return [path = std::move(path)](std::string_view /*node*/) { return first_line_of(path); };
+Result<std::function<std::string(std::string_view)>> password_from_file(std::string path) {
+  if (auto file = PasswordFile::read(path); !file) {
+    return tl::make_unexpected(std::move(file.error()));
+  }
+  return [path = std::move(path)](std::string_view node) {
+    const auto file = PasswordFile::read(path);
+    return file ? file->of(node) : std::string();
+  };
 }
 
 }  // namespace redlock

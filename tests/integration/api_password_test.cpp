@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Passwords that are changed while a lease is held: the nodes first or the program first, and with
 // every connection broken meanwhile. No text shows an old or a new one.
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 
@@ -138,7 +139,7 @@ TEST_CASE("a password is read from a file anew for every connection, and before 
   for (std::size_t node = 0; node < 3; ++node) {
     options.nodes.push_back("redis://ann:wrong@127.0.0.1:" + std::to_string(fleet.port(node)));
   }
-  options.password = password_from_file(path);
+  options.password = must(password_from_file(path));
   const Client client = start_client(options);
   must(must(client.lock("seat").acquire()).release());
   change_user(fleet, {">second-one", "<first-one"});
@@ -146,9 +147,66 @@ TEST_CASE("a password is read from a file anew for every connection, and before 
   break_connections(fleet);
   CHECK(client.lock("seat").acquire({.wait = patience}).has_value());
 
-  CHECK(password_from_file(directory.path().string())("node").empty());
-  CHECK(password_from_file("/no/such/file")("node").empty());
-  CHECK(password_from_file("/dev/zero")("node").empty());
+  std::ofstream(path) << std::string(60'000, 'x') << '\n';
+  CHECK(options.password("node") == std::string(60'000, 'x'));
+  std::filesystem::remove(path);
+  CHECK(options.password("node").empty());
+}
+
+TEST_CASE(
+    "a file has a password for each node, by the name that errors have for it or by its URI") {
+  const Fleet fleet = fleet_of_ann();
+  const TemporaryDirectory directory;
+  const auto path = (directory.path() / "passwords").string();
+  std::ofstream file(path);
+  for (std::size_t node = 0; node < 3; ++node) {
+    const std::string password = "of node " + std::to_string(node);
+    fleet.run(node, {"ACL", "SETUSER", "ann", "resetpass", ">" + password});
+    const std::string login = node == 1 ? "ann:@" : "ann@";
+    file << "redis://" << login << "127.0.0.1:" << fleet.port(node) << ' ' << password << "\r\n"
+         << "# and the next one\n\n";
+  }
+  file.close();
+  auto options = options_for(nodes_of_ann(fleet));
+  options.password = must(password_from_file(path));
+  CHECK(options.password("redis://bob@127.0.0.1:6379").empty());
+  const Client client = start_client(options);
+  warm_up(client, fleet);
+}
+
+TEST_CASE("a password file that is wrong is refused by a sentence that repeats nothing of it") {
+  const TemporaryDirectory directory;
+  const auto path = (directory.path() / "secret").string();
+  const auto sentence = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    const auto refused = password_from_file(path);
+    CHECK(code_of(refused) == Errc::invalid_argument);
+    return refused ? "" : refused.error().message;
+  };
+  const std::string good = "redis://127.0.0.1 secret\n";
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"", "its first line, which is to be the password, is empty"},
+      {"\nsecret\n", "its first line, which is to be the password, is empty"},
+      {std::string(65'537, 's'), "it is longer than 65536 bytes"},
+      {good + "secret\n", "line 2 does not begin with a node; write redis://"},
+      {good + "\nredis://u:secret@h secret", "line 3 does not begin with a node"},
+      {good + "redis://h:secret 1", "line 2 does not begin with a node"},
+      {good + "redis://secret", "line 2 has no password behind its node"},
+      {good + "redis://secret ", "line 2 has no password behind its node"},
+      {good + "redis://127.0.0.1:6379 secret", "line 2 is about the same node as one before it"}};
+  for (const auto& [text, why] : wrong) {
+    CAPTURE(text);
+    const std::string said = sentence(text);
+    CHECK_MESSAGE(contains(said, why), said);
+    CHECK(!contains(said, "secret"));
+  }
+  for (const auto& no_file :
+       {directory.path().string(), std::string("/dev/zero"), std::string("/no/secret/file")}) {
+    const auto refused = password_from_file(no_file);
+    CHECK(code_of(refused) == Errc::invalid_argument);
+    CHECK(contains(refused.error().message, "there is no such file that can be read"));
+    CHECK(!contains(refused.error().message, "secret"));
+  }
 }
 
 }  // namespace

@@ -171,6 +171,8 @@ TEST_CASE("C: an error's texts are JSON whatever bytes they have") {
     CHECK(json["votes"][0]["cause"] == "tls");
     CHECK(json["votes"][1]["vote"] == "granted");
   }
+  const Error unseen{Errc::lost, "a\xE2\x80\xAE\xF3\xA0\x81\x81\xC2\x9B", {}};
+  CHECK(c::to_json(unseen).find("\"a\\u202e\\udb40\\udc41\\u009b\"") != std::string::npos);
 }
 
 TEST_CASE("C: an argument that cannot work is refused with a sentence") {
@@ -280,6 +282,9 @@ TEST_CASE("C: the password of a file is that of every node") {
   REQUIRE_MESSAGE(redlock_client_create(&options, &made) == REDLOCK_OK, redlock_last_error());
   const OwnedClient client(made);
   CHECK(redlock_lease_valid(lease_in_c(client, "c-password").get()) == 1);
+  std::ofstream(file) << "\n";
+  CHECK(redlock_client_create(&options, &made) == REDLOCK_INVALID_ARGUMENT);
+  CHECK(std::string(redlock_last_error()).starts_with("password_file: its first line"));
 }
 
 TEST_CASE("C: options of another version are told apart by their size") {

@@ -108,6 +108,32 @@ TEST_CASE("bad nodes are refused with one sentence that never has a password in 
   }
 }
 
+TEST_CASE(
+    "a password that is written so that its URI breaks is in no sentence, wherever that stood") {
+  const TemporaryDirectory place;
+  const auto file = (place.path() / "nodes").string();
+  for (const std::string between : {" ", ",", "#", "\n", "@", "/", "?", ", ", "\t", ":"}) {
+    for (const std::string scheme : {"redis://", "rediss://", "unix://", "http://", ""}) {
+      const auto uri = scheme + "u:alpha" + between + "omega@h:port";
+      CAPTURE(uri);
+      std::ofstream(file) << uri;
+      for (const Arguments& arguments :
+           {Arguments{"status", "a", "--nodes", uri},
+            Arguments{"status", "a", "--nodes-file", file},
+            Arguments{"status", "a", "--nodes-file", uri}, Arguments{"status", "a", uri},
+            Arguments{uri}, Arguments{"status", "a", "--node=" + uri},
+            Arguments{"status", "a", "--max-lease", uri},
+            Arguments{"status", "a", "--nodes", "h:1", "--password-file", uri},
+            Arguments{"status", "a"}}) {
+        const auto finished = redlock(arguments, nodes_variable({uri}));
+        CHECK(finished.status == 64);
+        CHECK_FALSE(contains(finished.out + finished.err, "alpha"));
+        CHECK_FALSE(contains(finished.out + finished.err, "omega"));
+      }
+    }
+  }
+}
+
 TEST_CASE("a nodes file that cannot be read or names no node is refused") {
   const TemporaryDirectory place;
   refuses({"status", "a", "--nodes-file", "/nowhere/nodes"}, "/nowhere/nodes");
@@ -117,6 +143,7 @@ TEST_CASE("a nodes file that cannot be read or names no node is refused") {
   refuses({"status", "a", "--nodes-file", file, "--nodes", "redis://h"}, "--nodes");
   refuses({"status", "a", "--nodes-file", place.path().string()}, "it is a directory");
   std::ofstream(file) << "redis://127.0.0.1:1,\nredis://:secret@127.0.0.1:2x\n";
+  REQUIRE(::chmod(file.c_str(), 0600) == 0);
   refuses({"status", "a", "--nodes-file", file}, file + ": nodes[1]: the port");
 }
 
