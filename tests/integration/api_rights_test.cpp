@@ -255,7 +255,7 @@ User user_of(const std::string& application) {
     if (right != "~redlock:*") rights.push_back(right);
   }
   for (const std::string& key : {"lock:{" + application + ":*", std::string("fence:*"),
-                                std::string("node"), std::string("node:notes")}) {
+                                 std::string("node"), std::string("node:notes")}) {
     rights.push_back("~redlock:" + key);
   }
   return {application, "secret-of-" + application, rights};
