@@ -49,6 +49,7 @@ enum class Vote : std::uint8_t { pending, granted, refused, unavailable };
 enum class Cause : std::uint8_t {
   none,
   timed_out,          ///< no answer within the node timeout
+  connecting,         ///< the client has just begun, and its first connection is being made
   connection_failed,  ///< could not connect: refused, unreachable, name not resolved
   connection_lost,    ///< the connection broke with the answer outstanding
   authentication,     ///< NOAUTH or WRONGPASS: user or password are wrong or missing

@@ -23,7 +23,8 @@ namespace redlock {
 ///     auto client = redlock::Client::create({.nodes = nodes, .observer = metrics});
 ///     ... serve metrics->text() at /metrics ...
 ///
-/// One object may observe several clients, which are then counted together. No lock's name becomes
+/// One object may observe several clients, which are then counted together; of a node that several
+/// of them have, it shows what was told last. No lock's name becomes
 /// a label, because nobody bounds how many there are. docs/metrics.md has the list, with the
 /// alerts that are worth having.
 ///
@@ -42,12 +43,15 @@ class REDLOCK_EXPORT Metrics : public Observer {
   [[nodiscard]] std::string text() const;
 
   /// To pass what is observed on to others as well, override these and call them.
+  void on_node_added(std::string_view node) override;
+  void on_node_removed(std::string_view node) override;
   void on_node_up(std::string_view node, std::string_view warning) override;
   void on_node_down(std::string_view node, Cause cause, std::string_view detail) override;
   void on_clock_moved(std::string_view node, std::chrono::nanoseconds by, bool ours) override;
   void on_attempt(std::string_view name, const Errc* code, const std::vector<NodeVote>& votes,
                   std::chrono::nanoseconds elapsed) override;
   void on_waiting(std::string_view name, std::size_t place) override;
+  void on_call(std::string_view name, const Errc* code) override;
   void on_acquired(std::string_view name, std::uint64_t token,
                    std::chrono::nanoseconds waited) override;
   void on_released(std::string_view name, std::uint64_t token,

@@ -69,9 +69,18 @@ class REDLOCK_EXPORT Observer {
  public:
   virtual ~Observer();
 
+  /// The client begins to connect to the node: called for each of its list by the thread that
+  /// creates the client. Nothing is known of the node before its on_node_up or on_node_down.
+  virtual void on_node_added(std::string_view node);
+  /// The client has ended, so what it told of the node holds no more. Called before on_closed.
+  virtual void on_node_removed(std::string_view node);
   /// The node answers and may vote. `warning` says what is unsafe about it, empty if nothing.
+  /// Called again when that has changed.
   virtual void on_node_up(std::string_view node, std::string_view warning);
-  /// The node cannot vote until the next on_node_up.
+  /// The node cannot vote until the next on_node_up, because it is away, or because it is
+  /// quarantined, its clock moved, or it takes no lock (its memory is full, say). Called again when
+  /// the cause has changed. Of a node that is connected, the end of it is noticed within ten
+  /// seconds, or a sixth of max_lease if that is less.
   virtual void on_node_down(std::string_view node, Cause cause, std::string_view detail);
   /// The node's clock moved by so much against this machine's (positive: ahead), which is more than
   /// clocks may differ by. What the node confirmed before is trusted for that much less, and the
@@ -87,6 +96,10 @@ class REDLOCK_EXPORT Observer {
   /// counts them. Called again when that has changed. Of several calls of one client, only of those
   /// that take part at the nodes: two at a time. Not called with Ordering::barging.
   virtual void on_waiting(std::string_view name, std::size_t place);
+  /// A call for a lock has ended: acquire(), lock(), try_lock() and the like, a re-entry, attach().
+  /// `code` is null if the call has the lock. Called before its caller has the result. Calls that
+  /// cannot work (Errc::invalid_argument, would_deadlock) or come after the end are not told of.
+  virtual void on_call(std::string_view name, const Errc* code);
   /// A lock was granted, so long after its call began.
   virtual void on_acquired(std::string_view name, std::uint64_t token,
                            std::chrono::nanoseconds waited);

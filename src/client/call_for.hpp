@@ -146,16 +146,21 @@ class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
     if constexpr (requires { ask_.explain(error); }) ask_.explain(error);
   }
 
-  /// With what `make` makes; without memory for that the client ends, this call before all others.
+  /// With what `make` makes; without memory for that, or if the observer throws, the client ends,
+  /// this call before all others.
   template <typename Make>
   void answer(const Make& make) {
     std::optional<Result<Success>> known;
     std::exception_ptr problem;
     try {
       known.emplace(make());
+      if constexpr (waits) {
+        client().report_call(ask_.name(),
+                             *known ? std::nullopt : std::optional(known->error().code));
+      }
     } catch (...) {
       problem = std::current_exception();
-      known.emplace(tl::make_unexpected(Error{Errc::closed, "out of memory", {}}));
+      if (!known) known.emplace(tl::make_unexpected(Error{Errc::closed, "out of memory", {}}));
     }
     complete(std::move(*known));
     if (problem) std::rethrow_exception(problem);
@@ -194,7 +199,10 @@ template <typename Ask>
 auto CallFor<Ask>::begin(Client::Impl& of, std::unique_ptr<PreparedOperation<Success>> self,
                          Callback<Success>& callback) -> std::optional<Result<Success>> {
   if constexpr (requires { ask_.before_start(of); }) {
-    if (auto error = ask_.before_start(of)) return tl::make_unexpected(std::move(*error));
+    if (auto error = ask_.before_start(of)) {
+      if constexpr (waits) of.report_call_later(ask_.name(), error->code);
+      return tl::make_unexpected(std::move(*error));
+    }
   }
   self_ = std::move(self);
   callback_.emplace(std::move(callback));

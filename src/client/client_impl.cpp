@@ -64,8 +64,10 @@ Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options
   net::CoreConfig config = core_config(options, *nodes);
   config.tls = *tls;
   auto impl = std::make_shared<Impl>(std::move(options), std::move(*nodes), std::move(*tls));
+  impl->tell_nodes(&Observer::on_node_added);
   const auto started = impl->start(std::move(config), loop);
   if (started) return impl;
+  impl->tell_nodes(&Observer::on_node_removed);
   return tl::make_unexpected(
       Error{Errc::closed, "the client could not start: " + started.error(), {}});
 }
@@ -189,6 +191,20 @@ void Client::Impl::report_release_failed(engine::Name name, Error error,
   } catch (...) {
     end_for_want_of_memory();
   }
+}
+
+void Client::Impl::report_call(const std::string& name, std::optional<Errc> failure) {
+  if (options_.observer) options_.observer->on_call(name, failure ? &*failure : nullptr);
+}
+
+void Client::Impl::report_call_later(const std::string& name, Errc failure) {
+  if (!options_.observer) return;
+  static_cast<void>(post([this, name, failure] { report_call(name, failure); }));
+}
+
+void Client::Impl::tell_nodes(void (Observer::*what)(std::string_view)) const {
+  if (!options_.observer) return;
+  for (const wire::NodeAddress& node : nodes_) (*options_.observer.*what)(node.label);
 }
 
 void client::Call::run() {

@@ -112,6 +112,11 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// Of `lease`, if it was held, it may have been told before that it is lost.
   void report_release_failed(engine::Name name, Error error, const Lease::State* lease) noexcept;
 
+  /// Tells the observer how a call for a lock ended; a code, if it failed.
+  void report_call(const std::string& name, std::optional<Errc> failure);
+  /// The same from the thread of a caller whose call ended before it began.
+  void report_call_later(const std::string& name, Errc failure);
+
   /// Ends everything, as ~Client promises, unless that was done before. From any thread.
   void shut_down() noexcept;
   /// The same and its report, as Client::close promises.
@@ -151,6 +156,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// lease lost, and tells the observer, or stderr. Allocates nothing that it cannot do without.
   void on_failure(const std::exception_ptr& why) noexcept;
   void describe_failure(const std::exception_ptr& why) noexcept;
+  void tell_nodes(void (Observer::*what)(std::string_view)) const;
 
   void put_off(engine::ClientOutput&& output);
   void perform_output(engine::ClientOutput&& output);

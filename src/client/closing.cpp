@@ -359,6 +359,7 @@ void Client::Impl::fail_leftovers() {
     taken.mapped()->fail(closed_error());
   }
   leases_ = {};
+  tell_nodes(&Observer::on_node_removed);
   if (options_.observer) options_.observer->on_closed(report_);
 }
 

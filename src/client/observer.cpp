@@ -6,10 +6,13 @@
 namespace redlock {
 
 Observer::~Observer() = default;
+void Observer::on_node_added(std::string_view) {}
+void Observer::on_node_removed(std::string_view) {}
 void Observer::on_node_up(std::string_view, std::string_view) {}
 void Observer::on_node_down(std::string_view, Cause, std::string_view) {}
 void Observer::on_clock_moved(std::string_view, std::chrono::nanoseconds, bool) {}
 void Observer::on_waiting(std::string_view, std::size_t) {}
+void Observer::on_call(std::string_view, const Errc*) {}
 void Observer::on_acquired(std::string_view, std::uint64_t, std::chrono::nanoseconds) {}
 void Observer::on_released(std::string_view, std::uint64_t, std::chrono::nanoseconds) {}
 void Observer::on_attempt(std::string_view, const Errc*, const std::vector<NodeVote>&,

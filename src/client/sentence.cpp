@@ -62,6 +62,8 @@ const char* in_words(Cause cause) {
   switch (cause) {
     case Cause::timed_out:
       return "no answer in time";
+    case Cause::connecting:
+      return "not connected yet";
     case Cause::connection_failed:
       return "could not connect";
     case Cause::connection_lost:

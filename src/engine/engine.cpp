@@ -89,6 +89,7 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
 }
 
 void Engine::on_node_up(Instant now, NodeIndex node) {
+  terms_.connected(now, node);
   releases_.on_node_up(now, node);
   acquisitions_.on_node_up(now, node);
   admit(now);

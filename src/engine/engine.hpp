@@ -101,9 +101,16 @@ class Engine {
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
     return terms_.objection(now, node);
   }
+  /// The client begins to connect to every node.
+  void on_connecting() { terms_.connecting(); }
+  /// A connection could not be made, or is lost.
+  void on_node_down(NodeIndex node) {
+    terms_.not_connected(node);
+    terms_.set_wakes(node, false);
+  }
   /// A new connection is ready; nothing sent on an older one can be executed any more.
   void on_node_up(Instant now, NodeIndex node);
-  /// Whether the node can wake this client's waiters: until the connection is lost.
+  /// Whether the node can wake this client's waiters, until the connection is lost.
   void on_wakes(NodeIndex node, bool wakes) { terms_.set_wakes(node, wakes); }
   /// The node tells a waiter that its turn has come there, or comes after this time if it is not
   /// taken until then. A hint: it may be lost, late, doubled or forged.

@@ -128,6 +128,8 @@ const char* to_string(Cause cause) noexcept {
       return "none";
     case Cause::timed_out:
       return "timed_out";
+    case Cause::connecting:
+      return "connecting";
     case Cause::connection_failed:
       return "connection_failed";
     case Cause::connection_lost:

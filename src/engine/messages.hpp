@@ -155,4 +155,9 @@ inline constexpr const char* answered_otherwise = "its answer belongs to another
   return {Cause::timed_out, Delivery::unknown, "no answer within the node timeout"};
 }
 
+/// The same while it was never connected to, and the first attempt to do so has not ended.
+[[nodiscard]] inline Unavailable not_connected_yet() {
+  return {Cause::connecting, Delivery::not_sent, "its first connection is still being made"};
+}
+
 }  // namespace redlock::engine

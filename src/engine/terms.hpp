@@ -3,8 +3,10 @@
 // node may take. Derived from the Config once and read by every machine of the engine.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <vector>
 
 #include "engine/config.hpp"
 #include "engine/nodes/clock_watch.hpp"
@@ -19,7 +21,10 @@ class Terms {
  public:
   /// The quarantines and the clocks must outlive the terms.
   Terms(const Config& config, const Quarantines& quarantines, const ClockWatch& clocks)
-      : config_(config), quarantines_(&quarantines), clocks_(&clocks) {
+      : config_(config),
+        quarantines_(&quarantines),
+        clocks_(&clocks),
+        connected_(config.nodes, Instant::min()) {
     assert(config.nodes >= 1 && config.nodes <= NodeSet::max_nodes);
   }
 
@@ -61,6 +66,17 @@ class Terms {
       nodes_that_wake_.erase(node);
     }
   }
+  /// What is known of a node that has not answered an acquire within the node timeout, which is
+  /// over now. What was asked while its first connection was being made says nothing of the node.
+  [[nodiscard]] Unavailable silence(Instant now, NodeIndex node) const {
+    return connected_[node] > now - node_timeout() ? not_connected_yet() : no_answer();
+  }
+  /// The first connection to every node begins to be made; it was made at that time; it failed.
+  void connecting() { connected_.assign(nodes(), never); }
+  void connected(Instant now, NodeIndex node) {
+    connected_[node] = std::min(connected_[node], now);
+  }
+  void not_connected(NodeIndex node) { connected_[node] = Instant::min(); }
   [[nodiscard]] const SetMembership& sets() const { return quarantines_->sets(); }
 
   [[nodiscard]] Instant trusted_until(Instant sent, Duration lease) const {
@@ -72,6 +88,7 @@ class Terms {
   const Quarantines* quarantines_;
   const ClockWatch* clocks_;
   NodeSet nodes_that_wake_;
+  std::vector<Instant> connected_;  // for the first time
 };
 
 }  // namespace redlock::engine

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <redlock/clock.hpp>
@@ -21,16 +22,25 @@ class REDLOCK_NO_EXPORT Metrics::Impl {
  public:
   [[nodiscard]] std::string text() const;
 
-  void count_node_up(std::string_view node, bool has_warning) {
+  void count_client(std::string_view node) {
+    const std::lock_guard lock(mutex_);
+    ++of_node(node).clients;
+  }
+  void forget_client(std::string_view node) {
     const std::lock_guard lock(mutex_);
     NodeCounts& counts = of_node(node);
-    counts.is_up = true;
-    counts.has_warning = has_warning;
+    // What nobody tells any more is not shown as if it still were so.
+    if (--counts.clients == 0) counts.state.reset();
+  }
+  void count_node_up(std::string_view node, bool has_warning) {
+    const std::lock_guard lock(mutex_);
+    of_node(node).state = {.down_for = Cause::none, .has_warning = has_warning};
   }
   void count_node_down(std::string_view node, Cause cause) {
     const std::lock_guard lock(mutex_);
     NodeCounts& counts = of_node(node);
-    counts.is_up = false;
+    // The warning is of the connection that was up; the next one brings its own.
+    counts.state = {.down_for = cause, .has_warning = false};
     ++counts.downs[cause];
   }
   void count_clock_move(std::string_view node, bool ours) {
@@ -38,9 +48,15 @@ class REDLOCK_NO_EXPORT Metrics::Impl {
     ++(ours ? own_clock_moves_ : of_node(node).clock_moves);
   }
   void count_attempt(const Errc* code, const std::vector<NodeVote>& votes);
+  void count_call(std::string_view name, const Errc* code) {
+    const std::lock_guard lock(mutex_);
+    ++(code == nullptr ? granted_calls_ : failed_calls_[*code]);
+    if (name == last_waiting_) last_place_ = 0;
+  }
   void count_place(std::string_view name, std::size_t place) {
     const std::lock_guard lock(mutex_);
     last_place_ = place;
+    last_waiting_ = name;
     if (contended_.contains(name) || contended_.size() >= most_contended_names) return;
     contended_.emplace(name, BootClock::time_point{});
   }
@@ -69,9 +85,13 @@ class REDLOCK_NO_EXPORT Metrics::Impl {
  private:
   using Range = DurationHistogram::Range;
 
-  struct NodeCounts {
-    bool is_up = false;
+  struct Standing {
+    Cause down_for = Cause::none;  ///< none: it is up
     bool has_warning = false;
+  };
+  struct NodeCounts {
+    int clients = 0;
+    std::optional<Standing> state;  ///< as it was told last; none: no client tells of it
     std::uint64_t clock_moves = 0;
     std::map<Cause, std::uint64_t> downs;
     std::map<std::pair<Vote, Cause>, std::uint64_t> votes;
@@ -102,10 +122,16 @@ class REDLOCK_NO_EXPORT Metrics::Impl {
   std::map<Errc, std::uint64_t> failed_attempts_{
       {Errc::contended, 0}, {Errc::no_quorum, 0}, {Errc::too_late, 0}};
   std::uint64_t granted_attempts_ = 0;
+  std::uint64_t connecting_attempts_ = 0;
+  std::map<Errc, std::uint64_t> failed_calls_{
+      {Errc::contended, 0}, {Errc::no_quorum, 0}, {Errc::too_late, 0}, {Errc::timed_out, 0},
+      {Errc::lost, 0},      {Errc::cancelled, 0}, {Errc::closed, 0}};
+  std::uint64_t granted_calls_ = 0;
   std::uint64_t settles_ = 0;
   std::array<std::uint64_t, recent_settles> settled_{};
   std::size_t next_settled_ = 0;
   std::size_t last_place_ = 0;
+  std::string last_waiting_;  // the name that it was told of
   DurationHistogram waits_{Range::work};
   DurationHistogram holds_{Range::work};
   DurationHistogram handoffs_{Range::network};
@@ -121,10 +147,26 @@ class REDLOCK_NO_EXPORT Metrics::Impl {
   CloseReport closed_;
 };
 
+namespace {
+
+/// Whether a quorum could not vote only because the client had just begun and was not connected.
+bool was_too_early(const Errc* code, const std::vector<NodeVote>& votes) {
+  if (code == nullptr || *code != Errc::no_quorum) return false;
+  const auto away = std::ranges::count_if(votes, [](const NodeVote& vote) {
+    return vote.vote == Vote::unavailable && vote.cause != Cause::connecting;
+  });
+  const bool connects = std::ranges::count(votes, Cause::connecting, &NodeVote::cause) > 0;
+  return connects && votes.size() - static_cast<std::size_t>(away) > votes.size() / 2;
+}
+
+}  // namespace
+
 void Metrics::Impl::count_attempt(const Errc* code, const std::vector<NodeVote>& votes) {
   const std::lock_guard lock(mutex_);
   if (code == nullptr) {
     ++granted_attempts_;
+  } else if (was_too_early(code, votes)) {
+    ++connecting_attempts_;
   } else {
     ++failed_attempts_[*code];
   }
@@ -162,10 +204,18 @@ void Metrics::Impl::count_answer(const NodeAnswer& answer) {
 }
 
 void Metrics::Impl::write_calls(Exposition& out) const {
+  out.family("redlock_calls_total", "counter",
+             "Calls for a lock that ended, by what their callers were given.");
+  out.value({{"result", "granted"}}, granted_calls_);
+  for (const auto& [code, count] : failed_calls_) {
+    out.value({{"result", to_string(code)}}, count);
+  }
   out.family("redlock_attempts_total", "counter",
              "Attempts to take a lock that were decided, by result; contended also counts when an "
-             "attempt that goes on begins to wait.");
+             "attempt that goes on begins to wait, and connecting counts those that found no "
+             "quorum because the client had just begun.");
   out.value({{"result", "granted"}}, granted_attempts_);
+  out.value({{"result", "connecting"}}, connecting_attempts_);
   for (const auto& [code, count] : failed_attempts_) {
     out.value({{"result", to_string(code)}}, count);
   }
@@ -176,8 +226,9 @@ void Metrics::Impl::write_calls(Exposition& out) const {
              "From a release here to the next grant here of a name for which a call here waited in "
              "order.");
   out.value({}, handoffs_);
-  out.family("redlock_queue_place", "gauge",
-             "How many were before the waiting call that was told its place last.");
+  out.family(
+      "redlock_queue_place", "gauge",
+      "How many were before the waiting call that was told its place last; 0 when it ended.");
   out.value({}, last_place_);
   out.family("redlock_second_round_trips_total", "counter",
              "Attempts whose token had to be settled by a second round trip.");
@@ -207,11 +258,22 @@ void Metrics::Impl::write_leases(Exposition& out) const {
 
 void Metrics::Impl::write_nodes(Exposition& out) const {
   out.family("redlock_node_up", "gauge", "1 while the node answers and may vote, otherwise 0.");
-  for (const auto& [node, counts] : nodes_) out.value({{"node", node}}, counts.is_up ? 1U : 0U);
-  out.family("redlock_node_warning", "gauge",
-             "1 if something about the node was unsafe when it came up; redlock doctor says what.");
   for (const auto& [node, counts] : nodes_) {
-    out.value({{"node", node}}, counts.has_warning ? 1U : 0U);
+    if (counts.state) out.value({{"node", node}}, counts.state->down_for == Cause::none ? 1U : 0U);
+  }
+  out.family("redlock_node_down", "gauge",
+             "1 for the cause for which the node cannot vote now, 0 for those of before.");
+  for (const auto& [node, counts] : nodes_) {
+    if (!counts.state) continue;
+    for (const auto& [cause, count] : counts.downs) {
+      out.value({{"node", node}, {"cause", to_string(cause)}},
+                counts.state->down_for == cause ? 1U : 0U);
+    }
+  }
+  out.family("redlock_node_warning", "gauge",
+             "1 while the node votes and something about it is unsafe; redlock doctor says what.");
+  for (const auto& [node, counts] : nodes_) {
+    if (counts.state) out.value({{"node", node}}, counts.state->has_warning ? 1U : 0U);
   }
   out.family("redlock_node_downs_total", "counter",
              "How often the node became unable to vote, by cause.");
@@ -259,6 +321,12 @@ std::string Metrics::text() const {
   return impl_->text();
 }
 
+void Metrics::on_node_added(std::string_view node) {
+  impl_->count_client(node);
+}
+void Metrics::on_node_removed(std::string_view node) {
+  impl_->forget_client(node);
+}
 void Metrics::on_node_up(std::string_view node, std::string_view warning) {
   impl_->count_node_up(node, !warning.empty());
 }
@@ -274,6 +342,9 @@ void Metrics::on_attempt(std::string_view /*name*/, const Errc* code,
 }
 void Metrics::on_waiting(std::string_view name, std::size_t place) {
   impl_->count_place(name, place);
+}
+void Metrics::on_call(std::string_view name, const Errc* code) {
+  impl_->count_call(name, code);
 }
 void Metrics::on_acquired(std::string_view name, std::uint64_t /*token*/, nanoseconds waited) {
   impl_->count_acquired(name, waited);

@@ -51,7 +51,8 @@ Driver::Driver(DriverConfig config, engine::RandomSource& random, Streams& strea
       engine_(config_.engine, random),
       texts_{.hold = {}, .holder = config_.holder},
       identities_(config_.nodes.size(), config_.engine.max_lease),
-      markers_(random, link_config_.handshake.set, config_.engine.quarantine) {
+      markers_(random, link_config_.handshake.set, config_.engine.quarantine),
+      standings_(config_.nodes.size(), host) {
   LinkListener& self = *this;
   for (NodeIndex node = 0; node < config_.nodes.size(); ++node) {
     links_.push_back(std::make_unique<Link>(node, config_.nodes[node], link_config_, texts_, random,
@@ -61,6 +62,7 @@ Driver::Driver(DriverConfig config, engine::RandomSource& random, Streams& strea
 
 void Driver::start(Instant now, std::int64_t unix_us) {
   engine().on_own_clock(now, unix_us);
+  engine().on_connecting();
   texts_.holder.set_clock(now, unix_us);
   for (const auto& link : links_) link->start();
 }
@@ -137,13 +139,35 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
         } else {
           engine().on_marker(what.node, found.written ? what.set : std::string());
         }
+        judge_nodes(then);
       });
+}
+
+/// All of them: what one node shows may decide to which set another belongs.
+void Driver::judge_nodes(Instant now) {
+  for (NodeIndex node = 0; node < links_.size(); ++node) {
+    standings_.judge(now, node, engine_.objection(now, node));
+  }
+}
+
+/// SET with XX of a key that is not there: refused as every write is, and otherwise nothing.
+void Driver::ask_to_write_nothing(Instant now, NodeIndex node) {
+  const std::string key(link_config_.handshake.set.layout.nothing);
+  const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
+  ask(now, node, {"SET", key, "", "XX"}, timeout, [node, this](Instant then, const Answer& answer) {
+    if (!answer || std::holds_alternative<Value::ErrorText>(answer->data)) return;
+    standings_.on_refusal_over(node);
+    judge_nodes(then);
+  });
 }
 
 void Driver::on_reply(Instant now, NodeIndex node, const engine::Tag& tag,
                       const engine::Reply& reply) {
   host_.on_reply(node, tag, reply);
+  const bool refused = standings_.refuses(node);
+  standings_.on_reply(node, tag, reply);
   engine().on_reply(now, node, tag, reply);
+  if (refused || std::holds_alternative<engine::Unavailable>(reply)) judge_nodes(now);
 }
 
 std::optional<std::string> Driver::find_objection(Instant now, NodeIndex node,
@@ -175,22 +199,31 @@ void Driver::on_link_up(Instant now, NodeIndex node, const ServerFacts& facts) {
   identities_.set_up(now, node, true);
   host_.on_wakes(node, facts.subscribed);
   engine().on_wakes(node, facts.subscribed);
+  host_.on_link_up(node);
   engine().on_node_up(now, node);
   ServerFacts shown = facts;
-  if (const auto why = engine_.objection(now, node)) shown.warn(why->detail);
-  host_.on_node_up(node, shown.warnings);
+  // With quarantine the node is down until it has one.
+  if (!facts.marker && !config_.engine.quarantine) {
+    shown.warn("it has no marker; run redlock adopt if this node is new");
+  }
+  standings_.on_link_up(node, std::move(shown.warnings));
+  judge_nodes(now);
 }
 
 void Driver::on_link_down(Instant now, NodeIndex node, const engine::Unavailable& why) {
   identities_.set_up(now, node, false);
-  engine().on_wakes(node, false);
-  host_.on_node_down(node, why);
+  engine().on_node_down(node);
+  host_.on_link_down(node, why);
+  standings_.on_link_down(node, why);
 }
 
 void Driver::on_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                       engine::Duration uncertainty) {
   host_.on_clock_read(node, uncertainty);
   engine().on_node_clock(now, node, unix_us, uncertainty);
+  // What ends by the time alone, as a quarantine does, is noticed by the next probe.
+  judge_nodes(now);
+  if (standings_.refuses(node)) ask_to_write_nothing(now, node);
 }
 
 void Driver::on_wake(Instant now, NodeIndex node, const Wake& wake) {

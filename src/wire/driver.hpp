@@ -23,6 +23,7 @@
 #include "wire/driver_host.hpp"
 #include "wire/link.hpp"
 #include "wire/marker_tending.hpp"
+#include "wire/node_standings.hpp"
 #include "wire/server_identities.hpp"
 #include "wire/streams.hpp"
 #include "wire/value.hpp"
@@ -77,6 +78,8 @@ class Driver final : LinkListener {
  private:
   void perform(engine::Instant now, engine::NodeOutput&& output);
   void tend(engine::Instant now, const engine::TendMarker& what);
+  void judge_nodes(engine::Instant now);
+  void ask_to_write_nothing(engine::Instant now, engine::NodeIndex node);
 
   void on_reply(engine::Instant now, engine::NodeIndex node, const engine::Tag& tag,
                 const engine::Reply& reply) override;
@@ -101,6 +104,7 @@ class Driver final : LinkListener {
   SharedTexts texts_;
   ServerIdentities identities_;
   MarkerTending markers_;
+  NodeStandings standings_;
   std::vector<std::unique_ptr<Link>> links_;
   bool engine_touched_ = false;
   engine::Outputs outputs_;

@@ -14,8 +14,14 @@ class DriverHost {
  public:
   /// What the engine has for the client. May give the engine new inputs, or ask.
   virtual void on_output(engine::ClientOutput&& output) = 0;
+  /// The node is connected and may vote, as far as this client knows. Again with another warning.
   virtual void on_node_up(engine::NodeIndex node, std::string_view warning) = 0;
+  /// It cannot vote until the next on_node_up(). Again for another cause.
   virtual void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
+
+  /// The connection stands, whether or not the node may vote; it is lost, or could not be made.
+  virtual void on_link_up(engine::NodeIndex) {}
+  virtual void on_link_down(engine::NodeIndex, const engine::Unavailable&) {}
 
   // What passes between the engine and the nodes, for a host that judges it. The driver says what
   // the engine sends before it is performed, and the rest before the engine is told.

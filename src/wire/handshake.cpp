@@ -252,7 +252,6 @@ bool Handshake::take_marker(const ReplyView& reply) {
   if (!reply.is(Kind::array) || reply.size() % 2 != 0) return garbled();
   const auto marker = NodeMarker::read(reply.to_value());
   if (!marker) {
-    facts_.warn("it has no marker; run redlock adopt if this node is new");
     return true;
   }
   facts_.marker = true;

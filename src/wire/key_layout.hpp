@@ -14,6 +14,7 @@ struct KeyLayout {
   std::string_view id;              ///< which the marker names
   std::string_view marker;          ///< a hash: the set that the node belongs to
   std::string_view notes;           ///< a hash: that a node without a marker is pending
+  std::string_view nothing;         ///< never there: a node that takes no write refuses one of it
   std::string_view lock_prefix;     ///< before the name: the hash owner -> count
   std::string_view lock_suffix;     ///< behind it
   std::string_view forced_suffix;   ///< behind a lock's key: the owners who were forced out of it
@@ -39,6 +40,7 @@ struct KeyLayout {
 inline constexpr KeyLayout redlock_layout{.id = "redlock-1",
                                           .marker = "redlock:node",
                                           .notes = "redlock:node:notes",
+                                          .nothing = "redlock:node:nothing",
                                           .lock_prefix = "redlock:lock:{",
                                           .lock_suffix = "}",
                                           .forced_suffix = ":forced",

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Nodes whose clocks jump under a client that runs. The servers are real, with a wall clock that
-// the test can set; see clock_shim.cpp.
+// the test can set.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <cstdlib>
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <fmt/format.h>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,6 +17,7 @@
 #include <redlock/redlock.hpp>
 
 #include "cluster/fleet.hpp"
+#include "fencing/clock_shim.hpp"
 #include "support/processes.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -72,18 +69,8 @@ class Clocks {
   enum class Each : std::uint8_t { its_own, the_same };
 
   explicit Clocks(Each clock = Each::its_own) {
-    const char* const chosen = std::getenv("REDLOCK_REDIS_SERVER");
-    const std::string server = chosen != nullptr ? chosen : "redis-server";
-    ::setenv(
-        "REDLOCK_REDIS_SERVER",
-        script_in(place_, "redis-server-with-shim",
-                  fmt::format("LD_PRELOAD='{}' CLOCK_SHIM_FILE=\"{}/clock\" exec {} \"$@\"\n",
-                              REDLOCK_CLOCK_SHIM,
-                              clock == Each::its_own ? "${1%/*}" : place_.path().string(), server))
-            .c_str(),
-        1);
-    nodes_.emplace(cluster::FleetOptions{.nodes = 3});
-    ::setenv("REDLOCK_REDIS_SERVER", server.c_str(), 1);
+    nodes_.emplace(fleet_with_clocks(place_, {.nodes = 3},
+                                     clock == Each::its_own ? "" : place_.path().string()));
     ClientOptions options;
     options.nodes = nodes_->uris();
     options.node_timeout = 10s;
@@ -98,10 +85,10 @@ class Clocks {
   }
 
   void set_ahead(std::size_t node, std::chrono::seconds by) const {
-    set_clock(nodes_->directory(node), by);
+    set_clock_ahead(nodes_->directory(node), by);
   }
   /// At one stroke: a client that read two of them meanwhile would not know what to think.
-  void set_all_ahead(std::chrono::seconds by) const { set_clock(place_.path(), by); }
+  void set_all_ahead(std::chrono::seconds by) const { set_clock_ahead(place_.path(), by); }
   /// Until every node has voted.
   void await_votes(RedLock& lock) const {
     std::set<std::size_t> voted;
@@ -121,14 +108,6 @@ class Clocks {
   std::optional<Client> client;
 
  private:
-  static void set_clock(const std::filesystem::path& directory, std::chrono::seconds by) {
-    const std::int64_t offset = by.count();
-    std::fstream file(directory / "clock", std::ios::in | std::ios::out);
-    file.write(reinterpret_cast<const char*>(&offset), sizeof offset);
-    file.close();
-    REQUIRE(file.good());
-  }
-
   TemporaryDirectory place_;
   std::optional<Fleet> nodes_;
 };

@@ -10,11 +10,14 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "cluster/relay.hpp"
 #include "integration/api_fixture.hpp"
+#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -169,6 +172,121 @@ TEST_CASE("metrics tell a node that is down, and why") {
   }));
 }
 
+TEST_CASE("metrics tell why a connected node does not vote, and when that is over") {
+  const Fleet fleet({.nodes = 3, .persistence = cluster::Persistence::always, .adopted = true});
+  for (std::size_t node = 0; node < 3; ++node) {
+    fleet.run(node, {"HSET", "redlock:node", "max_lease_ms", "3000", "set", "one"});
+  }
+  const auto metrics = std::make_shared<Metrics>();
+  ClientOptions options = options_for(fleet.uris());
+  options.quarantine = Quarantine::on;
+  options.lease = options.max_lease = 3s;
+  options.observer = metrics;
+  const Client client = start_client(std::move(options));
+  warm_up(client, fleet);
+  const std::string label = label_of(fleet, 2);
+  const auto is_down = [&](const char* cause) {
+    return soon(*metrics, "redlock_node_up" + label, 0) &&
+           soon(*metrics,
+                "redlock_node_down" + label.substr(0, label.size() - 1) + ",cause=\"" + cause +
+                    "\"}",
+                1);
+  };
+  SUBCASE("its marker was lost, and this client writes it when old leases are over") {
+    fleet.run(2, {"FLUSHALL"});
+    must(client.lock("n").acquire({.wait = patience}));
+    CHECK(is_down("quarantined"));
+    CHECK(soon(*metrics, "redlock_node_up" + label, 1));
+    CHECK(fleet.run(2, {"EXISTS", "redlock:node"}) == "1");
+  }
+  SUBCASE("its memory is full, and nobody asks for a lock when it is not any more") {
+    fleet.run(2, {"CONFIG", "SET", "maxmemory", "1"});
+    must(client.lock("n").acquire({.wait = patience}));
+    CHECK(is_down("out_of_memory"));
+    fleet.run(2, {"CONFIG", "SET", "maxmemory", "0"});
+    CHECK(soon(*metrics, "redlock_node_up" + label, 1));
+    CHECK(fleet.run(2, {"EXISTS", "redlock:node:nothing"}) == "0");
+  }
+  CHECK(value(*metrics, "redlock_node_warning" + label) == 0);
+}
+
+TEST_CASE("an attempt that is made before the nodes are connected with is not one without quorum") {
+  const Fleet fleet({.nodes = 1});
+  cluster::Relay relay(cluster::listen_on_loopback(),
+                       [&] { return cluster::connect_to_loopback(fleet.port(0)); });
+  relay.hold();
+  const auto metrics = std::make_shared<Metrics>();
+  ClientOptions options =
+      options_for({"127.0.0.1:" + std::to_string(cluster::port_of(relay.listener()))});
+  options.node_timeout = 50ms;
+  options.connect_timeout = patience;
+  options.observer = metrics;
+  const Client client = start_client(std::move(options));
+  const auto early = client.lock("early").acquire();
+  REQUIRE_FALSE(early.has_value());
+  CHECK(early.error().code == Errc::no_quorum);
+  CHECK(early.error().votes.at(0).cause == Cause::connecting);
+  CHECK(contains(early.error().message, "its first connection is still being made"));
+  CHECK(value(*metrics, R"(redlock_attempts_total{result="connecting"})") == 1);
+  relay.pass();
+  must(client.lock("early").acquire({.wait = patience}));
+  CHECK(value(*metrics, R"(redlock_calls_total{result="no_quorum"})") == 1);
+  relay.refuse();
+  CHECK(eventually([&] {
+    static_cast<void>(client.lock("late").acquire());
+    return value(*metrics, R"(redlock_attempts_total{result="no_quorum"})") > 0;
+  }));
+}
+
+TEST_CASE("metrics count calls by what their callers were given") {
+  const auto metrics = std::make_shared<Metrics>();
+  Client client = observed(three_nodes(), metrics);
+  const auto calls = [&](const std::string& result) {
+    return value(*metrics, "redlock_calls_total{result=\"" + result + "\"}");
+  };
+  Lease held = must(client.lock("called").acquire({.wait = patience}));
+  CHECK(calls("granted") == 1);
+  CHECK(code_of(client.lock("called").acquire()) == Errc::contended);
+  CHECK(calls("contended") == 1);
+  CHECK(code_of(client.lock("called").acquire({.wait = 1ms})) == Errc::timed_out);
+  CHECK(calls("timed_out") == 1);
+  std::stop_source stop;
+  auto waiting =
+      client.lock("called").async_acquire({.wait = patience, .stop = stop.get_token()}).as_future();
+  stop.request_stop();
+  CHECK(code_of(get_soon(waiting)) == Errc::cancelled);
+  CHECK(calls("cancelled") == 1);
+  // Ended before it began.
+  CHECK(code_of(client.lock("called").acquire({.stop = stop.get_token()})) == Errc::cancelled);
+  CHECK(soon(*metrics, R"(redlock_calls_total{result="cancelled"})", 2));
+  RedLock taken = client.lock("taken");
+  REQUIRE(taken.try_lock());
+  taken.unlock();
+  CHECK(calls("granted") == 2);
+  // What can never work asks nobody, and other operations are no calls for a lock.
+  CHECK(code_of(client.lock("").acquire()) == Errc::invalid_argument);
+  must(held.extend(40s));
+  must(held.release());
+  held = must(client.lock("called").acquire({.wait = patience}));
+  auto last = client.lock("called").async_acquire({.wait = patience}).as_future();
+  must(client.close());
+  CHECK(code_of(get_soon(last)) == Errc::closed);
+  CHECK(calls("closed") == 1);
+  CHECK(calls("granted") == 3);
+}
+
+TEST_CASE("what a client told of its nodes is not shown after its end") {
+  const auto metrics = std::make_shared<Metrics>();
+  const std::string up = "redlock_node_up" + label_of(three_nodes(), 0);
+  Client first = observed(three_nodes(), metrics);
+  Client second = observed(three_nodes(), metrics);
+  REQUIRE(soon(*metrics, up, 1));
+  must(first.close());
+  CHECK(value(*metrics, up) == 1);  // the second one still tells of it
+  must(second.close());
+  CHECK_FALSE(samples_of(metrics->text()).contains(up));
+}
+
 TEST_CASE("metrics may be read while they are written") {
   const auto metrics = std::make_shared<Metrics>();
   const Client client = observed(three_nodes(), metrics);
@@ -211,11 +329,20 @@ TEST_CASE("metrics count each thing that an observer is told, and nothing else")
   CHECK(change([&] { metrics.on_release_failed("x", Error{}); }) ==
         Names{"redlock_failed_releases_total"});
   CHECK(change([&] { metrics.on_waiting("x", 3); }) == Names{"redlock_queue_place"});
+  CHECK(change([&] { metrics.on_call("another", nullptr); }) ==
+        Names{R"(redlock_calls_total{result="granted"})"});
+  constexpr Errc timed_out = Errc::timed_out;
+  CHECK(change([&] { metrics.on_call("x", &timed_out); }) ==
+        Names{R"(redlock_calls_total{result="timed_out"})", "redlock_queue_place"});
+  CHECK(change([&] { metrics.on_node_added("n"); }).empty());
   CHECK(change([&] { metrics.on_node_up("n", "unsafe"); }) ==
         Names{R"(redlock_node_up{node="n"})", R"(redlock_node_warning{node="n"})"});
   CHECK(change([&] { metrics.on_node_down("n", Cause::loading, ""); }) ==
         Names{R"(redlock_node_downs_total{node="n",cause="loading"})",
-              R"(redlock_node_up{node="n"})"});
+              R"(redlock_node_down{node="n",cause="loading"})", R"(redlock_node_up{node="n"})",
+              R"(redlock_node_warning{node="n"})"});
+  CHECK(change([&] { metrics.on_node_up("n", ""); }) ==
+        Names{R"(redlock_node_down{node="n",cause="loading"})", R"(redlock_node_up{node="n"})"});
   CHECK(change([&] { metrics.on_lost("x", 1, LossReason::taken); }) ==
         Names{R"(redlock_leases_lost_total{reason="taken"})"});
 

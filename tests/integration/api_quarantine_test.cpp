@@ -35,12 +35,12 @@ void replicate(const Fleet& fleet, std::size_t node, std::uint16_t port) {
   }));
 }
 
-/// Nodes that were quarantined when they came up; some come up twice.
+/// Nodes that were down for a quarantine; some are twice.
 class QuarantineLog final : public Observer {
  public:
-  void on_node_up(std::string_view node, std::string_view warning) override {
+  void on_node_down(std::string_view node, Cause cause, std::string_view /*detail*/) override {
     const std::scoped_lock lock(mutex_);
-    if (contains(warning, "quarantined")) nodes_.emplace(node);
+    if (cause == Cause::quarantined) nodes_.emplace(node);
   }
   [[nodiscard]] std::size_t quarantined() const {
     const std::scoped_lock lock(mutex_);

@@ -71,6 +71,9 @@ class Sentences : public Observer {
   void on_node_up(std::string_view node, std::string_view warning) override {
     add(std::string(node) + ": " + std::string(warning));
   }
+  void on_node_down(std::string_view node, Cause /*cause*/, std::string_view detail) override {
+    add(std::string(node) + ": " + std::string(detail));
+  }
   void add(const std::string& sentence) {
     const std::scoped_lock lock(mutex_);
     all_ += sentence + '\n';

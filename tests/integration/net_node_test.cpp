@@ -52,7 +52,6 @@ TEST_CASE("acquire, hold and release do on a real node what they say") {
   Fleet fleet({.nodes = 1});
   LinkFixture link(fleet.uri(0));
   link.run_until_up();
-  CHECK(contains(link.warnings[0], "run redlock adopt"));
   CHECK(std::get<Granted>(link.call(LinkFixture::acquire())).token == 1);
   const auto refused = std::get<engine::Refused>(link.call(LinkFixture::acquire("n", 2)));
   CHECK(*refused.expires_in > milliseconds(20'000));

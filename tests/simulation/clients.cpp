@@ -78,13 +78,15 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
     if (!is_interrupted()) return all_.listener_.on_output(self_, output);
     undone_.emplace_back(std::move(output));
   }
-  void on_node_up(NodeIndex node, std::string_view) override {
+  void on_node_up(NodeIndex, std::string_view) override {}
+  void on_node_down(NodeIndex, const engine::Unavailable&) override {}
+  void on_link_up(NodeIndex node) override {
     scene_.note(2, self_, node,
                 [&] { return fmt::format("client {} is connected with node {}", self_, node); });
     links[node].up = true;
     links[node].disturbed = scene_.now;
   }
-  void on_node_down(NodeIndex node, const engine::Unavailable& why) override {
+  void on_link_down(NodeIndex node, const engine::Unavailable& why) override {
     scene_.note(3, self_, node, [&] {
       return fmt::format("client {} has no connection with node {}: {} {}", self_, node,
                          in_words(why.cause), why.detail);

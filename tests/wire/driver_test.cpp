@@ -38,11 +38,11 @@ std::string member_number(std::size_t node, const RedisCommand& command) {
 
 class DriverRig final : Streams, DriverHost {
  public:
-  DriverRig() {
+  explicit DriverRig(bool quarantine = true) {
     DriverConfig config;
     for (std::size_t i = 0; i < node_count; ++i)
       config.nodes.push_back(*parse_node_uri("redis://host"));
-    config.engine.quarantine = true;
+    config.engine.quarantine = quarantine;
     Streams& streams = *this;
     DriverHost& host = *this;
     driver = std::make_unique<Driver>(std::move(config), random_, streams, host);
@@ -219,9 +219,15 @@ TEST_CASE("a node without its marker is pending, and gets its marker when old le
     marked = true;
     return bulk("written");
   };
+  rig.run();
+  CHECK(rig.ups == std::vector<std::string>(2));
+  REQUIRE(rig.downs.size() == 1);
+  CHECK(contains(rig.downs[0], "run redlock adopt if this node is new"));
   rig.pass(70s);
   CHECK(marked);
-  CHECK(rig.ups.size() == 3);  // by the connections of the beginning
+  // By the connections of the beginning, and told as soon as it votes.
+  CHECK(rig.ups == std::vector<std::string>(3));
+  CHECK(rig.downs.size() == 1);
   rig.acquire(1, "n");
   rig.run();
   CHECK(rig.granted(1));
@@ -239,13 +245,13 @@ TEST_CASE("a marker that somebody else wrote is judged by a new handshake") {
     return member_number(node, command);
   };
   rig.pass(5s);
-  REQUIRE(rig.ups.size() == 3);
-  CHECK(contains(rig.ups[2], "no marker"));
+  REQUIRE(rig.ups.size() == 2);
   marked = true;
   rig.pass(20s);
-  REQUIRE(rig.ups.size() == 4);
-  CHECK(rig.ups[3].empty());
-  CHECK(rig.downs == std::vector<std::string>{"its marker was written"});
+  CHECK(rig.ups == std::vector<std::string>(3));
+  REQUIRE(rig.downs.size() == 2);
+  CHECK(contains(rig.downs[0], "run redlock adopt if this node is new"));
+  CHECK(rig.downs[1] == "its marker was written");
 }
 
 TEST_CASE(
@@ -267,6 +273,89 @@ TEST_CASE(
   rig.pass(1s);
   CHECK(rig.said("CLIENT KILL") == 1);
   CHECK(rig.finished.contains(2));
+}
+
+TEST_CASE("a client without quarantine is warned of nodes that have no marker") {
+  DriverRig rig(false);
+  rig.node = [](std::size_t node, const RedisCommand& command) {
+    return is(command, "HGETALL") ? array({}) : member_number(node, command);
+  };
+  rig.run();
+  REQUIRE(rig.ups.size() == 3);
+  CHECK(contains(rig.ups[0], "run redlock adopt"));
+}
+
+TEST_CASE("a connected node whose memory is full is down until it would take a write again") {
+  DriverRig rig;
+  bool full = false;
+  rig.node = [&](std::size_t node, const RedisCommand& command) -> std::string {
+    if (node == 1 && full && is(command, "EVALSHA")) return error("OOM command not allowed");
+    if (!is(command, "SET")) return member_number(node, command);
+    CHECK(node == 1);
+    CHECK(command == RedisCommand{"SET", "redlock:node:nothing", "", "XX"});
+    return full ? error("OOM command not allowed") : "$-1\r\n";
+  };
+  rig.run();
+  CHECK(rig.ups.size() == 3);
+  full = true;
+  rig.acquire(1, "n");
+  rig.run();
+  CHECK(rig.granted(1));
+  REQUIRE(rig.downs.size() == 1);
+  CHECK(contains(rig.downs[0], "raise maxmemory"));
+  rig.pass(1min);
+  CHECK(rig.downs.size() == 1);
+  full = false;
+  SUBCASE("nobody asks for a lock") {
+    rig.pass(15s);
+  }
+  SUBCASE("it grants one") {
+    rig.acquire(2, "other");
+    rig.run();
+  }
+  CHECK(rig.ups == std::vector<std::string>(4));
+  CHECK(rig.downs.size() == 1);
+}
+
+TEST_CASE("one lock that a node refuses to the user says nothing of the node") {
+  DriverRig rig;
+  rig.node = [](std::size_t node, const RedisCommand& command) -> std::string {
+    if (node != 1 || !is(command, "EVALSHA")) return member_number(node, command);
+    return error("NOPERM this user has no permissions to access one of the keys used as arguments");
+  };
+  rig.run();
+  rig.acquire(1, "n");
+  rig.run();
+  CHECK(rig.downs.empty());
+}
+
+TEST_CASE("a node whose clock moved is down until it has kept time, and ours is not blamed on it") {
+  DriverRig rig;
+  const engine::Instant began = rig.now;
+  std::array<engine::Duration, node_count> ahead{};
+  rig.node = [&](std::size_t node, const RedisCommand& command) {
+    if (!is(command, "TIME")) return member_number(node, command);
+    const auto us = (rig.now - began + ahead[node]) / 1us;
+    return array({bulk(std::to_string(1'700'000'000 + us / 1'000'000)),
+                  bulk(std::to_string(us % 1'000'000))});
+  };
+  rig.pass(15s);
+  REQUIRE(rig.ups.size() == 3);
+  SUBCASE("the clock of one node") {
+    ahead[2] = 1h;
+    rig.pass(25s);
+    REQUIRE(rig.downs.size() == 1);
+    CHECK(contains(rig.downs[0], "its clock went ahead by 3600000 ms"));
+    rig.pass(80s);
+    CHECK(rig.ups == std::vector<std::string>(4));
+    CHECK(rig.downs.size() == 1);
+  }
+  SUBCASE("this machine's") {
+    ahead = {1h, 1h, 1h};
+    rig.pass(80s);
+    CHECK(rig.ups.size() == 3);
+    CHECK(rig.downs.empty());
+  }
 }
 
 TEST_CASE("all connections of a client subscribe to one channel, its own") {

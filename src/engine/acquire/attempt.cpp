@@ -53,13 +53,13 @@ void Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
   }
   if (patient_) asks_.sent(now, node);
   send_acquire(now, node, Form::digest, out);
-  count_as_silent(node);
+  count_as_silent(now, node);
 }
 
 /// It is not waited for, if it did not answer the attempt before.
-void Attempt::count_as_silent(NodeIndex node) {
+void Attempt::count_as_silent(Instant now, NodeIndex node) {
   if (!patient_ || !asks_.silent().contains(node)) return;
-  const Unavailable why = no_answer();
+  const Unavailable why = terms_.silence(now, node);
   lose_vote(node, Vote::unavailable, why.cause, why.detail);
 }
 
@@ -67,7 +67,7 @@ void Attempt::count_as_silent(NodeIndex node) {
 void Attempt::await_entry(Instant now, NodeIndex node) {
   withdraw(node);
   asks_.entering(now, node);
-  count_as_silent(node);
+  count_as_silent(now, node);
 }
 
 void Attempt::on_entry_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
@@ -84,7 +84,7 @@ void Attempt::on_entry_reply(Instant now, NodeIndex node, const Reply& reply, Ou
   } else if (gathers()) {
     ask_again(now, node, out);  // it is not in the queue there
   } else {
-    const Unavailable why = no_answer();
+    const Unavailable why = terms_.silence(now, node);
     lose_vote(node, Vote::unavailable, why.cause, why.detail);
   }
   decide(now, out);
@@ -291,7 +291,7 @@ void Attempt::on_deadline(Instant now, Outbox& out) {
   judge_far_fences();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (ballots_[node].vote == Vote::pending || settle_pending_.contains(node)) {
-      const Unavailable why = no_answer();
+      const Unavailable why = terms_.silence(now, node);
       lose_vote(node, Vote::unavailable, why.cause, why.detail);
     }
   }
@@ -357,7 +357,7 @@ void Attempt::look_ahead_due(Instant now, Outbox& out) {
   bool turn_is_over = false;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (asks_.silent_by(now, node, terms_.node_timeout())) {
-      const Unavailable why = no_answer();
+      const Unavailable why = terms_.silence(now, node);
       lose_vote(node, Vote::unavailable, why.cause, why.detail);
     }
     if (asks_.wake_due(now, node)) turn_is_over = true;

@@ -98,7 +98,7 @@ class Attempt {
  private:
   void ask(Instant now, NodeIndex node, Outbox& out);
   void await_entry(Instant now, NodeIndex node);
-  void count_as_silent(NodeIndex node);
+  void count_as_silent(Instant now, NodeIndex node);
   void ask_again(Instant now, NodeIndex node, Outbox& out);
   void ask_all_again(Instant now, Outbox& out);
   void send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out) const;
