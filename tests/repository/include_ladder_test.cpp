@@ -43,6 +43,7 @@ const std::vector<Rule> ladder = {
     {"examples/fenced_sqlite/", {"redlock/", "fmt/", "sqlite3.h"}},
     {"examples/fenced_postgres/", {"redlock/", "fmt/", "libpq-fe.h"}},
     {"examples/own_loop/", {"redlock/", "uv.h"}},
+    {"examples/metrics_http.cpp", {"redlock/", "httplib.h"}},
     {"examples/", {"redlock/", "cluster/", "fmt/"}},
     {"bench/memory_nodes.hpp", {"wire/", "engine/", "support/", "redlock/"}},
     {"bench/micro.cpp", {"bench/", "support/", "wire/", "engine/", "benchmark/"}},
