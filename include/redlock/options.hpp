@@ -98,8 +98,8 @@ struct ClientOptions {
   /// REDLOCK_TLS_CERT, REDLOCK_TLS_KEY and REDLOCK_TLS_NAME are those of TlsOptions, and
   /// REDLOCK_QUARANTINE=off (for tests) sets `quarantine`; there are no others. A list given here,
   /// from a program's own configuration, goes before both of the environment. Fails with
-  /// invalid_argument if none names a node, or a variable or its file is bad. Reads the environment:
-  /// no other thread may change it meanwhile.
+  /// invalid_argument if none names a node, or a variable or its file is bad. Reads the
+  /// environment: no other thread may change it meanwhile.
   [[nodiscard]] REDLOCK_EXPORT static Result<ClientOptions> from_env(
       std::optional<std::string_view> nodes = {});
 

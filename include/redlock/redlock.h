@@ -92,7 +92,7 @@ typedef struct redlock_client_options {
    * REDLOCK_NODES_FILE, REDLOCK_MAX_LEASE, REDLOCK_PASSWORD_FILE, REDLOCK_TLS_CA and so on, as the
    * command `redlock` reads them, where no field here sets them. */
   const char* nodes;
-  const char* password_file;   /* for each connection anew: password_from_file in options.hpp */
+  const char* password_file; /* for each connection anew: password_from_file in options.hpp */
   /* The files of TLS are read again when they have changed; see TlsOptions in options.hpp. */
   const char* tls_ca;          /* trusted authorities, file or directory (default: the system's) */
   const char* tls_certificate; /* to show to nodes that ask for one: a PEM file */

@@ -330,6 +330,7 @@ void Client::Impl::on_failure(const std::exception_ptr& why) noexcept {
     in_any_case([&] { taken.mapped()->fail(closed_error()); });
   }
   if (options_.observer) {
+    in_any_case([&] { tell_nodes(&Observer::on_node_removed); });
     in_any_case([&] { options_.observer->on_closed(report_); });
   } else if (options_.warn_on_stderr) {
     client::warn_of_failure(failure_.data());

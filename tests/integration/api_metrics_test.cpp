@@ -252,12 +252,12 @@ TEST_CASE("metrics count calls by what their callers were given") {
   CHECK(calls("timed_out") == 1);
   std::stop_source stop;
   auto waiting =
-      client.lock("called").async_acquire({.wait = patience, .stop = stop.get_token()}).as_future();
+      client.lock("called").async_acquire({.wait = patience}, stop.get_token()).as_future();
   stop.request_stop();
   CHECK(code_of(get_soon(waiting)) == Errc::cancelled);
   CHECK(calls("cancelled") == 1);
   // Ended before it began.
-  CHECK(code_of(client.lock("called").acquire({.stop = stop.get_token()})) == Errc::cancelled);
+  CHECK(code_of(client.lock("called").acquire({}, stop.get_token())) == Errc::cancelled);
   CHECK(soon(*metrics, R"(redlock_calls_total{result="cancelled"})", 2));
   RedLock taken = client.lock("taken");
   REQUIRE(taken.try_lock());

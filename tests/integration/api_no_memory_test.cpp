@@ -172,14 +172,10 @@ bool live(Nodes& nodes, const ClientOptions& options, std::size_t number, std::s
     Client& client = **created;
     auto lease = attempt("acquire", [&] { return client.lock(names[0]).acquire(); });
     auto waiting = attempt("wait", [&] {
-      return client.lock(names[0])
-          .async_acquire({.wait = patience}, stop.get_token())
-          .as_future();
+      return client.lock(names[0]).async_acquire({.wait = patience}, stop.get_token()).as_future();
     });
     auto cancelled = attempt("wait to be cancelled", [&] {
-      return client.lock(names[0])
-          .async_acquire({.wait = patience}, stop.get_token())
-          .as_future();
+      return client.lock(names[0]).async_acquire({.wait = patience}, stop.get_token()).as_future();
     });
     if (succeeded(lease)) {
       attempt("extend", [&] { return (*lease)->extend(3s); });

@@ -177,7 +177,7 @@ TEST_CASE(
 TEST_CASE("a password file that is wrong is refused by a sentence that repeats nothing of it") {
   const TemporaryDirectory directory;
   const auto path = (directory.path() / "secret").string();
-  const auto sentence = [&](const std::string& text) {
+  const auto refusal = [&](const std::string& text) {
     std::ofstream(path) << text;
     const auto refused = password_from_file(path);
     CHECK(code_of(refused) == Errc::invalid_argument);
@@ -196,7 +196,7 @@ TEST_CASE("a password file that is wrong is refused by a sentence that repeats n
       {good + "redis://127.0.0.1:6379 secret", "line 2 is about the same node as one before it"}};
   for (const auto& [text, why] : wrong) {
     CAPTURE(text);
-    const std::string said = sentence(text);
+    const std::string said = refusal(text);
     CHECK_MESSAGE(contains(said, why), said);
     CHECK(!contains(said, "secret"));
   }

@@ -349,6 +349,10 @@ void NodeServer::run(StreamId stream, Session& session, const Request& request, 
     write_marker(session.resp3 ? '%' : '*', out);
   } else if (command == "EXISTS") {
     run_exists(request, out);
+  } else if (command == "SET" && request.size() == 4 && request[3] == "XX") {
+    // Of a key that nobody has: only a question whether anything may be written.
+    if (const auto why = model_.refusal_to_write()) return write_refusal(out, *why);
+    out += session.resp3 ? "_\r\n" : "$-1\r\n";
   } else if (command == "SCRIPT" && request.size() == 3 && request[1] == "LOAD") {
     const auto place = place_of_text(request[2]);
     if (!place) return misread(stream, "SCRIPT LOAD of a text that nobody knows", out);
