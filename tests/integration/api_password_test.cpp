@@ -194,10 +194,10 @@ TEST_CASE("a password file that is wrong is refused by a sentence that repeats n
       {good + "redis://secret", "line 2 has no password behind its node"},
       {good + "redis://secret ", "line 2 has no password behind its node"},
       {good + "redis://127.0.0.1:6379 secret", "line 2 is about the same node as one before it"}};
-  for (const auto& [text, why] : wrong) {
-    CAPTURE(text);
-    const std::string said = refusal(text);
-    CHECK_MESSAGE(contains(said, why), said);
+  for (const auto& entry : wrong) {
+    CAPTURE(entry.first);
+    const std::string said = refusal(entry.first);
+    CHECK_MESSAGE(contains(said, entry.second), said);
     CHECK(!contains(said, "secret"));
   }
   for (const auto& no_file :

@@ -31,8 +31,8 @@ class Exporter {
 
   explicit Exporter(const Texts& texts) {
     for (const auto& [name, text] : texts) {
-      server_.Get("/" + name, [text](const httplib::Request&, httplib::Response& response) {
-        response.set_content(text(), "text/plain; version=0.0.4");
+      server_.Get("/" + name, [made = text](const httplib::Request&, httplib::Response& response) {
+        response.set_content(made(), "text/plain; version=0.0.4");
       });
       names_.push_back(name);
     }

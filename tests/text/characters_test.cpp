@@ -3,6 +3,7 @@
 #include "text/characters.hpp"
 
 #include <doctest/doctest.h>
+#include <initializer_list>
 
 namespace redlock::text {
 namespace {
@@ -47,8 +48,8 @@ TEST_CASE("nothing is shown that steers a terminal, turns text round, or cannot 
   hidden(0xFE00, 0xFE0F);    // variation selectors
   hidden(0xFFF9, 0xFFFB);    // annotations
   hidden(0xE0000, 0xE0FFF);  // tags, more variation selectors
-  for (const char32_t code :
-       {0xAD, 0x34F, 0x61C, 0x115F, 0x180E, 0x3164, 0xFEFF, 0xFFA0, 0x1D173}) {
+  for (const char32_t code : std::initializer_list<char32_t>{0xAD, 0x34F, 0x61C, 0x115F, 0x180E,
+                                                             0x3164, 0xFEFF, 0xFFA0, 0x1D173}) {
     hidden(code, code);
   }
 }
