@@ -33,12 +33,12 @@ if [ "$set" = new ]; then set=$(random_id); fi
 blank=$(for node; do
   if [ "$(at EXISTS redlock:node 2>/dev/null)" = 0 ]; then echo "$node"; fi
 done)
-mixed=$([ "$(echo "$names" | wc -l)" = "$(echo "$blank" | wc -l)" ] || echo yes)
+mixed=$([ "$(echo "$blank" | wc -l)" = "$nodes" ] || echo yes)
 
 for node; do
   if echo "$blank" | grep -qxF "$node" && [ -n "$mixed" ]; then
-    echo "$node: not adopted: it has no marker, and others have one; if it takes the place of a" \
-      "member that is stopped for good, run redlock adopt --replaced $node" >&2
+    echo "$node: not adopted: it has no marker, and others have one or are silent; if it takes the" \
+      "place of a member that is stopped for good, run redlock adopt --replaced $node" >&2
     status=1
     continue
   fi

@@ -35,8 +35,9 @@ constexpr auto* no_set =
     "it is new beside a node that has a marker, and no quorum of the nodes is of one set; correct "
     "the list, start the nodes that are down, or see docs/operations.md if most have lost their "
     "data";
-constexpr auto* too_few =
-    "too few nodes could be asked to know of which set they are; adopt again when a quorum can be";
+constexpr auto* not_all =
+    "it has no marker, and a node of the list that could not be asked may have one; a new set is "
+    "adopted when all its nodes can be asked: start them and adopt again, or correct the list";
 
 /// Which nodes may be given a marker, by what INFO says of them.
 class Candidates {
@@ -118,7 +119,8 @@ class Candidates {
   }
 
   /// Leaves each node alone that would be new in a set that exists, unless it is one of `replaced`
-  /// and a quorum of the nodes are of that set; and in a new set of which no quorum can be asked.
+  /// and a quorum of the nodes are of that set; and in a new set of which not all can be asked, as
+  /// the silent ones may be of another.
   void confirm(const std::string& name, const wire::SetTerms& set,
                const std::set<std::string>& replaced) {
     std::map<std::string, std::uint32_t> members;  // by the name of their set
@@ -132,9 +134,11 @@ class Candidates {
     for (std::size_t i = 0; i < markers_.size(); ++i) {
       const bool is_member = markers_[i] && (!is_named || !markers_[i]->set_name.empty());
       if (!accepted(i) || is_member) continue;
-      if (is_new() ? !name.empty() : is_set && replaced.contains(nodes_[i].label)) continue;
+      if (is_new() ? !name.empty() && !is_any_silent()
+                   : is_set && replaced.contains(nodes_[i].label))
+        continue;
       adoptions_[i].adoption = Adoption::unconfirmed;
-      adoptions_[i].detail = is_new() ? too_few : is_set ? not_said : no_set;
+      adoptions_[i].detail = is_new() ? not_all : is_set ? not_said : no_set;
     }
   }
 
@@ -155,6 +159,14 @@ class Candidates {
   /// No node is known to be of a set.
   [[nodiscard]] bool is_new() const {
     return std::ranges::none_of(markers_, [](const auto& marker) { return marker.has_value(); });
+  }
+
+  /// Whether it is not known of some node if it has a marker.
+  [[nodiscard]] bool is_any_silent() const {
+    return std::ranges::any_of(adoptions_, [](const NodeAdoption& node) {
+      return node.cause != Cause::none && node.cause != Cause::incompatible &&
+             node.cause != Cause::read_only;
+    });
   }
 
   [[nodiscard]] std::string same_as(std::size_t other) const {

@@ -83,10 +83,8 @@ void take_info(NodeHealth& health, const Info& info) {
 }
 
 // Redis 6.2 takes one name at a time.
-constexpr std::array asked_settings{
-    "appendfsync",       "protected-mode",          "bind",        "port",
-    "tls-port",          "tls-auth-clients",        "requirepass", "masterauth",
-    "tls-key-file-pass", "tls-client-key-file-pass"};
+constexpr std::array asked_settings{"appendfsync", "protected-mode",   "bind",        "port",
+                                    "tls-port",    "tls-auth-clients", "requirepass", "masterauth"};
 
 using Settings = std::map<std::string, std::string>;
 
@@ -127,8 +125,7 @@ void take_settings(NodeHealth& health, const Settings& settings, const wire::Nod
   // As far as this shows; strangers() tries it.
   health.open = is_exposed(health, settings);
   if (node.user.empty() || node.user == "default") return;
-  for (const char* name :
-       {"requirepass", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass"}) {
+  for (const char* name : {"requirepass", "masterauth"}) {
     if (!value_of(settings, name).empty()) health.readable_passwords.emplace_back(name);
   }
 }

@@ -302,8 +302,8 @@ class NodeRules {
   void doors() {
     if (node_.open) {
       error(
-          "its default user is on without a password, and clients of other machines are let in: "
-          "any of them may delete locks that are held; give programs the users of "
+          "its default user is on without a password, and protected-mode keeps nobody out: whoever "
+          "reaches it may delete locks that are held; give programs the users of "
           "cluster/users.acl, and turn the default user off (ACL SETUSER default off)");
     }
     std::string names;

@@ -197,7 +197,7 @@ class Exec {
         signals, terminal);
     Supervisor supervisor(child, lease, signals, terminal, termination_);
     const int status = supervisor.run();
-    if (hold_for_ && status != exit_lost && !supervisor.asked_to_end()) {
+    if (hold_for_ && !supervisor.lost() && !supervisor.asked_to_end()) {
       keep_lock(lease, signals, granted + *hold_for_);
     }
     return status;

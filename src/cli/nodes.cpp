@@ -117,7 +117,9 @@ ClientOptions NodeOptions::options_with_nodes() const {
   }
   if (const char* file = std::getenv("REDLOCK_NODES_FILE"); file != nullptr && *file != '\0') {
     constexpr auto* variable = "REDLOCK_NODES_FILE";
-    return options_of(read_bounded(variable, file), variable);
+    const auto text = read_bounded(variable, file);
+    if (has_password(text)) warn_of_readers(variable, file);
+    return options_of(text, variable);
   }
   throw Exit(exit_usage,
              "which nodes? Give --nodes NODE,NODE,... or --nodes-file FILE, or set REDLOCK_NODES "

@@ -76,6 +76,7 @@ void Supervisor::kill_child(BootClock::time_point now) {
     kill_at_ = now + between_kills;
     return;
   }
+  if (survived_) return;  // it ended in another way
   note({LogLevel::error,
         "command_killed",
         "the lease is over; killed the command",
@@ -85,6 +86,7 @@ void Supervisor::kill_child(BootClock::time_point now) {
 void Supervisor::report_survivors() {
   auto found = child_.out_of_reach();
   if (found == std::exchange(survivors_, found) || found.empty()) return;
+  survived_ = true;
   note({LogLevel::error,
         "command_not_killed",
         fmt::format("the lease on {} is over, and {} goes on beside the next holder: redlock may "
@@ -200,7 +202,8 @@ void Supervisor::forward_signals() {
 BootClock::time_point Supervisor::next_look(BootClock::time_point now) const {
   if (killed_) return now + std::chrono::hours(1);  // only its end is left to come
   if (kill_at_) return *kill_at_;
-  return std::min(lease_.valid_until() - termination_.grace, now + longest_sleep_);
+  const auto look = std::min(lease_.valid_until() - termination_.grace, now + longest_sleep_);
+  return is_out_of_reach_ ? look : std::min(look, reach_due_);
 }
 
 void Supervisor::sleep_until(BootClock::time_point when) {

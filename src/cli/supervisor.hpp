@@ -32,6 +32,8 @@ class Supervisor {
 
   /// Whether a signal that asks to end was forwarded to the child.
   [[nodiscard]] bool asked_to_end() const noexcept { return asked_to_end_; }
+  /// Whether it ended the command because of the lease.
+  [[nodiscard]] bool lost() const noexcept { return kill_at_.has_value(); }
 
  private:
   void watch_lease(BootClock::time_point now);
@@ -62,6 +64,7 @@ class Supervisor {
   /// After SIGKILL to the group, which ends the guard too.
   bool kill_tried_ = false;
   std::string survivors_;  ///< as last said
+  bool survived_ = false;
   bool is_out_of_reach_ = false;
   /// To read all of /proc is no small thing: ever more rarely.
   BootClock::duration reach_pause_ = std::chrono::milliseconds(250);

@@ -43,7 +43,9 @@ std::optional<Result<LossReason>> LossWait::begin() {
 
 void LossWait::fail(Errc why) noexcept {
   why_ = why;
-  if (!lease_->client->post(*this)) run();
+  // Held here, because this may be gone as soon as it is posted.
+  const std::shared_ptr<Client::Impl> client = lease_->client;
+  if (!client->post(*this)) run();
 }
 
 void LossWait::run() {
@@ -64,6 +66,7 @@ Error LossWait::cancelled_error() const {
 
 void LossWait::complete(Result<LossReason>&& result) noexcept {
   Callback<LossReason> callback = std::move(*callback_);
+  const std::shared_ptr<Client::Impl> client = lease_->client;  // the lease may be its last owner
   // Destroyed before the callback is called, which may destroy all else.
   auto self = std::move(self_);
   self.reset();

@@ -251,8 +251,9 @@ User user_of(const std::string& application) {
   for (const auto& right : program().rights) {
     if (right != "~redlock:*") rights.push_back(right);
   }
-  for (const std::string& key : {"lock:{" + application + ":*", std::string("fence:*"),
-                                 std::string("node"), std::string("node:notes")}) {
+  for (const std::string& key :
+       {"lock:{" + application + ":*", std::string("fence:*"), std::string("node"),
+        std::string("node:notes"), std::string("node:nothing")}) {
     rights.push_back("~redlock:" + key);
   }
   return {application, "secret-of-" + application, rights};

@@ -133,8 +133,6 @@ await_visits 20
 relieve_keeper
 start_keeper
 
-# Certificates, when their section has lines for a local set: section tls.md "HEADING"
-
 stop_load  # as this section says
 section operations.md "Other nodes, or another max_lease"
 start_load
