@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # An operator's day on one local set: the runbook's own lines, section after section in one shell,
 # while programs visit a room in turn and one holds a lock all the time. Nobody may be in the room
-# beside another, no token may fall, and no lease may be lost.
+# beside another, no token may fall, and no lease may be lost. Certificates, at last, are replaced on
+# a set of their own.
 #
 #   operators_day.sh SOURCE_DIR BIN_DIR
 set -euo pipefail
@@ -16,7 +17,9 @@ cd "$work"
 at_end() {
   local status=$?
   touch evening relief
-  { redlock fleet down; redlock fleet down --name spare; } >/dev/null 2>&1 || true
+  for fleet in default spare certified; do
+    redlock fleet down --name "$fleet" >/dev/null 2>&1 || true
+  done
   wait
   cd / && rm -rf "$work"
   [ "$status" = 0 ] || echo "the day ended with status $status"
@@ -32,7 +35,7 @@ redlock() {
 }
 
 # section PAGE HEADING N: the commands of the Nth block (none: all) below a heading ("": the page's
-# beginning), in this shell.
+# beginning), in this shell; `edit` is what sed makes of the page's places.
 section() {
   echo "== $1: $2${3:+ ($3)}"
   awk -v heading="## $2" -v wanted="${3:-0}" '
@@ -43,7 +46,7 @@ section() {
     inside && kind != "" && (wanted == 0 || wanted == block) {
       if (kind == "sh") print
       else if (sub(/^\$ /, "")) print
-    }' "$source_dir/docs/$1" >section.sh
+    }' "$source_dir/docs/$1" | sed "${edit:-}" >section.sh
   [ -s section.sh ] || { echo "docs/$1 has no commands below '$2'"; exit 1; }
   # shellcheck source=/dev/null
   . ./section.sh
@@ -146,14 +149,17 @@ section operations.md "Passwords" 2
 every_node CLIENT KILL USER redlock SKIPME yes  # all log in again, with the new one
 await_visits 20
 
-stop_load
-redlock doctor >doctor.txt || { cat doctor.txt; exit 1; }
-head -n 1 doctor.txt
-if [ -e broken ]; then
-  head broken
-  exit 1
-fi
-echo "$(wc -l <visits) visits: no two in the room, no token fell, no lease was lost"
+all_was_well() {
+  stop_load
+  redlock doctor >doctor.txt || { cat doctor.txt; exit 1; }
+  head -n 1 doctor.txt
+  if [ -e broken ]; then
+    head broken
+    exit 1
+  fi
+  echo "$(wc -l <visits) visits: no two in the room, no token fell, no lease was lost"
+}
+all_was_well
 
 # The loop of a restart ends where the set is unsafe, and says so.
 for i in 1 2 4; do redlock fleet kill "$i"; done
@@ -162,3 +168,99 @@ if await_healthy >said.txt 2>&1; then
   exit 1
 fi
 grep '^stop: ' said.txt
+
+# Certificates: the set is another one, whose nodes are given TLS before anybody uses it.
+if command redlock doctor --nodes rediss://127.0.0.1:1 2>&1 | grep -q 'built without TLS' ||
+  redis-cli --tls 2>&1 </dev/null | grep -q 'Unrecognized option'; then
+  echo "no certificates: redlock or Redis was built without TLS"
+  exit 0
+fi
+unset REDLOCK_PASSWORD_FILE
+export REDLOCK_MAX_LEASE=10s
+eval "$(command redlock fleet up --name certified -n 3)"
+for authority in old new; do
+  "$source_dir/cluster/certificates.sh" "$authority" 127.0.0.1
+  mv "$authority/authority.crt" "$authority-ca.pem"
+done
+# place FILE FROM...: a new file beside the old one, moved to its place.
+place() {
+  (umask 077 && cat "${@:2}" >"$1.new") && mv "$1.new" "$1"
+}
+# In one file, as programs start all the time.
+client_shows() {
+  place client.pem "$1/client.crt" "$1/client.key"
+}
+ln -s client.pem client.key
+place ca.pem old-ca.pem
+client_shows old
+export REDLOCK_TLS_CA=$work/ca.pem REDLOCK_TLS_{CERT,KEY}="$work/client.pem"
+ports=$(grep -o '[0-9]*$' <<<"${REDLOCK_NODES//,/$'\n'}")
+for port in $ports; do
+  mkdir "$port"
+  cp old/node.crt old/node.key ca.pem "$port"
+  redis-cli -p "$port" >/dev/null <<TLS
+CONFIG SET port 0
+CONFIG SET tls-ca-cert-file $work/$port/ca.pem tls-cert-file $work/$port/node.crt \
+tls-key-file $work/$port/node.key tls-port $port
+TLS
+done
+export REDLOCK_NODES=${REDLOCK_NODES//redis:/rediss:}
+redlock adopt
+
+# told PORT COMMAND...: what the page says between its lines, to this node.
+told() {
+  tr -s '\n ' ' ' <"$source_dir/docs/tls.md" | grep -F "\`${*:2}\`" >/dev/null ||
+    { echo "docs/tls.md does not say '${*:2}'"; exit 1; }
+  local words=("${@:2}")
+  redis-cli -p "$1" --tls --cacert ca.pem --cert client.pem --key client.key \
+    "${words[@]/#\/etc\/redis/$work/$1}" | tee told.txt
+  ! grep -q ERR told.txt
+}
+nodes_trust() {
+  for port in $ports; do
+    place "$port/ca.pem" "$@"
+    told "$port" CONFIG SET tls-ca-cert-file /etc/redis/ca.pem
+  done
+}
+end_connections() {
+  for port in $ports; do
+    redlock doctor >doctor.txt || { cat doctor.txt; exit 1; }
+    told "$port" CLIENT KILL TYPE normal
+    told "$port" CLIENT KILL TYPE pubsub
+  done
+  await_visits 20
+}
+echo 0 >token
+start_load
+await_visits 20
+
+place ca.pem old-ca.pem new-ca.pem
+nodes_trust old-ca.pem new-ca.pem
+client_shows new
+end_connections
+for port in $ports; do
+  cp new/node.crt "$port/node.crt.new"
+  cp new/node.key "$port/node.key.new"
+  edit="s|/etc/redis|$work/$port|g; s|-h 10.0.0.1|-p $port|; s|node\.[a-z]*\.new|$port/&|g" \
+    section tls.md "To replace certificates" 1
+done
+end_connections
+place ca.pem new-ca.pem
+nodes_trust new-ca.pem
+end_connections
+sleep 11  # more than a lease: what is held now was renewed by the new authority alone
+all_was_well
+
+# refused SAYING OPTIONS...: who has the old authority still.
+refused() {
+  if redlock doctor "${@:2}" >doctor.txt 2>&1 ||
+    ! tr -s '\n ' ' ' <doctor.txt | grep -F "$1" >/dev/null; then
+    cat doctor.txt
+    echo "not refused, or not so: $1"
+    exit 1
+  fi
+}
+refused "of an authority that is not trusted here" --tls-ca old-ca.pem
+refused "it refuses the certificate of this client" \
+  --tls-cert old/client.crt --tls-key old/client.key
+echo "certificates: the old authority is refused, by nodes and by clients"
