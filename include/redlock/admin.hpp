@@ -356,10 +356,11 @@ class REDLOCK_EXPORT Admin {
   /// Waits for connections as examine() does.
   [[nodiscard]] Result<std::optional<MarkedSet>> marked_set() const;
 
-  /// Writes the marker (redlock:node) on every node of a new set, all of which answer and none has one: the
-  /// operator's word that they may vote at once. A node that has one is never changed, but for the
-  /// name of the set if it agrees and none of them names one. All nodes get the name that a quorum
-  /// of them have, or a new one; a node that has another name belongs to another set (`disagrees`).
+  /// Writes the marker (redlock:node) on every node of a new set, if all answer and none has one:
+  /// the operator's word that they may vote at once. A node that has one is never changed, but for
+  /// the name of the set if it agrees and none of them names one. All nodes get the name that a
+  /// quorum of them have, or a new one; a node that has another name belongs to another set
+  /// (`disagrees`).
   ///
   /// Where some nodes have a marker, a node without one may have lost its data, may stand in the
   /// place of another, or may be listed by mistake, and then clients with the right list and with

@@ -35,6 +35,8 @@ constexpr auto* no_set =
     "it is new beside a node that has a marker, and no quorum of the nodes is of one set; correct "
     "the list, start the nodes that are down, or see docs/operations.md if most have lost their "
     "data";
+constexpr auto* too_few =
+    "too few nodes could be asked to know of which set they are; adopt again when a quorum can be";
 constexpr auto* not_all =
     "it has no marker, and a node of the list that could not be asked may have one; a new set is "
     "adopted when all its nodes can be asked: start them and adopt again, or correct the list";
@@ -138,7 +140,9 @@ class Candidates {
                    : is_set && replaced.contains(nodes_[i].label))
         continue;
       adoptions_[i].adoption = Adoption::unconfirmed;
-      adoptions_[i].detail = is_new() ? not_all : is_set ? not_said : no_set;
+      adoptions_[i].detail = is_new() ? (name.empty() ? too_few : not_all)
+                             : is_set ? not_said
+                                      : no_set;
     }
   }
 

@@ -222,6 +222,18 @@ TEST_CASE("adopt leaves a list alone that mixes a node of another set with blank
   }
 }
 
+TEST_CASE("adopt takes a node that does not answer for no blank one") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  fleet.kill(0);  // it may be of another set
+  const auto adopted = ask(fleet, {"adopt"});
+  CHECK(adopted.status == 69);
+  CHECK(occurrences(adopted.out, "  unconfirmed") == 2);
+  CHECK(contains(adopted.out, "a new set is adopted when all its nodes can be asked"));
+  for (const std::size_t node : {1UL, 2UL}) {
+    CHECK(fleet.run(node, {"EXISTS", "redlock:node"}) == "0");
+  }
+}
+
 TEST_CASE("markers of different sets are found") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
   adopt(fleet);
