@@ -37,8 +37,8 @@ mixed=$([ "$(echo "$blank" | wc -l)" = "$nodes" ] || echo yes)
 
 for node; do
   if echo "$blank" | grep -qxF "$node" && [ -n "$mixed" ]; then
-    echo "$node: not adopted: it has no marker, and others have one or are silent; if it takes the" \
-      "place of a member that is stopped for good, run redlock adopt --replaced $node" >&2
+    echo "$node: not adopted: it has no marker, and others have one or are silent; if it" \
+      "takes the place of a member that is stopped for good, run redlock adopt --replaced $node" >&2
     status=1
     continue
   fi

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # An operator's day on one local set: the runbook's own lines, section after section in one shell,
 # while programs visit a room in turn and one holds a lock all the time. Nobody may be in the room
-# beside another, no token may fall, and no lease may be lost. Certificates, at last, are replaced on
-# a set of their own.
+# beside another, no token may fall, and no lease may be lost. Certificates, at last, are replaced
+# on a set of their own.
 #
 #   operators_day.sh SOURCE_DIR BIN_DIR
 set -euo pipefail
