@@ -29,8 +29,10 @@ class Continuation {
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
     virtual ~Step() = default;
+    /// Called at most once, on the thread that calls the continuation.
     virtual void run() = 0;
   };
+  /// For the library's own parts: a continuation that calls `step`. An empty one does nothing.
   explicit Continuation(std::unique_ptr<Step> step) noexcept : step_(std::move(step)) {}
 
   /// For the library's own parts, and for what an executor adds itself.
