@@ -100,7 +100,8 @@ class REDLOCK_EXPORT Lease {
   /// It continues where a function tied to lost() runs, or as ClientOptions::resume_on says.
   /// It keeps no lease, and fails, on the client's loop thread, when there is nothing to wait for
   /// any more: with `lost` if this lease is empty, or is released, detached or dropped meanwhile;
-  /// with `cancelled` when `stop` is requested. `closed` in the child of a fork.
+  /// with `cancelled` when `stop` is requested. `closed` in the child of a fork. An exception that
+  /// leaves a callback of the operation ends the program, as with a function tied to lost().
   Operation<LossReason> async_lost(std::stop_token stop = {}) const;
 
   /// Gives the lock back and waits until a quorum of nodes confirmed (at most the node timeout).

@@ -97,8 +97,10 @@ class REDLOCK_EXPORT Observer {
   /// that take part at the nodes: two at a time. Not called with Ordering::barging.
   virtual void on_waiting(std::string_view name, std::size_t place);
   /// A call for a lock has ended: acquire(), lock(), try_lock() and the like, a re-entry, attach().
-  /// `code` is null if the call has the lock. Called before its caller has the result. Calls that
-  /// cannot work (Errc::invalid_argument, would_deadlock) or come after the end are not told of.
+  /// `code` is null if the call has the lock. Called before its caller has the result, unless the
+  /// call is refused before it begins (stopped already, or too many are under way): then about the
+  /// same time. Not called for calls that cannot work (Errc::invalid_argument, would_deadlock) or
+  /// that come after the end of the client.
   virtual void on_call(std::string_view name, const Errc* code);
   /// A lock was granted, so long after its call began.
   virtual void on_acquired(std::string_view name, std::uint64_t token,

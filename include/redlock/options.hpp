@@ -55,10 +55,10 @@ inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::
 [[nodiscard]] REDLOCK_EXPORT Result<std::vector<std::string>> parse_nodes(std::string_view text);
 
 /// For ClientOptions::password: from this file, read anew for every connection. Its first line is
-/// the password of all nodes; unless it begins with redis://, rediss:// or unix://. Then each line
-/// is for one node: the node as errors show it, a space, and its password up to the end of the
-/// line. Lines that are empty or begin with # count for nothing there, and a node that is in no
-/// line has the password of its URI:
+/// the password of all nodes; unless the first line that is not empty and does not begin with #
+/// begins with redis://, rediss:// or unix://. Then each line is for one node: the node as errors
+/// show it, a space, and its password up to the end of the line. Lines that are empty or begin with
+/// # count for nothing there, and a node that is in no line has the password of its URI:
 ///
 ///     redis://redlock@10.0.0.1:6379 the password of that node
 ///     redis://redlock@10.0.0.2:6379 that of this one

@@ -17,8 +17,8 @@ constexpr auto* adopt_footer = R"help(
 A node keeps in its own data a marker (redlock:node) that says to which set it belongs: of how many
 nodes, with which longest lease, and by which random id, one for all nodes of a set. A node without
 a marker is new, or has lost its data, and with it perhaps a lock that is held. A marker that exists
-is never changed, except that one without an id is given it; a node with the id of another set, a
-replica, a node of a Redis Cluster and a server named twice are left alone.
+is never changed, except that one that agrees but has no id is given it; a node with the id of
+another set, a replica, a node of a Redis Cluster and a server named twice are left alone.
 
 If no node has a marker, adopting is your word that the set is new: no client has used it within its
 longest lease. If some have one, the others may take the places of members, or may be listed by

@@ -180,14 +180,19 @@ class Exec {
                                wait_ ? IfUnreachable::go_on : IfUnreachable::give_up,
                                quiet_ ? Progress::silent : Progress::shown);
     const auto granted = BootClock::now();
-    const int status = run_command(lease, signals, granted);
-    const bool is_confirmed = give_back(lease, status);
+    const Ended ended = run_command(lease, signals, granted);
+    const bool is_confirmed = give_back(lease, ended.loss_was_reported);
     if (metrics) metrics->finish();
-    if (is_confirmed) leave_at_once(status);
-    return status;
+    if (is_confirmed) leave_at_once(ended.status);
+    return ended.status;
   }
 
-  int run_command(const Lease& lease, Signals& signals, BootClock::time_point granted) {
+  struct Ended {
+    int status = 0;
+    bool loss_was_reported = false;
+  };
+
+  Ended run_command(const Lease& lease, Signals& signals, BootClock::time_point granted) {
     Terminal terminal;
     finish_log();  // what was said before CMD stands before what CMD says
     // Before the command runs: redlock alone would be stopped otherwise, and not renew the lease.
@@ -200,7 +205,7 @@ class Exec {
     if (hold_for_ && !supervisor.lost() && !supervisor.asked_to_end()) {
       keep_lock(lease, signals, granted + *hold_for_);
     }
-    return status;
+    return {status, supervisor.lost()};
   }
 
   /// For --hold-for, until the lease is lost or a signal asks to end.
@@ -221,11 +226,10 @@ class Exec {
   }
 
   // Waits for a quorum of replies; true if the quorum confirmed the release.
-  bool give_back(Lease& lease, int status) const {
+  bool give_back(Lease& lease, bool loss_was_reported) const {
     const auto released = lease.release();
     if (released && *released == Released::released) return true;
-    // The loss of a lease has been reported already.
-    if (status != exit_lost) {
+    if (!loss_was_reported) {
       const std::string why = released ? to_string(*released) : released.error().message;
       note({LogLevel::warning,
             "release_unconfirmed",

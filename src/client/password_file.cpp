@@ -65,6 +65,19 @@ bool begins_with_node(std::string_view line) {
          line.starts_with("unix://");
 }
 
+bool counts_for_nothing(std::string_view line) {
+  return line.empty() || line.starts_with('#');
+}
+
+/// Whether the first line that counts is about a node.
+bool has_nodes(std::string_view text) {
+  std::string_view line;
+  do {
+    line = take_line(text);
+  } while (counts_for_nothing(line) && !text.empty());
+  return begins_with_node(line);
+}
+
 /// The node as errors show it, from that or from its URI. None if it is none, or has a password.
 std::optional<std::string> label_of(std::string_view node) {
   std::string uri(node);
@@ -84,7 +97,7 @@ class PasswordFile {
     const auto text = whole_text(path);
     if (!text) return tl::make_unexpected(text.error());
     PasswordFile file;
-    if (begins_with_node(*text)) return file.read_nodes(*text);
+    if (has_nodes(*text)) return file.read_nodes(*text);
     std::string_view rest = *text;
     file.of_all_ = take_line(rest);
     if (!file.of_all_.empty()) return file;
@@ -100,7 +113,7 @@ class PasswordFile {
   Result<PasswordFile> read_nodes(std::string_view text) {
     for (std::size_t number = 1; !text.empty(); ++number) {
       const std::string_view line = take_line(text);
-      if (line.empty() || line.starts_with('#')) continue;
+      if (counts_for_nothing(line)) continue;
       const auto wrong = [number](const char* what) {
         return wrong_file("line " + std::to_string(number) + what);
       };

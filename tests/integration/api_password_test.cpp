@@ -159,6 +159,7 @@ TEST_CASE(
   const TemporaryDirectory directory;
   const auto path = (directory.path() / "passwords").string();
   std::ofstream file(path);
+  file << "# of the three\r\n\n";
   for (std::size_t node = 0; node < 3; ++node) {
     const std::string password = "of node " + std::to_string(node);
     fleet.run(node, {"ACL", "SETUSER", "ann", "resetpass", ">" + password});
@@ -187,6 +188,7 @@ TEST_CASE("a password file that is wrong is refused by a sentence that repeats n
   const std::vector<std::pair<std::string, std::string>> wrong{
       {"", "its first line, which is to be the password, is empty"},
       {"\nsecret\n", "its first line, which is to be the password, is empty"},
+      {"# two\n\n" + good + "secret\n", "line 4 does not begin with a node; write redis://"},
       {std::string(65'537, 's'), "it is longer than 65536 bytes"},
       {good + "secret\n", "line 2 does not begin with a node; write redis://"},
       {good + "\nredis://u:secret@h secret", "line 3 does not begin with a node"},

@@ -507,6 +507,18 @@ TEST_CASE("--hold-for ends with the lease, and is over when the command took lon
   CHECK((status == 3 || status == 79));
 }
 
+TEST_CASE("a release that no quorum confirmed is told, whatever status the command ends with") {
+  Nodes nodes(3);
+  Running running(Nodes::exec("a", {}, {"sh", "-c", "echo held; read line; exit 79"}),
+                  nodes_variable(nodes.fleet.uris()));
+  REQUIRE(running.await_out("held"));
+  for (const std::size_t node : {0, 1}) nodes.fleet.pause(node);
+  running.close_stdin();
+  const auto ended = running.wait();
+  CHECK(ended.status == 79);
+  CHECK_MESSAGE(contains(ended.err, "giving back a: "), ended.err);
+}
+
 TEST_CASE("commands of one name never overlap") {
   const Nodes nodes(3);
   const TemporaryDirectory place;

@@ -9,7 +9,9 @@
 #include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
+#include "support/processes.hpp"
 #include "support/text.hpp"
 #include "tls/peers.hpp"
 
@@ -108,6 +110,17 @@ TEST_CASE("authorities are rotated by a file that has both for a while") {
   CHECK(node.trusts(old_node()));
   CHECK(node.trusts(new_node()));
   rotating.trust({new_authority});
+  CHECK_FALSE(node.trusts(old_node()));
+  CHECK(node.trusts(new_node()));
+}
+
+TEST_CASE("the authorities of the system are rotated where SSL_CERT_FILE says that they are") {
+  RotatingFiles rotating({old_authority});
+  const redlock::testing::ScopedVariable of_system("SSL_CERT_FILE", rotating.options.ca);
+  const fs::path named = std::exchange(rotating.options.ca, "");
+  Node node(rotating);
+  CHECK(node.trusts(old_node()));
+  RotatingFiles::place(named, {new_authority});
   CHECK_FALSE(node.trusts(old_node()));
   CHECK(node.trusts(new_node()));
 }

@@ -139,6 +139,12 @@ int no_passphrase(char* /*text*/, int /*size*/, int /*writing*/, void* asked) {
   return -1;
 }
 
+/// Where OpenSSL looks for the authorities of this system.
+const char* of_system(const char* variable, const char* otherwise) {
+  const char* named = ::secure_getenv(variable);
+  return named != nullptr ? named : otherwise;
+}
+
 /// That it is there and when it was written, or moved there. Of a pipe or a device always the same:
 /// what was read of it stays.
 void add_stamp(std::string& stamps, const fs::path& path) {
@@ -164,8 +170,8 @@ void add_stamp(std::string& stamps, const fs::path& path) {
 std::string stamps_of(const TlsOptions& options) {
   std::string stamps;
   if (options.ca.empty()) {
-    add_stamp(stamps, X509_get_default_cert_file());
-    add_stamp(stamps, X509_get_default_cert_dir());
+    add_stamp(stamps, of_system(X509_get_default_cert_file_env(), X509_get_default_cert_file()));
+    add_stamp(stamps, of_system(X509_get_default_cert_dir_env(), X509_get_default_cert_dir()));
   } else {
     add_stamp(stamps, options.ca);
     std::error_code error;

@@ -80,10 +80,10 @@ OpensslContext::Newest OpensslContext::newest(std::chrono::sys_seconds now) {
   // Bad ones once a second at most, as the system may have been short of something.
   const bool again = !problem_.empty() && now != read_at_;
   if (again || stamps != stamps_) {
-    stamps_ = std::move(stamps);
     read_at_ = now;
     problem_ = read_files(options_, FileReading::again, files_).value_or("");
     if (!problem_.empty()) problem_ += "; what was read before is used until it is mended";
+    stamps_ = std::move(stamps);  // not before: if memory lacks for the above it is tried again
   }
   return {files_, problem_};
 }
