@@ -2,16 +2,13 @@
 // redlock bench: how quick locks are on the user's own nodes, in health and with faults.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <memory>
 #include <poll.h>
 #include <random>
 #include <sys/ioctl.h>
-#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -23,7 +20,6 @@
 #include "cli/bench/load.hpp"
 #include "cli/bench/node_relays.hpp"
 #include "cli/bench/outcome.hpp"
-#include "cli/bench/report_page.hpp"
 #include "cli/event_log.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/invocation.hpp"
@@ -75,7 +71,7 @@ Exit status: 0; 3 if an assertion does not hold; 64 usage; 69 no quorum; 78 conf
 
 Examples:
   redlock bench
-  redlock bench --scenario minority-hung --duration 30s --report bench.html
+  redlock bench --scenario minority-hung --duration 30s
   redlock bench --rate max --concurrency 32 -o json
   redlock bench --assert 'p99<5ms' --assert 'release.p99<5ms' --assert 'errors<=0')help";
 
@@ -187,13 +183,12 @@ class BenchRun {
   }
 
   /// Throws Exit if the nodes are no quorum.
-  BenchOutcome perform(bool with_steps) {
+  BenchOutcome perform() {
     BenchOutcome outcome;
     try {
       warm_up();
       Load load(settings_, clients_, names_, recorder_);
-      if (with_steps) run_steps(load, outcome.steps);
-      if (!interrupted_by()) outcome.measured = run_main(load);
+      outcome.measured = run_main(load);
     } catch (...) {
       leave_nothing();
       throw;
@@ -234,24 +229,9 @@ class BenchRun {
     }
   }
 
-  void run_steps(Load& load, std::vector<ConcurrencyStep>& steps) {
-    const auto each =
-        std::clamp<milliseconds>(settings_.duration / 10, milliseconds(200), milliseconds(2'000));
-    for (std::size_t callers = 1; !interrupted_by_; callers *= 2) {
-      callers = std::min(callers, settings_.concurrency);
-      recorder_.begin(BootClock::now(), each, 1);
-      load.start(callers, each);
-      await(load, [&] { return fmt::format("bench: with {} callers first", callers); });
-      const auto all = recorder_.end(std::max(load.end(), BootClock::now()));
-      const auto& acquire = all.of(Timed::acquire);
-      steps.push_back({callers, all.throughput(), acquire.quantile(0.5), acquire.quantile(0.99)});
-      if (callers == settings_.concurrency) return;
-    }
-  }
-
   Measurements run_main(Load& load) {
     recorder_.begin(BootClock::now(), settings_.duration, 60);
-    load.start(settings_.concurrency, settings_.duration);
+    load.start();
     fault_due_ = load.began() + settings_.duration / 2;
     await(load, [&] { return progress(load); });
     fault_due_.reset();
@@ -397,10 +377,6 @@ class Bench {
            "What must hold, as 'p99<5ms'; several times, if need be. See below")
         ->option_text("ASSERTION")
         ->allow_extra_args(false);
-    app.add_option("--report", report_,
-                   "Also write a page with plots, for a browser. The load is run with 1, 2, 4, ... "
-                   "callers before, each for a tenth of the time")
-        ->option_text("FILE");
     add_format_option(app, format_, WithCsv::yes);
   }
 
@@ -409,10 +385,9 @@ class Bench {
     complete_settings();
     const auto options = nodes_.client_options();
     auto labels = labels_of(options);
-    if (report_) check_report();
     BenchRun run(options, settings_, signals);
     announce(run, labels.size());
-    auto outcome = run.perform(report_.has_value());
+    auto outcome = run.perform();
     outcome.nodes = std::move(labels);
     return conclude(outcome, run.interrupted_by());
   }
@@ -427,20 +402,6 @@ class Bench {
     settings_.rate = rate_.value_or(contended ? slow_rate : usual_rate);
     const auto usual = contended ? 1 : std::min(settings_.concurrency, most_names);
     settings_.names = names_.value_or(usual);
-  }
-
-  // Before the run, and not after an hour; and a run that fails leaves no empty page.
-  void check_report() const {
-    constexpr int mode = O_WRONLY | O_CREAT | O_CLOEXEC;
-    int fd = ::open(report_->c_str(), mode | O_EXCL, 0666);
-    const bool is_new = fd >= 0;
-    if (!is_new && errno == EEXIST) fd = ::open(report_->c_str(), mode, 0666);
-    if (fd < 0) {
-      throw Exit(exit_usage, fmt::format("cannot write --report {}: {}; name another file",
-                                         *report_, std::generic_category().message(errno)));
-    }
-    ::close(fd);
-    if (is_new) ::unlink(report_->c_str());
   }
 
   void announce(const BenchRun& run, std::size_t nodes) const {
@@ -472,19 +433,12 @@ class Bench {
         holds = holds && outcome.assertions.back().outcome.holds;
       }
     }
-    std::optional<Exit> unwritten;
-    try {
-      if (report_) write_report(outcome);
-    } catch (const Exit& exit) {
-      unwritten = exit;  // what was measured is printed all the same
-    }
     print(in_format(outcome));
     for (const auto& [text, result] : outcome.assertions) {
       if (!result.holds) {
         say(fmt::format("bench: {} does not hold: {}", text, result.measured));
       }
     }
-    if (unwritten) throw Exit(*unwritten);
     if (signal) return exit_by_signal + *signal;
     return holds ? exit_ok : exit_assertion;
   }
@@ -501,18 +455,6 @@ class Bench {
     return bench_table(outcome);
   }
 
-  void write_report(const BenchOutcome& outcome) const {
-    const auto page = report_page(outcome);
-    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(report_->c_str(), "we"),
-                                                         &std::fclose);
-    const bool written = file != nullptr &&
-                         std::fwrite(page.data(), 1, page.size(), file.get()) == page.size() &&
-                         std::fclose(file.release()) == 0;
-    if (written) return;
-    throw Exit(exit_internal, fmt::format("cannot write --report {}: {}", *report_,
-                                          std::generic_category().message(errno)));
-  }
-
   NodeOptions nodes_;
   BenchSettings settings_;
   std::optional<milliseconds> duration_;
@@ -520,7 +462,6 @@ class Bench {
   std::optional<std::optional<double>> rate_;
   std::optional<std::size_t> names_;
   std::vector<Assertion> assertions_;
-  std::optional<std::string> report_;
   Format format_ = Format::table;
 };
 

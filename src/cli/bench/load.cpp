@@ -25,14 +25,11 @@ Load::~Load() {
   stop();
 }
 
-void Load::start(std::size_t callers, std::chrono::milliseconds duration) {
-  stop();
-  stop_ = std::stop_source();
-  next_ = 0;
+void Load::start() {
+  const std::size_t callers = settings_.concurrency;
   running_ = callers;
-  ended_.clear();
   began_ = BootClock::now();
-  end_ = began_ + duration;
+  end_ = began_ + settings_.duration;
   for (std::size_t caller = 0; caller < callers; ++caller) {
     try {
       threads_.emplace_back([this, caller] {

@@ -35,8 +35,8 @@ class Load {
   Load(const Load&) = delete;
   Load& operator=(const Load&) = delete;
 
-  /// Starts so many callers for so long.
-  void start(std::size_t callers, std::chrono::milliseconds duration);
+  /// Starts the callers; once.
+  void start();
   /// Readable when the last caller has ended: at the end of the time, or when the last wait is
   /// over.
   [[nodiscard]] int ended_fd() const noexcept { return ended_.fd(); }

@@ -74,8 +74,12 @@ std::string rate_in_words(const BenchSettings& settings) {
   return settings.rate ? fmt::format("{:.6g} cycles/s", *settings.rate) : "as fast as they can";
 }
 
-}  // namespace
+struct TimesRow {
+  std::string name;
+  const Histogram* times = nullptr;
+};
 
+/// Operations, then the quorum's round trip, then each node's.
 std::vector<TimesRow> times_rows(const BenchOutcome& outcome) {
   std::vector<TimesRow> rows;
   for (const auto what : all_timed) rows.push_back({to_string(what), &outcome.measured.of(what)});
@@ -85,6 +89,7 @@ std::vector<TimesRow> times_rows(const BenchOutcome& outcome) {
   return rows;
 }
 
+/// "3rd of 5": the place, in the order of the answers, of the one that makes a quorum.
 std::string quorum_in_words(const BenchOutcome& outcome) {
   static constexpr std::array endings{"th", "st", "nd", "rd"};
   const auto quorum = outcome.quorum();
@@ -92,6 +97,7 @@ std::string quorum_in_words(const BenchOutcome& outcome) {
                      outcome.nodes.size());
 }
 
+/// What was done and how it went, in lines.
 std::vector<std::string> summary_lines(const BenchOutcome& outcome) {
   const auto& all = outcome.measured;
   const auto& settings = outcome.settings;
@@ -119,6 +125,7 @@ std::vector<std::string> summary_lines(const BenchOutcome& outcome) {
   return lines;
 }
 
+/// How nodes voted: a header, and a row for each.
 Rows vote_rows(const BenchOutcome& outcome) {
   std::set<Cause> causes;
   for (const auto& votes : outcome.measured.votes) {
@@ -142,6 +149,8 @@ Rows vote_rows(const BenchOutcome& outcome) {
   }
   return rows;
 }
+
+}  // namespace
 
 std::string bench_table(const BenchOutcome& outcome) {
   std::string text;
@@ -176,13 +185,6 @@ Json bench_json(const BenchOutcome& outcome) {
   }
   Json failures = Json::object();
   for (const auto& [code, count] : all.failures) failures[to_string(code)] = count;
-  Json steps = Json::array();
-  for (const auto& step : outcome.steps) {
-    steps.push_back({{"callers", step.callers},
-                     {"throughput", step.throughput},
-                     {"p50_us", microseconds(step.p50)},
-                     {"p99_us", microseconds(step.p99)}});
-  }
   Json assertions = Json::array();
   for (const auto& [text, result] : outcome.assertions) {
     assertions.push_back({{"text", text}, {"holds", result.holds}, {"measured", result.measured}});
@@ -203,7 +205,6 @@ Json bench_json(const BenchOutcome& outcome) {
           {"times", times},
           {"nodes", nodes},
           {"over_time", over_time_as_json(all)},
-          {"by_concurrency", steps},
           {"assertions", assertions}};
 }
 
