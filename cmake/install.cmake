@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # What `cmake --install` puts on a machine: the library and its headers, a CMake package
-# (find_package(redlock)), redlock.pc for pkg-config, and the command. Each rule is of a component,
+# (find_package(redlock)), redlock.pc for pkg-config, and the commands. Each rule is of a component,
 # of which packages.cmake makes a package.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -47,4 +47,5 @@ install(FILES ${PROJECT_BINARY_DIR}/redlock.pc DESTINATION ${CMAKE_INSTALL_LIBDI
         COMPONENT redlock_development)
 if(TARGET redlock_cli)
   install(TARGETS redlock_cli COMPONENT redlock_command)
+  install(TARGETS redlock_cli_bench redlock_cli_fleet COMPONENT redlock_tools)
 endif()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Debian packages, by cpack (./dev package does all): libredlock0.1 with the shared library, named
 # after its soname as Debian has it, so that two of them can be installed side by side;
-# libredlock-dev; redlock with the command. A static library goes to libredlock-dev, and the first
+# libredlock-dev; redlock with the command, redlock-tools with its subcommands for tests. A static library goes to libredlock-dev, and the first
 # is left out. What only a package has is left out of `cmake --install` (EXCLUDE_FROM_ALL).
 include(GNUInstallDirs)
 
@@ -9,6 +9,7 @@ get_target_property(abi redlock SOVERSION)
 set(names_runtime libredlock${abi})
 set(names_development libredlock-dev)
 set(names_command redlock)
+set(names_tools redlock-tools)
 set(CPACK_COMPONENTS_ALL redlock_development)
 if(REDLOCK_IS_SHARED)
   list(APPEND CPACK_COMPONENTS_ALL redlock_runtime)
@@ -22,7 +23,8 @@ else()
   endif()
 endif()
 if(TARGET redlock_cli)
-  list(APPEND CPACK_COMPONENTS_ALL redlock_command)
+  list(APPEND CPACK_COMPONENTS_ALL redlock_command redlock_tools)
+  set(CPACK_COMPONENT_REDLOCK_TOOLS_DEPENDS redlock_command)
 endif()
 
 set(CPACK_GENERATOR DEB)
@@ -75,7 +77,7 @@ need to find them.")
 set(CPACK_DEBIAN_REDLOCK_COMMAND_PACKAGE_NAME redlock)
 set(CPACK_DEBIAN_REDLOCK_COMMAND_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_REDLOCK_COMMAND_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_REDLOCK_COMMAND_PACKAGE_SUGGESTS redis-server)
+set(CPACK_DEBIAN_REDLOCK_COMMAND_PACKAGE_RECOMMENDS redlock-tools)
 set(CPACK_DEBIAN_REDLOCK_COMMAND_DESCRIPTION
     "mutex over independent Redis nodes (command)\n${purpose}
 
@@ -83,7 +85,18 @@ This package has the command, which runs another one under a lock, shows who
 holds and who waits, and examines the nodes; with manual pages, completions
 for shells, and a configuration for the nodes.")
 
-foreach(component IN ITEMS runtime development command)
+set(CPACK_DEBIAN_REDLOCK_TOOLS_PACKAGE_NAME redlock-tools)
+set(CPACK_DEBIAN_REDLOCK_TOOLS_PACKAGE_SECTION admin)
+set(CPACK_DEBIAN_REDLOCK_TOOLS_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_REDLOCK_TOOLS_PACKAGE_SUGGESTS redis-server)
+set(CPACK_DEBIAN_REDLOCK_TOOLS_DESCRIPTION
+    "mutex over independent Redis nodes (tools for trials)\n${purpose}
+
+This package has two more subcommands of redlock: bench, which measures locks
+on the nodes in use, and fleet, which runs nodes on this machine for trying
+things out.")
+
+foreach(component IN ITEMS runtime development command tools)
   if(NOT redlock_${component} IN_LIST CPACK_COMPONENTS_ALL)
     continue()
   endif()
@@ -94,7 +107,8 @@ foreach(component IN ITEMS runtime development command)
           COMPONENT redlock_${component} EXCLUDE_FROM_ALL)
 endforeach()
 if(TARGET redlock_cli)
-  install(FILES cluster/redis.conf cluster/users.acl DESTINATION ${directory}/examples
+  install(FILES cluster/redis.conf cluster/users.acl
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${names_command}/examples
           COMPONENT redlock_command EXCLUDE_FROM_ALL)
 endif()
 include(CPack)

@@ -46,11 +46,21 @@ if [ "$status" != 69 ]; then
   echo "without nodes it should exit with 69, and did with $status"
   exit 1
 fi
+status=0
+redlock fleet list || status=$?
+if [ "$status" != 127 ]; then
+  echo "without redlock-tools, redlock fleet should exit with 127, and did with $status"
+  exit 1
+fi
 for file in share/man/man1/redlock.1.gz share/man/man1/redlock-exec.1.gz \
   share/bash-completion/completions/redlock share/fish/vendor_completions.d/redlock.fish \
   share/zsh/vendor-completions/_redlock share/doc/redlock/copyright; do
   ls "/usr/$file"
 done
+install "$packages"/redlock-tools_*.deb
+redlock fleet list
+redlock bench --help | head -n 3
+ls /usr/share/man/man1/redlock-bench.1.gz /usr/share/man/man1/redlock-fleet-up.1.gz
 nothing_left "$before"
 echo "removed; nothing is left"
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,11 @@ struct CommandEntry {
   std::vector<OptionEntry> options;
   std::vector<std::string> subcommands;
 };
+
+// By which a program beside redlock describes itself.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OptionEntry, names, argument, group, description)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandEntry, words, usage, description, footer, options,
+                                   subcommands)
 
 /// `app` and everything below it, parents first.
 [[nodiscard]] std::vector<CommandEntry> command_tree(CLI::App& app);

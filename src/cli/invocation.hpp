@@ -21,21 +21,6 @@ struct Invocation {
   std::function<int()> run;
 };
 
-void add_exec(CLI::App& app, Invocation& invocation);
-void add_fence(CLI::App& app, Invocation& invocation);
-void add_acquire(CLI::App& app, Invocation& invocation);
-void add_hold(CLI::App& app, Invocation& invocation);
-void add_release(CLI::App& app, Invocation& invocation);
-void add_status(CLI::App& app, Invocation& invocation);
-void add_waiters(CLI::App& app, Invocation& invocation);
-void add_list(CLI::App& app, Invocation& invocation);
-void add_doctor(CLI::App& app, Invocation& invocation);
-void add_adopt(CLI::App& app, Invocation& invocation);
-void add_bench(CLI::App& app, Invocation& invocation);
-void add_fleet(CLI::App& app, Invocation& invocation);
-void add_completion(CLI::App& app, Invocation& invocation);
-void add_manual(CLI::App& app, Invocation& invocation);
-
 /// How a subcommand presents itself. The footer ends its help: explanations and examples.
 struct Presentation {
   std::string name;

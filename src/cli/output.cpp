@@ -218,6 +218,17 @@ std::string printable(std::string_view text) {
   return text::visible(text);
 }
 
+std::string for_shell(const std::string& word) {
+  const bool plain = std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_./").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !word.empty()) return word;
+  std::string result = "'";
+  for (const char c : word) c == '\'' ? result += "'\\''" : result += c;
+  return result + '\'';
+}
+
 Json milliseconds_or_null(const std::optional<std::chrono::milliseconds>& duration) {
   return duration ? Json(duration->count()) : Json(nullptr);
 }

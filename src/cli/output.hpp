@@ -65,6 +65,9 @@ using Rows = std::vector<std::vector<std::string>>;
 /// \xNN: a name is any bytes, and must neither steer a terminal nor look like another one.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// As a shell reads it back: in quotes, if it needs them.
+[[nodiscard]] std::string for_shell(const std::string& word);
+
 /// A number of milliseconds, null for none.
 [[nodiscard]] Json milliseconds_or_null(const std::optional<std::chrono::milliseconds>& duration);
 

@@ -19,7 +19,7 @@ vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/redlock)
 vcpkg_fixup_pkgconfig()
 if("tool" IN_LIST FEATURES)
-  vcpkg_copy_tools(TOOL_NAMES redlock AUTO_CLEAN)
+  vcpkg_copy_tools(TOOL_NAMES redlock redlock-bench redlock-fleet AUTO_CLEAN)
   file(REMOVE_RECURSE
     "${CURRENT_PACKAGES_DIR}/share/bash-completion" "${CURRENT_PACKAGES_DIR}/share/fish"
     "${CURRENT_PACKAGES_DIR}/share/man" "${CURRENT_PACKAGES_DIR}/share/zsh")

@@ -26,6 +26,7 @@
 #include "cli/nodes.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "cli/program.hpp"
 #include "cli/screen.hpp"
 #include "cli/signals.hpp"
 
@@ -465,12 +466,16 @@ class Bench {
   Format format_ = Format::table;
 };
 
-}  // namespace
-
 void add_bench(CLI::App& app, Invocation& invocation) {
-  add_command<Bench>(app, invocation,
-                     {"bench", "Measure locks on these nodes, in health and with faults",
-                      "redlock bench [OPTIONS]", bench_footer});
+  add_command<Bench>(
+      app, invocation,
+      {bench_command.name, bench_command.description, "redlock bench [OPTIONS]", bench_footer});
 }
 
+}  // namespace
 }  // namespace redlock::cli
+
+int main(int argc, char** argv) {
+  using namespace redlock::cli;
+  return external_main(bench_command, &add_bench, argc, argv);
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// redlock list: the locks that exist.
+#include <algorithm>
+#include <fmt/core.h>
+#include <memory>
+
+#include <redlock/admin.hpp>
+
+#include "cli/exit_code.hpp"
+#include "cli/invocation.hpp"
+#include "cli/nodes.hpp"
+#include "cli/output.hpp"
+#include "cli/redlock/holder.hpp"
+#include "cli/redlock/subcommands.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr auto* list_footer = R"help(
+A lock is held if one owner has it on a quorum of nodes; one on fewer nodes is an attempt under way,
+or the rest of one that failed, and ends with its lease. Every node walks over all its keys (SCAN):
+on a node that keeps much else this takes a while. Nodes that left a question without an answer are
+named on stderr; a lock that such a node had named is listed with the owner "?". Exits 69 if too few
+nodes answered everything. Who took a lock stands behind it, or below where the line is too short.
+WAITING counts who waits for it in order, on the node that has most of them.
+
+Examples:
+  redlock list
+  redlock list 'seat-*' --limit 20
+  redlock list -o json | jq -r '.locks[].name')help";
+
+std::string owner_of(const ListedLock& lock) {
+  switch (lock.kind) {
+    case ListedAs::lock:
+      break;
+    case ListedAs::several_owners:
+      return "several owners";
+    case ListedAs::foreign_type:
+      return "a key of another type";
+    case ListedAs::unread:
+      return "?";
+  }
+  return printable(lock.owner);
+}
+
+std::string remaining_of(const ListedLock& lock) {
+  if (lock.remaining) return fmt::format("{} ms", lock.remaining->count());
+  return lock.kind == ListedAs::unread ? "?" : "never ends";
+}
+
+std::string as_table(const LockList& list) {
+  std::vector<std::vector<std::string>> rows{
+      {"NAME", "OWNER", "NODES", "WAITING", "REMAINING", ""}};
+  for (const auto& lock : list.locks) {
+    rows.push_back({printable(lock.name), owner_of(lock),
+                    fmt::format("{}/{}", lock.nodes_of_owner, list.nodes.size()),
+                    std::to_string(lock.waiting), remaining_of(lock),
+                    lock.holder ? "taken by " + program_of(lock.holder) : ""});
+  }
+  return table(rows);
+}
+
+Json as_json(const LockList& list) {
+  Json locks = Json::array();
+  for (const auto& lock : list.locks) {
+    locks.push_back({{"name", lock.name},
+                     {"kind", to_string(lock.kind)},
+                     {"owner", lock.owner.empty() ? Json(nullptr) : Json(lock.owner)},
+                     {"held", lock.nodes_of_owner >= list.quorum},
+                     {"nodes_of_owner", lock.nodes_of_owner},
+                     {"remaining_ms", milliseconds_or_null(lock.remaining)},
+                     {"holder", holder_as_json(lock.holder)},
+                     {"waiting", lock.waiting}});
+  }
+  Json nodes = Json::array();
+  for (const auto& node : list.nodes) {
+    const bool answered = node.trouble.cause == Cause::none;
+    nodes.push_back({{"node", node.node},
+                     {"answered", answered},
+                     {"cause", answered ? Json(nullptr) : Json(to_string(node.trouble.cause))},
+                     {"detail", node.trouble.detail}});
+  }
+  return {
+      {"locks", locks}, {"truncated", list.truncated}, {"quorum", list.quorum}, {"nodes", nodes}};
+}
+
+class List {
+ public:
+  List(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+    app.add_option("PATTERN", pattern_, "Only names like this: * ? [a-c] as in Redis; default *");
+    app.add_option("--limit", limit_, "At most so many; default 1000")
+        ->check(CLI::Range(1, 1'000'000))
+        ->option_text("N");
+    add_format_option(app, format_);
+  }
+
+  int run() {
+    const auto client = nodes_.connect_to_look();
+    auto list = Admin(client).list(pattern_, limit_);
+    if (list && exit_code_of_nodes(*list) == exit_configuration) {
+      if (const auto other = nodes_.as_marked(client)) list = Admin(*other).list(pattern_, limit_);
+    }
+    if (!list) throw failure(list.error());
+    print(format_ == Format::json ? to_text(as_json(*list)) : as_table(*list));
+    if (list->truncated) say(fmt::format("there are more than {}; see --limit", limit_));
+    const auto silent = unavailable_nodes(votes_of(*list));
+    if (!silent.empty()) say("did not answer everything: " + silent);
+    return exit_code_of_nodes(*list);
+  }
+
+ private:
+  static std::vector<NodeVote> votes_of(const LockList& list) {
+    std::vector<NodeVote> votes;
+    for (const auto& node : list.nodes) {
+      const bool silent = node.trouble.cause != Cause::none;
+      votes.push_back({node.node, silent ? Vote::unavailable : Vote::refused, node.trouble.cause,
+                       node.trouble.detail});
+    }
+    return votes;
+  }
+
+  static int exit_code_of_nodes(const LockList& list) {
+    const auto answered = std::ranges::count(list.nodes, Cause::none,
+                                             [](const auto& node) { return node.trouble.cause; });
+    if (answered >= static_cast<std::ptrdiff_t>(list.quorum)) return exit_ok;
+    return exit_code_for({Errc::no_quorum, {}, votes_of(list)});
+  }
+
+  NodeOptions nodes_;
+  std::string pattern_ = "*";
+  std::size_t limit_ = 1000;
+  Format format_ = Format::table;
+};
+
+}  // namespace
+
+void add_list(CLI::App& app, Invocation& invocation) {
+  add_command<List>(
+      app, invocation,
+      {"list", "List the locks that exist", "redlock list [PATTERN] [OPTIONS]", list_footer});
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// What status and waiters say of one lock.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include <redlock/admin.hpp>
+
+#include "cli/invocation.hpp"
+#include "cli/nodes.hpp"
+#include "cli/redlock/live_view.hpp"
+
+namespace redlock::cli {
+
+/// Whose it is, and who that is, in lines.
+[[nodiscard]] std::string verdict_lines(const LockReport& report);
+
+/// The status of a command that could not find out enough: from the votes that an acquisition would
+/// get now, which decide between no quorum and a configuration that the nodes refuse.
+[[nodiscard]] int exit_code_of_unknown(const LockReport& report);
+
+/// A subcommand that looks at one lock, and shows of it what `look_of` makes of the report.
+class LockLook {
+ public:
+  LockLook(CLI::App& app, const Invocation& invocation, Look (*look_of)(LockReport));
+  int run();
+
+ private:
+  [[nodiscard]] LockReport inspect(const Client& client) const;
+
+  Look (*look_of_)(LockReport);
+  NodeOptions nodes_;
+  LookOptions look_;
+  std::string name_;
+};
+
+}  // namespace redlock::cli

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// redlock status: one lock, as each node sees it.
+#include <algorithm>
+#include <fmt/core.h>
+#include <utility>
+
+#include <redlock/admin.hpp>
+
+#include "cli/exit_code.hpp"
+#include "cli/invocation.hpp"
+#include "cli/output.hpp"
+#include "cli/redlock/holder.hpp"
+#include "cli/redlock/lock_report.hpp"
+#include "cli/redlock/subcommands.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr auto* status_footer = R"help(
+Prints for each node who holds the lock, how often (count), what is left of the lease and where the
+fence (the counter that tokens come from) stands, and what a quorum of nodes makes of it:
+  held         one owner has it on a quorum
+  free         a quorum has it free
+  no_majority  neither: an attempt under way, or the rest of one that failed
+  unknown      too few nodes answered to tell
+A node that may have forgotten locks and does not vote yet says for how many seconds.
+"taken by" is what the holder wrote beside its owner: its program (or --as), process, host, and when
+it began to take it, by its own clock. Nobody checks that.
+Who waits for it follows, in the order in which they are to have it, as the nodes' queues have it:
+of a program with many calls for it the first two, and nobody who waits with --ordering barging.
+It only looks, and what it saw may be over when it is printed. Exits 0 whatever it saw, 69 if it is
+unknown, 78 if that is because the nodes refuse us.
+
+--watch looks again and again over the same connections: redrawn in place on a terminal, in blocks
+with the time elsewhere, and with -o json in lines of one object each, with its "time". A node that
+goes away, or answers again, is named below. Signal N ends it (Ctrl-C, say), with exit status 128+N.
+
+Examples:
+  redlock status deploy
+  redlock status deploy --watch                      or --watch 500ms
+  redlock status deploy --watch 10s -o json >> deploy.jsonl
+  redlock status deploy -o json | jq -r .verdict)help";
+
+std::string holder_of(const NodeLock& node) {
+  if (!node.answered()) return "?";
+  if (node.foreign_type) return "a key of another type";
+  std::string text;
+  for (const auto& holder : node.owners)
+    text += (text.empty() ? "" : ",") + printable(holder.owner);
+  return text.empty() ? "-" : text;
+}
+
+std::string count_of(const NodeLock& node) {
+  return node.owners.empty() ? "-" : std::to_string(node.owners.front().count);
+}
+
+std::string remaining_of(const NodeLock& node) {
+  if (node.remaining) return fmt::format("{} ms", node.remaining->count());
+  return node.owners.empty() ? "-" : "never ends";
+}
+
+std::string note_on(const NodeLock& node) {
+  if (!node.answered()) return words_of(node.trouble);
+  return node.quarantine ? node.quarantine->why : "";
+}
+
+constexpr std::size_t most_lines = 20;
+
+std::string waiting_lines(const std::vector<QueuedCall>& waiting) {
+  if (waiting.empty()) return {};
+  std::string text = fmt::format("{} waiting:\n", waiting.size());
+  for (std::size_t i = 0; i < std::min(waiting.size(), most_lines); ++i) {
+    text += wrapped(fmt::format("{:>4}. {}", i + 1, in_words(waiting[i].who)), columns(), 6);
+  }
+  if (waiting.size() <= most_lines) return text;
+  return text + fmt::format("      and {} more; see -o json\n", waiting.size() - most_lines);
+}
+
+Colour colour_of_lock(std::string_view title, std::string_view cell) {
+  return title == "HOLDER" && cell == "?" ? Colour::red : Colour::none;
+}
+
+std::string as_table(const LockReport& report) {
+  std::vector<std::vector<std::string>> rows{{"NODE", "HOLDER", "COUNT", "REMAINING", "FENCE", ""}};
+  for (const auto& node : report.nodes) {
+    rows.push_back({node.node, holder_of(node), count_of(node), remaining_of(node),
+                    node.fence ? std::to_string(*node.fence) : "-", note_on(node)});
+  }
+  return verdict_lines(report) + table(rows, {}, colour_of_lock) + waiting_lines(report.waiting);
+}
+
+Json as_json(const NodeLock& node) {
+  Json holders = Json::array();
+  for (const auto& holder : node.owners) {
+    holders.push_back({{"owner", holder.owner}, {"count", holder.count}});
+  }
+  return {{"node", node.node},
+          {"answered", node.answered()},
+          {"cause", node.answered() ? Json(nullptr) : Json(to_string(node.trouble.cause))},
+          {"detail", node.trouble.detail},
+          {"holders", holders},
+          {"holder", holder_as_json(node.holder)},
+          {"foreign_type", node.foreign_type},
+          {"remaining_ms", milliseconds_or_null(node.remaining)},
+          {"fence", node.fence ? Json(*node.fence) : Json(nullptr)},
+          {"quarantine", quarantine_as_json(node.quarantine)},
+          {"waiting", node.waiting ? waiting_as_json(*node.waiting) : Json(nullptr)}};
+}
+
+Json as_json(const LockReport& report) {
+  Json nodes = Json::array();
+  for (const auto& node : report.nodes) nodes.push_back(as_json(node));
+  return {{"name", report.name},
+          {"verdict", to_string(report.verdict)},
+          {"owner", report.owner.empty() ? Json(nullptr) : Json(report.owner)},
+          {"nodes_of_owner", report.nodes_of_owner},
+          {"holder", holder_as_json(report.holder)},
+          {"quorum", report.quorum},
+          {"nodes", nodes},
+          {"waiting", waiting_as_json(report.waiting)}};
+}
+
+Look look_of(LockReport report) {
+  const int status = report.verdict == Verdict::unknown ? exit_code_of_unknown(report) : exit_ok;
+  Look look{.text = {}, .json = as_json(report), .status = status, .nodes = {}};
+  for (const auto& node : report.nodes) look.nodes.emplace_back(node.node, words_of(node.trouble));
+  look.text = [report = std::move(report)] { return as_table(report); };
+  return look;
+}
+
+class Status : public LockLook {
+ public:
+  Status(CLI::App& app, const Invocation& invocation) : LockLook(app, invocation, look_of) {}
+};
+
+}  // namespace
+
+void add_status(CLI::App& app, Invocation& invocation) {
+  add_command<Status>(app, invocation,
+                      {"status", "Show who holds a lock, according to each node",
+                       "redlock status NAME [OPTIONS]", status_footer});
+}
+
+}  // namespace redlock::cli
