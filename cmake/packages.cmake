@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Debian packages, by cpack (./dev package does all): libredlock0.1 with the shared library, named
 # after its soname as Debian has it, so that two of them can be installed side by side;
-# libredlock-dev; redlock with the command, redlock-tools with its subcommands for tests. A static library goes to libredlock-dev, and the first
-# is left out. What only a package has is left out of `cmake --install` (EXCLUDE_FROM_ALL).
+# libredlock-dev; redlock with the command; redlock-tools with redlock-bench and redlock-fleet. A
+# static library goes to libredlock-dev, and the first is left out. What only a package has is left
+# out of `cmake --install` (EXCLUDE_FROM_ALL).
 include(GNUInstallDirs)
 
 get_target_property(abi redlock SOVERSION)
