@@ -12,6 +12,7 @@
 #include "client/call_for.hpp"
 #include "client/options_check.hpp"
 #include "engine/quorum.hpp"
+#include "wire/objection_text.hpp"
 
 namespace redlock {
 namespace {
@@ -61,7 +62,7 @@ struct AskForce {
       const auto held = done.removed.contains(node) ? ForcedHere::removed : ForcedHere::not_held;
       report.nodes.push_back({client.nodes()[node].label,
                               confirmed ? held : ForcedHere::unreachable,
-                              {ballot.cause, ballot.detail}});
+                              {ballot.cause, wire::sentence_of(ballot.objection, ballot.detail)}});
     }
     return report;
   }

@@ -132,7 +132,7 @@ class NodeRules {
   void refuses_the_beginning(const std::string& why) {
     if (why.starts_with("WRONGTYPE")) {
       return warn("a key that is no marker stands in its place, redlock:node (" + why +
-                  "); then run `redlock adopt`");
+                  "); then run `redlock adopt --replaced NODE`");
     }
     warn("it refuses what every client begins with (" + why + "); mend that, and look again");
   }
@@ -215,8 +215,10 @@ class NodeRules {
       return error(what +
                    "; replace it with a node of its own, or restart it once all leases are over");
     }
-    warn(what + "; " + after_quarantine() +
-         "; run `redlock adopt` if all leases of before are over, and leave replicas out");
+    warn(
+        what + "; " + after_quarantine() +
+        "; run `redlock adopt` if all leases of before are over (with --replaced NODE if it has no "
+        "marker), and leave replicas out");
   }
 
   [[nodiscard]] std::string after_quarantine() const {
@@ -251,8 +253,9 @@ class NodeRules {
   void no_marker() {
     const std::string what =
         "it has no marker: it is new, or has lost its data and with it perhaps a lock that is "
-        "held; run `redlock adopt` if the set is new, or with --replaced when the longest lease is "
-        "over";
+        "held; run `redlock adopt` if the set is new, or with --replaced NODE when the longest "
+        "lease "
+        "is over";
     if (!node_.quarantine) return error(what);
     warn(what + " (" + after_quarantine() + ")");
   }
@@ -360,7 +363,9 @@ void check_quarantines(std::vector<Problem>& problems, const std::vector<NodeHea
   problems.push_back({Severity::warning,
                       "fewer than a quorum of nodes vote at once: a client that begins now takes "
                       "its first lock in " +
-                          in_s(wait) + "; run `redlock adopt` if the set is new"});
+                          in_s(wait) +
+                          "; run `redlock adopt` if the set is new, with --replaced NODE for each "
+                          "node that takes a member's place"});
 }
 
 /// Tokens survive what a minority forgets.
@@ -371,9 +376,11 @@ void check_memory(std::vector<Problem>& problems, const std::vector<NodeHealth>&
   const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(nodes.size()));
   if (nodes.size() - static_cast<std::size_t>(unmarked) >= quorum) return;
   problems.push_back(
-      {Severity::error, std::to_string(unmarked) + " of " + std::to_string(nodes.size()) +
-                            " nodes have no marker: the set is new, or a majority has lost its "
-                            "data, and tokens may start again; run `redlock adopt` if it is new"});
+      {Severity::error,
+       std::to_string(unmarked) + " of " + std::to_string(nodes.size()) +
+           " nodes have no marker: the set is new, or a majority has lost its "
+           "data, and tokens may start again; run `redlock adopt` if it is new, and see "
+           "docs/operations.md if it is not"});
 }
 
 void check_quorum(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,

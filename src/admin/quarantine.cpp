@@ -2,15 +2,19 @@
 #include "admin/quarantine.hpp"
 
 #include <chrono>
+#include <variant>
 
 #include "engine/nodes/quarantines.hpp"
+#include "wire/objection_text.hpp"
 
 namespace redlock::admin {
 
 std::optional<NodeQuarantine> quarantine_of(const std::optional<engine::Unavailable>& objection) {
   if (!objection || objection->cause != Cause::quarantined) return std::nullopt;
-  return NodeQuarantine{objection->detail,
-                        std::chrono::ceil<std::chrono::seconds>(objection->votes_in)};
+  const auto* why = std::get_if<engine::InQuarantine>(&objection->objection);
+  const auto votes_in = why != nullptr ? why->votes_in : engine::Duration::zero();
+  return NodeQuarantine{wire::sentence_of(objection->objection),
+                        std::chrono::ceil<std::chrono::seconds>(votes_in)};
 }
 
 std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,

@@ -11,6 +11,7 @@
 #include "client/sentence.hpp"
 #include "client/stderr_warning.hpp"
 #include "tls/tls_context.hpp"
+#include "wire/objection_text.hpp"
 
 namespace redlock {
 
@@ -387,7 +388,8 @@ void Client::Impl::on_node_up(engine::NodeIndex node, std::string_view warning) 
 
 void Client::Impl::on_node_down(engine::NodeIndex node, const engine::Unavailable& why) {
   if (!options_.observer) return;
-  options_.observer->on_node_down(nodes_[node].label, why.cause, why.detail);
+  options_.observer->on_node_down(nodes_[node].label, why.cause,
+                                  wire::sentence_of(why.objection, why.detail));
 }
 
 void Client::Impl::on_reply(engine::NodeIndex node, const engine::Tag& tag,

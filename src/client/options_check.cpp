@@ -149,7 +149,7 @@ Result<void> check_lease(milliseconds lease, milliseconds minimum, const ClientO
     return wrong(
         "lease is " + ms(lease) + ", longer than max_lease (" + ms(client.max_lease) +
         "): take a shorter lease, or raise max_lease, on every client of these nodes and in "
-        "the nodes' markers (redlock adopt --help says how)");
+        "the nodes' markers (docs/operations.md says how)");
   }
   // Compared as floating point: min_validity may be anything.
   const std::chrono::duration<double, std::milli> allowance =

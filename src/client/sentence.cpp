@@ -10,6 +10,7 @@
 #include "engine/quorum.hpp"
 #include "text/characters.hpp"
 #include "wire/error_reply.hpp"
+#include "wire/objection_text.hpp"
 
 namespace redlock::client {
 
@@ -159,7 +160,8 @@ std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
   votes.reserve(ballots.size());
   for (std::size_t i = 0; i < ballots.size(); ++i) {
     const engine::Ballot& ballot = ballots[i];
-    votes.push_back({nodes[i].label, ballot.vote, ballot.cause, ballot.detail});
+    votes.push_back({nodes[i].label, ballot.vote, ballot.cause,
+                     wire::sentence_of(ballot.objection, ballot.detail)});
   }
   return votes;
 }

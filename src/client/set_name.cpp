@@ -3,6 +3,7 @@
 
 #include "engine/config.hpp"
 #include "engine/nodes/set_membership.hpp"
+#include "wire/objection_text.hpp"
 
 namespace redlock::client {
 namespace {
@@ -23,7 +24,7 @@ std::optional<std::string> name_of_quorum(const std::vector<std::optional<std::s
 }
 
 std::string another_set(const std::string& name, const std::optional<std::string>& of_quorum) {
-  return engine::SetMembership::refusal_of(name, of_quorum);
+  return wire::sentence_of(engine::OtherSet{name, of_quorum});
 }
 
 }  // namespace redlock::client

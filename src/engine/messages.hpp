@@ -11,6 +11,7 @@
 #include <redlock/error.hpp>
 #include <redlock/observer.hpp>
 
+#include "engine/nodes/objection.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -127,8 +128,8 @@ enum class Delivery : std::uint8_t {
 struct Unavailable {
   Cause cause = Cause::none;
   Delivery delivery = Delivery::unknown;
-  std::string detail;
-  Duration votes_in{};  ///< if it is quarantined; zero: as soon as its marker is written
+  std::string detail;     ///< what the node or the connection has to say
+  Objection objection{};  ///< what the engine has against the node
 };
 
 using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, NoScript,

@@ -55,6 +55,7 @@ struct Ballot {
   Vote vote = Vote::pending;
   Cause cause = Cause::none;
   std::string detail;
+  Objection objection{};
 };
 
 /// When a lease is lost unless it is confirmed before, and why it will be then.

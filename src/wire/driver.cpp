@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "wire/objection_text.hpp"
+
 namespace redlock::wire {
 
 using engine::Instant;
@@ -204,7 +206,7 @@ void Driver::on_link_up(Instant now, NodeIndex node, const ServerFacts& facts) {
   ServerFacts shown = facts;
   // With quarantine the node is down until it has one.
   if (!facts.marker && !config_.engine.quarantine) {
-    shown.warn("it has no marker; run redlock adopt if this node is new");
+    shown.warn(sentence_of_missing_marker());
   }
   standings_.on_link_up(node, std::move(shown.warnings));
   judge_nodes(now);

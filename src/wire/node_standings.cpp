@@ -72,7 +72,9 @@ void NodeStandings::judge(engine::Instant now, engine::NodeIndex node,
   if (objection) {
     // For how long is part of the detail, and no news.
     if (state.down && state.down->cause == objection->cause) return;
-    if (!state.warnings.empty()) objection->detail += "; " + state.warnings;
+    if (!state.warnings.empty()) {
+      objection->detail += (objection->detail.empty() ? "" : "; ") + state.warnings;
+    }
     tell_down(node, *objection);
   } else if (!state.up || *state.up != state.warnings) {
     state.down.reset();

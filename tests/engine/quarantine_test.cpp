@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Nodes that may have forgotten: who votes, from when, and what everybody is told meanwhile.
 #include <doctest/doctest.h>
+#include <optional>
 #include <string>
+#include <variant>
 
 #include "engine/rig.hpp"
 
@@ -40,9 +42,17 @@ bool asks(Rig& rig, NodeIndex node) {
   return asked;
 }
 
-std::string objection_to(Rig& rig, NodeIndex node) {
+std::optional<InQuarantine> quarantine_of(Rig& rig, NodeIndex node) {
   const auto why = rig.engine.objection(rig.now, node);
-  return why ? why->detail : "";
+  if (!why) return std::nullopt;
+  CHECK(why->cause == Cause::quarantined);
+  return std::get<InQuarantine>(why->objection);
+}
+
+/// In seconds, rounded up; zero if it votes.
+std::chrono::seconds votes_in(Rig& rig, NodeIndex node) {
+  return std::chrono::ceil<std::chrono::seconds>(
+      quarantine_of(rig, node).value_or(InQuarantine()).votes_in);
 }
 
 }  // namespace
@@ -57,7 +67,8 @@ TEST_CASE("a node that is not durable votes when it has been up for a quarantine
   Rig rig(3, careful());
   all_but(rig, 3, 0);
   rig.engine.on_node_facts(rig.now, 0, {.marker = true, .durable = false, .uptime = 60s});
-  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 2 s: it was restarted"));
+  CHECK(votes_in(rig, 0) == 2s);
+  CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::restart);
   CHECK_FALSE(asks(rig, 0));
   rig.advance(quarantine - 60s - 1ns);
   CHECK_FALSE(asks(rig, 0));
@@ -81,24 +92,24 @@ TEST_CASE("a node is no older than the last sight of the run before, whatever it
     rig.engine.on_node_clock(rig.now, 0, 0);
     rig.advance(5s);
     another_run();
-    CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 57 s"));
+    CHECK(votes_in(rig, 0) == 57s);
   }
   SUBCASE("seen when it was connected to") {
     another_run();
-    CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 42 s"));
+    CHECK(votes_in(rig, 0) == 42s);
     SUBCASE("and connecting once more makes it no older") {
       rig.advance(10s);
       another_run();
-      CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 32 s"));
+      CHECK(votes_in(rig, 0) == 32s);
     }
   }
   SUBCASE("also one that it says is shorter") {
     another_run(1h);
-    CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 42 s"));
+    CHECK(votes_in(rig, 0) == 42s);
   }
   SUBCASE("nor younger than nothing") {
     another_run(-24h);
-    CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
+    CHECK(votes_in(rig, 0) == 62s);
   }
 }
 
@@ -109,20 +120,19 @@ TEST_CASE("an uptime that leaps, because the node's clock was set, ends no quara
   rig.advance(2s);
   // The same run, by another connection.
   rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 1h, .run = "a"});
-  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 55 s"));
+  CHECK(votes_in(rig, 0) == 55s);
 }
 
 TEST_CASE("a setting that is mended in quarantine does not end it") {
   Rig rig(3, careful());
   all_but(rig, 3, 0);
   rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 5s, .run = "a"});
-  CHECK(objection_to(rig, 0).find("set appendonly yes and appendfsync always") !=
-        std::string::npos);
+  REQUIRE(quarantine_of(rig, 0));
   rig.advance(5s);
   // The operator did just that, by CONFIG SET; what the crash took is still forgotten.
   rig.engine.on_node_facts(rig.now, 0,
                            {.marker = true, .durable = true, .uptime = 10s, .run = "a"});
-  CHECK(objection_to(rig, 0) != "");
+  CHECK(quarantine_of(rig, 0));
 }
 
 TEST_CASE("a node without a marker waits from when it was first seen so, and is then marked") {
@@ -130,8 +140,8 @@ TEST_CASE("a node without a marker waits from when it was first seen so, and is 
   all_but(rig, 3, 0);
   // How long it has been up says nothing: it may have been flushed a moment ago.
   rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .uptime = 1h});
-  CHECK(objection_to(rig, 0) ==
-        "quarantined, votes in 62 s; run redlock adopt if this node is new");
+  CHECK(votes_in(rig, 0) == 62s);
+  CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::no_marker);
   rig.advance(30s);
   CHECK_FALSE(rig.tended.empty());
   CHECK_FALSE(rig.tended.back().write);
@@ -167,7 +177,7 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
   // At the last moment its id is found to be another.
   CHECK(rig.tended.back().pending != "third");
   rig.engine.on_pending_marker(rig.now, 0, "third");
-  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
+  CHECK(votes_in(rig, 0) == 62s);
 }
 
 TEST_CASE("a node waits from when its id was first seen, whoever marked it as pending, and when") {
@@ -178,10 +188,10 @@ TEST_CASE("a node waits from when its id was first seen, whoever marked it as pe
   // lost. The next reply says that it is pending.
   rig.advance(5s);
   rig.engine.on_pending_marker(rig.now, 0, "id");
-  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
+  CHECK(votes_in(rig, 0) == 62s);
   rig.advance(30s);
   rig.engine.on_pending_marker(rig.now, 0, "id");
-  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 32 s"));
+  CHECK(votes_in(rig, 0) == 32s);
   rig.advance(32s);
   CHECK(rig.tended.back().write);
   CHECK(rig.tended.back().pending == "id");
@@ -194,10 +204,10 @@ TEST_CASE("a node that is promoted once more while it waits begins to wait anew"
   rig.engine.on_node_facts(rig.now, 0, facts);
   rig.advance(40s);
   rig.engine.on_node_facts(rig.now, 0, facts);
-  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 22 s"));
+  CHECK(votes_in(rig, 0) == 22s);
   facts.newly_promoted = true;
   rig.engine.on_node_facts(rig.now, 0, facts);
-  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
+  CHECK(votes_in(rig, 0) == 62s);
 }
 
 TEST_CASE("a node that is promoted while it waits for what it forgot begins to wait anew") {
@@ -209,11 +219,11 @@ TEST_CASE("a node that is promoted while it waits for what it forgot begins to w
   rig.advance(60s);
   facts.marker = facts.promoted = facts.newly_promoted = true;
   rig.engine.on_node_facts(rig.now, 0, facts);
-  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
+  CHECK(votes_in(rig, 0) == 62s);
   facts.newly_promoted = false;
   rig.advance(10s);
   rig.engine.on_node_facts(rig.now, 0, facts);
-  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 52 s"));
+  CHECK(votes_in(rig, 0) == 52s);
 }
 
 TEST_CASE("a node that somebody adopted meanwhile votes at once") {
@@ -235,7 +245,7 @@ TEST_CASE("an acquire that finds no marker quarantines the node") {
   rig.answer(0, Unavailable{Cause::marker_missing, Delivery::refused, "NOMARKER"});
   rig.answer({1, 2}, Granted{7});
   CHECK(rig.ended_with<AcquireSucceeded>(request));
-  CHECK(objection_to(rig, 0).starts_with("quarantined, votes in 62 s"));
+  CHECK(votes_in(rig, 0) == 62s);
   CHECK_FALSE(asks(rig, 0));
 }
 
@@ -243,9 +253,8 @@ TEST_CASE("a promoted replica waits although it has a marker") {
   Rig rig(3, careful());
   all_but(rig, 3, 0);
   rig.engine.on_node_facts(rig.now, 0, {.marker = true, .durable = true, .promoted = true});
-  CHECK(objection_to(rig, 0) ==
-        "quarantined, votes in 62 s: it was a replica, and may not know the newest locks; "
-        "run redlock adopt if it does");
+  CHECK(votes_in(rig, 0) == 62s);
+  CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::promotion);
   CHECK_FALSE(asks(rig, 0));
 }
 
@@ -257,7 +266,8 @@ TEST_CASE("with too few voters left an attempt fails at once and says for how lo
   const RequestId request = rig.acquire();
   REQUIRE(rig.failure(request) == Errc::no_quorum);
   CHECK(rig.result<Failed>(request).ballots[0].cause == Cause::quarantined);
-  CHECK(rig.result<Failed>(request).ballots[0].detail.find("62 s") != std::string::npos);
+  const auto& why = std::get<InQuarantine>(rig.result<Failed>(request).ballots[0].objection);
+  CHECK(why.votes_in > 61s);
 }
 
 TEST_CASE("a quarantined node is not healed, but what it still holds counts") {

@@ -79,7 +79,8 @@ TEST_CASE("nodes without a marker do not vote, and the error says for how long")
   REQUIRE_FALSE(lease);
   CHECK(lease.error().code == Errc::no_quorum);
   const std::string& message = lease.error().message;
-  CHECK(contains(message, " s; run redlock adopt if this node is new"));
+  CHECK(contains(message,
+                 " s; run redlock adopt if the set is new, with --replaced NODE if this node "));
   // A minute and a second, less what has passed since the client first saw the node.
   const std::string words = "quarantined, votes in ";
   REQUIRE_MESSAGE(contains(message, words), message);

@@ -501,7 +501,8 @@ TEST_CASE("a node that answers, but not as it should, gets advice that fits") {
   CHECK(nodes[0]["role"] == "master");
   CHECK(has_problem(nodes[1]["problems"], "warning", "KILL, and find who sent it); then"));
   CHECK(has_problem(nodes[2]["problems"], "warning", "no marker stands in its place"));
-  CHECK(has_problem(nodes[2]["problems"], "warning", "delete it); then run `redlock adopt`"));
+  CHECK(has_problem(nodes[2]["problems"], "warning",
+                    "delete it); then run `redlock adopt --replaced NODE`"));
 }
 
 TEST_CASE("a renamed command is not taken for a right that is missing") {

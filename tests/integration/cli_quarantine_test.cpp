@@ -48,7 +48,7 @@ TEST_CASE("status and doctor say how long a new node waits until it votes") {
   for (std::size_t node = 0; node < 3; ++node) {
     for (const auto& report : {status["nodes"][node], examination["nodes"][node]}) {
       CHECK(contains(report["quarantine"]["why"].get<std::string>(),
-                     "s; run redlock adopt if this node is new"));
+                     "s; run redlock adopt if the set is new, with --replaced NODE if this "));
       // Status counts from when its client first saw the node, the doctor from now.
       CHECK(report["quarantine"]["votes_in_s"] <= whole_quarantine_s);
       CHECK(report["quarantine"]["votes_in_s"] > 0);

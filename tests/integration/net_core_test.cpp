@@ -135,7 +135,10 @@ TEST_CASE("a node that is promoted while it waits for that waits from the beginn
     client.on_loop([&] {
       const auto now = BootClock::now();
       const auto why = client.core->engine().objection(now, 1);
-      if (why && contains(why->detail, "it was a replica")) from = now + why->votes_in;
+      const auto* quarantine = why ? std::get_if<engine::InQuarantine>(&why->objection) : nullptr;
+      if (quarantine != nullptr && quarantine->reason == engine::InQuarantine::Reason::promotion) {
+        from = now + quarantine->votes_in;
+      }
     });
     return from;
   };

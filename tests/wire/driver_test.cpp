@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/text.hpp"
+#include "wire/objection_text.hpp"
 #include "wire/rig.hpp"
 
 using namespace redlock::wire;
@@ -141,7 +142,7 @@ class DriverRig final : Streams, DriverHost {
     ups.emplace_back(warning);
   }
   void on_node_down(engine::NodeIndex, const engine::Unavailable& why) override {
-    downs.push_back(why.detail);
+    downs.push_back(sentence_of(why.objection, why.detail));
   }
 
   NumberedRandom random_;
@@ -222,7 +223,7 @@ TEST_CASE("a node without its marker is pending, and gets its marker when old le
   rig.run();
   CHECK(rig.ups == std::vector<std::string>(2));
   REQUIRE(rig.downs.size() == 1);
-  CHECK(contains(rig.downs[0], "run redlock adopt if this node is new"));
+  CHECK(contains(rig.downs[0], "with --replaced NODE if this node takes"));
   rig.pass(70s);
   CHECK(marked);
   // By the connections of the beginning, and told as soon as it votes.
@@ -250,7 +251,7 @@ TEST_CASE("a marker that somebody else wrote is judged by a new handshake") {
   rig.pass(20s);
   CHECK(rig.ups == std::vector<std::string>(3));
   REQUIRE(rig.downs.size() == 2);
-  CHECK(contains(rig.downs[0], "run redlock adopt if this node is new"));
+  CHECK(contains(rig.downs[0], "with --replaced NODE if this node takes"));
   CHECK(rig.downs[1] == "its marker was written");
 }
 

@@ -30,14 +30,14 @@ std::string pushed(const std::vector<std::string>& parts) {
 std::string message(const std::string& text, const std::string& to = channel) {
   return pushed({bulk("message"), bulk(to), bulk(text)});
 }
-std::string subscribed() {
+std::string subscription() {
   return pushed({bulk("subscribe"), bulk(channel), integer(1)});
 }
 
 /// Speaks RESP3 where Redis does.
 std::string waking(const RedisCommand& command) {
   if (is(command, "HELLO")) return "%1\r\n+proto\r\n:3\r\n";
-  if (is(command, "SUBSCRIBE")) return subscribed();
+  if (is(command, "SUBSCRIBE")) return subscription();
   std::string reply = healthy(command);
   const bool is_map = is(command, "CONFIG GET") || is(command, "HGETALL");
   if (is_map) reply = "%" + std::to_string(std::stoi(reply.substr(1)) / 2) + reply.substr(2);
@@ -246,10 +246,10 @@ TEST_CASE("what is no wake-up of this client is ignored") {
   CHECK_FALSE(wake_in(pushed({bulk("pmessage"), bulk(channel), bulk("1 0")})));
   CHECK_FALSE(wake_in(pushed({bulk("message"), bulk(channel), bulk("1 0"), bulk("1 0")})));
   CHECK_FALSE(wake_in(pushed({bulk("invalidate"), array({bulk(channel)})})));
-  CHECK_FALSE(wake_in(subscribed()));
+  CHECK_FALSE(wake_in(subscription()));
   LinkRig rig(waking, as_client);
   rig.run();
-  rig.receive(subscribed() + message("nonsense") + pushed({}));
+  rig.receive(subscription() + message("nonsense") + pushed({}));
   CHECK(rig.wakes.empty());
   CHECK(rig.downs.empty());
 }
@@ -287,7 +287,7 @@ TEST_CASE("a node that answers nothing is given up, however often it wakes someb
 
 TEST_CASE(
     "a node that pushes more than any node needs to is cut off, during the handshake as well") {
-  for (const std::string& push : {pushed({bulk("")}), message("1 0"), pushed({}), subscribed()}) {
+  for (const std::string& push : {pushed({bulk("")}), message("1 0"), pushed({}), subscription()}) {
     for (const bool amid_handshake : {false, true}) {
       LinkRig rig(waking, as_client);
       if (amid_handshake) rig.node = [](const RedisCommand&) { return ""; };

@@ -49,7 +49,7 @@ Attempt::Attempt(const Terms& terms, Plan plan, RandomSource& random, Instant no
 void Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
   if (auto why = terms_.objection(now, node)) {
     withdraw(node);
-    return lose_vote(node, Vote::unavailable, why->cause, std::move(why->detail));
+    return lose_vote(node, std::move(*why));
   }
   if (patient_) asks_.sent(now, node);
   send_acquire(now, node, Form::digest, out);
@@ -60,7 +60,7 @@ void Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
 void Attempt::count_as_silent(Instant now, NodeIndex node) {
   if (!patient_ || !asks_.silent().contains(node)) return;
   const Unavailable why = terms_.silence(now, node);
-  lose_vote(node, Vote::unavailable, why.cause, why.detail);
+  lose_vote(node, why);
 }
 
 /// As if it were asked and will refuse: the lock has just been given back to those who wait.
@@ -76,7 +76,7 @@ void Attempt::on_entry_reply(Instant now, NodeIndex node, const Reply& reply, Ou
   const auto place = entered_place(reply);
   const auto* const unavailable = std::get_if<Unavailable>(&reply);
   if (unavailable != nullptr) {
-    lose_vote(node, Vote::unavailable, unavailable->cause, unavailable->detail);
+    lose_vote(node, *unavailable);
   } else if (place) {
     lose_vote(node, Vote::refused, Cause::none, "");
     asks_.refused(now, node, {}, *place);
@@ -85,7 +85,7 @@ void Attempt::on_entry_reply(Instant now, NodeIndex node, const Reply& reply, Ou
     ask_again(now, node, out);  // it is not in the queue there
   } else {
     const Unavailable why = terms_.silence(now, node);
-    lose_vote(node, Vote::unavailable, why.cause, why.detail);
+    lose_vote(node, why);
   }
   decide(now, out);
 }
@@ -161,7 +161,7 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
     } else {
       spent_.insert(node);
     }
-    lose_vote(node, Vote::unavailable, unavailable->cause, unavailable->detail);
+    lose_vote(node, *unavailable);
   } else {
     spent_.insert(node);
     lose_vote(node, Vote::unavailable, Cause::protocol_error, answered_otherwise);
@@ -182,7 +182,7 @@ void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token toke
   if (gathers() && give_back_ == never) give_back_ = now + time_to_gather(asks_.round_trip());
   if (auto why = terms_.distrust(now, node)) {
     nodes_.confirm_without_trust(node);
-    return lose_vote(node, Vote::unavailable, why->cause, std::move(why->detail));
+    return lose_vote(node, std::move(*why));
   }
   ballots_[node] = {Vote::granted, Cause::none, {}};
   nodes_.confirm(node, terms_.trusted_until(rules::counts_from(tag.sent, now), plan_.lease));
@@ -272,7 +272,7 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
   } else if (std::holds_alternative<NoScript>(reply)) {
     send_settle(now, node, Form::source, out);
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
-    lose_vote(node, Vote::unavailable, unavailable->cause, unavailable->detail);
+    lose_vote(node, *unavailable);
   } else {
     lose_vote(node, Vote::unavailable, Cause::protocol_error, answered_otherwise);
   }
@@ -292,7 +292,7 @@ void Attempt::on_deadline(Instant now, Outbox& out) {
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (ballots_[node].vote == Vote::pending || settle_pending_.contains(node)) {
       const Unavailable why = terms_.silence(now, node);
-      lose_vote(node, Vote::unavailable, why.cause, why.detail);
+      lose_vote(node, why);
     }
   }
   settle_pending_ = {};
@@ -318,7 +318,7 @@ void Attempt::judge_sets() {
     nodes_[node].set_until(Instant::min());
     granted_[node] = 0;
     Unavailable why = sets.refusal(node);
-    lose_vote(node, Vote::unavailable, why.cause, std::move(why.detail));
+    lose_vote(node, std::move(why));
   }
 }
 
@@ -358,7 +358,7 @@ void Attempt::look_ahead_due(Instant now, Outbox& out) {
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (asks_.silent_by(now, node, terms_.node_timeout())) {
       const Unavailable why = terms_.silence(now, node);
-      lose_vote(node, Vote::unavailable, why.cause, why.detail);
+      lose_vote(node, why);
     }
     if (asks_.wake_due(now, node)) turn_is_over = true;
   }
@@ -434,6 +434,11 @@ void Attempt::withdraw(NodeIndex node) {
   nodes_.withdraw(node);
   granted_[node] = 0;
   settled_.erase(node);
+}
+
+void Attempt::lose_vote(NodeIndex node, Unavailable why) {
+  lose_vote(node, Vote::unavailable, why.cause, std::move(why.detail));
+  ballots_[node].objection = std::move(why.objection);
 }
 
 void Attempt::lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail) {

@@ -126,6 +126,7 @@ class Attempt {
   [[nodiscard]] std::uint32_t quorum() const;
   void withdraw(NodeIndex node);
   void lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail);
+  void lose_vote(NodeIndex node, Unavailable why);
 
   const Terms& terms_;
   Plan plan_;

@@ -40,7 +40,7 @@ std::vector<Ballot> HoldRound::ballots() const {
     if (no_.contains(node)) ballots[node].vote = Vote::refused;
   }
   for (const auto& [node, why] : reasons_) {
-    ballots[node] = {Vote::unavailable, why.cause, why.detail};
+    ballots[node] = {Vote::unavailable, why.cause, why.detail, why.objection};
   }
   return ballots;
 }

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <string>
 
-#include "engine/nodes/seconds.hpp"
 #include "engine/rules.hpp"
 
 namespace redlock::engine {
@@ -209,13 +208,8 @@ std::optional<Unavailable> ClockWatch::objection(Instant now, NodeIndex node) co
   assert(found != clock.moves.rend());
   const Move& move = *found;
   const Duration moved = to_duration((move.by.least_us + move.by.most_us) / 2);
-  const auto by = std::chrono::round<std::chrono::milliseconds>(std::chrono::abs(moved));
-  return Unavailable{Cause::clock_moved, Delivery::not_sent,
-                     "its clock went " + std::string(moved > Duration::zero() ? "ahead" : "back") +
-                         " by " + std::to_string(by.count()) + " ms against ours; it votes in " +
-                         in_seconds(clock.trusted_from - now) +
-                         " if it keeps time until then: let chrony slew it, and step it only "
-                         "before redis-server starts"};
+  return Unavailable{
+      Cause::clock_moved, Delivery::not_sent, {}, ClockAstray{moved, clock.trusted_from - now}};
 }
 
 }  // namespace redlock::engine

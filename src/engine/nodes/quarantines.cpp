@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "engine/nodes/seconds.hpp"
 #include "engine/rules.hpp"
 
 namespace redlock::engine {
@@ -112,24 +111,11 @@ bool Quarantines::votes(Instant now, NodeIndex node) const {
 std::optional<Unavailable> Quarantines::objection(Instant now, NodeIndex node) const {
   if (votes(now, node)) return std::nullopt;
   const Node& state = nodes_[node];
-  Unavailable why{Cause::quarantined, Delivery::not_sent, {}};
-  if (now >= state.votes_from) {
-    why.detail = "quarantined; its marker is about to be written";
-    return why;
+  InQuarantine why{InQuarantine::Reason::restart, std::max(state.votes_from - now, Duration())};
+  if (state.suspect_since) {
+    why.reason = state.promoted ? InQuarantine::Reason::promotion : InQuarantine::Reason::no_marker;
   }
-  why.votes_in = state.votes_from - now;
-  why.detail = "quarantined, votes in " + in_seconds(why.votes_in);
-  if (state.suspect_since && state.promoted) {
-    why.detail +=
-        ": it was a replica, and may not know the newest locks; run redlock adopt if it does";
-  } else if (state.suspect_since) {
-    why.detail += "; run redlock adopt if this node is new";
-  } else {
-    why.detail +=
-        ": it was restarted and may have forgotten locks (set appendonly yes and "
-        "appendfsync always for the next time)";
-  }
-  return why;
+  return Unavailable{Cause::quarantined, Delivery::not_sent, {}, why};
 }
 
 void Quarantines::on_deadline(Instant now, Outbox& out) {

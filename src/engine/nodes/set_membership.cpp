@@ -7,19 +7,6 @@
 #include "engine/rules.hpp"
 
 namespace redlock::engine {
-namespace {
-
-std::string in_short(const std::string& set) {
-  constexpr std::size_t enough = 8;
-  return set.size() > enough ? set.substr(0, enough) + "..." : set;
-}
-
-std::string in_words(const std::string& set) {
-  return set.empty() ? "no set" : "set " + in_short(set);
-}
-
-}  // namespace
-
 SetMembership::SetMembership(const Config& config)
     : nodes_(config.nodes), wants_markers_(config.quarantine), names_(config.nodes) {}
 
@@ -67,34 +54,14 @@ std::optional<std::string> SetMembership::name_for_new_marker() const {
 Unavailable SetMembership::refusal(NodeIndex node) const {
   Unavailable why{Cause::incompatible, Delivery::not_sent, {}};
   if (!wants_markers_) {
-    why.detail = std::string(names_[node] ? "it has a marker" : "a node of this set has a marker") +
-                 ", and this client runs without quarantine, which would let two programs hold "
-                 "one lock; use Quarantine::on, or nodes without markers";
-    return why;
-  }
-  if (open()) {  // nodes that are down may name it, so it is worth waiting for them
+    why.objection = MarkerUnwanted{names_[node].has_value()};
+  } else if (open()) {  // nodes that are down may name it, so it is worth waiting for them
     why.cause = Cause::quarantined;
-    why.detail = "it names " + in_words(*names_[node]) +
-                 "; which set counts is not known before a quorum of nodes was reached";
-    return why;
+    why.objection = SetUndecided{*names_[node]};
+  } else {
+    why.objection = OtherSet{*names_[node], set_};
   }
-  why.detail = refusal_of(*names_[node], set_);
   return why;
-}
-
-std::string SetMembership::refusal_of(const std::string& own,
-                                      const std::optional<std::string>& set) {
-  if (!set) {
-    return "its marker names " + in_words(own) +
-           ", and no quorum of the nodes names one set; check the list of nodes (redlock doctor)";
-  }
-  if (own.empty()) {
-    return "its marker names no set, those of a quorum name " + in_words(*set) +
-           "; run redlock adopt --replaced";
-  }
-  return "its marker names " + in_words(own) + ", those of a quorum name " + in_words(*set) +
-         ": it is of another set; correct the list of nodes, or DEL redlock:node there when its "
-         "old leases are over, and run redlock adopt --replaced";
 }
 
 }  // namespace redlock::engine

@@ -44,9 +44,6 @@ class SetMembership {
   [[nodiscard]] Unavailable refusal(NodeIndex node) const;
   /// The name that a quorum shared last; none if none has.
   [[nodiscard]] const std::optional<std::string>& name() const { return set_; }
-  /// Why a node whose marker names `own` does not count in the set `set` (none: not known).
-  [[nodiscard]] static std::string refusal_of(const std::string& own,
-                                              const std::optional<std::string>& set);
 
  private:
   void judge();

@@ -76,7 +76,7 @@ ForceDone Removal::forced() const {
   ForceDone done{removed_, (removed_ | absent_).size(), std::vector<Ballot>(terms_->nodes())};
   for (Ballot& ballot : done.ballots) ballot.vote = Vote::granted;
   for (const auto& [node, why] : reasons_) {
-    done.ballots[node] = {Vote::unavailable, why.cause, why.detail};
+    done.ballots[node] = {Vote::unavailable, why.cause, why.detail, why.objection};
   }
   return done;
 }

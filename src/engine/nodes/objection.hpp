@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// Why a node that could be asked does not count: what the engine found out, in values. The
+// sentences for people, which say what to do, are made in wire/objection_text.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+/// It may have forgotten a grant.
+struct InQuarantine {
+  enum class Reason : std::uint8_t {
+    no_marker,  ///< it is new, or has lost its data
+    promotion,  ///< it was a replica
+    restart,    ///< and does not keep its data durably
+  };
+  Reason reason{};
+  Duration votes_in{};  ///< zero: as soon as its marker is written
+};
+
+/// Its clock moved against ours.
+struct ClockAstray {
+  Duration ahead{};  ///< negative: back
+  Duration votes_in{};
+};
+
+/// This client runs without quarantine, and nodes of the set have markers.
+struct MarkerUnwanted {
+  bool is_its_own = false;  ///< or that of another node
+};
+
+/// Its marker names this set, and which set counts is not known yet.
+struct SetUndecided {
+  std::string named;
+};
+
+/// Its marker names another set than a quorum of the nodes.
+struct OtherSet {
+  std::string named;
+  std::optional<std::string> of_quorum;  ///< none: no quorum names one set
+};
+
+using Objection =
+    std::variant<std::monostate, InQuarantine, ClockAstray, MarkerUnwanted, SetUndecided, OtherSet>;
+
+}  // namespace redlock::engine

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#include "wire/objection_text.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <variant>
+
+namespace redlock::wire {
+namespace {
+
+constexpr const char* adopt_it =
+    "; run redlock adopt if the set is new, with --replaced NODE if this node takes a member's "
+    "place";
+
+/// For people who wait: "12 s", rounded up.
+std::string in_seconds(engine::Duration left) {
+  return std::to_string(std::chrono::ceil<std::chrono::seconds>(left).count()) + " s";
+}
+
+std::string name_of(const std::string& set) {
+  constexpr std::size_t enough = 8;
+  if (set.empty()) return "no set";
+  return "set " + (set.size() > enough ? set.substr(0, enough) + "..." : set);
+}
+
+struct ObjectionWriter {
+  std::string operator()(std::monostate /*none*/) const { return {}; }
+
+  std::string operator()(const engine::InQuarantine& why) const {
+    if (why.votes_in == engine::Duration::zero()) {
+      return "quarantined; its marker is about to be written";
+    }
+    const std::string until = "quarantined, votes in " + in_seconds(why.votes_in);
+    switch (why.reason) {
+      case engine::InQuarantine::Reason::no_marker:
+        return until + adopt_it;
+      case engine::InQuarantine::Reason::promotion:
+        return until +
+               ": it was a replica, and may not know the newest locks; run redlock adopt if it "
+               "does, with --replaced NODE if it has no marker";
+      case engine::InQuarantine::Reason::restart:
+        break;
+    }
+    return until +
+           ": it was restarted and may have forgotten locks (set appendonly yes and appendfsync "
+           "always for the next time)";
+  }
+
+  std::string operator()(const engine::ClockAstray& why) const {
+    const auto by = std::chrono::round<std::chrono::milliseconds>(std::chrono::abs(why.ahead));
+    return std::string("its clock went ") +
+           (why.ahead > engine::Duration::zero() ? "ahead" : "back") + " by " +
+           std::to_string(by.count()) + " ms against ours; it votes in " +
+           in_seconds(why.votes_in) +
+           " if it keeps time until then: let chrony slew it, and step it only before "
+           "redis-server starts";
+  }
+
+  std::string operator()(const engine::MarkerUnwanted& why) const {
+    return std::string(why.is_its_own ? "it has a marker" : "a node of this set has a marker") +
+           ", and this client runs without quarantine, which would let two programs hold one lock; "
+           "use Quarantine::on, or nodes without markers";
+  }
+
+  std::string operator()(const engine::SetUndecided& why) const {
+    return "it names " + name_of(why.named) +
+           "; which set counts is not known before a quorum of nodes was reached";
+  }
+
+  std::string operator()(const engine::OtherSet& why) const {
+    if (!why.of_quorum) {
+      return "its marker names " + name_of(why.named) +
+             ", and no quorum of the nodes names one set; check the list of nodes (redlock "
+             "doctor)";
+    }
+    const std::string what = "its marker names " + name_of(why.named) +
+                             ", those of a quorum name " + name_of(*why.of_quorum);
+    if (why.named.empty()) return what + "; run redlock adopt --replaced NODE";
+    return what +
+           ": it is of another set; correct the list of nodes, or DEL redlock:node there when its "
+           "old leases are over, and run redlock adopt --replaced NODE";
+  }
+};
+
+}  // namespace
+
+std::string sentence_of(const engine::Objection& objection) {
+  return std::visit(ObjectionWriter(), objection);
+}
+
+std::string sentence_of_missing_marker() {
+  return std::string("it has no marker") + adopt_it;
+}
+
+std::string sentence_of(const engine::Objection& objection, const std::string& detail) {
+  const std::string sentence = sentence_of(objection);
+  return sentence.empty() || detail.empty() ? sentence + detail : sentence + "; " + detail;
+}
+
+}  // namespace redlock::wire
