@@ -19,7 +19,7 @@ namespace redlock::admin {
 /// as well.
 struct NodeQuery::Own final : wire::DriverHost {
   std::set<engine::NodeIndex> waking;  // of the loop thread
-  std::unique_ptr<net::OwnCore> core;
+  std::unique_ptr<net::Core> core;
 
   void on_output(engine::ClientOutput&& /*output*/) override {}
   void on_node_up(engine::NodeIndex /*node*/, std::string_view /*warning*/) override {}
@@ -127,7 +127,7 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client, Login login) {
   config.unfit = wire::UnfitNodes::report;
   NodeQuery query(client);
   query.own_ = std::make_shared<Own>();
-  auto core = net::OwnCore::start(std::move(config), *query.own_);
+  auto core = net::Core::start(std::move(config), *query.own_);
   if (!core) {
     return tl::make_unexpected(
         Error{Errc::closed, "the nodes cannot be looked at: " + core.error(), {}});

@@ -155,8 +155,8 @@ class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
     try {
       known.emplace(make());
       if constexpr (waits) {
-        client().report_call(ask_.name(),
-                             *known ? std::nullopt : std::optional(known->error().code));
+        client().reporter().call_ended(ask_.name(),
+                                       *known ? std::nullopt : std::optional(known->error().code));
       }
     } catch (...) {
       problem = std::current_exception();

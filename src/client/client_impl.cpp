@@ -11,7 +11,6 @@
 #include "client/sentence.hpp"
 #include "client/stderr_warning.hpp"
 #include "tls/tls_context.hpp"
-#include "wire/objection_text.hpp"
 
 namespace redlock {
 
@@ -64,11 +63,12 @@ Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options
   if (!tls) return tl::make_unexpected(std::move(tls.error()));
   net::CoreConfig config = core_config(options, *nodes);
   config.tls = *tls;
-  auto impl = std::make_shared<Impl>(std::move(options), std::move(*nodes), std::move(*tls));
-  impl->tell_nodes(&Observer::on_node_added);
+  auto impl = std::make_shared<Impl>(std::move(options), std::move(*nodes), std::move(*tls),
+                                     loop != nullptr);
+  impl->reporter_.nodes_added();
   const auto started = impl->start(std::move(config), loop);
   if (started) return impl;
-  impl->tell_nodes(&Observer::on_node_removed);
+  impl->reporter_.nodes_removed();
   return tl::make_unexpected(
       Error{Errc::closed, "the client could not start: " + started.error(), {}});
 }
@@ -78,29 +78,24 @@ tl::expected<void, std::string> Client::Impl::start(net::CoreConfig config, uv_l
   if (loop != nullptr) {
     guard_.stop();  // it would need a thread
     config.in_child = [this] { return forked(); };
-    auto guest = net::GuestCore::start(std::move(config), *this, *loop);
-    if (!guest) return tl::unexpected(std::move(guest.error()));
-    guest_ = guest->get();
-    core_ = std::move(*guest);
-    return {};
-  }
-  // An observer is told of each call before that is answered, so its thread is needed anyway. A
-  // function that gives passwords is never called on a thread that is blocked in a call.
-  if (!options_.observer && !options_.password) {
+  } else if (!options_.observer && !options_.password) {
+    // An observer is told of each call before that is answered, so its thread is needed anyway. A
+    // function that gives passwords is never called on a thread that is blocked in a call.
     config.callers_may_drive = [this] { return callers_may_drive(); };
   }
-  auto own = net::OwnCore::start(std::move(config), *this);
-  if (!own) return tl::unexpected(std::move(own.error()));
-  own_ = own->get();
-  core_ = std::move(*own);
+  auto core = loop != nullptr ? net::Core::start(std::move(config), *this, *loop)
+                              : net::Core::start(std::move(config), *this);
+  if (!core) return tl::unexpected(std::move(core.error()));
+  core_ = std::move(*core);
   return {};
 }
 
 Client::Impl::Impl(ClientOptions options, std::vector<wire::NodeAddress> nodes,
-                   std::shared_ptr<tls::TlsContext> tls)
+                   std::shared_ptr<tls::TlsContext> tls, bool on_given_loop)
     : options_(std::move(options)),
       nodes_(std::move(nodes)),
       tls_(std::move(tls)),
+      on_given_loop_(on_given_loop),
       generation_(client::process_generation()) {}
 
 Client::Impl::~Impl() {
@@ -118,7 +113,7 @@ bool Client::Impl::post(client::Call& call) noexcept {
   if (ended_) return false;
   if (!call.blocking()) return post(static_cast<net::Task&>(call));
   if (forked() || !gate_.enter()) return false;
-  if (own_->take_seat()) {
+  if (core_->take_seat()) {
     call.set_seated();  // drive() leaves the gate
     return true;
   }
@@ -128,7 +123,7 @@ bool Client::Impl::post(client::Call& call) noexcept {
 }
 
 void Client::Impl::drive(client::Call& call, const net::OneShotEvent& answer) {
-  own_->drive(call, answer, caller_drives_);
+  core_->drive(call, answer, caller_drives_);
   gate_.leave();
 }
 
@@ -162,7 +157,7 @@ Error Client::Impl::would_deadlock_error() const {
 
 bool Client::Impl::on_loop_thread() noexcept {
   if (forked() || on_given_loop() || !gate_.enter()) return false;
-  const bool here = own_->on_loop_thread();
+  const bool here = core_->on_loop_thread();
   gate_.leave();
   return here;
 }
@@ -194,18 +189,9 @@ void Client::Impl::report_release_failed(engine::Name name, Error error,
   }
 }
 
-void Client::Impl::report_call(const std::string& name, std::optional<Errc> failure) {
-  if (options_.observer) options_.observer->on_call(name, failure ? &*failure : nullptr);
-}
-
 void Client::Impl::report_call_later(const std::string& name, Errc failure) {
   if (!options_.observer) return;
-  static_cast<void>(post([this, name, failure] { report_call(name, failure); }));
-}
-
-void Client::Impl::tell_nodes(void (Observer::*what)(std::string_view)) const {
-  if (!options_.observer) return;
-  for (const wire::NodeAddress& node : nodes_) (*options_.observer.*what)(node.label);
+  static_cast<void>(post([this, name, failure] { reporter_.call_ended(name, failure); }));
 }
 
 void client::Call::run() {
@@ -302,7 +288,7 @@ void Client::Impl::perform_output(engine::ClientOutput&& output) {
 
 void Client::Impl::on(engine::Finish&& output) {
   const auto found = calls_.find(output.request);
-  if (found == calls_.end()) return released_last(output.request, output);
+  if (found == calls_.end()) return final_releases_.on_finish(core_->engine(), output);
   client::Call& call = *found->second;
   assert(call.blocking() || !caller_drives_);
   const auto* const failed = std::get_if<engine::Failed>(&output.result);
@@ -338,71 +324,12 @@ void Client::Impl::on(engine::LeaseLost&& output) {
   const auto lease = find_lease(output.grant);
   if (!lease) return;
   lease->lose(output.reason);
-  if (options_.observer) {
-    options_.observer->on_lost(lease->name(), lease->key->token, output.reason);
-  } else if (options_.warn_on_stderr && !lease->was_asked() && !lease->ended()) {
-    client::warn_of_loss(lease->name(), output.reason);
-  }
-}
-
-void Client::Impl::on(engine::AttemptDecided&& output) {
-  if (!options_.observer) return;
-  options_.observer->on_attempt(*output.name, output.failure ? &*output.failure : nullptr,
-                                client::name_ballots(output.ballots, nodes_), output.elapsed);
+  reporter_.lost(*lease, output.reason);
 }
 
 void Client::Impl::on(engine::RenewalDecided&& output) {
-  if (!options_.observer) return;
-  if (const auto lease = find_lease(output.grant)) {
-    options_.observer->on_renewal(lease->name(), output.ok, output.valid_until - BootClock::now());
-  }
-}
-
-void Client::Impl::on(engine::AttemptWaits&& output) {
-  if (!options_.observer) return;
-  // Before the attempt, so that who is told of that knows where it waits.
-  options_.observer->on_waiting(*output.name, output.place);
-  if (!output.first) return;
-  constexpr Errc contended = Errc::contended;
-  options_.observer->on_attempt(*output.name, &contended,
-                                client::name_ballots(output.ballots, nodes_), output.elapsed);
-}
-
-void Client::Impl::on(engine::WaitEnded&& output) {
-  if (options_.observer) options_.observer->on_acquired(*output.name, output.token, output.waited);
-}
-
-void Client::Impl::on(engine::HoldEnded&& output) {
-  if (options_.observer) options_.observer->on_released(*output.name, output.token, output.held);
-}
-
-void Client::Impl::on(engine::NodeClockMoved&& output) {
-  if (!options_.observer) return;
-  options_.observer->on_clock_moved(nodes_[output.node].label, output.by, output.ours);
-}
-
-void Client::Impl::on_node_up(engine::NodeIndex node, std::string_view warning) {
-  if (!options_.observer) return;
-  options_.observer->on_node_up(nodes_[node].label, warning);
-}
-
-void Client::Impl::on_node_down(engine::NodeIndex node, const engine::Unavailable& why) {
-  if (!options_.observer) return;
-  options_.observer->on_node_down(nodes_[node].label, why.cause,
-                                  wire::sentence_of(why.objection, why.detail));
-}
-
-void Client::Impl::on_reply(engine::NodeIndex node, const engine::Tag& tag,
-                            const engine::Reply& reply) {
-  // With NoScript it is sent again; the answer to that counts.
-  if (!options_.observer || std::holds_alternative<engine::Unavailable>(reply) ||
-      std::holds_alternative<engine::NoScript>(reply)) {
-    return;
-  }
-  options_.observer->on_answer({.node = nodes_[node].label,
-                                .command = tag.kind,
-                                .attempt = tag.grant,
-                                .round_trip = BootClock::now() - tag.sent});
+  if (!reporter_.has_observer()) return;
+  if (const auto lease = find_lease(output.grant)) reporter_.renewed(*lease, output);
 }
 
 }  // namespace redlock

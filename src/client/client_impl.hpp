@@ -8,14 +8,12 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -23,11 +21,13 @@
 #include <redlock/client.hpp>
 
 #include "client/call.hpp"
+#include "client/final_releases.hpp"
 #include "client/gate.hpp"
 #include "client/held_locks.hpp"
 #include "client/lease_state.hpp"
 #include "client/loss_guard.hpp"
 #include "client/posted_function.hpp"
+#include "client/reporter.hpp"
 #include "client/sentence.hpp"
 #include "engine/engine.hpp"
 #include "engine/id_table.hpp"
@@ -42,7 +42,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// Without a loop it makes one of its own, and a thread that runs it.
   static Result<std::shared_ptr<Impl>> create(ClientOptions options, uv_loop_s* loop);
   Impl(ClientOptions options, std::vector<wire::NodeAddress> nodes,
-       std::shared_ptr<tls::TlsContext> tls);
+       std::shared_ptr<tls::TlsContext> tls, bool on_given_loop);
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -80,7 +80,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// True on the loop thread, where nothing may wait for the loop.
   [[nodiscard]] bool on_loop_thread() noexcept;
   /// Whether the program runs the loop, and so no call may wait for it, on whichever thread.
-  [[nodiscard]] bool on_given_loop() const noexcept { return guest_ != nullptr; }
+  [[nodiscard]] bool on_given_loop() const noexcept { return on_given_loop_; }
   /// On a given loop always. Otherwise on the loop thread, or on the guard's, which requests lost()
   /// while the loop is held up.
   [[nodiscard]] bool must_not_wait() noexcept {
@@ -112,9 +112,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// Of `lease`, if it was held, it may have been told before that it is lost.
   void report_release_failed(engine::Name name, Error error, const Lease::State* lease) noexcept;
 
-  /// Tells the observer how a call for a lock ended; a code, if it failed.
-  void report_call(const std::string& name, std::optional<Errc> failure);
-  /// The same from the thread of a caller whose call ended before it began.
+  /// Tells the observer how a call for a lock ended that ended before it began, on its caller's
+  /// thread.
   void report_call_later(const std::string& name, Errc failure);
 
   /// Ends everything, as ~Client promises, unless that was done before. From any thread.
@@ -142,11 +141,19 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// False if that was so already.
   bool forget(engine::GrantId grant);
 
+  [[nodiscard]] const client::Reporter& reporter() const { return reporter_; }
+
   void on_output(engine::ClientOutput&& output) override;
-  void on_node_up(engine::NodeIndex node, std::string_view warning) override;
-  void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) override;
+  void on_node_up(engine::NodeIndex node, std::string_view warning) override {
+    reporter_.node_up(node, warning);
+  }
+  void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) override {
+    reporter_.node_down(node, why);
+  }
   void on_reply(engine::NodeIndex node, const engine::Tag& tag,
-                const engine::Reply& reply) override;
+                const engine::Reply& reply) override {
+    reporter_.reply(node, tag, reply);
+  }
 
  private:
   /// Nothing, or what the system did not give.
@@ -156,7 +163,6 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// lease lost, and tells the observer, or stderr. Allocates nothing that it cannot do without.
   void on_failure(const std::exception_ptr& why) noexcept;
   void describe_failure(const std::exception_ptr& why) noexcept;
-  void tell_nodes(void (Observer::*what)(std::string_view)) const;
 
   void put_off(engine::ClientOutput&& output);
   void perform_output(engine::ClientOutput&& output);
@@ -176,12 +182,12 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void on(engine::Finish&& output);
   void on(engine::ValidityChanged&& output);
   void on(engine::LeaseLost&& output);
-  void on(engine::AttemptDecided&& output);
   void on(engine::RenewalDecided&& output);
-  void on(engine::AttemptWaits&& output);
-  void on(engine::WaitEnded&& output);
-  void on(engine::HoldEnded&& output);
-  void on(engine::NodeClockMoved&& output);
+  /// What only the program is told.
+  template <typename Output>
+  void on(Output&& output) {
+    reporter_.on(output);
+  }
   [[nodiscard]] Error describe(const std::string& name, const engine::Failed& failed) const;
   [[nodiscard]] client::Rival rival_for(const std::string& name) const;
 
@@ -202,22 +208,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void begin_closing(std::chrono::milliseconds at_most);
   /// The loss, if it is new, and the observer of it.
   void report_closed(Lease::State& lease);
-  /// Some of the leases that are left, so that those under way are answered within a node timeout.
-  void release_more();
-  void released_last(engine::RequestId request, const engine::Finish& finish);
-  struct Progress {
-    bool quorum_awaited = true;  ///< answers that decide are to come
-    bool only_dropped = false;   ///< none of leases, only of those that were dropped before
-    std::size_t confirmed = 0;   ///< leases
-    std::size_t unanswered = 0;  ///< releases, by all nodes
-  };
-  [[nodiscard]] Progress progress();
-  /// For a quorum of answers, then for the slowest nodes: when to look again; nothing: enough.
+  /// When to look again; nothing: enough.
   [[nodiscard]] std::optional<std::chrono::microseconds> await_answers();
-  [[nodiscard]] bool quorum_is_worth_waiting();
-  [[nodiscard]] bool stragglers_are_worth_waiting();
-  /// Sends what cannot be confirmed in time.
-  void release_rest();
   void fail_leftovers();
   template <typename Step>
   void run_on_loop(Step step);
@@ -225,14 +217,13 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   const ClientOptions options_;
   const std::vector<wire::NodeAddress> nodes_;
   const std::shared_ptr<tls::TlsContext> tls_;
+  const bool on_given_loop_;
   const std::uint64_t generation_;
+  const client::Reporter reporter_{options_, nodes_};
   client::Gate gate_;
   client::HeldLocks held_;
   client::LossGuard guard_;
   std::unique_ptr<net::Core> core_;
-  // Which of the two core_ is; the other is null.
-  net::OwnCore* own_ = nullptr;
-  net::GuestCore* guest_ = nullptr;
   std::atomic<bool> ended_{false};  // shut_down() or close() has begun
   std::atomic<bool> failed_{false};
   std::array<char, 200> failure_{};  // a sentence, before failed_ is set
@@ -256,19 +247,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
     [[nodiscard]] engine::GrantId id() const { return lease->grant; }
   };
   engine::IdTable<KnownLease> leases_;
-  /// Releases that shut_down() asked for and no quorum has confirmed, and what it will ask for.
-  std::unordered_set<engine::RequestId> last_releases_;
-  std::deque<engine::GrantId> to_release_;
-  CloseReport report_;
-  /// What is waited for at the end, and when something was last answered.
-  struct LastWait {
-    bool for_quorum = true;
-    BootClock::time_point end{};
-    BootClock::time_point last_progress{};
-    Progress before{};
-    std::chrono::microseconds pause{50};
-  };
-  LastWait last_wait_;
+  client::FinalReleases final_releases_{static_cast<std::uint32_t>(nodes_.size()),
+                                        options_.node_timeout, last_request_};
   BeginClosing begin_closing_{*this};
   /// On a given loop, from the end of the Client until nothing of it is left there.
   std::shared_ptr<Impl> kept_;

@@ -2,10 +2,8 @@
 // How a client ends: acquisitions are cancelled, leases released a part at a time, releases awaited
 // for as long as they are confirmed; then the gate is closed, what is left fails, and the loop
 // stops. Two facts make it safe: a task that was accepted is run, and after the gate is closed none
-// is accepted. A quorum of confirmations is what is waited for; a node that hangs gets only a
-// moment more, as what was sent to it is under way whether we wait or not. On a loop that the
-// program gave, nobody waits: its timer comes back to look, and libuv tells when nothing of ours is
-// left there.
+// is accepted. On a loop that the program gave, nobody waits: its timer comes back to look, and
+// libuv tells when nothing of ours is left there.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -17,21 +15,11 @@
 #include "client/call_for.hpp"
 #include "client/client_impl.hpp"
 #include "client/fork.hpp"
-#include "client/stderr_warning.hpp"
-#include "engine/quorum.hpp"
 #include "net/signals.hpp"
 
 namespace redlock {
 
 namespace {
-
-constexpr std::chrono::microseconds longest_pause(5'000);
-constexpr std::chrono::milliseconds moment_for_stragglers(20);
-/// What the slowest nodes have not answered when a quorum has: more than this may not all have been
-/// written, so these nodes get a node timeout to go on.
-constexpr std::size_t few_stragglers = 100;
-/// Leases that are being released at once: a few calls to each node.
-constexpr std::size_t releases_at_once = 200;
 
 /// A step that another thread waits for.
 template <typename Step>
@@ -88,7 +76,7 @@ Result<CloseReport> Client::Impl::close(std::chrono::milliseconds at_most) {
   if (ended_.exchange(true)) return tl::make_unexpected(closed_error());
   finish_everything(at_most);
   if (failed()) return tl::make_unexpected(closed_error());
-  return report_;
+  return final_releases_.report();
 }
 
 std::optional<Result<CloseReport>> Client::Impl::start_closing(std::chrono::milliseconds at_most,
@@ -124,8 +112,7 @@ void Client::Impl::finish_everything(std::chrono::milliseconds at_most) {
   }
   gate_.close();
   run_on_loop([this] { fail_leftovers(); });
-  own_->stop();  // before core_ is reset: tasks on the loop reach the core by it
-  core_.reset();
+  core_->end([this] { core_.reset(); });
   guard_.stop();
 }
 
@@ -140,9 +127,9 @@ void Client::Impl::BeginClosing::run() {
   // Also if an exception leaves it: the client has failed then.
   struct GoOn {
     ~GoOn() {
-      if (of.guest_ == nullptr) return;  // without a thread to wait
-      of.guest_->call_after(std::chrono::milliseconds(0),
-                            [client = &of] { client->go_on_closing(); });
+      if (!of.on_given_loop()) return;  // without a thread to wait
+      of.core_->call_after(std::chrono::milliseconds(0),
+                           [client = &of] { client->go_on_closing(); });
     }
     Impl& of;
   } const go_on{client};
@@ -161,12 +148,12 @@ void Client::Impl::go_on_closing() {
     }
   } catch (...) {
     // The client has failed by then, and has nothing left to wait for.
-    guest_->call_after(std::chrono::milliseconds(0), [this] { go_on_closing(); });
+    core_->call_after(std::chrono::milliseconds(0), [this] { go_on_closing(); });
     throw;
   }
-  if (!pause) return guest_->end([this] { leave_given_loop(); });
-  guest_->call_after(std::chrono::ceil<std::chrono::milliseconds>(*pause),
-                     [this] { go_on_closing(); });
+  if (!pause) return core_->end([this] { leave_given_loop(); });
+  core_->call_after(std::chrono::ceil<std::chrono::milliseconds>(*pause),
+                    [this] { go_on_closing(); });
 }
 
 void Client::Impl::leave_given_loop() {
@@ -180,7 +167,8 @@ void Client::Impl::tell_closed() noexcept {
   auto tell = std::exchange(closed_callback_, std::nullopt);
   if (!tell) return;
   try {
-    (*tell)(failed() ? Result<CloseReport>(tl::make_unexpected(closed_error())) : report_);
+    (*tell)(failed() ? Result<CloseReport>(tl::make_unexpected(closed_error()))
+                     : final_releases_.report());
   } catch (...) {
     // Of the program's function; the client has ended already.
   }
@@ -188,44 +176,7 @@ void Client::Impl::tell_closed() noexcept {
 
 std::optional<std::chrono::microseconds> Client::Impl::await_answers() {
   if (failed()) return std::nullopt;
-  if (last_wait_.for_quorum) {
-    if (!quorum_is_worth_waiting()) {
-      release_rest();
-      const auto now = BootClock::now();
-      last_wait_ = {.for_quorum = false,
-                    .end = std::max(last_wait_.end, now + moment_for_stragglers),
-                    .last_progress = now};
-    }
-  } else if (!stragglers_are_worth_waiting()) {
-    return std::nullopt;
-  }
-  const auto pause = last_wait_.pause;
-  last_wait_.pause = std::min(2 * pause, longest_pause);
-  return pause;
-}
-
-bool Client::Impl::quorum_is_worth_waiting() {
-  LastWait& wait = last_wait_;
-  const Progress current = progress();
-  if (!current.quorum_awaited) return false;
-  const auto now = BootClock::now();
-  // While leases are released, only a quorum is progress: answers of fewer nodes free no lock.
-  const bool answered = current.only_dropped && current.unanswered < wait.before.unanswered;
-  if (answered || current.confirmed > wait.before.confirmed) wait.last_progress = now;
-  wait.before = current;
-  return now < std::min(wait.end, wait.last_progress + options_.node_timeout);
-}
-
-bool Client::Impl::stragglers_are_worth_waiting() {
-  LastWait& wait = last_wait_;
-  const Progress current = progress();
-  if (current.unanswered == 0) return false;
-  const auto now = BootClock::now();
-  if (current.unanswered < wait.before.unanswered) wait.last_progress = now;
-  wait.before = current;
-  const auto patience = std::chrono::milliseconds(
-      current.unanswered <= few_stragglers ? moment_for_stragglers : options_.node_timeout);
-  return now < std::min(wait.end, wait.last_progress + patience);
+  return final_releases_.await_answers(core_->engine(), !calls_.empty() || !leases_.empty());
 }
 
 /// Past the gate: only the thread that closes the client comes here.
@@ -239,71 +190,19 @@ void Client::Impl::begin_closing(std::chrono::milliseconds at_most) {
   if (failed()) return;
   closing_ = true;
   const auto now = BootClock::now();
-  const auto longest =
-      std::chrono::floor<std::chrono::milliseconds>(BootClock::time_point::max() - now);
-  last_wait_.last_progress = now;
-  last_wait_.end = at_most >= longest ? BootClock::time_point::max()
-                                      : now + std::max(at_most, std::chrono::milliseconds(0));
+  final_releases_.begin(now, at_most);
   for (const auto& [id, call] : calls_) call->close(now, id);
   // All at first, so that a holder on another thread knows before somebody else can have the lock.
   leases_.for_each([&](const KnownLease& known) { report_closed(*known.lease); });
   auto all = std::exchange(leases_, {});
   all.for_each([&](const KnownLease& known) {
-    // The rest waits for its turn, and is not to be renewed meanwhile.
-    to_release_.push_back(known.lease->grant);
-    if (to_release_.size() <= releases_at_once) return;
-    core_->engine().give_up(now, known.lease->grant, LossReason::closed);
+    final_releases_.add(core_->engine(), now, known.lease->grant);
   });
-  release_more();
+  final_releases_.release_some(core_->engine());
 }
 
 void Client::Impl::report_closed(Lease::State& lease) {
-  const bool is_new = lease.lose(LossReason::closed);
-  if (!is_new || !options_.observer) return;
-  options_.observer->on_lost(lease.name(), lease.key->token, LossReason::closed);
-}
-
-void Client::Impl::release_more() {
-  while (last_releases_.size() < releases_at_once && !to_release_.empty()) {
-    last_releases_.insert(++last_request_);
-    core_->engine().release(BootClock::now(), last_request_, to_release_.front());
-    to_release_.pop_front();
-  }
-}
-
-void Client::Impl::released_last(engine::RequestId request, const engine::Finish& finish) {
-  if (last_releases_.erase(request) == 0) return;
-  const auto* const done = std::get_if<engine::ReleaseDone>(&finish.result);
-  if (done != nullptr && done->outcome == Released::released) {
-    ++report_.released;
-  } else if (done != nullptr && done->outcome == Released::already_gone) {
-    ++report_.already_gone;
-  } else {
-    ++report_.unconfirmed;
-  }
-  release_more();
-}
-
-Client::Impl::Progress Client::Impl::progress() {
-  const auto& engine = core_->engine();
-  const auto nodes = static_cast<std::uint32_t>(nodes_.size());
-  // Of a lease that was dropped without asking, as long as a quorum may not have it released.
-  const bool quorum_is_done = nodes - engine.nodes_releasing() >= engine::quorum_of(nodes);
-  Progress progress;
-  progress.confirmed = report_.released + report_.already_gone;
-  progress.unanswered = engine.releases_under_way();
-  progress.only_dropped = last_releases_.empty() && to_release_.empty();
-  progress.quorum_awaited =
-      !calls_.empty() || !leases_.empty() || !progress.only_dropped || !quorum_is_done;
-  return progress;
-}
-
-void Client::Impl::release_rest() {
-  report_.unconfirmed += last_releases_.size() + to_release_.size();
-  last_releases_.clear();
-  for (const engine::GrantId grant : std::exchange(to_release_, {})) {
-    core_->engine().release(BootClock::now(), 0, grant);
-  }
+  if (lease.lose(LossReason::closed)) reporter_.closed(lease);
 }
 
 void Client::Impl::on_failure(const std::exception_ptr& why) noexcept {
@@ -318,23 +217,16 @@ void Client::Impl::on_failure(const std::exception_ptr& why) noexcept {
     } catch (...) {
     }
   };
-  report_.unconfirmed += leases_.size() + last_releases_.size() + to_release_.size();
+  final_releases_.abandon(leases_.size());
   leases_.for_each(
       [&](const KnownLease& known) { in_any_case([&] { report_closed(*known.lease); }); });
   leases_ = {};
-  last_releases_.clear();
-  to_release_.clear();
   put_off_.clear();
   while (!calls_.empty()) {
     const auto taken = calls_.extract(calls_.begin());
     in_any_case([&] { taken.mapped()->fail(closed_error()); });
   }
-  if (options_.observer) {
-    in_any_case([&] { tell_nodes(&Observer::on_node_removed); });
-    in_any_case([&] { options_.observer->on_closed(report_); });
-  } else if (options_.warn_on_stderr) {
-    client::warn_of_failure(failure_.data());
-  }
+  reporter_.client_failed(failure_.data(), final_releases_.report());
 }
 
 void Client::Impl::describe_failure(const std::exception_ptr& why) noexcept {
@@ -360,8 +252,8 @@ void Client::Impl::fail_leftovers() {
     taken.mapped()->fail(closed_error());
   }
   leases_ = {};
-  tell_nodes(&Observer::on_node_removed);
-  if (options_.observer) options_.observer->on_closed(report_);
+  reporter_.nodes_removed();
+  reporter_.client_closed(final_releases_.report());
 }
 
 }  // namespace redlock

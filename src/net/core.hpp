@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The core runs a wire::Driver over the network: one transport per node, the timer, and the mailbox
-// through which other threads reach the loop. There are two kinds: OwnCore has a libuv loop and a
-// thread of its own, GuestCore is on a loop that the program gave and runs. Everything above uses
-// this header, which names no type of libuv (but the loop that is given) or hiredis.
+// through which other threads reach the loop. Behind it are two loops: one of its own, with a
+// thread, and one that the program gave and runs. Everything above uses this header, which names no
+// type of libuv (but the loop that is given) or hiredis.
 #pragma once
 
 #include <chrono>
@@ -50,6 +50,20 @@ struct CoreConfig : wire::DriverConfig {
 
 class Core {
  public:
+  /// On a loop of its own: starts the loop thread, which begins to connect to every node. The host
+  /// is called there, and must outlive the core. Fails, with a sentence, only if the system gives
+  /// no thread or descriptor.
+  static tl::expected<std::unique_ptr<Core>, std::string> start(CoreConfig config,
+                                                                wire::DriverHost& host);
+  /// On a given loop: starts no thread but for look-ups of names; whoever runs the loop is the loop
+  /// thread. To be called there, or while nobody runs it. The host is called by the loop, never by
+  /// this call. Fails, with a sentence, only if the system gives no descriptor.
+  static tl::expected<std::unique_ptr<Core>, std::string> start(CoreConfig config,
+                                                                wire::DriverHost& host,
+                                                                uv_loop_s& loop);
+
+  /// With a loop of its own, from another thread than the loop's: what end() does, if that was not
+  /// called. On a given loop a core is destroyed only by end().
   virtual ~Core() = default;
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -57,6 +71,23 @@ class Core {
   /// Any thread, but not beside the destructor. False, and the task is not run, once the core has
   /// begun to stop.
   virtual bool post(Task& task) = 0;
+
+  /// Any thread but the loop's, as post(): takes the loop from the loop thread, if that does not
+  /// need it, and if no task is waiting. drive() must follow. A given loop is never to be had.
+  [[nodiscard]] virtual bool take_seat() = 0;
+  /// Runs this task and then the loop until the answer is given or somebody else has a task, and
+  /// gives the loop back; the loop thread then goes on. `meanwhile` is true for as long.
+  virtual void drive(Task& call, const OneShotEvent& answer, bool& meanwhile) = 0;
+
+  /// Whether this is the loop thread. Never, of a given loop: nobody can tell who runs it next.
+  [[nodiscard]] virtual bool on_loop_thread() const noexcept = 0;
+
+  /// Once: runs the tasks that were posted, closes the connections, answers every outstanding
+  /// question. When nothing of ours is left on the loop, `ended` is called, which may destroy the
+  /// core. With a loop of its own this is called from another thread than the loop's, joins that,
+  /// and calls `ended` before it returns. On a given loop it is called on the loop thread, but not
+  /// in an output of the driver; `ended` is called in a later turn, and is to destroy the core.
+  virtual void end(std::function<void()> ended) = 0;
 
   // The rest only on the thread that drives: the loop thread, or a caller that has its seat.
 
@@ -77,54 +108,11 @@ class Core {
   virtual void ask(engine::NodeIndex node, std::vector<std::string> command,
                    std::chrono::milliseconds timeout, wire::Question::OnAnswer callback) = 0;
 
- protected:
-  Core() = default;
-};
-
-/// The destructor stops the loop and joins its thread: connections are closed, every outstanding
-/// question is answered. From the loop thread itself it may not be called.
-class OwnCore : public Core {
- public:
-  /// Starts the loop thread, which begins to connect to every node. The host is called there, and
-  /// must outlive the core. Fails, with a sentence, only if the system gives no thread or
-  /// descriptor.
-  static tl::expected<std::unique_ptr<OwnCore>, std::string> start(CoreConfig config,
-                                                                   wire::DriverHost& host);
-
-  /// Once, from another thread than the loop's: what the destructor begins with, for a host that
-  /// reaches the core by a pointer that must outlive the loop.
-  virtual void stop() = 0;
-
-  /// Any thread but the loop's, as post(): takes the loop from the loop thread, if that does not
-  /// need it, and if no task is waiting. drive() must follow.
-  [[nodiscard]] virtual bool take_seat() = 0;
-  /// Runs this task and then the loop until the answer is given or somebody else has a task, and
-  /// gives the loop back; the loop thread then goes on. `meanwhile` is true for as long.
-  virtual void drive(Task& call, const OneShotEvent& answer, bool& meanwhile) = 0;
-
-  /// Whether this is the loop thread.
-  [[nodiscard]] virtual bool on_loop_thread() const noexcept = 0;
-};
-
-/// Starts no thread but for look-ups of names: whoever runs the loop is the loop thread. It may be
-/// destroyed only by end().
-class GuestCore : public Core {
- public:
-  /// On the thread that runs the loop, or while nobody runs it. The host is called by the loop,
-  /// never by this call. Fails, with a sentence, only if the system gives no descriptor.
-  static tl::expected<std::unique_ptr<GuestCore>, std::string> start(CoreConfig config,
-                                                                     wire::DriverHost& host,
-                                                                     uv_loop_s& loop);
-
-  // The loop thread, but not in an output of the driver.
-
-  /// Calls the function in a later turn. One at a time.
+  /// Calls the function in a later turn of the loop. One at a time.
   virtual void call_after(std::chrono::milliseconds pause, std::function<void()> due) = 0;
 
-  /// Once: runs the tasks that were posted, closes the connections, answers every outstanding
-  /// question. `ended` is called in a later turn, when libuv has nothing of ours left; it is to
-  /// destroy the core.
-  virtual void end(std::function<void()> ended) = 0;
+ protected:
+  Core() = default;
 };
 
 }  // namespace redlock::net

@@ -1,33 +1,29 @@
 // SPDX-License-Identifier: MIT
 // On a loop that the program gave and runs. Nobody but libuv drives: other threads push tasks and
 // ring the bell, and the loop runs the tasks when it polls.
+#include <cassert>
 #include <cerrno>
-#include <exception>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <new>
+#include <string>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
 #include <uv.h>
 
-#include "net/core.hpp"
-#include "net/loop.hpp"
-#include "net/loop_driver.hpp"
-#include "net/mailbox.hpp"
-#include "net/timer.hpp"
+#include "net/loop_core.hpp"
 
 namespace redlock::net {
 
-using std::chrono::milliseconds;
-
 namespace {
 
-class GivenLoopCore final : public GuestCore, LoopListener {
+class GuestCore final : public LoopCore {
  public:
-  GivenLoopCore(CoreConfig config, wire::DriverHost& host, uv_loop_t& uv)
-      : loop_(uv), nodes_(std::move(config), host, loop_, *this) {
-    loop_.when_failed([this] { on_failure(); });
-  }
-  ~GivenLoopCore() override {
+  GuestCore(CoreConfig config, wire::DriverHost& host, uv_loop_t& uv)
+      : LoopCore(std::move(config), host, uv) {}
+  ~GuestCore() override {
     if (bell_ >= 0) ::close(bell_);
   }
 
@@ -36,76 +32,45 @@ class GivenLoopCore final : public GuestCore, LoopListener {
   /// Gives the loop back; then `left` is called.
   void close(std::function<void()> left);
 
-  bool post(Task& task) override;
-  [[nodiscard]] engine::Engine& engine() override { return nodes_.driver().engine(); }
-  [[nodiscard]] const wire::Secrets& secrets(engine::NodeIndex node) override {
-    return nodes_.driver().link(node).secrets();
+  [[nodiscard]] bool take_seat() override { return false; }
+  void drive(Task& /*call*/, const OneShotEvent& /*answer*/, bool& /*meanwhile*/) override {
+    assert(false);
   }
-  [[nodiscard]] std::optional<tls::CertificatePeriod> trusted_by(engine::NodeIndex node) override {
-    return nodes_.trusted_by(node);
-  }
-  void ask(engine::NodeIndex node, std::vector<std::string> command, milliseconds timeout,
-           wire::Question::OnAnswer callback) override {
-    if (loop_.failed()) return;
-    nodes_.driver().ask(BootClock::now(), node, std::move(command), timeout, std::move(callback));
-  }
-  void call_after(milliseconds pause, std::function<void()> due) override;
+  [[nodiscard]] bool on_loop_thread() const noexcept override { return false; }
   void end(std::function<void()> ended) override;
 
  private:
-  void on_failure();
+  void ring() override;
+  void on_failure() override { tell_failure(); }
   void before_poll() override;
   void on_bell() override;
 
-  Loop loop_;
-  LoopDriver nodes_;
-  Mailbox mailbox_{[this](std::exception_ptr why) { loop_.fail(std::move(why)); }};
   int bell_ = -1;
   bool begun_ = false;
-  std::unique_ptr<Timer> later_;
-  std::function<void()> due_;
 };
 
-int GivenLoopCore::open() {
+int GuestCore::open() {
   bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (bell_ < 0) return uv_translate_sys_error(errno);
-  if (const int status = nodes_.open(bell_); status != 0) return status;
-  later_ = std::make_unique<Timer>(loop_, [this] { std::exchange(due_, nullptr)(); });
-  return 0;
+  return bell_ < 0 ? uv_translate_sys_error(errno) : open_nodes(bell_);
 }
 
-void GivenLoopCore::close(std::function<void()> left) {
-  nodes_.close();
-  later_.reset();
+void GuestCore::close(std::function<void()> left) {
+  close_nodes();
   loop_.when_left(std::move(left));
 }
 
-bool GivenLoopCore::post(Task& task) {
-  const Mailbox::Posted posted = mailbox_.push(task);
-  if (posted == Mailbox::Posted::first) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto done = ::write(bell_, &one, sizeof one);
-  }
-  return posted != Mailbox::Posted::refused;
+void GuestCore::ring() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto done = ::write(bell_, &one, sizeof one);
 }
 
-void GivenLoopCore::call_after(milliseconds pause, std::function<void()> due) {
-  due_ = std::move(due);
-  later_->start(pause);
-}
-
-void GivenLoopCore::end(std::function<void()> ended) {
+void GuestCore::end(std::function<void()> ended) {
   mailbox_.close();
   nodes_.stop();
   close(std::move(ended));
 }
 
-void GivenLoopCore::on_failure() {
-  nodes_.drop();
-  if (const auto& failed = nodes_.config().failed) failed(loop_.failure());
-}
-
-void GivenLoopCore::before_poll() {
+void GuestCore::before_poll() {
   // The child of a fork that runs its copy of the loop must not take part: it would read what is
   // the parent's, and renew the parent's leases.
   const auto& in_child = nodes_.config().in_child;
@@ -121,7 +86,7 @@ void GivenLoopCore::before_poll() {
   nodes_.turn();
 }
 
-void GivenLoopCore::on_bell() {
+void GuestCore::on_bell() {
   std::uint64_t rung = 0;
   [[maybe_unused]] const auto done = ::read(bell_, &rung, sizeof rung);
   mailbox_.run_all();
@@ -129,10 +94,10 @@ void GivenLoopCore::on_bell() {
 
 }  // namespace
 
-tl::expected<std::unique_ptr<GuestCore>, std::string> GuestCore::start(CoreConfig config,
-                                                                       wire::DriverHost& host,
-                                                                       uv_loop_s& loop) {
-  auto core = std::make_unique<GivenLoopCore>(std::move(config), host, loop);
+tl::expected<std::unique_ptr<Core>, std::string> Core::start(CoreConfig config,
+                                                             wire::DriverHost& host,
+                                                             uv_loop_s& loop) {
+  auto core = std::make_unique<GuestCore>(std::move(config), host, loop);
   int status = UV_ENOMEM;
   try {
     status = core->open();
@@ -141,7 +106,7 @@ tl::expected<std::unique_ptr<GuestCore>, std::string> GuestCore::start(CoreConfi
   }
   if (status == 0) return core;
   // What libuv has of it is closed when the loop is run.
-  GivenLoopCore* const failed = core.release();
+  GuestCore* const failed = core.release();
   failed->close([failed] { delete failed; });
   return tl::unexpected("cannot use the loop: " + std::string(uv_strerror(status)));
 }

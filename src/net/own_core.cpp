@@ -3,22 +3,20 @@
 // loop_driver.hpp.
 #include <cassert>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <pthread.h>
+#include <string>
 #include <thread>
 #include <utility>
 #include <uv.h>
 
-#include "net/core.hpp"
-#include "net/loop.hpp"
-#include "net/loop_driver.hpp"
-#include "net/mailbox.hpp"
+#include "net/loop_core.hpp"
 #include "net/seat_kernel.hpp"
 #include "net/signals.hpp"
 
 namespace redlock::net {
-
-using std::chrono::milliseconds;
 
 namespace {
 
@@ -34,41 +32,31 @@ class NoCancellation {
   int before_ = 0;
 };
 
-class LoopCore final : public OwnCore, LoopListener {
+/// It is there before what uses it, and goes after that.
+struct OwnLoop {
+  uv_loop_t uv{};
+  bool is_open = false;
+};
+
+class OwnCore final : OwnLoop, public LoopCore {
  public:
-  LoopCore(CoreConfig config, wire::DriverHost& host)
-      : nodes_(std::move(config), host, loop_, *this) {
-    loop_.when_failed([this] { on_failure(); });
-  }
-  ~LoopCore() override;
+  OwnCore(CoreConfig config, wire::DriverHost& host) : LoopCore(std::move(config), host, uv) {}
+  ~OwnCore() override;
 
   /// None, or what the system did not give.
   [[nodiscard]] std::optional<std::string> start_loop();
-  void stop() override;
-  bool post(Task& task) override;
   [[nodiscard]] bool take_seat() override {
     return callers_may_ever_drive() && mailbox_.empty() && seat_.take();
   }
   void drive(Task& call, const OneShotEvent& answer, bool& meanwhile) override;
   [[nodiscard]] bool on_loop_thread() const noexcept override { return current == this; }
-  [[nodiscard]] engine::Engine& engine() override { return nodes_.driver().engine(); }
-  [[nodiscard]] const wire::Secrets& secrets(engine::NodeIndex node) override {
-    return nodes_.driver().link(node).secrets();
-  }
-  [[nodiscard]] std::optional<tls::CertificatePeriod> trusted_by(engine::NodeIndex node) override {
-    return nodes_.trusted_by(node);
-  }
-  void ask(engine::NodeIndex node, std::vector<std::string> command, milliseconds timeout,
-           wire::Question::OnAnswer callback) override {
-    if (loop_.failed()) return;
-    nodes_.driver().ask(BootClock::now(), node, std::move(command), timeout, std::move(callback));
-  }
+  void end(std::function<void()> ended) override;
 
  private:
   struct StopTask final : Task {
-    explicit StopTask(LoopCore& of) : core(of) {}
+    explicit StopTask(OwnCore& of) : core(of) {}
     void run() override { core.stop_loop(); }
-    LoopCore& core;
+    OwnCore& core;
   };
 
   void run();
@@ -77,19 +65,16 @@ class LoopCore final : public OwnCore, LoopListener {
   }
   [[nodiscard]] bool may_step_aside() const;
   void step_aside();
+  void stop();
   void stop_loop();
-  void on_failure();
+  void ring() override { kernel_.ring(); }
+  void on_failure() override;
   void give_up();
   void before_poll() override;
   void on_bell() override;
 
-  static thread_local const LoopCore* current;
+  static thread_local const OwnCore* current;
 
-  uv_loop_t uv_{};
-  bool has_loop_ = false;
-  Loop loop_{uv_};
-  LoopDriver nodes_;
-  Mailbox mailbox_{[this](std::exception_ptr why) { loop_.fail(std::move(why)); }};
   SeatKernel kernel_;
   LoopSeat<SeatKernel> seat_{kernel_};
   StopTask stop_{*this};
@@ -101,13 +86,13 @@ class LoopCore final : public OwnCore, LoopListener {
   std::thread thread_;
 };
 
-thread_local const LoopCore* LoopCore::current = nullptr;
+thread_local const OwnCore* OwnCore::current = nullptr;
 
-std::optional<std::string> LoopCore::start_loop() {
-  int status = init_loop(uv_);
-  has_loop_ = status == 0;
-  if (status == 0) status = kernel_.open(uv_backend_fd(&uv_));
-  if (status == 0) status = nodes_.open(kernel_.bell());
+std::optional<std::string> OwnCore::start_loop() {
+  int status = init_loop(uv);
+  is_open = status == 0;
+  if (status == 0) status = kernel_.open(uv_backend_fd(&uv));
+  if (status == 0) status = open_nodes(kernel_.bell());
   if (status != 0) return "cannot make an event loop: " + std::string(uv_strerror(status));
   // Signals are for the program's own threads; SIGPIPE of these sockets must reach none of them.
   const AllSignalsBlocked blocked;
@@ -119,7 +104,7 @@ std::optional<std::string> LoopCore::start_loop() {
   return {};
 }
 
-void LoopCore::run() {
+void OwnCore::run() {
   current = this;
   pthread_setname_np(pthread_self(), "redlock");
   nodes_.start();
@@ -128,29 +113,29 @@ void LoopCore::run() {
     if (may_step_aside()) {
       step_aside();
     } else {
-      uv_run(&uv_, UV_RUN_ONCE);
+      uv_run(&uv, UV_RUN_ONCE);
     }
   }
 }
 
 /// Nothing is under way that only this thread may do.
-bool LoopCore::may_step_aside() const {
+bool OwnCore::may_step_aside() const {
   return !stopped_ && !loop_.failed() && callers_may_ever_drive() && mailbox_.empty() &&
          !nodes_.some_socket_is_full() && nodes_.config().callers_may_drive();
 }
 
-void LoopCore::step_aside() {
+void OwnCore::step_aside() {
   // libuv registers descriptors when it polls, and its own timers go off there.
   do {
-    uv_run(&uv_, UV_RUN_NOWAIT);
-  } while (may_step_aside() && uv_backend_timeout(&uv_) == 0);
+    uv_run(&uv, UV_RUN_NOWAIT);
+  } while (may_step_aside() && uv_backend_timeout(&uv) == 0);
   if (!may_step_aside()) return;
-  uv_update_time(&uv_);
-  kernel_.set_timeout(uv_backend_timeout(&uv_));
+  uv_update_time(&uv);
+  kernel_.set_timeout(uv_backend_timeout(&uv));
   seat_.sleep_beside();
 }
 
-void LoopCore::drive(Task& call, const OneShotEvent& answer, bool& meanwhile) {
+void OwnCore::drive(Task& call, const OneShotEvent& answer, bool& meanwhile) {
   const NoCancellation undisturbed;
   meanwhile = true;
   awaited_ = &answer;
@@ -160,7 +145,7 @@ void LoopCore::drive(Task& call, const OneShotEvent& answer, bool& meanwhile) {
   loop_.run([&call] { call.run(); });
   nodes_.turn();
   while (!loop_.failed() && !answer.given() && !rung_ && !nodes_.some_socket_is_full()) {
-    uv_run(&uv_, UV_RUN_ONCE);
+    uv_run(&uv, UV_RUN_ONCE);
   }
   awaited_ = nullptr;
   meanwhile = false;
@@ -170,24 +155,23 @@ void LoopCore::drive(Task& call, const OneShotEvent& answer, bool& meanwhile) {
   seat_.leave(true);
 }
 
-void LoopCore::on_failure() {
-  uv_stop(&uv_);
+void OwnCore::on_failure() {
+  uv_stop(&uv);
   if (awaited_ == nullptr) give_up();  // otherwise the loop thread does, when the caller has left
 }
 
-void LoopCore::give_up() {
+void OwnCore::give_up() {
   if (std::exchange(given_up_, true)) return;
-  nodes_.drop();
-  if (const auto& failed = nodes_.config().failed) failed(loop_.failure());
+  tell_failure();
 }
 
-void LoopCore::before_poll() {
+void OwnCore::before_poll() {
   nodes_.turn();
   // Who has the answer must not sleep.
-  if (awaited_ != nullptr && awaited_->given()) uv_stop(&uv_);
+  if (awaited_ != nullptr && awaited_->given()) uv_stop(&uv);
 }
 
-void LoopCore::on_bell() {
+void OwnCore::on_bell() {
   if (awaited_ != nullptr) {
     rung_ = true;
     return;
@@ -196,41 +180,40 @@ void LoopCore::on_bell() {
   mailbox_.run_all();
 }
 
-void LoopCore::stop_loop() {
+void OwnCore::stop_loop() {
   mailbox_.close();
   nodes_.stop();
   stopped_ = true;
-  uv_stop(&uv_);
+  uv_stop(&uv);
 }
 
-void LoopCore::stop() {
+void OwnCore::stop() {
   if (!thread_.joinable()) return;
   post(stop_);
   thread_.join();
 }
 
-LoopCore::~LoopCore() {
-  LoopCore::stop();
-  if (!has_loop_) return;
-  nodes_.close();
-  while (uv_run(&uv_, UV_RUN_NOWAIT) != 0) {
+void OwnCore::end(std::function<void()> ended) {
+  stop();
+  ended();
+}
+
+OwnCore::~OwnCore() {
+  stop();
+  if (!is_open) return;
+  close_nodes();
+  while (uv_run(&uv, UV_RUN_NOWAIT) != 0) {
   }
-  const int status = uv_loop_close(&uv_);
+  const int status = uv_loop_close(&uv);
   assert(status == 0);
   static_cast<void>(status);
 }
 
-bool LoopCore::post(Task& task) {
-  const Mailbox::Posted posted = mailbox_.push(task);
-  if (posted == Mailbox::Posted::first) kernel_.ring();
-  return posted != Mailbox::Posted::refused;
-}
-
 }  // namespace
 
-tl::expected<std::unique_ptr<OwnCore>, std::string> OwnCore::start(CoreConfig config,
-                                                                   wire::DriverHost& host) {
-  auto core = std::make_unique<LoopCore>(std::move(config), host);
+tl::expected<std::unique_ptr<Core>, std::string> Core::start(CoreConfig config,
+                                                             wire::DriverHost& host) {
+  auto core = std::make_unique<OwnCore>(std::move(config), host);
   if (auto problem = core->start_loop()) return tl::unexpected(std::move(*problem));
   return core;
 }

@@ -100,7 +100,7 @@ struct Running {
   // Attempts have long: the machine may be busy.
   explicit Running(CoreConfig config, milliseconds node_timeout = std::chrono::seconds(10)) {
     config.engine.node_timeout = node_timeout;
-    core = std::move(OwnCore::start(std::move(config), sink).value());
+    core = std::move(Core::start(std::move(config), sink).value());
   }
   static CoreConfig config_for(const std::vector<std::string>& uris) {
     CoreConfig config;
@@ -143,7 +143,7 @@ struct Running {
   }
 
   Recorder sink;
-  std::unique_ptr<OwnCore> core;
+  std::unique_ptr<Core> core;
 };
 
 inline engine::AcquireSucceeded granted(const engine::Finish& finish) {

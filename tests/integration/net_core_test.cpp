@@ -286,7 +286,7 @@ TEST_CASE("without descriptors the core does not start, and says so") {
     const rlimit few{.rlim_cur = next + more, .rlim_max = before.rlim_max};
     Recorder sink;
     REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
-    const auto core = OwnCore::start(Running::config_for({"redis://127.0.0.1:1"}), sink);
+    const auto core = Core::start(Running::config_for({"redis://127.0.0.1:1"}), sink);
     REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);  // the sanitizers need some, too
     started = core.has_value();
     if (!started) {

@@ -283,8 +283,7 @@ TEST_CASE("on a given loop look-ups that hang do not hold up those of other node
   }
   GivenLoop loop;
   UpObserver host;
-  std::unique_ptr<GuestCore> core =
-      std::move(*GuestCore::start(Running::config_for(uris), host, loop.uv));
+  std::unique_ptr<Core> core = std::move(*Core::start(Running::config_for(uris), host, loop.uv));
   loop.run_until([&] { return host.ups.size() == 3; });
   CHECK(host.ups == std::set<redlock::engine::NodeIndex>{2, 3, 4});
   core->end([&] { core.reset(); });
@@ -303,8 +302,7 @@ TEST_CASE(
     std::optional<HangingName> hanging;
     if (hangs) hanging.emplace("given.example");
     const int look_ups = name_server().look_ups();
-    std::unique_ptr<GuestCore> core =
-        std::move(*GuestCore::start(Running::config_for({uri}), host, loop.uv));
+    std::unique_ptr<Core> core = std::move(*Core::start(Running::config_for({uri}), host, loop.uv));
     if (hangs) {
       uv_run(&loop.uv, UV_RUN_NOWAIT);
       name_server().await_look_ups(look_ups + 1);
@@ -329,7 +327,7 @@ TEST_CASE("the child of a fork leaves its copy of the loop beside a look-up that
   const pid_t parent = ::getpid();
   config.in_child = [parent] { return ::getpid() != parent; };
   const int look_ups = name_server().look_ups();
-  std::unique_ptr<GuestCore> core = std::move(*GuestCore::start(std::move(config), host, loop.uv));
+  std::unique_ptr<Core> core = std::move(*Core::start(std::move(config), host, loop.uv));
   uv_run(&loop.uv, UV_RUN_NOWAIT);
   name_server().await_look_ups(look_ups + 1);
   const pid_t child = ::fork();

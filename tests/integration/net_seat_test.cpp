@@ -31,8 +31,7 @@ CoreConfig with_seat(const std::vector<std::string>& uris) {
 }
 
 /// Takes the seat and asks the node from there: the answer, and on which thread it came.
-std::pair<Answer, std::thread::id> ask_from_seat(OwnCore& core,
-                                                 const std::function<void()>& before) {
+std::pair<Answer, std::thread::id> ask_from_seat(Core& core, const std::function<void()>& before) {
   REQUIRE(eventually([&] { return core.take_seat(); }));
   OneShotEvent event;
   std::optional<Answer> answer;
@@ -67,7 +66,7 @@ TEST_CASE("a caller in the seat sends and receives on its own thread, again and 
 
 TEST_CASE("a caller in the seat leaves it to the task of somebody else, and runs none") {
   Running client(with_seat({"redis://127.0.0.1:1"}));
-  OwnCore& core = *client.core;
+  Core& core = *client.core;
   REQUIRE(eventually([&] { return core.take_seat(); }));
   std::promise<void> begun;
   FunctionTask own([&] { begun.set_value(); });

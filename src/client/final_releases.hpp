@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// The releases by which a client ends: a part of them at a time, so that those under way are
+// answered within a node timeout, and for how long their answers are worth waiting for.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <unordered_set>
+
+#include <redlock/clock.hpp>
+#include <redlock/observer.hpp>
+
+#include "engine/engine.hpp"
+
+namespace redlock::client {
+
+/// Only by the thread that drives.
+class FinalReleases {
+ public:
+  /// `last_request` is the client's, by which its requests are numbered; it must outlive this.
+  FinalReleases(std::uint32_t nodes, std::chrono::milliseconds node_timeout,
+                engine::RequestId& last_request)
+      : nodes_(nodes), node_timeout_(node_timeout), last_request_(last_request) {}
+
+  void begin(engine::Instant now, std::chrono::milliseconds at_most);
+  /// To be released. Whatever waits for its turn is not renewed meanwhile.
+  void add(engine::Engine& engine, engine::Instant now, engine::GrantId grant);
+  void release_some(engine::Engine& engine);
+  /// The request may be one of another kind.
+  void on_finish(engine::Engine& engine, const engine::Finish& finish);
+  /// For a quorum of answers, then for the slowest nodes: when to look again; nothing: enough.
+  /// `others_under_way`: whether there are calls or leases beside these.
+  [[nodiscard]] std::optional<std::chrono::microseconds> await_answers(engine::Engine& engine,
+                                                                       bool others_under_way);
+  /// Nothing is confirmed any more, nor are so many leases.
+  void abandon(std::size_t leases);
+  [[nodiscard]] const CloseReport& report() const { return report_; }
+
+ private:
+  struct Progress {
+    bool quorum_awaited = true;  ///< answers that decide are to come
+    bool only_dropped = false;   ///< none of leases, only of those that were dropped before
+    std::size_t confirmed = 0;   ///< leases
+    std::size_t unanswered = 0;  ///< releases, by all nodes
+  };
+  [[nodiscard]] Progress progress(const engine::Engine& engine, bool others_under_way) const;
+  [[nodiscard]] bool quorum_is_worth_waiting(const Progress& current);
+  [[nodiscard]] bool stragglers_are_worth_waiting(const Progress& current);
+  /// Sends what cannot be confirmed in time.
+  void release_rest(engine::Engine& engine);
+
+  const std::uint32_t nodes_;
+  const std::chrono::milliseconds node_timeout_;
+  engine::RequestId& last_request_;
+  /// Those that no quorum has confirmed, and what is still to be asked for.
+  std::unordered_set<engine::RequestId> under_way_;
+  std::deque<engine::GrantId> waiting_;
+  CloseReport report_;
+  /// What is waited for, and when something was last answered.
+  bool for_quorum_ = true;
+  engine::Instant end_{};
+  engine::Instant last_progress_{};
+  Progress before_{};
+  std::chrono::microseconds pause_{50};
+};
+
+}  // namespace redlock::client
