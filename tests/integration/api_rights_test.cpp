@@ -225,7 +225,7 @@ TEST_CASE("each right that is missing is named to the program, and by the doctor
     }
   }
   for (const std::string& right : administrator().rights) {
-    if (right == "+script|kill") continue;  // nothing shows it but to kill a script
+    if (right == "+script|kill") continue;  // nothing shows it but to end a script
     CAPTURE(right);
     permit(fleet, administrator(), right);
     const std::string said = said_by_the_doctor(fleet);
@@ -234,15 +234,53 @@ TEST_CASE("each right that is missing is named to the program, and by the doctor
   }
 }
 
-TEST_CASE("the administrator may end a script, and a program may not") {
-  const Fleet fleet({.nodes = 1});
-  for (const User& user : users()) {
-    permit(fleet, user);
-    cluster::NodeClient redis_cli(fleet.port(0), patience);
-    REQUIRE(redis_cli.command({"AUTH", user.name, user.password}) == "OK");
-    const auto reply = redis_cli.command({"SCRIPT", "KILL"});
-    CHECK(contains(reply, user.name == "redlock" ? "NOPERM " : "NOTBUSY "));
-  }
+/// What redis-cli shows to this user.
+std::string redis_cli(const Fleet& fleet, const User& user,
+                      const std::vector<std::string>& command) {
+  cluster::NodeClient client(fleet.port(0), patience);
+  REQUIRE(client.command({"AUTH", user.name, user.password}) == "OK");
+  return client.command(command);
+}
+
+TEST_CASE("the administrator ends a script that keeps a node busy, and a program may not") {
+  Fleet fleet({.nodes = 1,
+               .persistence = cluster::Persistence::always,
+               .adopted = true,
+               .settings = {"lua-time-limit 1"}});
+  permit(fleet, program());
+  permit(fleet, administrator());
+  const Client client = client_of(fleet, program());
+  must(must(client.lock("seat").acquire({.wait = patience})).release());
+  const auto keep_busy = [&](const std::string& script) {
+    auto reply = std::async(std::launch::async, [&fleet, script] {
+      return cluster::NodeClient(fleet.port(0), patience).command({"EVAL", script, "0"});
+    });
+    REQUIRE(eventually([&] {
+      const auto lease = client.lock("seat").acquire();
+      return !lease && lease.error().votes.at(0).cause == Cause::busy &&
+             contains(lease.error().message, "end it there with SCRIPT KILL");
+    }));
+    return reply;
+  };
+  const auto votes_again = [&] {
+    return eventually([&] { return client.lock("seat").acquire().has_value(); });
+  };
+  const std::vector<std::string> script_kill{"SCRIPT", "KILL"};
+
+  auto endless = keep_busy("while true do end");
+  CHECK(contains(redis_cli(fleet, program(), script_kill), "NOPERM "));
+  CHECK(redis_cli(fleet, administrator(), script_kill) == "OK");
+  CHECK(contains(get_soon(endless), "killed"));
+  CHECK(votes_again());
+
+  auto writing = keep_busy("redis.call('set', 'redlock:unwritten', '') while true do end");
+  CHECK(contains(redis_cli(fleet, administrator(), script_kill), "UNKILLABLE "));
+  CHECK_THROWS(fleet.run(0, {"SHUTDOWN", "NOSAVE"}));  // it closes the connection
+  CHECK_THROWS(get_soon(writing));
+  fleet.restart(0);
+  CHECK(fleet.run(0, {"EXISTS", "redlock:unwritten"}) == "0");
+  permit(fleet, program());
+  CHECK(votes_again());
 }
 
 /// As users.acl says of applications that are not to touch each other's locks.
