@@ -213,19 +213,41 @@ TEST_CASE("a file that cannot serve any more leaves in use what was read before,
   CHECK(contains(node.filter->warning(), "tls.key: " + rotating.options.key + " cannot be read"));
 }
 
+/// A pipe out of which the text comes once.
+class PipeWith {
+ public:
+  explicit PipeWith(const std::string& text) {
+    REQUIRE(::pipe(ends_.data()) == 0);
+    REQUIRE(::write(ends_[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    ::close(ends_[1]);
+  }
+  ~PipeWith() { ::close(ends_[0]); }
+  PipeWith(const PipeWith&) = delete;
+  [[nodiscard]] std::string path() const { return "/dev/fd/" + std::to_string(ends_[0]); }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+TEST_CASE("certificate and key in one file are of one reading, so a new one cannot mix them") {
+  ServerContext server(files().node);
+  server.demand_certificates();
+  RotatingFiles rotating({old_authority});
+  rotating.show(files().client);
+  const PipeWith both(text_in(rotating.options.certificate) + text_in(rotating.options.key));
+  rotating.options.certificate = rotating.options.key = both.path();
+  CHECK(Node(rotating).shown(server) == "client");
+}
+
 TEST_CASE("what came out of a pipe at first stays in use") {
   ServerContext server(files().node);
   server.demand_certificates();
   RotatingFiles rotating({old_authority});
   rotating.show(files().client);
-  std::array<int, 2> ends{};
-  REQUIRE(::pipe(ends.data()) == 0);
-  const std::string key = text_in(rotating.options.key);
-  REQUIRE(::write(ends[1], key.data(), key.size()) == static_cast<ssize_t>(key.size()));
-  ::close(ends[1]);
-  rotating.options.key = "/dev/fd/" + std::to_string(ends[0]);
+  std::optional<PipeWith> key(text_in(rotating.options.key));
+  rotating.options.key = key->path();
   Node node(rotating);
-  ::close(ends[0]);
+  key.reset();
   CHECK(node.shown(server) == "client");
   RotatingFiles::place(rotating.options.certificate, {files().client.certificate});
   CHECK(node.shown(server) == "client");

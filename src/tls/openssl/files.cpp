@@ -235,8 +235,12 @@ FileProblem show(LoadedFiles& loaded, const TlsOptions& files, FileReading how) 
     if (between) SSL_CTX_add1_chain_cert(&context, each.get());
     note_first(loaded.certificate, period_of(each.get(), between));
   }
-  PemText key_text;
-  if (const auto problem = key_text.read(key, how)) return "tls.key: " + key + " " + *problem;
+  // One file for both is read once: another one, moved to its place meanwhile, has another key.
+  PemText own_text;
+  const bool apart = key != certificate;
+  const auto problem = apart ? own_text.read(key, how) : FileProblem();
+  if (problem) return "tls.key: " + key + " " + *problem;
+  const PemText& key_text = apart ? own_text : text;
   bool encrypted = false;
   const KeyHandle parsed(
       PEM_read_bio_PrivateKey(key_text.bio().get(), nullptr, &no_passphrase, &encrypted));
