@@ -9,6 +9,7 @@
 #include "admin/marker.hpp"
 #include "client/set_name.hpp"
 #include "engine/quorum.hpp"
+#include "wire/connection.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/info_text.hpp"
 
@@ -119,7 +120,11 @@ class NodeRules {
       case Cause::tls:
         return warn("its TLS is not what this client needs: " + why);
       case Cause::protocol_error:
-        return warn("what answers there is not Redis (" + why + "); correct its address");
+        return warn(wire::is_of_flood(why)
+                        ? "it floods its clients (" + why +
+                              "); find who publishes to redlock:wake:* there (MONITOR), or use "
+                              "another node"
+                        : "what answers there is not Redis (" + why + "); correct its address");
       case Cause::server_error:
         return refuses_the_beginning(why);
       default:

@@ -81,6 +81,17 @@ TEST_CASE("a node that answers rubbish is reported as such") {
   CHECK(must(Admin(client).adopt())[0].adoption == Adoption::failed);
 }
 
+TEST_CASE("a node that floods is reported as such, and not as something else than Redis") {
+  StubServer node([](const RedisCommand& command) -> StubReply {
+    if (is(command, "PING")) return StubReply::without_end("", ">0\r\n");
+    return is(command, "HGETALL") ? array({}) : like_redis(command);
+  });
+  const auto client = start_client(options_for({node.uri()}));
+  const auto problems = must(Admin(client).examine()).nodes.at(0).problems;
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].what.starts_with("it floods its clients (it sent more than 20000 messages "));
+}
+
 TEST_CASE("odd answers to questions are no answers") {
   // A healthy start of a connection, then values of types that Redis never gives.
   StubServer node([](const RedisCommand& command) -> StubReply {
