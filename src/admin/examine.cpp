@@ -93,6 +93,7 @@ std::string value_of(const Settings& settings, const char* name) {
   return found == settings.end() ? "" : found->second;
 }
 
+/// Not if none is set: that is every address, before Redis 7.
 bool is_loopback_alone(std::string_view addresses) {
   for (std::istringstream words{std::string(addresses)}; !words.eof();) {
     std::string word;
@@ -100,7 +101,7 @@ bool is_loopback_alone(std::string_view addresses) {
     if (word.starts_with('-')) word.erase(0, 1);
     if (!word.empty() && !word.starts_with("127.") && word != "::1") return false;
   }
-  return true;
+  return !addresses.empty();
 }
 
 /// Whether clients of other machines are let in without a certificate, whatever the users are.
@@ -112,10 +113,11 @@ bool is_exposed(const NodeHealth& health, const Settings& settings) {
   if (!settings.contains("protected-mode")) return false;  // what cannot be read is said anyway
   const bool by_certificate = is_off("tls-port") || value_of(settings, "tls-auth-clients") == "yes";
   if (is_off("port") && by_certificate) return false;
+  const auto bound = value_of(settings, "bind");
+  if (is_loopback_alone(bound)) return false;
   if (value_of(settings, "protected-mode") != "yes") return true;
   // Before Redis 7 a node with `bind` is not protected.
-  return !wire::ServerVersion::parse(health.version.value_or("")).at_least(7, 0) &&
-         !is_loopback_alone(value_of(settings, "bind"));
+  return !wire::ServerVersion::parse(health.version.value_or("")).at_least(7, 0) && !bound.empty();
 }
 
 void take_settings(NodeHealth& health, const Settings& settings, const wire::NodeAddress& node) {
