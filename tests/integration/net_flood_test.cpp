@@ -67,10 +67,13 @@ std::string without_marker(const RedisCommand& command) {
   return is(command, "HGETALL") ? array({}) : like_redis(command);
 }
 
-/// Refuses what scripts ask, one in so long.
+/// Refuses what scripts ask, one in so long. What it is asked behind them it does not answer before
+/// them: not the time either, which is asked now and then.
 auto slowly(std::chrono::milliseconds pause) {
-  return [pause, last = BootClock::now()](const RedisCommand& command) mutable -> StubReply {
-    if (!is(command, "EVALSHA")) return without_marker(command);
+  return [pause, last = BootClock::now(),
+          behind = false](const RedisCommand& command) mutable -> StubReply {
+    if (!behind && !is(command, "EVALSHA")) return without_marker(command);
+    behind = true;
     if (BootClock::now() - last < pause) return StubReply::silence();
     last = BootClock::now();
     return error("ERR not now");
