@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Mutations of the protocol that the simulator must catch, one for every rule that somebody might
 // think superfluous. Only a build with REDLOCK_PLANTED_BUGS (the simulator's own) can have one; in
-// the product planted() is false while compiling, and nothing of this remains.
+// the product planted() is false while compiling, and nothing of this remains. Bugs of scripts are
+// changes of their texts, which only the simulator makes.
 #pragma once
 
 #include <cstdint>
@@ -68,20 +69,6 @@ enum class Bug : std::uint8_t {
   replica_keeps_its_connection,
   role_change_overlooked,
   promotion_overlooked,
-  // In the scripts, that is, in the simulator's node.
-  hold_without_owner_check,
-  hold_shortens,
-  hold_never_lowers_count,
-  release_without_owner_check,
-  force_undone_by_healing,
-  own_already_is_a_grant,
-  turn_given_silently,
-  release_wakes_everybody,
-  dead_head_kept,
-  turn_not_passed_on,
-  runner_up_let_in,
-  pass_without_owner_check,
-  pass_out_of_turn,
   count_of_bugs,
 };
 

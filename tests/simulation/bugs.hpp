@@ -2,18 +2,22 @@
 // The planted bugs by their names.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/planted_bug.hpp"
+#include "simulation/script_bugs.hpp"
 
 namespace redlock::simulation {
 
 inline constexpr auto bug_count = static_cast<std::size_t>(engine::Bug::count_of_bugs);
 
-/// In the order of engine::Bug.
+/// Those of the library, in the order of engine::Bug.
 inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "none",
     "max_without_settling",
@@ -72,39 +76,46 @@ inline constexpr std::array<std::string_view, bug_count> bug_names = {
     "replica_keeps_its_connection",
     "role_change_overlooked",
     "promotion_overlooked",
-    "hold_without_owner_check",
-    "hold_shortens",
-    "hold_never_lowers_count",
-    "release_without_owner_check",
-    "force_undone_by_healing",
-    "own_already_is_a_grant",
-    "turn_given_silently",
-    "release_wakes_everybody",
-    "dead_head_kept",
-    "turn_not_passed_on",
-    "runner_up_let_in",
-    "pass_without_owner_check",
-    "pass_out_of_turn",
 };
 
-[[nodiscard]] constexpr std::string_view name_of(engine::Bug bug) {
-  return bug_names[static_cast<std::size_t>(bug)];
-}
-
-[[nodiscard]] constexpr std::optional<engine::Bug> bug_named(std::string_view name) {
+[[nodiscard]] constexpr std::optional<engine::Bug> engine_bug_named(std::string_view name) {
   for (std::size_t i = 0; i < bug_count; ++i) {
     if (bug_names[i] == name) return static_cast<engine::Bug>(i);
   }
   return std::nullopt;
 }
 
-/// Plants a bug in this thread for as long as it lives.
+/// The names of all bugs, those of scripts last.
+[[nodiscard]] inline std::vector<std::string_view> all_bugs() {
+  std::vector<std::string_view> names(bug_names.begin() + 1, bug_names.end());
+  for (const ScriptBug& bug : script_bugs) {
+    if (std::ranges::count(names, bug.name) == 0) names.push_back(bug.name);
+  }
+  return names;
+}
+
+[[nodiscard]] inline bool is_bug(std::string_view name) {
+  return name == bug_names.front() || std::ranges::count(all_bugs(), name) > 0;
+}
+
+/// Plants a bug in this thread for as long as it lives: in the library, in its scripts, or in both.
 class Planted {
  public:
-  explicit Planted(engine::Bug bug) { engine::the_planted_bug = bug; }
-  ~Planted() { engine::the_planted_bug = engine::Bug::none; }
+  explicit Planted(std::string_view name) : name_(name) {
+    engine::the_planted_bug = engine_bug_named(name_).value_or(engine::Bug::none);
+    if (std::ranges::count(script_bugs, name_, &ScriptBug::name) > 0) {
+      the_planted_script_bug = name_;
+    }
+  }
+  ~Planted() {
+    engine::the_planted_bug = engine::Bug::none;
+    the_planted_script_bug = {};
+  }
   Planted(const Planted&) = delete;
   Planted& operator=(const Planted&) = delete;
+
+ private:
+  std::string name_;
 };
 
 }  // namespace redlock::simulation

@@ -4,8 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
-
-#include "engine/planted_bug.hpp"
+#include <string>
 
 namespace redlock::simulation {
 
@@ -13,7 +12,7 @@ struct Exploration {
   std::uint64_t first_seed = 1;
   std::chrono::seconds length{60};
   unsigned threads = 1;
-  engine::Bug bug = engine::Bug::none;
+  std::string bug = "none";
   bool judges_rules = true;  ///< or promises alone
   bool waiting = false;      ///< only worlds that judge how callers wait
 };

@@ -46,7 +46,7 @@ const char* in_words(Phase phase) {
   return words[static_cast<std::size_t>(phase)];
 }
 
-NodeModel::Ailment ailment_of(Fault fault) {
+Ailment ailment_of(Fault fault) {
   switch (fault) {
     case Fault::node_full:
       return Ailment::full;

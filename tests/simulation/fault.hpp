@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "simulation/node_model.hpp"
+#include "simulation/node_data.hpp"
 
 namespace redlock::simulation {
 
@@ -69,7 +69,7 @@ inline constexpr auto phase_count = static_cast<std::size_t>(Phase::count);
   return fault >= Fault::client_paused;
 }
 /// What such a node answers; none if it is not that kind of fault.
-[[nodiscard]] NodeModel::Ailment ailment_of(Fault fault);
+[[nodiscard]] Ailment ailment_of(Fault fault);
 [[nodiscard]] const char* in_words(Phase phase);
 
 class Coverage {

@@ -176,7 +176,7 @@ void Faults::inject_in_node(Fault fault, NodeIndex node, ActiveFault& active) {
     case Fault::node_hung:
       return servers_.hang(node);
     case Fault::scripts_forgotten:
-      return at_node.model.forget_scripts();
+      return servers_.forget_scripts(node);
     case Fault::node_clock_stepped: {
       const Duration to = scene_.random.between(-microseconds(450), microseconds(450));
       at_node.wall.step(scene_.now, to - std::exchange(stepped_[node], to));
@@ -198,8 +198,8 @@ void Faults::inject_in_node(Fault fault, NodeIndex node, ActiveFault& active) {
     case Fault::foreign_key:
       return inject_by_hand(fault, node);
     default:
-      active.over = at_node.model.ailment() != Ailment::none;
-      if (!active.over) at_node.model.set_ailment(ailment_of(fault));
+      active.over = at_node.data.ailment != Ailment::none;
+      if (!active.over) at_node.data.ailment = ailment_of(fault);
   }
 }
 
@@ -207,10 +207,10 @@ void Faults::inject_in_node(Fault fault, NodeIndex node, ActiveFault& active) {
 void Faults::inject_by_hand(Fault fault, NodeIndex node) {
   SimNode& at_node = scene_.nodes[node];
   const std::string& name = scene_.random.pick(std::span<const std::string>(scene_.plan.names));
-  if (fault == Fault::fence_lost) return at_node.model.lose_fence(engine::stripe_of(name));
+  if (fault == Fault::fence_lost) return at_node.data.lose_fence(engine::stripe_of(name));
   // In place of a lock it would be against A5; where there is none it is only in the way.
-  const bool is_free = at_node.model.find(name, at_node.now_ms(scene_.now)) == nullptr;
-  if (is_free) at_node.model.put_foreign(name);
+  const bool is_free = at_node.data.is_free(name, at_node.now_ms(scene_.now));
+  if (is_free) at_node.data.put_foreign(name);
 }
 
 /// The node has an older state: without the newest locks, or altogether as it once was.
@@ -270,7 +270,7 @@ void Faults::flush_again() {
 
 /// It becomes a replica of one that lacks the newest grants, and soon a master again.
 void Faults::demote(NodeIndex node) {
-  if (scene_.nodes[node].model.ailment() != Ailment::none) return;
+  if (scene_.nodes[node].data.ailment != Ailment::none) return;
   clients_.disturb_node(node);
   servers_.demote(node);
   promoted_until_[node] = engine::never;
@@ -284,7 +284,7 @@ void Faults::demote(NodeIndex node) {
 /// replica that nobody asked remains one, or comes back without room for locks.
 void Faults::promotion(const Event& event) {
   const NodeIndex node = event.a;
-  NodeModel& model = scene_.nodes[node].model;
+  Ailment& ailment = scene_.nodes[node].data.ailment;
   const bool known = servers_.demotion_is_known(node) || scene_.ending;
   const bool waits = event.c != 0;
   const bool promotes = event.b == 0 && (known || !waits);
@@ -292,13 +292,13 @@ void Faults::promotion(const Event& event) {
   if (promotes) {
     scene_.note(14, node, 1, [&] { return fmt::format("node {} is a master again", node); });
     servers_.promote(node);
-    model.set_ailment(Ailment::full);
+    ailment = Ailment::full;
   }
   if (!known) {
     return scene_.at(scene_.now + scene_.plan.engine.node_timeout / 2, Event::What::promotion, node,
                      waits ? 0 : 1, event.c);
   }
-  model.set_ailment(Ailment::none);
+  ailment = Ailment::none;
   const Duration longest = scene_.plan.max_lease();
   promoted_until_[node] = scene_.now + longest + longest / 10 + seconds(2);
   may_forget_from_ = std::max(may_forget_from_, promoted_until_[node]);
@@ -422,7 +422,7 @@ void Faults::repair_node(const ActiveFault& active) {
       return servers_.be_slow(node, {});
     default:
       if (ailment_of(active.fault) == Ailment::none) return;
-      scene_.nodes[node].model.set_ailment(Ailment::none);
+      scene_.nodes[node].data.ailment = Ailment::none;
       // It has been a replica; with another master's data it would be against A7.
       if (active.fault == Fault::node_read_only) servers_.promote(node);
   }

@@ -123,6 +123,7 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
         (send.form == engine::Form::source || send.tag.sent == local(world, grant.client));
     rule(judged_, send.tag.sent == grant.started || again, "time counts from the first send", what);
     grant.started = std::max(grant.started, send.tag.sent);
+    grant.in_line = waiter != 0;
     // Seventy years before the end of floors.
     constexpr engine::Token year_2040 = 2'209'000'000'000'000;
     require(std::get<engine::AcquireCommand>(send.command).floor < year_2040,
@@ -171,6 +172,7 @@ void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
   }
   Grant* const grant = find(client, tag.grant);
   if (grant == nullptr) return;
+  if (tag.kind == Kind::acquire) waiter_asked(*grant, reply);
   const bool trusted = local(world, client) >= clients_[client].clocks[node].blamed_until;
   const auto* why = std::get_if<engine::Unavailable>(&reply);
   if (why != nullptr && why->cause == Cause::marker_missing) marker_shown(world, client, node);
@@ -317,7 +319,7 @@ void Invariants::check_claim(Instant world, const Grant& grant) {
 void Invariants::check_possession(Instant world, const Grant& grant) const {
   if (!judged_.possession) return;
   const auto holding = std::ranges::count_if(nodes_, [&](const SimNode& node) {
-    return node.model.holds(*grant.name, grant.owner, node.now_ms(world));
+    return node.data.holds(*grant.name, grant.owner, node.now_ms(world));
   });
   require(static_cast<std::size_t>(holding) > nodes_.size() / 2,
           "while a lease is valid a quorum of nodes has it", [&] {

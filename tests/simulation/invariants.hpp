@@ -18,6 +18,7 @@
 
 #include "engine/engine.hpp"
 #include "simulation/belief.hpp"
+#include "simulation/node_server.hpp"
 #include "simulation/sim_node.hpp"
 
 namespace redlock::simulation {
@@ -111,8 +112,7 @@ class Invariants {
   void fence_damaged(std::uint32_t node) { damaged_.insert(node); }
 
   // What passes between clients and nodes.
-  void executed(Instant world, std::uint32_t node, const engine::Command& command,
-                const engine::Reply& reply);
+  void executed(Instant world, std::uint32_t node, const ScriptRun& run);
   void answered(Instant world, ClientId client, std::uint32_t node, const engine::Tag& tag,
                 const engine::Reply& reply);
 
@@ -203,6 +203,7 @@ class Invariants {
     /// What may have been confirmed before it was forced out reaches no further.
     Instant forced_bound = engine::never;
     bool taken_up = false;  // by attach, not acquired
+    bool in_line = false;   // its call waits in order
     bool given_up = false;
     bool shrunk = false;                // in this turn, by a node that took its vote back
     std::uint32_t count = 1;            // levels that the owner was told of and did not leave
@@ -282,9 +283,8 @@ class Invariants {
   void wait_ends(Instant world, ClientId client, const Request& request);
   void given_back(Instant world, const Grant& grant);
   void place_lost(const std::string& name, engine::RequestId request);
-  void entered_by(Instant world, std::uint32_t node);
-  void waiter_asked(Instant world, std::uint32_t node, const engine::AcquireCommand& command,
-                    const engine::Reply& reply);
+  void look_at_queue(Instant world, std::uint32_t node, std::string_view name);
+  void waiter_asked(const Grant& grant, const engine::Reply& reply);
   void check_order(ClientId client, const Request& request) const;
   void check_free(Instant world, const std::string& name, Line& line);
   void check_departed(Instant world, const std::string& name, Line& line) const;
@@ -320,7 +320,9 @@ class Invariants {
   void check_send(Instant world, Grant& grant, const engine::Send& send);
   void check_token(const Grant& grant);
   void check_forced(const Grant& grant) const;
-  void check_turned_away(Instant world, std::uint32_t node, const engine::Command& command);
+  void check_turned_away(Instant world, std::uint32_t node, std::string_view name);
+  void check_key(Instant world, std::uint32_t node, std::string_view name) const;
+  void check_counts(Instant world, std::uint32_t node, const ScriptRun& run) const;
   void check_claim(Instant world, const Grant& grant);
   void check_live(Instant world, const Client& client, const Grant& grant) const;
   void check_lost(Instant world, ClientId client) const;
@@ -329,7 +331,7 @@ class Invariants {
   Judged judged_;
   JudgedWaiting waiting_;
   LooksWell well_since_;
-  std::map<std::string, Line> lines_;
+  std::map<std::string, Line, std::less<>> lines_;
   std::vector<Instant> entered_;  // by node, when somebody last was put into a queue, perhaps
   const std::vector<SimNode>& nodes_;
   std::int64_t drift_ppm_;
@@ -350,14 +352,15 @@ template <typename F>
 void Invariants::must_be_tidy(Instant world, std::uint32_t node, Duration grace,
                               F&& well_since) const {
   const SimNode& at = nodes_[node];
-  for (const auto& [name, lock] : at.model.locks()) {
-    if (lock.foreign_type || !at.model.holds(name, lock.owner, at.now_ms(world))) continue;
-    const auto owner = owners_.find(lock.owner.bits);
+  for (const std::string_view name : at.data.locks(at.now_ms(world))) {
+    const auto lock = at.data.lock(name, at.now_ms(world));
+    if (lock->foreign_type) continue;
+    const auto owner = owners_.find(lock->owner.bits);
     if (owner == owners_.end()) continue;
     const Grant& grant = *owner->second;
     if (grant.state != State::over || !clients_[grant.client].alive) continue;
     // What two processes cannot tell apart is left to end by itself.
-    if (drawn_twice_.contains(lock.owner.bits)) continue;
+    if (drawn_twice_.contains(lock->owner.bits)) continue;
     const WellSince well = well_since(grant.client);
     if (!well) continue;
     // What is owed to a node is remembered for one lease by clocks that may be wrong.

@@ -8,34 +8,25 @@
 namespace redlock::simulation {
 
 /// How it is kept, on each node.
-void Invariants::check_turned_away(Instant world, std::uint32_t node,
-                                   const engine::Command& command) {
+void Invariants::check_turned_away(Instant world, std::uint32_t node, std::string_view name) {
   const SimNode& at = nodes_[node];
   const std::int64_t now_ms = at.now_ms(world);
-  const auto check = [&](const auto& what) {
-    const auto away = turned_away_.find({node, what.owner.bits});
-    if (away == turned_away_.end() || now_ms > away->second) return;
-    // A clock that was set back finds the duty anew that was over.
-    if (!judged_.rules || !judged_.clocks || !at.model.holds(*what.name, what.owner, now_ms))
-      return;
-    throw Violation{"a node gives nothing to whom it turns away", fmt::format("node {}", node)};
-  };
-  if (const auto* force = std::get_if<engine::ForceCommand>(&command)) {
-    // A node that refused it is in no such duty: this one has done it if the model says so.
-    if (at.model.ailment() != NodeModel::Ailment::none &&
-        at.model.ailment() != NodeModel::Ailment::full) {
-      return;
-    }
-    std::int64_t& until = turned_away_[{node, force->owner.bits}];
-    until = std::max(until, now_ms + force->keep_out.count());
+  for (const auto& [owner, ends_ms] : at.data.forced_out(name, now_ms)) {
+    std::int64_t& until = turned_away_[{node, owner.bits}];
+    until = std::max(until, ends_ms);
   }
-  std::visit(check, command);
+  const auto lock = at.data.lock(name, now_ms);
+  const auto away = lock ? turned_away_.find({node, lock->owner.bits}) : turned_away_.end();
+  if (away == turned_away_.end() || now_ms > away->second) return;
+  // A clock that was set back finds the duty anew that was over.
+  if (!judged_.rules || !judged_.clocks) return;
+  throw Violation{"a node gives nothing to whom it turns away", fmt::format("node {}", node)};
 }
 
 /// From now on no quorum can confirm that owner. What one did before may still be on its way.
 void Invariants::told_forced(Instant world, const Forced& forced) {
   const auto holding = std::ranges::count_if(nodes_, [&](const SimNode& node) {
-    return node.model.holds(forced.name, forced.owner, node.now_ms(world));
+    return node.data.holds(forced.name, forced.owner, node.now_ms(world));
   });
   if (static_cast<std::size_t>(holding) > nodes_.size() / 2) {
     throw Violation{"who was forced out has no quorum any more",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a node has after it has run a command.
+// What a node has after it has run a script.
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "engine/stripe.hpp"
@@ -7,42 +8,55 @@
 
 namespace redlock::simulation {
 
-void Invariants::executed(Instant world, std::uint32_t node, const engine::Command& command,
-                          const engine::Reply& reply) {
-  const auto require = [](bool kept, const char* rule, auto&& what) {
-    if (!kept) throw Violation{rule, what()};
-  };
-  const auto check = [&](const engine::Name& name, const engine::OwnerId& owner) {
-    const SimNode& at = nodes_[node];
-    const std::int64_t now_ms = at.now_ms(world);
-    const auto known = owners_.find(owner.bits);
-    if (known == owners_.end() || !at.model.holds(*name, owner, now_ms)) return;
-    const auto ends = at.model.find(*name, now_ms)->ends_ms;
-    if (!judged_.clocks) return;
-    require(ends && *ends <= now_ms + known->second->lease.count() + 1,
-            "a key lasts one lease from the last message at most",
-            [&] { return fmt::format("node {}", node); });
-  };
-  const auto* hold = std::get_if<engine::HoldCommand>(&command);
-  if (hold != nullptr && std::holds_alternative<engine::Held>(reply)) {
-    const auto* lock = nodes_[node].model.find(*hold->name, nodes_[node].now_ms(world));
-    require(lock == nullptr || lock->owner != hold->owner || lock->count == hold->count,
-            "a hold sets the count of its message",
-            [&] { return fmt::format("node {}: {}, not {}", node, lock->count, hold->count); });
+void Invariants::executed(Instant world, std::uint32_t node, const ScriptRun& run) {
+  std::string_view last;
+  for (const std::string_view key : run.keys) {
+    const std::string_view name = NodeData::name_of(key);
+    if (name.empty() || name == last) continue;
+    last = name;
+    check_key(world, node, name);
+    // Renewals put nobody into a queue.
+    if (run.script != "hold") look_at_queue(world, node, name);
+    check_turned_away(world, node, name);
   }
-  std::visit([&](const auto& what) { check(what.name, what.owner); }, command);
-  if (const auto* acquire = std::get_if<engine::AcquireCommand>(&command)) {
-    waiter_asked(world, node, *acquire, reply);
+  if (run.script == "hold") check_counts(world, node, run);
+}
+
+void Invariants::check_key(Instant world, std::uint32_t node, std::string_view name) const {
+  const SimNode& at = nodes_[node];
+  const std::int64_t now_ms = at.now_ms(world);
+  const auto lock = at.data.lock(name, now_ms);
+  const auto known = lock ? owners_.find(lock->owner.bits) : owners_.end();
+  if (known != owners_.end() && judged_.clocks) {
+    const std::int64_t latest = now_ms + known->second->lease.count() + 1;
+    if (!lock->ends_ms || *lock->ends_ms > latest) {
+      throw Violation{"a key lasts one lease from the last message at most",
+                      fmt::format("node {}", node)};
+    }
   }
-  // Also a release puts callers into the queue.
-  if (std::holds_alternative<engine::ReleaseCommand>(command)) entered_by(world, node);
-  const auto& name = std::visit(
-      [](const auto& what) -> const auto& { return *what.name; }, command);
-  require(damaged_.contains(node) ||
-              nodes_[node].model.fence(engine::stripe_of(name)) <= engine::floor_limit,
-          "the damage of one fence stays on its node",
-          [&] { return fmt::format("node {}", node); });
-  if (!std::holds_alternative<engine::NoScript>(reply)) check_turned_away(world, node, command);
+  if (damaged_.contains(node) ||
+      at.data.fence(engine::stripe_of(name)) <= engine::floor_limit) {
+    return;
+  }
+  throw Violation{"the damage of one fence stays on its node", fmt::format("node {}", node)};
+}
+
+/// Of each lock a hold has the owner, the count, and two more arguments. Of several for one lock the
+/// last says what is there.
+void Invariants::check_counts(Instant world, std::uint32_t node, const ScriptRun& run) const {
+  const SimNode& at = nodes_[node];
+  for (std::size_t i = 0; 2 * i < run.keys.size() && 4 * i + 1 < run.arguments.size(); ++i) {
+    const Words later = run.keys.subspan(2 * i + 1);
+    if (std::ranges::count(later, run.keys[2 * i]) > 0) continue;
+    const auto lock = at.data.lock(NodeData::name_of(run.keys[2 * i]), at.now_ms(world));
+    if (!lock || lock->foreign_type || run.reply.front() == '-') continue;
+    const auto digits = engine::hex_digits(lock->owner);
+    const bool holds = run.arguments[4 * i] == std::string_view(digits.data(), digits.size());
+    if (!holds || run.arguments[4 * i + 1] == std::to_string(lock->count)) continue;
+    throw Violation{"a hold sets the count of its message",
+                    fmt::format("node {}: {}, not {}", node, lock->count,
+                                run.arguments[4 * i + 1])};
+  }
 }
 
 }  // namespace redlock::simulation

@@ -43,7 +43,7 @@ void Invariants::given_back(Instant world, const Grant& grant) {
   const auto line = lines_.find(*grant.name);
   if (line == lines_.end()) return;
   const auto holding = std::ranges::count_if(nodes_, [&](const SimNode& node) {
-    return node.model.holds(*grant.name, grant.owner, node.now_ms(world));
+    return node.data.holds(*grant.name, grant.owner, node.now_ms(world));
   });
   if (static_cast<std::size_t>(holding) > nodes_.size() / 2) line->second.given_back = world;
 }
@@ -59,28 +59,34 @@ void Invariants::place_lost(const std::string& name, engine::RequestId request) 
   }
 }
 
-void Invariants::entered_by(Instant world, std::uint32_t node) {
+/// Who stands in the queue of a node, or has its lock, is known there.
+void Invariants::look_at_queue(Instant world, std::uint32_t node, std::string_view name) {
+  const SimNode& at = nodes_[node];
+  const auto queue = at.data.waiters(name, at.now_ms(world));
   entered_.resize(nodes_.size(), Instant::min());
-  entered_[node] = world;
+  if (!queue.empty()) entered_[node] = world;
+  const auto line = lines_.find(name);
+  if (line == lines_.end()) return;
+  const auto lock = at.data.lock(name, at.now_ms(world));
+  const auto has_it = [&](const Waiting& who) {
+    const auto& attempts = clients_[who.client].attempts;
+    const auto attempt = attempts.find(who.request);
+    return lock && attempt != attempts.end() && attempt->second->owner == lock->owner;
+  };
+  for (Waiting& who : line->second.waiting) {
+    if (who.known_at.contains(node)) continue;
+    if (std::ranges::count(queue, who.request) == 0 && !has_it(who)) continue;
+    who.known_at.insert(node);
+    const bool by_quorum = who.known_at.size() > nodes_.size() / 2;
+    if (by_quorum) who.known_since = std::min(who.known_since, world);
+  }
 }
 
-void Invariants::waiter_asked(Instant world, std::uint32_t node,
-                              const engine::AcquireCommand& command, const engine::Reply& reply) {
-  if (command.waiter.number == 0) return;
-  entered_by(world, node);
-  const auto line = lines_.find(*command.name);
-  if (line == lines_.end()) return;
-  // While it goes from one to the next.
-  if (line->second.given_back) ++line->second.asked;
-  // A node that grants it the lock knows of it as well.
-  const bool knows = std::holds_alternative<engine::Refused>(reply) ||
-                     std::holds_alternative<engine::Granted>(reply);
-  const auto who =
-      std::ranges::find(line->second.waiting, command.waiter.number, &Waiting::request);
-  if (!knows || who == line->second.waiting.end()) return;
-  who->known_at.insert(node);
-  const bool by_quorum = who->known_at.size() > nodes_.size() / 2;
-  if (by_quorum) who->known_since = std::min(who->known_since, world);
+/// Counted while the lock goes from one to the next.
+void Invariants::waiter_asked(const Grant& grant, const engine::Reply& reply) {
+  const auto line = lines_.find(*grant.name);
+  const bool asked = grant.in_line && !std::holds_alternative<engine::Unavailable>(reply);
+  if (asked && line != lines_.end() && line->second.given_back) ++line->second.asked;
 }
 
 Invariants::WellSince Invariants::well_with_all(ClientId client) const {
@@ -157,9 +163,9 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
   std::vector<bool> free_at(nodes_.size());
   Instant settled = Instant::min();
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-    const auto* const lock = nodes_[node].model.find(name, nodes_[node].now_ms(world));
-    free_at[node] = lock == nullptr;
-    if (lock == nullptr || lock->foreign_type) continue;
+    const auto lock = nodes_[node].data.lock(name, nodes_[node].now_ms(world));
+    free_at[node] = !lock;
+    if (!lock || lock->foreign_type) continue;
     const auto found = owners_.find(lock->owner.bits);
     if (found == owners_.end()) continue;
     const Grant& grant = *found->second;
@@ -202,12 +208,8 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
 
 bool Invariants::stands_in(Instant world, std::uint32_t node, const std::string& name,
                            engine::RequestId request) const {
-  const auto* const queue = nodes_[node].model.find_queue(name, nodes_[node].now_ms(world));
-  if (queue == nullptr) return false;
-  const std::string number = ':' + std::to_string(request);
-  return std::ranges::any_of(queue->entries, [&](const NodeQueues::Entry& entry) {
-    return entry.waiter.ends_with(number);
-  });
+  const auto queue = nodes_[node].data.waiters(name, nodes_[node].now_ms(world));
+  return std::ranges::count(queue, request) > 0;
 }
 
 /// Who has left is in no queue of a node that was well to it all the time.
@@ -229,13 +231,13 @@ void Invariants::check_departed(Instant world, const std::string& name, Line& li
 void Invariants::must_be_no_queues(Instant world, const std::string& name) const {
   if (!waiting_.queues_end) return;
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-    const auto* const queue = nodes_[node].model.find_queue(name, nodes_[node].now_ms(world));
+    const SimNode& at = nodes_[node];
+    const bool queued = at.data.has_queue(name, at.now_ms(world));
     // What a broken connection carried may have come late.
-    if (queue == nullptr || world - entered_[node] < std::chrono::milliseconds(3'050)) continue;
+    if (!queued || world - entered_[node] < std::chrono::milliseconds(3'050)) continue;
     throw Violation{"long after the last has left there is no queue",
-                    fmt::format("{}: node {} has {} entries, the first is {}", name, node,
-                                queue->entries.size(),
-                                queue->entries.empty() ? "" : queue->entries.front().waiter)};
+                    fmt::format("{}: node {} has {} entries", name, node,
+                                at.data.waiters(name, at.now_ms(world)).size())};
   }
   const auto line = lines_.find(name);
   if (line == lines_.end() || waiting_.asks_per_grant == 0) return;

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT
-// A Redis server in front of a NodeModel: bytes of many connections in, bytes out. It knows the
-// commands that the library sends, and replies to them as Redis 7 does (node_server_test.cpp
-// compares them). Calls of the library's scripts become the model's commands; what it cannot read
-// is reported, because a real node could not either.
+// A Redis server in front of a node's data: bytes of many connections in, bytes out. It knows the
+// commands that the library and its scripts send, and replies to them as Redis 7 does
+// (conformance_test.cpp compares them). Scripts are the library's own texts, run by Lua. A request
+// that it cannot run, and a script that fails by itself, are reported: neither may happen.
 #pragma once
 
 #include <bitset>
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/messages.hpp"
-#include "simulation/node_model.hpp"
+#include "simulation/commands.hpp"
+#include "simulation/interpreter.hpp"
+#include "simulation/node_data.hpp"
 #include "simulation/request_reader.hpp"
 
 namespace redlock::simulation {
@@ -23,7 +22,7 @@ namespace redlock::simulation {
 /// A connection, by a number that its server and its network share.
 using StreamId = std::uint32_t;
 
-/// What the user of a client may lack the permission for.
+/// What the user of a client may lack the permission for, also within scripts.
 enum class Denied : std::uint8_t {
   client_kill,
   client_id,
@@ -33,38 +32,44 @@ enum class Denied : std::uint8_t {
   config,
   subscribe,
   hello,
-  publish,  // within a script
+  publish,
   count
 };
 using DeniedCommands = std::bitset<static_cast<std::size_t>(Denied::count)>;
 
+/// A script that a node has run.
+struct ScriptRun {
+  std::string_view script;  ///< the name of its file
+  Words keys;
+  Words arguments;
+  std::string_view reply;  ///< in RESP
+};
+
 /// What a node server tells, while it runs a request.
 class NodeServerHost {
  public:
-  /// It has run one command of the model, of a call that may have several.
-  virtual void on_executed(StreamId stream, const engine::Command& command,
-                           const engine::Reply& reply) = 0;
+  virtual void on_executed(StreamId stream, const ScriptRun& run) = 0;
   /// A client has given the node its marker.
-  virtual void on_marked(StreamId stream) = 0;
+  virtual void on_marked(StreamId /*stream*/) {}
   /// It sends this to a client that has asked for nothing just now.
-  virtual void on_push(StreamId stream, std::string_view bytes) = 0;
+  virtual void on_push(StreamId /*stream*/, std::string_view /*bytes*/) {}
   /// It publishes this to the client of this stream. How many of it are sent now.
-  virtual std::uint32_t on_publish(StreamId /*stream*/, const std::string& /*channel*/,
-                                   const std::string& /*text*/) {
+  virtual std::uint32_t on_publish(StreamId /*stream*/, std::string_view /*channel*/,
+                                   std::string_view /*text*/) {
     return 1;
   }
   /// It has replied to TIME.
-  virtual void on_time_told(StreamId stream) = 0;
+  virtual void on_time_told(StreamId /*stream*/) {}
   /// A client had it close this connection. It sends nothing any more.
-  virtual void on_killed(StreamId stream) = 0;
-  /// The request is none that a server can run. It is answered with an error.
+  virtual void on_killed(StreamId /*stream*/) {}
+  /// The request is none that a server can run, or its script is broken. The reply is an error.
   virtual void on_misread(StreamId stream, std::string_view why) = 0;
 
  protected:
   ~NodeServerHost() = default;
 };
 
-class NodeServer final : Publisher {
+class NodeServer final : Publisher, ScriptHost {
  public:
   struct Settings {
     std::string version = "7.0.15";
@@ -73,11 +78,13 @@ class NodeServer final : Publisher {
     DeniedCommands denied = {};
   };
 
-  /// The model and the host must outlive it.
-  NodeServer(NodeModel& model, const Settings& settings, NodeServerHost& host);
+  /// The data and the host must outlive it.
+  NodeServer(NodeData& data, const Settings& settings, NodeServerHost& host);
 
   /// A process begins, with no connections and no scripts.
   void start(std::string run_id, std::int64_t now_us);
+  /// SCRIPT FLUSH.
+  void forget_scripts() { scripts_.clear(); }
   /// It goes on with the data of another master, whose replica it was.
   void promote();
   /// It becomes a replica, which its clients do not know yet.
@@ -104,7 +111,6 @@ class NodeServer final : Publisher {
   [[nodiscard]] std::vector<std::string> channels() const;
 
  private:
-  using Request = RequestReader::Request;
   struct Session {
     std::int64_t id = 0;
     bool authenticated = false;
@@ -113,50 +119,49 @@ class NodeServer final : Publisher {
     std::string channel = {};  // to which it is subscribed
     RequestReader reader;
   };
-  enum class Kind : std::uint8_t;
-  struct Call;
-  static Kind kind_of(std::size_t place);
-
-  void run(StreamId stream, Session& session, const Request& request, std::string& out);
-  void run_client(StreamId stream, const Session& session, const Request& request,
-                  std::string& out);
-  void run_config(const Session& session, const Request& request, std::string& out) const;
-  void run_auth(Session& session, const Request& request, std::string& out);
-  void run_script_load(const Request& request, std::string& out);
-  void run_call(StreamId stream, const Request& request, std::string& out);
-  void run_acquire(StreamId stream, const Call& call, std::string& out);
-  void run_holds(StreamId stream, const Call& call, std::string& out);
-  [[nodiscard]] std::optional<std::int64_t> place_of(const std::string& name,
-                                                     const Order& order) const;
-  void run_releases(StreamId stream, const Call& call, std::string& out);
-  void run_force(StreamId stream, const Call& call, std::string& out);
-  void run_pass(StreamId stream, const Call& call, std::string& out);
-  [[nodiscard]] bool read_acquire(const Call& call, engine::AcquireCommand& command,
-                                  ScriptCaller& caller);
-  void write_released(std::string& out, const engine::ReleaseCommand& command, const Order& order,
-                      bool released) const;
-  void run_marker_script(StreamId stream, const Call& call, std::string& out);
-  engine::Reply execute(StreamId stream, const Call& call, const engine::Command& command,
-                        ScriptCaller caller = {});
-  std::optional<std::size_t> publish(const std::string& client, const std::string& text) override;
-  void run_script(StreamId stream, const Call& call, std::string& out);
-  void run_hello(Session& session, const Request& request, std::string& out);
-  void run_subscribe(Session& session, const Request& request, std::string& out) const;
-  void run_exists(const Request& request, std::string& out) const;
-  void write_marker(char type, std::string& out) const;
-  [[nodiscard]] std::string info(std::string_view section) const;
-  [[nodiscard]] bool kill(StreamId asking, std::int64_t id);
-  [[nodiscard]] const char* refusal(const Session& session, std::string_view command) const;
-  [[nodiscard]] bool denies(Denied what, std::string& out) const;
-  void misread(StreamId stream, std::string_view why, std::string& out);
-  struct Keys {
-    engine::Name name;
-    std::string fence;
-    std::string forced;
+  /// A request of a client.
+  struct Asked {
+    StreamId stream;
+    Session& session;
+    Words words;
+    std::string& out;
+    RespReply reply;
   };
-  const Keys* keys_of(std::string_view lock);
+  struct Row;
+  static const Row* find_row(std::string_view name);
 
-  NodeModel& model_;
+  void run(StreamId stream, Session& session, Words words, std::string& out);
+  void run_data(Asked& asked, const CommandRow& row);
+  void run_client(Asked& asked);
+  void run_config(Asked& asked);
+  void run_auth(Asked& asked);
+  void run_hello(Asked& asked);
+  void run_info(Asked& asked);
+  void run_select(Asked& asked);
+  void run_ping(Asked& asked);
+  void run_subscribe(Asked& asked);
+  void run_script(Asked& asked);
+  void run_eval(Asked& asked);
+  void run_evalsha(Asked& asked);
+  void call_script(Asked& asked, const Script& script);
+  [[nodiscard]] bool refuses(const Script& script, Reply& reply) const;
+  const Script* take_in(Asked& asked, std::string_view text);
+
+  void call_from_script(Words words, Reply& reply) override;
+  std::size_t publish(std::string_view channel, std::string_view text) override;
+  [[nodiscard]] std::string_view refusal_to_write(const CommandRow& row) const;
+  [[nodiscard]] std::string info(bool all) const;
+  [[nodiscard]] bool kill(StreamId asking, std::int64_t id);
+  /// What the state of the node says instead of running a command; empty if it runs it.
+  [[nodiscard]] std::string_view refusal(bool while_loading, bool while_busy) const;
+  [[nodiscard]] bool denies(Denied what) const {
+    return settings_.denied.test(static_cast<std::size_t>(what));
+  }
+  [[nodiscard]] bool denies(Denied what, Reply& reply) const;
+  void misread(Asked& asked, std::string_view why);
+  [[nodiscard]] bool is_replica() const { return data_.ailment == Ailment::read_only; }
+
+  NodeData& data_;
   Settings settings_;
   NodeServerHost& host_;
   std::string run_id_;
@@ -166,9 +171,12 @@ class NodeServer final : Publisher {
   std::int64_t now_us_ = 0;
   std::int64_t last_id_ = 0;
   std::map<StreamId, Session> sessions_;
-  StreamId asking_ = 0;                            // whose script runs
-  std::string own_pushes_;                         // to that one
-  std::map<std::string, Keys, std::less<>> keys_;  // by that of the lock
+  std::map<std::string, const Script*, std::less<>> scripts_;  // by digest
+  // While a script runs:
+  StreamId asking_ = 0;          // who called it
+  std::string own_pushes_;       // to that one
+  bool at_maxmemory_ = false;    // it may write there
+  bool wrote_ = false;           // it cannot be stopped any more
 };
 
 }  // namespace redlock::simulation

@@ -115,13 +115,16 @@ void node_step(Stage& stage, const Words& words) {
       {"busy", Ailment::busy},       {"loading", Ailment::loading},
       {"misconf", Ailment::misconf}, {"read-only", Ailment::read_only}};
   const auto node = static_cast<Stage::Node>(std::stoul(words.at(1)));
-  if (words.at(2) == "is") return stage.node(node).set_ailment(ailments.at(words.at(3)));
+  if (words.at(2) == "is") {
+    stage.node(node).ailment = ailments.at(words.at(3));
+    return;
+  }
   if (words[2] == "clock") return stage.step_clock(node, duration(words.at(3)));
   if (words[2] == "has-foreign") return stage.node(node).put_foreign(words.at(3));
   if (words[2] == "loses-foreign") return stage.node(node).remove_foreign(words.at(3));
   if (words[2] != "forgets") throw std::runtime_error("a node cannot do that");
-  if (words.at(3) == "scripts") return stage.node(node).forget_scripts();
-  stage.node(node).forget_everything();
+  if (words.at(3) == "scripts") return stage.forget_scripts(node);
+  stage.node(node).keys.clear();
 }
 
 using Step = std::function<void(Stage&, const Words&)>;
@@ -195,9 +198,8 @@ void read_setting(Scenario& scenario, const std::string& line) {
   } else if (line == "tokens cannot be promised here") {
     scenario.settings.judged.tokens = false;
   } else if (words[0] == "with" && words.at(2) == "breaks:") {
-    const auto bug = bug_named(words.at(1));
-    if (!bug) throw std::runtime_error("no such bug: " + words[1]);
-    scenario.breaks.push_back({*bug, line.substr(line.find(':') + 2)});
+    if (!is_bug(words.at(1))) throw std::runtime_error("no such bug: " + words[1]);
+    scenario.breaks.push_back({words[1], line.substr(line.find(':') + 2)});
   } else {
     throw std::runtime_error("no such setting: " + line);
   }

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/planted_bug.hpp"
 #include "simulation/stage.hpp"
 
 namespace redlock::simulation {
@@ -20,7 +19,7 @@ struct Scenario {
   };
   /// What becomes of it with a bug planted: the rule that is broken.
   struct Break {
-    engine::Bug bug{};
+    std::string bug;
     std::string rule;
   };
 

@@ -55,7 +55,7 @@ TEST_CASE("a scenario that a planted bug must break is broken by it") {
     scenario.settings.judged.possession = false;
     for (const Scenario::Break& expected : scenario.breaks) {
       CAPTURE(path.filename().string());
-      CAPTURE(std::string(name_of(expected.bug)));
+      CAPTURE(expected.bug);
       const Planted planted(expected.bug);
       const auto events = play(scenario);
       REQUIRE(!events.empty());

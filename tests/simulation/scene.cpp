@@ -44,11 +44,11 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
   if (plan.absurd_clock) nodes.back().wall.step(now, std::chrono::hours(24 * 365 * 80));
   if (plan.fence == FenceDamage::none) return;
   for (const std::string& name : plan.names) {
-    NodeModel& model = nodes.front().model;
+    NodeData& data = nodes.front().data;
     const std::uint32_t stripe = engine::stripe_of(name);
-    if (plan.fence == FenceDamage::far) model.set_fence(stripe, engine::token_limit / 4 * 3 - 2);
-    if (plan.fence == FenceDamage::text) model.set_fence(stripe, NodeModel::Damaged{});
-    if (plan.fence == FenceDamage::other_type) model.set_fence(stripe, NodeModel::WrongType{});
+    if (plan.fence == FenceDamage::far) data.set_fence(stripe, engine::token_limit / 4 * 3 - 2);
+    if (plan.fence == FenceDamage::text) data.damage_fence(stripe);
+    if (plan.fence == FenceDamage::other_type) data.put_foreign_fence(stripe);
   }
   invariants.fence_damaged(0);
 }

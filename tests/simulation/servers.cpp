@@ -7,6 +7,15 @@
 #include "simulation/words.hpp"
 
 namespace redlock::simulation {
+namespace {
+
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3U;
+  return hash;
+}
+
+}  // namespace
 
 Servers::Servers(Scene& scene, Network& network)
     : scene_(scene), network_(network), wakes_(scene.plan.seed ^ 0x3a4e5U) {
@@ -16,7 +25,7 @@ Servers::Servers(Scene& scene, Network& network)
     if (plan.engine.quarantine) set_marker(node, own_set);
     NodeServerHost& self = *this;
     servers_.emplace_back(
-        scene.nodes[node].model,
+        scene.nodes[node].data,
         NodeServer::Settings{
             .password = plan.password, .durable = plan.durable, .denied = plan.denied},
         self);
@@ -31,7 +40,7 @@ std::string Servers::new_run_id(NodeIndex node) {
 }
 
 void Servers::set_marker(NodeIndex node, const std::string& set) {
-  scene_.nodes[node].model.set_marker(
+  scene_.nodes[node].data.set_marker(
       {.id = "0123456789abcdef0123456789abcdef",
        .layout = "redlock-1",
        .nodes = std::to_string(scene_.nodes.size()),
@@ -48,7 +57,7 @@ NodeEnd::Process Servers::process(NodeIndex node) const {
 bool Servers::is_well(NodeIndex node) const {
   const State& state = states_[node];
   return !state.down && state.hung == 0 && state.slow == Duration::zero() &&
-         scene_.nodes[node].model.ailment() == Ailment::none;
+         scene_.nodes[node].data.ailment == Ailment::none;
 }
 
 /// The process is gone; nothing that it had not run will be run.
@@ -69,18 +78,18 @@ void Servers::go_on(NodeIndex node) {
 
 /// When it may vote again is for the clients to find out.
 void Servers::forget(NodeIndex node) {
-  scene_.nodes[node].model.forget_everything();
+  scene_.nodes[node].data.keys.clear();
   scene_.nodes[node].forgot.push_back(scene_.now);
 }
 
 void Servers::forget_newest(NodeIndex node) {
-  scene_.nodes[node].model.forget_locks();
+  scene_.nodes[node].data.forget_locks();
   scene_.nodes[node].forgot.push_back(scene_.now);
 }
 
 void Servers::demote(NodeIndex node) {
   forget_newest(node);
-  scene_.nodes[node].model.set_ailment(Ailment::read_only);
+  scene_.nodes[node].data.ailment = Ailment::read_only;
   servers_[node].demote();
 }
 
@@ -91,11 +100,8 @@ void Servers::promote(NodeIndex node) {
 }
 
 void Servers::restore_snapshot(NodeIndex node) {
-  NodeModel& model = scene_.nodes[node].model;
-  const Ailment ailment = model.ailment();
-  model = states_[node].snapshot;
-  model.set_ailment(ailment);
-  model.forget_scripts();
+  scene_.nodes[node].data.keys = states_[node].snapshot;
+  forget_scripts(node);
   scene_.nodes[node].forgot.push_back(scene_.now);
 }
 
@@ -123,19 +129,17 @@ void Servers::on_ended(StreamId stream) {
   servers_[network_.node_of(stream)].close(stream);
 }
 
-void Servers::on_executed(StreamId stream, const engine::Command& command,
-                          const engine::Reply& reply) {
+void Servers::on_executed(StreamId stream, const ScriptRun& run) {
   const NodeIndex node = network_.node_of(stream);
-  scene_.note(1, stream, reply.index(), [&] {
-    return fmt::format("node {} runs of client {}: {} -> {}", node, network_.client_of(stream),
-                       in_words(command), in_words(reply));
+  scene_.note(1, stream, hash_of(run.reply), [&] {
+    return fmt::format("node {} runs of client {}: {}", node, network_.client_of(stream),
+                       in_words(run));
   });
-  scene_.invariants.executed(scene_.now, node, command, reply);
+  scene_.invariants.executed(scene_.now, node, run);
   // What is forced out may be followed by somebody's key of another type.
-  const auto* force = std::get_if<engine::ForceCommand>(&command);
-  const bool deletes = force != nullptr && std::holds_alternative<engine::ReleasedHere>(reply);
+  const bool deletes = run.script == "force" && run.reply == "*1\r\n:1\r\n";
   if (deletes && scene_.plan.kind == WorldKind::forced && scene_.random.chance(500)) {
-    scene_.nodes[node].model.put_foreign(*force->name);
+    scene_.nodes[node].data.put_foreign(NodeData::name_of(run.keys.front()));
   }
 }
 
@@ -166,8 +170,8 @@ void Servers::begin_wake_faults() {
   }
 }
 
-std::uint32_t Servers::on_publish(StreamId stream, const std::string& channel,
-                                  const std::string& text) {
+std::uint32_t Servers::on_publish(StreamId stream, std::string_view channel,
+                                  std::string_view text) {
   const WakeFaults& faults = scene_.plan.wakes;
   const NodeIndex node = network_.node_of(stream);
   const bool lost = faults.lost > 0 && wakes_.chance(faults.lost);
@@ -182,7 +186,7 @@ std::uint32_t Servers::on_publish(StreamId stream, const std::string& channel,
                                      : "");
   });
   if (late) {
-    late_.push_back({channel, text});
+    late_.push_back({std::string(channel), std::string(text)});
     scene_.at(scene_.now + wakes_.up_to(std::chrono::seconds(4)), Event::What::late_wake, node,
               static_cast<std::uint32_t>(late_.size() - 1));
   }

@@ -45,8 +45,9 @@ class Servers final : public NodeEnd, NodeServerHost {
   /// It comes back with a state from before the newest grants.
   void forget_newest(NodeIndex node);
   /// A copy of what it has, to come back with.
-  void take_snapshot(NodeIndex node) { states_[node].snapshot = scene_.nodes[node].model; }
+  void take_snapshot(NodeIndex node) { states_[node].snapshot = scene_.nodes[node].data.keys; }
   void restore_snapshot(NodeIndex node);
+  void forget_scripts(NodeIndex node) { servers_[node].forget_scripts(); }
   /// The address has come to lead to a node of another set: it has a marker, and none of the locks.
   void become_of_another_set(NodeIndex node);
   /// It becomes a replica of one that does not have its newest grants, and has what that one has.
@@ -81,17 +82,16 @@ class Servers final : public NodeEnd, NodeServerHost {
     bool unreachable = false;  // down, and nobody says so
     std::uint32_t hung = 0;
     Duration slow{};
-    NodeModel snapshot;
+    Keyspace snapshot;
   };
 
-  void on_executed(StreamId stream, const engine::Command& command,
-                   const engine::Reply& reply) override;
+  void on_executed(StreamId stream, const ScriptRun& run) override;
   void on_push(StreamId stream, std::string_view bytes) override {
     network_.send_from_node(stream, bytes);
   }
   [[nodiscard]] std::string forged_text();
-  std::uint32_t on_publish(StreamId stream, const std::string& channel,
-                           const std::string& text) override;
+  std::uint32_t on_publish(StreamId stream, std::string_view channel,
+                           std::string_view text) override;
   void on_marked(StreamId stream) override;
   void on_time_told(StreamId stream) override;
   void on_killed(StreamId stream) override { network_.close_at_node(stream); }

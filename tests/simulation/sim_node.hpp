@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "simulation/drifting_clock.hpp"
-#include "simulation/node_model.hpp"
+#include "simulation/node_data.hpp"
 
 namespace redlock::simulation {
 
 struct SimNode {
-  NodeModel model;
+  NodeData data;
   DriftingClock wall;                ///< from 1970
   std::vector<Instant> forgot = {};  ///< when it lost data or was promoted, by the world's time
   Instant marked = Instant::min();   ///< when a client last wrote its marker, likewise

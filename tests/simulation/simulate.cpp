@@ -72,20 +72,19 @@ int main(int argc, char** argv) {
   app.add_option("--hashes", arguments.hashes, "print the trace hashes of so many seeds");
   CLI11_PARSE(app, argc, argv);
 
-  const auto bug = bug_named(arguments.bug);
-  if (!bug) {
+  if (!is_bug(arguments.bug)) {
     fmt::print(stderr, "no such bug; there are:\n");
-    for (const std::string_view name : bug_names) fmt::print(stderr, "  {}\n", name);
+    for (const std::string_view name : all_bugs()) fmt::print(stderr, "  {}\n", name);
     return 64;
   }
   if (arguments.hashes != 0) return print_hashes(arguments.hashes);
   if (arguments.seed != 0) {
-    const Planted planted(*bug);
+    const Planted planted(arguments.bug);
     return replay(arguments.seed, !arguments.promises);
   }
   Exploration what{.length = parse_length(arguments.length),
                    .threads = arguments.threads,
-                   .bug = *bug,
+                   .bug = arguments.bug,
                    .judges_rules = !arguments.promises,
                    .waiting = arguments.waiting};
   const auto by_the_clock = std::chrono::system_clock::now().time_since_epoch().count();

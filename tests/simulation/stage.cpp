@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "simulation/words.hpp"
+#include "wire/command_writer.hpp"
+#include "wire/script_call.hpp"
 
 namespace redlock::simulation {
 namespace {
@@ -29,9 +31,45 @@ Stage::Stage(const Settings& settings)
       invariants_(settings.judged, nodes_, judged_drift_ppm, settings.engine.max_lease) {
   for (Node node = 0; node < settings.engine.nodes; ++node) {
     nodes_.push_back({{}, {now_, Instant(seconds(1'767'225'600)), 0}});
-    nodes_.back().model.load_scripts();
-    if (settings.engine.quarantine) nodes_.back().model.set_marker({});
+    if (settings.engine.quarantine) nodes_.back().data.set_marker({.id = "marked"});
   }
+  NodeServerHost& self = *this;
+  for (Node node = 0; node < nodes_.size(); ++node) {
+    servers_.emplace_back(nodes_[node].data, NodeServer::Settings{}, self);
+    servers_.back().start(std::to_string(node), nodes_[node].now_us(now_));
+    servers_.back().accept(node);
+    scripts_.emplace_back(wire::ScriptSet::Flags::understood);
+    for (const wire::ScriptRow& row : wire::script_rows()) {
+      std::string load;
+      wire::CommandWriter::write(load, {"SCRIPT", "LOAD", scripts_[node].source(row.script)});
+      scripts_[node].set_digest(row.script, ask(node, load).text());
+    }
+  }
+}
+
+wire::ReplyView Stage::ask(Node node, std::string_view bytes) {
+  std::string reply;
+  const bool goes_on = servers_[node].take(node, bytes, nodes_[node].now_us(now_), reply);
+  reader_.feed(reply);
+  const bool whole = reader_.next(100'000) == wire::ReplyReader::Outcome::complete;
+  if (!goes_on || !whole) throw std::runtime_error("a node does not reply");
+  return reader_.reply();
+}
+
+engine::Reply Stage::execute(Node node, const engine::Send& send) {
+  std::string call;
+  wire::write_call(call, scripts_[node], send.form, send.command);
+  const auto reply = wire::read_answer(wire::script_of(send.command), ask(node, call), {});
+  if (!reply) throw std::runtime_error("a node replies what nobody can read");
+  return *reply;
+}
+
+void Stage::on_executed(StreamId stream, const ScriptRun& run) {
+  invariants_.executed(now_, stream, run);
+}
+
+void Stage::on_misread(StreamId /*stream*/, std::string_view why) {
+  throw Violation{"a node can read every request", std::string(why)};
 }
 
 Stage::Client& Stage::client(const std::string& name) {
@@ -152,9 +190,7 @@ void Stage::deliver(const std::string& name, Node node) {
     throw std::runtime_error(fmt::format("nothing from {} to {}", name, node));
   const engine::Send send = std::move(link.to_node.front());
   link.to_node.pop_front();
-  SimNode& at = nodes_[node];
-  const engine::Reply reply = at.model.execute(send.command, send.form, at.now_ms(now_));
-  invariants_.executed(now_, node, send.command, reply);
+  const engine::Reply reply = execute(node, send);
   link.to_client.push_back({send.tag, reply});
   say(fmt::format("{} to {}: {}: {}", name, node, kind_in_words(send), in_words(reply)));
 }
@@ -164,9 +200,7 @@ void Stage::deliver_late(const std::string& name, Node node) {
   if (link.late.empty()) throw std::runtime_error(fmt::format("nothing late from {}", name));
   const engine::Send send = std::move(link.late.front());
   link.late.pop_front();
-  SimNode& at = nodes_[node];
-  const engine::Reply reply = at.model.execute(send.command, send.form, at.now_ms(now_));
-  invariants_.executed(now_, node, send.command, reply);
+  const engine::Reply reply = execute(node, send);
   say(fmt::format("{} to {}, late: {}: {}", name, node, kind_in_words(send), in_words(reply)));
 }
 
@@ -366,7 +400,7 @@ void Stage::who_is_valid() {
 std::string Stage::who_has(const std::string& name) const {
   std::string text;
   for (Node node = 0; node < nodes_.size(); ++node) {
-    if (nodes_[node].model.find(name, nodes_[node].now_ms(now_)) == nullptr) continue;
+    if (nodes_[node].data.is_free(name, nodes_[node].now_ms(now_))) continue;
     text += (text.empty() ? "" : " ") + std::to_string(node);
   }
   return text.empty() ? "none" : text;
@@ -375,9 +409,9 @@ std::string Stage::who_has(const std::string& name) const {
 std::string Stage::counts(const std::string& name) const {
   std::string text;
   for (const SimNode& node : nodes_) {
-    const auto* lock = node.model.find(name, node.now_ms(now_));
+    const auto lock = node.data.lock(name, node.now_ms(now_));
     if (!text.empty()) text += ' ';
-    text += lock == nullptr ? "-" : std::to_string(lock->count);
+    text += !lock ? "-" : std::to_string(lock->count);
   }
   return text;
 }

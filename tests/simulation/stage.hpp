@@ -14,11 +14,14 @@
 #include "engine/engine.hpp"
 #include "simulation/invariants.hpp"
 #include "simulation/random.hpp"
+#include "simulation/node_server.hpp"
 #include "simulation/sim_node.hpp"
+#include "wire/reply_reader.hpp"
+#include "wire/script_set.hpp"
 
 namespace redlock::simulation {
 
-class Stage {
+class Stage final : NodeServerHost {
  public:
   struct Settings {
     engine::Config engine;
@@ -58,7 +61,8 @@ class Stage {
   void set_speed(const std::string& client, std::int32_t ppm);
   /// The client learns what every node's clock shows.
   void read_clocks(const std::string& client);
-  NodeModel& node(Node node) { return nodes_.at(node).model; }
+  NodeData& node(Node node) { return nodes_.at(node).data; }
+  void forget_scripts(Node node) { servers_.at(node).forget_scripts(); }
   [[nodiscard]] Node node_count() const { return static_cast<Node>(nodes_.size()); }
 
   void read(const std::string& client);
@@ -107,6 +111,11 @@ class Stage {
   };
 
   Client& client(const std::string& name);
+  /// Runs it on the node, as the bytes that the library sends.
+  engine::Reply execute(Node node, const engine::Send& send);
+  wire::ReplyView ask(Node node, std::string_view bytes);
+  void on_executed(StreamId stream, const ScriptRun& run) override;
+  void on_misread(StreamId stream, std::string_view why) override;
   void turn(Client& client);
   void perform(Client& client, const engine::Send& send);
   void perform(Client& client, const engine::ClientOutput& output);
@@ -120,6 +129,9 @@ class Stage {
   Settings settings_;
   Instant now_;
   std::vector<SimNode> nodes_;
+  std::deque<NodeServer> servers_;
+  std::vector<wire::ScriptSet> scripts_;
+  wire::ReplyReader reader_;
   std::deque<Client> clients_;
   Invariants invariants_;
   engine::RequestId last_request_ = 0;

@@ -2,6 +2,7 @@
 #include "simulation/words.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iterator>
 #include <variant>
 
@@ -121,15 +122,13 @@ struct OutputWords {
 
 }  // namespace
 
-std::string in_words(const engine::Command& command) {
-  static constexpr const char* kinds[] = {"acquire", "hold", "release", "force"};
-  static_assert(std::size(kinds) == std::variant_size_v<engine::Command>);
-  return std::visit(
-      [&](const auto& what) {
-        return fmt::format("{} of {} for owner {:.8}", kinds[command.index()], *what.name,
-                           engine::to_hex(what.owner));
-      },
-      command);
+std::string in_words(const ScriptRun& run) {
+  std::string reply(run.reply);
+  for (std::size_t at = 0; (at = reply.find("\r\n", at)) != std::string::npos; ++at) {
+    reply.replace(at, 2, " ");
+  }
+  return fmt::format("{} {} | {} -> {}", run.script, fmt::join(run.keys, " "),
+                     fmt::join(run.arguments, " "), reply);
 }
 
 std::string in_words(const engine::Send& send) {

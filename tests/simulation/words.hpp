@@ -5,10 +5,11 @@
 #include <string>
 
 #include "engine/engine.hpp"
+#include "simulation/node_server.hpp"
 
 namespace redlock::simulation {
 
-[[nodiscard]] std::string in_words(const engine::Command& command);
+[[nodiscard]] std::string in_words(const ScriptRun& run);
 [[nodiscard]] std::string in_words(const engine::Send& send);
 [[nodiscard]] std::string in_words(const engine::Reply& reply);
 [[nodiscard]] std::string in_words(const engine::NodeOutput& output);

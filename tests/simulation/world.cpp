@@ -122,7 +122,7 @@ void World::on_output(ClientIndex client, const engine::ClientOutput& output) {
 void World::tidy() {
   const Plan& plan = scene_.plan;
   for (NodeIndex node = 0; node < scene_.nodes.size(); ++node) {
-    for (const std::string& name : plan.names) scene_.nodes[node].model.remove_foreign(name);
+    for (const std::string& name : plan.names) scene_.nodes[node].data.remove_foreign(name);
     // Between two looks at the latest, the disk has what the node has now.
     if (plan.older_states && scene_.random.chance(300)) servers_.take_snapshot(node);
   }

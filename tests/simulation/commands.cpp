@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/commands.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace redlock::simulation {
+namespace {
+
+using Entry = Keyspace::Entry;
+
+constexpr std::string_view wrong_type =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
+
+Entry* entry_of(CommandCall& call, std::string_view key) {
+  if (call.deletes_expired) call.keys.expire(key, call.now_ms());
+  return call.keys.find(key, call.now_ms());
+}
+
+/// The value of a key. Null if there is none; `wrong` if it is of another type, which is replied.
+template <typename Kind>
+Kind* value_of(CommandCall& call, std::string_view key, bool& wrong) {
+  Entry* const entry = entry_of(call, key);
+  if (entry == nullptr) return nullptr;
+  auto* const value = std::get_if<Kind>(&entry->value);
+  wrong = value == nullptr;
+  if (wrong) call.reply.error(wrong_type);
+  return value;
+}
+
+/// The same, and an empty one if there was none; null if it is of another type.
+template <typename Kind>
+Kind* value_or_new(CommandCall& call, std::string_view key) {
+  bool wrong = false;
+  if (Kind* const value = value_of<Kind>(call, key, wrong)) return value;
+  return wrong ? nullptr : &std::get<Kind>(call.keys.put(key, Kind{}).value);
+}
+
+void bulk_or_null(Reply& reply, const std::string* text) {
+  text != nullptr ? reply.bulk(*text) : reply.null();
+}
+
+bool read_score(std::string_view text, double& score) {
+  const std::string copy(text);
+  char* end = nullptr;
+  score = std::strtod(copy.c_str(), &end);
+  const bool is_number = score == score;
+  return !copy.empty() && end == copy.c_str() + copy.size() && is_number;
+}
+
+void wrong_count(CommandCall& call, std::string_view name) {
+  call.reply.error("ERR wrong number of arguments for '" + std::string(name) + "' command");
+}
+
+// --- any key
+
+void run_exists(CommandCall& call) {
+  std::int64_t count = 0;
+  for (const auto key : call.words.subspan(1)) count += entry_of(call, key) != nullptr ? 1 : 0;
+  call.reply.integer(count);
+}
+
+void run_del(CommandCall& call) {
+  std::int64_t count = 0;
+  for (const auto key : call.words.subspan(1)) {
+    if (entry_of(call, key) == nullptr) continue;
+    call.keys.erase(key);
+    ++count;
+  }
+  call.reply.integer(count);
+}
+
+void run_type(CommandCall& call) {
+  static constexpr std::array<std::string_view, std::variant_size_v<Keyspace::Value>> names{
+      "string", "hash", "zset"};
+  const Entry* const entry = entry_of(call, call.words[1]);
+  call.reply.status(entry == nullptr ? "none" : names[entry->value.index()]);
+}
+
+void run_pttl(CommandCall& call) {
+  const Entry* const entry = entry_of(call, call.words[1]);
+  if (entry == nullptr) return call.reply.integer(-2);
+  call.reply.integer(entry->ends_ms ? *entry->ends_ms - call.now_ms() : -1);
+}
+
+void run_pexpire(CommandCall& call) {
+  std::int64_t lasts = 0;
+  if (!read_integer(call.words[2], lasts)) return call.reply.error(not_an_integer);
+  if (lasts > std::numeric_limits<std::int64_t>::max() - call.now_ms()) {
+    return call.reply.error("ERR invalid expire time in 'pexpire' command");
+  }
+  Entry* const entry = entry_of(call, call.words[1]);
+  if (entry == nullptr) return call.reply.integer(0);
+  if (lasts > 0) {
+    entry->ends_ms = call.now_ms() + lasts;
+  } else {
+    call.keys.erase(call.words[1]);
+  }
+  call.reply.integer(1);
+}
+
+void run_persist(CommandCall& call) {
+  Entry* const entry = entry_of(call, call.words[1]);
+  const bool persists = entry != nullptr && entry->ends_ms.has_value();
+  if (persists) entry->ends_ms.reset();
+  call.reply.integer(persists ? 1 : 0);
+}
+
+// --- strings
+
+void run_get(CommandCall& call) {
+  bool wrong = false;
+  const auto* const text = value_of<std::string>(call, call.words[1], wrong);
+  if (!wrong) bulk_or_null(call.reply, text);
+}
+
+void run_set(CommandCall& call) {
+  bool get = false;
+  bool only_new = false;
+  bool only_old = false;
+  std::optional<std::int64_t> lasts;
+  for (std::size_t i = 3; i < call.words.size(); ++i) {
+    const auto word = call.words[i];
+    if (is_word(word, "GET")) {
+      get = true;
+    } else if (is_word(word, "NX") && !only_old) {
+      only_new = true;
+    } else if (is_word(word, "XX") && !only_new) {
+      only_old = true;
+    } else if (is_word(word, "PX") && !lasts && i + 1 < call.words.size()) {
+      if (!read_integer(call.words[++i], lasts.emplace())) return call.reply.error(not_an_integer);
+      if (*lasts <= 0) return call.reply.error("ERR invalid expire time in 'set' command");
+    } else {
+      return call.reply.error(syntax_error);
+    }
+  }
+  bool wrong = false;
+  Entry* const old = entry_of(call, call.words[1]);
+  const bool sets = old != nullptr ? !only_new : !only_old;
+  if (get) {
+    const auto* const text = value_of<std::string>(call, call.words[1], wrong);
+    if (wrong) return;
+    bulk_or_null(call.reply, text);
+  } else if (sets) {
+    call.reply.status("OK");
+  } else {
+    call.reply.null();
+  }
+  if (!sets) return;
+  Entry& entry = old != nullptr ? *old : call.keys.put(call.words[1], {});
+  if (auto* const text = std::get_if<std::string>(&entry.value)) {
+    *text = call.words[2];
+  } else {
+    entry.value = std::string(call.words[2]);
+  }
+  entry.ends_ms.reset();
+  if (lasts) entry.ends_ms = call.now_ms() + *lasts;
+}
+
+void run_incr(CommandCall& call) {
+  bool wrong = false;
+  std::int64_t number = 0;
+  auto* text = value_of<std::string>(call, call.words[1], wrong);
+  if (wrong) return;
+  if (text != nullptr && !read_integer(*text, number)) return call.reply.error(not_an_integer);
+  if (number == std::numeric_limits<std::int64_t>::max()) {
+    return call.reply.error("ERR increment or decrement would overflow");
+  }
+  if (text == nullptr) text = value_or_new<std::string>(call, call.words[1]);
+  *text = std::to_string(++number);
+  call.reply.integer(number);
+}
+
+// --- hashes
+
+void run_hget(CommandCall& call) {
+  bool wrong = false;
+  const auto* const hash = value_of<Hash>(call, call.words[1], wrong);
+  if (!wrong) bulk_or_null(call.reply, hash == nullptr ? nullptr : hash->find(call.words[2]));
+}
+
+void run_hmget(CommandCall& call) {
+  bool wrong = false;
+  const auto* const hash = value_of<Hash>(call, call.words[1], wrong);
+  if (wrong) return;
+  const Words fields = call.words.subspan(2);
+  call.reply.array(fields.size());
+  for (const auto field : fields) {
+    bulk_or_null(call.reply, hash == nullptr ? nullptr : hash->find(field));
+  }
+}
+
+void run_hgetall(CommandCall& call) {
+  bool wrong = false;
+  const auto* const hash = value_of<Hash>(call, call.words[1], wrong);
+  if (wrong) return;
+  call.reply.map(hash == nullptr ? 0 : hash->fields().size());
+  if (hash == nullptr) return;
+  for (const auto& [field, value] : hash->fields()) {
+    call.reply.bulk(field);
+    call.reply.bulk(value);
+  }
+}
+
+void run_hexists(CommandCall& call) {
+  bool wrong = false;
+  const auto* const hash = value_of<Hash>(call, call.words[1], wrong);
+  if (wrong) return;
+  call.reply.integer(hash != nullptr && hash->find(call.words[2]) != nullptr ? 1 : 0);
+}
+
+void run_hset(CommandCall& call) {
+  if (call.words.size() % 2 != 0) return wrong_count(call, "hset");
+  auto* const hash = value_or_new<Hash>(call, call.words[1]);
+  if (hash == nullptr) return;
+  std::int64_t added = 0;
+  for (std::size_t i = 2; i < call.words.size(); i += 2) {
+    added += hash->set(call.words[i], call.words[i + 1]) ? 1 : 0;
+  }
+  call.reply.integer(added);
+}
+
+void run_hdel(CommandCall& call) {
+  bool wrong = false;
+  auto* const hash = value_of<Hash>(call, call.words[1], wrong);
+  if (wrong) return;
+  std::int64_t deleted = 0;
+  for (const auto field : call.words.subspan(2)) {
+    deleted += hash != nullptr && hash->erase(field) ? 1 : 0;
+  }
+  if (hash != nullptr && hash->fields().empty()) call.keys.erase(call.words[1]);
+  call.reply.integer(deleted);
+}
+
+// --- sorted sets
+
+struct ZaddForm {
+  bool only_new = false;
+  bool only_old = false;
+  bool only_greater = false;
+  bool only_less = false;
+  bool counts_changed = false;
+
+  [[nodiscard]] bool contradicts() const {
+    return (only_new && (only_old || only_greater || only_less)) || (only_greater && only_less);
+  }
+  [[nodiscard]] bool sets(const double* old, double score) const {
+    if (old == nullptr) return !only_old;
+    return !only_new && !(only_greater && score <= *old) && !(only_less && score >= *old);
+  }
+};
+
+std::size_t read_form(Words words, ZaddForm& form) {
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    if (is_word(words[i], "NX")) {
+      form.only_new = true;
+    } else if (is_word(words[i], "XX")) {
+      form.only_old = true;
+    } else if (is_word(words[i], "GT")) {
+      form.only_greater = true;
+    } else if (is_word(words[i], "LT")) {
+      form.only_less = true;
+    } else if (is_word(words[i], "CH")) {
+      form.counts_changed = true;
+    } else {
+      return i;
+    }
+  }
+  return words.size();
+}
+
+void run_zadd(CommandCall& call) {
+  ZaddForm form;
+  const Words pairs = call.words.subspan(read_form(call.words, form));
+  if (pairs.empty() || pairs.size() % 2 != 0) return call.reply.error(syntax_error);
+  if (form.contradicts()) {
+    return call.reply.error(
+        "ERR GT, LT, and/or NX options at the same time are not compatible");
+  }
+  std::vector<double> scores(pairs.size() / 2);
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (!read_score(pairs[2 * i], scores[i])) {
+      return call.reply.error("ERR value is not a valid float");
+    }
+  }
+  bool wrong = false;
+  auto* set = value_of<SortedSet>(call, call.words[1], wrong);
+  if (wrong) return;
+  if (set == nullptr && form.only_old) return call.reply.integer(0);
+  if (set == nullptr) set = value_or_new<SortedSet>(call, call.words[1]);
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const auto name = pairs[2 * i + 1];
+    const double* const old = set->score(name);
+    if (!form.sets(old, scores[i])) continue;
+    const bool changes = old == nullptr || *old != scores[i];
+    count += old == nullptr || (form.counts_changed && changes) ? 1 : 0;
+    if (changes) set->set(name, scores[i]);
+  }
+  call.reply.integer(count);
+}
+
+void run_zrem(CommandCall& call) {
+  bool wrong = false;
+  auto* const set = value_of<SortedSet>(call, call.words[1], wrong);
+  if (wrong) return;
+  std::int64_t removed = 0;
+  for (const auto name : call.words.subspan(2)) {
+    removed += set != nullptr && set->erase(name) ? 1 : 0;
+  }
+  if (set != nullptr && set->members().empty()) call.keys.erase(call.words[1]);
+  call.reply.integer(removed);
+}
+
+void run_zrange(CommandCall& call) {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  if (!read_integer(call.words[2], first) || !read_integer(call.words[3], last)) {
+    return call.reply.error(not_an_integer);
+  }
+  bool wrong = false;
+  const auto* const set = value_of<SortedSet>(call, call.words[1], wrong);
+  if (wrong) return;
+  const auto size = set == nullptr ? 0 : static_cast<std::int64_t>(set->members().size());
+  first = std::max<std::int64_t>(first < 0 ? first + size : first, 0);
+  last = std::min(last < 0 ? last + size : last, size - 1);
+  if (first > last) return call.reply.array(0);
+  call.reply.array(static_cast<std::size_t>(last - first + 1));
+  for (; first <= last; ++first) {
+    call.reply.bulk(set->members()[static_cast<std::size_t>(first)].name);
+  }
+}
+
+void run_zrank(CommandCall& call) {
+  bool wrong = false;
+  const auto* const set = value_of<SortedSet>(call, call.words[1], wrong);
+  if (wrong) return;
+  const auto rank = set == nullptr ? std::nullopt : set->rank(call.words[2]);
+  rank ? call.reply.integer(static_cast<std::int64_t>(*rank)) : call.reply.null();
+}
+
+void run_zscore(CommandCall& call) {
+  bool wrong = false;
+  const auto* const set = value_of<SortedSet>(call, call.words[1], wrong);
+  if (wrong) return;
+  const double* const score = set == nullptr ? nullptr : set->score(call.words[2]);
+  if (score == nullptr) return call.reply.null();
+  std::array<char, 32> text;
+  const int size = std::snprintf(text.data(), text.size(), "%.17g", *score);
+  call.reply.bulk({text.data(), static_cast<std::size_t>(size)});
+}
+
+void run_zcard(CommandCall& call) {
+  bool wrong = false;
+  const auto* const set = value_of<SortedSet>(call, call.words[1], wrong);
+  if (wrong) return;
+  call.reply.integer(set == nullptr ? 0 : static_cast<std::int64_t>(set->members().size()));
+}
+
+// --- no key
+
+void run_time(CommandCall& call) {
+  call.reply.array(2);
+  call.reply.bulk(std::to_string(call.now_us / 1'000'000));
+  call.reply.bulk(std::to_string(call.now_us % 1'000'000));
+}
+
+void run_publish(CommandCall& call) {
+  call.reply.integer(
+      static_cast<std::int64_t>(call.publisher.publish(call.words[1], call.words[2])));
+}
+
+void run_flushall(CommandCall& call) {
+  call.keys.clear();
+  call.reply.status("OK");
+}
+
+// In the order of their names.
+constexpr auto rows = std::to_array<CommandRow>({
+    {"DEL", -2, true, false, false, run_del},
+    {"EXISTS", -2, false, false, false, run_exists},
+    {"FLUSHALL", -1, true, false, false, run_flushall},
+    {"GET", 2, false, false, false, run_get},
+    {"HDEL", -3, true, false, false, run_hdel},
+    {"HEXISTS", 3, false, false, false, run_hexists},
+    {"HGET", 3, false, false, false, run_hget},
+    {"HGETALL", 2, false, false, false, run_hgetall},
+    {"HMGET", -3, false, false, false, run_hmget},
+    {"HSET", -4, true, true, false, run_hset},
+    {"INCR", 2, true, true, false, run_incr},
+    {"PERSIST", 2, true, false, false, run_persist},
+    {"PEXPIRE", 3, true, false, false, run_pexpire},
+    {"PTTL", 2, false, false, false, run_pttl},
+    {"PUBLISH", 3, false, false, true, run_publish},
+    {"SET", -3, true, true, false, run_set},
+    {"TIME", 1, false, false, true, run_time},
+    {"TYPE", 2, false, false, false, run_type},
+    {"ZADD", -4, true, true, false, run_zadd},
+    {"ZCARD", 2, false, false, false, run_zcard},
+    {"ZRANGE", 4, false, false, false, run_zrange},
+    {"ZRANK", 3, false, false, false, run_zrank},
+    {"ZREM", -3, true, false, false, run_zrem},
+    {"ZSCORE", 3, false, false, false, run_zscore},
+});
+static_assert(std::ranges::is_sorted(rows, {}, &CommandRow::name));
+
+constexpr char upper_case(char letter) {
+  return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+}
+
+}  // namespace
+
+bool is_word(std::string_view text, std::string_view upper) {
+  return std::ranges::equal(text, upper, {}, upper_case);
+}
+
+const CommandRow* find_command(std::string_view name) {
+  const auto before = [](std::string_view left, std::string_view right) {
+    return std::ranges::lexicographical_compare(left, right, {}, upper_case, upper_case);
+  };
+  const auto* const found = std::ranges::lower_bound(rows, name, before, &CommandRow::name);
+  return found != rows.end() && is_word(name, found->name) ? found : nullptr;
+}
+
+bool read_integer(std::string_view text, std::int64_t& number) {
+  const char* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, number);
+  if (text.empty() || problem != std::errc() || rest != end) return false;
+  const std::string_view digits = text.substr(text.front() == '-' ? 1 : 0);
+  return digits.front() != '0' || text == "0";
+}
+
+}  // namespace redlock::simulation

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/node_data.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "wire/key_layout.hpp"
+
+namespace redlock::simulation {
+namespace {
+
+using wire::redlock_layout;
+
+std::string fence_key(std::uint32_t stripe) {
+  return std::string(redlock_layout.fence_prefix) + std::to_string(stripe);
+}
+
+template <typename Number>
+bool read(std::string_view text, Number& number, int base = 10) {
+  const char* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, number, base);
+  return problem == std::errc() && rest == end;
+}
+
+bool read_owner(std::string_view text, engine::OwnerId& owner) {
+  return text.size() == 32 && read(text.substr(0, 16), owner.bits[0], 16) &&
+         read(text.substr(16), owner.bits[1], 16);
+}
+
+const Hash* hash_of(const Keyspace::Entry* entry) {
+  return entry == nullptr ? nullptr : std::get_if<Hash>(&entry->value);
+}
+
+}  // namespace
+
+std::string_view NodeData::name_of(std::string_view key) {
+  constexpr std::string_view prefix = redlock_layout.lock_prefix;
+  constexpr std::string_view suffix = redlock_layout.lock_suffix;
+  if (!key.starts_with(prefix) || !key.ends_with(suffix)) return {};
+  return key.substr(prefix.size(), key.size() - prefix.size() - suffix.size());
+}
+
+std::optional<NodeData::Lock> NodeData::lock(std::string_view name, std::int64_t now_ms) const {
+  const auto* const entry = keys.find(redlock_layout.lock(name), now_ms);
+  if (entry == nullptr) return std::nullopt;
+  Lock lock{.owner = {}, .count = 0, .ends_ms = entry->ends_ms};
+  const Hash* const hash = hash_of(entry);
+  lock.foreign_type = hash == nullptr;
+  if (hash == nullptr) return lock;
+  for (const auto& [field, value] : hash->fields()) {
+    if (read_owner(field, lock.owner) && read(value, lock.count)) break;
+  }
+  return lock;
+}
+
+bool NodeData::is_free(std::string_view name, std::int64_t now_ms) const {
+  return keys.find(redlock_layout.lock(name), now_ms) == nullptr;
+}
+
+bool NodeData::holds(std::string_view name, const engine::OwnerId& owner,
+                     std::int64_t now_ms) const {
+  const Hash* const hash = hash_of(keys.find(redlock_layout.lock(name), now_ms));
+  const auto digits = engine::hex_digits(owner);
+  return hash != nullptr && hash->find({digits.data(), digits.size()}) != nullptr;
+}
+
+std::vector<std::string_view> NodeData::locks(std::int64_t now_ms) const {
+  std::vector<std::string_view> names;
+  for (const auto& [key, entry] : keys.entries()) {
+    const std::string_view name = name_of(key);
+    if (!name.empty() && keys.find(key, now_ms) != nullptr) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<NodeData::ForcedOut> NodeData::forced_out(std::string_view name,
+                                                      std::int64_t now_ms) const {
+  std::vector<ForcedOut> all;
+  const auto* const entry = keys.find(redlock_layout.forced(name), now_ms);
+  const Hash* const hash = hash_of(entry);
+  if (hash == nullptr || !entry->ends_ms) return all;
+  for (const auto& [field, value] : hash->fields()) {
+    engine::OwnerId owner;
+    if (read_owner(field, owner)) all.emplace_back(owner, *entry->ends_ms);
+  }
+  return all;
+}
+
+std::vector<std::uint64_t> NodeData::waiters(std::string_view name, std::int64_t now_ms) const {
+  std::vector<std::uint64_t> requests;
+  const auto* const entry = keys.find(redlock_layout.queue(name), now_ms);
+  const auto* const queue = entry == nullptr ? nullptr : std::get_if<SortedSet>(&entry->value);
+  if (queue == nullptr) return requests;
+  for (const auto& member : queue->members()) {
+    const std::size_t colon = member.name.find(':');
+    std::uint64_t number = 0;
+    if (read(std::string_view(member.name).substr(colon + 1), number)) requests.push_back(number);
+  }
+  return requests;
+}
+
+bool NodeData::has_queue(std::string_view name, std::int64_t now_ms) const {
+  return keys.find(redlock_layout.queue(name), now_ms) != nullptr ||
+         keys.find(redlock_layout.waiters(name), now_ms) != nullptr;
+}
+
+engine::Token NodeData::fence(std::uint32_t stripe) const {
+  const auto* const entry = keys.find(fence_key(stripe), 0);
+  const auto* const text = entry == nullptr ? nullptr : std::get_if<std::string>(&entry->value);
+  engine::Token token = 0;
+  return text != nullptr && read(*text, token) ? token : 0;
+}
+
+bool NodeData::is_marked(std::int64_t now_ms) const {
+  return keys.find(redlock_layout.marker, now_ms) != nullptr;
+}
+
+void NodeData::forget_locks() {
+  std::vector<std::string> forgotten;
+  for (const auto& entry : keys.entries()) {
+    if (entry.first.starts_with(redlock_layout.lock_prefix)) forgotten.push_back(entry.first);
+  }
+  for (const std::string& key : forgotten) keys.erase(key);
+}
+
+void NodeData::set_marker(const Marker& marker) {
+  Hash fields;
+  const auto set = [&](std::string_view field, const std::string& value) {
+    if (!value.empty()) fields.set(field, value);
+  };
+  set("id", marker.id);
+  set("layout", marker.layout);
+  set("nodes", marker.nodes);
+  set("max_lease_ms", marker.max_lease_ms);
+  set("set", marker.set);
+  keys.put(redlock_layout.marker, std::move(fields));
+}
+
+void NodeData::put_foreign(std::string_view name) {
+  keys.put(redlock_layout.lock(name), std::string("foreign"));
+}
+
+void NodeData::remove_foreign(std::string_view name) {
+  const std::string key = redlock_layout.lock(name);
+  const auto found = keys.entries().find(key);
+  if (found != keys.entries().end() && hash_of(&found->second) == nullptr) keys.erase(key);
+}
+
+void NodeData::set_fence(std::uint32_t stripe, engine::Token token) {
+  keys.put(fence_key(stripe), std::to_string(token));
+}
+
+void NodeData::damage_fence(std::uint32_t stripe) {
+  keys.put(fence_key(stripe), std::string("text"));
+}
+
+void NodeData::put_foreign_fence(std::uint32_t stripe) {
+  keys.put(fence_key(stripe), Hash());
+}
+
+void NodeData::lose_fence(std::uint32_t stripe) {
+  keys.erase(fence_key(stripe));
+}
+
+}  // namespace redlock::simulation

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// What a node has, read and changed by the product's names of keys: for judges, who look, and for
+// what somebody's hand may do. Only this file and its .cpp know what is in a lock, or in a queue.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/messages.hpp"
+#include "simulation/keyspace.hpp"
+
+namespace redlock::simulation {
+
+/// What can be wrong with a node that answers.
+enum class Ailment : std::uint8_t {
+  none,
+  loading,    ///< refuses nearly everything
+  busy,       ///< refuses nearly everything: a script runs without end
+  misconf,    ///< refuses what writes, because it cannot persist
+  read_only,  ///< refuses what writes: a replica
+  full,       ///< at maxmemory: refuses what may grow
+};
+
+struct NodeData {
+  struct Lock {
+    engine::OwnerId owner;
+    std::uint32_t count = 1;
+    std::optional<std::int64_t> ends_ms;  ///< none: it never expires
+    bool foreign_type = false;            ///< not a lock of ours but a key of another type
+  };
+  struct Marker {
+    std::string id = {};
+    std::string layout = {};
+    std::string nodes = {};
+    std::string max_lease_ms = {};
+    std::string set = {};
+  };
+  /// Of an owner who was forced out: until when the node turns that owner away.
+  using ForcedOut = std::pair<engine::OwnerId, std::int64_t>;
+
+  /// The name of a lock of which this is the key; empty: it is no lock's key.
+  [[nodiscard]] static std::string_view name_of(std::string_view key);
+
+  /// The lock of that name; none if it is free or has expired by then.
+  [[nodiscard]] std::optional<Lock> lock(std::string_view name, std::int64_t now_ms) const;
+  [[nodiscard]] bool is_free(std::string_view name, std::int64_t now_ms) const;
+  [[nodiscard]] bool holds(std::string_view name, const engine::OwnerId& owner,
+                           std::int64_t now_ms) const;
+  /// The names of all locks.
+  [[nodiscard]] std::vector<std::string_view> locks(std::int64_t now_ms) const;
+  [[nodiscard]] std::vector<ForcedOut> forced_out(std::string_view name, std::int64_t now_ms) const;
+  /// The requests that wait for it, in their order.
+  [[nodiscard]] std::vector<std::uint64_t> waiters(std::string_view name,
+                                                   std::int64_t now_ms) const;
+  /// Whether there is anything of a queue, perhaps with nobody in it.
+  [[nodiscard]] bool has_queue(std::string_view name, std::int64_t now_ms) const;
+  /// 0: there is none, or it is no number.
+  [[nodiscard]] engine::Token fence(std::uint32_t stripe) const;
+  [[nodiscard]] bool is_marked(std::int64_t now_ms) const;
+
+  /// A restart with data from before the locks were granted.
+  void forget_locks();
+  void set_marker(const Marker& marker);
+  /// Puts a key of another type where the lock would be.
+  void put_foreign(std::string_view name);
+  void remove_foreign(std::string_view name);
+  void set_fence(std::uint32_t stripe, engine::Token token);
+  /// Text that is no number.
+  void damage_fence(std::uint32_t stripe);
+  /// A key of another type.
+  void put_foreign_fence(std::uint32_t stripe);
+  void lose_fence(std::uint32_t stripe);
+
+  Keyspace keys;
+  Ailment ailment = Ailment::none;
+};
+
+}  // namespace redlock::simulation

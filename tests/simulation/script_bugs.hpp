@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Bugs of scripts, each a change of a script's text: the nodes of the simulator run the text that
+// has them. Of one name there may be several, and a bug of the library, too, that goes with them.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "wire/redlock_scripts.hpp"
+
+namespace redlock::simulation {
+
+struct ScriptBug {
+  /// In which worlds it can matter.
+  enum class Where : std::uint8_t { everywhere, forgetful, forced, waiting };
+
+  std::string_view name;
+  std::string_view script;   ///< a whole one, which others may contain
+  std::string_view instead;  ///< of this, which is there once
+  std::string_view stands;   ///< there is this
+  Where where = Where::everywhere;
+};
+
+inline constexpr auto script_bugs = std::to_array<ScriptBug>({
+    // The owner is not looked at.
+    {"hold_without_owner_check", wire::scripts::hold,
+     "  if not held then\n    return {forced(lock, owner) and -3 or -1}\n  end\n", ""},
+    {"hold_shortens", wire::scripts::hold, "if left < tonumber(lease) then", "if true then"},
+    {"hold_never_lowers_count", wire::scripts::hold, "  if held ~= count then",
+     "  if tonumber(held) < tonumber(count) then"},
+    {"release_without_owner_check", wire::scripts::release, "  freed = freed == 1\n",
+     "  freed = redis.call('EXISTS', lock) == 1\n"},
+    {"force_undone_by_healing", wire::scripts::acquire,
+     "elseif there % 4 >= 2 and call('HEXISTS', forced, owner) == 1 then", "elseif false then",
+     ScriptBug::Where::forced},
+    {"force_undone_by_healing", wire::scripts::hold,
+     "return redis.pcall('HEXISTS', lock .. ':forced', owner) == 1", "return false",
+     ScriptBug::Where::forced},
+    {"own_already_is_a_grant", wire::scripts::acquire, "  return {4}\n",
+     "  return {1, tonumber(call('GET', fence) or 1)}\n"},
+    {"turn_given_silently", wire::scripts::queue, "elseif how == 'w' then", "elseif false then",
+     ScriptBug::Where::waiting},
+    {"release_wakes_everybody", wire::scripts::queue, "    local length\n    while true do\n",
+     "    local length\n"
+     "    for _, waiter in ipairs(redis.call('ZRANGE', queue, '0', '-1')) do\n"
+     "      local client, number = string.match(waiter, '^(%x+):(%d+)$')\n"
+     "      redis.call('PUBLISH', 'redlock:wake:' .. client, number .. ' 0')\n"
+     "    end\n"
+     "    while true do\n",
+     ScriptBug::Where::waiting},
+    {"dead_head_kept", wire::scripts::queue, "        if not how then -- it may come back\n",
+     "        how = how or 'w'\n        if not how then\n", ScriptBug::Where::waiting},
+    {"turn_not_passed_on", wire::scripts::queue,
+     "        freed = freed or redis.call('EXISTS', lock) == 0\n", "",
+     ScriptBug::Where::waiting},
+    {"runner_up_let_in", wire::scripts::queue, "number .. ' ' .. (length or 0)", "number .. ' 0'",
+     ScriptBug::Where::waiting},
+    {"runner_up_let_in", wire::scripts::queue, "    local kept = turn[1] and",
+     "    if self and redis.call('ZRANK', lock .. ':queue', self) == 1 then\n"
+     "      return nil\n"
+     "    end\n"
+     "    local kept = turn[1] and",
+     ScriptBug::Where::waiting},
+    {"pass_without_owner_check", wire::scripts::pass, "redis.pcall('HEXISTS', lock, owner) == 1",
+     "redis.pcall('EXISTS', lock) == 1", ScriptBug::Where::waiting},
+    {"pass_out_of_turn", wire::scripts::pass, "passed = front[1] == heir and",
+     "passed = front[1] and", ScriptBug::Where::waiting},
+    // With those of the library.
+    {"markers_ignored_without_quarantine", wire::scripts::acquire,
+     "if call('EXISTS', marker, marker .. ':notes') > 0 then", "if false then",
+     ScriptBug::Where::forgetful},
+    {"damaged_fence_carried", wire::scripts::hold,
+     "\n    and (wanted <= limit / 2 or reached > limit / 2)", ""},
+});
+
+/// Of this thread; empty: none.
+inline thread_local std::string_view the_planted_script_bug;
+
+/// The text as a node runs it.
+[[nodiscard]] std::string with_planted_bugs(std::string_view text);
+
+/// The same without a copy where no bug is planted.
+template <typename Use>
+auto with_planted_bugs(std::string_view text, Use&& use) {
+  if (the_planted_script_bug.empty()) return use(text);
+  const std::string changed = with_planted_bugs(text);
+  return use(std::string_view(changed));
+}
+
+}  // namespace redlock::simulation
