@@ -280,8 +280,7 @@ void run_zadd(CommandCall& call) {
   const Words pairs = call.words.subspan(read_form(call.words, form));
   if (pairs.empty() || pairs.size() % 2 != 0) return call.reply.error(syntax_error);
   if (form.contradicts()) {
-    return call.reply.error(
-        "ERR GT, LT, and/or NX options at the same time are not compatible");
+    return call.reply.error("ERR GT, LT, and/or NX options at the same time are not compatible");
   }
   std::vector<double> scores(pairs.size() / 2);
   for (std::size_t i = 0; i < scores.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The commands of Redis that work on keys, as Redis 7 has them, as far as scripts and clients of the
-// library need them. conformance_test.cpp compares them with real servers.
+// The commands of Redis that work on keys, as Redis 7 has them, as far as scripts and clients of
+// the library need them. conformance_test.cpp compares them with real servers.
 #pragma once
 
 #include <cstddef>

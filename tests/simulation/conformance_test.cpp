@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: MIT
+// What the simulator's servers and real ones have in common, said once and asked of both. Of the
+// real ones it runs on whichever redis-server stands in PATH.
+#include <doctest/doctest.h>
+#include <functional>
+
+#include "engine/stripe.hpp"
+#include "simulation/any_server.hpp"
+#include "simulation/random.hpp"
+#include "simulation/sha1.hpp"
+#include "wire/info_text.hpp"
+#include "wire/redlock_scripts.hpp"
+#include "wire/script_set.hpp"
+
+using namespace redlock;
+using namespace redlock::simulation;
+
+namespace {
+
+cluster::Fleet& fleet() {
+  static cluster::Fleet one({.nodes = 1});
+  return one;
+}
+
+void on_both(const std::function<void(AnyServer&)>& scene) {
+  {
+    INFO("on the simulator's server");
+    SimulatedServer simulated;
+    scene(simulated);
+    CHECK(simulated.misread == 0);
+  }
+  INFO("on a real server");
+  RealServer real(fleet());
+  scene(real);
+}
+
+/// Requests and their replies, on lines of their own in turn.
+void talk(AnyServer& server, std::initializer_list<std::pair<const char*, const char*>> lines) {
+  for (const auto& [request, reply] : lines) {
+    CAPTURE(request);
+    CHECK(server.ask(request) == reply);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("strings: SET and its options, GET, INCR") {
+  on_both([](AnyServer& server) {
+    talk(server, {{"GET k", "nil"},
+                  {"SET k a", "'OK'"},
+                  {"SET k b GET", "'a'"},
+                  {"SET k c NX", "nil"},
+                  {"SET other c XX", "nil"},
+                  {"set k d xx get", "'b'"},
+                  {"SET new 1 GET", "nil"},
+                  {"GET new", "'1'"},
+                  {"SET k d XX NX", "error ERR"},
+                  {"SET k d PX 0", "error ERR"},
+                  {"SET k d PX x", "error ERR"},
+                  {"SET k d GETT", "error ERR"},
+                  {"INCR k", "error ERR"},
+                  {"INCR new", "2"},
+                  {"INCR newer", "1"},
+                  {"SET new 9223372036854775806", "'OK'"},
+                  {"INCR new", "9223372036854775807"},
+                  {"INCR new", "error ERR"},
+                  {"SET new 01", "'OK'"},
+                  {"INCR new", "error ERR"},
+                  {"SET new -5", "'OK'"},
+                  {"INCR new", "-4"},
+                  {"TYPE new", "'string'"}});
+  });
+}
+
+TEST_CASE("hashes count what is new, and go with their last field") {
+  on_both([](AnyServer& server) {
+    talk(server, {{"HSET h a 1 b 2", "2"},
+                  {"HSET h a 3 c 4", "1"},
+                  {"HGETALL h", "['a' '3' 'b' '2' 'c' '4']"},
+                  {"HMGET h b x a", "['2' nil '3']"},
+                  {"HMGET nothing b x", "[nil nil]"},
+                  {"HGET h a", "'3'"},
+                  {"HGET h x", "nil"},
+                  {"HEXISTS h a", "1"},
+                  {"HEXISTS nothing a", "0"},
+                  {"HDEL h x", "0"},
+                  {"HDEL h a b", "2"},
+                  {"TYPE h", "'hash'"},
+                  {"HDEL h c", "1"},
+                  {"EXISTS h", "0"},
+                  {"TYPE h", "'none'"},
+                  {"HGETALL h", "[]"}});
+    CHECK(server.run("return redis.pcall('HSET', 'h', 'a', '1', 'b').err ~= nil") == "1");
+  });
+}
+
+TEST_CASE("sorted sets are in the order of scores, and of bytes") {
+  on_both([](AnyServer& server) {
+    talk(server, {{"ZADD z 5 b 5 a 3 c", "3"},
+                  {"ZADD z 4 a 6 d", "1"},
+                  {"ZRANGE z 0 -1", "['c' 'a' 'b' 'd']"},
+                  {"ZRANGE z 0 0", "['c']"},
+                  {"ZRANGE z -2 9", "['b' 'd']"},
+                  {"ZRANGE z 3 1", "[]"},
+                  {"ZRANGE nothing 0 1", "[]"},
+                  {"ZRANGE z x 1", "error ERR"},
+                  {"ZRANK z b", "2"},
+                  {"ZRANK z x", "nil"},
+                  {"ZCARD z", "4"},
+                  {"ZSCORE z d", "'6'"},
+                  {"ZSCORE z x", "nil"},
+                  {"ZADD z NX 1 a 7 e", "1"},
+                  {"ZADD z XX 1 f 8 e", "0"},
+                  {"ZADD z XX CH 9 e 9 e", "1"},
+                  {"ZADD z GT 1 e 10 e", "0"},
+                  {"ZADD z LT 12 e 2 e", "0"},
+                  {"ZSCORE z e", "'2'"},
+                  {"ZADD z LT 1 g", "1"},
+                  {"ZADD z XX LT 1 h", "0"},
+                  {"ZADD z NX GT 1 e", "error ERR"},
+                  {"ZADD z 1 e 2", "error ERR"},
+                  {"ZADD z x e", "error ERR"},
+                  {"ZADD z nan e", "error ERR"},
+                  {"ZADD z 1795227228964050.5 e", "0"},
+                  {"ZSCORE z e", "'1795227228964050.5'"},
+                  {"ZREM z a b x", "2"},
+                  {"ZREM z c d e g", "4"},
+                  {"EXISTS z", "0"}});
+  });
+}
+
+TEST_CASE("keys end by the clock: PTTL, PEXPIRE, PERSIST, and what SET makes of them") {
+  on_both([](AnyServer& server) {
+    talk(server, {{"PTTL k", "-2"},
+                  {"PEXPIRE k 1000", "0"},
+                  {"SET k a", "'OK'"},
+                  {"PTTL k", "-1"},
+                  {"PERSIST k", "0"},
+                  {"PEXPIRE k x", "error ERR"},
+                  {"PEXPIRE k 9223372036854775807", "error ERR"},
+                  {"PEXPIRE k 600000", "1"},
+                  {"PERSIST k", "1"},
+                  {"PTTL k", "-1"},
+                  {"PEXPIRE k 0", "1"},
+                  {"EXISTS k", "0"},
+                  {"SET k 1 PX 600000", "'OK'"},
+                  {"INCR k", "2"}});
+    CHECK(server.run("return redis.call('PTTL', 'k') > 500000") == "1");
+    CHECK(server.ask("SET k 5") == "'OK'");
+    CHECK(server.ask("PTTL k") == "-1");
+    talk(server, {{"HSET h a 1", "1"}, {"PEXPIRE h 3", "1"}, {"SET s 1 PX 3", "'OK'"}});
+    server.pass_ms(5);
+    talk(server, {{"EXISTS h s k k", "2"},
+                  {"HGET h a", "nil"},
+                  {"TYPE s", "'none'"},
+                  {"SET s 2 GET", "nil"},
+                  {"PTTL s", "-1"},
+                  {"HSET h b 1", "1"},
+                  {"HGETALL h", "['b' '1']"},
+                  {"DEL h k nothing k", "2"}});
+  });
+}
+
+TEST_CASE("a value of another type is refused before anything is written") {
+  on_both([](AnyServer& server) {
+    talk(server, {{"SET s a", "'OK'"},
+                  {"HSET h a 1", "1"},
+                  {"ZADD z 1 a", "1"},
+                  {"GET h", "error WRONGTYPE"},
+                  {"INCR z", "error WRONGTYPE"},
+                  {"SET h a GET", "error WRONGTYPE"},
+                  {"HGETALL h", "['a' '1']"},
+                  {"HSET s a 1", "error WRONGTYPE"},
+                  {"HGET z a", "error WRONGTYPE"},
+                  {"HMGET s a", "error WRONGTYPE"},
+                  {"HEXISTS s a", "error WRONGTYPE"},
+                  {"HDEL s a", "error WRONGTYPE"},
+                  {"ZADD s 1 a", "error WRONGTYPE"},
+                  {"ZRANGE h 0 1", "error WRONGTYPE"},
+                  {"ZRANK s a", "error WRONGTYPE"},
+                  {"ZREM h a", "error WRONGTYPE"},
+                  {"SET h b", "'OK'"},
+                  {"GET h", "'b'"}});
+  });
+}
+
+TEST_CASE("a script's values become replies") {
+  on_both([](AnyServer& server) {
+    CHECK(server.run("return 3.99") == "3");
+    CHECK(server.run("return -3.99") == "-3");
+    CHECK(server.run("return '3.99'") == "'3.99'");
+    CHECK(server.run("return true") == "1");
+    CHECK(server.run("return false") == "nil");
+    CHECK(server.run("return nil") == "nil");
+    CHECK(server.run("local x = 1") == "nil");
+    CHECK(server.run("return {1, 'a', {2.5}, {}, nil, 3}") == "[1 'a' [2] []]");
+    CHECK(server.run("return {1, false, 3, x = 4}") == "[1 nil 3]");
+    CHECK(server.run("return {ok = 'fine'}") == "'fine'");
+    CHECK(server.run("return redis.status_reply('fine')") == "'fine'");
+    CHECK(server.run("return redis.error_reply('MINE is wrong')") == "error MINE");
+    CHECK(server.text() == "MINE is wrong");
+    CHECK(server.run("return {1, redis.error_reply('MINE is wrong')}") == "[1 error MINE]");
+    CHECK(server.run("return {KEYS[1], ARGV[1], ARGV[2], KEYS[2], #ARGV}", {"a"}, {"b", "c"}) ==
+          "['a' 'b' 'c']");
+    CHECK(server.run("return 9007199254740991") == "9007199254740991");
+  });
+}
+
+TEST_CASE("what commands reply becomes values of the script") {
+  on_both([](AnyServer& server) {
+    CHECK(server.run("return type(redis.call('GET', 'k'))") == "'boolean'");
+    CHECK(server.run("return redis.call('SET', 'k', 'v')") == "'OK'");
+    CHECK(server.run("return redis.call('SET', 'k', 'v').ok") == "'OK'");
+    CHECK(server.run("return redis.call('TYPE', 'k').ok") == "'string'");
+    CHECK(server.run("return type(redis.call('EXISTS', 'k'))") == "'number'");
+    CHECK(server.run("return #redis.call('HMGET', 'h', 'a', 'b')") == "2");
+    CHECK(server.run("return redis.call('HMGET', 'h', 'a', 'b')[2] == false") == "1");
+    CHECK(server.run("redis.call('HSET', 'h', 'a', 1) return redis.call('HGETALL', 'h')") ==
+          "['a' '1']");
+    CHECK(server.run("return type(redis.call('TIME')[1]) .. #redis.call('TIME')") == "'string2'");
+    CHECK(server.run("return tonumber(redis.call('TIME')[1]) > 1600000000") == "1");
+  });
+}
+
+TEST_CASE("numbers of a script go to commands with seventeen digits") {
+  on_both([](AnyServer& server) {
+    const auto told = [&](const std::string& number) {
+      return server.run("redis.call('SET', 'k', " + number + ") return redis.call('GET', 'k')");
+    };
+    CHECK(told("5") == "'5'");
+    CHECK(told("-5") == "'-5'");
+    CHECK(told("0.5") == "'0.5'");
+    CHECK(told("9007199254740991") == "'9007199254740991'");
+    CHECK(told("1795227228964050") == "'1795227228964050'");
+    CHECK(server.run("return tonumber('9007199254740993') == 9007199254740992") == "1");
+    CHECK(server.run("return string.format('%d %s', 1795227228964050, 'x')") ==
+          "'1795227228964050 x'");
+  });
+}
+
+TEST_CASE("an error of a command ends the script, unless it is caught; nothing is rolled back") {
+  on_both([](AnyServer& server) {
+    server.ask("SET s a");
+    const bool words_first = server.is_redis_7();  // before, they are within another error
+    CHECK(server.run("redis.call('SET', 'k', '1') redis.call('HGET', 's', 'a')") ==
+          (words_first ? "error WRONGTYPE" : "error ERR"));
+    CHECK(server.text().find("WRONGTYPE Operation against") != std::string::npos);
+    CHECK(server.text().find("user_script:") != std::string::npos);
+    CHECK(server.ask("GET k") == "'1'");
+    CHECK(server.run("return redis.pcall('HGET', 's', 'a').err") ==
+          "'WRONGTYPE Operation against a key holding the wrong kind of value'");
+    CHECK(server.run("return redis.pcall('HGET', 's', 'a')") == "error WRONGTYPE");
+    CHECK(server.run("local done, why = pcall(redis.call, 'HGET', 's', 'a')\n"
+                     "why = type(why) == 'table' and why.err or why\n"
+                     "return {done, string.find(why, 'WRONGTYPE', 1, true) ~= nil}") == "[nil 1]");
+  });
+}
+
+TEST_CASE("what a script cannot call") {
+  on_both([](AnyServer& server) {
+    for (const char* const call : {"'NOTHING'", "'EVAL', 'return 1', '0'", "'SUBSCRIBE', 'x'",
+                                   "'HELLO', '3'", "'AUTH', 'x'", "'GET'", "'GET', 'a', 'b'",
+                                   "'SET', 'a', {}", "'SET', 'a', true", "'SCRIPT', 'LOAD', 'x'"}) {
+      CAPTURE(call);
+      CHECK(server.run("return redis.pcall(" + std::string(call) + ").err ~= nil") == "1");
+      CHECK(server.run("redis.call(" + std::string(call) + ") return 1") == "error ERR");
+    }
+  });
+}
+
+TEST_CASE("a script that is wrong by itself is an error") {
+  const auto wrong = [](AnyServer& server) {
+    for (const char* const script :
+         {"return 1 + nil", "local x = nil return x.y", "x = 1", "return x", "error('no')",
+          "return redis.call('GET', 'a', nothing)", "return 1 +"}) {
+      CAPTURE(script);
+      CHECK(server.run(script) == "error ERR");
+    }
+    CHECK(server.run("return pcall(function() error('no') end)") == "nil");
+    CHECK(server.run("local _, why = pcall(error, {a = 1}) return why.a") == "1");
+  };
+  SimulatedServer simulated;
+  wrong(simulated);
+  CHECK(simulated.misread == 7);
+  RealServer real(fleet());
+  wrong(real);
+}
+
+TEST_CASE("scripts are called by their digest, and told by EVAL as well") {
+  on_both([](AnyServer& server) {
+    const std::string digest = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";  // of "return 1"
+    CHECK(server.ask("EVALSHA " + digest + " 0") == "error NOSCRIPT");
+    CHECK(server.ask({"SCRIPT", "LOAD", "return 1"}) == "'" + digest + "'");
+    CHECK(server.ask("EVALSHA " + digest + " 0") == "1");
+    CHECK(server.ask("SCRIPT FLUSH SYNC") == "'OK'");
+    CHECK(server.ask("EVALSHA " + digest + " 0") == "error NOSCRIPT");
+    CHECK(server.run("return 1") == "1");
+    CHECK(server.ask("EVALSHA " + digest + " 0") == "1");
+    CHECK(server.ask("FLUSHALL") == "'OK'");
+    CHECK(server.ask("EVALSHA " + digest + " 0") == "1");
+    CHECK(server.run("return 2") == "2");
+    CHECK(server.run("return KEYS[1] .. #KEYS", {"k"}, {"k"}) == "'k1'");
+    const std::string long_one = "return '" + std::string(200, 'x') + "'";
+    const std::string its_digest = server.ask({"SCRIPT", "LOAD", long_one});
+    CHECK(its_digest.size() == 42);
+    CHECK(server.ask("EVALSHA " + server.text() + " 0").size() == 202);
+  });
+}
+
+TEST_CASE("at maxmemory nothing may grow, unless the script has written or says so beforehand") {
+  on_both([](AnyServer& server) {
+    talk(server, {{"HSET h a 1 b 2", "2"}, {"SET k 1", "'OK'"}});
+    const bool begins = server.is_redis_7();
+    const char* const oom = begins ? "error OOM" : "error ERR";
+    server.become(Ailment::full);
+    CHECK(server.ask("SET k 2") == "error OOM");
+    CHECK(server.ask("HSET h a 2") == "error OOM");
+    CHECK(server.ask("ZADD z 1 a") == "error OOM");
+    CHECK(server.ask("INCR k") == "error OOM");
+    talk(server, {{"GET k", "'1'"}, {"PEXPIRE k 100000", "1"}, {"HDEL h b", "1"}});
+    CHECK(server.run("return redis.call('SET', 'k', '2')") == oom);
+    CHECK(server.run("return redis.pcall('SET', 'k', '2')") == "error OOM");
+    CHECK(server.run("redis.call('GET', 'k') return redis.pcall('SET', 'k', '2')") == "error OOM");
+    CHECK(server.run("redis.call('HDEL', 'h', '') return redis.call('SET', 'k', '2')") == "'OK'");
+    CHECK(server.run("redis.pcall('INCR', 'k') redis.call('DEL', 'h')\n"
+                     "return redis.call('INCR', 'k')") == "3");
+    if (begins) {
+      CHECK(server.run("#!lua flags=allow-oom\nreturn redis.call('INCR', 'k')") == "4");
+      CHECK(server.run("#!lua\nreturn 1") == "error OOM");
+    }
+    server.become(Ailment::none);
+    CHECK(server.ask("INCR k") == (begins ? "5" : "4"));
+  });
+}
+
+TEST_CASE("a replica, and a node that cannot save, let read and not write") {
+  on_both([](AnyServer& server) {
+    const bool begins = server.is_redis_7();
+    for (const auto& [ailment, word] :
+         {std::pair{Ailment::read_only, std::string("READONLY")}, {Ailment::misconf, "MISCONF"}}) {
+      CAPTURE(word);
+      server.ask("SET k 1");
+      server.ask("SCRIPT FLUSH SYNC");
+      const std::string digest = server.ask({"SCRIPT", "LOAD", "return redis.call('GET', 'k')"});
+      server.become(ailment);
+      const std::string error = "error " + word;
+      for (const char* const request :
+           {"SET k 2", "SET nothing 1 XX", "DEL nothing", "PEXPIRE k 1", "HDEL h a", "INCR k"}) {
+        CAPTURE(request);
+        CHECK(server.ask(request) == error);
+      }
+      CHECK(server.run("return redis.call('GET', 'k')") == "'1'");
+      CHECK(server.run("return redis.pcall('DEL', 'nothing')") == error);
+      CHECK(server.run("redis.call('DEL', 'k')") == (begins ? error : "error ERR"));
+      CHECK(server.run("return redis.pcall('PUBLISH', 'x', 'y')") == "0");
+      if (begins) {
+        const std::string flagged = "#!lua flags=allow-oom\nreturn redis.call('GET', 'k')";
+        CHECK(server.run(flagged) == error);
+        CHECK(server.ask("EVALSHA " + sha1(flagged) + " 0") == "error NOSCRIPT");
+      }
+      CHECK(server.ask("GET k") == "'1'");
+      server.become(Ailment::none);
+    }
+  });
+}
+
+TEST_CASE("a node in an endless script refuses everything") {
+  on_both([](AnyServer& server) {
+    server.become(Ailment::busy);
+    for (const char* const request :
+         {"GET k", "SET k 1", "TIME", "PING", "INFO", "CLIENT ID", "CONFIG GET appendonly",
+          "EVALSHA 0123456789012345678901234567890123456789 0"}) {
+      CAPTURE(request);
+      CHECK(server.ask(request) == "error BUSY");
+    }
+    CHECK(server.run("return 1") == "error BUSY");
+    server.become(Ailment::none);
+    CHECK(server.run("return 1") == "1");
+  });
+}
+
+TEST_CASE("who is subscribed is told, and counted") {
+  on_both([](AnyServer& server) {
+    CHECK(server.run("return redis.call('PUBLISH', 'redlock:wake:a', 'x')") == "0");
+    server.subscribe("redlock:wake:a");
+    CHECK(server.run("redis.call('PUBLISH', 'redlock:wake:b', '0')\n"
+                     "redis.call('PUBLISH', 'redlock:wake:a', '1 20')\n"
+                     "return redis.call('PUBLISH', 'redlock:wake:a', 2)") == "1");
+    CHECK(server.told() == "[1 20][2]");
+    server.permit_publish(false);
+    const std::string caught = server.run("return redis.pcall('PUBLISH', 'x', 'y').err ~= nil");
+    const std::string refused = server.run("redis.call('PUBLISH', 'x', 'y')");
+    server.permit_publish(true);
+    CHECK(caught == "1");
+    CHECK(refused.starts_with("error "));
+    CHECK(server.told().empty());
+  });
+}
+
+TEST_CASE("what a handshake asks") {
+  on_both([](AnyServer& server) {
+    talk(server, {{"CLIENT SETNAME me", "'OK'"},
+                  {"SELECT 0", "'OK'"},
+                  {"HGETALL redlock:node", "[]"},
+                  {"CONFIG GET maxmemory-policy", "['maxmemory-policy' 'noeviction']"},
+                  {"CONFIG GET nothing-of-the-kind", "[]"},
+                  {"EXISTS redlock:node redlock:node:notes", "0"},
+                  {"SET redlock:node:nothing x XX", "nil"},
+                  {"CLIENT KILL ID 123456789", "0"},
+                  {"AUTH x", "error ERR"}});
+    CHECK(server.ask("TIME").starts_with("['1"));
+    server.ask("INFO");
+    const wire::InfoText info(server.text());
+    CHECK(info.value("role") == "master");
+    CHECK(info.value("redis_mode") == "standalone");
+    CHECK(info.value("cluster_enabled") == "0");
+    CHECK(server.ask("HELLO 3").starts_with("['server' '"));
+    CHECK(server.ask("GET nothing") == "nil");
+  });
+}
+
+namespace {
+
+std::string any_of(Random& random, std::initializer_list<const char*> all) {
+  return all.begin()[random.below(static_cast<std::uint32_t>(all.size()))];
+}
+
+std::string any_key(Random& random) {
+  return any_of(random, {"s", "h", "z", "k"});
+}
+std::string any_word(Random& random) {
+  return any_of(random, {"a", "b", "", "7", "x y"});
+}
+std::string any_number(Random& random) {
+  return any_of(random, {"0", "1", "2", "-1", "3.5", "600000", "1795227228964050", "x"});
+}
+
+Strings any_request(Random& random) {
+  const std::string key = any_key(random);
+  switch (random.below(16)) {
+    case 0:
+      return {"SET", key, any_number(random)};
+    case 1:
+      return {"SET", key, any_word(random), any_of(random, {"GET", "NX", "XX"})};
+    case 2:
+      return {any_of(random, {"GET", "TYPE", "EXISTS", "PERSIST", "INCR", "DEL"}), key};
+    case 3:
+      return {"HSET", key, any_word(random), any_number(random)};
+    case 4:
+      return {"HSET", key, any_word(random), "1", any_word(random), "2"};
+    case 5:
+      return {any_of(random, {"HGET", "HEXISTS", "HDEL"}), key, any_word(random)};
+    case 6:
+      return {"HMGET", key, any_word(random), any_word(random)};
+    case 7:
+      return {"HGETALL", key};
+    case 8:
+    case 9:
+      return {"ZADD", key, any_number(random), any_word(random)};
+    case 10:
+      return {"ZADD", key, any_of(random, {"GT", "LT", "NX", "XX", "CH"}), any_number(random),
+              any_word(random)};
+    case 11:
+      return {any_of(random, {"ZRANK", "ZSCORE", "ZREM"}), key, any_word(random)};
+    case 12:
+      return {"ZRANGE", key, any_number(random), any_number(random)};
+    case 13:
+      return {"PEXPIRE", key, any_number(random)};
+    case 14:
+      return {"ZCARD", key};
+    default:
+      return {"DEL", key};
+  }
+}
+
+}  // namespace
+
+TEST_CASE("whatever is asked, both servers reply the same, to a client and to a script") {
+  SimulatedServer simulated;
+  RealServer real(fleet());
+  for (std::uint64_t seed = 1; seed <= 4'000; ++seed) {
+    Random random(seed);
+    Strings words = any_request(random);
+    std::string request;
+    for (const std::string& word : words) request += " '" + word + "'";
+    CAPTURE(seed);
+    CAPTURE(request);
+    if (random.chance(500)) {
+      const std::string text = words.front() == "HGETALL"
+                                   ? "return redis.pcall(unpack(ARGV))"
+                                   : "local r = redis.pcall(unpack(ARGV)) return {r, type(r)}";
+      words.insert(words.begin(), {"EVAL", text, "0"});
+    }
+    REQUIRE(simulated.ask(words) == real.ask(words));
+    // A millisecond later a lease of one would be over.
+    for (const char* const key : {"s", "h", "z", "k"}) {
+      const auto lasts = [&](AnyServer& server) {
+        return server.run(
+            "return redis.call('PTTL', KEYS[1]) < 100000 and"
+            " redis.call('PTTL', KEYS[1]) >= 0 and redis.call('DEL', KEYS[1])",
+            {key});
+      };
+      static_cast<void>(lasts(simulated));
+      static_cast<void>(lasts(real));
+      REQUIRE(simulated.ask(Strings{"TYPE", key}) == real.ask(Strings{"TYPE", key}));
+    }
+  }
+}
+
+TEST_CASE("the library's scripts reply the same, from the first grant to a line of waiters") {
+  on_both([](AnyServer& server) {
+    const wire::ScriptSet texts(server.is_redis_7() ? wire::ScriptSet::Flags::understood
+                                                    : wire::ScriptSet::Flags::unknown);
+    const std::string ann(32, 'a');
+    const std::string bob(32, 'b');
+    const std::string waiter = "aaaaaaaaaaaaaaaa:1";
+    const std::string lock = "redlock:lock:{n}";
+    const std::string fence = "redlock:fence:" + std::to_string(engine::stripe_of("n"));
+    const auto acquire = [&](const std::string& owner, const std::string& order) {
+      return server.run(texts.source(wire::script_for<engine::AcquireCommand>),
+                        {lock, fence, "redlock:node"}, {owner, "600000", "7", order});
+    };
+    const auto hold = [&](const std::string& owner, const std::string& token) {
+      return server.run(texts.source(wire::script_for<engine::HoldCommand>), {lock, fence},
+                        {owner, "2", token, "600000"});
+    };
+    const auto release = [&](const std::string& owner, const std::string& order) {
+      return server.run(texts.source(wire::script_for<engine::ReleaseCommand>), {lock},
+                        {owner, order});
+    };
+    CHECK(acquire(ann, "") == "[1 7]");
+    CHECK(acquire(ann, "") == "[4]");
+    CHECK(hold(ann, "9") == "[[1 9]]");
+    CHECK(hold(bob, "9") == "[[-1]]");
+    server.subscribe("redlock:wake:aaaaaaaaaaaaaaaa");
+    CHECK(acquire(bob, waiter + " 5 w").starts_with("[0 "));
+    CHECK(server.ask("ZRANGE " + lock + ":queue 0 -1") == "['" + waiter + "']");
+    CHECK(release(ann, "") == "[1]");
+    CHECK(server.told() == "[1 0]");
+    CHECK(acquire(bob, waiter + " 5 w") == "[1 10]");
+    CHECK(server.ask("EXISTS " + lock + ":queue") == "0");
+    server.ask("SET " + fence + " text");
+    CHECK(hold(bob, "11") == "[[1 0]]");
+    CHECK(release(bob, "") == "[1]");
+    CHECK(acquire(ann, "") == "error ERR");
+    CHECK(server.ask("EXISTS " + lock) == "0");
+    server.ask("SET " + lock + " somebody's");
+    CHECK(acquire(ann, "") == "[2]");
+    CHECK(hold(ann, "1") == "[[-2]]");
+    CHECK(release(ann, "") == "[0]");
+    const Strings marker_keys{"redlock:node", "redlock:node:notes"};
+    CHECK(server.run(wire::scripts::pending, marker_keys, {"me", "600000"}) == "'me'");
+    CHECK(server.run(wire::scripts::adopt, marker_keys,
+                     {"id", "redlock-1", "3", "60000", "mine", "", "me"}) == "'written'");
+    CHECK(acquire(ann, "") == "error HASMARKER");
+    CHECK(server.run(wire::scripts::pending, marker_keys, {"me", "600000"}) ==
+          "['id' 'id' 'layout' 'redlock-1' 'nodes' '3' 'max_lease_ms' '60000' 'set' 'mine']");
+  });
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Scripts as Redis 7 runs them, over the Lua that Redis has within it: KEYS and ARGV, redis.call and
-// redis.pcall, replies as Lua values and Lua values as replies, no globals of the script's own. One
-// state a thread for all nodes of all worlds; a text is compiled once.
+// Scripts as Redis 7 runs them, over the Lua that Redis has within it: KEYS and ARGV, redis.call
+// and redis.pcall, replies as Lua values and Lua values as replies, no globals of the script's own.
+// One state a thread for all nodes of all worlds; a text is compiled once.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +31,12 @@ class ScriptHost {
 
 /// A text that is compiled.
 struct Script {
-  std::string digest;     ///< SHA-1, by which it is called
-  std::string name;       ///< of the file that it ends with, if it is the library's
-  bool flagged = false;   ///< it declares what it does: that it writes, and
+  std::string digest;         ///< SHA-1, by which it is called
+  std::string name;           ///< of the file that it ends with, if it is the library's
+  bool flagged = false;       ///< it declares what it does: that it writes, and
   bool at_maxmemory = false;  ///< that it may do so there
-  int function = 0;       ///< in the registry of Lua
-  std::string problem;    ///< why it cannot be compiled
+  int function = 0;           ///< in the registry of Lua
+  std::string problem;        ///< why it cannot be compiled
 };
 
 class Interpreter {

@@ -34,15 +34,14 @@ void Invariants::check_key(Instant world, std::uint32_t node, std::string_view n
                       fmt::format("node {}", node)};
     }
   }
-  if (damaged_.contains(node) ||
-      at.data.fence(engine::stripe_of(name)) <= engine::floor_limit) {
+  if (damaged_.contains(node) || at.data.fence(engine::stripe_of(name)) <= engine::floor_limit) {
     return;
   }
   throw Violation{"the damage of one fence stays on its node", fmt::format("node {}", node)};
 }
 
-/// Of each lock a hold has the owner, the count, and two more arguments. Of several for one lock the
-/// last says what is there.
+/// Of each lock a hold has the owner, the count, and two more arguments. Of several for one lock
+/// the last says what is there.
 void Invariants::check_counts(Instant world, std::uint32_t node, const ScriptRun& run) const {
   const SimNode& at = nodes_[node];
   for (std::size_t i = 0; 2 * i < run.keys.size() && 4 * i + 1 < run.arguments.size(); ++i) {
@@ -53,9 +52,9 @@ void Invariants::check_counts(Instant world, std::uint32_t node, const ScriptRun
     const auto digits = engine::hex_digits(lock->owner);
     const bool holds = run.arguments[4 * i] == std::string_view(digits.data(), digits.size());
     if (!holds || run.arguments[4 * i + 1] == std::to_string(lock->count)) continue;
-    throw Violation{"a hold sets the count of its message",
-                    fmt::format("node {}: {}, not {}", node, lock->count,
-                                run.arguments[4 * i + 1])};
+    throw Violation{
+        "a hold sets the count of its message",
+        fmt::format("node {}: {}, not {}", node, lock->count, run.arguments[4 * i + 1])};
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The data of one node: keys with strings, hashes and sorted sets, each with an expiry by the node's
-// clock, which the caller shows. What commands make of them is in commands.cpp.
+// The data of one node: keys with strings, hashes and sorted sets, each with an expiry by the
+// node's clock, which the caller shows. What commands make of them is in commands.cpp.
 #pragma once
 
 #include <cstddef>

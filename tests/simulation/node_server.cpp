@@ -148,9 +148,9 @@ void NodeServer::run(StreamId stream, Session& session, Words words, std::string
     return asked.reply.error("NOAUTH Authentication required.");
   }
   if (data != nullptr) return run_data(asked, *data);
-  const bool fits = row != nullptr && (row->arity < 0
-                                           ? words.size() >= static_cast<std::size_t>(-row->arity)
-                                           : words.size() == static_cast<std::size_t>(row->arity));
+  const bool fits =
+      row != nullptr && (row->arity < 0 ? words.size() >= static_cast<std::size_t>(-row->arity)
+                                        : words.size() == static_cast<std::size_t>(row->arity));
   if (!fits) return misread(asked, words.front());
   const std::string_view why = refusal(row->while_loading, row->while_busy);
   why.empty() ? (this->*row->run)(asked) : asked.reply.error(why);
@@ -422,8 +422,7 @@ void NodeServer::call_from_script(Words words, Reply& reply) {
   const bool denied = (row->name == "PUBLISH" && denies(Denied::publish)) ||
                       (row->name == "TIME" && denies(Denied::time));
   if (denied) {
-    return reply.error(
-        "ERR The user executing the script can't run this command or subcommand");
+    return reply.error("ERR The user executing the script can't run this command or subcommand");
   }
   // What has begun to write goes on. At maxmemory also what says so beforehand.
   const std::string_view why = wrote_ ? std::string_view() : refusal_to_write(*row);

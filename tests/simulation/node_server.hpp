@@ -173,10 +173,10 @@ class NodeServer final : Publisher, ScriptHost {
   std::map<StreamId, Session> sessions_;
   std::map<std::string, const Script*, std::less<>> scripts_;  // by digest
   // While a script runs:
-  StreamId asking_ = 0;          // who called it
-  std::string own_pushes_;       // to that one
-  bool at_maxmemory_ = false;    // it may write there
-  bool wrote_ = false;           // it cannot be stopped any more
+  StreamId asking_ = 0;        // who called it
+  std::string own_pushes_;     // to that one
+  bool at_maxmemory_ = false;  // it may write there
+  bool wrote_ = false;         // it cannot be stopped any more
 };
 
 }  // namespace redlock::simulation

@@ -41,9 +41,7 @@ class RespReply final : public Reply {
     head(resp3_ ? '%' : '*', static_cast<std::int64_t>(resp3_ ? pairs : 2 * pairs));
   }
   /// What was not asked for.
-  void push(std::size_t elements) {
-    head(resp3_ ? '>' : '*', static_cast<std::int64_t>(elements));
-  }
+  void push(std::size_t elements) { head(resp3_ ? '>' : '*', static_cast<std::int64_t>(elements)); }
   /// Text for people.
   void verbatim(std::string_view text);
 

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The engine's commands on a real server, one at a time, through the code that writes the library's
-// calls and reads its answers, without the loop and the link around them.
+// A real server, sent bytes and asked for replies, without the loop and the link around them.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <poll.h>
 #include <stdexcept>
 #include <string>
 
 #include "cluster/sockets.hpp"
-#include "engine/messages.hpp"
 #include "wire/reply_reader.hpp"
-#include "wire/script_call.hpp"
-#include "wire/script_set.hpp"
 
 namespace redlock::simulation {
 
@@ -23,17 +18,6 @@ class ServerConnection {
     if (!socket_) throw std::runtime_error("the server cannot be reached");
   }
 
-  /// The digests that calls by digest use.
-  wire::ScriptSet& scripts() { return scripts_; }
-
-  engine::Reply execute(const engine::Command& command, engine::Form form) {
-    std::string call;
-    wire::write_call(call, scripts_, form, command);
-    send(std::move(call));
-    const auto answer = wire::read_answer(wire::script_of(command), receive(), "");
-    if (!answer) throw std::runtime_error("the server answered what no script of ours can");
-    return *answer;
-  }
   /// The answer to these bytes; valid until the next call.
   wire::ReplyView ask(std::string bytes) {
     send(std::move(bytes));
@@ -68,7 +52,6 @@ class ServerConnection {
 
   cluster::UniqueFd socket_;
   wire::ReplyReader reader_;
-  wire::ScriptSet scripts_{wire::ScriptSet::Flags::understood};
 };
 
 }  // namespace redlock::simulation

@@ -13,8 +13,8 @@
 
 #include "engine/engine.hpp"
 #include "simulation/invariants.hpp"
-#include "simulation/random.hpp"
 #include "simulation/node_server.hpp"
+#include "simulation/random.hpp"
 #include "simulation/sim_node.hpp"
 #include "wire/reply_reader.hpp"
 #include "wire/script_set.hpp"
