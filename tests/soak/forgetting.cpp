@@ -3,41 +3,22 @@
 // another client asks for the same lock for as long as the first lease lasts. Nobody may get it;
 // unless the quarantine is off and the node came back empty: then somebody must, or this would
 // prove nothing.
-#include <CLI/CLI.hpp>
-#include <atomic>
-#include <chrono>
-#include <cstdio>
-#include <exception>
-#include <fmt/format.h>
 #include <future>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include <redlock/redlock.hpp>
-
-#include "cluster/fleet.hpp"
 #include "cluster/free_port.hpp"
-#include "soak/verdict.hpp"
+#include "soak/soak.hpp"
 
+namespace redlock::soak {
 namespace {
 
-using namespace redlock;
-using namespace std::chrono_literals;
-using cluster::Fleet;
-using std::chrono::milliseconds;
-
 /// As short as a node may take to come back on a busy machine: the quarantine lasts longer still.
-constexpr milliseconds longest_lease = 1s;
+constexpr milliseconds forgetting_lease = 1s;
 constexpr std::size_t forgetful = 0;  // the node that is killed
 
-struct Plan {
+struct ForgettingPlan {
   std::size_t tries = 2000;
   std::size_t sets = 24;
   bool durable = false;   // appendonly yes, appendfsync always
@@ -57,7 +38,7 @@ struct Tally {
 /// Records why the node that came back does not grant the lock.
 class Listener final : public Observer {
  public:
-  explicit Listener(const Plan& plan) : plan_(plan) {}
+  explicit Listener(const ForgettingPlan& plan) : plan_(plan) {}
 
   /// From now on. What is returned is requested once there is nothing more to wait for.
   std::stop_token listen() {
@@ -88,7 +69,7 @@ class Listener final : public Observer {
   }
 
  private:
-  const Plan& plan_;
+  const ForgettingPlan& plan_;
   std::mutex mutex_;
   bool noticed_ = false;
   std::stop_source enough_;
@@ -97,7 +78,7 @@ class Listener final : public Observer {
 /// Three nodes and two clients, the first of which does not reach the third node.
 class Set {
  public:
-  explicit Set(const Plan& plan)
+  explicit Set(const ForgettingPlan& plan)
       : plan_(plan),
         fleet_({.nodes = 3,
                 .persistence =
@@ -123,15 +104,13 @@ class Set {
   Client start(std::vector<std::string> nodes) {
     ClientOptions options;
     options.nodes = std::move(nodes);
-    options.lease = options.max_lease = longest_lease;
+    options.lease = options.max_lease = forgetting_lease;
     options.retry_min = 5ms;
     options.retry_max = 20ms;
     options.retry_cap = 20ms;
     options.quarantine = plan_.careless ? Quarantine::off : Quarantine::on;
     options.observer = listener_;
-    auto client = Client::create(std::move(options));
-    if (!client) throw std::runtime_error(client.error().message);
-    return std::move(*client);
+    return start_client(std::move(options));
   }
 
   void make_try(Tally& tally) {
@@ -165,7 +144,7 @@ class Set {
 
   static constexpr const char* name = "seat";
 
-  const Plan& plan_;
+  const ForgettingPlan& plan_;
   Fleet fleet_;
   cluster::FreePort nobody_ = cluster::FreePort::pick();
   std::shared_ptr<Listener> listener_ = std::make_shared<Listener>(plan_);
@@ -174,15 +153,8 @@ class Set {
   std::size_t tries_ = 0;
 };
 
-void print_progress(const Tally& tally, std::chrono::seconds after) {
-  fmt::print("after {:3} s: {} tries, {} overlaps; {} more were too slow to count\n", after.count(),
-             tally.counted(), tally.overlaps.load(), tally.too_slow.load());
-  std::fflush(stdout);
-}
-
-bool run(const Plan& plan) {
-  fmt::print(
-      "{} sets of three nodes, {}, one killed and restarted {} after a grant; quarantine {}\n",
+bool forget(const ForgettingPlan& plan) {
+  say("{} sets of three nodes, {}, one killed and restarted {} after a grant; quarantine {}\n",
       plan.sets, plan.durable ? "appendfsync always" : "no persistence",
       plan.kept ? "with its data" : "empty", plan.careless ? "OFF" : "on");
   Tally tally;
@@ -190,9 +162,12 @@ bool run(const Plan& plan) {
   for (std::size_t i = 0; i < plan.sets; ++i) {
     sets.push_back(std::async(std::launch::async, [&] { Set(plan).make_tries(tally); }));
   }
-  std::chrono::seconds after(0);
+  seconds after(0);
   for (auto& set : sets) {
-    while (set.wait_for(10s) == std::future_status::timeout) print_progress(tally, after += 10s);
+    while (set.wait_for(10s) == std::future_status::timeout) {
+      say("after {:3} s: {} tries, {} overlaps; {} more were too slow to count\n",
+          (after += 10s).count(), tally.counted(), tally.overlaps.load(), tally.too_slow.load());
+    }
   }
   for (auto& set : sets) set.get();
   fmt::print("{} tries: {} turned away, {} overlaps; {} more were too slow to count\n",
@@ -202,15 +177,17 @@ bool run(const Plan& plan) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Plan plan;
-  CLI::App app{"Asks for a lock that is held, right after one of its nodes was restarted."};
-  app.add_option("--tries", plan.tries, "how many; default 2000");
-  app.add_option("--sets", plan.sets, "sets of nodes side by side; default 24")
+void add_forgetting(CLI::App& soak, Run& chosen) {
+  const auto plan = std::make_shared<ForgettingPlan>();
+  auto& run = *soak.add_subcommand(
+      "forgetting", "Asks for a lock that is held, right after one of its nodes was restarted.");
+  run.add_option("--tries", plan->tries, "how many; default 2000");
+  run.add_option("--sets", plan->sets, "sets of nodes side by side; default 24")
       ->check(CLI::Range(1, 100));
-  auto* const durable = app.add_flag("--durable", plan.durable, "nodes with appendfsync always");
-  app.add_flag("--kept", plan.kept, "the node comes back with its data")->needs(durable);
-  app.add_flag("--careless", plan.careless, "without the quarantine: there must be an overlap");
-  CLI11_PARSE(app, argc, argv);
-  return redlock::soak::verdict_of("soak_forgetting", [&] { return run(plan); });
+  auto* const durable = run.add_flag("--durable", plan->durable, "nodes with appendfsync always");
+  run.add_flag("--kept", plan->kept, "the node comes back with its data")->needs(durable);
+  run.add_flag("--careless", plan->careless, "without the quarantine: there must be an overlap");
+  run.callback([plan, &chosen] { chosen = [plan] { return forget(*plan); }; });
 }
+
+}  // namespace redlock::soak

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "soak/names.hpp"
-
+// Host names of this program, in place of those that the system knows: all lead to one address,
+// which can be changed.
 #include <arpa/inet.h>
 #include <cstdint>
 #include <mutex>
 #include <netdb.h>
 #include <netinet/in.h>
+
+#include "soak/soak.hpp"
 
 namespace {
 
@@ -26,7 +28,7 @@ std::size_t redlock::soak::look_ups() {
 }
 
 // Visible, so that libuv finds these before the C library's.
-extern "C" [[gnu::visibility("default")]] int getaddrinfo(const char* /*host*/, const char* service,
+extern "C" [[gnu::visibility("default")]] int getaddrinfo(const char* host, const char* service,
                                                           const addrinfo* hints,
                                                           addrinfo** result) {
   const std::scoped_lock lock(names_mutex);
@@ -34,7 +36,9 @@ extern "C" [[gnu::visibility("default")]] int getaddrinfo(const char* /*host*/, 
   auto* const where = new sockaddr_in{};
   where->sin_family = AF_INET;
   where->sin_port = htons(static_cast<std::uint16_t>(std::stoi(service)));
-  inet_pton(AF_INET, names_lead_to.c_str(), &where->sin_addr);
+  if (inet_pton(AF_INET, host, &where->sin_addr) != 1) {
+    inet_pton(AF_INET, names_lead_to.c_str(), &where->sin_addr);
+  }
   *result = new addrinfo{};
   (*result)->ai_family = AF_INET;
   (*result)->ai_socktype = hints->ai_socktype;

@@ -3,35 +3,16 @@
 // them, or below clients that it has never answered: they come back spread over the time that their
 // pauses have, one connection each. Prints for each outage how many came within a tenth of a
 // second at most, and when all were back.
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <fmt/format.h>
-#include <memory>
 #include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 #include <sys/resource.h>
-#include <thread>
-#include <vector>
 
-#include <redlock/redlock.hpp>
-
-#include "cluster/fleet.hpp"
 #include "cluster/node_client.hpp"
-#include "soak/verdict.hpp"
+#include "soak/soak.hpp"
 
+namespace redlock::soak {
 namespace {
 
-using namespace redlock;
-using namespace std::chrono_literals;
-using cluster::Fleet;
 using cluster::NodeClient;
-using std::chrono::milliseconds;
 
 constexpr std::size_t descriptors_of_client = 16;
 constexpr milliseconds window = 100ms;
@@ -48,7 +29,7 @@ constexpr milliseconds back_within = 5s;
 
 constexpr milliseconds patient = 30s;
 
-struct Plan {
+struct ReturningPlan {
   std::size_t clients = 1000;
   std::vector<int> outages{0, 100, 300, 1000, 3000};  // ms
   bool unhurried = false;                             // on a machine that may be slow
@@ -84,17 +65,16 @@ double largest_share(const std::vector<Sample>& samples) {
   return largest;
 }
 
-class Run {
+class Return {
  public:
-  explicit Run(const Plan& plan) : plan_(plan) {}
+  explicit Return(const ReturningPlan& plan) : plan_(plan) {}
 
   bool run() {
-    const auto start = Clock::now();
+    const auto start = BootClock::now();
     start_clients(plan_.unhurried ? std::optional(patient) : std::nullopt);
     while (!all_were_up()) await_a_moment(start);
-    fmt::print("{} clients were connected {:.2f} s after the first one began\n", plan_.clients,
-               seconds_since(start));
-    std::fflush(stdout);
+    say("{} clients were connected {:.2f} s after the first one began\n", plan_.clients,
+        seconds_since(start));
     bool well = true;
     for (const int outage : plan_.outages) {
       well = judge([&] { return come_back(outage); }) && well;
@@ -103,8 +83,6 @@ class Run {
   }
 
  private:
-  using Clock = BootClock;
-
   void start_clients(std::optional<milliseconds> connect_timeout) {
     for (std::size_t i = 0; i < plan_.clients; ++i) {
       presences_.push_back(std::make_shared<Presence>());
@@ -113,9 +91,7 @@ class Run {
       options.quarantine = Quarantine::off;
       options.observer = presences_.back();
       if (connect_timeout) options.connect_timeout = *connect_timeout;
-      auto client = Client::create(std::move(options));
-      if (!client) throw std::runtime_error(client.error().message);
-      clients_.push_back(std::move(*client));
+      clients_.push_back(start_client(std::move(options)));
     }
   }
 
@@ -158,15 +134,14 @@ class Run {
       await_a_moment(first.at);
       all_back = all_were_up();
       const auto connections = connections_of(node);
-      samples.push_back({Clock::now(), connections});
+      samples.push_back({BootClock::now(), connections});
     }
     const double back = seconds_since(first.at);
     const auto connections = samples.back().connections - first.connections;
     const double each = static_cast<double>(connections) / static_cast<double>(plan_.clients);
     const double share = largest_share(samples);
-    fmt::print("{} within {:.2f} s, by {:.3f} connections each, {:.0f} % of them within {} ms\n",
-               what, back, each, 100 * share, window.count());
-    std::fflush(stdout);
+    say("{} within {:.2f} s, by {:.3f} connections each, {:.0f} % of them within {} ms\n", what,
+        back, each, 100 * share, window.count());
     const double most = plan_.unhurried ? most_in_window_unhurried : most_in_window;
     if (outage >= long_outage && share > most) return false;
     return plan_.unhurried ||
@@ -177,7 +152,7 @@ class Run {
   Sample cut_off(int outage) {
     if (outage == 0) {
       NodeClient node(fleet_.port(0));
-      const Sample sample{Clock::now(), connections_of(node)};
+      const Sample sample{BootClock::now(), connections_of(node)};
       for (const char* type : {"normal", "pubsub"}) node.command({"CLIENT", "KILL", "TYPE", type});
       return sample;
     }
@@ -187,17 +162,13 @@ class Run {
   }
 
   Sample restart() {
-    const auto start = Clock::now();
+    const auto start = BootClock::now();
     fleet_.restart(0);
     return {start, 0};
   }
 
   static std::uint64_t connections_of(NodeClient& node) {
-    const std::string text = node.command({"INFO", "stats"});
-    constexpr std::string_view field = "total_connections_received:";
-    const auto at = text.find(field);
-    if (at == std::string::npos) throw std::runtime_error("the node does not count connections");
-    return std::stoull(text.substr(at + field.size()));
+    return connections_in(node.command({"INFO", "stats"}));
   }
 
   [[nodiscard]] bool all_were_up() const {
@@ -205,15 +176,12 @@ class Run {
                                [](const auto& presence) { return presence->times_up > 0; });
   }
 
-  static double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
-  static void await_a_moment(Clock::time_point since) {
-    if (Clock::now() > since + 2min) throw std::runtime_error("a client never connects");
+  static void await_a_moment(BootClock::time_point since) {
+    if (BootClock::now() > since + 2min) throw std::runtime_error("a client never connects");
     std::this_thread::sleep_for(2ms);
   }
 
-  const Plan plan_;
+  const ReturningPlan plan_;
   Fleet fleet_{{.nodes = 1,
                 .settings = {fmt::format("maxclients {}", plan_.clients + 100),
                              fmt::format("tcp-backlog {}", plan_.clients + 100)}}};
@@ -236,25 +204,30 @@ void permit_descriptors(std::size_t clients) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  Plan plan;
-  CLI::App app{"Cuts many clients off at once, and sees how they come back to their node."};
-  app.add_option("--clients", plan.clients, "how many; default 1000")->check(CLI::Range(1, 10'000));
-  app.add_option("--outage", plan.outages,
+void add_returning(CLI::App& soak, Run& chosen) {
+  const auto plan = std::make_shared<ReturningPlan>();
+  auto& run = *soak.add_subcommand(
+      "returning", "Cuts many clients off at once, and sees how they come back to their node.");
+  run.add_option("--clients", plan->clients, "how many; default 1000")
+      ->check(CLI::Range(1, 10'000));
+  run.add_option("--outage", plan->outages,
                  "ms for which the node is gone, several with spaces; 0: it only ends all\n"
                  "connections; default 0 100 300 1000 3000")
       ->check(CLI::Range(0, 3'600'000));
-  app.add_flag("--unhurried", plan.unhurried,
+  run.add_flag("--unhurried", plan->unhurried,
                "for a machine that may be slow: they come back, whenever that is");
-  app.footer(
+  run.footer(
       "At last it starts as many clients anew while the node hangs, and kills and restarts it.\n"
       "Needs the machine for itself. It ends with 0 if all were back within five seconds, by no\n"
       "more than two connections each, and if after an outage of a second and more no tenth of a\n"
       "second brought more than two fifths, with --unhurried the half. Nothing spreads the first\n"
       "connections of clients that find the node there: they come as the programs are started.");
-  CLI11_PARSE(app, argc, argv);
-  return redlock::soak::verdict_of("soak_returning", [&] {
-    permit_descriptors(plan.clients);
-    return Run(plan).run();
+  run.callback([plan, &chosen] {
+    chosen = [plan] {
+      permit_descriptors(plan->clients);
+      return Return(*plan).run();
+    };
   });
 }
+
+}  // namespace redlock::soak
