@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 // One acquisition with one attempt: which vote decides, what is known then, and what is left on the
 // nodes afterwards.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 #include "engine/stripe.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 TEST_CASE("all nodes are asked at once, and the quorum-th yes answers the caller") {

@@ -2,14 +2,8 @@
 // A burst of requests: what nodes could not answer in time waits in the client for its turn.
 #include "engine/acquire/admission.hpp"
 
-#include <algorithm>
-#include <doctest/doctest.h>
-#include <vector>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

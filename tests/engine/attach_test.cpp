@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Taking up a grant that was made elsewhere: cancelled while nobody has confirmed it yet, and
 // renewed afterwards like any other. Whether it is taken up at all is in hold_test.cpp.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The caller ends its call while an attempt is under way: every node that may have something is
 // released, once, whatever the attempt was about to do.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Clocks that jump or run: which node is blamed, for how long, and what becomes of the leases that
 // it had confirmed. A node's clock here is what the test says it is.
-#include <doctest/doctest.h>
-#include <optional>
-#include <string>
-#include <variant>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

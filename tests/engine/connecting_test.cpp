@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 // An attempt that is made before the client is connected: its failure says so, and blames no node.
-#include <doctest/doctest.h>
-#include <vector>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What is owed to a node: the releases that it has not confirmed, which of its answers clear them,
 // and for how long they are kept.
-#include <algorithm>
-#include <cstddef>
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Fences beyond 2^52, where no clock of ours goes: the damage of one node stays on that node, and
 // what a quorum of nodes has reached is used up to the end of tokens.
-#include <doctest/doctest.h>
-
 #include "engine/acquire/floor_estimate.hpp"
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The floor of the next token: what absurd clocks and counters near their end make of it. What it
 // is in peace is in acquire_test.cpp.
-#include <doctest/doctest.h>
-
 #include "engine/acquire/floor_estimate.hpp"
 #include "engine/rig.hpp"
 
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 TEST_CASE("an absurd clock, the only one there is, does not use the tokens up") {

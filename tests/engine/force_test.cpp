@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Releasing by force: what the operator is told, and what becomes of the holder.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A node that has forgotten a lease, and gives it to nobody else while it is in quarantine: until
 // when it counts all the same, and what makes that a wrong conclusion.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Healing: giving the lock back to a node that forgot it. What its answer means, when it is tried
 // again, and what is left to release. When healing is allowed at all is in hold_test.cpp.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Holding: renewal at a third of the lease, extending by hand, validity from mixed rounds, and
 // nodes that are healed.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Nodes that have too little of a processor: what they have not answered is not asked again, what
 // they answer late counts, and they are sent no more than they answer.
-#include <algorithm>
-#include <doctest/doctest.h>
-#include <vector>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

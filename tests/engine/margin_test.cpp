@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // When a lease ends: the margin before its validity, a lease that was granted late, and a validity
 // that becomes shorter because a node took back what it had confirmed.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // NOSCRIPT: a message is sent again in full only while somebody still wants it. One that is
 // repeated behind a release, or for a lease that is over, would stay on the node for a whole lease.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A node that is down for days, or answers everything with an error, while a program goes on
 // handing leases over: what is remembered of that, and what is sent because of it, has an end.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Two owners of one client take and leave one name at random, over nodes that answer late or not at
 // all: exclusion, the count of levels, deadlines, and nothing left at the end.
-#include <doctest/doctest.h>
-#include <map>
-#include <optional>
-#include <random>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The queue of one owner's calls for one name: who waits for whom, how long, and what is held after
 // each of the races between a call and its end, the owner's own releases and the loss of the lease.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

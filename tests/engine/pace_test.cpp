@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Many leases: renewals fall on common moments, so that they travel together, and a crowd that is
 // due at once is spread out without losing anybody.
-#include <algorithm>
-#include <doctest/doctest.h>
-#include <vector>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

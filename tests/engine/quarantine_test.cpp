@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Nodes that may have forgotten: who votes, from when, and what everybody is told meanwhile.
-#include <doctest/doctest.h>
-#include <optional>
-#include <string>
-#include <variant>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Re-entry: the count rises only by a quorum, falls at once, and is told to every node by every
 // hold; the lease is the same one throughout.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

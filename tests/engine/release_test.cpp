@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Releasing: what the caller is told, and what is owed to nodes that could not be told.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 TEST_CASE("a quorum of deletions is released, without waiting for hung nodes") {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Waiting: attempts with random pauses until the lock is granted or the time given is over.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

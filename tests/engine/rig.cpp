@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "engine/rig.hpp"
 
-#include <algorithm>
-#include <doctest/doctest.h>
-
 namespace redlock::engine::test {
 namespace {
 

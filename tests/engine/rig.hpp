@@ -3,9 +3,14 @@
 // whatever the engine sends waits here, in order per node, until the test answers it.
 #pragma once
 
+#include <algorithm>
 #include <deque>
+#include <doctest/doctest.h>
 #include <map>
+#include <memory>
 #include <optional>
+#include <random>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -13,6 +18,9 @@
 
 namespace redlock::engine::test {
 
+// For the tests, which use this namespace.
+using namespace redlock;
+using namespace redlock::engine;
 using namespace std::chrono_literals;
 
 class Counter final : public RandomSource {

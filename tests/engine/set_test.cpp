@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Which nodes belong to the client's set, by what their markers name.
-#include <doctest/doctest.h>
-#include <optional>
-#include <string>
-#include <variant>
-
 #include "rig.hpp"
 
 namespace redlock::engine::test {

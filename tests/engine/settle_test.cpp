@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Tokens: when nodes give different ones, the largest is carried to a quorum before it is returned.
 // The traces of two attempts that would return the same token are here, from one attempt's side.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 TEST_CASE("a quorum that gave one token settles it in one round trip, whatever others gave") {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Two processes that drew one owner (a machine that was cloned): what one gets must not look like a
 // grant to the other, and what one gives up must not be the other's.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 TEST_CASE("a lock that is this owner's already is no grant, and is not released") {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Stragglers: answers of an attempt that come after it was granted, and what was seen of other
 // owners while it was voted on. They decide who is released, and who is healed later.
-#include <doctest/doctest.h>
-
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

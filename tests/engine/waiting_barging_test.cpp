@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Calls that wait in no order: which of a client's ask the nodes, when the others move up, and how
 // each ends.
-#include <doctest/doctest.h>
-
 #include "engine/queue/local_queues.hpp"
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Waiting in order: what a call that waits asks of which node, and when; what it gives back, and
 // when it leaves the nodes' queues.
-#include <doctest/doctest.h>
-
 #include "engine/queue/local_queues.hpp"
 #include "engine/queue/wake_allowance.hpp"
 #include "engine/rig.hpp"
 
-using namespace redlock;
-using namespace redlock::engine;
 using namespace redlock::engine::test;
 
 namespace {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What Observer::on_answer tells of each node's answers: what was asked, of which attempt, and how
 // long the node took.
-#include <map>
-#include <mutex>
-#include <set>
 #include <tuple>
 
 #include "integration/api_fixture.hpp"

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Lease::async_lost(): what ends it, with which result, and where the program then continues.
-#include <atomic>
-#include <future>
-#include <optional>
-#include <stop_token>
-#include <sys/wait.h>
-#include <thread>
-#include <vector>
-
 #include "integration/api_coroutines.hpp"
 #include "integration/api_fixture.hpp"
 

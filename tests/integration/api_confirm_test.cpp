@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Asking a quorum whether the lock is still ours: what it says, and that it changes nothing.
-#include <doctest/doctest.h>
-#include <optional>
-#include <string>
-
 #include "integration/api_fixture.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

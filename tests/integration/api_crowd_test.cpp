@@ -1,20 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Ten thousand requests of one client at once, to nodes that are well: they take their time, and
 // none is refused. Then the client ends, and its leases with it.
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <doctest/doctest.h>
-#include <future>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "api_fixture.hpp"
 
 using namespace redlock;

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Durations and times at the ends of their types, from callers and from nodes: they mean what they
 // say, and overflow nothing (the address and undefined-behaviour sanitizers run this file, too).
-#include <algorithm>
-#include <atomic>
-#include <future>
 #include <limits>
-#include <memory>
 #include <ratio>
-#include <thread>
-
-#include <redlock/admin.hpp>
 
 #include "integration/api_fixture.hpp"
 #include "support/stub_server.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // An exception that leaves a function of the program on the client's thread ends the client, and
 // nothing else: every call has an answer that says so, every lease is lost, the program goes on.
-#include <atomic>
-#include <functional>
 #include <stdexcept>
 #include <uv.h>
 
 #include "integration/api_fixture.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

@@ -2,14 +2,9 @@
 // Nodes that are killed, stopped or reset, before an attempt and in the middle of one: with two of
 // five gone nothing changes for the caller; with three gone it is told so, and nothing stays
 // behind.
-#include <array>
-#include <memory>
-#include <string_view>
-
 #include "integration/api_fixture.hpp"
 #include "support/proxy.hpp"
 #include "support/stub_server.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

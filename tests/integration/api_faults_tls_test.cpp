@@ -2,16 +2,8 @@
 // Faults of the network between a client and nodes with TLS, where nothing on the way can tell a
 // request from a reply: each ends what is under way, with a cause that says what is known, leaves
 // no lock behind, and is over when the network is well again.
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "integration/api_fixture.hpp"
 #include "support/proxy.hpp"
-#include "support/text.hpp"
 #include "support/tls_nodes.hpp"
 
 namespace redlock::testing {

@@ -3,17 +3,47 @@
 // a look at the keys on the nodes that does not go through the library.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <doctest/doctest.h>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <future>
+#include <latch>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <stop_token>
 #include <string>
+#include <string_view>
+#include <sys/wait.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include <redlock/admin.hpp>
+#include <redlock/client.hpp>
+#include <redlock/clock.hpp>
+#include <redlock/lease.hpp>
+#include <redlock/observer.hpp>
 #include <redlock/redlock.hpp>
 
 #include "cluster/fleet.hpp"
 #include "support/processes.hpp"
+#include "support/text.hpp"
 
 namespace redlock::testing {
 

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Admin::force_release against real nodes: who loses the lock, how that holder learns of it, and
 // that nobody else is touched.
-#include <doctest/doctest.h>
-
-#include <redlock/admin.hpp>
-
 #include "api_fixture.hpp"
 
 namespace redlock::testing {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Every operation as blocking call, with a callback, as std::future and awaited, over 1 to 5 real
 // nodes; and what an Operation promises before, at and after its start.
-#include <array>
-#include <thread>
-
 #include "integration/api_coroutines.hpp"
 #include "integration/api_fixture.hpp"
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Grants that go from hand to hand, on real servers: what is late of the first holder finds no way
 // back, a wrong token raises nothing, and one node's damaged fence stays that node's.
-#include <string>
-#include <vector>
-
 #include "integration/api_fixture.hpp"
 #include "support/proxy.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Who holds a lock, as people are told: a note beside the owner, which the protocol never reads.
-#include <doctest/doctest.h>
-#include <unistd.h>
-
-#include <redlock/admin.hpp>
-
 #include "api_fixture.hpp"
 
 namespace redlock::testing {

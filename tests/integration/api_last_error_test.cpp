@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Why a lock was not got, where the standard's forms can only say false or throw; and that a client
 // which contends with itself is told so.
-#include <doctest/doctest.h>
-#include <mutex>
-#include <system_error>
-#include <thread>
-
 #include "api_fixture.hpp"
 
 namespace redlock::testing {

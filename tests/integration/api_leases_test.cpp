@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The life of a lease: renewed until released, ending by itself, bounded, lost; and what an
 // observer is told of it.
-#include <mutex>
-#include <optional>
-
 #include "integration/api_fixture.hpp"
 
 namespace redlock::testing {

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Ends: clients, leases and locks that go in any order, with work under way, in callbacks and in
 // the children of a fork. Nothing hangs, every callback is called once.
-#include <atomic>
-#include <mutex>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
-
-#include <redlock/admin.hpp>
-
 #include "integration/api_fixture.hpp"
 #include "support/stub_server.hpp"
 

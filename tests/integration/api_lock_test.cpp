@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 // RedLock as the standard's Lockable and TimedLockable: with std::unique_lock, std::scoped_lock,
 // by two threads, and used wrongly.
-#include <atomic>
 #include <concepts>
-#include <latch>
-#include <mutex>
-#include <thread>
 
 #include "integration/api_fixture.hpp"
 #include "integration/api_recording_observer.hpp"

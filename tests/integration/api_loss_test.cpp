@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: MIT
 // lost() and what is tied to it: on which thread it runs, that it runs once and knows the reason,
 // and that it comes although the client's loop thread does not.
-#include <atomic>
-#include <future>
-#include <optional>
-#include <stop_token>
-#include <thread>
-
 #include "integration/api_fixture.hpp"
 
 namespace redlock::testing {

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What Metrics counts, on real nodes, and that its text is what Prometheus reads.
-#include <atomic>
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
-#include <sstream>
-#include <stop_token>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "cluster/relay.hpp"
 #include "integration/api_fixture.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

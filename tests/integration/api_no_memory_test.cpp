@@ -2,25 +2,13 @@
 // What a program gets that has no memory for a moment: its life with a client is repeated, and each
 // time another allocation fails, of whichever thread. Every call must return. Then the client
 // either goes on, or has ended as a whole: every call says so, and every lease is lost.
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
-#include <future>
-#include <memory>
-#include <optional>
-#include <string>
-#include <system_error>
-#include <thread>
 #include <uv.h>
-#include <vector>
 
 #include <redlock/redlock.h>
 
 #include "integration/api_fixture.hpp"
 #include "support/failing_new.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Every mistake in options, URIs, names and leases is answered with one clear sentence, before
 // anything is sent. No node runs here.
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
-#include <functional>
 #include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "integration/api_fixture.hpp"
 #include "support/temporary_directory.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

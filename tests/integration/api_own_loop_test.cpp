@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A client on a loop of the program's own: no thread is added, everything happens on the thread
 // that runs the loop, nothing blocks there, and the client leaves the loop as it found it.
-#include <array>
-#include <atomic>
-#include <filesystem>
-#include <functional>
-#include <optional>
-#include <set>
-#include <stop_token>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
 #include <uv.h>
-
-#include <redlock/admin.hpp>
 
 #include "integration/api_coroutines.hpp"
 #include "integration/api_fixture.hpp"

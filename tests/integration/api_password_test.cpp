@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Passwords that are changed while a lease is held: the nodes first or the program first, and with
 // every connection broken meanwhile. No text shows an old or a new one.
-#include <filesystem>
-#include <fstream>
-#include <mutex>
-
-#include <redlock/admin.hpp>
-
 #include "integration/api_fixture.hpp"
 #include "support/temporary_directory.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

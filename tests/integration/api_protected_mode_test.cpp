@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A node in protected mode: a file of its own, which counts as skipped where there is no network.
 #include <arpa/inet.h>
-#include <array>
-#include <cstdio>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
 #include "integration/api_fixture.hpp"
 #include "integration/net_server_kind.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Nodes that forgot, as a program sees them: they do not vote, the error says for how long, and
 // adoption lets them vote at once.
-#include <algorithm>
-#include <atomic>
-#include <doctest/doctest.h>
-#include <memory>
-#include <mutex>
-#include <set>
-#include <string>
-#include <string_view>
-#include <thread>
-
-#include <redlock/admin.hpp>
-
 #include "api_fixture.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

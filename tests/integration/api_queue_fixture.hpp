@@ -3,14 +3,6 @@
 // which order they had the lock.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <condition_variable>
-#include <cstddef>
-#include <mutex>
-#include <string>
-#include <vector>
-
 #include "integration/api_fixture.hpp"
 
 namespace redlock::testing {

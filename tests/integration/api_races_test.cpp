@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Many acquisitions, one after the other and by several processes at once, over three real nodes.
-#include <algorithm>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <set>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "integration/api_fixture.hpp"
 #include "support/temporary_directory.hpp"

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: MIT
 // An explicit owner that takes a lock again, by callback, future and coroutine: what the blocking
 // form does, without a thread that waits, and well-defined when several calls are under way.
-#include <atomic>
-#include <latch>
-#include <mutex>
-#include <optional>
-#include <thread>
-
-#include <redlock/admin.hpp>
-
 #include "integration/api_coroutines.hpp"
 #include "integration/api_fixture.hpp"
 

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: MIT
 // An owner that takes a lock again: the calling thread, or an explicit owner on any thread; on
 // real nodes, where the count can be read.
-#include <latch>
-#include <mutex>
-#include <thread>
-
-#include <redlock/admin.hpp>
-
 #include "integration/api_fixture.hpp"
 #include "integration/api_recording_observer.hpp"
 

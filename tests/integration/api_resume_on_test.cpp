@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ClientOptions::resume_on: what continues there, what does not, and what becomes of what it drops.
-#include <condition_variable>
 #include <deque>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
 
 #include "integration/api_coroutines.hpp"
 #include "integration/api_fixture.hpp"

@@ -2,16 +2,8 @@
 // The users of cluster/users.acl on real servers: with exactly those rights everything can be done,
 // and where one of them is missing a sentence says which. A right that nobody misses has no place
 // in the list.
-#include <algorithm>
-#include <fstream>
-#include <mutex>
-#include <sstream>
-
-#include <redlock/admin.hpp>
-
 #include "integration/api_fixture.hpp"
 #include "integration/net_server_kind.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

@@ -2,23 +2,9 @@
 // Authority, nodes' certificates and clients' certificate are replaced one after the other, as
 // docs/tls.md says, while a lease is held and locks are taken and given back. Every node is made to
 // connect anew each time.
-#include <algorithm>
-#include <atomic>
-#include <filesystem>
-#include <fstream>
 #include <initializer_list>
-#include <map>
-#include <mutex>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include <redlock/admin.hpp>
-#include <redlock/observer.hpp>
 
 #include "integration/api_fixture.hpp"
-#include "support/text.hpp"
 #include "support/tls_nodes.hpp"
 
 namespace redlock::testing {

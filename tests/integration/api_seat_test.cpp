@@ -3,11 +3,8 @@
 // code runs on the client's own thread, everybody else is served meanwhile, and nothing is waited
 // for in vain. In "a caller that waits" a call waits for a lock that another client has, and so
 // drives for long.
-#include <atomic>
 #include <csignal>
-#include <optional>
 #include <random>
-#include <thread>
 
 #include "integration/api_fixture.hpp"
 

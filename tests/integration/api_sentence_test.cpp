@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The sentence of an error says how each node took part: who granted, who refused, who could not
 // vote and why, and how many had not answered when it was decided. No node runs here.
-#include <string>
-#include <vector>
-
 #include "client/sentence.hpp"
 #include "integration/api_fixture.hpp"
 

@@ -2,19 +2,9 @@
 // Each error that a real server gives a lock client, on one of three nodes: what its vote says,
 // that the others grant the lock, and that the node is of use again by itself once the trouble is
 // over.
-#include <algorithm>
-#include <atomic>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <mutex>
-#include <optional>
-#include <thread>
-
 #include "cluster/node_client.hpp"
 #include "integration/api_fixture.hpp"
 #include "integration/net_server_kind.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

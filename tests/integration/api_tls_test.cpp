@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A client of nodes with TLS: what it needs for that, and what it says of nodes that it cannot
 // trust.
-#include <filesystem>
-#include <string>
-
-#include <redlock/admin.hpp>
-
 #include "integration/api_fixture.hpp"
-#include "support/text.hpp"
 #include "support/tls_nodes.hpp"
 
 namespace redlock::testing {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Waiting for a lock that somebody else holds: until it is given, until the time is over, until the
 // caller changes its mind.
-#include <thread>
-
 #include "integration/api_fixture.hpp"
 #include "support/proxy.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

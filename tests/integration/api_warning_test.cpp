@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What a program that listens to nothing gets on stderr, and what it does not wait for. Each
 // program here is a child of the test: a process has one stderr, and one such line in ten seconds.
-#include <cstdio>
 #include <fcntl.h>
-#include <functional>
-#include <memory>
-#include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <redlock/redlock.h>
 
 #include "integration/api_fixture.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {

@@ -2,14 +2,9 @@
 // The C interface: what it gives and takes, its last error as JSON, and the descriptor of a loss.
 // That C11 and Python can use it is shown by tests/consumer.
 #include <cstring>
-#include <fstream>
 #include <limits>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <poll.h>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include <redlock/redlock.h>
 #include <redlock/version.hpp>

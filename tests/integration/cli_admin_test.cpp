@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Admin as a library: what the command's tests cannot see, because they only see what is printed.
-#include <algorithm>
-#include <doctest/doctest.h>
-#include <future>
-
-#include <redlock/admin.hpp>
-
 #include "api_fixture.hpp"
 #include "cli_process.hpp"
 #include "support/stub_server.hpp"

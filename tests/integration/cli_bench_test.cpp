@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: MIT
 // redlock bench on real nodes: what it measures and prints, what it asserts, and that neither a
 // fault, an interrupt nor an error leaves anything on the nodes.
-#include <algorithm>
-#include <chrono>
-#include <doctest/doctest.h>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <nlohmann/json.hpp>
-#include <regex>
-#include <sstream>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 #include "on_terminal.hpp"
-#include "support/processes.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
-using nlohmann::json;
 
 const Fleet& bench_nodes() {
   static const Fleet fleet({.nodes = 5});

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Colours: on terminals only, and there not against NO_COLOR or TERM.
-#include <doctest/doctest.h>
-#include <string>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 #include "on_terminal.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
 
 constexpr char escape = '\x1b';
 

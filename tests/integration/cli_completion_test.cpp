@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What shells complete, and the manual pages: both are made of what the parser knows.
-#include <doctest/doctest.h>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "cli_process.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {

@@ -2,16 +2,10 @@
 // redlock exec when the lock is lost, and when redlock itself is killed or stopped: the command
 // must not go on without its lock. The leases are long enough for a machine that is busy with
 // something else; shorter ones were lost before the test began.
-#include <doctest/doctest.h>
-#include <fstream>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
 
 /// A command that prints its process, says when it is told to end, and goes on all the same.
 const Arguments stubborn{"sh", "-c",

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: MIT
 // redlock exec as an ordinary user, with a command that runs as root: what it may not kill it must
 // not call killed. And the guard beside the command, when somebody kills that.
-#include <cstdio>
-#include <doctest/doctest.h>
-#include <filesystem>
-#include <fstream>
-#include <string>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using cluster::Fleet;
 
 constexpr auto* setpriv = "/usr/bin/setpriv";
 const Arguments as_nobody{"--reuid=65534", "--regid=65534", "--clear-groups"};

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: MIT
 // redlock exec: the command runs as it would without redlock, and only while the lock is held.
-#include <doctest/doctest.h>
-#include <filesystem>
-#include <fstream>
 #include <sched.h>
-#include <sstream>
 
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 #include "support/stub_server.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
 
 struct Nodes {
   explicit Nodes(std::size_t count) : fleet({.nodes = count}) {}

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: MIT
 // redlock fence, killed at each of its system calls in turn: the record must be the old token or
 // the new one, and the next command must find its way.
-#include <doctest/doctest.h>
-#include <fstream>
-#include <optional>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include <vector>
 
 #include "cli_process.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {

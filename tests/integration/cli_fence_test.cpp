@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: MIT
 // redlock fence: who is let through to a file, that one works at a time, and that the record beside
 // the file is whole and durable whatever is killed.
-#include <algorithm>
-#include <doctest/doctest.h>
-#include <filesystem>
-#include <fstream>
 #include <list>
-#include <sys/stat.h>
 
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: MIT
 // redlock fleet: local nodes that outlive the command, until `down` leaves nothing of them.
-#include <doctest/doctest.h>
-#include <filesystem>
-#include <fmt/core.h>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <tuple>
-#include <utility>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 #include "cluster/free_port.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using nlohmann::json;
 
 /// Commands for a fleet in a directory of its own, which is ended whatever happens.
 class LocalFleet {

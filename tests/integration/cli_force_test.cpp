@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: MIT
 // redlock release --force, as real processes against real nodes.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
-using nlohmann::json;
 
 Finished run(const Fleet& fleet, Arguments arguments) {
   // A busy machine must not look like a node that is gone.

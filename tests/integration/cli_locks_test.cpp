@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The command's steps for scripts (acquire, hold, release) and its look at locks (status, list), as
 // real processes against real nodes.
-#include <array>
-#include <chrono>
-#include <doctest/doctest.h>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
-using nlohmann::json;
 
 /// Commands against one fleet. A busy machine must not look like a node that is gone.
 struct LockNodes {

@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: MIT
 // --log json: every line on stderr is an object, and says what happened.
-#include <algorithm>
-#include <doctest/doctest.h>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <regex>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
-#include "support/processes.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
-using nlohmann::json;
 
 /// What was said, every line of it checked.
 std::vector<json> events_in(const std::string& text) {

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: MIT
 // redlock doctor and adopt: what they find on real nodes, and what they advise.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-#include <thread>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 #include "support/stub_server.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
-using cluster::Persistence;
-using nlohmann::json;
 
 using Uris = std::vector<std::string>;
 

@@ -2,18 +2,10 @@
 // What the command prints and nobody can read: a closed stdout, a full disk, a pipe without a
 // reader. A grant that could not be written is given back, and the exit status says that something
 // went wrong.
-#include <doctest/doctest.h>
-#include <filesystem>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
-#include "support/processes.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
 
 /// Runs the command under a shell, which redirects its output first. Its status is printed.
 Finished redirected(const Fleet& fleet, const std::string& arguments, const std::string& where) {

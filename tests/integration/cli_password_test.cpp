@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A password that the command reads from a file, by option or by environment.
-#include <doctest/doctest.h>
-#include <fmt/core.h>
-#include <fstream>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 #include "support/shell.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/text.hpp"
 
 using namespace redlock::testing;
 using redlock::cluster::Fleet;

@@ -6,26 +6,48 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <filesystem>
+#include <fmt/core.h>
+#include <fstream>
+#include <functional>
+#include <future>
 #include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <poll.h>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
+#include <tuple>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
+#include "cluster/fleet.hpp"
 #include "cluster/unique_fd.hpp"
 #include "support/processes.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/text.hpp"
 
 namespace redlock::testing {
 
+using namespace std::chrono_literals;
+using cluster::Fleet;
+using cluster::Persistence;
 using cluster::UniqueFd;
+using nlohmann::json;
+using std::chrono::milliseconds;
 using Arguments = std::vector<std::string>;
 using Variables = std::map<std::string, std::string>;
 

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: MIT
 // redlock status and doctor on nodes that may have forgotten locks: they say why such a node does
 // not vote yet and in how many seconds it does, as the errors do.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
-#include "support/processes.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
-using cluster::Persistence;
-using nlohmann::json;
 
 // The longest lease of 60 s, the drift allowance of 1 %, 2 ms and a second.
 constexpr int whole_quarantine_s = 62;

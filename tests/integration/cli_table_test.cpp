@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Tables fit the terminal: 80 columns, or more where it has them. What is cut there is whole in
 // JSON.
-#include <algorithm>
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
-using cluster::Persistence;
-using nlohmann::json;
 
 std::size_t widest_line(const std::string& text) {
   std::istringstream lines(text);

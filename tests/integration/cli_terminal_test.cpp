@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: MIT
 // redlock exec on a terminal, under a shell with job control: the command must have the terminal,
 // its Ctrl-C and its Ctrl-Z as if redlock were not there.
-#include <doctest/doctest.h>
-#include <fstream>
-#include <string>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 #include "on_terminal.hpp"
-#include "support/processes.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
 
 /// Says "foreground" or "background", then "ready"; answers what is typed until "quit".
 constexpr auto* conversation = R"(set -m

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The command with nodes that have TLS: each subcommand, by options and by the environment.
-#include <nlohmann/json.hpp>
-#include <string>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 #include "support/shell.hpp"
 #include "support/tls_nodes.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
 
 const TlsFiles& files() {
   return TlsFiles::get();

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the command says to arguments that cannot work, and how it teaches those that can. No node
 // is needed: nothing here may reach one.
-#include <doctest/doctest.h>
-#include <fstream>
-#include <sys/stat.h>
-
 #include "cli_process.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {

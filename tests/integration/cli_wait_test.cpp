@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What exec shows while it waits for a lock, and when it gives up.
-#include <doctest/doctest.h>
-#include <regex>
-#include <sstream>
-#include <vector>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 #include "on_terminal.hpp"
 #include "support/stub_server.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
 
 // A busy machine must not look like a node that is gone.
 Arguments waiting_for(const std::string& name, const Arguments& options = {},

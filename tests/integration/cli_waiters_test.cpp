@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: MIT
 // redlock waiters: who waits for a lock, and what is said when nobody does or nobody tells.
-#include <algorithm>
-#include <doctest/doctest.h>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <regex>
-#include <string>
-#include <vector>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
-#include "support/processes.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
-using nlohmann::json;
 
 constexpr auto* queue_key = "redlock:lock:{a}:queue";
 constexpr auto* waiters_key = "redlock:lock:{a}:waiters";

@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: MIT
 // status and doctor with --watch: what they show of changes, where, and how they end.
-#include <algorithm>
-#include <chrono>
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-#include <regex>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 #include "on_terminal.hpp"
-#include "support/processes.hpp"
-#include "support/text.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using cluster::Fleet;
-using nlohmann::json;
 
 constexpr char escape = '\x1b';
 

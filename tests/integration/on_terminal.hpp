@@ -2,21 +2,13 @@
 // A shell on a terminal of its own, for tests of what the command does there.
 #pragma once
 
-#include <array>
-#include <csignal>
-#include <doctest/doctest.h>
-#include <poll.h>
 #include <pty.h>
-#include <string>
-#include <string_view>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <unistd.h>
 
 #include "cli_process.hpp"
-#include "cluster/fleet.hpp"
 
 namespace redlock::testing {
 
