@@ -3,28 +3,10 @@
 // is kept until somebody asks.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
-#include <doctest/doctest.h>
-#include <functional>
-#include <future>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <redlock/clock.hpp>
-
+#include "integration/net_common.hpp"
 #include "net/core.hpp"
-#include "support/text.hpp"
 
 namespace redlock::net {
-using namespace wire;
-
-using std::chrono::milliseconds;
-using testing::contains;
 
 template <typename Work>
 class FunctionTask final : public Task {

@@ -1,37 +1,16 @@
 // SPDX-License-Identifier: MIT
 // The core as a whole: its thread, its stop, signals, descriptors, and the engine driven over real
 // nodes.
-#include <algorithm>
-#include <atomic>
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <filesystem>
-#include <fmt/core.h>
-#include <fstream>
-#include <future>
-#include <memory>
 #include <pthread.h>
-#include <set>
 #include <signal.h>
-#include <string>
 #include <sys/resource.h>
-#include <thread>
 #include <unistd.h>
-#include <vector>
 
-#include "cluster/fleet.hpp"
 #include "net_core_fixture.hpp"
-#include "support/processes.hpp"
-#include "support/stub_server.hpp"
 
 using namespace redlock::net;
-using namespace redlock::wire;
-using redlock::BootClock;
-using redlock::Cause;
-using redlock::cluster::Fleet;
-using redlock::testing::eventually;
-using redlock::testing::StubServer;
-namespace engine = redlock::engine;
 
 namespace {
 
@@ -70,39 +49,6 @@ std::set<int> open_descriptors() {
 }
 
 }  // namespace
-
-TEST_CASE("a lock is acquired and released over five real nodes") {
-  Fleet fleet({.nodes = 5});
-  Running client(fleet.uris());
-  const auto grant = granted(client.acquire(1, "n"));
-  CHECK(grant.token > 0);
-  const auto contended = client.acquire(2, "n");
-  CHECK(std::get<engine::Failed>(contended.result).code == redlock::Errc::contended);
-  const auto released = client.release(3, grant.grant);
-  CHECK(std::get<engine::ReleaseDone>(released.result).outcome == redlock::Released::released);
-  CHECK(granted(client.acquire(4, "n")).token > grant.token);
-}
-
-TEST_CASE("two nodes of the list that are one server do not both vote") {
-  Fleet fleet({.nodes = 2, .unix_sockets = true});
-  Running client({fleet.uri(0), fleet.unix_uri(0), fleet.uri(1)});
-  client.sink.await_up(2);
-  // Whichever of the two came second is refused.
-  std::string sentence;
-  for (int i = 0; i < 3'000 && sentence.empty(); ++i) {
-    client.on_loop([] {});
-    for (engine::NodeIndex node : {0U, 1U}) {
-      const auto answer = client.ask(node, {"PING"}).get();
-      if (!answer) sentence = answer.error().detail;
-    }
-  }
-  CHECK(contains(sentence, "it is the same server as"));
-  const auto grant = granted(client.acquire(1, "n"));
-  CHECK(grant.token > 0);
-  fleet.kill(1);
-  const auto alone = client.acquire(2, "m");
-  CHECK(std::get<engine::Failed>(alone.result).code == redlock::Errc::no_quorum);
-}
 
 TEST_CASE("twins stay refused over a restart, until both have shown that they differ") {
   Fleet fleet({.nodes = 1, .unix_sockets = true});

@@ -1,23 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A node whose reply never ends, beside four healthy ones that the same thread serves.
-#include <doctest/doctest.h>
-#include <string>
-
-#include "cluster/fleet.hpp"
 #include "net_core_fixture.hpp"
-#include "support/stub_server.hpp"
 
 using namespace redlock::net;
-using namespace redlock::wire;
-using redlock::Cause;
-using redlock::cluster::Fleet;
-using redlock::testing::array;
-using redlock::testing::is;
-using redlock::testing::like_redis;
-using redlock::testing::RedisCommand;
-using redlock::testing::StubReply;
-using redlock::testing::StubServer;
-namespace engine = redlock::engine;
 
 namespace {
 

@@ -1,34 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A node that does more than nodes do, or less, beside four healthy ones that the same thread
 // serves: what it costs the others is bounded by what we allow.
-#include <algorithm>
-#include <chrono>
 #include <cstddef>
-#include <doctest/doctest.h>
-#include <string>
-#include <vector>
 
-#include "cluster/fleet.hpp"
 #include "net_core_fixture.hpp"
 #include "net_link_fixture.hpp"
-#include "support/processes.hpp"
-#include "support/stub_server.hpp"
 
 using namespace redlock::net;
-using namespace redlock::wire;
-using redlock::BootClock;
-using redlock::Cause;
-using redlock::cluster::Fleet;
-using redlock::testing::array;
-using redlock::testing::bulk;
-using redlock::testing::error;
-using redlock::testing::eventually;
-using redlock::testing::is;
-using redlock::testing::like_redis;
-using redlock::testing::RedisCommand;
-using redlock::testing::StubReply;
-using redlock::testing::StubServer;
-namespace engine = redlock::engine;
 
 namespace {
 

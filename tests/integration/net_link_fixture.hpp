@@ -4,34 +4,18 @@
 // number.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
-#include <doctest/doctest.h>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
 #include <uv.h>
-#include <vector>
 
-#include <redlock/clock.hpp>
-
+#include "integration/net_common.hpp"
 #include "net/kernel_random.hpp"
 #include "net/loop.hpp"
 #include "net/timer.hpp"
 #include "net/transport.hpp"
-#include "support/stub_server.hpp"
-#include "support/text.hpp"
 #include "wire/healthy_node.hpp"
 #include "wire/link.hpp"
 #include "wire/sample_commands.hpp"
 
 namespace redlock::net {
-using namespace wire;
-
-using std::chrono::milliseconds;
-using testing::contains;
 
 class LinkFixture final : public SampleCommands, LinkListener, Streams {
  public:

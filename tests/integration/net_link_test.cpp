@@ -1,36 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A link over real sockets, and a node that does what nodes should not do; tests/wire has the rest,
 // without sockets.
-#include <doctest/doctest.h>
-#include <string>
-
-#include "cluster/fleet.hpp"
-#include "cluster/free_port.hpp"
 #include "net_link_fixture.hpp"
-#include "support/processes.hpp"
-#include "support/proxy.hpp"
 
 using namespace redlock::net;
-using namespace redlock::wire;
-using namespace redlock::testing;
-using redlock::Cause;
-using redlock::cluster::listen_on_loopback;
-using redlock::cluster::Received;
-using redlock::engine::Delivery;
-using redlock::engine::Granted;
 
 namespace {
-
-// Healthy but for its answers to the scripts.
-StubServer node_answering(StubReply reply) {
-  return StubServer([reply = std::move(reply)](const RedisCommand& command) -> StubReply {
-    return is(command, "EVALSHA") ? reply : healthy(command);
-  });
-}
-
-void quick(Link::Config& config) {
-  config.silence = milliseconds(50);
-}
 
 /// A node played by the test itself, byte by byte: its side of the connection, once the link is up.
 UniqueFd shake_hands(LinkFixture& link, const UniqueFd& listener) {
@@ -54,107 +29,6 @@ UniqueFd shake_hands(LinkFixture& link, const UniqueFd& listener) {
 
 }  // namespace
 
-TEST_CASE("a node that refuses connections fails commands at once, unsent, with the reason") {
-  const auto port = redlock::cluster::FreePort::pick();  // nobody comes to listen there
-  LinkFixture link("redis://127.0.0.1:" + std::to_string(port.number()));
-  link.submit(1, LinkFixture::acquire());
-  link.run_until_down();
-  REQUIRE(link.replies.size() == 1);
-  const auto& why = unavailable(link.replies[0].second);
-  CHECK(why.cause == Cause::connection_failed);
-  CHECK(why.delivery == Delivery::not_sent);
-  CHECK(contains(why.detail, "connection refused"));
-  link.submit(2, LinkFixture::acquire());
-  REQUIRE(link.replies.size() == 2);
-  CHECK(unavailable(link.replies[1].second).delivery == Delivery::not_sent);
-}
-
-TEST_CASE("one reason is told once, however often connecting fails for it") {
-  StubServer node = StubServer::resetting();
-  LinkFixture link(node.uri());
-  link.run_until([&] { return node.accepted() >= 6; });
-  REQUIRE(link.downs.size() >= 1);
-  CHECK(link.downs[0].cause == Cause::connection_failed);
-  // A reset is noticed while connecting or while reading, in any order.
-  for (std::size_t i = 1; i < link.downs.size(); ++i) {
-    CHECK(link.downs[i].detail != link.downs[i - 1].detail);
-  }
-}
-
-TEST_CASE("a node that accepts and never speaks is given up at the connect timeout") {
-  StubServer node = StubServer::silent();
-  LinkFixture link(node.uri(),
-                   [](Link::Config& config) { config.connect_timeout = milliseconds(30); });
-  link.submit(1, LinkFixture::acquire());
-  link.run_until_down();
-  CHECK(link.downs[0].cause == Cause::timed_out);
-  CHECK(unavailable(link.replies.at(0).second).delivery == Delivery::not_sent);
-  node.set_script(healthy);
-  link.run_until_up();
-}
-
-TEST_CASE("half a reply and then the end leaves open what the node did") {
-  for (const auto then : {StubReply::Then::close, StubReply::Then::reset}) {
-    StubServer node = node_answering(StubReply("*2\r\n:1\r\n", then));
-    LinkFixture link(node.uri());
-    link.run_until_up();
-    link.submit(1, LinkFixture::acquire());
-    link.run_until_down();
-    REQUIRE(link.replies.size() == 1);
-    CHECK(unavailable(link.replies[0].second).cause == Cause::connection_lost);
-    CHECK(unavailable(link.replies[0].second).delivery == Delivery::unknown);
-  }
-}
-
-TEST_CASE("a silent node is given up after the silence, and replaced") {
-  StubServer node = node_answering(StubReply::silence());
-  LinkFixture link(node.uri(), quick);
-  link.run_until_up();
-  link.submit(1, LinkFixture::acquire());
-  link.submit(2, LinkFixture::release());
-  link.run_until_down();
-  REQUIRE(link.replies.size() == 2);
-  CHECK(link.replies[0].first == 1);
-  CHECK(unavailable(link.replies[0].second).cause == Cause::timed_out);
-  CHECK(unavailable(link.replies[0].second).delivery == Delivery::unknown);
-  node.set_script(healthy);
-  link.run_until_up();
-}
-
-TEST_CASE("a node that does not read is given up after the silence, however much waits for it") {
-  const UniqueFd listener = listen_on_loopback();
-  LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)), quick);
-  const UniqueFd node = shake_hands(link, listener);
-  const std::string name(1'000, 'x');
-  for (std::uint64_t number = 1; number <= 20'000; ++number) {
-    link.submit(number, LinkFixture::acquire(name));
-  }
-  link.run_until_down();
-  CHECK(contains(link.downs[0].detail, "silent for"));
-  REQUIRE(link.replies.size() == 20'000);
-}
-
-TEST_CASE("a node that does not read is given up before its output grows without end") {
-  const UniqueFd listener = listen_on_loopback();
-  LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)),
-                   [](Link::Config& config) {
-                     config.silence = milliseconds(3'600'000);
-                     config.unsent_limit = std::size_t{16} << 20;
-                   });
-  const UniqueFd node = shake_hands(link, listener);
-  const std::string name(512, 'x');
-  std::uint64_t sent = 0;
-  while (link.downs.empty() && sent < 200'000) {
-    link.submit(++sent, LinkFixture::acquire(name));
-    if (sent % 100 == 0) link.run_once();
-  }
-  REQUIRE_FALSE(link.downs.empty());
-  CHECK(contains(link.downs[0].detail, "does not read"));
-  REQUIRE(link.replies.size() == sent);
-  CHECK(unavailable(link.replies.front().second).delivery == Delivery::unknown);
-  CHECK(unavailable(link.replies.back().second).delivery == Delivery::not_sent);
-}
-
 TEST_CASE("what waits in the socket's queue counts as output that the node does not read") {
   const UniqueFd listener = listen_on_loopback();
   LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)),
@@ -175,50 +49,6 @@ TEST_CASE("what waits in the socket's queue counts as output that the node does 
   REQUIRE_FALSE(link.downs.empty());
   CHECK(contains(link.downs[0].detail, "does not read"));
   CHECK(link.replies.size() == sent);
-}
-
-TEST_CASE("questions are answered with values, errors and reasons, each once") {
-  StubServer node(healthy);
-  LinkFixture link(node.uri());
-  link.ask({"PING"});  // before there is a connection
-  link.run_until([&] { return link.answers.size() == 1; });
-  CHECK(std::get<std::string>(link.answers[0]->data) == "PONG");
-  const Answer unknown = link.question({"NONSENSE"});
-  CHECK(contains(std::get<Value::ErrorText>(unknown->data).text, "unknown command"));
-  node.set_script([](const RedisCommand&) { return StubReply("", StubReply::Then::close); });
-  const Answer lost = link.question({"PING"});
-  REQUIRE_FALSE(lost);
-  CHECK(lost.error().cause == Cause::connection_lost);
-  const Answer refused = link.question({"PING"});
-  CHECK_FALSE(refused);
-}
-
-TEST_CASE("a question ends at its timeout, and its late answer disturbs nothing") {
-  StubServer node(healthy);
-  Proxy network(node.port());
-  LinkFixture link(network.uri());
-  link.run_until_up();
-  network.hold_replies();
-  link.ask({"PING"}, milliseconds(10));
-  link.run_until([&] { return link.answers.size() == 1; });
-  REQUIRE_FALSE(link.answers[0]);
-  CHECK(link.answers[0].error().cause == Cause::timed_out);
-  network.pass();
-  CHECK(std::holds_alternative<Granted>(link.call(LinkFixture::acquire())));
-  CHECK(link.answers.size() == 1);
-  CHECK(link.downs.empty());
-}
-
-TEST_CASE("stopping answers the questions, and only once") {
-  StubServer node = StubServer::silent();
-  LinkFixture link(node.uri());
-  link.ask({"PING"});
-  link.run_once();
-  link.ask({"PING"});
-  link.stop();
-  REQUIRE(link.answers.size() == 2);
-  CHECK_FALSE(link.answers[0]);
-  CHECK_FALSE(link.answers[1]);
 }
 
 TEST_CASE("a connection that is given up is reset, one that is no longer needed is closed") {

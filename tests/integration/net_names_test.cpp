@@ -2,32 +2,17 @@
 // Host names, with the C library's look-up replaced by one that knows what a test tells it, and
 // that hangs for as long as a test wants.
 #include <arpa/inet.h>
-#include <condition_variable>
 #include <cstdint>
-#include <doctest/doctest.h>
 #include <fcntl.h>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <netdb.h>
-#include <optional>
-#include <set>
-#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <utility>
 #include <uv.h>
-#include <vector>
 
-#include "cluster/fleet.hpp"
 #include "net_core_fixture.hpp"
 #include "net_link_fixture.hpp"
-#include "support/stub_server.hpp"
 
 using namespace redlock::net;
-using namespace redlock::wire;
-using redlock::cluster::Fleet;
-using redlock::testing::StubServer;
 
 namespace {
 

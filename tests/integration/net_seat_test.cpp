@@ -2,25 +2,11 @@
 // A caller that runs the loop itself, over real sockets. In which orders the threads may meet is in
 // tests/net.
 #include <csignal>
-#include <doctest/doctest.h>
-#include <functional>
-#include <future>
-#include <optional>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include "cluster/fleet.hpp"
 #include "net/one_shot_event.hpp"
 #include "net_core_fixture.hpp"
-#include "support/processes.hpp"
 
 using namespace redlock::net;
-using namespace redlock::wire;
-using redlock::cluster::Fleet;
-using redlock::testing::eventually;
-namespace engine = redlock::engine;
 
 namespace {
 

@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A link through TLS to real nodes, and to nodes that break off, say nothing or have no TLS;
 // tests/tls has the rest, without sockets.
-#include <doctest/doctest.h>
-#include <string>
-
 #include "net_link_fixture.hpp"
-#include "support/processes.hpp"
-#include "support/proxy.hpp"
 #include "support/tls_nodes.hpp"
 #include "tls/tls_context.hpp"
 
 using namespace redlock::net;
-using namespace redlock::wire;
-using namespace redlock::testing;
-using redlock::Cause;
 using redlock::TlsOptions;
-using redlock::cluster::Fleet;
-using redlock::cluster::listen_on_loopback;
-using redlock::engine::Delivery;
-using redlock::engine::Granted;
 
 namespace {
 
