@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Holds of one turn travel in one call, and so do releases: each gets its own answer, whatever is
 // wrong with another, and stays behind what was sent before it.
-#include <chrono>
-#include <doctest/doctest.h>
 #include <fmt/core.h>
-#include <memory>
-#include <string>
-#include <utility>
-#include <variant>
-#include <vector>
 
 #include "wire/encoded_hold.hpp"
 #include "wire/rig.hpp"
 
 using namespace redlock::wire;
-using redlock::Cause;
-using redlock::engine::Delivery;
 using redlock::engine::Form;
-namespace engine = redlock::engine;
-using namespace redlock::testing;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -4,19 +4,12 @@
 #include "wire/driver.hpp"
 
 #include <array>
-#include <doctest/doctest.h>
 #include <map>
-#include <string>
-#include <vector>
 
-#include "support/text.hpp"
 #include "wire/objection_text.hpp"
 #include "wire/rig.hpp"
 
 using namespace redlock::wire;
-using namespace redlock::testing;
-using namespace std::chrono_literals;
-namespace engine = redlock::engine;
 
 namespace {
 

@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A link and a node that does what nodes should not do: every command gets its one reply, with the
 // reason, and the link goes on.
-#include <doctest/doctest.h>
-#include <string>
-
-#include "support/text.hpp"
 #include "wire/rig.hpp"
 
 using namespace redlock::wire;
-using namespace redlock::testing;
-using namespace std::chrono_literals;
-using redlock::Cause;
-using redlock::engine::Delivery;
-using redlock::engine::Granted;
-namespace engine = redlock::engine;
 
 namespace {
 

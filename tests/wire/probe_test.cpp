@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What a connection asks from time to time: the node's clock, and whether it is still what the
 // handshake saw.
-#include <doctest/doctest.h>
-#include <string>
-
 #include "wire/rig.hpp"
 
 using namespace redlock::wire;
-using namespace redlock::testing;
-using namespace std::chrono_literals;
-using redlock::Cause;
-namespace engine = redlock::engine;
 
 namespace {
 

@@ -10,10 +10,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "support/stub_replies.hpp"
+#include "support/text.hpp"
 #include "wire/commands_in.hpp"
 #include "wire/healthy_node.hpp"
 #include "wire/link.hpp"
@@ -21,6 +24,12 @@
 
 namespace redlock::wire {
 
+namespace engine = redlock::engine;
+using namespace redlock::testing;
+using namespace std::chrono_literals;
+using engine::Delivery;
+using engine::Granted;
+using redlock::Cause;
 using std::chrono::milliseconds;
 
 class NumberedRandom final : public engine::RandomSource {

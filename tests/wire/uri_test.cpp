@@ -9,9 +9,7 @@
 #include "wire/node_address.hpp"
 
 using redlock::testing::contains;
-using redlock::wire::NodeAddress;
-using redlock::wire::parse_node_uri;
-using redlock::wire::redlock_layout;
+using namespace redlock::wire;
 
 namespace {
 
