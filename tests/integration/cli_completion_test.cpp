@@ -101,10 +101,9 @@ zle -N zle-line-init
       "zmodload zsh/zpty && zpty shell zsh -d -i && "
       "while zpty -r shell part; do print -rn -- $part; done";
   const auto finished = Running({"-f", "-c", on_terminal}, variables, "/usr/bin/zsh").wait();
-  std::ostringstream made;
-  made << std::ifstream(home.path() / "made").rdbuf();
-  CHECK_MESSAGE(!made.str().empty(), finished.out, finished.err);
-  return made.str();
+  const std::string made = text_in(home.path() / "made");
+  CHECK_MESSAGE(!made.empty(), finished.out, finished.err);
+  return made;
 }
 
 TEST_CASE("zsh completes subcommands, options and files, each where it belongs") {
@@ -161,11 +160,10 @@ TEST_CASE("each subcommand has a manual page with all its options") {
     pages.push_back(entry.path().filename().string());
   }
   CHECK(pages.size() > 15);
-  std::ostringstream exec;
-  exec << std::ifstream(directory.path() / "redlock-exec.1").rdbuf();
-  CHECK(exec.str() == redlock({"manual", "exec"}).out);
+  const std::string exec = text_in(directory.path() / "redlock-exec.1");
+  CHECK(exec == redlock({"manual", "exec"}).out);
   for (const std::string option : {"lease", "wait", "signal", "nodes\\-file", "tls\\-ca"}) {
-    CHECK_MESSAGE(exec.str().find("\\fB\\-\\-" + option + "\\fR") != std::string::npos, option);
+    CHECK_MESSAGE(exec.find("\\fB\\-\\-" + option + "\\fR") != std::string::npos, option);
   }
   CHECK(redlock({"manual", "fleet", "up"}).out.starts_with(".TH REDLOCK-FLEET-UP 1 "));
   CHECK(redlock({"manual"}).out.find("redlock\\-bench") != std::string::npos);

@@ -76,8 +76,7 @@ class FenceRun {
 };
 
 std::string record_of(const std::string& file) {
-  std::ifstream in(file + ".fence");
-  return {std::istreambuf_iterator<char>(in), {}};
+  return text_in(file + ".fence");
 }
 
 int fence(const std::string& file, const std::string& token) {

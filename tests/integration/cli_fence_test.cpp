@@ -14,10 +14,7 @@ namespace fs = std::filesystem;
 struct FencedFile {
   [[nodiscard]] std::string path() const { return (place.path() / "file").string(); }
   [[nodiscard]] std::string record() const { return text(path() + ".fence"); }
-  static std::string text(const std::string& file) {
-    std::ifstream in(file);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  static std::string text(const std::string& file) { return text_in(file); }
   [[nodiscard]] Arguments fence(std::uint64_t token, const Arguments& cmd) const {
     Arguments all{"fence", path(), "--token", std::to_string(token), "--"};
     all.insert(all.end(), cmd.begin(), cmd.end());

@@ -138,30 +138,6 @@ TEST_CASE("without a quorum of nodes everything exits 69 and says which nodes ar
   CHECK(contains(list.err, missing));
 }
 
-TEST_CASE("a signal ends the wait with 128 + N and leaves nothing on the nodes") {
-  const LockNodes nodes(3);
-  static_cast<void>(nodes.everywhere());
-  for (const int signal : {SIGINT, SIGTERM}) {
-    Running waiting({"acquire", "a", "--wait", "forever"}, nodes_variable(nodes.fleet.uris()));
-    REQUIRE(waiting.await_err("waiting"));
-    waiting.signal(signal);
-    const auto finished = waiting.wait();
-    CHECK(finished.status == 128 + signal);
-    CHECK(finished.out.empty());
-  }
-  CHECK(nodes.status("a")["nodes"][0]["holders"].size() == 1);
-}
-
-TEST_CASE("a lock whose owner nobody could read is given back") {
-  const LockNodes nodes(3);
-  Running first({"acquire", "a", "--node-timeout", "10s"}, nodes_variable(nodes.fleet.uris()));
-  first.close_stdout();
-  const auto finished = first.wait();
-  CHECK(finished.status == 125);
-  CHECK(contains(finished.err, "stdout"));
-  CHECK(eventually([&] { return nodes.status("a")["verdict"] == "free"; }));
-}
-
 TEST_CASE("status says for each node who holds the lock, and what a quorum makes of it") {
   LockNodes nodes(3);
   const auto owner = nodes.everywhere({"--lease", "50s"});
@@ -351,21 +327,6 @@ TEST_CASE("status and list say which program took a lock") {
   CHECK(contains(nodes.run({"list"}).out, "the nightly run, pid "));
   const auto list = json::parse(nodes.run({"list", "-o", "json"}).out);
   CHECK(list["locks"][0]["holder"] == report["holder"]);
-}
-
-TEST_CASE("who holds a lock is shown within 80 columns, and does nothing to the terminal") {
-  const LockNodes nodes(1);
-  // U+009B begins a sequence as ESC [ does; U+202E turns what follows around.
-  nodes.everywhere({"--as", std::string(40, 'l') + " \xc2\x9b"
-                                                   "31m \xe2\x80\xaeq"});
-  const auto shown = nodes.run({"status", "a"}).out;
-  CHECK_FALSE(contains(shown, "\xe2\x80\xae"));
-  CHECK_FALSE(contains(shown, "\xc2\x9b"));
-  std::istringstream lines(shown);
-  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 84);  // a "…" has 3 bytes
-  const auto list = nodes.run({"list"}).out;
-  CHECK_FALSE(contains(list, "\xc2\x9b"));
-  CHECK_FALSE(contains(list, "\xe2\x80\xae"));
 }
 
 TEST_CASE("names and holders are shown without anything unseen, and JSON tells them in ASCII") {

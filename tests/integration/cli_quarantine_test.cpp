@@ -52,20 +52,6 @@ TEST_CASE("status and doctor say how long a new node waits until it votes") {
   CHECK(occurrences(table, "quarantined, votes in ") == 3);
 }
 
-TEST_CASE("adopted durable nodes vote: neither status nor doctor speaks of quarantine") {
-  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
-  REQUIRE(ask_carefully(fleet, {"adopt"}).status == 0);
-  const auto status = ask_json(fleet, {"status", "a"});
-  for (const auto& node : status["nodes"]) {
-    CHECK(node["quarantine"].is_null());
-  }
-  const auto examination = ask_json(fleet, {"doctor"});
-  CHECK(examination["safe"] == true);
-  CHECK(examination["problems"].empty());
-  for (const auto& node : examination["nodes"]) CHECK(node["quarantine"].is_null());
-  CHECK_FALSE(contains(ask_carefully(fleet, {"doctor"}).out, "votes in"));
-}
-
 TEST_CASE("a node with a marker that may have forgotten waits for that long less its uptime") {
   const Fleet fleet({.nodes = 3,
                      .persistence = Persistence::always,
