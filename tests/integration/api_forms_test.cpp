@@ -55,32 +55,6 @@ TEST_CASE("tokens are small numbers from 1 when no clock is to be their floor") 
   }
 }
 
-TEST_CASE("a callback is called once, on a thread that blocking calls refuse to block") {
-  const Client client = start_client(five_nodes());
-  RedLock lock = client.lock("callback");
-  std::promise<Lease> got;
-  std::promise<Errc> from_inside;
-  lock.async_acquire().start([&](Result<Lease> lease) {
-    from_inside.set_value(lock.acquire().error().code);
-    got.set_value(std::move(lease.value()));
-  });
-  auto inside = from_inside.get_future();
-  CHECK(get_soon(inside) == Errc::would_deadlock);
-  auto future = got.get_future();
-  Lease lease = get_soon(future);
-  CHECK(lease.valid());
-
-  std::promise<Result<BootClock::time_point>> extended;
-  lease.async_extend(20s).start([&](auto until) { extended.set_value(std::move(until)); });
-  auto extension = extended.get_future();
-  CHECK(must(get_soon(extension)) == lease.valid_until());
-
-  std::promise<Result<Released>> released;
-  lease.async_release().start([&](auto result) { released.set_value(std::move(result)); });
-  auto release = released.get_future();
-  CHECK(must(get_soon(release)) == Released::released);
-}
-
 TEST_CASE("a release on the loop thread gives the lock back although it cannot wait for it") {
   const Client client = start_client(five_nodes());
   RedLock lock = client.lock("released inside");
@@ -90,58 +64,6 @@ TEST_CASE("a release on the loop thread gives the lock back although it cannot w
   auto answer = answered.get_future();
   CHECK(get_soon(answer) == Errc::would_deadlock);
   CHECK(soon_free_everywhere(five_nodes(), "released inside"));
-}
-
-TEST_CASE("futures, from acquire over extend to release") {
-  const Client client = start_client(five_nodes());
-  RedLock lock = client.lock("future");
-  auto acquiring = lock.async_acquire().as_future();
-  Lease lease = must(get_soon(acquiring));
-  auto again = lock.async_acquire().as_future();
-  CHECK(code_of(get_soon(again)) == Errc::contended);
-  auto extending = lease.async_extend(20s).as_future();
-  CHECK(must(get_soon(extending)) == lease.valid_until());
-
-  const Grant grant = lease.detach();
-  auto attaching = lock.async_attach(grant).as_future();
-  Lease attached = must(get_soon(attaching));
-  auto releasing = attached.async_release().as_future();
-  CHECK(must(get_soon(releasing)) == Released::released);
-  auto gone = lock.async_release(grant).as_future();
-  CHECK(must(get_soon(gone)) == Released::already_gone);
-}
-
-FireAndForget work(RedLock& lock, std::promise<std::vector<std::string>>& done) {
-  std::vector<std::string> steps;
-  Result<Lease> lease = co_await lock.async_acquire({.lease = 10s});
-  steps.push_back(lease ? "acquired" : lease.error().message);
-  const auto second = co_await lock.async_acquire();
-  steps.push_back(second ? "twice" : to_string(second.error().code));
-  const auto until = co_await lease->async_extend(20s);
-  steps.push_back(until == lease->valid_until() ? "extended" : "not extended");
-  const auto still = co_await lease->async_confirm();
-  steps.push_back(still == lease->valid_until() ? "confirmed" : "not confirmed");
-  const Grant grant = lease->detach();
-  Result<Lease> attached = co_await lock.async_attach(grant);
-  steps.push_back(attached ? "attached" : attached.error().message);
-  const auto released = co_await attached->async_release();
-  steps.push_back(released ? to_string(*released) : released.error().message);
-  const auto gone = co_await lock.async_release(grant);
-  steps.push_back(gone ? to_string(*gone) : gone.error().message);
-  const auto bad = co_await lock.async_acquire({.lease = -1s});  // known at once
-  steps.push_back(bad ? "negative lease" : to_string(bad.error().code));
-  done.set_value(std::move(steps));
-}
-
-TEST_CASE("a coroutine, from acquire over extend and attach to release") {
-  const Client client = start_client(five_nodes());
-  RedLock lock = client.lock("coroutine");
-  std::promise<std::vector<std::string>> done;
-  work(lock, done);
-  auto steps = done.get_future();
-  CHECK(get_soon(steps) == std::vector<std::string>{"acquired", "contended", "extended",
-                                                    "confirmed", "attached", "released",
-                                                    "already_gone", "invalid_argument"});
 }
 
 TEST_CASE("an operation that is never started does nothing") {
@@ -192,15 +114,6 @@ TEST_CASE("what is known at once is told on the thread that starts, before start
   std::move(take_after_the_end).start(note);
   CHECK(codes == std::vector<Errc>{Errc::invalid_argument, Errc::timed_out, Errc::invalid_argument,
                                    Errc::lost, Errc::closed, Errc::closed});
-}
-
-TEST_CASE("a stop or deadline that comes before the start of an operation ends it there") {
-  const Client client = start_client(five_nodes());
-  std::stop_source stop;
-  auto operation = client.lock("stopped").async_acquire({}, stop.get_token());
-  stop.request_stop();
-  auto acquiring = std::move(operation).as_future();
-  CHECK(code_of(get_soon(acquiring)) == Errc::cancelled);
 }
 
 /// Says when it goes, and on which thread.

@@ -1,71 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A client on a loop of the program's own: no thread is added, everything happens on the thread
 // that runs the loop, nothing blocks there, and the client leaves the loop as it found it.
-#include <uv.h>
-
 #include "integration/api_coroutines.hpp"
-#include "integration/api_fixture.hpp"
+#include "integration/api_program_loop.hpp"
 
 namespace redlock::testing {
 namespace {
-
-/// The loop of a program, which has a timer of its own there. Its end requires that libuv has
-/// nothing left.
-class ProgramLoop {
- public:
-  ProgramLoop() {
-    REQUIRE(uv_loop_init(&uv) == 0);
-    uv_timer_init(&uv, &ticker_);
-    ticker_.data = this;
-  }
-  ~ProgramLoop() {
-    uv_close(reinterpret_cast<uv_handle_t*>(&ticker_), nullptr);
-    CHECK(uv_run(&uv, UV_RUN_DEFAULT) == 0);
-    CHECK(uv_loop_close(&uv) == 0);
-  }
-  ProgramLoop(const ProgramLoop&) = delete;
-  ProgramLoop& operator=(const ProgramLoop&) = delete;
-
-  /// With a tick in every few milliseconds, upon which it looks.
-  bool runs_until(const std::function<bool()>& done) {
-    uv_update_time(&uv);
-    uv_timer_start(
-        &ticker_, [](uv_timer_t* timer) { ++static_cast<ProgramLoop*>(timer->data)->ticks; }, 5, 5);
-    const auto limit = BootClock::now() + patience;
-    bool is_so = done();
-    for (; !is_so && BootClock::now() < limit; is_so = done()) uv_run(&uv, UV_RUN_ONCE);
-    uv_timer_stop(&ticker_);
-    return is_so;
-  }
-
-  /// What the operation's callback is given, which must be called here.
-  template <typename T>
-  Result<T> result_of(Operation<T> operation) {
-    const auto result = std::make_shared<std::optional<Result<T>>>();
-    std::move(operation).start([result, here = std::this_thread::get_id()](Result<T> given) {
-      CHECK(std::this_thread::get_id() == here);
-      result->emplace(std::move(given));
-    });
-    REQUIRE(runs_until([&] { return result->has_value(); }));
-    return std::move(**result);
-  }
-
-  uv_loop_t uv{};
-  int ticks = 0;
-
- private:
-  uv_timer_t ticker_{};
-};
-
-Client start_on(ProgramLoop& loop, ClientOptions options) {
-  auto client = Client::create(std::move(options), &loop.uv);
-  REQUIRE_MESSAGE(client.has_value(), client.error().message);
-  return std::move(*client);
-}
-
-Client start_on(ProgramLoop& loop) {
-  return start_on(loop, options_for(three_nodes().uris()));
-}
 
 std::set<std::string> threads_of_this_process() {
   std::set<std::string> ids;
@@ -100,56 +40,16 @@ TEST_CASE("a null pointer is no loop") {
   CHECK(client.error().message.find("null") != std::string::npos);
 }
 
-TEST_CASE(
-    "with callbacks, from acquire over extend and confirm to release, and no thread is made") {
+TEST_CASE("a client on a given loop makes no thread, and a lease given back is not lost") {
   three_nodes();
   ProgramLoop loop;
   const auto before = threads_of_this_process();
   const Client client = start_on(loop);
-  RedLock lock = client.lock("on a given loop");
-  Lease lease = must(loop.result_of(lock.async_acquire()));
-  CHECK(lease.valid());
+  Lease lease = must(loop.result_of(client.lock("on a given loop").async_acquire()));
   const std::stop_token lost = lease.lost();
-  CHECK(code_of(loop.result_of(lock.async_acquire())) == Errc::contended);
-  const auto first = lease.valid_until();
-  const auto extended = must(loop.result_of(lease.async_extend(40s)));
-  CHECK(extended > first);
-  const auto confirmed = must(loop.result_of(lease.async_confirm()));
-  CHECK(confirmed >= extended);
-  CHECK(confirmed <= lease.valid_until());  // later if more nodes have confirmed since
   for (const std::string& thread : threads_of_this_process()) CHECK(before.contains(thread));
   CHECK(must(loop.result_of(lease.async_release())) == Released::released);
   CHECK_FALSE(lost.stop_requested());
-}
-
-FireAndForget go_through(RedLock& lock, std::vector<std::string>& steps) {
-  const auto here = std::this_thread::get_id();
-  const auto note = [&](const auto& result, const char* done) {
-    if (std::this_thread::get_id() != here) steps.emplace_back("on another thread");
-    steps.push_back(result ? done : result.error().message);
-  };
-  Result<Lease> lease = co_await lock.async_acquire();
-  note(lease, "acquired");
-  const auto until = co_await lease->async_extend(40s);
-  note(until, "extended");
-  const auto released = co_await lease->async_release();
-  note(released, "released");
-  const auto count = co_await lock.async_try_lock();
-  note(count, "locked");
-  const auto unlocked = co_await lock.async_release();
-  note(unlocked, "unlocked");
-  steps.emplace_back("done");
-}
-
-TEST_CASE("a coroutine goes on where the loop is run") {
-  ProgramLoop loop;
-  const Client client = start_on(loop);
-  RedLock lock = client.lock("awaited on a given loop", Owner::create());
-  std::vector<std::string> steps;
-  go_through(lock, steps);
-  REQUIRE(loop.runs_until([&] { return !steps.empty() && steps.back() == "done"; }));
-  CHECK(steps ==
-        std::vector<std::string>{"acquired", "extended", "released", "locked", "unlocked", "done"});
 }
 
 TEST_CASE("a lease is renewed by the loop, and the observer told of it there") {

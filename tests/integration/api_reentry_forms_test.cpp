@@ -32,58 +32,6 @@ Result<Released> give(RedLock& lock) {
   return get_soon(future);
 }
 
-TEST_CASE("futures of one owner enter the same lease, and must leave it as often") {
-  const Client client = start_client(owners_nodes());
-  const Owner owner = Owner::create();
-  RedLock outer = client.lock("futures", owner);
-  RedLock inner = client.lock("futures", owner);
-  CHECK(take(outer) == 1);
-  const std::uint64_t token = outer.token();
-  CHECK(token > 0);
-  CHECK(take(inner) == 2);
-  CHECK(take(inner, {.lease = 500ms}) == 3);
-  CHECK(inner.token() == token);
-  CHECK(inner.held_by_me());
-  CHECK(soon_held(client, "futures", 3));
-  const auto left = must(Admin(client).inspect("futures")).nodes.front().remaining;
-  REQUIRE(left.has_value());
-  CHECK(*left > 500ms);  // the outer lease is as it was
-  CHECK(must(give(inner)) == Released::still_held);
-  CHECK(soon_held(client, "futures", 2));
-  CHECK(must(give(outer)) == Released::still_held);
-  CHECK(must(give(outer)) == Released::released);
-  CHECK(outer.hold_count() == 0);
-  CHECK(soon_free_everywhere(owners_nodes(), "futures"));
-}
-
-TEST_CASE("callbacks of one owner run on the client's thread, and may go on from there") {
-  const Client client = start_client(owners_nodes());
-  RedLock lock = client.lock("callbacks", Owner::create());
-  std::promise<std::vector<std::size_t>> done;
-  std::vector<std::size_t> counts;
-  std::thread::id first;
-  lock.async_try_lock({.wait = patience}).start([&](const Result<std::size_t>& count) {
-    counts.push_back(must(count));
-    first = std::this_thread::get_id();
-    lock.async_try_lock().start([&](const Result<std::size_t>& again) {
-      CHECK(std::this_thread::get_id() == first);
-      counts.push_back(must(again));
-      lock.async_release().start([&](const Result<Released>& inner) {
-        CHECK(std::this_thread::get_id() == first);
-        CHECK(inner == Released::still_held);
-        counts.push_back(lock.hold_count());
-        lock.async_release().start([&](const Result<Released>& last) {
-          CHECK(last == Released::released);
-          counts.push_back(lock.hold_count());
-          done.set_value(counts);
-        });
-      });
-    });
-  });
-  auto future = done.get_future();
-  CHECK(get_soon(future) == std::vector<std::size_t>{1, 2, 1, 0});
-}
-
 /// Takes it on one thread, once more on another, and leaves it on two others.
 FireAndForget hop(const Client& client, Owner owner, std::latch& done) {
   RedLock outer = client.lock("hopping", owner);
@@ -129,16 +77,6 @@ TEST_CASE("a RedLock that goes before a call in it returns gives back there and 
   outer.unlock();
 }
 
-TEST_CASE("a coroutine that changes threads keeps what its owner holds") {
-  const Client client = start_client(owners_nodes());
-  const Owner owner = Owner::create();
-  std::latch done(1);
-  hop(client, owner, done);
-  done.wait();
-  CHECK(client.lock("hopping", owner).hold_count() == 0);
-  CHECK(soon_free_everywhere(owners_nodes(), "hopping"));
-}
-
 TEST_CASE("many coroutines and a blocking thread of one owner: the count comes out") {
   const Client client = start_client(owners_nodes());
   const Owner owner = Owner::create();
@@ -164,42 +102,6 @@ TEST_CASE("without an owner of its own, a form that does not block is refused") 
   lock.lock();
   CHECK(code_of(give(lock)) == Errc::invalid_argument);
   CHECK(lock.hold_count() == 1);
-}
-
-TEST_CASE("giving back what an owner does not hold is an error, and harms nobody") {
-  const Client client = start_client(owners_nodes());
-  RedLock holder = client.lock("others", Owner::create());
-  RedLock other = client.lock("others", Owner::create());
-  CHECK(take(holder) == 1);
-  CHECK(code_of(give(other)) == Errc::invalid_argument);
-  auto refused = other.async_try_lock().as_future();
-  CHECK(code_of(get_soon(refused)) == Errc::contended);
-  CHECK(other.hold_count() == 0);
-  CHECK(holder.held_by_me());
-  CHECK(must(give(holder)) == Released::released);
-  CHECK(code_of(give(holder)) == Errc::invalid_argument);
-}
-
-TEST_CASE("re-entry by future after loss says so until all is given back") {
-  const Client client = start_client(owners_nodes());
-  RedLock lock = client.lock("lost by owner", Owner::create());
-  CHECK(take(lock) == 1);
-  CHECK(take(lock) == 2);
-  REQUIRE(soon_held(client, "lost by owner", 2));
-  for (std::size_t node = 0; node < 3; ++node) {
-    owners_nodes().run(node, {"DEL", "redlock:lock:{lost by owner}"});
-  }
-  for (int i = 0; i < 2; ++i) {
-    auto entering = lock.async_try_lock({.wait = patience}).as_future();
-    const auto entered = get_soon(entering);
-    CHECK(code_of(entered) == Errc::lost);
-    CHECK(entered.error().message.find("unlock()") != std::string::npos);
-  }
-  CHECK(lock.hold_count() == 2);
-  CHECK_FALSE(lock.held_by_me());
-  CHECK(must(give(lock)) == Released::already_gone);
-  CHECK(must(give(lock)) == Released::already_gone);
-  CHECK(take(lock) == 1);
 }
 
 TEST_CASE("concurrent calls of one owner are queued, each for as long as it may wait") {
@@ -264,24 +166,6 @@ TEST_CASE("a re-entry that is given up while nodes hang leaves no level behind")
   CHECK(lock.hold_count() == 1);
   CHECK(lock.held_by_me());
   CHECK(take(lock) == 2);
-}
-
-TEST_CASE("a re-entry tries again, as long as it may wait, until a quorum is back") {
-  Fleet fleet({.nodes = 3, .persistence = cluster::Persistence::always});
-  ClientOptions options = options_for(fleet.uris());
-  options.lease = 60s;
-  const Client client = start_client(options);
-  RedLock lock = client.lock("back", Owner::create());
-  CHECK(take(lock) == 1);
-  REQUIRE(eventually([&] { return nodes_with_lock(fleet, "back") == 3; }));
-  fleet.kill(1);
-  fleet.kill(2);
-  auto once = lock.async_try_lock().as_future();
-  CHECK(code_of(get_soon(once)) == Errc::no_quorum);
-  CHECK(lock.hold_count() == 1);
-  auto keen = lock.async_try_lock({.wait = forever}).as_future();
-  fleet.restart(1);
-  CHECK(must(get_soon(keen)) == 2);
 }
 
 TEST_CASE("a RedLock that goes before the answer holds nothing, and says so") {

@@ -38,12 +38,6 @@ void elsewhere(Work work) {
   std::jthread(std::move(work)).join();
 }
 
-void delete_everywhere(const Fleet& fleet, const std::string& name) {
-  for (std::size_t node = 0; node < fleet.size(); ++node) {
-    fleet.run(node, {"DEL", "redlock:lock:{" + name + "}"});
-  }
-}
-
 TEST_CASE("a thread re-enters through any RedLock of the client, with the same token") {
   const Client client = start_client(three_nodes());
   RedLock outer = client.lock("entered");
@@ -138,41 +132,6 @@ TEST_CASE("an explicit owner is the same on every thread, and another one is not
   CHECK(client.lock("handed on").try_lock());
 }
 
-TEST_CASE("threads of one owner take and leave at once, and the count comes out") {
-  const Client client = start_client(three_nodes());
-  const Owner owner = Owner::create();
-  constexpr int threads = 4;
-  const auto work = [&] {
-    RedLock lock = client.lock("pool", owner);
-    for (int turn = 0; turn < 10; ++turn) {
-      const std::scoped_lock guard(lock);
-      CHECK(lock.hold_count() > 0);
-    }
-  };
-  {
-    std::vector<std::jthread> pool;
-    for (int i = 0; i < threads; ++i) pool.emplace_back(work);
-  }
-  CHECK(client.lock("pool", owner).hold_count() == 0);
-  CHECK(soon_free_everywhere(three_nodes(), "pool"));
-}
-
-TEST_CASE("while one thread of an owner waits for the lock, another one need not wait as long") {
-  const Client client = start_client(three_nodes());
-  Lease held = must(client.lock("turn").acquire());
-  const Owner owner = Owner::create();
-  std::jthread patient([&] {
-    RedLock lock = client.lock("turn", owner);
-    const std::scoped_lock guard(lock);
-  });
-  RedLock lock = client.lock("turn", owner);
-  CHECK_FALSE(lock.try_lock());
-  CHECK_FALSE(lock.try_lock_for(20ms));
-  must(held.release());
-  patient.join();
-  CHECK(lock.try_lock_for(patience));
-}
-
 TEST_CASE("acquire() stands for itself: it neither re-enters nor is re-entered") {
   const Client client = start_client(three_nodes());
   RedLock lock = client.lock("leases");
@@ -201,31 +160,6 @@ TEST_CASE("a shorter inner lease leaves the outer one as it was; an explicit one
   REQUIRE(lock.try_lock_for(patience, 500ms));
   const std::stop_callback on_lost(lock.lost(), [&] { ended.set_value(); });
   get_soon(end);
-  lock.unlock();
-}
-
-TEST_CASE("re-entry after loss says so until everything is unlocked") {
-  const auto observer = std::make_shared<RecordingObserver>();
-  ClientOptions options = options_for(three_nodes().uris());
-  options.observer = observer;
-  const Client client = start_client(options);
-  RedLock lock = client.lock("lost");
-  lock.lock();
-  lock.lock();
-  REQUIRE(soon_counted(client, "lost", 2));
-  delete_everywhere(three_nodes(), "lost");
-  CHECK(thrown_by([&] { lock.lock(); }) == Errc::lost);
-  CHECK(thrown_by([&] { static_cast<void>(lock.try_lock()); }) == Errc::lost);
-  CHECK(thrown_by([&] { static_cast<void>(lock.try_lock_for(1s)); }) == Errc::lost);
-  CHECK(lock.lost().stop_requested());
-  CHECK_FALSE(lock.held_by_me());
-  CHECK(lock.hold_count() == 2);
-  CHECK(must(lock.release()) == Released::already_gone);
-  lock.unlock();
-  CHECK(observer->records("lost lost"));
-  lock.lock();
-  CHECK(lock.hold_count() == 1);
-  CHECK(lock.held_by_me());
   lock.unlock();
 }
 

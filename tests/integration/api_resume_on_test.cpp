@@ -84,18 +84,6 @@ TEST_CASE_FIXTURE(Program, "a callback is called where resume_on has it called, 
   CHECK(queue.pushed() == 4);  // blocking calls are none
 }
 
-TEST_CASE_FIXTURE(Program, "levels of an owner are taken and left by it") {
-  RedLock lock = client->lock("owned", Owner::create());
-  std::optional<Result<std::size_t>> count;
-  lock.async_try_lock().start(note_in(count));
-  queue.run_one();
-  CHECK(must(*count) == 1);
-  std::optional<Result<Released>> released;
-  lock.async_release().start(note_in(released));
-  queue.run_one();
-  CHECK(must(*released) == Released::released);
-}
-
 TEST_CASE_FIXTURE(Program, "a future is completed by it") {
   auto acquiring = client->lock("future").async_acquire().as_future();
   Continuation completion = queue.pop();

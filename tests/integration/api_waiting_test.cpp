@@ -47,13 +47,6 @@ TEST_CASE("who waits gets the lock when it is released") {
   CHECK(pair.attempts->granted == 1);
 }
 
-TEST_CASE("who waits gets the lock when its holder's lease ends without release") {
-  Pair pair;
-  Lease held = must(pair.holder.lock("seat").acquire({.lease = 2s, .wait = patience}));
-  const Grant grant = held.detach();
-  CHECK(must(pair.lock.acquire({.wait = 30s})).token() > grant.token);
-}
-
 TEST_CASE("a waiting time that ends is timed_out, with the votes of the last attempt") {
   Pair pair;
   const Lease held = must(pair.holder.lock("seat").acquire());
@@ -67,28 +60,6 @@ TEST_CASE("a waiting time that ends is timed_out, with the votes of the last att
   CHECK(code_of(result) == Errc::timed_out);
   CHECK(result.error().votes.size() == 3);
   CHECK_MESSAGE(contains(result.error().message, "refused"), result.error().message);
-  CHECK(held.valid());
-}
-
-TEST_CASE("a deadline ends the call whatever the waiting time is") {
-  Pair pair;
-  const Lease held = must(pair.holder.lock("seat").acquire());
-  const auto deadline = BootClock::now() + 1s;
-  CHECK(code_of(pair.lock.acquire({.wait = forever, .deadline = deadline})) == Errc::timed_out);
-}
-
-TEST_CASE("a stop request ends a blocking call that waits") {
-  Pair pair;
-  const Lease held = must(pair.holder.lock("seat").acquire());
-  std::stop_source stop;
-  std::promise<Errc> ended;
-  std::jthread blocked([&] {
-    ended.set_value(pair.lock.acquire({.wait = forever}, stop.get_token()).error().code);
-  });
-  REQUIRE(pair.somebody_waits());
-  stop.request_stop();
-  auto end = ended.get_future();
-  CHECK(get_soon(end) == Errc::cancelled);
   CHECK(held.valid());
 }
 

@@ -83,7 +83,7 @@ const std::vector<Rule> ladder = {
      {"redlock/", "integration/", "support/", "doctest/", "uv.h"}},
     {"tests/integration/api_no_memory_test.cpp",
      {"redlock/", "integration/", "support/", "doctest/", "uv.h"}},
-    {"tests/integration/api_own_loop_test.cpp",
+    {"tests/integration/api_program_loop.hpp",
      {"redlock/", "integration/", "support/", "doctest/", "uv.h"}},
     {"tests/integration/",
      {"redlock/", "integration/", "support/", "cluster/", "tl/", "doctest/", "fmt/", "nlohmann/"}},
