@@ -4,7 +4,6 @@
 // behind.
 #include "integration/api_fixture.hpp"
 #include "support/proxy.hpp"
-#include "support/stub_server.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -28,7 +27,6 @@ const char* to_string(Fault fault) {
 struct Arena {
   Fleet fleet{{.nodes = 5}};
   Proxies proxies = proxies_of(fleet);
-  std::vector<std::unique_ptr<StubServer>> stubs;
 
   [[nodiscard]] ClientOptions options() const { return options_for(uris_of(proxies)); }
 
@@ -43,29 +41,6 @@ struct Arena {
     }
   }
 };
-
-TEST_CASE("two of five nodes gone before an attempt change nothing") {
-  for (const Fault fault : all_faults) {
-    CAPTURE(to_string(fault));
-    Fleet fleet({.nodes = 5});
-    auto uris = fleet.uris();
-    const StubServer first = StubServer::resetting();
-    const StubServer second = StubServer::resetting();
-    if (fault == Fault::resetting) {
-      uris[1] = first.uri();
-      uris[3] = second.uri();
-    } else {
-      fault == Fault::killed ? fleet.kill(1) : fleet.pause(1);
-      fault == Fault::killed ? fleet.kill(3) : fleet.pause(3);
-    }
-    const Client client = start_client(options_for(uris));
-    for (int turn = 0; turn < 3; ++turn) {
-      Lease lease = must(client.lock("seat").acquire());
-      must(lease.extend(40s));
-      CHECK(must(lease.release()) == Released::released);
-    }
-  }
-}
 
 TEST_CASE("two of five nodes that go in the middle of an attempt change nothing") {
   for (const Fault fault : all_faults) {
@@ -111,24 +86,6 @@ TEST_CASE("with three of five nodes killed there is no quorum, and nothing stays
   CHECK_MESSAGE(contains(error.message, "no quorum for 'seat'"), error.message);
   CHECK_MESSAGE(contains(error.message, fleet.uri(0)), error.message);
   CHECK(soon_free_everywhere(fleet, "seat"));
-}
-
-TEST_CASE("nodes that answer and were not waited for are not told as nodes that did not vote") {
-  Arena arena;
-  const Client client = start_client(arena.options());
-  warm_up(client, arena.fleet);
-  for (const std::size_t node : {1U, 3U}) arena.proxies[node]->hold_replies();
-  for (const std::size_t node : {0U, 2U, 4U}) arena.proxies[node].reset();
-
-  const auto result = client.lock("seat").acquire();
-  CHECK(code_of(result) == Errc::no_quorum);
-  const Error& error = result.error();
-  for (const std::size_t node : {1U, 3U}) CHECK(error.votes[node].vote == Vote::pending);
-  CHECK_MESSAGE(contains(error.message, "0 of 5 nodes voted (3 must), 2 not waited for; "),
-                error.message);
-  CHECK_MESSAGE(!contains(error.message, error.votes[1].node), error.message);
-  for (const std::size_t node : {1U, 3U}) arena.proxies[node]->pass();
-  CHECK(soon_free_everywhere(arena.fleet, "seat"));
 }
 
 TEST_CASE("with three of five nodes stopped there is no quorum, nor a lock when they resume") {
@@ -180,60 +137,6 @@ TEST_CASE("who waits through the loss of three nodes is served when they come ba
   CHECK(code_of(client.lock("other").acquire()) == Errc::no_quorum);
   for (const std::size_t node : {0U, 2U, 4U}) fleet.restart(node);
   CHECK(must(get_soon(acquiring)).valid());
-}
-
-TEST_CASE("even sets need more than half: one of two is not enough, three of four are") {
-  for (const std::size_t size : {2U, 4U}) {
-    Fleet fleet({.nodes = size});
-    const Client client = start_client(fleet);
-    fleet.kill(0);
-    if (size == 2) {
-      CHECK(code_of(client.lock("seat").acquire()) == Errc::no_quorum);
-    } else {
-      must(must(client.lock("seat").acquire({.wait = 30s})).release());
-      fleet.kill(1);
-      CHECK(code_of(client.lock("seat").acquire()) == Errc::no_quorum);
-    }
-    CHECK(soon_free_everywhere(fleet, "seat"));
-  }
-}
-
-TEST_CASE("a wrong password is a configuration error that shows no password, even for ever") {
-  const Fleet fleet({.nodes = 3, .password = "open-sesame"});
-  ClientOptions options = options_for({});
-  for (std::size_t node = 0; node < 3; ++node) {
-    options.nodes.push_back("redis://:swordfish@127.0.0.1:" + std::to_string(fleet.port(node)));
-  }
-  const Client client = start_client(options);
-  const auto result = client.lock("seat").acquire({.wait = forever});
-  CHECK(code_of(result) == Errc::no_quorum);
-  const Error& error = result.error();
-  CHECK(error.is_configuration());
-  CHECK_MESSAGE(!contains(error.message, "swordfish"), error.message);
-  for (const NodeVote& vote : error.votes) {
-    // The third one may have answered too late to be counted.
-    CHECK((vote.cause == Cause::authentication || vote.vote == Vote::pending));
-    CHECK_MESSAGE(!contains(vote.node + vote.detail, "swordfish"), vote.node, vote.detail);
-  }
-}
-
-TEST_CASE("a server that repeats the password in its answer does not get it into a message") {
-  std::vector<std::unique_ptr<StubServer>> servers;
-  ClientOptions options = options_for({});
-  for (int node = 0; node < 3; ++node) {
-    servers.push_back(std::make_unique<StubServer>([](const RedisCommand& command) -> StubReply {
-      std::string text = "ERR unknown command, with args:";
-      for (const auto& argument : command) text += " '" + argument + "'";
-      return error(text);
-    }));
-    options.nodes.push_back("redis://:swordfish@127.0.0.1:" +
-                            std::to_string(servers.back()->port()));
-  }
-  const Client client = start_client(options);
-  const auto result = client.lock("seat").acquire();
-  CHECK(code_of(result) == Errc::no_quorum);
-  CHECK_MESSAGE(!contains(result.error().message, "swordfish"), result.error().message);
-  for (const NodeVote& vote : result.error().votes) CHECK(!contains(vote.detail, "swordfish"));
 }
 
 }  // namespace

@@ -101,20 +101,6 @@ TEST_CASE("a client whose nodes hang is gone after one node timeout, with every 
   CHECK(answers.all == 3);
 }
 
-TEST_CASE("a client that goes waits for a quorum of releases, not for a node that hangs") {
-  Fleet fleet({.nodes = 3});
-  ClientOptions options = options_for(fleet.uris());
-  options.node_timeout = 1h;  // who waits that long does not come back in this test
-  std::optional<Client> client = optional_client(options);
-  warm_up(*client, fleet);
-  Lease released = must(client->lock("released").acquire());
-  const Lease held = must(client->lock("held").acquire());
-  fleet.pause(1);
-  CHECK(must(released.release()) == Released::released);
-  client.reset();
-  CHECK(nodes_with_lock(fleet, "held") == 0);
-}
-
 TEST_CASE("a client may be destroyed by one of its own callbacks") {
   const auto still_there = std::make_shared<Observer>();
   ClientOptions options = options_for(three_nodes().uris());

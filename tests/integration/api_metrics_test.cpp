@@ -357,24 +357,21 @@ std::set<std::string> families_in(const std::string& text, const std::regex& men
   return families;
 }
 
-std::string source_text(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(REDLOCK_SOURCE_DIR "/" + path).rdbuf();
-  return text.str();
-}
-
 TEST_CASE("alerts, dashboard and document name the families that there are") {
   const auto families = families_in(Metrics().text(), std::regex("# TYPE ([a-z_]+)"));
   CHECK(families ==
-        families_in(source_text("docs/metrics.md"), std::regex(R"(\| `(redlock_[a-z_]+)` \|)")));
+        families_in(text_in(std::filesystem::path(REDLOCK_SOURCE_DIR) / "docs/metrics.md"),
+                    std::regex(R"(\| `(redlock_[a-z_]+)` \|)")));
   const std::regex mention("(redlock_[a-z_]+?)(_bucket|_sum|_count)?\\b");
   for (const char* const file :
        {"cluster/monitoring/redlock.rules.yml", "cluster/monitoring/dashboard.json"}) {
-    const auto named = families_in(source_text(file), mention);
+    const auto named =
+        families_in(text_in(std::filesystem::path(REDLOCK_SOURCE_DIR) / file), mention);
     CHECK(named.size() > 4);
     for (const std::string& family : named) CHECK_MESSAGE(families.contains(family), file, family);
   }
-  const auto dashboard = nlohmann::json::parse(source_text("cluster/monitoring/dashboard.json"));
+  const auto dashboard = nlohmann::json::parse(
+      text_in(std::filesystem::path(REDLOCK_SOURCE_DIR) / "cluster/monitoring/dashboard.json"));
   for (const auto& panel : dashboard.at("panels")) CHECK_FALSE(panel.at("targets").empty());
 }
 
