@@ -120,24 +120,6 @@ TEST_CASE("nothing inside the engine includes its facade") {
               }).empty());
 }
 
-TEST_CASE("every name that a file takes by a using declaration is used there") {
-  const std::regex declaration(R"(^\s*using (?:::)?(?:\w+::)+(\w+);.*)");
-  std::vector<std::string> unused;
-  for (const File& file : cpp_files()) {
-    if (!starts_with_any(file.path, {"src/", "cluster/"})) continue;
-    for (std::size_t i = 0; i < file.lines.size(); ++i) {
-      std::smatch match;
-      if (!std::regex_match(file.lines[i], match, declaration)) continue;
-      const std::regex name("\\b" + match[1].str() + "\\b");
-      const auto uses = std::count_if(file.lines.begin(), file.lines.end(), [&](const auto& line) {
-        return std::regex_search(line, name);
-      });
-      if (uses == 1) unused.push_back(at(file, i));
-    }
-  }
-  CHECK_MESSAGE(unused.empty(), join(unused));
-}
-
 TEST_CASE("nothing is left for later in the code") {
   const auto found = search(std::regex("\\b(TO"
                                        "DO|FIX"
