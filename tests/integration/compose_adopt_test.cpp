@@ -13,10 +13,7 @@
 #include "support/text.hpp"
 
 using redlock::cluster::Fleet;
-using redlock::testing::contains;
-using redlock::testing::quoted;
-using redlock::testing::shell;
-using redlock::testing::ShellResult;
+using namespace redlock::testing;
 
 namespace {
 

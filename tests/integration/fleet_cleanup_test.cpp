@@ -19,18 +19,10 @@
 #include "cluster/fleet.hpp"
 #include "support/processes.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/text.hpp"
 
-using redlock::cluster::Fleet;
-using redlock::cluster::FleetError;
-using redlock::cluster::FleetOptions;
-using redlock::cluster::Persistence;
-using redlock::cluster::UniqueFd;
-using redlock::testing::eventually;
-using redlock::testing::processes_in;
-using redlock::testing::ProcessWatch;
-using redlock::testing::ScopedVariable;
-using redlock::testing::script_in;
-using redlock::testing::TemporaryDirectory;
+using namespace redlock::cluster;
+using namespace redlock::testing;
 
 namespace {
 
@@ -260,8 +252,7 @@ exec redis-server "$@"
   const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
   const ScopedVariable secret("REDLOCK_NODES", "redis://:secret@127.0.0.1:1");
   const Fleet fleet({.nodes = 1});
-  std::ifstream file(place.path() / "environment");
-  const std::string environment{std::istreambuf_iterator<char>(file), {}};
+  const std::string environment = text_in(place.path() / "environment");
   CHECK(environment.find("PATH=") != std::string::npos);
   CHECK(environment.find("REDLOCK_") == std::string::npos);
 }

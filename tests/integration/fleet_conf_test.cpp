@@ -11,9 +11,7 @@
 #include "cluster/fleet.hpp"
 #include "support/text.hpp"
 
-using redlock::cluster::Fleet;
-using redlock::cluster::NodeClient;
-using redlock::cluster::Persistence;
+using namespace redlock::cluster;
 using redlock::testing::contains;
 
 namespace {

@@ -18,21 +18,8 @@
 #include "support/temporary_directory.hpp"
 #include "support/text.hpp"
 
-using redlock::cluster::Data;
-using redlock::cluster::Fleet;
-using redlock::cluster::FleetError;
-using redlock::cluster::NodeState;
-using redlock::cluster::Persistence;
-using redlock::cluster::Process;
-using redlock::cluster::ProcessId;
-using redlock::testing::contains;
-using redlock::testing::eventually;
-using redlock::testing::message_of;
-using redlock::testing::processes_in;
-using redlock::testing::ProcessWatch;
-using redlock::testing::ScopedVariable;
-using redlock::testing::script_in;
-using redlock::testing::TemporaryDirectory;
+using namespace redlock::cluster;
+using namespace redlock::testing;
 
 namespace {
 
@@ -43,8 +30,7 @@ struct Place {
   ~Place() { Fleet::down(fleet()); }
   [[nodiscard]] fs::path fleet() const { return directory.path() / "fleet"; }
   void rewrite_record(const std::string& pattern, const std::string& text) const {
-    std::ifstream in(fleet() / "fleet");
-    const std::string before{std::istreambuf_iterator<char>(in), {}};
+    const std::string before = text_in(fleet() / "fleet");
     const auto after = std::regex_replace(before, std::regex(pattern), text);
     REQUIRE(after != before);
     std::ofstream(fleet() / "fleet") << after;
@@ -62,60 +48,7 @@ struct Bystander {
   ProcessId id = process.id();
 };
 
-// Runs `body` in a process of its own, as another command would. True: it ended normally.
-bool in_another_program(const std::function<void()>& body) {
-  const auto child = ::fork();
-  if (child == 0) {
-    try {
-      body();
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "the other program failed: {}\n", error.what());
-      ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return status == 0;
-}
-
 }  // namespace
-
-TEST_CASE("a detached fleet outlives the program that started it, and others find it") {
-  const Place place;
-  REQUIRE(in_another_program([&] {
-    Fleet fleet = Fleet::start_detached(place.fleet(), {.nodes = 3});
-    fleet.run(2, {"SET", "key", "value"});
-  }));
-  const auto fleet = Fleet::open(place.fleet());
-  REQUIRE(fleet.size() == 3);
-  for (std::size_t i = 0; i < 3; ++i) CHECK(fleet.state(i) == NodeState::running);
-  CHECK(fleet.run(2, {"GET", "key"}) == "value");
-}
-
-TEST_CASE("each later program can kill, pause, resume and restart") {
-  const Place place;
-  const auto up = Fleet::start_detached(place.fleet(), {.nodes = 3});
-  REQUIRE(in_another_program([&] {
-    auto fleet = Fleet::open(place.fleet());
-    fleet.kill(0);
-    fleet.pause(1);
-  }));
-  CHECK(Fleet::open(place.fleet()).state(0) == NodeState::ended);
-  CHECK(Fleet::open(place.fleet()).state(1) == NodeState::paused);
-
-  REQUIRE(in_another_program([&] {
-    auto fleet = Fleet::open(place.fleet());
-    fleet.restart(0);
-    fleet.resume(1);
-  }));
-  const auto fleet = Fleet::open(place.fleet());
-  for (std::size_t i = 0; i < 3; ++i) {
-    CHECK(fleet.state(i) == NodeState::running);
-    CHECK(fleet.port(i) == up.port(i));
-    CHECK(fleet.run(i, {"PING"}) == "PONG");
-  }
-}
 
 TEST_CASE("nodes restarted side by side are all in the record") {
   const Place place;
@@ -133,16 +66,6 @@ TEST_CASE("nodes restarted side by side are all in the record") {
   for (std::size_t i = 0; i < 4; ++i) CHECK(found.state(i) == NodeState::running);
   CHECK(Fleet::down(place.fleet()));
   CHECK(processes_in(place.fleet()) == 0);
-}
-
-TEST_CASE("restarting keeps the data, unless it is to be empty") {
-  const Place place;
-  Fleet::start_detached(place.fleet(), {.nodes = 1, .persistence = Persistence::always})
-      .run(0, {"SET", "key", "value"});
-  Fleet::open(place.fleet()).restart(0);
-  CHECK(Fleet::open(place.fleet()).run(0, {"GET", "key"}) == "value");
-  Fleet::open(place.fleet()).restart(0, Data::empty);
-  CHECK(Fleet::open(place.fleet()).run(0, {"GET", "key"}) == "(nil)");
 }
 
 TEST_CASE("down ends every node, paused ones too, and deletes the directory; again does nothing") {

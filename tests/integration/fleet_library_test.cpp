@@ -16,20 +16,9 @@
 #include "support/shell.hpp"
 #include "support/temporary_directory.hpp"
 
-using redlock::Admin;
-using redlock::Adoption;
-using redlock::Client;
-using redlock::cluster::Fleet;
-using redlock::cluster::FreePort;
-using redlock::cluster::NodeClient;
-using redlock::cluster::Persistence;
-using redlock::testing::Arguments;
-using redlock::testing::contains;
-using redlock::testing::quoted;
-using redlock::testing::Running;
-using redlock::testing::shell;
-using redlock::testing::TemporaryDirectory;
-using redlock::testing::Variables;
+using namespace redlock;
+using namespace redlock::cluster;
+using namespace redlock::testing;
 
 namespace {
 

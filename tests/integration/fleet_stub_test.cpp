@@ -13,12 +13,7 @@
 #include "support/text.hpp"
 
 using namespace redlock::testing;
-using redlock::cluster::connect_to_loopback;
-using redlock::cluster::Fleet;
-using redlock::cluster::FleetError;
-using redlock::cluster::NodeClient;
-using redlock::cluster::Received;
-using redlock::cluster::UniqueFd;
+using namespace redlock::cluster;
 using std::chrono::milliseconds;
 
 namespace {
@@ -342,21 +337,4 @@ TEST_CASE("a proxy that refuses resets old and new connections until it passes a
         "(no error)");
   proxy.pass();
   CHECK(NodeClient(proxy.port()).command({"PING"}) == "PONG");
-}
-
-TEST_CASE("a proxy in front of a dead node resets") {
-  Fleet fleet({.nodes = 1});
-  Proxy proxy(fleet.port(0));
-  fleet.kill(0);
-  CHECK(message_of<FleetError>([&] { NodeClient(proxy.port()).command({"PING"}); }) !=
-        "(no error)");
-}
-
-TEST_CASE("a node that dies ends the connections that go through a proxy") {
-  Fleet fleet({.nodes = 1});
-  Proxy proxy(fleet.port(0));
-  NodeClient client(proxy.port());
-  CHECK(client.command({"PING"}) == "PONG");
-  fleet.kill(0);
-  CHECK(contains(message_of<FleetError>([&] { client.command({"PING"}); }), "cannot be"));
 }

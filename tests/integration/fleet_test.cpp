@@ -15,17 +15,8 @@
 #include "support/temporary_directory.hpp"
 #include "support/text.hpp"
 
-using redlock::cluster::Data;
-using redlock::cluster::Fleet;
-using redlock::cluster::FleetError;
-using redlock::cluster::NodeState;
-using redlock::cluster::Persistence;
-using redlock::testing::contains;
-using redlock::testing::message_of;
-using redlock::testing::ProcessWatch;
-using redlock::testing::ScopedVariable;
-using redlock::testing::script_in;
-using redlock::testing::TemporaryDirectory;
+using namespace redlock::cluster;
+using namespace redlock::testing;
 
 TEST_CASE("a fleet is five nodes on ports of their own, and each answers") {
   const Fleet fleet;
@@ -40,12 +31,6 @@ TEST_CASE("a fleet is five nodes on ports of their own, and each answers") {
   }
   CHECK(ports.size() == 5);
   CHECK(fleet.uris().size() == 5);
-}
-
-TEST_CASE("the nodes share nothing") {
-  const Fleet fleet({.nodes = 2});
-  CHECK(fleet.run(0, {"SET", "key", "value"}) == "OK");
-  CHECK(fleet.run(1, {"GET", "key"}) == "(nil)");
 }
 
 TEST_CASE("all servers are started before any of them is awaited") {
@@ -112,13 +97,6 @@ TEST_CASE("a durable node keeps its data through a kill, and loses it when resta
   fleet.restart(0, Data::kept);
   CHECK(fleet.run(0, {"GET", "key"}) == "value");
   fleet.restart(0, Data::empty);
-  CHECK(fleet.run(0, {"GET", "key"}) == "(nil)");
-}
-
-TEST_CASE("a node without persistence has forgotten everything after a restart") {
-  Fleet fleet({.nodes = 1});
-  fleet.run(0, {"SET", "key", "value"});
-  fleet.restart(0);
   CHECK(fleet.run(0, {"GET", "key"}) == "(nil)");
 }
 
@@ -225,13 +203,6 @@ TEST_CASE("a node that has ended can be neither paused nor resumed") {
   CHECK(message_of<FleetError>([&] { fleet.pause(0); }) == "node 1 does not run; restart it first");
   CHECK(message_of<FleetError>([&] { fleet.resume(0); }) ==
         "node 1 does not run; restart it first");
-}
-
-TEST_CASE("two fleets at once do not disturb each other") {
-  Fleet first({.nodes = 3});
-  Fleet second({.nodes = 3});
-  first.kill(0);
-  for (std::size_t i = 0; i < 3; ++i) CHECK(second.run(i, {"PING"}) == "PONG");
 }
 
 TEST_CASE("replies of every kind can be read as text") {

@@ -11,6 +11,7 @@
 using namespace redlock::tls;
 using redlock::TlsOptions;
 using redlock::testing::contains;
+using redlock::testing::text_in;
 
 namespace {
 
@@ -18,12 +19,6 @@ std::string written(const std::string& name, const std::string& text) {
   const auto path = files().directory.path() / name;
   std::ofstream(path) << text;
   return path.string();
-}
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 std::string problem(const TlsOptions& options) {
@@ -64,7 +59,7 @@ TEST_CASE("a file of authorities that cannot serve is named") {
   const auto text = written("text", "not a certificate");
   CHECK(problem({.ca = text}) == "tls.ca: " + text + " has no certificate in PEM form");
   CHECK(contains(problem({.ca = "/dev/zero"}), "is larger than 16 MiB"));
-  std::string half = text_of(files().authority.certificate());
+  std::string half = text_in(files().authority.certificate());
   const std::string whole = half;
   half.resize(half.size() / 2);
   const auto cut = written("cut", whole + half);

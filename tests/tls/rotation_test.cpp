@@ -18,16 +18,11 @@
 using namespace redlock::tls;
 using redlock::TlsOptions;
 using redlock::testing::contains;
+using redlock::testing::text_in;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_in(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 /// Copies that tests may replace, as people do it: another file, moved to the place.
 struct RotatingFiles {
