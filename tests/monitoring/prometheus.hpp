@@ -124,14 +124,14 @@ class Prometheus {
     return file.string();
   }
   /// Null for an answer that is no JSON; discarded if there is no answer.
-  nlohmann::json get(const std::string& path) {
+  json get(const std::string& path) {
     httplib::Client client("127.0.0.1", port_.number());
     const auto answer = client.Get(path);
     if (!answer || answer->status != 200) {
-      return nlohmann::json(nlohmann::json::value_t::discarded);
+      return json(json::value_t::discarded);
     }
-    auto json = nlohmann::json::parse(answer->body, nullptr, false);
-    return json.is_discarded() ? nlohmann::json() : json;
+    const auto read = json::parse(answer->body, nullptr, false);
+    return read.is_discarded() ? json() : read;
   }
 
   TemporaryDirectory place_;
