@@ -165,7 +165,8 @@ TEST_CASE("the code and the planted bugs that the tables of docs/safety.md name 
                                    [](const File& file) { return file.path == "docs/safety.md"; });
   REQUIRE(safety != files().end());
   const std::regex row(R"(\| [^|]+ \| ([^|]+) \| ([^|]+) \|)");
-  const std::string bugs = text_of("src/engine/planted_bug.hpp");
+  const std::string in_code = text_of("src/engine/planted_bug.hpp");
+  const std::string in_scripts = text_of("tests/simulation/script_bugs.hpp");
   std::vector<std::string> missing;
   std::size_t names = 0;
   for (const std::string& line : safety->lines) {
@@ -181,7 +182,9 @@ TEST_CASE("the code and the planted bugs that the tables of docs/safety.md name 
     const std::string list = listed[1];
     const std::regex word(R"(\w+)");
     for (std::sregex_iterator bug(list.begin(), list.end(), word), end; bug != end; ++bug) {
-      if (bugs.find("  " + bug->str() + ",") == bugs.npos) missing.push_back(bug->str());
+      const bool is_known = in_code.find("  " + bug->str() + ",") != in_code.npos ||
+                            in_scripts.find("{\"" + bug->str() + "\",") != in_scripts.npos;
+      if (!is_known) missing.push_back(bug->str());
     }
   }
   CHECK(names > 20);
