@@ -23,7 +23,9 @@ class Blocking {
   Result<std::size_t> take(RedLock& lock, AcquireOptions how = {.wait = patience}) {
     try {
       if (lock.try_lock_for(how.wait)) return lock.hold_count();
-      return tl::unexpected(lock.last_error().value());
+      const Error error = lock.last_error().value();
+      CHECK(error.code != Errc::lost);  // which is thrown
+      return tl::unexpected(error);
     } catch (const std::system_error& error) {
       return tl::unexpected(Error{static_cast<Errc>(error.code().value()), error.what(), {}});
     }
