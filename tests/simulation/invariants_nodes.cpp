@@ -41,14 +41,15 @@ void Invariants::check_key(Instant world, std::uint32_t node, std::string_view n
 }
 
 /// Of each lock a hold has the owner, the count, and two more arguments. Of several for one lock
-/// the last says what is there.
+/// the last says what is there. Nothing is known where one was answered with an error.
 void Invariants::check_counts(Instant world, std::uint32_t node, const ScriptRun& run) const {
+  if (run.reply.front() == '-' || run.reply.find("\r\n-") != run.reply.npos) return;
   const SimNode& at = nodes_[node];
   for (std::size_t i = 0; 2 * i < run.keys.size() && 4 * i + 1 < run.arguments.size(); ++i) {
     const Words later = run.keys.subspan(2 * i + 1);
     if (std::ranges::count(later, run.keys[2 * i]) > 0) continue;
     const auto lock = at.data.lock(NodeData::name_of(run.keys[2 * i]), at.now_ms(world));
-    if (!lock || lock->foreign_type || run.reply.front() == '-') continue;
+    if (!lock || lock->foreign_type) continue;
     const auto digits = engine::hex_digits(lock->owner);
     const bool holds = run.arguments[4 * i] == std::string_view(digits.data(), digits.size());
     if (!holds || run.arguments[4 * i + 1] == std::to_string(lock->count)) continue;
