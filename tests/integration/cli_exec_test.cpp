@@ -488,7 +488,7 @@ TEST_CASE("a release that no quorum confirmed is told, whatever status the comma
   Running running(Nodes::exec("a", {}, {"sh", "-c", "echo held; read line; exit 79"}),
                   nodes_variable(nodes.fleet.uris()));
   REQUIRE(running.await_out("held"));
-  for (const std::size_t node : {0, 1}) nodes.fleet.pause(node);
+  for (const std::size_t node : {0U, 1U}) nodes.fleet.pause(node);
   running.close_stdin();
   const auto ended = running.wait();
   CHECK(ended.status == 79);
