@@ -124,7 +124,9 @@ class Rolling {
     const auto start = BootClock::now();
     for (std::size_t node = 0; node < nodes; ++node) await_votes(node, start);
     fmt::print("all nodes vote after {:.1f} s\n", seconds_since(start));
-    for (std::size_t i = 0; i < plan_.restarts; ++i) restart(i);
+    // How many an overlap takes depends on the machine.
+    const auto is_shown = [&] { return plan_.careless && board_.judge().overlaps > 0; };
+    for (std::size_t i = 0; i < plan_.restarts && !is_shown(); ++i) restart(i);
     return end_processes(workers_, board_, 2min) && report();
   }
 
