@@ -61,7 +61,7 @@ const std::vector<Rule> ladder = {
     {"tests/text/", {"text/", "doctest/"}},
     {"tests/wire/", {"wire/", "engine/", "support/", "redlock/", "tl/", "doctest/", "fmt/"}},
     {"tests/simulation/interpreter.cpp", {"wire/", "simulation/", "lua.hpp"}},
-    {"tests/simulation/sha1.cpp", {"simulation/", "openssl/"}},
+    {"tests/simulation/sha1.cpp", {"simulation/", "openssl/", "fmt/"}},
     {"tests/simulation/",
      {"wire/", "engine/", "simulation/", "cluster/", "redlock/", "tl/", "doctest/", "fmt/",
       "CLI/"}},
