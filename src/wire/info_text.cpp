@@ -48,12 +48,24 @@ bool InfoText::is_replica() const {
   return role == "slave" || role == "replica";
 }
 
+namespace {
+
+/// Each kind of server has a name of its own for it.
+std::string_view mode_in(const InfoText& info) {
+  for (const std::string_view name : {"redis_mode", "server_mode", "redict_mode"}) {
+    if (const auto mode = info.value(name); !mode.empty()) return mode;
+  }
+  return {};
+}
+
+}  // namespace
+
 bool InfoText::is_sentinel() const {
-  return value("redis_mode") == "sentinel";
+  return mode_in(*this) == "sentinel";
 }
 
 bool InfoText::is_in_cluster() const {
-  return value("cluster_enabled") == "1" || value("redis_mode") == "cluster";
+  return value("cluster_enabled") == "1" || mode_in(*this) == "cluster";
 }
 
 bool InfoText::was_replica() const {

@@ -199,6 +199,8 @@ TEST_CASE("nodes that no quorum may count on are refused, with the reason") {
       {but("INFO", info("role:master")), "version is unknown"},
       {but("INFO", info("redis_version:7.0.15\r\nrole:slave")), "replica"},
       {but("INFO", info("redis_version:7.0.15\r\nredis_mode:sentinel")), "sentinel"},
+      {but("INFO", info("redis_version:7.2.4\r\nserver_mode:sentinel")), "sentinel"},
+      {but("INFO", info("redis_version:7.2.4\r\nredict_mode:sentinel")), "sentinel"},
       {but("INFO", info("redis_version:7.0.15\r\ncluster_enabled:1")), "Redis Cluster"},
       {but("HGETALL", marker("redlock-1", "5", "60000")), "nodes 5, this client 1"},
       {but("HGETALL", marker("redlock-1", "1", "90000")), "max_lease_ms 90000"},
