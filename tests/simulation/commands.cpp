@@ -19,8 +19,7 @@ constexpr std::string_view wrong_type =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 Entry* entry_of(CommandCall& call, std::string_view key) {
-  if (call.deletes_expired) call.keys.expire(key, call.now_ms());
-  return call.keys.find(key, call.now_ms());
+  return call.keys.find(key, call.now_ms(), call.deletes_expired);
 }
 
 /// The value of a key. Null if there is none; `wrong` if it is of another type, which is replied.
@@ -62,7 +61,12 @@ void wrong_count(CommandCall& call, std::string_view name) {
 
 void run_exists(CommandCall& call) {
   std::int64_t count = 0;
-  for (const auto key : call.words.subspan(1)) count += entry_of(call, key) != nullptr ? 1 : 0;
+  std::string_view last;  // which acquire.lua names several times
+  bool there = false;
+  for (const auto key : call.words.subspan(1)) {
+    if (key != last || key.empty()) there = entry_of(call, last = key) != nullptr;
+    count += there ? 1 : 0;
+  }
   call.reply.integer(count);
 }
 
@@ -420,6 +424,8 @@ bool is_word(std::string_view text, std::string_view upper) {
 }
 
 const CommandRow* find_command(std::string_view name) {
+  const auto* const exact = std::ranges::lower_bound(rows, name, {}, &CommandRow::name);
+  if (exact != rows.end() && exact->name == name) return exact;
   const auto before = [](std::string_view left, std::string_view right) {
     return std::ranges::lexicographical_compare(left, right, {}, upper_case, upper_case);
   };

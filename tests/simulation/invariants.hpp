@@ -177,6 +177,8 @@ class Invariants {
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
  private:
+  /// What a node has of a lock; none: it is free.
+  using HeldLock = std::optional<NodeData::Lock>;
   enum class State : std::uint8_t { attempting, over, live, lost, detached };
   /// An owner and one name.
   struct OwnerState {
@@ -283,7 +285,8 @@ class Invariants {
   void wait_ends(Instant world, ClientId client, const Request& request);
   void given_back(Instant world, const Grant& grant);
   void place_lost(const std::string& name, engine::RequestId request);
-  void look_at_queue(Instant world, std::uint32_t node, std::string_view name);
+  void look_at_queue(Instant world, std::uint32_t node, std::string_view name,
+                     const HeldLock& lock);
   void waiter_asked(const Grant& grant, const engine::Reply& reply);
   void check_order(ClientId client, const Request& request) const;
   void check_free(Instant world, const std::string& name, Line& line);
@@ -320,8 +323,9 @@ class Invariants {
   void check_send(Instant world, Grant& grant, const engine::Send& send);
   void check_token(const Grant& grant);
   void check_forced(const Grant& grant) const;
-  void check_turned_away(Instant world, std::uint32_t node, std::string_view name);
-  void check_key(Instant world, std::uint32_t node, std::string_view name) const;
+  void check_turned_away(Instant world, std::uint32_t node, std::string_view name,
+                         const HeldLock& lock, const ScriptRun& run);
+  void check_key(Instant world, std::uint32_t node, const HeldLock& lock) const;
   void check_counts(Instant world, std::uint32_t node, const ScriptRun& run) const;
   void check_claim(Instant world, const Grant& grant);
   void check_live(Instant world, const Client& client, const Grant& grant) const;

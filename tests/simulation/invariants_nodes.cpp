@@ -3,41 +3,36 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "engine/stripe.hpp"
 #include "simulation/invariants.hpp"
 
 namespace redlock::simulation {
 
 void Invariants::executed(Instant world, std::uint32_t node, const ScriptRun& run) {
+  const SimNode& at = nodes_[node];
   std::string_view last;
   for (const std::string_view key : run.keys) {
+    if (at.data.fence(key) > engine::floor_limit && !damaged_.contains(node)) {
+      throw Violation{"the damage of one fence stays on its node", fmt::format("node {}", node)};
+    }
     const std::string_view name = NodeData::name_of(key);
     if (name.empty() || name == last) continue;
     last = name;
-    check_key(world, node, name);
+    const auto lock = at.data.lock(name, at.now_ms(world));
+    check_key(world, node, lock);
     // Renewals put nobody into a queue.
-    if (run.script != "hold") look_at_queue(world, node, name);
-    check_turned_away(world, node, name);
+    if (run.script != "hold") look_at_queue(world, node, name, lock);
+    check_turned_away(world, node, name, lock, run);
   }
   if (run.script == "hold") check_counts(world, node, run);
 }
 
-void Invariants::check_key(Instant world, std::uint32_t node, std::string_view name) const {
-  const SimNode& at = nodes_[node];
-  const std::int64_t now_ms = at.now_ms(world);
-  const auto lock = at.data.lock(name, now_ms);
+void Invariants::check_key(Instant world, std::uint32_t node, const HeldLock& lock) const {
   const auto known = lock ? owners_.find(lock->owner.bits) : owners_.end();
-  if (known != owners_.end() && judged_.clocks) {
-    const std::int64_t latest = now_ms + known->second->lease.count() + 1;
-    if (!lock->ends_ms || *lock->ends_ms > latest) {
-      throw Violation{"a key lasts one lease from the last message at most",
-                      fmt::format("node {}", node)};
-    }
-  }
-  if (damaged_.contains(node) || at.data.fence(engine::stripe_of(name)) <= engine::floor_limit) {
-    return;
-  }
-  throw Violation{"the damage of one fence stays on its node", fmt::format("node {}", node)};
+  if (known == owners_.end() || !judged_.clocks) return;
+  const std::int64_t latest = nodes_[node].now_ms(world) + known->second->lease.count() + 1;
+  if (lock->ends_ms && *lock->ends_ms <= latest) return;
+  throw Violation{"a key lasts one lease from the last message at most",
+                  fmt::format("node {}", node)};
 }
 
 /// Of each lock a hold has the owner, the count, and two more arguments. Of several for one lock
@@ -45,6 +40,8 @@ void Invariants::check_key(Instant world, std::uint32_t node, std::string_view n
 void Invariants::check_counts(Instant world, std::uint32_t node, const ScriptRun& run) const {
   if (run.reply.front() == '-' || run.reply.find("\r\n-") != run.reply.npos) return;
   const SimNode& at = nodes_[node];
+  const bool failed = run.reply.front() == '-' || run.reply.find("\r\n-") != std::string_view::npos;
+  if (failed) return;
   for (std::size_t i = 0; 2 * i < run.keys.size() && 4 * i + 1 < run.arguments.size(); ++i) {
     const Words later = run.keys.subspan(2 * i + 1);
     if (std::ranges::count(later, run.keys[2 * i]) > 0) continue;

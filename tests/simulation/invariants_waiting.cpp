@@ -60,22 +60,23 @@ void Invariants::place_lost(const std::string& name, engine::RequestId request) 
 }
 
 /// Who stands in the queue of a node, or has its lock, is known there.
-void Invariants::look_at_queue(Instant world, std::uint32_t node, std::string_view name) {
+void Invariants::look_at_queue(Instant world, std::uint32_t node, std::string_view name,
+                               const HeldLock& lock) {
   const SimNode& at = nodes_[node];
-  const auto queue = at.data.waiters(name, at.now_ms(world));
   entered_.resize(nodes_.size(), Instant::min());
-  if (!queue.empty()) entered_[node] = world;
+  if (at.data.has_queue(name, at.now_ms(world))) entered_[node] = world;
   const auto line = lines_.find(name);
-  if (line == lines_.end()) return;
-  const auto lock = at.data.lock(name, at.now_ms(world));
+  const auto is_new = [&](const Waiting& who) { return !who.known_at.contains(node); };
+  if (line == lines_.end() || std::ranges::none_of(line->second.waiting, is_new)) return;
+  const auto queue = at.data.waiters(name, at.now_ms(world));
   const auto has_it = [&](const Waiting& who) {
     const auto& attempts = clients_[who.client].attempts;
     const auto attempt = attempts.find(who.request);
     return lock && attempt != attempts.end() && attempt->second->owner == lock->owner;
   };
   for (Waiting& who : line->second.waiting) {
-    if (who.known_at.contains(node)) continue;
-    if (std::ranges::count(queue, who.request) == 0 && !has_it(who)) continue;
+    const bool known = std::ranges::count(queue, who.request) > 0 || has_it(who);
+    if (!is_new(who) || !known) continue;
     who.known_at.insert(node);
     const bool by_quorum = who.known_at.size() > nodes_.size() / 2;
     if (by_quorum) who.known_since = std::min(who.known_since, world);

@@ -59,10 +59,13 @@ const Keyspace::Entry* Keyspace::find(std::string_view key, std::int64_t now_ms)
   return ends && now_ms > *ends ? nullptr : &found->second;
 }
 
-void Keyspace::expire(std::string_view key, std::int64_t now_ms) {
+Keyspace::Entry* Keyspace::find(std::string_view key, std::int64_t now_ms, bool deletes) {
   const auto found = entries_.find(key);
-  if (found == entries_.end() || !found->second.ends_ms) return;
-  if (now_ms > *found->second.ends_ms) entries_.erase(found);
+  if (found == entries_.end()) return nullptr;
+  const auto& ends = found->second.ends_ms;
+  if (!ends || now_ms <= *ends) return &found->second;
+  if (deletes) entries_.erase(found);
+  return nullptr;
 }
 
 Keyspace::Entry& Keyspace::put(std::string_view key, Value value) {

@@ -60,11 +60,9 @@ class Keyspace {
 
   /// Null if nobody has the key, or it is over by then.
   [[nodiscard]] const Entry* find(std::string_view key, std::int64_t now_ms) const;
-  [[nodiscard]] Entry* find(std::string_view key, std::int64_t now_ms) {
-    return const_cast<Entry*>(std::as_const(*this).find(key, now_ms));
-  }
-  /// Deletes the key if it is over: it does not come back when the clock is set back.
-  void expire(std::string_view key, std::int64_t now_ms);
+  /// The same, and deletes the key if it is over and `deletes`: it does not come back when the
+  /// clock is set back.
+  [[nodiscard]] Entry* find(std::string_view key, std::int64_t now_ms, bool deletes);
   Entry& put(std::string_view key, Value value);
   bool erase(std::string_view key);
   void clear() { entries_.clear(); }

@@ -104,8 +104,9 @@ bool NodeData::has_queue(std::string_view name, std::int64_t now_ms) const {
          keys.find(redlock_layout.waiters(name), now_ms) != nullptr;
 }
 
-engine::Token NodeData::fence(std::uint32_t stripe) const {
-  const auto* const entry = keys.find(fence_key(stripe), 0);
+engine::Token NodeData::fence(std::string_view key) const {
+  if (!key.starts_with(redlock_layout.fence_prefix)) return 0;
+  const auto* const entry = keys.find(key, 0);
   const auto* const text = entry == nullptr ? nullptr : std::get_if<std::string>(&entry->value);
   engine::Token token = 0;
   return text != nullptr && read(*text, token) ? token : 0;

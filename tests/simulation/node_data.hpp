@@ -57,10 +57,10 @@ struct NodeData {
   /// The requests that wait for it, in their order.
   [[nodiscard]] std::vector<std::uint64_t> waiters(std::string_view name,
                                                    std::int64_t now_ms) const;
-  /// Whether there is anything of a queue, perhaps with nobody in it.
+  /// Whether there is anything of a queue.
   [[nodiscard]] bool has_queue(std::string_view name, std::int64_t now_ms) const;
-  /// 0: there is none, or it is no number.
-  [[nodiscard]] engine::Token fence(std::uint32_t stripe) const;
+  /// Of a fence's key. 0: there is none, or it is no number, or it is no fence's key.
+  [[nodiscard]] engine::Token fence(std::string_view key) const;
   [[nodiscard]] bool is_marked(std::int64_t now_ms) const;
 
   /// A restart with data from before the locks were granted.
