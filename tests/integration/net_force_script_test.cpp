@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The script that releases by force, and what acquire and hold make of it, on a real server, in the
-// form for Redis 7 and in the form for 6.2. Step by step it is also compared with the model of a
-// node (tests/simulation); here are what a server can refuse, and calls with many locks.
+// form for Redis 7 and in the form for 6.2: what it does, what a server can refuse, and calls with
+// many locks.
 #include <doctest/doctest.h>
 #include <string>
 #include <vector>
@@ -68,6 +68,45 @@ TEST_CASE("a forced owner loses the lock, and is turned away for the time given 
     CHECK(std::stoll(redis({"PTTL", forced_key})) > 20'000);
     CHECK(redis(acquire(flags, "c")) == "1\n3");
     CHECK(redis(hold(flags, "a")) == "-3");
+  }
+}
+
+TEST_CASE("force takes nothing from another owner, nor a key of another type") {
+  for (const auto flags : both_forms) {
+    redis({"FLUSHALL"});
+    REQUIRE(redis(acquire(flags, "b")) == "1\n1");
+    CHECK(redis(force(flags, "a")) == "0");
+    CHECK(redis({"GET", fence_key}) == "1");
+    CHECK(redis(hold(flags, "b")) == "1\n1");
+    redis({"SET", lock_key, "somebody's"});
+    CHECK(redis(force(flags, "b")) == "0");
+    CHECK(redis({"GET", lock_key}) == "somebody's");
+  }
+}
+
+TEST_CASE("several are forced out beside each other") {
+  for (const auto flags : both_forms) {
+    redis({"FLUSHALL"});
+    for (const char* const owner : {"a", "b"}) {
+      REQUIRE(redis(acquire(flags, owner)).starts_with("1\n"));
+      CHECK(redis(force(flags, owner)) == "1");
+    }
+    for (const char* const owner : {"a", "b"}) CHECK(redis(acquire(flags, owner)) == "3");
+    CHECK(redis(acquire(flags, "c")) == "1\n5");
+  }
+}
+
+TEST_CASE("a fence of no use does not keep a lock from being forced") {
+  for (const auto flags : both_forms) {
+    for (const char* const damaged : {"abc", "9007199254740991", "9007199254740992"}) {
+      CAPTURE(damaged);
+      redis({"FLUSHALL"});
+      REQUIRE(redis(acquire(flags, "a")) == "1\n1");
+      redis({"SET", fence_key, damaged});
+      CHECK(redis(force(flags, "a")) == "1");
+      CHECK(redis({"GET", fence_key}) == damaged);
+      CHECK(redis(acquire(flags, "a")) == "3");
+    }
   }
 }
 
