@@ -216,24 +216,36 @@ bool end(Nodes& nodes, const ClientOptions& options, std::size_t number, std::si
   return some_failed;
 }
 
-/// Between two renewals.
-bool hold(Nodes& nodes, const ClientOptions& options, std::size_t number, std::size_t failures) {
+/// Between two renewals. Nothing if the machine stood still for a lease, so that none was made.
+std::optional<bool> renew(Nodes& nodes, const ClientOptions& options, std::size_t number,
+                          std::size_t failures) {
   const auto names = nodes.next_names(2);
   Client client = start_client(options);
-  Lease held = must(client.lock(names[0]).acquire({.lease = 300ms, .renewal = Renewal::always}));
+  Lease held = must(client.lock(names[0]).acquire(
+      {.lease = 300ms, .renewal = Renewal::always, .wait = patience}));
   const auto lost = held.lost();
-  const auto until = held.valid_until();
   bool some_failed = false;
   {
     const FailingAllocations failing(number, failures);
+    const auto until = held.valid_until();
     watchdog().step("renew");
     while (!lost.stop_requested() && held.valid_until() == until) std::this_thread::sleep_for(1ms);
     some_failed = failing.some_failed();
   }
+  if (lost.stop_requested() && !some_failed) return std::nullopt;
   if (!lost.stop_requested()) CHECK(held.valid());
   check_goes_on_or_ended(client, names[1], held);
   watchdog().step("destroy");
   return some_failed;
+}
+
+bool hold(Nodes& nodes, const ClientOptions& options, std::size_t number, std::size_t failures) {
+  std::optional<bool> some_failed;
+  within_a_lease([&] {
+    some_failed = renew(nodes, options, number, failures);
+    return some_failed.has_value();
+  });
+  return *some_failed;
 }
 
 /// On a loop of the program's own, which this thread runs.

@@ -102,7 +102,8 @@ TEST_CASE("the environment's longest lease is that of a fleet that is started") 
   auto nodes = exported(fleet.run({"up", "-n", "3"}, {{"REDLOCK_MAX_LEASE", "2m"}}).out);
   CHECK(redlock({"exec", "a", "--node-timeout", "10s", "--", "true"}, nodes).status == 78);
   nodes["REDLOCK_MAX_LEASE"] = "2m";
-  CHECK(patiently({"doctor"}, nodes).status == 0);
+  const auto doctor = patiently({"doctor"}, nodes);
+  CHECK_MESSAGE(doctor.status == 0, doctor.out);
 }
 
 TEST_CASE("a fleet without persistence is said not to be safe") {
