@@ -117,6 +117,7 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client, Login login) {
   config.nodes = client.nodes();
   config.tls = client.tls();
   config.engine.max_lease = client.options().max_lease;
+  config.engine.node_timeout = client.options().node_timeout;
   config.resolve_timeout = client.options().resolve_timeout;
   config.connect_timeout = client.options().connect_timeout;
   config.client_name = client.options().client_name;

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Admin as a library: what the command's tests cannot see, because they only see what is printed.
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include <redlock/admin.hpp>
+
 #include "api_fixture.hpp"
 #include "cli_process.hpp"
 #include "support/stub_server.hpp"
@@ -84,6 +92,16 @@ TEST_CASE("a node that floods is reported as such, and not as something else tha
   const auto problems = must(Admin(client).examine()).nodes.at(0).problems;
   REQUIRE(problems.size() == 1);
   CHECK(problems[0].what.starts_with("it floods its clients (it sent more than 20000 messages "));
+}
+
+TEST_CASE("a node that is slow is examined within the node timeout that the client was given") {
+  StubServer node([is_slow = true](const RedisCommand& command) mutable -> StubReply {
+    if (is(command, "PING") && std::exchange(is_slow, false)) std::this_thread::sleep_for(2s);
+    return is(command, "HGETALL") ? array({}) : like_redis(command);
+  });
+  const auto client = start_client(options_for({node.uri()}));
+  const auto examination = must(Admin(client).examine());
+  CHECK_MESSAGE(examination.nodes[0].reachable(), examination.nodes[0].trouble.detail);
 }
 
 TEST_CASE("odd answers to questions are no answers") {
