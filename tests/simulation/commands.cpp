@@ -109,13 +109,6 @@ void run_pexpire(CommandCall& call) {
   call.reply.integer(1);
 }
 
-void run_persist(CommandCall& call) {
-  Entry* const entry = entry_of(call, call.words[1]);
-  const bool persists = entry != nullptr && entry->ends_ms.has_value();
-  if (persists) entry->ends_ms.reset();
-  call.reply.integer(persists ? 1 : 0);
-}
-
 // --- strings
 
 void run_get(CommandCall& call) {
@@ -126,27 +119,19 @@ void run_get(CommandCall& call) {
 
 void run_set(CommandCall& call) {
   bool get = false;
-  bool only_new = false;
   bool only_old = false;
-  std::optional<std::int64_t> lasts;
-  for (std::size_t i = 3; i < call.words.size(); ++i) {
-    const auto word = call.words[i];
+  for (const auto word : call.words.subspan(3)) {
     if (is_word(word, "GET")) {
       get = true;
-    } else if (is_word(word, "NX") && !only_old) {
-      only_new = true;
-    } else if (is_word(word, "XX") && !only_new) {
+    } else if (is_word(word, "XX")) {
       only_old = true;
-    } else if (is_word(word, "PX") && !lasts && i + 1 < call.words.size()) {
-      if (!read_integer(call.words[++i], lasts.emplace())) return call.reply.error(not_an_integer);
-      if (*lasts <= 0) return call.reply.error("ERR invalid expire time in 'set' command");
     } else {
       return call.reply.error(syntax_error);
     }
   }
   bool wrong = false;
   Entry* const old = entry_of(call, call.words[1]);
-  const bool sets = old != nullptr ? !only_new : !only_old;
+  const bool sets = old != nullptr || !only_old;
   if (get) {
     const auto* const text = value_of<std::string>(call, call.words[1], wrong);
     if (wrong) return;
@@ -164,7 +149,6 @@ void run_set(CommandCall& call) {
     entry.value = std::string(call.words[2]);
   }
   entry.ends_ms.reset();
-  if (lasts) entry.ends_ms = call.now_ms() + *lasts;
 }
 
 void run_incr(CommandCall& call) {
@@ -244,69 +228,25 @@ void run_hdel(CommandCall& call) {
 
 // --- sorted sets
 
-struct ZaddForm {
-  bool only_new = false;
-  bool only_old = false;
-  bool only_greater = false;
-  bool only_less = false;
-  bool counts_changed = false;
-
-  [[nodiscard]] bool contradicts() const {
-    return (only_new && (only_old || only_greater || only_less)) || (only_greater && only_less);
-  }
-  [[nodiscard]] bool sets(const double* old, double score) const {
-    if (old == nullptr) return !only_old;
-    return !only_new && !(only_greater && score <= *old) && !(only_less && score >= *old);
-  }
-};
-
-std::size_t read_form(Words words, ZaddForm& form) {
-  for (std::size_t i = 2; i < words.size(); ++i) {
-    if (is_word(words[i], "NX")) {
-      form.only_new = true;
-    } else if (is_word(words[i], "XX")) {
-      form.only_old = true;
-    } else if (is_word(words[i], "GT")) {
-      form.only_greater = true;
-    } else if (is_word(words[i], "LT")) {
-      form.only_less = true;
-    } else if (is_word(words[i], "CH")) {
-      form.counts_changed = true;
-    } else {
-      return i;
-    }
-  }
-  return words.size();
-}
-
 void run_zadd(CommandCall& call) {
-  ZaddForm form;
-  const Words pairs = call.words.subspan(read_form(call.words, form));
-  if (pairs.empty() || pairs.size() % 2 != 0) return call.reply.error(syntax_error);
-  if (form.contradicts()) {
-    return call.reply.error("ERR GT, LT, and/or NX options at the same time are not compatible");
-  }
+  const Words pairs = call.words.subspan(2);
+  if (pairs.size() % 2 != 0) return call.reply.error(syntax_error);
   std::vector<double> scores(pairs.size() / 2);
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (!read_score(pairs[2 * i], scores[i])) {
       return call.reply.error("ERR value is not a valid float");
     }
   }
-  bool wrong = false;
-  auto* set = value_of<SortedSet>(call, call.words[1], wrong);
-  if (wrong) return;
-  if (set == nullptr && form.only_old) return call.reply.integer(0);
-  if (set == nullptr) set = value_or_new<SortedSet>(call, call.words[1]);
-  std::int64_t count = 0;
+  auto* const set = value_or_new<SortedSet>(call, call.words[1]);
+  if (set == nullptr) return;
+  std::int64_t added = 0;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const auto name = pairs[2 * i + 1];
     const double* const old = set->score(name);
-    if (!form.sets(old, scores[i])) continue;
-    const bool changes = old == nullptr || *old != scores[i];
-    count += old == nullptr || (form.counts_changed && changes) ? 1 : 0;
-    if (changes) set->set(name, scores[i]);
+    added += old == nullptr ? 1 : 0;
+    if (old == nullptr || *old != scores[i]) set->set(name, scores[i]);
   }
-  call.reply.integer(count);
+  call.reply.integer(added);
 }
 
 void run_zrem(CommandCall& call) {
@@ -348,24 +288,6 @@ void run_zrank(CommandCall& call) {
   rank ? call.reply.integer(static_cast<std::int64_t>(*rank)) : call.reply.null();
 }
 
-void run_zscore(CommandCall& call) {
-  bool wrong = false;
-  const auto* const set = value_of<SortedSet>(call, call.words[1], wrong);
-  if (wrong) return;
-  const double* const score = set == nullptr ? nullptr : set->score(call.words[2]);
-  if (score == nullptr) return call.reply.null();
-  std::array<char, 32> text;
-  const int size = std::snprintf(text.data(), text.size(), "%.17g", *score);
-  call.reply.bulk({text.data(), static_cast<std::size_t>(size)});
-}
-
-void run_zcard(CommandCall& call) {
-  bool wrong = false;
-  const auto* const set = value_of<SortedSet>(call, call.words[1], wrong);
-  if (wrong) return;
-  call.reply.integer(set == nullptr ? 0 : static_cast<std::int64_t>(set->members().size()));
-}
-
 // --- no key
 
 void run_time(CommandCall& call) {
@@ -379,16 +301,10 @@ void run_publish(CommandCall& call) {
       static_cast<std::int64_t>(call.publisher.publish(call.words[1], call.words[2])));
 }
 
-void run_flushall(CommandCall& call) {
-  call.keys.clear();
-  call.reply.status("OK");
-}
-
 // In the order of their names.
 constexpr auto rows = std::to_array<CommandRow>({
     {"DEL", -2, true, false, false, run_del},
     {"EXISTS", -2, false, false, false, run_exists},
-    {"FLUSHALL", -1, true, false, false, run_flushall},
     {"GET", 2, false, false, false, run_get},
     {"HDEL", -3, true, false, false, run_hdel},
     {"HEXISTS", 3, false, false, false, run_hexists},
@@ -397,7 +313,6 @@ constexpr auto rows = std::to_array<CommandRow>({
     {"HMGET", -3, false, false, false, run_hmget},
     {"HSET", -4, true, true, false, run_hset},
     {"INCR", 2, true, true, false, run_incr},
-    {"PERSIST", 2, true, false, false, run_persist},
     {"PEXPIRE", 3, true, false, false, run_pexpire},
     {"PTTL", 2, false, false, false, run_pttl},
     {"PUBLISH", 3, false, false, true, run_publish},
@@ -405,11 +320,9 @@ constexpr auto rows = std::to_array<CommandRow>({
     {"TIME", 1, false, false, true, run_time},
     {"TYPE", 2, false, false, false, run_type},
     {"ZADD", -4, true, true, false, run_zadd},
-    {"ZCARD", 2, false, false, false, run_zcard},
     {"ZRANGE", 4, false, false, false, run_zrange},
     {"ZRANK", 3, false, false, false, run_zrank},
     {"ZREM", -3, true, false, false, run_zrem},
-    {"ZSCORE", 3, false, false, false, run_zscore},
 });
 static_assert(std::ranges::is_sorted(rows, {}, &CommandRow::name));
 

@@ -49,14 +49,10 @@ TEST_CASE("strings: SET and its options, GET, INCR") {
     talk(server, {{"GET k", "nil"},
                   {"SET k a", "'OK'"},
                   {"SET k b GET", "'a'"},
-                  {"SET k c NX", "nil"},
                   {"SET other c XX", "nil"},
                   {"set k d xx get", "'b'"},
                   {"SET new 1 GET", "nil"},
                   {"GET new", "'1'"},
-                  {"SET k d XX NX", "error ERR"},
-                  {"SET k d PX 0", "error ERR"},
-                  {"SET k d PX x", "error ERR"},
                   {"SET k d GETT", "error ERR"},
                   {"INCR k", "error ERR"},
                   {"INCR new", "2"},
@@ -106,44 +102,30 @@ TEST_CASE("sorted sets are in the order of scores, and of bytes") {
                   {"ZRANGE z x 1", "error ERR"},
                   {"ZRANK z b", "2"},
                   {"ZRANK z x", "nil"},
-                  {"ZCARD z", "4"},
-                  {"ZSCORE z d", "'6'"},
-                  {"ZSCORE z x", "nil"},
-                  {"ZADD z NX 1 a 7 e", "1"},
-                  {"ZADD z XX 1 f 8 e", "0"},
-                  {"ZADD z XX CH 9 e 9 e", "1"},
-                  {"ZADD z GT 1 e 10 e", "0"},
-                  {"ZADD z LT 12 e 2 e", "0"},
-                  {"ZSCORE z e", "'2'"},
-                  {"ZADD z LT 1 g", "1"},
-                  {"ZADD z XX LT 1 h", "0"},
-                  {"ZADD z NX GT 1 e", "error ERR"},
                   {"ZADD z 1 e 2", "error ERR"},
                   {"ZADD z x e", "error ERR"},
                   {"ZADD z nan e", "error ERR"},
-                  {"ZADD z 1795227228964050.5 e", "0"},
-                  {"ZSCORE z e", "'1795227228964050.5'"},
+                  {"ZADD z 1795227228964051 a 1795227228964050 b", "0"},
+                  {"ZRANGE z -2 -1", "['b' 'a']"},
                   {"ZREM z a b x", "2"},
-                  {"ZREM z c d e g", "4"},
+                  {"ZREM z c d", "2"},
                   {"EXISTS z", "0"}});
   });
 }
 
-TEST_CASE("keys end by the clock: PTTL, PEXPIRE, PERSIST, and what SET makes of them") {
+TEST_CASE("keys end by the clock: PTTL, PEXPIRE, and what SET makes of them") {
   on_both([](AnyServer& server) {
     talk(server, {{"PTTL k", "-2"},
                   {"PEXPIRE k 1000", "0"},
                   {"SET k a", "'OK'"},
                   {"PTTL k", "-1"},
-                  {"PERSIST k", "0"},
                   {"PEXPIRE k x", "error ERR"},
                   {"PEXPIRE k 9223372036854775807", "error ERR"},
                   {"PEXPIRE k 600000", "1"},
-                  {"PERSIST k", "1"},
-                  {"PTTL k", "-1"},
                   {"PEXPIRE k 0", "1"},
                   {"EXISTS k", "0"},
-                  {"SET k 1 PX 600000", "'OK'"},
+                  {"SET k 1", "'OK'"},
+                  {"PEXPIRE k 600000", "1"},
                   {"INCR k", "2"}});
     CHECK(server.run("return redis.call('PTTL', 'k') > 500000") == "1");
     CHECK(server.ask("SET k 5") == "'OK'");
@@ -296,8 +278,6 @@ TEST_CASE("scripts are called by their digest, and told by EVAL as well") {
     CHECK(server.ask("EVALSHA " + digest + " 0") == "error NOSCRIPT");
     CHECK(server.run("return 1") == "1");
     CHECK(server.ask("EVALSHA " + digest + " 0") == "1");
-    CHECK(server.ask("FLUSHALL") == "'OK'");
-    CHECK(server.ask("EVALSHA " + digest + " 0") == "1");
     CHECK(server.run("return 2") == "2");
     CHECK(server.run("return KEYS[1] .. #KEYS", {"k"}, {"k"}) == "'k1'");
     const std::string long_one = "return '" + std::string(200, 'x') + "'";
@@ -440,13 +420,13 @@ std::string any_number(Random& random) {
 
 Strings any_request(Random& random) {
   const std::string key = any_key(random);
-  switch (random.below(16)) {
+  switch (random.below(14)) {
     case 0:
       return {"SET", key, any_number(random)};
     case 1:
-      return {"SET", key, any_word(random), any_of(random, {"GET", "NX", "XX"})};
+      return {"SET", key, any_word(random), any_of(random, {"GET", "XX"})};
     case 2:
-      return {any_of(random, {"GET", "TYPE", "EXISTS", "PERSIST", "INCR", "DEL"}), key};
+      return {any_of(random, {"GET", "TYPE", "EXISTS", "INCR", "DEL"}), key};
     case 3:
       return {"HSET", key, any_word(random), any_number(random)};
     case 4:
@@ -461,16 +441,11 @@ Strings any_request(Random& random) {
     case 9:
       return {"ZADD", key, any_number(random), any_word(random)};
     case 10:
-      return {"ZADD", key, any_of(random, {"GT", "LT", "NX", "XX", "CH"}), any_number(random),
-              any_word(random)};
+      return {any_of(random, {"ZRANK", "ZREM"}), key, any_word(random)};
     case 11:
-      return {any_of(random, {"ZRANK", "ZSCORE", "ZREM"}), key, any_word(random)};
-    case 12:
       return {"ZRANGE", key, any_number(random), any_number(random)};
-    case 13:
+    case 12:
       return {"PEXPIRE", key, any_number(random)};
-    case 14:
-      return {"ZCARD", key};
     default:
       return {"DEL", key};
   }

@@ -3,11 +3,8 @@
 // anything to destroy by then.
 #include "simulation/interpreter.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <lua.hpp>
 
 #include "simulation/script_bugs.hpp"
@@ -219,43 +216,7 @@ Interpreter& Interpreter::of_this_thread() {
   return interpreter;
 }
 
-void* Interpreter::Memory::take(std::size_t size) {
-  constexpr std::size_t chunk = std::size_t{64} << 10;
-  if (size > largest) return std::malloc(size);
-  void*& first = free_[(size - 1) / step];
-  if (first != nullptr) {
-    void* const block = first;
-    std::memcpy(&first, block, sizeof(first));
-    return block;
-  }
-  const std::size_t rounded = (size + step - 1) / step * step;
-  if (left_ < rounded) {
-    chunks_.push_back(std::make_unique<char[]>(chunk));
-    left_ = chunk;
-  }
-  left_ -= rounded;
-  return chunks_.back().get() + left_;
-}
-
-void Interpreter::Memory::give(void* block, std::size_t size) {
-  if (size > largest) return std::free(block);
-  void*& first = free_[(size - 1) / step];
-  std::memcpy(block, &first, sizeof(first));
-  first = block;
-}
-
-void* Interpreter::Memory::allocate(void* self, void* block, std::size_t old_size,
-                                    std::size_t size) {
-  auto& memory = *static_cast<Memory*>(self);
-  if (old_size > largest && size > largest) return std::realloc(block, size);
-  void* const fresh = size == 0 ? nullptr : memory.take(size);
-  if (old_size == 0) return fresh;
-  if (fresh != nullptr) std::memcpy(fresh, block, std::min(old_size, size));
-  memory.give(block, old_size);
-  return fresh;
-}
-
-Interpreter::Interpreter() : lua_(lua_newstate(Memory::allocate, &memory_)) {
+Interpreter::Interpreter() : lua_(luaL_newstate()) {
   lua_State* const lua = lua_.get();
   // There is little to collect, and all compiled scripts to look through.
   lua_gc(lua, LUA_GCSETPAUSE, 1'000);

@@ -62,25 +62,9 @@ class Interpreter {
   void set_global(const char* name, Words values);
   bool report_error(const Script& script, Reply& reply);
 
-  /// What Lua allocates is small, and soon free again.
-  class Memory {
-   public:
-    static void* allocate(void* self, void* block, std::size_t old_size, std::size_t size);
-
-   private:
-    static constexpr std::size_t step = 16;
-    static constexpr std::size_t largest = 512;
-    void* take(std::size_t size);
-    void give(void* block, std::size_t size);
-
-    std::array<void*, largest / step> free_{};  // of each size, each with the next one in it
-    std::vector<std::unique_ptr<char[]>> chunks_;
-    std::size_t left_ = 0;  // of the last chunk
-  };
   struct Close {
     void operator()(lua_State* lua) const;
   };
-  Memory memory_;
   std::unique_ptr<lua_State, Close> lua_;
   std::map<std::string, Script, std::less<>> scripts_;  // by text, with its bugs
   ScriptHost* host_ = nullptr;
