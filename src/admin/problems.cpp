@@ -9,7 +9,6 @@
 #include "admin/marker.hpp"
 #include "client/set_name.hpp"
 #include "engine/quorum.hpp"
-#include "wire/connection.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/info_text.hpp"
 
@@ -120,11 +119,9 @@ class NodeRules {
       case Cause::tls:
         return warn("its TLS is not what this client needs: " + why);
       case Cause::protocol_error:
-        return warn(wire::is_of_flood(why)
-                        ? "it floods its clients (" + why +
-                              "); find who publishes to redlock:wake:* there (MONITOR), or use "
-                              "another node"
-                        : "what answers there is not Redis (" + why + "); correct its address");
+        return warn("it does not answer as Redis does (" + why +
+                    "); correct its address, or find who publishes to redlock:wake:* there "
+                    "(MONITOR) if it sends too much");
       case Cause::server_error:
         return refuses_the_beginning(why);
       default:
@@ -220,10 +217,9 @@ class NodeRules {
       return error(what +
                    "; replace it with a node of its own, or restart it once all leases are over");
     }
-    warn(
-        what + "; " + after_quarantine() +
-        "; run `redlock adopt` if all leases of before are over (with --replaced NODE if it has no "
-        "marker), and leave replicas out");
+    warn(what + "; " + after_quarantine() +
+         "; run `redlock adopt` if all leases of before are over (with --replaced NODE if it has "
+         "no marker), and leave replicas out");
   }
 
   [[nodiscard]] std::string after_quarantine() const {
@@ -259,8 +255,7 @@ class NodeRules {
     const std::string what =
         "it has no marker: it is new, or has lost its data and with it perhaps a lock that is "
         "held; run `redlock adopt` if the set is new, or with --replaced NODE when the longest "
-        "lease "
-        "is over";
+        "lease is over";
     if (!node_.quarantine) return error(what);
     warn(what + " (" + after_quarantine() + ")");
   }

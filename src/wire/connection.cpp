@@ -32,15 +32,9 @@ const std::string& named(const engine::Name& name) {
 constexpr std::size_t most_pushes_in_a_second = 20'000;
 constexpr std::size_t small_push = 256;
 
-constexpr std::string_view of_flood = " messages within a second that nobody asked for";
-
 constexpr const char* not_of_the_script = "its answer is none that the script can give";
 
 }  // namespace
-
-bool is_of_flood(std::string_view detail) {
-  return detail.find(of_flood) != std::string_view::npos;
-}
 
 Connection::Connection(const NodeAddress& address, Passwords& passwords,
                        const Handshake::Config& config, SharedTexts& texts,
@@ -297,7 +291,8 @@ bool Connection::take_push(engine::Instant now, const ReplyView& push) {
     exceeded_ = true;
     return fail(Cause::protocol_error, "it sent more than " +
                                            std::to_string(most_pushes_in_a_second) +
-                                           std::string(of_flood) + "; the connection was given up");
+                                           " messages within a second that nobody asked for; the "
+                                           "connection was given up");
   }
   if (handshake_) {
     handshake_->on_push(push);

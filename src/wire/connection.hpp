@@ -56,9 +56,6 @@ class ConnectionListener {
   ~ConnectionListener() = default;
 };
 
-/// Of the detail of a protocol_error: the node pushed more messages than it may.
-[[nodiscard]] bool is_of_flood(std::string_view detail);
-
 class Connection {
  public:
   /// Why a connection cannot go on; none: it can. It is then to be destroyed.
