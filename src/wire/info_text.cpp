@@ -14,6 +14,14 @@ std::int64_t parse_number(std::string_view digits) {
   return error == std::errc{} && end == digits.data() + digits.size() ? value : 0;
 }
 
+/// Each kind of server has a name of its own for it.
+std::string_view mode_in(const InfoText& info) {
+  for (const std::string_view name : {"redis_mode", "server_mode", "redict_mode"}) {
+    if (const auto mode = info.value(name); !mode.empty()) return mode;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view InfoText::value(std::string_view key) const {
@@ -47,18 +55,6 @@ bool InfoText::is_replica() const {
   const std::string_view role = value("role");
   return role == "slave" || role == "replica";
 }
-
-namespace {
-
-/// Each kind of server has a name of its own for it.
-std::string_view mode_in(const InfoText& info) {
-  for (const std::string_view name : {"redis_mode", "server_mode", "redict_mode"}) {
-    if (const auto mode = info.value(name); !mode.empty()) return mode;
-  }
-  return {};
-}
-
-}  // namespace
 
 bool InfoText::is_sentinel() const {
   return mode_in(*this) == "sentinel";
