@@ -11,27 +11,36 @@ std::string name_of(std::uint64_t number) {
   return fmt::format("n{}", number);
 }
 
-}  // namespace
-
-TEST_CASE("on a real node, what is wrong with one lock of a call fails no other") {
-  Fleet fleet({.nodes = 1});
+/// In one call: one's own lock, another owner's, a key of another type, none, and one's own again.
+template <typename Command>
+std::vector<engine::Reply> replies_for_five(Fleet& fleet, Command&& command) {
   LinkFixture link(fleet.uri(0));
   link.run_until_up();
   for (const char* name : {"mine", "other's", "also mine"}) link.call(LinkFixture::acquire(name));
   fleet.run(0, {"SET", "redlock:lock:{wrong}", "a string"});
   const std::size_t before = link.replies.size();
-  link.submit(1, LinkFixture::hold("mine"));
-  link.submit(2, LinkFixture::hold("other's", 2));
-  link.submit(3, LinkFixture::hold("wrong"));
-  link.submit(4, LinkFixture::hold("nobody's"));
-  link.submit(5, LinkFixture::hold("also mine"));
+  std::uint64_t number = 0;
+  for (const char* name : {"mine", "other's", "wrong", "nobody's", "also mine"}) {
+    ++number;
+    link.submit(number, command(name, number == 2 ? 2U : 1U));
+  }
   link.run_until([&] { return link.replies.size() == before + 5; });
-  const auto reply = [&](std::size_t i) { return link.replies[before + i].second; };
-  CHECK(std::holds_alternative<engine::Held>(reply(0)));
-  CHECK(std::holds_alternative<engine::Taken>(reply(1)));
-  CHECK(std::get<engine::Taken>(reply(2)).foreign_type);
-  CHECK(std::holds_alternative<engine::Free>(reply(3)));
-  CHECK(std::holds_alternative<engine::Held>(reply(4)));
+  std::vector<engine::Reply> replies;
+  for (std::size_t i = before; i < before + 5; ++i) replies.push_back(link.replies[i].second);
+  return replies;
+}
+
+}  // namespace
+
+TEST_CASE("on a real node, what is wrong with one lock of a call fails no other") {
+  Fleet fleet({.nodes = 1});
+  const auto replies = replies_for_five(
+      fleet, [](const char* name, std::uint64_t owner) { return LinkFixture::hold(name, owner); });
+  CHECK(std::holds_alternative<engine::Held>(replies[0]));
+  CHECK(std::holds_alternative<engine::Taken>(replies[1]));
+  CHECK(std::get<engine::Taken>(replies[2]).foreign_type);
+  CHECK(std::holds_alternative<engine::Free>(replies[3]));
+  CHECK(std::holds_alternative<engine::Held>(replies[4]));
 }
 
 TEST_CASE("one name that the user may not touch fails none of the other holds of its call") {
@@ -96,19 +105,11 @@ TEST_CASE("on a real node, a script error over one lock of a call fails no other
 
 TEST_CASE("on a real node, each lock of a call is released by its owner only") {
   Fleet fleet({.nodes = 1});
-  LinkFixture link(fleet.uri(0));
-  link.run_until_up();
-  for (const char* name : {"mine", "other's", "also mine"}) link.call(LinkFixture::acquire(name));
-  fleet.run(0, {"SET", "redlock:lock:{wrong}", "a string"});
-  const std::size_t before = link.replies.size();
-  link.submit(1, LinkFixture::release("mine"));
-  link.submit(2, LinkFixture::release("other's", 2));
-  link.submit(3, LinkFixture::release("wrong"));
-  link.submit(4, LinkFixture::release("nobody's"));
-  link.submit(5, LinkFixture::release("also mine"));
-  link.run_until([&] { return link.replies.size() == before + 5; });
+  const auto replies = replies_for_five(fleet, [](const char* name, std::uint64_t owner) {
+    return LinkFixture::release(name, owner);
+  });
   const auto released = [&](std::size_t i) {
-    return std::holds_alternative<engine::ReleasedHere>(link.replies[before + i].second);
+    return std::holds_alternative<engine::ReleasedHere>(replies[i]);
   };
   CHECK(released(0));
   for (std::size_t i = 1; i <= 3; ++i) CHECK_FALSE(released(i));
