@@ -188,7 +188,8 @@ struct ClientOptions {
   /// the executor must live on until they have come, that of async_close() last.
   std::function<void(Continuation it)> resume_on{};
 
-  /// Is called for what happens (see observer.hpp). May be null.
+  /// Is called for what happens (see observer.hpp). May be null. A lease keeps its client alive,
+  /// and the client its observer: one that keeps leases of that client has to let go of them.
   std::shared_ptr<Observer> observer{};
   /// Without an observer, stderr gets a line beginning with "redlock:" when a lease is lost about
   /// which the program has asked nothing (lost(), loss_reason(), valid(), valid_until(),

@@ -31,6 +31,9 @@ class Blocking {
     }
   }
   auto give(RedLock& lock) { return lock.release(); }
+  static bool soon_free(const std::string& name) {
+    return soon_free_everywhere(three_nodes(), name);
+  }
 
   Client client;
 };
@@ -59,6 +62,7 @@ class Started {
     return way_.result_of(lock.async_try_lock(how));
   }
   auto give(RedLock& lock) { return way_.result_of(lock.async_release()); }
+  bool soon_free(const std::string& name) { return way_.soon_free(name); }
 
  private:
   Way way_;
@@ -69,6 +73,9 @@ class Started {
 
 struct OfItsOwn {
   Client start(ClientOptions options) { return start_client(std::move(options)); }
+  static bool soon_free(const std::string& name) {
+    return soon_free_everywhere(three_nodes(), name);
+  }
 };
 
 struct ByCallback : OfItsOwn {
@@ -106,7 +113,7 @@ struct ByAwaiting : OfItsOwn {
 };
 
 /// Continued on the thread that asked, which runs what resume_on is given.
-struct ByResuming {
+struct ByResuming : OfItsOwn {
   Client start(ClientOptions options) {
     options.resume_on = [this](Continuation next) { next_->set_value(std::move(next)); };
     return start_client(std::move(options));
@@ -140,6 +147,10 @@ struct ByAwaitingOnLoop {
                        });
     REQUIRE(loop_->runs_until([&] { return given.has_value(); }));
     return std::move(*given);
+  }
+  /// What the last node is sent after the quorum has answered needs the loop.
+  bool soon_free(const std::string& name) {
+    return loop_->runs_until([&] { return nodes_with_lock(three_nodes(), name) == 0; });
   }
 
  private:
@@ -181,7 +192,7 @@ TEST_CASE_TEMPLATE("a lock is acquired, extended, confirmed, handed on and relea
   CHECK(attached.token() == grant.token);
   CHECK(must(form.release(attached)) == Released::released);
   CHECK(must(form.release(lock, grant)) == Released::already_gone);
-  CHECK(soon_free_everywhere(three_nodes(), "every form"));
+  CHECK(form.soon_free("every form"));
 }
 
 TEST_CASE_TEMPLATE("a wait ends with the lease of the holder, with a stop and with its deadline",
@@ -224,7 +235,7 @@ TEST_CASE_TEMPLATE("levels of one owner share a lease, and must be left as often
   CHECK(soon_held("levels", 1));
   CHECK(must(form.give(outer)) == Released::released);
   CHECK(outer.hold_count() == 0);
-  CHECK(soon_free_everywhere(three_nodes(), "levels"));
+  CHECK(form.soon_free("levels"));
   CHECK(code_of(form.give(outer)) == Errc::invalid_argument);
 }
 

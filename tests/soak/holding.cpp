@@ -178,7 +178,13 @@ class Holding {
   bool run() {
     const Client client = start();
     acquire(client);
-    if (plan_.breaking()) return break_all() && release() && leases_->lost == 0;
+    const bool well = plan_.breaking() ? break_all() && release() && leases_->lost == 0 : stay();
+    leases_->drop();  // they keep the client, which keeps its observer, where they are
+    return well;
+  }
+
+ private:
+  bool stay() {
     for (std::size_t node = 0; node < plan_.stopped; ++node) fleet_.pause(node);
     {
       const Starvation starvation(fleet_, plan_.running);
@@ -186,11 +192,9 @@ class Holding {
     }
     const bool well = plan_.stopped > 2 ? judge_losses() : judge_holding();
     for (std::size_t node = 0; node < plan_.stopped; ++node) fleet_.resume(node);
-    leases_->drop();
     return well && leases_->refused == 0;
   }
 
- private:
   Client start() {
     ClientOptions options;
     options.observer = leases_;
