@@ -59,7 +59,7 @@ for file in share/man/man1/redlock.1.gz share/man/man1/redlock-exec.1.gz \
 done
 install "$packages"/redlock-tools_*.deb
 redlock fleet list
-redlock bench --help | head -n 3
+redlock bench --help | sed -n 1,3p
 ls /usr/share/man/man1/redlock-bench.1.gz /usr/share/man/man1/redlock-fleet-up.1.gz
 nothing_left "$before"
 echo "removed; nothing is left"
