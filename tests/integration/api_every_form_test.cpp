@@ -7,8 +7,16 @@
 namespace redlock::testing {
 namespace {
 
+/// Clients on a thread of their own.
+struct OfItsOwn {
+  Client start(ClientOptions options) { return start_client(std::move(options)); }
+  static bool soon_free(const std::string& name) {
+    return soon_free_everywhere(three_nodes(), name);
+  }
+};
+
 /// Calls that block.
-class Blocking {
+class Blocking : public OfItsOwn {
  public:
   explicit Blocking(const Fleet& fleet) : client(start_client(fleet)) {}
 
@@ -31,9 +39,6 @@ class Blocking {
     }
   }
   auto give(RedLock& lock) { return lock.release(); }
-  static bool soon_free(const std::string& name) {
-    return soon_free_everywhere(three_nodes(), name);
-  }
 
   Client client;
 };
@@ -69,13 +74,6 @@ class Started {
 
  public:
   Client client;
-};
-
-struct OfItsOwn {
-  Client start(ClientOptions options) { return start_client(std::move(options)); }
-  static bool soon_free(const std::string& name) {
-    return soon_free_everywhere(three_nodes(), name);
-  }
 };
 
 struct ByCallback : OfItsOwn {
