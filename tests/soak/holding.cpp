@@ -177,10 +177,10 @@ class Holding {
 
   bool run() {
     const Client client = start();
+    // They keep the client, which keeps its observer, where they are.
+    const std::shared_ptr<void> at_end(nullptr, [this](void*) { leases_->drop(); });
     acquire(client);
-    const bool well = plan_.breaking() ? break_all() && release() && leases_->lost == 0 : stay();
-    leases_->drop();  // they keep the client, which keeps its observer, where they are
-    return well;
+    return plan_.breaking() ? break_all() && release() && leases_->lost == 0 : stay();
   }
 
  private:
