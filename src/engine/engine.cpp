@@ -21,8 +21,8 @@ Engine::Engine(const Config& config, RandomSource& random)
       terms_(config, quarantines_, clocks_),
       releases_(terms_, ids_, out_),
       leases_(terms_, ids_, releases_, out_),
-      acquisitions_(terms_, random, ids_, leases_, releases_, out_),
-      owners_(terms_, random, acquisitions_, leases_, out_) {}
+      acquirer_(terms_, random, ids_, leases_, releases_, out_),
+      owners_(terms_, random, acquirer_, leases_, out_) {}
 
 void Engine::take(Instant now, RequestId request, TakeRequest what) {
   owners_.take(now, request, std::move(what));
@@ -39,7 +39,7 @@ void Engine::cancel(Instant now, RequestId request, Errc why) {
   if (owners_.cancel(now, request, why)) {
     while (owners_.advance(now)) {
     }
-  } else if (!acquisitions_.cancel(now, request, why)) {
+  } else if (!acquirer_.cancel(now, request, why)) {
     leases_.cancel(request, why);
   }
   // A client that closes ends what waits, too: nothing of that is begun in between.
@@ -52,7 +52,7 @@ void Engine::leave(Instant now, GrantId grant) {
 }
 
 void Engine::release(Instant now, RequestId request, GrantId grant) {
-  acquisitions_.release(now, request, grant);
+  acquirer_.release(now, request, grant);
   admit(now);
 }
 
@@ -69,19 +69,16 @@ void Engine::detach(Instant now, GrantId grant) {
 void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   assert(node < terms_.nodes());
   if (tag.kind == Tag::Kind::release || tag.kind == Tag::Kind::force) {
-    releases_.on_reply(now, node, tag, reply);
-    if (tag.enters == 0) return;
-    acquisitions_.on_entry_reply(now, node, tag.enters, reply);
-    return admit(now);
+    return releases_.on_reply(now, node, tag, reply);
   }
+  if (tag.kind == Tag::Kind::leave) return;
   const bool acquires = tag.kind == Tag::Kind::acquire || tag.kind == Tag::Kind::heal;
   if (acquires) {
     releases_.on_acquire_reply(now, node, tag, reply);
     quarantines_.on_acquire_reply(now, node, reply);
-    acquisitions_.on_late_reply(now, node, tag, reply);
   }
   const bool wanted =
-      acquisitions_.on_reply(now, node, tag, reply) || leases_.on_reply(now, node, tag, reply);
+      acquirer_.on_reply(now, node, tag, reply) || leases_.on_reply(now, node, tag, reply);
   if (tag.kind == Tag::Kind::hold) leases_.on_hold_ended(now, node, tag, reply);
   // Otherwise it is about a grant that is over, whose release is written behind it.
   if (!wanted && !acquires) releases_.on_hold_reply(now, node, tag, reply);
@@ -91,17 +88,14 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
 void Engine::on_node_up(Instant now, NodeIndex node) {
   terms_.connected(now, node);
   releases_.on_node_up(now, node);
-  acquisitions_.on_node_up(now, node);
+  acquirer_.on_node_up(now, node);
   admit(now);
 }
 
 void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                            Duration uncertainty) {
   unix_us = std::clamp(unix_us, -absurd_us, absurd_us);
-  FloorEstimate& floors = acquisitions_.floors();
-  const bool known_before = floors.follows_nodes();
-  floors.on_node_clock(now, node, unix_us);
-  if (!known_before && floors.follows_nodes()) acquisitions_.take_new_tickets();
+  acquirer_.floors().on_node_clock(now, node, unix_us);
   quarantines_.on_sign_of_life(now, node);
   if (!rules::clocks_are_watched()) return;
   const auto found = clocks_.on_reading(now, node, unix_us, uncertainty);
@@ -111,19 +105,19 @@ void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
   }
   if (!rules::a_clock_ahead_shortens()) return;
   for (const auto& earlier : found.earlier) {
-    acquisitions_.node_ran_ahead(earlier.node, earlier.by);
+    acquirer_.node_ran_ahead(earlier.node, earlier.by);
     leases_.node_ran_ahead(now, earlier.node, earlier.by);
     admit(now);
   }
 }
 
 Instant Engine::deadline() const {
-  return std::min({acquisitions_.deadline(), leases_.deadline(), releases_.deadline(),
+  return std::min({acquirer_.deadline(), leases_.deadline(), releases_.deadline(),
                    quarantines_.deadline(), owners_.deadline()});
 }
 
 void Engine::on_deadline(Instant now) {
-  acquisitions_.on_deadline(now);
+  acquirer_.on_deadline(now);
   leases_.on_deadline(now);
   releases_.on_deadline(now);
   quarantines_.on_deadline(now, out_);
@@ -133,7 +127,7 @@ void Engine::on_deadline(Instant now) {
 
 void Engine::admit(Instant now) {
   do {
-    acquisitions_.admit(now);
+    acquirer_.admit(now);
     leases_.admit(now);
   } while (owners_.advance(now));
 }

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/acquire/acquisitions.hpp"
+#include "engine/acquire/acquirer.hpp"
 #include "engine/config.hpp"
 #include "engine/lease/leases.hpp"
 #include "engine/messages.hpp"
@@ -37,7 +37,7 @@ class Engine {
 
   // Requests. Their arguments have been checked by the caller.
   void acquire(Instant now, RequestId request, AcquireRequest what) {
-    acquisitions_.acquire(now, request, std::move(what));
+    acquirer_.acquire(now, request, std::move(what));
     admit(now);
   }
   void attach(Instant now, RequestId request, AttachRequest what) {
@@ -112,15 +112,16 @@ class Engine {
   void on_node_up(Instant now, NodeIndex node);
   /// Whether the node can wake this client's waiters, until the connection is lost.
   void on_wakes(NodeIndex node, bool wakes) { terms_.set_wakes(node, wakes); }
-  /// The node tells a waiter that its turn has come there, or comes after this time if it is not
-  /// taken until then. A hint: it may be lost, late, doubled or forged.
-  void on_wake(Instant now, NodeIndex node, std::uint64_t waiter, Duration after) {
-    acquisitions_.on_wake(now, node, waiter, after);
+  /// The turn of this client's line of that number has come at the node, or comes after this time
+  /// if the waiter before it does not take the lock until then. A hint: it may be lost, late,
+  /// doubled or forged.
+  void on_wake(Instant now, NodeIndex node, std::uint64_t line, Duration after) {
+    acquirer_.on_wake(now, node, line, after);
     admit(now);
   }
   /// This machine's own wall clock at `now`, for the floor of tokens until a node's is known.
   void on_own_clock(Instant now, std::int64_t unix_us) {
-    acquisitions_.floors().on_own_clock(now, unix_us);
+    acquirer_.floors().on_own_clock(now, unix_us);
   }
   /// The node's TIME as it stands at `now` on this client's clock, in microseconds since 1970, give
   /// or take half the round trip that brought it.
@@ -150,7 +151,7 @@ class Engine {
   Outbox out_;
   Releases releases_;
   Leases leases_;
-  Acquisitions acquisitions_;
+  Acquirer acquirer_;
   Owners owners_;
 };
 

@@ -9,18 +9,18 @@
 #include <variant>
 
 #include <redlock/error.hpp>
-#include <redlock/observer.hpp>
 
 #include "engine/nodes/objection.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
 
-/// A call that waits for a lock, as the nodes know it: for its whole life, whatever owners its
-/// attempts have. Nodes order waiters by ticket, then by client and number.
-struct Waiter {
-  std::uint64_t number = 0;  ///< of this client, never used again; 0: nobody waits
-  std::int64_t ticket = 0;   ///< the nodes' clock, as estimated when the call began, in us
+/// Where a client stands among those that wait for a lock. It stands once in the line of a name,
+/// for the first of its calls.
+struct Place {
+  std::uint64_t line = 0;  ///< the client's number of its own line for the name; 0: it waits not
+  Duration waited{};       ///< how long the call has waited when this is sent
+  Duration turn{};         ///< for how long a node is to keep the lock for it
 };
 
 /// Take the lock for this owner unless somebody else has it; a new grant's token is at least floor.
@@ -32,7 +32,9 @@ struct AcquireCommand {
   bool marker_wanted = false;  ///< refused by a node that has none
   Instant since{};             ///< when the attempt began; for people who look at the lock
   bool in_order = false;       ///< refused while the lock is free and somebody waits before it
-  Waiter waiter{};             ///< is put into the node's queue by a refusal
+  Place place{};               ///< a refusal stands the client there
+  /// From the grant on the client stands there for its next call, which has waited so long.
+  std::optional<Duration> next_waited{};
 };
 
 /// If the lock is still this owner's: set the absolute count, raise the fence to the token (0:
@@ -47,15 +49,20 @@ struct HoldCommand {
   friend bool operator==(const HoldCommand&, const HoldCommand&) = default;
 };
 
-/// Delete the lock if it is this owner's, and tell the next in the queue.
+/// Delete the lock if it is this owner's, and tell the next waiter.
 struct ReleaseCommand {
   Name name;
   OwnerId owner;
   bool alone = false;       ///< in a call of its own: what is wrong with another must not fail it
-  Waiter waiter{};          ///< leaves the queue
-  bool stays = false;       ///< no: it is put into the queue, in its place, before the next is told
-  Instant since{};          ///< when that one's attempt began; for people who look at the queue
   bool first_only = false;  ///< other nodes tell the second waiter when it may ask
+  Place place{};    ///< the client goes on waiting, and stands there before the next is told
+  Instant since{};  ///< when that attempt began; for people who look at the line
+};
+
+/// Take the client out of the line of a name.
+struct LeaveCommand {
+  Name name;
+  std::uint64_t line = 0;
 };
 
 /// Delete the lock if it is this owner's, and grant it to this owner no more for so long, so that
@@ -66,18 +73,27 @@ struct ForceCommand {
   std::chrono::milliseconds keep_out{};
 };
 
-using Command = std::variant<AcquireCommand, HoldCommand, ReleaseCommand, ForceCommand>;
+using Command =
+    std::variant<AcquireCommand, HoldCommand, ReleaseCommand, ForceCommand, LeaveCommand>;
 
 /// Comes back with the reply, so that the command need not be kept. The driver adds the
 /// node, which it knows.
 struct Tag {
-  using Kind = NodeCommand;  // an observer is told the same
+  /// What the message is for. Observers are told of it as a NodeCommand, or not at all.
+  enum class Kind : std::uint8_t {
+    acquire,
+    heal,    ///< an AcquireCommand for a lease that is held, on a node that has it no more
+    settle,  ///< a HoldCommand that carries a token to its attempt's nodes
+    hold,
+    release,
+    force,
+    leave,  ///< the line of a name
+  };
   GrantId grant = 0;
   Instant sent{};
   std::chrono::milliseconds lease{};  ///< what a confirmation of this message confirms
   std::uint32_t round = 0;
   Kind kind = Kind::acquire;
-  GrantId enters = 0;  ///< of a release: the attempt whose waiter it puts into the queue
 };
 
 /// How a script is sent: by its digest, or in full after NOSCRIPT.
@@ -86,6 +102,7 @@ enum class Form : std::uint8_t { digest, source };
 // Replies to acquire.
 struct Granted {
   Token token = 0;
+  std::optional<std::uint32_t> next_place = {};  ///< how many waiters are before the next call
 };
 /// The lock is this owner's already; it lasts one lease from now, if it would have ended earlier.
 /// Right for a heal; to a first acquire it means that another process has drawn the same owner.
@@ -94,7 +111,7 @@ struct Refused {
   std::optional<std::chrono::milliseconds>
       expires_in;             ///< PTTL; none if it never expires by itself
   bool foreign_type = false;  ///< a key of another type stands where the lock would be
-  std::uint32_t place = 0;    ///< how many waiters are before the one that asked
+  std::uint32_t place = 0;    ///< how many waiters are before this one
 };
 // Replies to hold.
 struct Held {
@@ -108,13 +125,10 @@ struct Taken {
 /// The lock is not this owner's, and will not be again: somebody forced it out.
 struct ForcedOut {};
 // Replies to release and force.
-// How many are before the waiter that was put into the queue, if one was.
-struct ReleasedHere {
-  std::optional<std::uint32_t> place;
-};
-struct NotHeld {
-  std::optional<std::uint32_t> place;
-};
+struct ReleasedHere {};
+struct NotHeld {};
+// Reply to leave.
+struct Left {};
 // Replies to anything.
 struct NoScript {};
 
@@ -132,15 +146,8 @@ struct Unavailable {
   Objection objection{};  ///< what the engine has against the node
 };
 
-using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, NoScript,
-                           Unavailable, ForcedOut, AlreadyOurs>;
-
-/// Where the release has put the waiter that it named, if it did.
-[[nodiscard]] inline std::optional<std::uint32_t> entered_place(const Reply& reply) {
-  if (const auto* released = std::get_if<ReleasedHere>(&reply)) return released->place;
-  if (const auto* not_held = std::get_if<NotHeld>(&reply)) return not_held->place;
-  return {};
-}
+using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, Left,
+                           NoScript, Unavailable, ForcedOut, AlreadyOurs>;
 
 /// Whether the node has dealt with the command, so that it cannot do so later.
 [[nodiscard]] inline bool executed(const Reply& reply) {

@@ -59,9 +59,10 @@ enum class Bug : std::uint8_t {
   entry_fails_with_a_release,
   queue_stops_at_failure,
   wake_ignored,
-  ticket_changed_by_retry,
-  own_clock_orders,
+  place_changed_by_retry,
+  turn_of_fixed_length,
   entry_left_behind,
+  failed_call_stays_first,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
   // In wire::Handshake and wire::Connection.

@@ -29,6 +29,7 @@ class NodeSet {
   friend constexpr NodeSet operator|(NodeSet a, NodeSet b) { return NodeSet(a.bits_ | b.bits_); }
   friend constexpr NodeSet operator&(NodeSet a, NodeSet b) { return NodeSet(a.bits_ & b.bits_); }
   friend constexpr NodeSet operator-(NodeSet a, NodeSet b) { return NodeSet(a.bits_ & ~b.bits_); }
+  [[nodiscard]] static constexpr NodeSet of(NodeIndex node) { return NodeSet(bit(node)); }
   /// The first so many.
   [[nodiscard]] static constexpr NodeSet first(std::uint32_t nodes) {
     return NodeSet(nodes == max_nodes ? ~std::uint64_t{0} : bit(nodes) - 1);

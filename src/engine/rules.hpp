@@ -314,21 +314,29 @@ namespace redlock::engine::rules {
   return !planted(Bug::wake_ignored);
 }
 
-/// Whether the next attempt of a call that waits has the ticket of the one before: the call has not
-/// begun anew.
-[[nodiscard]] inline bool ticket_is_kept(bool has_ticket) {
-  return has_ticket && !planted(Bug::ticket_changed_by_retry);
+/// Since when a call counts as waiting, to whichever attempt: since its own begin.
+[[nodiscard]] inline Instant waits_since(Instant call_began,
+                                         [[maybe_unused]] Instant attempt_began) {
+  return planted(Bug::place_changed_by_retry) ? attempt_began : call_began;
 }
 
-/// Whether tickets by a clock of our own end when the nodes' clocks are known: it may be hours
-/// ahead, which would put this client behind everybody for so long.
-[[nodiscard]] inline bool nodes_clocks_order() {
-  return !planted(Bug::own_clock_orders);
+/// For how long a node is to keep a free lock for this client: twice as long as a quorum's answers
+/// take, or far clients are never served beside near ones.
+[[nodiscard]] inline Duration length_of_turn(Duration round_trip) {
+  constexpr Duration shortest = std::chrono::milliseconds(20);
+  constexpr Duration longest = std::chrono::milliseconds(500);
+  if (planted(Bug::turn_of_fixed_length)) return shortest;
+  return std::clamp(2 * round_trip, shortest, longest);
 }
 
-/// Whether a call that ends says so to the nodes' queues, where others stand behind it.
-[[nodiscard]] inline bool end_leaves_queues() {
+/// Whether a call that ends says so to the nodes' lines, where others stand behind its client.
+[[nodiscard]] inline bool end_leaves_lines() {
   return !planted(Bug::entry_left_behind);
+}
+
+/// Whether a call that fails for a reason of its own lets the others of its client go first.
+[[nodiscard]] inline bool failed_call_gives_way() {
+  return !planted(Bug::failed_call_stays_first);
 }
 
 // --- nodes

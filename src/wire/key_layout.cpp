@@ -9,22 +9,14 @@
 
 namespace redlock::wire {
 
-std::string KeyLayout::lock(std::string_view name) const {
+std::string KeyLayout::of(std::string_view prefix, std::string_view name) {
   std::string key;
-  key.reserve(lock_prefix.size() + name.size() + lock_suffix.size());
-  return key.append(lock_prefix).append(name).append(lock_suffix);
+  key.reserve(prefix.size() + name.size() + 2);
+  return key.append(prefix).append("{").append(name).append("}");
 }
 
-std::string KeyLayout::forced(std::string_view name) const {
-  return lock(name).append(forced_suffix);
-}
-
-std::string KeyLayout::queue(std::string_view name) const {
-  return lock(name).append(queue_suffix);
-}
-
-std::string KeyLayout::waiters(std::string_view name) const {
-  return lock(name).append(waiters_suffix);
+std::string KeyLayout::forced(std::string_view name, std::string_view owner) const {
+  return of(forced_prefix, name).append(":").append(owner);
 }
 
 std::string KeyLayout::fence(std::string_view name) const {

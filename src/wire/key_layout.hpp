@@ -15,18 +15,19 @@ struct KeyLayout {
   std::string_view marker;          ///< a hash: the set that the node belongs to
   std::string_view notes;           ///< a hash: that a node without a marker is pending
   std::string_view nothing;         ///< never there: a node that takes no write refuses one of it
-  std::string_view lock_prefix;     ///< before the name: the hash owner -> count
-  std::string_view lock_suffix;     ///< behind it
-  std::string_view forced_suffix;   ///< behind a lock's key: the owners who were forced out of it
-  std::string_view queue_suffix;    ///< behind a lock's key: who waits for it, in order
-  std::string_view waiters_suffix;  ///< behind a lock's key: what is known of those
+  std::string_view lock_prefix;     ///< before a name in braces: the hash owner -> count
+  std::string_view line_prefix;     ///< the same: who waits, in order
+  std::string_view waiters_prefix;  ///< the same: what is known of those
+  std::string_view forced_prefix;   ///< the same, and the owner behind it: it was forced out
   std::string_view fence_prefix;    ///< before the stripe: the counter of all names of that stripe
   std::string_view wake_prefix;  ///< before a client's id: the channel on which it is told of turns
 
-  [[nodiscard]] std::string lock(std::string_view name) const;
-  [[nodiscard]] std::string forced(std::string_view name) const;
-  [[nodiscard]] std::string queue(std::string_view name) const;
-  [[nodiscard]] std::string waiters(std::string_view name) const;
+  [[nodiscard]] std::string lock(std::string_view name) const { return of(lock_prefix, name); }
+  [[nodiscard]] std::string line(std::string_view name) const { return of(line_prefix, name); }
+  [[nodiscard]] std::string waiters(std::string_view name) const {
+    return of(waiters_prefix, name);
+  }
+  [[nodiscard]] std::string forced(std::string_view name, std::string_view owner) const;
   [[nodiscard]] std::string fence(std::string_view name) const;
   [[nodiscard]] std::string channel(std::string_view client) const;
 
@@ -34,18 +35,20 @@ struct KeyLayout {
   static constexpr std::size_t longest_fence = 32;
   [[nodiscard]] std::string_view fence(std::string_view name,
                                        std::array<char, longest_fence>& buffer) const;
+
+ private:
+  [[nodiscard]] static std::string of(std::string_view prefix, std::string_view name);
 };
 
-/// The scripts spell the suffix of `notes`, the others of a lock and `wake_prefix`, too.
-inline constexpr KeyLayout redlock_layout{.id = "redlock-1",
+/// line.lua spells `wake_prefix`, too.
+inline constexpr KeyLayout redlock_layout{.id = "redlock-2",
                                           .marker = "redlock:node",
                                           .notes = "redlock:node:notes",
                                           .nothing = "redlock:node:nothing",
-                                          .lock_prefix = "redlock:lock:{",
-                                          .lock_suffix = "}",
-                                          .forced_suffix = ":forced",
-                                          .queue_suffix = ":queue",
-                                          .waiters_suffix = ":waiters",
+                                          .lock_prefix = "redlock:lock:",
+                                          .line_prefix = "redlock:line:",
+                                          .waiters_prefix = "redlock:waiters:",
+                                          .forced_prefix = "redlock:forced:",
                                           .fence_prefix = "redlock:fence:",
                                           .wake_prefix = "redlock:wake:"};
 

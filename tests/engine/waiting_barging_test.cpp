@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls that wait in no order: which of a client's ask the nodes, when the others move up, and how
 // each ends.
-#include "engine/queue/local_queues.hpp"
+#include "engine/queue/lines.hpp"
 #include "engine/rig.hpp"
 
 using namespace redlock::engine::test;
@@ -47,7 +47,6 @@ struct Bargers : Rig {
 }  // namespace
 
 TEST_CASE("a crowd of calls that barge asks a node no more often than two of them do") {
-  static_assert(LocalQueues::taking_part == 2);
   Bargers rig;
   for (int i = 0; i < 100; ++i) rig.acquire(barging(60s));
   CHECK(rig.asked_count(0) == 2);
@@ -73,7 +72,7 @@ TEST_CASE("calls that barge for another name, or do not wait, ask at once beside
   CHECK(rig.failure(tried) == Errc::contended);
 }
 
-TEST_CASE("of calls in order and calls that barge two each ask for one name") {
+TEST_CASE("of calls in order one, and of calls that barge two, ask for one name") {
   Bargers rig;
   rig.wakes(1);
   auto in_order = barging(60s);
@@ -82,13 +81,13 @@ TEST_CASE("of calls in order and calls that barge two each ask for one name") {
     rig.acquire(in_order);
     rig.acquire(barging(60s));
   }
-  REQUIRE(rig.asked_count(0) == 4);
-  std::size_t of_waiters = 0;
-  for (int i = 0; i < 4; ++i) {
-    of_waiters += rig.oldest<AcquireCommand>(0).waiter.number != 0 ? 1 : 0;
+  REQUIRE(rig.asked_count(0) == 3);
+  std::size_t in_line = 0;
+  for (int i = 0; i < 3; ++i) {
+    in_line += rig.oldest<AcquireCommand>(0).place.line != 0 ? 1 : 0;
     rig.answer(0, Refused{30s});
   }
-  CHECK(of_waiters == 2);
+  CHECK(in_line == 1);
 }
 
 TEST_CASE("a call that barges moves up when one before it ends") {
@@ -168,7 +167,7 @@ TEST_CASE("a client passes a lock on among its calls, and lets others come once 
     rig.release(grant);
     rig.answer(0, ReleasedHere{});
     if (!rig.asked(0)) {
-      CHECK(rig.now - released <= LocalQueues::passing_on + 65ms);
+      CHECK(rig.now - released <= Lines::passing_on + 65ms);
       released = rig.now;
       ++pauses;
       rig.advance(60ms);
@@ -177,7 +176,7 @@ TEST_CASE("a client passes a lock on among its calls, and lets others come once 
     grant = rig.grant(waiting);
   }
   CHECK(pauses >= 200 * 5 / 100);
-  CHECK(pauses <= rig.since_start() / LocalQueues::passing_on + 1);
+  CHECK(pauses <= rig.since_start() / Lines::passing_on + 1);
 }
 
 TEST_CASE("who waits in order has a lock that its client gives back before those who barge") {
@@ -192,5 +191,5 @@ TEST_CASE("who waits in order has a lock that its client gives back before those
   rig.release(grant);
   rig.answer(0, ReleasedHere{});
   REQUIRE(rig.asked_count(0) == 1);
-  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == in_order);
+  CHECK(rig.oldest<AcquireCommand>(0).place.line == in_order);
 }

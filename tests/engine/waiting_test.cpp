@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Waiting in order: what a call that waits asks of which node, and when; what it gives back, and
-// when it leaves the nodes' queues.
-#include "engine/queue/local_queues.hpp"
+// when its client leaves the nodes' lines.
+#include "engine/acquire/acquisition.hpp"
+#include "engine/queue/lines.hpp"
 #include "engine/queue/wake_allowance.hpp"
 #include "engine/rig.hpp"
 
@@ -33,16 +34,17 @@ struct Crowd : Rig {
   void answer_acquires(const Reply& reply) {
     for (NodeIndex node = 0; node < 5; ++node) {
       for (auto left = asked_count(node); left > 0; --left) {
-        answer(node, oldest_is<AcquireCommand>(node) ? reply : Reply(NotHeld{}));
+        const Reply other = oldest_is<LeaveCommand>(node) ? Reply(Left{}) : Reply(NotHeld{});
+        answer(node, oldest_is<AcquireCommand>(node) ? reply : other);
       }
     }
   }
-  /// The oldest message of the node takes this waiter out of its queue, and is answered.
-  bool left(NodeIndex node, RequestId waiter) {
-    if (!oldest_is<ReleaseCommand>(node)) return false;
-    const auto release = oldest<ReleaseCommand>(node);
-    answer(node, NotHeld{});
-    return release.waiter.number == waiter && !release.stays;
+  /// The oldest message of the node takes this line out of the node's, and is answered.
+  bool left(NodeIndex node, std::uint64_t line) {
+    if (!oldest_is<LeaveCommand>(node)) return false;
+    const auto leave = oldest<LeaveCommand>(node);
+    answer(node, Left{});
+    return leave.line == line;
   }
 };
 
@@ -55,7 +57,8 @@ TEST_CASE("a call that waits stays with its attempt while others have the lock")
   const auto id = rig.acquire(in_order(60s));
   const auto first = rig.oldest<AcquireCommand>(0);
   CHECK(first.in_order);
-  CHECK(first.waiter.number == id);
+  CHECK(first.place.line == id);
+  CHECK(first.place.waited == 0ns);
   rig.refuse(all);
   CHECK_FALSE(rig.ended(id));
   rig.advance(900ms);
@@ -64,7 +67,9 @@ TEST_CASE("a call that waits stays with its attempt while others have the lock")
     rig.advance(110ms);
     CHECK(rig.asked_in_all() == 5);
     CHECK(rig.oldest<AcquireCommand>(0).owner == first.owner);
-    CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == first.waiter.ticket);
+    CHECK(rig.oldest<AcquireCommand>(0).place.line == id);
+    CHECK(rig.oldest<AcquireCommand>(0).place.waited > 1s);
+    CHECK(rig.oldest<AcquireCommand>(0).place.waited <= rig.since_start());
   }
   SUBCASE("the first node that says that its turn has come makes it ask them all") {
     rig.wake(2, id);
@@ -179,9 +184,8 @@ TEST_CASE("what cannot become a quorum is given back soon, and the place is kept
       REQUIRE(rig.oldest_is<ReleaseCommand>(node));
       const auto release = rig.oldest<ReleaseCommand>(node);
       CHECK(release.owner == first.owner);
-      CHECK(release.waiter.number == id);
-      CHECK(release.waiter.ticket == first.waiter.ticket);
-      CHECK(release.stays);
+      CHECK(release.place.line == id);
+      CHECK(release.place.waited > 4ms);
       rig.answer(node, ReleasedHere{});
     }
     CHECK(rig.asked_in_all() == 0);
@@ -189,7 +193,8 @@ TEST_CASE("what cannot become a quorum is given back soon, and the place is kept
     CHECK(rig.asked_in_all() == 5);
     const auto second = rig.oldest<AcquireCommand>(0);
     CHECK(second.owner != first.owner);
-    CHECK(second.waiter.ticket == first.waiter.ticket);
+    CHECK(second.place.line == id);
+    CHECK(second.place.waited > 5ms);
   }
 }
 
@@ -298,10 +303,9 @@ TEST_CASE("a moment in which no node answered does not keep a call from the lock
   CHECK(rig.ended_with<AcquireSucceeded>(id));
 }
 
-TEST_CASE("without a quorum that can vote it leaves the queue, and comes back with a new ticket") {
+TEST_CASE("without a quorum that can vote it leaves the lines, and comes back with its place") {
   Crowd rig;
   const auto id = rig.acquire(in_order(60s));
-  const auto first = rig.oldest<AcquireCommand>(0);
   rig.refuse({0, 1});
   rig.answer({2, 3, 4}, down);
   CHECK(rig.left(0, id));
@@ -310,38 +314,61 @@ TEST_CASE("without a quorum that can vote it leaves the queue, and comes back wi
   rig.answer({2, 3, 4}, down);  // the same
   rig.advance(200ms);
   REQUIRE(rig.oldest_is<AcquireCommand>(0));
-  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == id);
-  CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket > first.waiter.ticket);
+  CHECK(rig.oldest<AcquireCommand>(0).place.line == id);
+  CHECK(rig.oldest<AcquireCommand>(0).place.waited >= 50ms);
 }
 
-TEST_CASE("a clock of its own that is ahead puts no call behind everybody") {
+TEST_CASE("a call that fails for a reason of its own goes behind the others of its client") {
   Crowd rig;
-  constexpr std::int64_t noon = 1'700'000'000'000'000;
-  constexpr std::int64_t an_hour = 3'600'000'000;
-  rig.engine.on_own_clock(rig.now, noon + an_hour);
-  const auto early = rig.acquire(in_order(60s));
-  CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == noon + an_hour);
-  rig.refuse(all);
-  for (const NodeIndex node : {0U, 1U, 2U}) rig.engine.on_node_clock(rig.now, node, noon);
-  rig.advance(5ms);
-  const auto late = rig.acquire(in_order(60s));
-  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == late);
-  CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == noon + 5'000);
-  rig.refuse(all);
-  SUBCASE("who waits already says its place anew when it asks the next time") {
-    rig.wake(2, early);
-    CHECK(rig.oldest<AcquireCommand>(0).waiter.number == early);
-    CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == noon);
+  auto short_lease = in_order(60s);
+  short_lease.lease = 10ms;
+  const auto first = rig.acquire(short_lease);
+  const auto second = rig.acquire(in_order(60s));
+  CHECK(rig.asked_in_all() == 5);
+  rig.advance(8ms);
+  rig.answer(all, Granted{7});  // too late for such a lease
+  rig.answer(all, ReleasedHere{});
+  CHECK_FALSE(rig.ended(first));
+  for (const NodeIndex node : all) CHECK(rig.left(node, first));
+  rig.advance(160ms);
+  REQUIRE(rig.oldest_is<AcquireCommand>(0));
+  CHECK(rig.oldest<AcquireCommand>(0).lease == 30s);
+  rig.answer(all, Granted{8});
+  CHECK(rig.ended_with<AcquireSucceeded>(second));
+}
+
+TEST_CASE("a turn is asked for that is twice as long as a quorum's answers take") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  CHECK(rig.oldest<AcquireCommand>(0).place.turn == 20ms);
+  rig.advance(1ms);
+  rig.refuse({0, 1});
+  rig.advance(79ms);
+  rig.refuse({2});
+  rig.advance(100ms);
+  rig.refuse({3, 4});
+  rig.wake(0, id);
+  CHECK(rig.oldest<AcquireCommand>(0).place.turn == 160ms);
+  SUBCASE("at most half a second") {
+    for (int i = 0; i < 40; ++i) {
+      rig.advance(200ms);
+      rig.refuse(all);
+      rig.wake(0, id);
+    }
+    CHECK(rig.oldest<AcquireCommand>(0).place.turn > 350ms);
+    CHECK(rig.oldest<AcquireCommand>(0).place.turn <= 500ms);
   }
-  SUBCASE("later readings change no place") {
-    for (const NodeIndex node : {0U, 1U, 2U})
-      rig.engine.on_node_clock(rig.now, node, noon - an_hour);
-    rig.wake(2, early);
-    CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == noon);
+  SUBCASE("and as long as that votes gather") {
+    rig.answer({0, 1}, Granted{7});
+    rig.refuse({2, 3, 4});
+    rig.advance(300ms);
+    CHECK(rig.releases(0) == 0);
+    rig.advance(21ms);
+    CHECK(rig.releases(0) == 1);
   }
 }
 
-TEST_CASE("a call that ends leaves every queue at once") {
+TEST_CASE("a call that ends leaves every line at once") {
   Crowd rig;
   Errc expected{};
   std::optional<RequestId> id;
@@ -377,8 +404,10 @@ TEST_CASE("a call that ends with a question under way leaves behind it") {
   const auto id = rig.acquire(in_order(60s));
   rig.refuse({0, 1, 2});
   rig.cancel(id);
-  CHECK(rig.asked_count(3) == 2);  // the acquire, and what takes back whatever it does
+  REQUIRE(rig.asked_count(3) == 3);  // the acquire, and what takes back whatever it does
   rig.answer(3, Granted{7});
+  CHECK(rig.oldest_is<ReleaseCommand>(3));
+  rig.answer(3, ReleasedHere{});
   CHECK(rig.left(3, id));
   CHECK(rig.left(0, id));
   CHECK_FALSE(rig.asked(0));
@@ -394,7 +423,7 @@ TEST_CASE("a waiting time ends with the decision of what is under way") {
     rig.answer(2, Granted{7});
     CHECK(rig.ended_with<AcquireSucceeded>(id));
   }
-  SUBCASE("for it, and against it on a node whose queue it leaves") {
+  SUBCASE("for it, and against it on a node whose line it leaves") {
     rig.refuse({3});
     rig.answer(2, Granted{7});
     REQUIRE(rig.ended_with<AcquireSucceeded>(id));
@@ -413,7 +442,7 @@ TEST_CASE("a waiting time ends with the decision of what is under way") {
   }
 }
 
-TEST_CASE("whoever has the lock is in no queue any more") {
+TEST_CASE("a client that has the lock is in no line any more") {
   Crowd rig;
   const auto id = rig.acquire(in_order(60s));
   rig.refuse({0});
@@ -435,129 +464,155 @@ TEST_CASE("whoever has the lock is in no queue any more") {
   }
 }
 
-TEST_CASE("of the calls of a client for one name the first few take part at the nodes") {
-  static_assert(LocalQueues::taking_part == 2);
+TEST_CASE("of the calls of a client for one name the first alone stands in the nodes' lines") {
   Crowd rig;
   const auto first = rig.acquire(in_order(60s));
+  rig.advance(1ms);
   const auto second = rig.acquire(in_order(60s));
-  const auto third = rig.acquire(in_order(60s));
-  const auto fourth = rig.acquire(in_order(50ms));
-  CHECK(rig.asked_count(0) == 2);
+  const auto third = rig.acquire(in_order(50ms));
+  CHECK(rig.asked_count(0) == 1);
+  CHECK_FALSE(rig.oldest<AcquireCommand>(0).next_waited);  // it was alone
   rig.answer(all, Granted{7});
   REQUIRE(rig.ended_with<AcquireSucceeded>(first));
-  rig.refuse(all);
-  // The third takes part now, with the ticket of its call: with the release, or soon.
+  // The second one takes part now: with the release, or soon.
   CHECK(rig.asked_count(0) == 0);
+  rig.advance(500us);
   SUBCASE("with the release") {
     rig.release(rig.result<AcquireSucceeded>(first).grant);
+    rig.answer(all, ReleasedHere{});
   }
   SUBCASE("soon") {
-    rig.advance(1ms);
+    rig.advance(500us);
   }
-  while (rig.oldest_is<ReleaseCommand>(0)) rig.answer(all, ReleasedHere{});
-  if (rig.oldest<AcquireCommand>(0).waiter.number == second) rig.refuse(all);
   REQUIRE(rig.asked_count(0) == 1);
-  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == third);
-  CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket > 0);
+  const auto asked = rig.oldest<AcquireCommand>(0);
+  CHECK(asked.place.line == first);  // the line is the same
+  CHECK(asked.place.waited == rig.since_start() - 1ms);
+  CHECK(asked.next_waited == rig.since_start() - 1ms);
   rig.refuse(all);
   rig.advance(60ms);
-  CHECK(rig.failure(fourth) == Errc::timed_out);
+  CHECK(rig.failure(third) == Errc::timed_out);
   CHECK(rig.asked_in_all() == 0);
-  rig.cancel(third);
-  CHECK(rig.left(0, third));
-  CHECK_FALSE(rig.ended(second));
+  rig.cancel(second);
+  CHECK(rig.left(0, first));
 }
 
-TEST_CASE("a client that gives a lock back asks for its next waiter in the same breath") {
+TEST_CASE("a call that is named as the next has the place in the line from the grant on") {
   Crowd rig;
   const auto first = rig.acquire(in_order(60s));
+  rig.advance(1ms);
   const auto second = rig.acquire(in_order(60s));
-  rig.answer(all, Granted{7});
+  rig.refuse(all);
+  rig.wake(2, first);
+  CHECK(rig.oldest<AcquireCommand>(0).next_waited == 0ns);
+  for (const NodeIndex node : {0U, 1U, 2U}) rig.answer(node, Granted{7, 3});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(first));
   const GrantId grant = rig.result<AcquireSucceeded>(first).grant;
-  SUBCASE("if nobody was before it but the one who had the lock") {
-    rig.refuse(all, 30s, 0);
+  SUBCASE("it asks again before nodes forget it") {
+    rig.answer({3, 4}, Granted{7, 3});
+    rig.advance(999ms);
+    CHECK(rig.asked_in_all() == 0);
+    rig.advance(2ms);
+    CHECK(rig.asked_in_all() == 5);
+  }
+  SUBCASE("others being before it, it waits for its turn when the lock is given back") {
+    rig.answer({3, 4}, Granted{7, 3});
     rig.release(grant);
-    for (const NodeIndex node : all) {
-      REQUIRE(rig.oldest_is<ReleaseCommand>(node));
-      rig.answer(node, ReleasedHere{});
-      REQUIRE(rig.oldest_is<AcquireCommand>(node));
-      CHECK(rig.oldest<AcquireCommand>(node).waiter.number == second);
-    }
+    rig.answer(all, ReleasedHere{});
+    CHECK(rig.asked_in_all() == 0);
+    rig.wake(1, first);
+    rig.advance(0ns);
+    CHECK(rig.asked_in_all() == 5);
     rig.answer(all, Granted{8});
     CHECK(rig.ended_with<AcquireSucceeded>(second));
   }
-  SUBCASE("if nodes say that it is the next") {
-    rig.refuse(all, 30s, 3);
-    for (const NodeIndex node : {1U, 2U, 3U}) rig.wake(node, second, 20ms);
-    const auto third = rig.acquire(in_order(60s));
-    rig.refuse(all, 30s, 9);
-    rig.advance(25ms);  // it has looked once more, as the runner-up does
-    for (const NodeIndex node : {1U, 2U, 3U}) rig.refuse({node}, 30s, 0);
-    rig.release(grant);
-    CHECK(rig.asked_count(0) == 2);
-    CHECK_FALSE(rig.ended(third));
+  SUBCASE("a node that grants late has it too") {
+    rig.answer(3, Granted{7, 3});
+    CHECK_FALSE(rig.asked(3));
   }
-  SUBCASE("not if there are others between") {
-    rig.refuse(all, 30s, 3);
-    rig.release(grant);
-    for (const NodeIndex node : all) CHECK(rig.asked_count(node) == 1);
+  SUBCASE("a node that refuses late has the call that is over, and is told that it leaves") {
+    rig.refuse({3});
+    CHECK(rig.left(3, first));
+    CHECK_FALSE(rig.asked(3));
+  }
+  SUBCASE("unless the next call has asked there since") {
+    rig.wake(1, first);
+    rig.advance(0ns);
+    CHECK(rig.asked_count(3) == 2);
+    rig.refuse({3});
+    CHECK(rig.asked_count(3) == 1);
+  }
+  SUBCASE("a call that has ended meanwhile leaves the lines") {
+    rig.answer({3, 4}, Granted{7, 3});
+    rig.cancel(second);
+    for (const NodeIndex node : all) CHECK(rig.left(node, first));
   }
 }
 
-TEST_CASE("a waiter that a quorum has entered is asked for on every node, with the release") {
+TEST_CASE("a call that was named as the next and ends before the grant stands nowhere") {
   Crowd rig;
   const auto first = rig.acquire(in_order(60s));
   const auto second = rig.acquire(in_order(60s));
   const auto third = rig.acquire(in_order(60s));
-  rig.answer(all, Granted{7});
-  rig.refuse(all, 30s, 0);
-  rig.release(rig.result<AcquireSucceeded>(first).grant);  // enters the third
-  std::uint32_t before_it = 0;
-  SUBCASE("if nobody is between") {
-    before_it = 1;
+  rig.refuse(all);
+  rig.wake(2, first);
+  rig.cancel(second);
+  SUBCASE("and the one behind it asks for itself") {}
+  SUBCASE("as does nobody") {
+    rig.cancel(third);
   }
-  SUBCASE("not if somebody is") {
-    before_it = 2;
-  }
-  for (const NodeIndex node : {0U, 1U, 2U}) {
-    rig.answer(node, ReleasedHere{before_it});
-    rig.answer(node, Granted{8});
-  }
-  REQUIRE(rig.ended_with<AcquireSucceeded>(second));
-  rig.release(rig.result<AcquireSucceeded>(second).grant);
-  for (const NodeIndex node : {0U, 1U, 2U}) {
-    CHECK(rig.asked_count(node) == (before_it == 1 ? 2 : 1));
-  }
-  if (before_it == 2) return;
-  // Also on those that have not said yet that it was entered, which is not waited for any more.
-  for (const NodeIndex node : {3U, 4U}) {
-    REQUIRE(rig.asked_count(node) == 4);
-    rig.answer(node, ReleasedHere{1});
-    rig.answer(node, Granted{8});
-    rig.answer(node, ReleasedHere{});
-    CHECK(rig.oldest<AcquireCommand>(node).waiter.number == third);
-    CHECK(rig.asked_count(node) == 1);
-    rig.answer(node, Granted{9});
-  }
-  rig.answer(0, ReleasedHere{});
-  rig.answer(0, Granted{9});
-  CHECK(rig.ended_with<AcquireSucceeded>(third));
+  rig.answer({0, 1, 2, 3}, Granted{7, 0});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(first));
+  for (const NodeIndex node : {0U, 1U, 2U, 3U}) CHECK(rig.left(node, first));
+  rig.answer(4, Granted{7, 0});
+  CHECK(rig.left(4, first));
+  rig.advance(1ms);
+  CHECK(rig.asked_in_all() == (rig.ended(third) ? 0 : 5));
 }
 
-TEST_CASE("when this client's call before it has had the lock, the next one has moved up") {
+TEST_CASE("a client that gives a lock back asks for its next call in the same breath") {
   Crowd rig;
   const auto first = rig.acquire(in_order(60s));
   const auto second = rig.acquire(in_order(60s));
-  rig.refuse(all, 30s, 0);
-  rig.refuse(all, 30s, 1);  // behind the first
-  for (const NodeIndex node : {0U, 1U, 2U}) rig.wake(node, first);
-  rig.answer(all, Granted{7});
-  const auto entered_again = rig.asked_count(0);
+  rig.refuse(all);
+  rig.wake(2, first);
+  std::uint32_t before_it = 0;
+  SUBCASE("if nobody is before it") {}
+  SUBCASE("not if there are others between") {
+    before_it = 2;
+  }
+  rig.answer({0, 1, 2}, Granted{7, before_it});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(first));
   rig.release(rig.result<AcquireSucceeded>(first).grant);
-  REQUIRE(rig.asked_count(0) == entered_again + 2);
-  rig.answer(0, ReleasedHere{});
-  REQUIRE(rig.oldest_is<AcquireCommand>(0));
-  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == second);
+  for (const NodeIndex node : {0U, 1U, 2U}) {
+    REQUIRE(rig.oldest_is<ReleaseCommand>(node));
+    rig.answer(node, ReleasedHere{});
+    CHECK(rig.asked_count(node) == (before_it == 0 ? 1 : 0));
+  }
+  if (before_it > 0) return;
+  // Also on those that have not answered yet, which is not waited for any more.
+  CHECK(rig.asked_count(3) == 3);
+  rig.answer({0, 1, 2}, Granted{8});
+  CHECK(rig.ended_with<AcquireSucceeded>(second));
+}
+
+TEST_CASE("a call that waits in the lines asks behind its client's release if it is the next") {
+  Crowd rig;
+  const auto first = rig.acquire(in_order(60s));
+  rig.answer(all, Granted{7});
+  const auto second = rig.acquire(in_order(60s));
+  rig.refuse(all, 30s, 3);
+  SUBCASE("as the nodes said at first, or the last time") {
+    for (const NodeIndex node : {1U, 2U, 3U}) rig.wake(node, second, 20ms);
+    rig.advance(25ms);  // it has looked once more, as the runner-up does
+    rig.refuse(all, 30s, 0);
+    rig.release(rig.result<AcquireSucceeded>(first).grant);
+    CHECK(rig.asked_count(0) == 2);
+  }
+  SUBCASE("not otherwise") {
+    rig.release(rig.result<AcquireSucceeded>(first).grant);
+    CHECK(rig.asked_count(0) == 1);
+  }
 }
 
 TEST_CASE("a call that waits behind others of its client says what kept these waiting") {
@@ -565,7 +620,6 @@ TEST_CASE("a call that waits behind others of its client says what kept these wa
   rig.acquire(in_order(60s));
   rig.acquire(in_order(60s));
   const auto third = rig.acquire(in_order(50ms));
-  rig.refuse(all);
   rig.refuse(all);
   rig.advance(60ms);
   REQUIRE(rig.failure(third) == Errc::timed_out);
@@ -577,15 +631,14 @@ TEST_CASE("a call that waits behind others of its client says what kept these wa
 TEST_CASE("a call whose time ends before it could take part ends in time") {
   Crowd rig;
   const auto first = rig.acquire(in_order(60s));
-  rig.acquire(in_order(60s));
-  const auto third = rig.acquire(in_order(50ms));
   rig.refuse(all);
-  rig.refuse(all);
+  rig.wake(0, first);
+  const auto second = rig.acquire(in_order(50ms));
   rig.advance(49'500us);
-  for (const NodeIndex node : {0U, 1U, 2U}) rig.wake(node, first);
-  rig.answer(all, Granted{7});  // it would take part a millisecond later
+  rig.answer(all, Granted{7});  // the second would ask a millisecond later
   rig.advance(500us);
-  CHECK(rig.failure(third) == Errc::timed_out);
+  CHECK(rig.failure(second) == Errc::timed_out);
+  CHECK(rig.asked_in_all() == 0);
 }
 
 TEST_CASE("a question that is asked later names a floor of its own time") {
@@ -605,61 +658,6 @@ TEST_CASE("a question that is asked later names a floor of its own time") {
   CHECK(rig.oldest<AcquireCommand>(0).floor >= before + 500'000);  // microseconds
 }
 
-TEST_CASE("a release enters the next waiter of its client, which sends no message of its own") {
-  Crowd rig;
-  const auto first = rig.acquire(in_order(60s));
-  rig.acquire(in_order(60s));
-  const auto third = rig.acquire(in_order(60s));
-  rig.answer(all, Granted{7});
-  rig.refuse(all, 30s, 2);
-  rig.release(rig.result<AcquireSucceeded>(first).grant);
-  for (const NodeIndex node : all) {
-    REQUIRE(rig.asked_count(node) == 1);
-    CHECK(rig.oldest<ReleaseCommand>(node).waiter.number == third);
-    CHECK(rig.oldest<ReleaseCommand>(node).waiter.ticket > 0);
-    CHECK(rig.oldest<ReleaseCommand>(node).stays);
-  }
-  SUBCASE("a node that says its place has it in its queue") {
-    rig.answer(all, ReleasedHere{3});
-    CHECK(rig.asked_in_all() == 0);
-    rig.wake(2, third);
-    for (const NodeIndex node : all) {
-      CHECK(rig.oldest<AcquireCommand>(node).waiter.number == third);
-    }
-    rig.answer(all, Granted{8});
-    CHECK(rig.ended_with<AcquireSucceeded>(third));
-  }
-  SUBCASE("any other node is asked") {
-    rig.answer({0, 1}, ReleasedHere{});
-    rig.answer(2, NoScript{});
-    CHECK(rig.oldest<AcquireCommand>(0).waiter.number == third);
-    CHECK(rig.oldest<ReleaseCommand>(2).waiter.number == 0);
-    rig.answer(2, NotHeld{});
-    CHECK(rig.oldest<AcquireCommand>(2).waiter.number == third);
-  }
-  SUBCASE("a turn that comes before the reply is used behind it") {
-    rig.wake(0, third);
-    CHECK(rig.asked_count(0) == 1);
-    rig.answer(0, ReleasedHere{0});
-    CHECK(rig.oldest<AcquireCommand>(0).waiter.number == third);
-    CHECK(rig.oldest_is<ReleaseCommand>(1));
-  }
-  SUBCASE("a node that is not reached counts as unavailable") {
-    rig.answer({0, 1, 2}, down);
-    rig.answer({3, 4}, ReleasedHere{1});
-    CHECK_FALSE(rig.ended(third));
-    CHECK(rig.left(3, third));  // no quorum can vote
-  }
-  SUBCASE("who has had the lock meanwhile leaves the queues behind the release") {
-    rig.answer({0, 1, 2, 3}, ReleasedHere{3});
-    rig.wake(2, third);
-    rig.answer({0, 1, 2, 3}, Granted{8});
-    REQUIRE(rig.ended_with<AcquireSucceeded>(third));
-    rig.answer(4, NotHeld{3});
-    CHECK(rig.left(4, third));
-  }
-}
-
 TEST_CASE("two nodes tell the second waiter, all of them the first") {
   Crowd rig;
   std::size_t told = 0;
@@ -669,11 +667,11 @@ TEST_CASE("two nodes tell the second waiter, all of them the first") {
   CHECK(told == 2);
 }
 
-TEST_CASE("a call that does not wait overtakes nobody, and is in no queue") {
+TEST_CASE("a call that does not wait overtakes nobody, and is in no line") {
   Crowd rig;
   const auto id = rig.acquire(in_order(0s));
   CHECK(rig.oldest<AcquireCommand>(0).in_order);
-  CHECK(rig.oldest<AcquireCommand>(0).waiter.number == 0);
+  CHECK(rig.oldest<AcquireCommand>(0).place.line == 0);
   rig.refuse({0, 1, 2});
   CHECK(rig.failure(id) == Errc::contended);
   for (const NodeIndex node : {0U, 1U, 2U}) CHECK_FALSE(rig.asked(node));
@@ -730,7 +728,7 @@ TEST_CASE("after an answer that was lost a new owner asks: the old one may still
   rig.advance(61ms);
   REQUIRE(rig.oldest_is<AcquireCommand>(0));
   CHECK(rig.oldest<AcquireCommand>(0).owner != first.owner);
-  CHECK(rig.oldest<AcquireCommand>(0).waiter.ticket == first.waiter.ticket);
+  CHECK(rig.oldest<AcquireCommand>(0).place.waited >= 20ms);
 }
 
 TEST_CASE("waiters take no room from others") {

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: MIT
 #include "engine/acquire/acquisition.hpp"
 
-#include <algorithm>
+#include <array>
 #include <chrono>
-#include <utility>
-#include <vector>
+
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 namespace {
+
+constexpr std::uint32_t most_places = 1'000;  // more make no difference before the next refresh
+/// Spread of what many waiters would do at one moment.
+constexpr Duration spread = std::chrono::milliseconds(1);
+constexpr Duration soonest = std::chrono::milliseconds(1);
+
+/// What a waiter that nodes cannot wake pauses before it asks again. Nodes keep the lock for its
+/// turn, and remember it, for no less than the longest.
+Duration between_polls(RandomSource& random) {
+  return random_between(std::chrono::milliseconds(20), std::chrono::milliseconds(60), random);
+}
 
 /// Before votes are gathered anew: what was given back is on its way to the nodes, and another
 /// waiter may need it. Waiters between whom the votes are split agree within a few rounds; where a
@@ -21,37 +32,228 @@ Duration between_rounds(std::uint32_t in_vain, RandomSource& random) {
   return random_between(longest / 4, longest, random) * (1 << doublings);
 }
 
+/// For so long after its first grant an attempt keeps what is not a quorum: refusals from before
+/// may be out of date, as the holder's release may still be on its way to some nodes.
+Duration time_to_gather(Duration round_trip) {
+  constexpr Duration shortest = std::chrono::microseconds(500);
+  return std::clamp<Duration>(4 * round_trip, shortest, 2 * rules::length_of_turn(round_trip));
+}
+
+/// The quorum-th smallest, or the largest of fewer.
+template <typename T>
+T quorum_th(std::array<T, NodeSet::max_nodes>& values, std::uint32_t count, std::uint32_t quorum) {
+  const auto nth = std::min(quorum, count) - 1;
+  std::nth_element(values.begin(), values.begin() + nth, values.begin() + count);
+  return values[nth];
+}
+
 }  // namespace
 
 Acquisition::Acquisition(const Terms& terms, RequestId request, AcquireRequest what, Instant now)
-    : request_(request),
+    : terms_(&terms),
+      request_(request),
       what_(std::move(what)),
       schedule_(terms.config(), what_.wait, what_.deadline, now),
-      began_(now) {}
+      began_(now) {
+  if (in_line()) nodes_.resize(terms.nodes());
+}
+
+GrantId Acquisition::attempt() const {
+  return std::visit(
+      [](const auto& state) -> GrantId {
+        if constexpr (requires { state.attempt; }) {
+          return state.attempt;
+        } else {
+          return 0;
+        }
+      },
+      state_);
+}
+
+void Acquisition::entered(NodeIndex node, std::uint32_t place) {
+  known_ = true;
+  nodes_[node].refused = true;
+  nodes_[node].place = place;
+}
+
+void Acquisition::attempt_begins(GrantId attempt) {
+  state_ = Asking{attempt};
+  known_ = known_ || in_line();
+  rested_ = false;
+  for (Node& node : nodes_) node = {};
+}
+
+void Acquisition::asked(NodeSet nodes, RequestId next) {
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (!nodes.contains(node)) continue;
+    nodes_[node] = {};
+    nodes_[node].next = next;
+  }
+}
+
+bool Acquisition::on_answer(Instant now, NodeIndex node, const Reply& reply) {
+  if (!in_line()) return false;
+  Node& at = nodes_[node];
+  if (const auto* granted = std::get_if<Granted>(&reply)) at.next_place = granted->next_place;
+  const auto* const refused = std::get_if<Refused>(&reply);
+  if (refused != nullptr) {
+    at.refused = true;
+    at.place = refused->place;
+    const auto expires_in = refused->expires_in;
+    at.free_at = expires_in && *expires_in < never - now ? now + *expires_in : never;
+  }
+  return std::exchange(at.woken, false) && refused != nullptr;
+}
+
+bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Attempt* attempt,
+                          RandomSource& random) {
+  if (!rules::wakes_are_heeded()) return false;
+  const bool later = after > Duration::zero();
+  const Instant when = later ? now + after + random_between({}, 2 * spread, random) : now;
+  if (auto* entering = std::get_if<Entering>(&state_)) {
+    entering->ask_by = std::min(entering->ask_by, when);
+    return false;  // by the timer, which is due
+  }
+  if (auto* pausing = std::get_if<Pausing>(&state_)) {
+    // Not by nodes that say so because it has just given the lock back there.
+    if (later || !known_ || pausing->gave_back.contains(node)) return false;
+    rounds_in_vain_ = 0;
+    pausing->until = now;
+    return false;
+  }
+  if (attempt == nullptr || attempt->phase() != Attempt::Phase::voting || !still_waits())
+    return false;
+  Node& at = nodes_[node];
+  at.wake_at = later ? when : never;
+  if (later) {
+    at.place = 1;  // behind the one whose turn it is
+    return false;
+  }
+  const bool asked = attempt->is_asked(node);
+  if (asked) at.woken = true;
+  return !asked;  // the others have been told of the same release, or soon will be
+}
+
+std::uint32_t Acquisition::refusals() const {
+  return static_cast<std::uint32_t>(std::ranges::count(nodes_, true, &Node::refused));
+}
+
+bool Acquisition::is_next() const {
+  const auto next = std::ranges::count_if(
+      nodes_, [](const Node& node) { return node.refused && node.place == 0; });
+  return next >= static_cast<std::ptrdiff_t>(terms_->quorum());
+}
+
+std::uint32_t Acquisition::place() const {
+  std::array<std::uint32_t, NodeSet::max_nodes> places{};
+  std::uint32_t count = 0;
+  for (const Node& node : nodes_) {
+    if (node.refused) places[count++] = node.place;
+  }
+  return count == 0 ? 0 : quorum_th(places, count, terms_->quorum());
+}
+
+Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Duration round_trip,
+                                      RandomSource& random) {
+  const GrantId grant = attempt.plan().grant;
+  const bool was_idle = is<Idle>();
+  if (attempt.phase() != Attempt::Phase::voting || !still_waits()) {
+    state_ = Asking{grant};
+  } else if (attempt.granted().size() > 0) {
+    if (!is<Turn>()) state_ = Turn{grant, now + time_to_gather(round_trip)};
+  } else if (attempt.tally().pending() > 0) {
+    state_ = Asking{grant};
+  } else if (!was_idle) {
+    state_ = Idle{grant, ask_again_at(now, random)};
+    rested_ = true;
+    return Step::rests;
+  }
+  return was_idle && !is<Idle>() ? Step::asks : Step::same;
+}
+
+bool Acquisition::may_wait(Instant now, const Attempt& attempt) const {
+  if (!still_waits() || attempt.tally().quorum_unavailable()) return false;
+  // Also what does not count: the lock is not there for others meanwhile.
+  if (attempt.granted().size() > 0) {
+    const auto* const turn = std::get_if<Turn>(&state_);
+    return turn == nullptr || (!turn->over && now < turn->gather_until);
+  }
+  // With a new owner the nodes that this one cannot ask any more can be asked again.
+  return attempt.spent() == NodeSet();
+}
+
+Instant Acquisition::ask_again_at(Instant now, RandomSource& random) const {
+  const bool woken = terms_->nodes_that_wake().size() >= terms_->quorum();
+  Instant when = now + (woken ? refresh : between_polls(random));
+  std::array<Instant, NodeSet::max_nodes> ends;
+  std::uint32_t count = 0;
+  std::uint32_t place = most_places;
+  for (const Node& node : nodes_) {
+    if (!node.refused) continue;
+    ends[count++] = node.free_at;
+    place = std::min(place, node.place);
+  }
+  // By the quorum-th of the leases' ends enough nodes may be free. A waiter that is behind comes
+  // when each of those before it could have taken the lock.
+  const Instant end = count > 0 ? quorum_th(ends, count, terms_->quorum()) : never;
+  if (end < never - std::chrono::hours(1))
+    when = std::min(when, end + place * rules::length_of_turn({}));
+  return std::max(when, now + soonest) + random_between({}, spread, random);
+}
 
 std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attempt,
                                               RandomSource& random) {
-  attempt_ = 0;
-  gave_back_ = attempt.granted();
   // What it was granted could not become a quorum: it was given back, and the place is kept.
   if (attempt.failure() == Errc::contended && still_waits() && now < schedule_.waits_until()) {
     // Without a vote for it there is nothing that another round soon could complete.
-    const Duration pause = attempt.tally().yes > 0 ? between_rounds(rounds_in_vain_++, random)
-                                                   : AskSchedule::between_polls(random);
-    retry_at_ = std::min(now + pause, schedule_.waits_until());
+    const Duration pause =
+        attempt.tally().yes > 0 ? between_rounds(rounds_in_vain_++, random) : between_polls(random);
+    state_ = Pausing{std::min(now + pause, schedule_.waits_until()), attempt.granted()};
     return std::nullopt;
   }
   auto final = schedule_.on_failure(now, {attempt.failure(), {}, attempt.ballots()},
                                     attempt.expires_in(), random);
-  retry_at_ = schedule_.retry_at();
+  state_ = Pausing{schedule_.retry_at(), attempt.granted()};
   return final;
 }
 
-bool Acquisition::on_wake(Instant now, NodeIndex node) {
-  if (!entered_ || !pauses() || gave_back_.contains(node) || over(now)) return false;
-  rounds_in_vain_ = 0;
-  retry_at_ = now;
-  return true;
+/// The first attempt, which others may delay, is made whatever the waiting time.
+Instant Acquisition::ends_at() const {
+  const bool asks = attempt() != 0;
+  if (is<Local>() || (asks && still_waits())) return schedule_.waits_until();
+  const bool first_to_come = is<Admission>() && !schedule_.has_failed();
+  return asks || first_to_come ? what_.deadline : schedule_.waits_until();
+}
+
+Instant Acquisition::deadline() const {
+  Instant first = ends_at();
+  if (const auto* entering = std::get_if<Entering>(&state_)) {
+    return std::min(first, entering->ask_by);
+  }
+  if (const auto* pausing = std::get_if<Pausing>(&state_)) return std::min(first, pausing->until);
+  if (attempt() == 0 || !still_waits()) return first;
+  if (const auto* idle = std::get_if<Idle>(&state_)) first = std::min(first, idle->ask_at);
+  const auto* const turn = std::get_if<Turn>(&state_);
+  if (turn != nullptr && !turn->over) first = std::min(first, turn->gather_until);
+  for (const Node& node : nodes_) first = std::min(first, node.wake_at);
+  return first;
+}
+
+bool Acquisition::ask_due(Instant now) {
+  bool due = false;
+  for (Node& node : nodes_) {
+    if (now < node.wake_at) continue;
+    node.wake_at = never;
+    due = true;
+  }
+  if (auto* idle = std::get_if<Idle>(&state_); idle != nullptr && now >= idle->ask_at) {
+    idle->ask_at = never;
+    due = true;
+  }
+  if (auto* turn = std::get_if<Turn>(&state_); turn != nullptr && now >= turn->gather_until) {
+    turn->over = true;
+  }
+  return due;
 }
 
 Failed Acquisition::time_is_over(const Attempt* under_way) const {

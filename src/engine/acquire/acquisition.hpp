@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: MIT
-// What a caller's acquire is made of: attempts, each with an owner of its own, with random pauses
-// between them, until one is granted or the waiting time, the deadline or the caller ends it.
+// One call that acquires, from its begin to its result: attempts, each with an owner of its own,
+// until one is granted or the waiting time, the deadline or the caller ends the call.
+//
+// This is also the one machine of waiting. What a call does is one of the states below. A call that
+// waits in order stays with its attempt while others have the lock: it is told when its turn comes,
+// and asks the nodes then; it also asks when the holder's lease ends by itself, and now and then in
+// any case, as no message is certain to arrive. Votes gather node by node. What does not become a
+// quorum is given back soon, with the place kept. What the nodes that have not answered do when the
+// call is over is for the Acquirer to clean up.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "engine/acquire/attempt.hpp"
 #include "engine/outputs.hpp"
@@ -18,92 +27,151 @@ namespace redlock::engine {
 
 class Acquisition {
  public:
+  /// Calls of this client that wait for the same name are before it. No attempt; nothing of it is
+  /// on a node, but that the acquire of the call before may name its place.
+  struct Local {};
+  /// Its next attempt waits for room in the client's window.
+  struct Admission {};
+  /// The first of its client's line, without an attempt as yet: the acquire of the call before has
+  /// stood it in some nodes' lines, or none. It asks by then, or when its turn comes.
+  struct Entering {
+    Instant ask_by{};
+  };
+  /// Between two attempts. What the last one was granted was given back on those nodes.
+  struct Pausing {
+    Instant until{};
+    NodeSet gave_back{};
+  };
+  /// An attempt asks nodes, or settles the token.
+  struct Asking {
+    GrantId attempt = 0;
+  };
+  /// No node has a question or grants: the attempt waits for its turn, until then at the latest.
+  struct Idle {
+    GrantId attempt = 0;
+    Instant ask_at{};
+  };
+  /// A node has granted. Until then more votes may come: the release that made it grant may still
+  /// be on its way to the others. When that time is over, a refusal ends the attempt.
+  struct Turn {
+    GrantId attempt = 0;
+    Instant gather_until{};
+    bool over = false;
+  };
+  using State = std::variant<Local, Admission, Entering, Pausing, Asking, Idle, Turn>;
+
+  /// A node forgets a waiter that has not asked for 2.5 times this long.
+  static constexpr Duration refresh = std::chrono::milliseconds(1'000);
+  /// A waiter that enters after a grant to its client is not the next. It asks so much later, as
+  /// its question may then go out with the release of what was granted.
+  static constexpr Duration goes_with_a_release = std::chrono::milliseconds(1);
+
   Acquisition(const Terms& terms, RequestId request, AcquireRequest what, Instant now);
 
   [[nodiscard]] RequestId request() const { return request_; }
   [[nodiscard]] const AcquireRequest& what() const { return what_; }
-
-  /// Whether it takes part in the nodes' queues, with attempts that wait.
-  [[nodiscard]] bool patient() const { return what_.in_order && what_.wait > Duration::zero(); }
-  /// As nodes know it; once patient.
-  [[nodiscard]] Waiter waiter() const { return waiter_; }
-  /// A new place: the call begins, or lost its place because it reached no quorum.
-  void take_ticket(std::int64_t ticket) { waiter_ = {request_, ticket}; }
-  [[nodiscard]] bool has_ticket() const { return waiter_.number != 0; }
-  void lose_ticket() {
-    waiter_ = {};
-    entered_ = false;
-  }
-  /// Others of this client, which wait for the same name, take part before it.
-  void wait_locally(bool waits) { waits_locally_ = waits; }
-  [[nodiscard]] bool waits_locally() const { return waits_locally_; }
-  /// Its first attempt begins by then.
-  void enter_by(Instant when) { retry_at_ = when; }
-  [[nodiscard]] bool is_to_enter() const {
-    return patient() && !entered_ && pauses() && !schedule_.has_failed();
-  }
-  /// It asks nobody now, but will by itself.
-  [[nodiscard]] bool pauses() const { return attempt_ == 0 && !waits_for_turn_ && !waits_locally_; }
-  /// It is, or will soon be, in the nodes' queues.
-  void enter() { entered_ = true; }
-  [[nodiscard]] bool entered() const { return entered_; }
-
-  /// The attempt under way; 0 while pausing or waiting for its turn.
-  [[nodiscard]] GrantId attempt() const { return attempt_; }
-  void attempt_began(GrantId grant) {
-    attempt_ = grant;
-    waits_for_turn_ = false;
-  }
   [[nodiscard]] Instant began() const { return began_; }
-  /// Whether that is another place in the queue than was told last.
-  bool moved_to(std::uint32_t place) {
-    return std::exchange(place_, std::optional(place)) != place;
+  /// Whether it stands in the nodes' lines, with attempts that wait.
+  [[nodiscard]] bool in_line() const { return what_.in_order && what_.wait > Duration::zero(); }
+
+  [[nodiscard]] const State& state() const { return state_; }
+  template <typename T>
+  [[nodiscard]] bool is() const {
+    return std::holds_alternative<T>(state_);
   }
-  /// Whether the attempt under way is still to go on when the waiting time is over.
-  [[nodiscard]] bool still_waits() const { return patient() && !last_attempt_; }
-  void stop_waiting() { last_attempt_ = true; }
-  /// The next attempt begins when others have ended.
-  void wait_for_turn() { waits_for_turn_ = true; }
-  /// The attempt under way was left alone, to be cleaned up by others.
-  void attempt_ended() { attempt_ = 0; }
+  /// The attempt under way; 0 if there is none.
+  [[nodiscard]] GrantId attempt() const;
+  /// Whether nodes may have it in their lines.
+  [[nodiscard]] bool known_at_nodes() const { return known_; }
+
+  // What happens to the call.
+
+  void wait_locally() {
+    state_ = Local{};
+    known_ = false;
+  }
+  void wait_for_room() { state_ = Admission{}; }
+  /// It is the first of its line now, or takes part among them, and begins by itself then.
+  void take_part(Instant ask_by) { state_ = Entering{ask_by}; }
+  /// The acquire of the call before has stood it in the line of this node, or not.
+  void entered(NodeIndex node, std::uint32_t place);
+  /// A quorum of nodes has it in its lines.
+  [[nodiscard]] bool entered_by_quorum() const { return refusals() >= terms_->quorum(); }
+  void attempt_begins(GrantId attempt);
+  /// These nodes have a question, which names that call as the next one of its client; 0: none.
+  void asked(NodeSet nodes, RequestId next);
+  [[nodiscard]] RequestId next_named(NodeIndex node) const { return nodes_[node].next; }
+  [[nodiscard]] std::optional<std::uint32_t> place_of_next(NodeIndex node) const {
+    return nodes_[node].next_place;
+  }
+
+  /// A node answered its acquire. True if the node is to be asked once more: its turn came there
+  /// while the question was under way, which a refusal may not know.
+  bool on_answer(Instant now, NodeIndex node, const Reply& reply);
+  /// A node says that its turn has come, or comes after that time. True if it is to ask at once.
+  bool on_wake(Instant now, NodeIndex node, Duration after, const Attempt* attempt,
+               RandomSource& random);
+  /// Whether nobody is before it on a quorum of the nodes, as they replied.
+  [[nodiscard]] bool is_next() const;
+  /// How many are before it on a quorum of the nodes that refused it.
+  [[nodiscard]] std::uint32_t place() const;
+  /// Whether that is another place than was told last.
+  bool moved_to(std::uint32_t place) {
+    return std::exchange(told_place_, std::optional(place)) != place;
+  }
+
+  enum class Step : std::uint8_t { same, rests, asks };
+  /// The state that follows from its attempt's, after each input to that. `rests`: it is idle from
+  /// now on, `asks`: not any more.
+  Step follow(Instant now, const Attempt& attempt, Duration round_trip, RandomSource& random);
+  /// Whether the attempt, which cannot win by what is known, waits for nodes to answer otherwise.
+  [[nodiscard]] bool may_wait(Instant now, const Attempt& attempt) const;
+  /// Whether the attempt under way was idle at some time.
+  [[nodiscard]] bool has_rested() const { return rested_; }
 
   /// What follows from a failed attempt: the final result, or nothing and another attempt at
   /// deadline().
   std::optional<Failed> on_failure(Instant now, const Attempt& attempt, RandomSource& random);
+  /// The waiting time is over while an attempt is under way: that is decided as its answers come.
+  void stop_waiting() { last_attempt_ = true; }
+  [[nodiscard]] bool still_waits() const { return in_line() && !last_attempt_; }
 
-  /// A node says that its turn has come. Whether its next attempt begins now: it pauses, and the
-  /// node is none of those that say so because it has just given the lock back there.
-  [[nodiscard]] bool on_wake(Instant now, NodeIndex node);
-
-  [[nodiscard]] Instant deadline() const {
-    return pauses() ? std::min(retry_at_, ends_at()) : ends_at();
-  }
+  [[nodiscard]] Instant deadline() const;
   /// The time given is over: that for waiting, or, with an attempt under way, the call's deadline.
   [[nodiscard]] bool over(Instant now) const { return now >= ends_at(); }
-  /// The result of a call whose time is over; the attempt under way is null while pausing.
+  /// Whether its attempt asks all nodes now: by a timer, or because another waiter's turn is over.
+  [[nodiscard]] bool ask_due(Instant now);
+  /// The result of a call whose time is over; the attempt under way is null if there is none.
   [[nodiscard]] Failed time_is_over(const Attempt* under_way) const;
+  [[nodiscard]] bool has_failed() const { return schedule_.has_failed(); }
 
  private:
-  /// The first attempt, which others may delay, is made whatever the waiting time.
-  [[nodiscard]] Instant ends_at() const {
-    if (waits_locally_ || (attempt_ != 0 && still_waits())) return schedule_.waits_until();
-    const bool first_to_come = waits_for_turn_ && !schedule_.has_failed();
-    return attempt_ != 0 || first_to_come ? what_.deadline : schedule_.waits_until();
-  }
+  /// What a node replied of the line, and is to be asked for.
+  struct Node {
+    Instant free_at = never;  // the holder's lease ends by itself
+    Instant wake_at = never;  // the turn of the waiter before this one is over
+    RequestId next = 0;
+    std::optional<std::uint32_t> next_place;
+    std::uint32_t place = 0;
+    bool refused = false;
+    bool woken = false;  // while a question was under way
+  };
 
+  [[nodiscard]] Instant ends_at() const;
+  [[nodiscard]] std::uint32_t refusals() const;
+  [[nodiscard]] Instant ask_again_at(Instant now, RandomSource& random) const;
+
+  const Terms* terms_;
   RequestId request_;
   AcquireRequest what_;
   RetrySchedule schedule_;
   Instant began_;
-  Instant retry_at_ = never;
-  std::optional<std::uint32_t> place_;
-  GrantId attempt_ = 0;
-  Waiter waiter_;
-  NodeSet gave_back_;  // nodes that granted the last attempt, which failed
+  State state_ = Entering{};
+  std::vector<Node> nodes_;  // of one in line
+  std::optional<std::uint32_t> told_place_;
   std::uint32_t rounds_in_vain_ = 0;
-  bool waits_for_turn_ = false;
-  bool waits_locally_ = false;
-  bool entered_ = false;
+  bool known_ = false;
+  bool rested_ = false;
   bool last_attempt_ = false;
 };
 

@@ -14,101 +14,60 @@ constexpr std::chrono::milliseconds a_day = std::chrono::hours(24);
 
 using rules::is_far;
 
-/// For so long after its first grant an attempt keeps what is not a quorum: refusals from before
-/// may be out of date, as the holder's release may still be on its way to some nodes.
-Duration time_to_gather(Duration round_trip) {
-  constexpr Duration shortest = std::chrono::microseconds(500);
-  return std::clamp<Duration>(4 * round_trip, shortest, 2 * AskSchedule::window);
-}
-
 }  // namespace
 
-Attempt::Attempt(const Terms& terms, Plan plan, RandomSource& random, Instant now, Outbox& out)
+Attempt::Attempt(const Terms& terms, Plan plan, Instant now)
     : terms_(terms),
       plan_(std::move(plan)),
       started_(now),
-      // Waiting for an answer past the end of the validity could only end in too_late.
-      deadline_(std::min(now + terms.node_timeout(),
-                         terms.trusted_until(now, plan_.lease) - plan_.min_validity)),
       nodes_(terms.nodes(), true),
       granted_(terms.nodes()),
-      random_(&random),
-      patient_(plan_.waiter.number != 0),
-      ballots_(terms.nodes()) {
-  if (patient_) asks_ = AskSchedule(terms.nodes(), plan_.silent);
-  for (NodeIndex node = 0; node < terms.nodes(); ++node) {
-    if (plan_.enters_at.contains(node)) {
-      await_entry(now, node);
-    } else {
-      ask(now, node, out);
-    }
+      // Waiting for an answer past the end of the validity could only end in too_late.
+      patience_(std::min<Duration>(
+          terms.node_timeout(), terms.trusted_until(now, plan_.lease) - plan_.min_validity - now)),
+      asked_(terms.nodes(), never),
+      silent_(plan_.silent),
+      ballots_(terms.nodes()) {}
+
+NodeSet Attempt::ask(Instant now, NodeSet nodes, Outbox& out) {
+  NodeSet asked;
+  if (phase_ != Phase::voting) return asked;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (nodes.contains(node) && ask(now, node, out)) asked.insert(node);
   }
   decide(now, out);
+  return asked;
 }
 
-void Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
+bool Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
+  const bool has_it = nodes_[node].possession == Possession::ours;
+  if (has_it || is_asked(node) || spent_.contains(node)) return false;
   if (auto why = terms_.objection(now, node)) {
     withdraw(node);
-    return lose_vote(node, std::move(*why));
+    lose_vote(node, std::move(*why));
+    return false;
   }
-  if (patient_) asks_.sent(now, node);
+  ballots_[node] = {};
+  nodes_[node].possession = Possession::asked;
+  asked_[node] = now;
   send_acquire(now, node, Form::digest, out);
-  count_as_silent(now, node);
-}
-
-/// It is not waited for, if it did not answer the attempt before.
-void Attempt::count_as_silent(Instant now, NodeIndex node) {
-  if (!patient_ || !asks_.silent().contains(node)) return;
-  const Unavailable why = terms_.silence(now, node);
-  lose_vote(node, why);
-}
-
-/// As if it were asked and will refuse: the lock has just been given back to those who wait.
-void Attempt::await_entry(Instant now, NodeIndex node) {
-  withdraw(node);
-  asks_.entering(now, node);
-  count_as_silent(now, node);
-}
-
-void Attempt::on_entry_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out) {
-  if (!asks_.enters(node)) return;  // it has been asked since
-  const bool woken = asks_.replied(now, node);
-  const auto place = entered_place(reply);
-  const auto* const unavailable = std::get_if<Unavailable>(&reply);
-  if (unavailable != nullptr) {
-    lose_vote(node, *unavailable);
-  } else if (place) {
-    lose_vote(node, Vote::refused, Cause::none, "");
-    asks_.refused(now, node, {}, *place);
-    if (woken && gathers()) ask_again(now, node, out);
-  } else if (gathers()) {
-    ask_again(now, node, out);  // it is not in the queue there
-  } else {
+  if (silent_.contains(node)) {
     const Unavailable why = terms_.silence(now, node);
     lose_vote(node, why);
   }
-  decide(now, out);
+  return true;
 }
 
 void Attempt::send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out) const {
   const Tag tag{plan_.grant, sent, plan_.lease, 0, Tag::Kind::acquire};
-  out.send(node, tag,
-           AcquireCommand{plan_.name, plan_.owner, plan_.lease, plan_.floor,
-                          terms_.config().quarantine, sent, plan_.in_order, plan_.waiter},
-           form);
-}
-
-/// Only a node that has nothing of this owner, and cannot get it any more from what was sent.
-void Attempt::ask_again(Instant now, NodeIndex node, Outbox& out) {
-  const bool has_it = nodes_[node].possession == Possession::ours;
-  if (has_it || asks_.under_way(node) || spent_.contains(node)) return;
-  ballots_[node] = {};
-  nodes_[node].possession = Possession::asked;
-  ask(now, node, out);
-}
-
-void Attempt::ask_all_again(Instant now, Outbox& out) {
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) ask_again(now, node, out);
+  AcquireCommand command{
+      plan_.name, plan_.owner,   plan_.lease, plan_.floor, terms_.config().quarantine,
+      sent,       plan_.in_order};
+  if (standing_.line != 0) {
+    command.place = {standing_.line, sent - standing_.began, standing_.turn};
+    if (standing_.next_began) command.next_waited = sent - *standing_.next_began;
+  }
+  out.send(node, tag, std::move(command), form);
 }
 
 void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
@@ -116,9 +75,9 @@ void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   assert(!ended());
   if (tag.kind == Tag::Kind::settle) nodes_.hold_answered(node, reply, false);
   if (tag.kind == Tag::Kind::acquire) {
-    const bool woken = in_queues() && asks_.replied(now, node);
+    asked_[node] = never;
+    silent_.erase(node);
     on_acquire_reply(now, node, tag, reply, out);
-    if (woken && gathers() && ballots_[node].vote == Vote::refused) ask_again(now, node, out);
   } else {
     assert(tag.kind == Tag::Kind::settle);
     on_settle_reply(now, node, reply, out);
@@ -138,9 +97,6 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
       // Somebody's key may say centuries, which overflow.
       const auto expires_in = std::min<std::chrono::milliseconds>(*refused->expires_in, a_day);
       expires_in_ = std::min<Duration>(expires_in_.value_or(a_day), expires_in);
-      if (patient_) asks_.refused(now, node, expires_in, refused->place);
-    } else if (patient_) {
-      asks_.refused(now, node, {}, refused->place);
     }
   } else if (std::holds_alternative<ForcedOut>(reply)) {
     forced_out(node);
@@ -148,8 +104,8 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
     on_shared_owner(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
     if (rules::may_repeat_acquire(phase_ == Phase::failing)) {
-      if (in_queues()) asks_.sent(tag.sent, node);
       // With the first send's time: time counts from there.
+      asked_[node] = tag.sent;
       return send_acquire(tag.sent, node, Form::source, out);
     }
     // Its release is written already: an acquire behind it would stay for a whole lease.
@@ -179,7 +135,6 @@ void Attempt::on_shared_owner(NodeIndex node) {
 }
 
 void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token token, Outbox& out) {
-  if (gathers() && give_back_ == never) give_back_ = now + time_to_gather(asks_.round_trip());
   if (auto why = terms_.distrust(now, node)) {
     nodes_.confirm_without_trust(node);
     return lose_vote(node, std::move(*why));
@@ -237,7 +192,7 @@ void Attempt::begin_settling(Instant now, Outbox& out) {
     if (rules::settles_as_granted(granted_[node], token_)) settled_.insert(node);
   }
   if (settled_.size() >= quorum()) return;
-  deadline_ = std::min(now + terms_.node_timeout(), latest);
+  settles_by_ = std::min(now + terms_.node_timeout(), latest);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (granted_[node] != 0 && !settled_.contains(node) &&
         rules::of_one_range(granted_[node], token_)) {
@@ -284,21 +239,34 @@ void Attempt::forced_out(NodeIndex node) {
 }
 
 void Attempt::on_deadline(Instant now, Outbox& out) {
-  if (gathers()) return look_ahead_due(now, out);
-  if (ended() || now < deadline_) return;
-  // Grants may have waited for nodes that were to say which set it is: they are judged below.
-  if (phase_ == Phase::voting && !awaits_set_) phase_ = Phase::failing;
-  judge_far_fences();
+  if (ended()) return;
+  const bool settling = phase_ == Phase::settling;
+  if (settling && now < settles_by_) return;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (ballots_[node].vote == Vote::pending || settle_pending_.contains(node)) {
-      const Unavailable why = terms_.silence(now, node);
-      lose_vote(node, why);
-    }
+    const bool late =
+        is_asked(node) && !silent_.contains(node) && (settling || now >= asked_[node] + patience_);
+    if (late) silent_.insert(node);
+    if (!late && !settle_pending_.contains(node)) continue;
+    const Unavailable why = terms_.silence(now, node);
+    lose_vote(node, why);
   }
   settle_pending_ = {};
-  decide_settling(now);
-  if (awaits_set_) decide(now, out);
-  if (phase_ == Phase::voting) phase_ = Phase::failing;
+  decide(now, out);
+}
+
+Instant Attempt::deadline() const {
+  if (ended()) return never;
+  if (phase_ == Phase::settling) return settles_by_;
+  Instant first = never;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (is_asked(node) && !silent_.contains(node))
+      first = std::min(first, asked_[node] + patience_);
+  }
+  return first;
+}
+
+void Attempt::give_up() {
+  if (!ended()) phase_ = Phase::failing;
   decide_failing();
 }
 
@@ -325,79 +293,9 @@ void Attempt::judge_sets() {
 void Attempt::decide(Instant now, Outbox& out) {
   judge_sets();
   judge_far_fences();
-  const Tally votes = tally();
-  if (phase_ == Phase::voting && votes.won()) begin_settling(now, out);
-  if (phase_ == Phase::voting && votes.out_of_reach() && !may_wait(now, votes)) {
-    phase_ = Phase::failing;
-  }
+  if (phase_ == Phase::voting && tally().won()) begin_settling(now, out);
   decide_settling(now);
   decide_failing();
-  if (gathers()) look_ahead(now);
-}
-
-/// Whether one that cannot win by what it knows waits for nodes to answer otherwise.
-bool Attempt::may_wait(Instant now, const Tally& votes) {
-  if (!patient_ || votes.quorum_unavailable()) return false;
-  // Also what does not count: the lock is not there for others meanwhile.
-  if (granted().size() > 0) return now < give_back_;
-  // With a new owner the nodes that this one cannot ask any more can be asked again.
-  return spent_ == NodeSet();
-}
-
-/// When nothing is under way, the next look is by a timer.
-void Attempt::look_ahead(Instant now) {
-  if (tally().pending() > 0 || granted().size() > 0 || asks_.is_idle()) return;
-  const bool woken = terms_.nodes_that_wake().size() >= terms_.quorum();
-  const Duration polled = woken ? AskSchedule::refresh : AskSchedule::between_polls(*random_);
-  asks_.idle(now, terms_.quorum(), polled, *random_);
-  has_waited_ = true;
-}
-
-void Attempt::look_ahead_due(Instant now, Outbox& out) {
-  bool turn_is_over = false;
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (asks_.silent_by(now, node, terms_.node_timeout())) {
-      const Unavailable why = terms_.silence(now, node);
-      lose_vote(node, why);
-    }
-    if (asks_.wake_due(now, node)) turn_is_over = true;
-  }
-  if (asks_.poll_due(now) || turn_is_over) ask_all_again(now, out);
-  decide(now, out);
-}
-
-void Attempt::on_wake(Instant now, NodeIndex node, Duration after, Outbox& out) {
-  if (!gathers() || !rules::wakes_are_heeded()) return;
-  // The others have been told of the same release, or soon will be.
-  if (asks_.wake(now, node, after, *random_)) ask_all_again(now, out);
-  decide(now, out);
-}
-
-void Attempt::on_release(Instant now, Outbox& out) {
-  if (!gathers() || granted().size() > 0 || !asks_.is_next(terms_.quorum())) return;
-  // On its connection the question stands behind what enters the waiter.
-  asks_.await_no_entries();
-  ask_all_again(now, out);
-  decide(now, out);
-}
-
-void Attempt::on_node_up(Instant now, NodeIndex node, Outbox& out) {
-  if (!gathers()) return;
-  ask_again(now, node, out);
-  decide(now, out);
-}
-
-void Attempt::stop_waiting(Instant now, Outbox& out) {
-  if (!std::exchange(patient_, false)) return;
-  deadline_ = now + terms_.node_timeout();
-  if (!ended()) decide(now, out);
-}
-
-Instant Attempt::deadline() const {
-  if (ended()) return never;
-  if (!gathers()) return deadline_;
-  const Instant first = asks_.deadline(terms_.node_timeout());
-  return tally().out_of_reach() ? std::min(first, give_back_) : first;
 }
 
 void Attempt::decide_settling(Instant now) {
@@ -450,6 +348,14 @@ NodeSet Attempt::granted() const {
   NodeSet set;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (nodes_[node].possession == Possession::ours) set.insert(node);
+  }
+  return set;
+}
+
+NodeSet Attempt::asked() const {
+  NodeSet set;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (is_asked(node)) set.insert(node);
   }
   return set;
 }

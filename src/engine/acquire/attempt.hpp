@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: MIT
-// One attempt to take the lock: asks every node at once, decides at the vote that decides, and
-// settles the token when the nodes gave different ones. It ends with a granted lease or with a
-// failure; what it leaves on nodes is for the engine to release.
+// One attempt to take the lock: asks nodes, counts their votes, and settles the token when the
+// nodes gave different ones. It ends with a granted lease or with a failure; what it leaves on
+// nodes is for the engine to release.
 //
-// An attempt of a call that waits does not fail while others have the lock: it asks nodes again
-// (see AskSchedule) and gathers their votes one by one. What it was granted and cannot complete it
-// gives back soon, by failing.
+// It does not decide when a vote is lost: the call whose attempt it is may ask nodes that refused
+// once more (see Acquisition), and otherwise gives it up.
 #pragma once
 
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/lease/node_grants.hpp"
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
-#include "engine/queue/ask_schedule.hpp"
 #include "engine/terms.hpp"
 
 namespace redlock::engine {
@@ -25,61 +24,68 @@ class Attempt {
  public:
   struct Plan {
     GrantId grant = 0;
-    RequestId request = 0;  ///< who waits for it
+    RequestId request = 0;  ///< the call whose attempt it is
     Name name;
     OwnerId owner;
     std::chrono::milliseconds lease{};
     Duration min_validity{};
     Token floor = 0;
-    bool in_order = false;  ///< does not overtake who waits
-    Waiter waiter{};        ///< whose attempt it is, if the call waits
-    NodeSet silent{};       ///< nodes that did not answer earlier attempts
-    NodeSet enters_at{};    ///< nodes that are not asked: a release enters the waiter there
+    bool in_order = false;  ///< overtakes no call that waits
+    NodeSet silent{};       ///< nodes that did not answer earlier attempts, so are not waited for
+  };
+
+  /// The places of the call, and of the next one of its client, in the nodes' lines.
+  struct Standing {
+    std::uint64_t line = 0;  ///< 0: in none
+    Instant began{};         ///< the call
+    Duration turn{};
+    std::optional<Instant> next_began{};  ///< the next call
   };
 
   /// voting: asking. settling: a quorum granted, with different tokens. failing: decided, to be
   /// released, but it is not known yet whether a quorum can vote. won, failed: the end.
   enum class Phase : std::uint8_t { voting, settling, failing, won, failed };
 
-  /// The source must outlive the attempt.
-  Attempt(const Terms& terms, Plan plan, RandomSource& random, Instant now, Outbox& out);
+  Attempt(const Terms& terms, Plan plan, Instant now);
 
+  /// What messages say from now on.
+  void stand(const Standing& standing) { standing_ = standing; }
+  /// Asks these nodes, but for those that have granted the lock, have a question, or may still
+  /// carry one out whose answer was lost. Returns those that were sent a question.
+  NodeSet ask(Instant now, NodeSet nodes, Outbox& out);
   /// An answer to acquire or settle.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
-  /// An answer to the release that was to enter the waiter.
-  void on_entry_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
   void on_deadline(Instant now, Outbox& out);
-  /// A node tells the waiter that its turn has come there, or will after this time.
-  void on_wake(Instant now, NodeIndex node, Duration after, Outbox& out);
-  /// A call of this client that was before it has been granted the lock.
-  void moved_up() { asks_.moved_up(); }
-  /// This client gives the lock back, in messages before what is sent now. Asks for it at once if
-  /// nobody is between.
-  void on_release(Instant now, Outbox& out);
-  /// A connection to the node is new: what it has of the waiter is not known.
-  void on_node_up(Instant now, NodeIndex node, Outbox& out);
-  /// The call waits no longer: what is under way is decided as it comes.
-  void stop_waiting(Instant now, Outbox& out);
+  /// The lock is out of reach.
+  void give_up();
   /// The token below which no node must go, as it is estimated now.
   void raise_floor(Token floor) { plan_.floor = std::max(plan_.floor, floor); }
-  /// Its place from now on; what was asked before said another.
-  void take_ticket(std::int64_t ticket) { plan_.waiter.ticket = ticket; }
   /// The node's clock ran ahead of ours by this much.
   void node_ran_ahead(NodeIndex node, Duration by) { nodes_.shorten(node, by); }
 
   [[nodiscard]] Phase phase() const { return phase_; }
-  /// Whether the lock is out of reach, so that every node must be released now.
+  /// Whether it votes, and cannot win by the answers that are still to come.
+  [[nodiscard]] bool out_of_reach() const {
+    return phase_ == Phase::voting && tally().out_of_reach();
+  }
+  /// It was given up.
   [[nodiscard]] bool lost_the_vote() const {
     return phase_ == Phase::failing || phase_ == Phase::failed;
   }
+  /// True once: every node that may have granted it must be released now.
+  [[nodiscard]] bool take_release() { return lost_the_vote() && !std::exchange(released_, true); }
   [[nodiscard]] bool ended() const { return phase_ == Phase::won || phase_ == Phase::failed; }
   [[nodiscard]] Instant deadline() const;
-  /// Whether it waits for others, with no question under way.
-  [[nodiscard]] bool idle() const { return gathers() && asks_.is_idle(); }
-  [[nodiscard]] bool has_waited() const { return has_waited_; }
-  [[nodiscard]] const AskSchedule& asks() const { return asks_; }
+  /// Nodes with a question that they have not answered, silent ones too.
+  [[nodiscard]] NodeSet asked() const;
+  [[nodiscard]] bool is_asked(NodeIndex node) const { return asked_[node] != never; }
+  /// Nodes that may carry out a question of this owner whose answer was lost.
+  [[nodiscard]] NodeSet spent() const { return spent_; }
+  /// Nodes that did not answer within the node timeout, and have not answered since.
+  [[nodiscard]] NodeSet silent() const { return silent_; }
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] const Standing& standing() const { return standing_; }
   [[nodiscard]] Instant started() const { return started_; }
   /// Of a won attempt.
   [[nodiscard]] Token token() const { return token_; }
@@ -96,18 +102,8 @@ class Attempt {
   [[nodiscard]] Tally tally() const;
 
  private:
-  void ask(Instant now, NodeIndex node, Outbox& out);
-  void await_entry(Instant now, NodeIndex node);
-  void count_as_silent(Instant now, NodeIndex node);
-  void ask_again(Instant now, NodeIndex node, Outbox& out);
-  void ask_all_again(Instant now, Outbox& out);
+  bool ask(Instant now, NodeIndex node, Outbox& out);
   void send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out) const;
-  /// Also when it waits no longer: each question may put it into a queue, which it must leave.
-  [[nodiscard]] bool in_queues() const { return plan_.waiter.number != 0; }
-  [[nodiscard]] bool gathers() const { return patient_ && phase_ == Phase::voting; }
-  [[nodiscard]] bool may_wait(Instant now, const Tally& votes);
-  void look_ahead(Instant now);
-  void look_ahead_due(Instant now, Outbox& out);
   void send_settle(Instant now, NodeIndex node, Form form, Outbox& out);
   void on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                         Outbox& out);
@@ -131,7 +127,7 @@ class Attempt {
   const Terms& terms_;
   Plan plan_;
   Instant started_;
-  Instant deadline_;
+  Instant settles_by_ = never;
   Phase phase_ = Phase::voting;
   bool owner_is_shared_ = false;
   Errc failure_ = Errc::no_quorum;
@@ -140,13 +136,13 @@ class Attempt {
   std::vector<Token> granted_;  // by each node to this owner; 0 if none is known
   NodeSet settled_;             // nodes that count towards the token
   NodeSet settle_pending_;
-  RandomSource* random_;
-  bool patient_;
-  bool has_waited_ = false;
-  AskSchedule asks_;           // of one that is patient
-  NodeSet spent_;              // that may execute an acquire of this owner at any time
-  Instant give_back_ = never;  // when what cannot become a quorum is given back
-  bool awaits_set_ = false;    // no grant counts before it is known which set the nodes belong to
+  Standing standing_;
+  Duration patience_;           // with a question
+  std::vector<Instant> asked_;  // when each node was sent the question under way; never: none is
+  NodeSet silent_;
+  NodeSet spent_;
+  bool released_ = false;
+  bool awaits_set_ = false;  // no grant counts before it is known which set the nodes belong to
   std::vector<Ballot> ballots_;
   std::optional<Duration> expires_in_;
 };

@@ -48,12 +48,6 @@ void FloorEstimate::on_token(std::uint32_t stripe, Token token) {
   seen = std::max(seen, token);
 }
 
-std::int64_t FloorEstimate::clock(Instant now) const {
-  // A script's numbers are doubles, and a ticket is no negative number.
-  constexpr auto most = static_cast<std::int64_t>(token_limit) - 1;
-  return std::clamp<std::int64_t>(to_us(now) + offset_us_.value_or(0), 0, most);
-}
-
 Token FloorEstimate::floor(Instant now, std::uint32_t stripe) const {
   const Token after_seen = seen_[stripe % cells] + 1;
   // Neither absurd clocks nor the counter of one stripe use up the tokens of others.

@@ -25,12 +25,6 @@ class FloorEstimate {
   /// A token of a name on this stripe was given to somebody.
   void on_token(std::uint32_t stripe, Token token);
 
-  /// The nodes' clock, as far as it is known, in microseconds since 1970.
-  [[nodiscard]] std::int64_t clock(Instant now) const;
-
-  /// Whether that is by a quorum of the nodes, and no more by our own.
-  [[nodiscard]] bool follows_nodes() const { return quorum_known_; }
-
   /// The larger of (largest token lately seen + 1) and the median of the nodes' clocks (or, before
   /// a quorum of them is known, our own); floor_limit at most.
   [[nodiscard]] Token floor(Instant now, std::uint32_t stripe) const;

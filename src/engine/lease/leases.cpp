@@ -85,8 +85,7 @@ void Leases::leave(Instant now, GrantId grant) {
   after_input(grant);
 }
 
-std::optional<Leases::Freed> Leases::release(Instant now, RequestId request, GrantId grant,
-                                             const Releases::Entry& entry) {
+std::optional<Leases::Freed> Leases::release(Instant now, RequestId request, GrantId grant) {
   if (holdings_.find(grant) == nullptr) {
     if (request != 0) out_.put(Finish{request, ReleaseDone{Released::already_gone}});
     return {};
@@ -96,7 +95,7 @@ std::optional<Leases::Freed> Leases::release(Instant now, RequestId request, Gra
   Holding& holding = taken ? *taken : *holdings_.find(grant);
   holding.end_requests(Errc::lost, "the lease was released meanwhile", out_);
   out_.put(HoldEnded{grant, holding.name(), holding.key()->token, now - holding.since()});
-  releases_.release(now, request, holding, entry);
+  releases_.release(now, request, holding);
   return Freed{holding.name(), holding.since()};
 }
 

@@ -50,8 +50,7 @@ class Leases {
     Instant since;  ///< when its attempt began
   };
   /// What is released; nothing if there is no such lease.
-  std::optional<Freed> release(Instant now, RequestId request, GrantId grant,
-                               const Releases::Entry& entry);
+  std::optional<Freed> release(Instant now, RequestId request, GrantId grant);
   void give_up(Instant now, GrantId grant, LossReason reason);
   void detach(GrantId grant);
 

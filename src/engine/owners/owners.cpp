@@ -72,9 +72,9 @@ void Owners::perform(Instant now, QueueId id) {
     std::visit(
         [&]<typename Step>(Step& what) {
           if constexpr (std::is_same_v<Step, OwnerQueue::BeginAcquire>) {
-            acquisitions_.acquire(now, begin_inner(id), std::move(what.what));
+            acquirer_.acquire(now, begin_inner(id), std::move(what.what));
           } else if constexpr (std::is_same_v<Step, OwnerQueue::CancelAcquire>) {
-            acquisitions_.cancel(now, queues_.find(id)->inner(), what.why);
+            acquirer_.cancel(now, queues_.find(id)->inner(), what.why);
           } else if constexpr (std::is_same_v<Step, OwnerQueue::BeginEntry>) {
             leases_.enter(now, begin_inner(id), what.what);
           } else if constexpr (std::is_same_v<Step, OwnerQueue::LeaveLevel>) {
@@ -83,7 +83,7 @@ void Owners::perform(Instant now, QueueId id) {
             const auto found = held ? Released::still_held : Released::already_gone;
             if (what.request != 0) out_.put(Finish{what.request, ReleaseDone{found}});
           } else if constexpr (std::is_same_v<Step, OwnerQueue::ReleaseLease>) {
-            acquisitions_.release(now, what.request, what.grant);
+            acquirer_.release(now, what.request, what.grant);
           } else {
             calls_.erase(what.request);
             out_.put(std::move(what));

@@ -5,7 +5,7 @@
 
 #include <unordered_map>
 
-#include "engine/acquire/acquisitions.hpp"
+#include "engine/acquire/acquirer.hpp"
 #include "engine/lease/leases.hpp"
 #include "engine/machine_table.hpp"
 #include "engine/outbox.hpp"
@@ -18,9 +18,8 @@ namespace redlock::engine {
 
 class Owners {
  public:
-  Owners(const Terms& terms, RandomSource& random, Acquisitions& acquisitions, Leases& leases,
-         Outbox& out)
-      : terms_(terms), random_(random), acquisitions_(acquisitions), leases_(leases), out_(out) {}
+  Owners(const Terms& terms, RandomSource& random, Acquirer& acquirer, Leases& leases, Outbox& out)
+      : terms_(terms), random_(random), acquirer_(acquirer), leases_(leases), out_(out) {}
 
   void take(Instant now, RequestId request, TakeRequest what);
   /// The grant of the lease that is released with its last level; 0 if there are levels left.
@@ -43,7 +42,7 @@ class Owners {
 
   const Terms& terms_;
   RandomSource& random_;
-  Acquisitions& acquisitions_;
+  Acquirer& acquirer_;
   Leases& leases_;
   Outbox& out_;
   QueueId last_queue_ = 0;

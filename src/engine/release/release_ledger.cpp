@@ -54,13 +54,8 @@ void ReleaseLedger::release(Instant now, const OwedGrant& grant, NodeSet nodes, 
             .lease = grant.lease,
             .keep_out = grant.keep_out,
             .late = late};
-    Queueing queueing{.first_only = grant.tell_first_only.contains(node)};
-    if (grant.enters == 0 || grant.enters_at.contains(node)) {
-      queueing.waiter = grant.waiter;
-      queueing.stays = grant.stays;
-      queueing.enters = grant.enters;
-    }
-    send(now, node, grant.id, debt, Form::digest, out, queueing);
+    const Line line{.place = grant.place, .first_only = grant.tell_first_only.contains(node)};
+    send(now, node, grant.id, debt, Form::digest, out, line);
   }
 }
 
@@ -77,12 +72,12 @@ void ReleaseLedger::release_if_granted(Instant now, const OwedGrant& grant, Node
 }
 
 void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form,
-                         Outbox& out, const Queueing& queueing) {
+                         Outbox& out, const Line& line) {
   if (!debt.under_way()) {
     debt.state = State::sent;
     ++owed_[node].under_way;
   }
-  const Tag tag{grant, now, {}, 0, Tag::Kind::release, queueing.enters};
+  const Tag tag{grant, now, {}, 0, Tag::Kind::release};
   if (rules::is_turned_away(debt.keep_out)) {
     out.send(node, tag, ForceCommand{debt.name, debt.owner, debt.keep_out}, form);
   } else {
@@ -90,10 +85,9 @@ void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt,
              ReleaseCommand{.name = debt.name,
                             .owner = debt.owner,
                             .alone = debt.alone,
-                            .waiter = queueing.waiter,
-                            .stays = queueing.stays,
-                            .since = now,
-                            .first_only = queueing.first_only},
+                            .first_only = line.first_only,
+                            .place = line.place,
+                            .since = now},
              form);
   }
 }

@@ -29,13 +29,8 @@ class ReleaseLedger {
     std::chrono::milliseconds keep_out{};
     /// Of those that may answer late, nodes where that is one hold, whose answer is to come.
     NodeSet awaits_hold = {};
-    /// Who leaves the nodes' queues with it, or takes up its place there again. Said once.
-    Waiter waiter = {};
-    bool stays = false;
-    /// Whose waiter that is, if it is not the one of this grant; and where it is put into the
-    /// queue.
-    GrantId enters = 0;
-    NodeSet enters_at = {};
+    /// Where its client goes on waiting. Said once.
+    Place place = {};
     NodeSet tell_first_only = {};  ///< nodes that need not tell the second waiter
   };
 
@@ -96,17 +91,15 @@ class ReleaseLedger {
     std::size_t under_way = 0;
   };
 
-  /// What a release says about those who wait.
-  struct Queueing {
-    Waiter waiter = {};
-    bool stays = false;
-    GrantId enters = 0;
+  /// What a release says of waiters, when it is sent for the first time.
+  struct Line {
+    Place place = {};
     bool first_only = false;
   };
   void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out,
-            const Queueing& queueing);
+            const Line& line);
   void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out) {
-    send(now, node, grant, debt, form, out, Queueing());
+    send(now, node, grant, debt, form, out, Line());
   }
   static void extend_for_late(Instant now, Debt& debt);
   static void answered(Owed& owed, Debt& debt, State next);

@@ -33,23 +33,25 @@ NodeSet all_but_two(NodeSet nodes, std::uint32_t count, GrantId grant) {
 
 }  // namespace
 
-void Releases::release(Instant now, const Attempt& attempt, bool stays) {
+void Releases::release(Instant now, const Attempt& attempt, bool keeps_place) {
   const Attempt::Plan& plan = attempt.plan();
+  const Attempt::Standing& standing = attempt.standing();
   const NodeGrants& nodes = attempt.nodes();
-  const ReleaseLedger::OwedGrant owed{.id = plan.grant,
-                                      .name = plan.name,
-                                      .owner = plan.owner,
-                                      .lease = plan.lease,
-                                      .may_answer_late = nodes.may_answer_late(),
-                                      .awaits_hold = nodes.awaits_hold(),
-                                      .waiter = plan.waiter,
-                                      .stays = stays};
+  ReleaseLedger::OwedGrant owed{.id = plan.grant,
+                                .name = plan.name,
+                                .owner = plan.owner,
+                                .lease = plan.lease,
+                                .may_answer_late = nodes.may_answer_late(),
+                                .awaits_hold = nodes.awaits_hold()};
+  if (keeps_place && standing.line != 0) {
+    owed.place = {standing.line, now - standing.began, standing.turn};
+  }
   if (!attempt.owner_is_shared()) return ledger_.release(now, owed, nodes.may_hold(), out_);
   ledger_.release(now, owed, attempt.granted(), out_);
   ledger_.release_if_granted(now, owed, attempt.unanswered());
 }
 
-void Releases::release(Instant now, RequestId request, const Holding& holding, const Entry& entry) {
+void Releases::release(Instant now, RequestId request, const Holding& holding) {
   ReleaseLedger::OwedGrant owed{holding.id(),
                                 holding.name(),
                                 holding.key()->owner,
@@ -57,12 +59,6 @@ void Releases::release(Instant now, RequestId request, const Holding& holding, c
                                 holding.nodes().may_answer_late(),
                                 {},
                                 holding.nodes().awaits_hold()};
-  if (entry.attempt != 0) {
-    owed.waiter = entry.waiter;
-    owed.stays = true;
-    owed.enters = entry.attempt;
-    owed.enters_at = entry.nodes;
-  }
   NodeSet nodes = holding.nodes().may_hold();
   owed.tell_first_only =
       all_but_two(nodes & terms_.nodes_that_wake(), terms_.nodes(), holding.id());

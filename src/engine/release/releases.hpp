@@ -28,17 +28,11 @@ class Releases {
   Releases(const Terms& terms, GrantIds& ids, Outbox& out)
       : terms_(terms), ids_(ids), out_(out), ledger_(terms.nodes()) {}
 
-  /// What an attempt that failed may have left on nodes. Its waiter, if any, stays in their queues
-  /// or leaves them.
-  void release(Instant now, const Attempt& attempt, bool stays);
-  /// Who is put into the nodes' queues by a release, and where; 0: nobody.
-  struct Entry {
-    GrantId attempt = 0;
-    Waiter waiter = {};
-    NodeSet nodes = {};
-  };
+  /// What an attempt that failed may have left on nodes. `keeps_place`: its client stands in their
+  /// lines again, if it did.
+  void release(Instant now, const Attempt& attempt, bool keeps_place);
   /// A lease that its holder gives back; request 0 asks for no Finish.
-  void release(Instant now, RequestId request, const Holding& holding, const Entry& entry);
+  void release(Instant now, RequestId request, const Holding& holding);
   /// Somebody's grant; it was at most this lease long.
   void release(Instant now, RequestId request, Name name, OwnerId owner,
                std::chrono::milliseconds lease);

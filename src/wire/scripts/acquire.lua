@@ -1,41 +1,47 @@
 -- SPDX-License-Identifier: MIT
--- Takes the lock for an owner unless somebody else has it. One node, one lock, atomically.
---   KEYS  1 lock (hash owner -> count)   2 fence (counter)   3 marker (may be left out)
+-- Takes the lock for an owner unless another owner has it. One node, one lock, atomically.
+--   KEYS  1 lock (hash owner -> count)   2 fence (counter)   3 forced (there if this owner was
+--         forced out, see force.lua)   4 line and 5 waiters (see line.lua)   6 marker and 7 notes
+--         (may be left out)
 --   ARGV  1 owner   2 lease in ms   3 floor (a new token is at least this; decimal, 1 to 2^52)
---         4 order: "WAITER TICKET w" or p for one who waits (see queue.lua); 0: takes the lock only
---         if nobody waits; empty or left out: takes it out of turn
---         5 who takes it: kept in the lock's field @ for people to read (may be empty or left out)
---         6 the set that the marker must name (empty: it must name none; left out by a client
---         without quarantine: neither marker nor notes, the key beside it, may be there)
---         7 whether it is this waiter's turn, of which no client says anything (see pass.lua)
--- Replies {1, token} granted, {0, ms} or {0, ms, place} somebody else's, or free and kept for
--- somebody else for so long (-1: it never expires) and how many waiters are before this one, {2} a
--- key of another type stands there, {3} this owner was forced out (the key beside the lock, see
--- force.lua), {4} this owner's already, and lasts one lease from now. Error replies leave no lock
--- behind. A node whose marker is gone has forgotten its locks, and one of another set is none of
--- this client's nodes: they grant none.
+--         4 holder: kept in the lock's field @ for people to read (may be empty)
+--         5 membership: =SET, the marker must name this set (= alone: it must name none); -, neither
+--         marker nor notes may be there; empty: neither is looked at
+--         6 order: empty, takes the lock out of turn; 0, takes it only if nobody waits; w or p,
+--         waits, and is woken by messages or polls
+--         of w and p   7 waiter   8 for how many us its call has waited   9 the length of its turns
+--         in ms   10 for how many us the next call of its client has waited: from the grant on, that
+--         call has the place in the line (empty: there is none)
+--         11 whether it is this waiter's turn, of which no client says anything (see pass.lua)
+-- Replies {1, token} granted; {1, token, place} the same, and so many waiters are before the next
+-- call; {0, ms} or {0, ms, place} another owner's, or free and kept for another waiter for so long
+-- (-1: it never expires), and how many waiters are before this one; {2} a key of another type
+-- stands there; {3} this owner was forced out; {4} this owner's already, and lasts one lease from
+-- now. Error replies leave no lock behind. A node whose marker is gone has forgotten its locks, and
+-- one of another set is none of this client's nodes: they grant none.
 local call = redis.call
-local lock, fence, marker = unpack(KEYS)
-local owner, lease, floor, order, holder, set, passed = unpack(ARGV)
-order = order or ''
+local lock, fence, forced, line, waiters, marker, notes = unpack(KEYS)
+local owner, lease, floor, holder, membership, order, waiter, waited, turn, next_waited, passed =
+  unpack(ARGV)
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
 
-if marker and not set then
-  if call('EXISTS', marker, marker .. ':notes') > 0 then
+if marker and membership == '-' then
+  if call('EXISTS', marker, notes) > 0 then
     return redis.error_reply('HASMARKER redlock: it has a marker or soon will; use Quarantine::on')
   end
-elseif marker then
+elseif marker and membership and membership ~= '' then
   local named = call('HGET', marker, 'set')
   if not named and call('EXISTS', marker) == 0 then
     return redis.error_reply('NOMARKER redlock: this node has no marker: it is new or was wiped')
-  elseif (named or '') ~= set then
+  elseif '=' .. (named or '') ~= membership then
     return redis.error_reply('OTHERSET redlock: the marker of this node names another set by now')
   end
 end
+local waits = order == 'w' or order == 'p'
+local next_call = waits and next_waited ~= ''
 -- One call for three keys, as there is none of them as a rule; one counts as often as it is named.
--- An error is about the queue, or told again by the next one.
-local queue, forced = lock .. ':queue', lock .. ':forced'
-local there = redis.pcall('EXISTS', lock, forced, forced, queue, queue, queue, queue)
+-- An error is about the line, or told again by the next one.
+local there = redis.pcall('EXISTS', lock, forced, forced, line, line, line, line)
 if type(there) == 'table' then
   there = call('EXISTS', lock, forced, forced)
 end
@@ -46,9 +52,13 @@ if there % 2 == 1 then
     return kind == 'hash' and redis.error_reply(ours.err .. ' (HEXISTS)') or {2}
   elseif ours == 0 then
     local left = call('PTTL', lock)
-    if #order > 1 and pcall(open_queue(), lock, order, holder) then
-      local place = redis.pcall('ZRANK', queue, string.match(order, '^%S+'))
-      return {0, left, type(place) == 'number' and place or nil}
+    if waits then
+      local here = open_line(lock, line, waiters)
+      local known, place = pcall(function()
+        here.enter(here.clock(), waiter, order, waited, turn, holder)
+        return here.place_of(waiter)
+      end)
+      return {0, left, known and place or nil}
     end
     return {0, left}
   end
@@ -56,16 +66,18 @@ if there % 2 == 1 then
     call('PEXPIRE', lock, lease)
   end
   return {4}
-elseif there % 4 >= 2 and call('HEXISTS', forced, owner) == 1 then
+elseif there % 4 >= 2 then
   return {3} -- a healing, or a late message of it
 end
 local queued = there >= 4
-local waiter = queued and string.match(order, '^(%x+:%d+) ')
+local here = (queued or next_call) and open_line(lock, line, waiters)
 if queued and order ~= '' and not passed then
-  local _, _, kept_for_another = open_queue()
-  local known, kept, place = pcall(kept_for_another, lock, order, waiter, holder)
+  local known, kept, place = pcall(function()
+    local ms = here.kept_for_another(waits and waiter, order, waited, turn, holder)
+    return ms, ms and waits and here.place_of(waiter)
+  end)
   if known and kept then
-    return {0, kept, place}
+    return {0, kept, place or nil}
   end
 end
 
@@ -94,12 +106,20 @@ if type(expiry) == 'table' then -- refused (by an ACL, say): a lock without an e
   call('DEL', lock)
   return redis.error_reply(expiry.err .. ' (PEXPIRE)')
 end
--- Not before: after a failure the waiter keeps its place. Any grant ends the turn: who had it and
--- did not use it keeps its place all the same.
-if queued and waiter then
-  redis.pcall('ZREM', queue, waiter)
-  redis.pcall('HDEL', lock .. ':waiters', waiter, '@' .. waiter, 'turn', 'until')
-elseif queued then
-  redis.pcall('HDEL', lock .. ':waiters', 'turn', 'until')
+-- Not before: after a failure the waiter keeps its place. Any grant ends the turn: a waiter that had
+-- it and did not use it keeps its place all the same.
+if not here then
+  return {1, token}
 end
-return {1, token}
+local known, place = pcall(function()
+  if queued then
+    here.end_turn()
+  end
+  if next_call then
+    here.enter(here.clock(), waiter, order, next_waited, turn, holder, true)
+    return here.place_of(waiter)
+  elseif waits then
+    here.remove(waiter)
+  end
+end)
+return {1, token, known and place or nil}

@@ -1,21 +1,20 @@
 -- SPDX-License-Identifier: MIT
 -- Takes the lock away from one owner, and keeps that owner from coming back: no acquire of it,
--- late or healing, is granted here any more. Another owner's lock is left alone. The next one who
--- waits may have the lock, see queue.lua.
---   KEYS  1 lock   2 fence   3 forced (hash owner -> 1: whom acquire and hold must turn away)
+-- late or healing, is granted here any more. Another owner's lock is left alone. The next waiter may
+-- have the lock, see line.lua.
+--   KEYS  1 lock   2 fence   3 forced: a key of this owner, which acquire and hold turn away while
+--         it is there   4 line   5 waiters
 --   ARGV  1 owner  2 for how long it is turned away, in ms
 -- Replies {1} it had the lock, {0} it had not; it is turned away from now on in both cases.
-local lock, fence, forced = KEYS[1], KEYS[2], KEYS[3]
+local lock, fence, forced, line, waiters = unpack(KEYS)
 local owner, ms = ARGV[1], ARGV[2]
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
 
--- Changes nothing, but fails before anything is written if the key has another type; and at
--- maxmemory Redis before 7 lets only those commands grow memory that follow a write (see hold.lua).
-redis.call('HDEL', forced, '')
--- An owner more, not another in its place: several may be forced out within that time.
-redis.call('HSET', forced, owner, 1)
 if redis.call('PTTL', forced) < tonumber(ms) then
-  redis.call('PEXPIRE', forced, ms)
+  -- At maxmemory Redis before 7 lets only those commands grow memory that follow a write (see
+  -- hold.lua).
+  redis.call('DEL', forced)
+  redis.call('SET', forced, '', 'PX', ms)
 end
 
 local kind = redis.call('TYPE', lock).ok
@@ -30,8 +29,9 @@ local token = redis.pcall('INCR', fence)
 if type(token) == 'number' and token >= limit and type(before) == 'string' then
   redis.call('SET', fence, before)
 end
-if redis.pcall('EXISTS', lock .. ':queue') == 1 then
-  local _, after_release = open_queue()
-  pcall(after_release, lock, '', true)
+if redis.pcall('EXISTS', line) == 1 then
+  pcall(function()
+    open_line(lock, line, waiters).freed(false)
+  end)
 end
 return {1}

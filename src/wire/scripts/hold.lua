@@ -2,16 +2,16 @@
 -- Confirms locks of their owners: sets the absolute count, raises the fence to the token, makes the
 -- lease last this long from now if it would end earlier. Any number of locks in one call, each for
 -- itself: what is wrong with one never fails another.
---   KEYS  for each lock: lock, fence
+--   KEYS  for each lock: lock, fence, forced (there if this owner was forced out, see force.lua)
 --   ARGV  for each lock: owner, count, token, lease in ms
 -- Replies an array with, for each lock: {1, fence} held, {0} free, {-1} another owner's, {-2} a key
--- of another type stands there, {-3} free or another's, because this owner was forced out (the key
--- beside the lock, see force.lua), or an error. A fence that cannot be raised (wrong type, damaged)
+-- of another type stands there, {-3} free or another's, because this owner was forced out, or an
+-- error. A fence that cannot be raised (wrong type, damaged)
 -- is told as 0. Token 0 raises nothing.
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
 
-local function forced(lock, owner)
-  return redis.pcall('HEXISTS', lock .. ':forced', owner) == 1
+local function is_there(forced)
+  return redis.pcall('EXISTS', forced) == 1
 end
 
 -- Redis 7.0 does not say which command the user may not run.
@@ -21,16 +21,16 @@ local function call(command, ...)
   return redis.call(command, ...)
 end
 
-local function hold(lock, fence, owner, count, token, lease)
+local function hold(lock, fence, forced, owner, count, token, lease)
   local kind = call('TYPE', lock).ok
   if kind == 'none' then
-    return {forced(lock, owner) and -3 or 0}
+    return {is_there(forced) and -3 or 0}
   elseif kind ~= 'hash' then
     return {-2}
   end
   local held = call('HGET', lock, owner)
   if not held then
-    return {forced(lock, owner) and -3 or -1}
+    return {is_there(forced) and -3 or -1}
   end
 
   local text = redis.pcall('GET', fence)
@@ -65,10 +65,10 @@ local function hold(lock, fence, owner, count, token, lease)
 end
 
 local replies = {}
-for i = 1, #KEYS, 2 do
-  local a = 2 * i - 1
-  local done, reply = pcall(hold, KEYS[i], KEYS[i + 1], ARGV[a], ARGV[a + 1], ARGV[a + 2],
-    ARGV[a + 3])
+for i = 1, #KEYS / 3 do
+  local k, a = 3 * i - 2, 4 * i - 3
+  local done, reply = pcall(hold, KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a], ARGV[a + 1],
+    ARGV[a + 2], ARGV[a + 3])
   if not done then -- a table, or its text, or, before Redis 7, that text behind where it was raised
     local text = type(reply) == 'table' and reply.err or reply
     local raised = string.find(text, 'user_script:', 1, true)

@@ -1,37 +1,38 @@
 -- SPDX-License-Identifier: MIT
--- Deletes locks that are still their owners', and lets the next one who waits have them. Any number
--- of locks in one call, each for itself.
---   KEYS  the locks
---   ARGV  for each lock: owner, order (empty; "WAITER" leaves the queue, see queue.lua; "WAITER
---         TICKET w" or p, and who that is for people, stays, or is put into it, before the next one
---         is found. With ! before it: only the first waiter is told; other nodes tell the second)
+-- Deletes locks that are still their owners', and gives the turn to the next waiter. Any number of
+-- locks in one call, each for itself.
+--   KEYS  for each lock: lock, line, waiters (see line.lua)
+--   ARGV  for each lock: owner, which waiters are told: 1 the first alone, other nodes tell the
+--         second; 2 both
+--         of one lock that is alone in its call, if its waiter keeps its place:   3 waiter   4 w or
+--         p   5 for how many us its call has waited   6 the length of its turns in ms   7 a text
+--         about it, for people
 -- Replies an array with, for each lock: 1 released, 0 not held: free, another owner's, or a key of
--- another type. If a waiter was put into the queue, with so many before it: 2 + so many, or
--- -1 - so many.
+-- another type.
 local replies = {}
-for i, lock in ipairs(KEYS) do
-  local owner, order = ARGV[2 * i - 1], ARGV[2 * i]
-  local freed = redis.pcall('HEXISTS', lock, owner)
-  if type(freed) == 'table' and redis.call('TYPE', lock).ok == 'hash' then
-    return redis.error_reply(freed.err .. ' (HEXISTS)') -- it may not look
+for i = 1, #KEYS / 3 do
+  local lock, line, waiters = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
+  local owner, told = ARGV[2 * i - 1], ARGV[2 * i]
+  local had = redis.pcall('HEXISTS', lock, owner)
+  if type(had) == 'table' and redis.call('TYPE', lock).ok == 'hash' then
+    return redis.error_reply(had.err .. ' (HEXISTS)') -- it may not look
   end
-  freed = freed == 1
-  if freed then
+  had = had == 1
+  if had then
     redis.call('DEL', lock)
   end
-  local place
-  -- With a ticket: it may be the first one to wait.
-  if string.find(order, ' ', 1, true)
-    or (freed or #order > 1) and redis.pcall('EXISTS', lock .. ':queue') == 1 then
-    local _, after_release = open_queue()
-    local known
-    known, place = pcall(after_release, lock, order, freed)
-    place = known and place
+  local keeps_place = #KEYS == 3 and #ARGV > 2
+  if keeps_place or had and redis.pcall('EXISTS', line) == 1 then
+    pcall(function()
+      local here = open_line(lock, line, waiters)
+      if keeps_place then
+        here.enter(here.clock(), unpack(ARGV, 3))
+      end
+      if had then
+        here.freed(told == '1')
+      end
+    end)
   end
-  if freed then
-    replies[i] = place and 2 + place or 1
-  else
-    replies[i] = place and -1 - place or 0
-  end
+  replies[i] = had and 1 or 0
 end
 return replies

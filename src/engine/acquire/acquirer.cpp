@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: MIT
+#include "engine/acquire/acquirer.hpp"
+
+#include <cassert>
+#include <utility>
+
+#include "engine/rules.hpp"
+#include "engine/stripe.hpp"
+
+namespace redlock::engine {
+
+Acquirer::Acquirer(const Terms& terms, RandomSource& random, GrantIds& ids, Leases& leases,
+                   Releases& releases, Outbox& out)
+    : terms_(terms),
+      random_(random),
+      ids_(ids),
+      leases_(leases),
+      releases_(releases),
+      out_(out),
+      floors_(terms.nodes(), terms.config().clock_floor),
+      round_trips_(terms.nodes()),
+      admission_(terms.config().attempts_at_once, terms.config().node_timeout),
+      wakes_(terms.nodes()) {}
+
+void Acquirer::acquire(Instant now, RequestId request, AcquireRequest what) {
+  assert(request != 0);
+  Acquisition& call = calls_.add(request, Acquisition(terms_, request, std::move(what), now));
+  Lines* const lines = lines_of(call.what());
+  const bool takes_part = lines == nullptr || lines->join(call.what().name, request);
+  if (!takes_part) call.wait_locally();
+  if (call.over(now)) return end(now, request, call.time_is_over(nullptr));
+  if (!takes_part) return calls_.touched(request);
+  begin(now, call);
+}
+
+bool Acquirer::cancel(Instant now, RequestId request, Errc why) {
+  const Acquisition* const call = calls_.find(request);
+  if (call == nullptr) return false;
+  const GrantId grant = call->attempt();
+  Failed failure{why, {}, {}};
+  if (const Attempt* const attempt = attempts_.find(grant)) failure.ballots = attempt->ballots();
+  abandon_attempt(now, grant);
+  end(now, request, std::move(failure));
+  return true;
+}
+
+void Acquirer::begin(Instant now, Acquisition& call) {
+  if (admission_.open(under_way())) return begin_attempt(now, call);
+  call.wait_for_room();
+  calls_.touched(call.request());
+  admission_.wait(call.request());
+  admit(now);
+}
+
+void Acquirer::admit(Instant now) {
+  if (!rules::turns_are_given()) return;
+  // An attempt may end as it begins, so this is a loop and not what follows from an end.
+  while (const auto request = admission_.next(under_way())) {
+    Acquisition* const call = calls_.find(*request);
+    if (call == nullptr || !call->is<Acquisition::Admission>()) continue;
+    begin_attempt(now, *call);
+  }
+}
+
+void Acquirer::begin_attempt(Instant now, Acquisition& call) {
+  const AcquireRequest& what = call.what();
+  const GrantId grant = ids_.next();
+  Attempt::Plan plan{
+      .grant = grant,
+      .request = call.request(),
+      .name = what.name,
+      .owner = rules::owner_of_attempt(random_, call.request()),
+      .lease = what.lease,
+      .min_validity = what.min_validity,
+      .floor = floors_.floor(now, stripe_of(*what.name)),
+      .in_order = what.in_order,
+      .silent = call.in_line() ? silent_nodes() : NodeSet(),
+  };
+  call.attempt_begins(grant);
+  Attempt& attempt = attempts_.add(grant, Attempt(terms_, std::move(plan), now));
+  ask(now, call, attempt, NodeSet::first(terms_.nodes()));
+  calls_.touched(call.request());
+  after_input(now, grant);
+}
+
+void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nodes) {
+  attempt.raise_floor(floors_.floor(now, stripe_of(*call.what().name)));
+  if (!call.in_line()) {
+    attempt.ask(now, nodes, out_);
+    return;
+  }
+  const auto next = ordered_.first(call.what().name, 1);
+  attempt.stand({.line = ordered_.number(call.what().name),
+                 .began = rules::waits_since(call.began(), attempt.started()),
+                 .turn = rules::length_of_turn(round_trips_.of(terms_.quorum())),
+                 .next_began = next ? std::optional(calls_.find(*next)->began()) : std::nullopt});
+  call.asked(attempt.ask(now, nodes, out_), next.value_or(0));
+}
+
+/// If they were so many, all would fail at once, and none could get the answer that shows that they
+/// are back.
+NodeSet Acquirer::silent_nodes() {
+  if (terms_.nodes() - silent_.size() < terms_.quorum()) silent_ = {};
+  return silent_;
+}
+
+bool Acquirer::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+  const bool answered = !std::holds_alternative<Unavailable>(reply);
+  if (answered) silent_.erase(node);
+  if (answered && tag.kind == Tag::Kind::acquire) round_trips_.add(node, now - tag.sent);
+  Attempt* const attempt = attempts_.find(tag.grant);
+  if (attempt == nullptr) {
+    if (tag.kind == Tag::Kind::acquire) departed(now, node, tag, reply);
+    return false;
+  }
+  attempt->on_reply(now, node, tag, reply, out_);
+  Acquisition& call = *calls_.find(attempt->plan().request);
+  const bool again = tag.kind == Tag::Kind::acquire && call.on_answer(now, node, reply);
+  if (again) ask(now, call, *attempt, NodeSet::of(node));
+  after_input(now, tag.grant);
+  return true;
+}
+
+void Acquirer::node_ran_ahead(NodeIndex node, Duration by) {
+  for (const GrantId grant : attempts_.ids()) attempts_.find(grant)->node_ran_ahead(node, by);
+}
+
+/// What the node has of those that wait is not known.
+void Acquirer::on_node_up(Instant now, NodeIndex node) {
+  silent_.erase(node);
+  for (const GrantId grant : attempts_.ids()) {
+    Attempt& attempt = *attempts_.find(grant);
+    Acquisition& call = *calls_.find(attempt.plan().request);
+    if (!call.still_waits()) continue;
+    ask(now, call, attempt, NodeSet::of(node));
+    after_input(now, grant);
+  }
+}
+
+void Acquirer::on_wake(Instant now, NodeIndex node, std::uint64_t line, Duration after) {
+  const auto first = ordered_.first_of(line);
+  if (!first || !wakes_.take(now, node, attempts_.size())) return;
+  Acquisition& call = *calls_.find(*first);
+  const GrantId grant = call.attempt();
+  Attempt* const attempt = attempts_.find(grant);
+  const bool asks = call.on_wake(now, node, after, attempt, random_);
+  if (attempt == nullptr) return calls_.touched(*first);
+  if (asks) ask(now, call, *attempt, NodeSet::first(terms_.nodes()));
+  after_input(now, grant);
+}
+
+void Acquirer::after_input(Instant now, GrantId grant) {
+  Attempt& attempt = *attempts_.find(grant);
+  Acquisition& call = *calls_.find(attempt.plan().request);
+  const bool first = !call.has_rested();
+  if (attempt.out_of_reach() && !call.may_wait(now, attempt)) attempt.give_up();
+  switch (call.follow(now, attempt, round_trips_.of(terms_.quorum()), random_)) {
+    case Acquisition::Step::rests:
+      ++idle_;
+      tell_that_it_waits(now, call, attempt, first);
+      break;
+    case Acquisition::Step::asks:
+      --idle_;
+      break;
+    case Acquisition::Step::same:
+      break;
+  }
+  if (attempt.take_release() && rules::failed_attempt_is_released(attempt.failure())) {
+    releases_.release(now, attempt, true);
+  }
+  calls_.touched(call.request());
+  if (!attempt.ended()) return attempts_.touched(grant);
+  finish_attempt(now, attempts_.take(grant));
+}
+
+void Acquirer::tell_that_it_waits(Instant now, Acquisition& call, const Attempt& attempt,
+                                  bool first) {
+  const std::uint32_t place = call.place();
+  const bool moved = call.moved_to(place);
+  if (first) admission_.ended(now, attempt.started(), true);
+  if (!first && !moved) return;
+  out_.put(AttemptWaits{call.what().name, place, first,
+                        first ? attempt.ballots() : std::vector<Ballot>(),
+                        now - attempt.started()});
+}
+
+void Acquirer::finish_attempt(Instant now, Attempt attempt) {
+  const bool won = attempt.phase() == Attempt::Phase::won;
+  const std::optional<Errc> failure = won ? std::nullopt : std::optional(attempt.failure());
+  const RequestId request = attempt.plan().request;
+  Acquisition& call = *calls_.find(request);
+  // The time for which it waited for others says nothing of the nodes.
+  if (!call.has_rested()) {
+    admission_.ended(now, attempt.started(), won || failure == Errc::contended);
+  }
+  out_.put(
+      AttemptDecided{attempt.plan().name, failure, attempt.ballots(), now - attempt.started()});
+  if (won) return succeed(now, std::move(attempt));
+  silent_ = silent_ | attempt.silent();
+  auto final = call.on_failure(now, attempt, random_);
+  if (final) return end(now, request, std::move(*final));
+  if (call.in_line() && failure != Errc::contended) return give_way(now, call, call.deadline());
+  calls_.touched(request);
+}
+
+void Acquirer::succeed(Instant now, Attempt attempt) {
+  const Attempt::Plan& plan = attempt.plan();
+  const Acquisition call = calls_.take(plan.request);
+  const AcquireRequest& what = call.what();
+  Holding::Plan holding_plan{
+      .grant = plan.grant,
+      .name = plan.name,
+      .owner = plan.owner,
+      .token = attempt.token(),
+      .lease = plan.lease,
+      .renew_until = renew_until(now, what.renew, what.max_hold),
+      .since = call.has_rested() ? now : attempt.started(),
+  };
+  floors_.on_token(stripe_of(*plan.name), attempt.token());
+  const Holding& holding =
+      leases_.add(plan.grant, Holding(terms_, std::move(holding_plan), attempt.nodes(), now));
+  out_.put(Finish{plan.request,
+                  AcquireSucceeded{plan.grant, plan.owner, attempt.token(), holding.valid_until(),
+                                   holding.loss_deadline(), holding.key()}});
+  out_.put(WaitEnded{plan.grant, plan.name, attempt.token(), now - call.began()});
+  if (call.has_rested()) wakes_.won();
+  if (call.in_line()) return hand_place_on(now, call, attempt);
+  Lines* const lines = lines_of(what);
+  const auto next = lines != nullptr ? lines->leave(what.name, plan.request) : std::nullopt;
+  if (!next) return;
+  const Config& config = terms_.config();
+  take_part(*next, now + random_between(config.retry_min, config.retry_max, random_));
+}
+
+void Acquirer::abandon_attempt(Instant now, GrantId grant) {
+  if (attempts_.find(grant) == nullptr) return;
+  Attempt attempt = attempts_.take(grant);
+  if (calls_.find(attempt.plan().request)->is<Acquisition::Idle>()) --idle_;
+  attempt.give_up();
+  if (attempt.take_release()) releases_.release(now, attempt, false);
+}
+
+void Acquirer::end(Instant now, RequestId request, Failed failure) {
+  const Acquisition call = calls_.take(request);
+  out_.put(Finish{request, std::move(failure)});
+  const AcquireRequest& what = call.what();
+  Lines* const lines = lines_of(what);
+  if (lines == nullptr) return;
+  if (call.known_at_nodes()) {
+    leave(now, what.name, lines->number(what.name), NodeSet::first(terms_.nodes()));
+  }
+  const auto next = lines->leave(what.name, request);
+  if (!next) return;
+  calls_.find(*next)->wait_for_room();
+  admission_.wait(*next);
+  calls_.touched(*next);
+}
+
+Failed Acquirer::time_is_over(const Acquisition& call) {
+  const Acquisition* of = &call;
+  // A call that has not been tried itself waited for what the first of its line waited for.
+  if (call.is<Acquisition::Local>() && !call.has_failed()) {
+    of = calls_.find(*lines_of(call.what())->first(call.what().name));
+  }
+  return of->time_is_over(attempts_.find(of->attempt()));
+}
+
+void Acquirer::on_deadline(Instant now) {
+  while (const auto request = calls_.due(now)) due(now, *request);
+  while (const auto grant = attempts_.due(now)) {
+    attempts_.find(*grant)->on_deadline(now, out_);
+    after_input(now, *grant);
+  }
+}
+
+void Acquirer::due(Instant now, RequestId request) {
+  Acquisition& call = *calls_.find(request);
+  const GrantId grant = call.attempt();
+  if (!call.over(now)) {
+    if (grant == 0) return begin(now, call);
+    if (call.ask_due(now)) {
+      ask(now, call, *attempts_.find(grant), NodeSet::first(terms_.nodes()));
+    }
+    return after_input(now, grant);
+  }
+  if (grant != 0 && call.still_waits() && now < call.what().deadline) {
+    call.stop_waiting();
+    return after_input(now, grant);
+  }
+  Failed failure = time_is_over(call);
+  abandon_attempt(now, grant);
+  end(now, request, std::move(failure));
+}
+
+// --- lines
+
+Lines* Acquirer::lines_of(const AcquireRequest& what) {
+  if (what.wait == Duration::zero()) return nullptr;
+  return what.in_order ? &ordered_ : &barging_;
+}
+
+/// No reply is waited for: a node that is not reached forgets a waiter that does not ask again.
+void Acquirer::leave(Instant now, const Name& name, std::uint64_t line, NodeIndex node) {
+  if (!rules::end_leaves_lines()) return;
+  out_.send(node, Tag{0, now, {}, 0, Tag::Kind::leave}, LeaveCommand{name, line});
+}
+
+void Acquirer::leave(Instant now, const Name& name, std::uint64_t line, NodeSet nodes) {
+  for (NodeIndex node = 0; node < terms_.nodes(); ++node) {
+    if (nodes.contains(node)) leave(now, name, line, node);
+  }
+}
+
+/// A node that granted has stood the client there for the next call that it was named, or taken it
+/// out. One that has not answered will do so if it grants; an earlier question may have stood the
+/// client there, as may one that was refused.
+void Acquirer::hand_place_on(Instant now, const Acquisition& call, const Attempt& attempt) {
+  const Name& name = call.what().name;
+  const std::uint64_t line = ordered_.number(name);
+  const auto first = ordered_.leave(name, call.request());
+  Acquisition* const next = first ? calls_.find(*first) : nullptr;
+  const NodeSet granted = attempt.granted();
+  Departure departure{name, line, {}};
+  for (NodeIndex node = 0; node < terms_.nodes(); ++node) {
+    const RequestId named = call.next_named(node);
+    const auto place = call.place_of_next(node);
+    if (attempt.is_asked(node)) {
+      departure.awaited[node] = named;
+    } else if (next != nullptr && named == *first && place && granted.contains(node)) {
+      next->entered(node, *place);
+    } else if (named != 0 || !granted.contains(node)) {
+      leave(now, name, line, node);
+    }
+  }
+  if (!departure.awaited.empty()) departures_[attempt.plan().grant] = std::move(departure);
+  if (next == nullptr) return;
+  const bool entered = next->entered_by_quorum();
+  if (entered && next->moved_to(next->place())) {
+    out_.put(AttemptWaits{name, next->place(), false, {}, {}});
+  }
+  take_part(*first, now + (entered ? Acquisition::refresh : Acquisition::goes_with_a_release));
+}
+
+void Acquirer::departed(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+  if (departures_.empty()) return;
+  const auto found = departures_.find(tag.grant);
+  if (found == departures_.end()) return;
+  auto& [name, line, awaited] = found->second;
+  const auto of_node = awaited.find(node);
+  if (of_node == awaited.end()) return;
+  const RequestId named = of_node->second;
+  awaited.erase(of_node);
+  const auto first = ordered_.first_of(line);
+  Acquisition* const next = first ? calls_.find(*first) : nullptr;
+  const auto* const granted = std::get_if<Granted>(&reply);
+  if (next != nullptr && next->is<Acquisition::Entering>() && granted != nullptr &&
+      granted->next_place && named == *first) {
+    next->entered(node, *granted->next_place);
+  } else if (next != nullptr && next->attempt() != 0) {
+    // It has asked there since, so that this place is its own.
+  } else if (granted == nullptr || named != 0) {
+    leave(now, name, line, node);
+  }
+  if (awaited.empty()) departures_.erase(found);
+}
+
+void Acquirer::take_part(RequestId request, Instant ask_by) {
+  calls_.find(request)->take_part(ask_by);
+  calls_.touched(request);
+}
+
+/// The call fails for a reason of its own (no quorum, or too little of its lease is left): others
+/// of its client are not to wait for it. It comes again behind them.
+void Acquirer::give_way(Instant now, Acquisition& call, Instant retry_at) {
+  const Name& name = call.what().name;
+  leave(now, name, ordered_.number(name), NodeSet::first(terms_.nodes()));
+  const auto next =
+      rules::failed_call_gives_way() ? ordered_.step_back(name, call.request()) : std::nullopt;
+  if (next) {
+    call.wait_locally();
+    take_part(*next, retry_at);
+  }
+  calls_.touched(call.request());
+}
+
+void Acquirer::release(Instant now, RequestId request, GrantId grant) {
+  const auto freed = leases_.release(now, request, grant);
+  if (freed) on_release(now, freed->name, freed->since);
+}
+
+void Acquirer::on_release(Instant now, const Name& name, Instant since) {
+  const auto first = ordered_.first(name);
+  if (!first) {
+    if (Lines::passes_on(since, now)) pass_on_to_barging(now, name);
+    return;
+  }
+  Acquisition& call = *calls_.find(*first);
+  Attempt* const attempt = attempts_.find(call.attempt());
+  if (attempt == nullptr) {
+    const bool comes = call.is<Acquisition::Entering>();
+    if (comes && (call.is_next() || !call.entered_by_quorum())) begin(now, call);
+    return;
+  }
+  if (!call.still_waits() || attempt->granted().size() > 0 || !call.is_next()) return;
+  ask(now, call, *attempt, NodeSet::first(terms_.nodes()));
+  after_input(now, attempt->plan().grant);
+}
+
+void Acquirer::pass_on_to_barging(Instant now, const Name& name) {
+  for (std::size_t behind = 0; behind < 2; ++behind) {
+    const auto next = barging_.first(name, behind);
+    if (!next) return;
+    Acquisition& call = *calls_.find(*next);
+    if (call.is<Acquisition::Pausing>() || call.is<Acquisition::Entering>())
+      return begin(now, call);
+  }
+}
+
+}  // namespace redlock::engine

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// All calls of one client that acquire: which attempt belongs to which, which may begin now, and
+// what follows when one ends: a lease, a release and another attempt, or the end of the call. It
+// keeps the client's lines, and what the client has left in those of the nodes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+
+#include "engine/acquire/acquisition.hpp"
+#include "engine/acquire/admission.hpp"
+#include "engine/acquire/attempt.hpp"
+#include "engine/acquire/floor_estimate.hpp"
+#include "engine/lease/leases.hpp"
+#include "engine/machine_table.hpp"
+#include "engine/messages.hpp"
+#include "engine/nodes/round_trips.hpp"
+#include "engine/outbox.hpp"
+#include "engine/queue/lines.hpp"
+#include "engine/queue/wake_allowance.hpp"
+#include "engine/release/releases.hpp"
+#include "engine/requests.hpp"
+#include "engine/terms.hpp"
+#include "engine/types.hpp"
+
+namespace redlock::engine {
+
+class Acquirer {
+ public:
+  Acquirer(const Terms& terms, RandomSource& random, GrantIds& ids, Leases& leases,
+           Releases& releases, Outbox& out);
+
+  void acquire(Instant now, RequestId request, AcquireRequest what);
+  /// False if there is no such acquire under way.
+  bool cancel(Instant now, RequestId request, Errc why);
+
+  /// False if it is not about an attempt under way.
+  bool on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
+  void node_ran_ahead(NodeIndex node, Duration by);
+  void on_node_up(Instant now, NodeIndex node);
+  /// A node says that the turn of this client's line has come, or comes after that time.
+  void on_wake(Instant now, NodeIndex node, std::uint64_t line, Duration after);
+  /// Gives a lease back; a call of this client that waits for the same name may take the lock in
+  /// the same messages. Request 0 asks for no Finish.
+  void release(Instant now, RequestId request, GrantId grant);
+  /// Attempts that wait for room and have it now.
+  void admit(Instant now);
+  [[nodiscard]] FloorEstimate& floors() { return floors_; }
+
+  [[nodiscard]] Instant deadline() const {
+    return std::min(calls_.deadline(), attempts_.deadline());
+  }
+  void on_deadline(Instant now);
+
+ private:
+  /// What an attempt that is over has left to be answered: nodes that may stand the client in the
+  /// line of this number since, for the call that is over or for the next one that they were named.
+  struct Departure {
+    Name name;
+    std::uint64_t line = 0;
+    std::map<NodeIndex, RequestId> awaited;
+  };
+
+  void begin(Instant now, Acquisition& call);
+  void begin_attempt(Instant now, Acquisition& call);
+  /// Asks these nodes anew, as far as they may be asked.
+  void ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nodes);
+  void after_input(Instant now, GrantId grant);
+  void tell_that_it_waits(Instant now, Acquisition& call, const Attempt& attempt, bool first);
+  void finish_attempt(Instant now, Attempt attempt);
+  void succeed(Instant now, Attempt attempt);
+  void abandon_attempt(Instant now, GrantId grant);
+  void due(Instant now, RequestId request);
+  void end(Instant now, RequestId request, Failed failure);
+  /// What a call comes to whose time is over.
+  [[nodiscard]] Failed time_is_over(const Acquisition& call);
+  /// Nodes that did not answer when they were asked last: an attempt does not wait for them.
+  [[nodiscard]] NodeSet silent_nodes();
+  [[nodiscard]] std::size_t under_way() const { return attempts_.size() - idle_; }
+
+  // The lines, ours and the nodes'.
+
+  /// In which such a call stands; null if it does not wait.
+  [[nodiscard]] Lines* lines_of(const AcquireRequest& what);
+  void leave(Instant now, const Name& name, std::uint64_t line, NodeIndex node);
+  void leave(Instant now, const Name& name, std::uint64_t line, NodeSet nodes);
+  /// The call has the lock: the next one of its line has its place where nodes were told so.
+  void hand_place_on(Instant now, const Acquisition& call, const Attempt& attempt);
+  /// The node has dealt with a question of an attempt that is over.
+  void departed(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
+  /// The next call of a line takes part from then on.
+  void take_part(RequestId request, Instant ask_by);
+  void give_way(Instant now, Acquisition& call, Instant retry_at);
+  /// A lease of this name, held since then, is being released.
+  void on_release(Instant now, const Name& name, Instant since);
+  void pass_on_to_barging(Instant now, const Name& name);
+
+  const Terms& terms_;
+  RandomSource& random_;
+  GrantIds& ids_;
+  Leases& leases_;
+  Releases& releases_;
+  Outbox& out_;
+  FloorEstimate floors_;
+  RoundTrips round_trips_;
+  Admission admission_;
+  MachineTable<Acquisition> calls_;  // by request
+  MachineTable<Attempt> attempts_;   // by grant
+  std::size_t idle_ = 0;             // attempts without a question
+  Lines ordered_{1};
+  Lines barging_{2};
+  WakeAllowance wakes_;
+  NodeSet silent_;
+  std::unordered_map<GrantId, Departure> departures_;
+};
+
+}  // namespace redlock::engine

@@ -1,0 +1,169 @@
+-- SPDX-License-Identifier: MIT
+-- The clients that wait for a lock on this node, in order: its line. Stands in front of the scripts
+-- that take locks and give them back; nothing of it runs where nobody waits. A line has two keys,
+-- which expire by themselves and are gone with the last waiter. Several locks may share a line.
+--   LINE     sorted set: waiter -> when its call began to wait (us of this node's clock)
+--   WAITERS  hash: waiter -> "ALIVE HOW TURN": until when it counts as alive (ms of this node's
+--            clock), w if its client is subscribed here, p if it polls, the length of its turns in
+--            ms; @waiter -> a text about it, for people; LOCK -> "WAITER UNTIL": the waiter that
+--            this lock is kept for, and until when (ms)
+-- A waiter is CLIENT:NUMBER, a client's number of its own line for one name. The channel
+-- redlock:wake:CLIENT receives "NUMBER AFTER": the waiter may ask for the lock after so many ms. A
+-- line only adds refusals and messages, so a lock is as safe with a damaged line or without one;
+-- that is why its errors (a missing permission, a key of another type, a full node) are caught by
+-- the callers, which go on as if nobody waited.
+--
+-- A waiter says how long its call has waited, and the node subtracts that from its own clock: so
+-- calls stand in the order in which they began, to within the difference of their messages' delays,
+-- whatever this clock shows. The smallest place that a waiter was given stays.
+--
+-- A call to Redis costs more than all the Lua around it, and a number that is not given to it as
+-- text is written with 17 digits: so calls are few, and numbers are text.
+local function open_line(lock, line, waiters)
+  local most_in_a_call = 64 -- waiters that are passed over
+  local longest_turn = 500
+
+  local function clock() -- in us
+    local time = redis.call('TIME')
+    return time[1] * 1000000 + time[2]
+  end
+
+  local function remove(waiter)
+    redis.call('ZREM', line, waiter)
+    redis.call('HDEL', waiters, waiter, '@' .. waiter)
+  end
+
+  local function end_turn()
+    redis.call('HDEL', waiters, lock)
+  end
+
+  -- Stands the waiter in its place, or keeps it there. `anew`: another call of its client has this
+  -- place from now on, so that it may be a later one.
+  local function enter(now, waiter, how, waited, turn, holder, anew)
+    local place = string.format('%.0f', now - waited)
+    local record = string.format('%.0f %s %s', math.floor(now / 1000) + (how == 'w' and 2500 or 250),
+      how, turn)
+    local is_new -- Nothing is written if the first command is refused.
+    if anew then
+      is_new = redis.call('ZADD', line, place, waiter) == 1
+    else
+      is_new = redis.call('ZADD', line, 'LT', place, waiter) == 1
+    end
+    redis.call('PEXPIRE', line, '3000')
+    if is_new and holder and holder ~= '' then
+      redis.call('HSET', waiters, waiter, record, '@' .. waiter, holder)
+    else
+      redis.call('HSET', waiters, waiter, record)
+    end
+    redis.call('PEXPIRE', waiters, '3000')
+  end
+
+  -- How many are before the waiter; nil if it does not stand here.
+  local function place_of(waiter)
+    return redis.call('ZRANK', line, waiter) or nil
+  end
+
+  -- Who has its turn, and until when (ms). A turn that ends later than any can is over: the clock
+  -- was set back.
+  local function read_turn(text, now_ms)
+    local waiter, ends = string.match(text or '', '^(%x+:%d+) (%d+)$')
+    ends = tonumber(ends or 0)
+    return waiter, ends - now_ms <= longest_turn and ends or 0
+  end
+
+  -- Gives the turn to the first waiter that is alive, and tells the one behind it, unless
+  -- `first_only` (other nodes do), when that turn will be over. Returns for how many ms the lock is
+  -- kept; nil if nobody is before `asker`, which gets a reply and needs no message.
+  local function give_turn(now, asker, first_only)
+    local now_ms = math.floor(now / 1000)
+    local length
+    for _ = 1, most_in_a_call do
+      local front = redis.call('ZRANGE', line, '0', '1')
+      if not front[1] then
+        return nil
+      end
+      local fields = redis.call('HMGET', waiters, front[1], front[2] or '', lock)
+      local turn, turn_ends = read_turn(fields[3], now_ms)
+      for rank = length and 2 or 1, 2 do
+        local waiter = front[rank]
+        if not waiter or waiter == asker then
+          return length
+        end
+        local alive, how, needs = string.match(fields[rank] or '', '^(%d+) ([wp]) (%d+)$')
+        if not how or tonumber(alive) <= now_ms or (waiter == turn and turn_ends <= now_ms) then
+          how = nil -- it is not alive, or did not use its turn
+        elseif how == 'w' then
+          -- A message that reaches nobody: that client is gone.
+          local client, number = string.match(waiter, '^(%x+):(%d+)$')
+          local message = number and number .. ' ' .. (length or 0)
+          if not number or redis.call('PUBLISH', 'redlock:wake:' .. client, message) == 0 then
+            how = nil
+          end
+        end
+        if not how then -- it may come back, with its place
+          remove(waiter)
+          if waiter == turn then
+            end_turn()
+          end
+          break
+        elseif length then
+          return length
+        end
+        length = math.min(tonumber(needs), longest_turn)
+        redis.call('HSET', waiters, lock, string.format('%s %.0f', waiter, now_ms + length))
+        if first_only then
+          return length
+        end
+      end
+    end
+    return length or 1 -- there may be more that are gone: the next call goes on with them
+  end
+
+  -- The lock has become free.
+  local function freed(first_only)
+    give_turn(clock(), nil, first_only)
+  end
+
+  -- The waiter leaves the line; a turn that it had goes to the next one.
+  local function leave(waiter)
+    local turn = string.match(redis.call('HGET', waiters, lock) or '', '^%S+')
+    remove(waiter)
+    if turn == waiter then
+      end_turn()
+      if redis.call('EXISTS', lock) == 0 then
+        freed(false)
+      end
+    end
+  end
+
+  -- The lock is free, and there are waiters: for how many ms it is kept for another one than this,
+  -- which is stood in its place. Nil if it is kept for none.
+  local function kept_for_another(waiter, how, waited, turn, holder)
+    local text = redis.call('HGET', waiters, lock)
+    if waiter and string.match(text or '', '^%S+') == waiter then
+      return nil
+    end
+    local now = clock()
+    if waiter then
+      enter(now, waiter, how, waited, turn, holder)
+    end
+    local now_ms = math.floor(now / 1000)
+    local other, ends = read_turn(text, now_ms)
+    if other and ends > now_ms then
+      return ends - now_ms
+    end
+    return give_turn(now, waiter)
+  end
+
+  return {
+    clock = clock,
+    enter = enter,
+    place_of = place_of,
+    remove = remove,
+    end_turn = end_turn,
+    leave = leave,
+    freed = freed,
+    kept_for_another = kept_for_another,
+  }
+end
+
