@@ -163,6 +163,12 @@ inline constexpr const char* answered_otherwise = "its answer belongs to another
   return {Cause::timed_out, Delivery::unknown, "no answer within the node timeout"};
 }
 
+/// What is known of a node that has the lock for another process of the same owner.
+[[nodiscard]] inline Unavailable shared_owner() {
+  return {Cause::server_error, Delivery::refused,
+          "another process locks with the same random numbers"};
+}
+
 /// The same while it was never connected to, and the first attempt to do so has not ended.
 [[nodiscard]] inline Unavailable not_connected_yet() {
   return {Cause::connecting, Delivery::not_sent, "its first connection is still being made"};

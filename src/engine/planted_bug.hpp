@@ -21,6 +21,8 @@ enum class Bug : std::uint8_t {
   foreign_key_denies_nothing,
   give_up_ignored,
   owner_reused,
+  shared_owner_forgotten,
+  shared_owner_fails_all,
   validity_from_completion,
   validity_checked_against_old_time,
   latest_confirmation_counts,

@@ -124,14 +124,15 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
   }
 }
 
-/// Another process has drawn this owner (a machine that was cloned, a snapshot that was restored):
-/// nodes cannot tell the two apart, so whatever one has here the other may release at any time.
+/// Another process has drawn this owner (a machine that was cloned, a snapshot that was restored),
+/// or the node says so wrongly: its vote is lost, and no other.
 void Attempt::on_shared_owner(NodeIndex node) {
-  withdraw(node);
-  lose_vote(node, Vote::unavailable, Cause::server_error,
-            "another process locks with the same random numbers");
-  owner_is_shared_ = true;
-  fail(Errc::no_quorum);
+  nodes_.share(node);
+  granted_[node] = 0;
+  settled_.erase(node);
+  const Unavailable why = shared_owner();
+  lose_vote(node, why);
+  if (rules::one_node_fails_an_attempt()) fail(Errc::no_quorum);
 }
 
 void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token token, Outbox& out) {
@@ -344,14 +345,6 @@ void Attempt::lose_vote(NodeIndex node, Vote vote, Cause cause, std::string deta
   ballots_[node] = {vote, cause, std::move(detail)};
 }
 
-NodeSet Attempt::granted() const {
-  NodeSet set;
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (nodes_[node].possession == Possession::ours) set.insert(node);
-  }
-  return set;
-}
-
 NodeSet Attempt::asked() const {
   NodeSet set;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
@@ -363,10 +356,9 @@ NodeSet Attempt::asked() const {
 NodeSet Attempt::unanswered() const {
   NodeSet set;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    const bool pending = ballots_[node].vote == Vote::pending;
-    if (pending && nodes_[node].possession == Possession::asked) set.insert(node);
+    if (ballots_[node].vote == Vote::pending) set.insert(node);
   }
-  return set;
+  return set & nodes_.asked();
 }
 
 std::uint32_t Attempt::quorum() const {

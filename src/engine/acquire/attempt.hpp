@@ -92,9 +92,7 @@ class Attempt {
   [[nodiscard]] const NodeGrants& nodes() const { return nodes_; }
   /// Of a failed attempt.
   [[nodiscard]] Errc failure() const { return failure_; }
-  /// Another process has the same owner: only what was granted to this one is its to release.
-  [[nodiscard]] bool owner_is_shared() const { return owner_is_shared_; }
-  [[nodiscard]] NodeSet granted() const;
+  [[nodiscard]] NodeSet granted() const { return nodes_.ours(); }
   [[nodiscard]] NodeSet unanswered() const;
   /// How soon one of the nodes that refused will be free by itself, as far as any said.
   [[nodiscard]] std::optional<Duration> expires_in() const { return expires_in_; }
@@ -129,7 +127,6 @@ class Attempt {
   Instant started_;
   Instant settles_by_ = never;
   Phase phase_ = Phase::voting;
-  bool owner_is_shared_ = false;
   Errc failure_ = Errc::no_quorum;
   Token token_ = 0;
   NodeGrants nodes_;

@@ -63,9 +63,13 @@ void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
 
 void Holding::begin_round(Instant now, HoldRound::Purpose purpose, RequestId request,
                           std::chrono::milliseconds lease, Outbox& out) {
-  const HoldRound& round = add_round(now, purpose, request, lease, out);
+  HoldRound& round = add_round(now, purpose, request, lease, out);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    send_hold(now, node, round, Form::digest, out);
+    if (nodes_.is_shared(node)) {
+      round.unavailable(node, shared_owner());
+    } else {
+      send_hold(now, node, round, Form::digest, out);
+    }
   }
 }
 
@@ -82,7 +86,7 @@ HoldRound& Holding::add_round(Instant now, HoldRound::Purpose purpose, RequestId
 /// processor would have ever more to answer, and leases would be lost that it could have renewed.
 /// What it has answers for the lease as soon as it gets there.
 bool Holding::is_asked_to_renew(Instant now, NodeIndex node, NodeSet full) const {
-  if (nodes_.hold_is_late(node)) return false;
+  if (nodes_.hold_is_late(node) || nodes_.is_shared(node)) return false;
   const Instant until = nodes_[node].until();
   const bool urgent = now < until && until - now < lease() / 2;
   return !full.contains(node) || urgent || now >= urgent_at();
@@ -131,8 +135,11 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   switch (tag.kind) {
     case Tag::Kind::acquire:
     case Tag::Kind::settle:
-      if (std::holds_alternative<AlreadyOurs>(reply)) return on_shared_owner(now, node, tag, out);
-      on_straggler(now, node, tag, reply);
+      if (std::holds_alternative<AlreadyOurs>(reply)) {
+        nodes_.share(node);  // see Attempt::on_shared_owner
+      } else {
+        on_straggler(now, node, tag, reply);
+      }
       break;
     case Tag::Kind::heal:
       on_heal_reply(now, node, tag, reply, out);
@@ -173,13 +180,6 @@ void Holding::on_forced_out(Instant now, NodeIndex node, const Tag& tag) {
   forced_ = true;
   HoldRound* const round = tag.kind == Tag::Kind::hold ? find_round(tag.round) : nullptr;
   if (round != nullptr) round->denied(node, false);
-}
-
-/// Another process has this owner as well, and may release at any time what the two cannot tell
-/// apart (see Attempt::on_shared_owner).
-void Holding::on_shared_owner(Instant now, NodeIndex node, const Tag& tag, Outbox& out) {
-  deny(now, node, tag);
-  lose(LossReason::taken, out);
 }
 
 /// A late answer to the attempt that was granted without it.
@@ -231,6 +231,7 @@ void Holding::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* ro
   if (nodes_[node].possession == Possession::healing) return;
   confirm(now, node, tag);
   if (round == nullptr) return;
+  if (nodes_.is_shared(node)) return round->unavailable(node, shared_owner());
   if (const auto why = terms_->distrust(now, node)) return round->unavailable(node, *why);
   round->held(node);
 }

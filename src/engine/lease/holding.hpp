@@ -109,7 +109,6 @@ class Holding {
                            Outbox& out);
   void shorten_after_loss(Instant now, Outbox& out);
   void on_forced_out(Instant now, NodeIndex node, const Tag& tag);
-  void on_shared_owner(Instant now, NodeIndex node, const Tag& tag, Outbox& out);
   void on_straggler(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   void on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round);

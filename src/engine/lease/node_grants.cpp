@@ -12,6 +12,7 @@ namespace redlock::engine {
 
 void NodeGrants::confirm(NodeIndex node, Instant until) {
   NodeGrant& grant = (*this)[node];
+  if (rules::sharing_is_remembered(is_shared(node))) return;
   const bool was_ours = grant.possession == Possession::ours;
   // Messages only ever lengthen a lease, so an older, longer confirmation stays true.
   grant.set_until(was_ours ? std::max(grant.until(), until) : until);
@@ -28,9 +29,27 @@ void NodeGrants::shorten(NodeIndex node, Duration by) {
 void NodeGrants::withdraw(NodeIndex node) {
   NodeGrant& grant = (*this)[node];
   if (!rules::denial_withdraws(grant.possession == Possession::ours)) return;
+  if (rules::sharing_is_remembered(is_shared(node))) return;
   grant.possession = Possession::not_ours;
   grant.set_until(Instant::min());
   grant.forgotten = false;
+}
+
+void NodeGrants::share(NodeIndex node) {
+  withdraw(node);
+  (*this)[node].possession = Possession::shared;
+}
+
+bool NodeGrants::is_shared() const {
+  return in(Possession::shared) != NodeSet();
+}
+
+NodeSet NodeGrants::in(Possession possession) const {
+  NodeSet set;
+  for (NodeIndex node = 0; node < size(); ++node) {
+    if ((*this)[node].possession == possession) set.insert(node);
+  }
+  return set;
 }
 
 void NodeGrants::hold_sent(NodeIndex node) {
@@ -79,7 +98,8 @@ Instant NodeGrants::valid_until() const {
 
 std::uint32_t NodeGrants::can_be_ours() const {
   return static_cast<std::uint32_t>(std::ranges::count_if(all(), [](const NodeGrant& node) {
-    return node.possession != Possession::healing && node.possession != Possession::not_ours;
+    return node.possession != Possession::healing && node.possession != Possession::not_ours &&
+           node.possession != Possession::shared;
   }));
 }
 
@@ -96,7 +116,7 @@ NodeSet NodeGrants::may_hold() const {
   NodeSet set;
   for (NodeIndex node = 0; node < size(); ++node) {
     const Possession possession = (*this)[node].possession;
-    const bool may_have_it = possession != Possession::not_ours;
+    const bool may_have_it = possession != Possession::not_ours && possession != Possession::shared;
     if (rules::is_owed_a_release(may_have_it, possession == Possession::ours)) set.insert(node);
   }
   return set;

@@ -22,6 +22,7 @@ enum class Possession : std::uint8_t {
   ours,      ///< confirmed
   healing,   ///< sent a heal: what it answers to earlier messages is out of date
   not_ours,  ///< it certainly has nothing of this owner
+  shared,    ///< another process has it by the same owner: nothing that it says confirms, ever
 };
 
 /// One word for each node. Times are rounded down to 1 us: what a node should have ends no later.
@@ -99,6 +100,14 @@ class NodeGrants {
   void shorten(NodeIndex node, Duration by);
   /// The node replied free or taken: whatever it confirmed before no longer counts.
   void withdraw(NodeIndex node);
+  /// Another process has drawn this owner and has the lock there: the node cannot tell the two
+  /// apart, so it is no vote for this grant any more.
+  void share(NodeIndex node);
+  [[nodiscard]] bool is_shared(NodeIndex node) const {
+    return (*this)[node].possession == Possession::shared;
+  }
+  /// Whether that is so of any node. Only what was granted to this process is then its to release.
+  [[nodiscard]] bool is_shared() const;
   /// The node lost what it confirmed, and grants nothing before that is over.
   void forget(NodeIndex node) { (*this)[node].forgotten = true; }
   void hold_sent(NodeIndex node);
@@ -116,6 +125,10 @@ class NodeGrants {
   [[nodiscard]] Instant valid_until() const;
   /// Nodes that are ours or may be, without those that are only being healed.
   [[nodiscard]] std::uint32_t can_be_ours() const;
+  /// Nodes that confirmed, and have denied nothing since.
+  [[nodiscard]] NodeSet ours() const { return in(Possession::ours); }
+  /// Nodes that were asked, and have not answered as far as is known.
+  [[nodiscard]] NodeSet asked() const { return in(Possession::asked); }
   /// Nodes that confirmed, and are trusted to have the lock still.
   [[nodiscard]] NodeSet trusted(Instant now) const;
   /// Nodes that may have something of this owner, and so must be released.
@@ -127,6 +140,7 @@ class NodeGrants {
   [[nodiscard]] NodeSet awaits_hold() const;
 
  private:
+  [[nodiscard]] NodeSet in(Possession possession) const;
   void take(NodeGrants& other) noexcept {
     size_ = other.size_;
     if (size_ > few) {

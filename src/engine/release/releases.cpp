@@ -46,8 +46,8 @@ void Releases::release(Instant now, const Attempt& attempt, bool keeps_place) {
   if (keeps_place && standing.line != 0) {
     owed.place = {standing.line, now - standing.began, standing.turn};
   }
-  if (!attempt.owner_is_shared()) return ledger_.release(now, owed, nodes.may_hold(), out_);
-  ledger_.release(now, owed, attempt.granted(), out_);
+  if (!nodes.is_shared()) return ledger_.release(now, owed, nodes.may_hold(), out_);
+  ledger_.release(now, owed, nodes.ours(), out_);
   ledger_.release_if_granted(now, owed, attempt.unanswered());
 }
 
@@ -59,7 +59,7 @@ void Releases::release(Instant now, RequestId request, const Holding& holding) {
                                 holding.nodes().may_answer_late(),
                                 {},
                                 holding.nodes().awaits_hold()};
-  NodeSet nodes = holding.nodes().may_hold();
+  NodeSet nodes = holding.nodes().is_shared() ? holding.nodes().ours() : holding.nodes().may_hold();
   owed.tell_first_only =
       all_but_two(nodes & terms_.nodes_that_wake(), terms_.nodes(), holding.id());
   if (holding.taken_up()) {
