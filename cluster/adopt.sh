@@ -49,7 +49,7 @@ for node; do
   fi
   id=$(random_id)
   if ! reply=$(at --no-raw --eval "$script" redlock:node redlock:node:notes , \
-    "$id" redlock-1 "$nodes" "$max_lease_ms" "$set" 2>&1); then
+    "$id" redlock-2 "$nodes" "$max_lease_ms" "$set" 2>&1); then
     echo "$node: not adopted: $reply" >&2
     status=1
     continue
@@ -59,7 +59,7 @@ for node; do
   if [ "$reply" = '"written"' ]; then
     echo "$node: adopted, one of $nodes, leases of up to $max_lease_ms ms"
   elif [ "$(field layout) $(field nodes) $(field max_lease_ms) $(field set)" = \
-    "redlock-1 $nodes $max_lease_ms $set" ]; then
+    "redlock-2 $nodes $max_lease_ms $set" ]; then
     echo "$node: adopted already"
   else
     echo "$node: not adopted: it has answered $(echo "$reply" | tr '\n' ' ')" >&2

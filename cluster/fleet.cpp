@@ -163,7 +163,7 @@ void Fleet::create(const FleetOptions& options) {
   }
   for (std::size_t i = 0; options.adopted && i < options.nodes; ++i) {
     const auto name = directory_.filename().string();
-    run(i, {"HSET", "redlock:node", "id", fmt::format("{}-{}", name, i), "layout", "redlock-1",
+    run(i, {"HSET", "redlock:node", "id", fmt::format("{}-{}", name, i), "layout", "redlock-2",
             "nodes", std::to_string(options.nodes), "max_lease_ms", "60000", "set", name});
   }
 }

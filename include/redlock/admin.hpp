@@ -43,16 +43,17 @@ struct NodeQuarantine {
   std::chrono::seconds votes_in{};  ///< rounded up; zero: its marker is about to be written
 };
 
-/// A call that waits for a lock in a node's queue (Ordering::fifo; who barges is in none).
+/// A client that waits for a lock in a node's line, with the first of its calls that wait in order
+/// (Ordering::fifo; calls that barge stand in no line). The others wait inside the client.
 struct QueuedCall {
-  std::string id;           ///< of its client, and the number of the call
-  std::int64_t ticket = 0;  ///< its place, the same on every node: smaller ones are served first
+  std::string id;  ///< of the client, and the number of its line for this lock
   /// Which program waits, and since when; none if it says nothing of itself.
   std::optional<Holder> who;
-  /// Since it began to wait, by the node's clock; none if the node did not tell the time.
+  /// How long the call has waited, as its client said; those that have waited longer are served
+  /// first. None if the node did not tell the time.
   std::optional<std::chrono::milliseconds> waited{};
   bool polls = false;     ///< the node cannot wake it, so it asks again and again
-  bool has_turn = false;  ///< the node keeps the lock, which is free there, for it, for 20 to 60 ms
+  bool has_turn = false;  ///< the node keeps the lock, which is free there, for this waiter
 };
 
 /// One lock as one node sees it.

@@ -85,10 +85,10 @@ class Walk {
 
   void note(std::size_t node, const std::string& key) {
     constexpr auto prefix = wire::redlock_layout.lock_prefix;
-    constexpr auto suffix = wire::redlock_layout.lock_suffix;
-    if (!key.starts_with(prefix) || !key.ends_with(suffix)) return;
+    if (!key.starts_with(prefix)) return;
     auto name = key.substr(prefix.size());
-    name.resize(name.size() - suffix.size());
+    if (!name.starts_with("{") || !name.ends_with("}") || name.size() < 2) return;
+    name = name.substr(1, name.size() - 2);
     // There may be keys that only look like a lock's.
     if (client::check_name(name)) names_[node].insert(std::move(name));
   }

@@ -51,7 +51,7 @@ std::optional<Holder> read_holder(const std::string& text, const wire::NodeAddre
 std::vector<QueryCommand> lock_questions(const std::string& name) {
   const auto lock = wire::redlock_layout.lock(name);
   return {
-      {"HGETALL", lock}, {"PTTL", lock}, {"ZRANGE", wire::redlock_layout.queue(name), "0", "-1"}};
+      {"HGETALL", lock}, {"PTTL", lock}, {"ZRANGE", wire::redlock_layout.line(name), "0", "-1"}};
 }
 
 NodeLock read_lock(const wire::NodeAddress& node, const wire::Answer* answers) {
@@ -109,7 +109,8 @@ std::vector<QueryCommand> all_questions(const std::string& name) {
   return questions;
 }
 
-NodeLock read_all(const wire::NodeAddress& node, const NodeAnswers& answers) {
+NodeLock read_all(const std::string& name, const wire::NodeAddress& node,
+                  const NodeAnswers& answers) {
   auto lock = admin::read_lock(node, answers.answers.data());
   constexpr auto at = admin::questions_per_lock;
   if (const auto fence = admin::number_of(answers.answers[at]); fence && *fence >= 0) {
@@ -117,7 +118,7 @@ NodeLock read_all(const wire::NodeAddress& node, const NodeAnswers& answers) {
   }
   if (!lock.answered()) return lock;
   lock.quarantine = admin::quarantine_of(answers.objection);
-  lock.waiting = admin::read_waiting(node, &answers.answers[at + 1]);
+  lock.waiting = admin::read_waiting(name, node, &answers.answers[at + 1]);
   return lock;
 }
 
@@ -154,7 +155,7 @@ Result<LockReport> Admin::inspect(std::string_view name,
                                  timeout.value_or(query.options().node_timeout));
   if (!answers) return tl::make_unexpected(answers.error());
   for (std::size_t i = 0; i < query.nodes().size(); ++i) {
-    report.nodes.push_back(read_all(query.nodes()[i], (*answers)[i]));
+    report.nodes.push_back(read_all(report.name, query.nodes()[i], (*answers)[i]));
   }
   judge(report);
   report.waiting = admin::waiting_on_any(report.nodes);

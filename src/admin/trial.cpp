@@ -18,10 +18,10 @@ using wire::script_for;
 
 constexpr auto* trial_name = "redlock-doctor";
 constexpr auto* trial_client = "0000000000000000";
-// A script goes on without a queue, so what it replies to who waits, and a message of our own, show
+// A script goes on without a line, so what it replies to a waiter, and a message of our own, show
 // whether there is one.
 constexpr std::size_t place_of_waiting = 2;
-constexpr std::size_t place_of_message = 5;
+constexpr std::size_t place_of_message = 6;
 constexpr auto* trial_lease_ms = "1000";  // it ends by itself where giving it back is refused
 
 wire::ScriptSet scripts_for(const NodeHealth& node) {
@@ -37,19 +37,28 @@ std::vector<QueryCommand> trial_of(const NodeHealth& node) {
   const auto scripts = scripts_for(node);
   const auto lock = redlock_layout.lock(trial_name);
   const auto fence = redlock_layout.fence(trial_name);
+  const auto line = redlock_layout.line(trial_name);
+  const auto waiters = redlock_layout.waiters(trial_name);
   net::KernelRandom random;
   const auto owner = engine::to_hex(random.next_owner());
   const auto other = engine::to_hex(random.next_owner());
+  const auto forced = redlock_layout.forced(trial_name, owner);
   const std::string nobody(40, '0');  // the digest of no script
   const std::string waiter = std::string(trial_client) + ":1";
   const auto& acquire = scripts.source(script_for<engine::AcquireCommand>);
-  return {{"EVAL", acquire, "2", lock, fence, owner, trial_lease_ms, "1"},
-          {"EVAL", scripts.source(script_for<engine::HoldCommand>), "2", lock, fence, owner, "1",
-           "1", trial_lease_ms},
-          {"EVAL", acquire, "2", lock, fence, other, trial_lease_ms, "1", waiter + " 1 p"},
-          {"EVAL", scripts.source(script_for<engine::ReleaseCommand>), "1", lock, owner, waiter},
-          {"EVALSHA", nobody, "2", lock, fence},
-          {"PUBLISH", redlock_layout.channel(trial_client), ""}};
+  // Whatever the marker says.
+  return {
+      {"EVAL", acquire, "5", lock, fence, forced, line, waiters, owner, trial_lease_ms, "1", "", "",
+       ""},
+      {"EVAL", scripts.source(script_for<engine::HoldCommand>), "3", lock, fence, forced, owner,
+       "1", "1", trial_lease_ms},
+      {"EVAL", acquire, "5", lock, fence, redlock_layout.forced(trial_name, other), line, waiters,
+       other, trial_lease_ms, "1", "", "", "p", waiter, "0", "60", ""},
+      {"EVAL", scripts.source(script_for<engine::ReleaseCommand>), "3", lock, line, waiters, owner,
+       "2"},
+      {"EVAL", scripts.source(script_for<engine::LeaveCommand>), "3", lock, line, waiters, waiter},
+      {"EVALSHA", nobody, "2", lock, fence},
+      {"PUBLISH", redlock_layout.channel(trial_client), ""}};
 }
 
 NodeTrouble refusal_of(const NodeAnswers& answers, const wire::NodeAddress& node) {

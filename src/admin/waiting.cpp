@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "client/sentence.hpp"
@@ -34,14 +34,21 @@ bool is_ahead(const std::string& text, std::int64_t now) {
   return number_of(wire::Value{text.substr(0, text.find(' '))}).value_or(0) > now;
 }
 
-/// A ticket is the time, in microseconds, at which the call began.
-std::optional<std::chrono::milliseconds> waited_since(std::int64_t ticket, std::int64_t now) {
+/// The waiter whose turn it is, if that is not over.
+std::string turn_of(const std::string& text, std::int64_t now) {
+  const std::size_t space = text.find(' ');
+  if (space == std::string::npos || !is_ahead(text.substr(space + 1), now)) return {};
+  return text.substr(0, space);
+}
+
+/// A place is the time, in microseconds of the node's clock, at which the call began.
+std::optional<std::chrono::milliseconds> waited_since(std::int64_t place, std::int64_t now) {
   if (now == 0) return std::nullopt;
-  return std::chrono::milliseconds(std::max<std::int64_t>(now - ticket / 1000, 0));
+  return std::chrono::milliseconds(std::max<std::int64_t>(now - place / 1000, 0));
 }
 
 /// ZRANGE with scores: members and scores in turn, or (by RESP3) pairs of them.
-std::vector<std::pair<std::string, std::int64_t>> ids_and_tickets(const wire::Answer& range) {
+std::vector<std::pair<std::string, std::int64_t>> ids_and_places(const wire::Answer& range) {
   std::vector<std::string> flat;
   if (const auto* items = std::get_if<std::vector<wire::Value>>(&range->data)) {
     for (const wire::Value& item : *items) {
@@ -63,50 +70,51 @@ std::vector<std::pair<std::string, std::int64_t>> ids_and_tickets(const wire::An
 }  // namespace
 
 std::vector<QueryCommand> waiting_questions(const std::string& name) {
-  return {{"ZRANGE", wire::redlock_layout.queue(name), "0", "-1", "WITHSCORES"},
+  return {{"ZRANGE", wire::redlock_layout.line(name), "0", "-1", "WITHSCORES"},
           {"HGETALL", wire::redlock_layout.waiters(name)},
           {"TIME"}};
 }
 
-std::optional<std::vector<QueuedCall>> read_waiting(const wire::NodeAddress& node,
+std::optional<std::vector<QueuedCall>> read_waiting(const std::string& name,
+                                                    const wire::NodeAddress& node,
                                                     const wire::Answer* answers) {
   if (trouble_of(answers[0], node).cause != Cause::none) return std::nullopt;
   const Fields records = fields_of(answers[1]);
   const std::int64_t now = clock_of(answers[2]);
   std::vector<QueuedCall> waiting;
-  const std::string turn =
-      is_ahead(field_of(records, "until"), now) ? field_of(records, "turn") : std::string();
-  for (auto& [id, ticket] : ids_and_tickets(answers[0])) {
-    // A record: until when the node counts the waiter as alive, and how it is woken.
+  const std::string turn = turn_of(field_of(records, wire::redlock_layout.lock(name)), now);
+  for (auto& [id, place] : ids_and_places(answers[0])) {
+    // A record: until when the node counts the waiter as alive, how it is woken, how long its turns
+    // are.
     const std::string record = field_of(records, id);
     if (!is_ahead(record, now)) continue;
     const auto note = records.find("@" + id);
     waiting.push_back(
         {.id = client::cleaned(id, node),
-         .ticket = ticket,
          .who = note == records.end() ? std::nullopt : read_holder(note->second, node),
-         .waited = waited_since(ticket, now),
-         .polls = record.ends_with(" p"),
+         .waited = waited_since(place, now),
+         .polls = record.find(" p ") != std::string::npos,
          .has_turn = id == turn});
   }
   return waiting;
 }
 
 std::vector<QueuedCall> waiting_on_any(const std::vector<NodeLock>& nodes) {
-  std::map<std::pair<std::int64_t, std::string>, QueuedCall> all;
+  std::map<std::string, QueuedCall> all;
   for (const NodeLock& node : nodes) {
     if (!node.waiting) continue;
     for (const QueuedCall& call : *node.waiting) {
-      auto& known = all.try_emplace({call.ticket, call.id}, call).first->second;
+      QueuedCall& known = all.try_emplace(call.id, call).first->second;
       if (!known.who) known.who = call.who;
-      if (!known.waited) known.waited = call.waited;
+      known.waited = std::max(known.waited, call.waited);
       known.polls = known.polls || call.polls;
       known.has_turn = known.has_turn || call.has_turn;
     }
   }
   std::vector<QueuedCall> waiting;
   waiting.reserve(all.size());
-  for (auto& [place, call] : all) waiting.push_back(std::move(call));
+  for (auto& [id, call] : all) waiting.push_back(std::move(call));
+  std::ranges::stable_sort(waiting, std::ranges::greater(), &QueuedCall::waited);
   return waiting;
 }
 

@@ -12,15 +12,16 @@
 
 namespace redlock::admin {
 
-/// The queue, what is known of those in it, and the node's clock.
+/// The line, what is known of those in it, and the node's clock.
 [[nodiscard]] std::vector<QueryCommand> waiting_questions(const std::string& name);
 
 /// `answers` begins with the replies to these commands. None if the node refused them, as it does
-/// with a user who was given no rights to its queues.
-[[nodiscard]] std::optional<std::vector<QueuedCall>> read_waiting(const wire::NodeAddress& node,
+/// with a user who was given no rights to its lines.
+[[nodiscard]] std::optional<std::vector<QueuedCall>> read_waiting(const std::string& name,
+                                                                  const wire::NodeAddress& node,
                                                                   const wire::Answer* answers);
 
-/// Every one that is on any of the nodes, once, in the order of the tickets.
+/// Every waiter of any of the nodes, once; those that have waited longest come first.
 [[nodiscard]] std::vector<QueuedCall> waiting_on_any(const std::vector<NodeLock>& nodes);
 
 /// A text that a program left about itself: HolderText.

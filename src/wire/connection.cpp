@@ -68,8 +68,8 @@ void Connection::send(const engine::Tag& tag, engine::Command command, engine::F
   const auto* const release = std::get_if<engine::ReleaseCommand>(&command);
   auto* const hold = std::get_if<engine::HoldCommand>(&command);
   const bool lone_hold = hold != nullptr && goes_alone(*hold, form);
-  const bool joins =
-      row_of(script).many_in_a_call && !lone_hold && (release == nullptr || !release->alone);
+  const bool lone_release = release != nullptr && (release->alone || release->place.line != 0);
+  const bool joins = row_of(script).many_in_a_call && !lone_hold && !lone_release;
   const bool fits = joins && script == call_script_ && form == call_form_ &&
                     call_tags_.size() < locks_in_one_call;
   if (!fits) write_call();
@@ -96,10 +96,11 @@ void Connection::send(const engine::Tag& tag, engine::Command command, engine::F
 /// Releases that are being collected are written behind it, unless one is of its name.
 void Connection::send_acquire(const engine::Tag& tag, const engine::Command& command,
                               engine::Form form) {
-  const engine::Name& name = std::get<engine::AcquireCommand>(command).name;
+  const auto& acquire = std::get<engine::AcquireCommand>(command);
+  const engine::Name& name = acquire.name;
   acquire_.clear();
   Script script = script_for<engine::AcquireCommand>;
-  if (passes(name, form)) {
+  if (passes(acquire, form)) {
     std::swap(acquire_, last_release_);
     freed_.pop_back();
     tags_.push_back(call_tags_.back());
@@ -114,10 +115,10 @@ void Connection::send_acquire(const engine::Tag& tag, const engine::Command& com
 }
 
 /// Whether it takes the lock that the newest release gives back.
-bool Connection::passes(const engine::Name& name, engine::Form form) const {
-  if (last_release_.count() == 0 || form != call_form_) return false;
+bool Connection::passes(const engine::AcquireCommand& acquire, engine::Form form) const {
+  if (last_release_.count() == 0 || form != call_form_ || acquire.place.line == 0) return false;
   if (form != engine::Form::digest) return false;
-  return *freed_.back() == *name && std::ranges::count(freed_, *name, named) == 1;
+  return *freed_.back() == *acquire.name && std::ranges::count(freed_, *acquire.name, named) == 1;
 }
 
 /// Of the call that is being collected.

@@ -20,16 +20,30 @@ using engine::AcquireCommand;
 using engine::Command;
 using engine::ForceCommand;
 using engine::HoldCommand;
+using engine::LeaveCommand;
+using engine::Place;
 using engine::ReleaseCommand;
 
-void lock_key(CommandWriter& out, const CallContext& context, const engine::Name& name) {
-  out.bulk({context.layout.lock_prefix, *name, context.layout.lock_suffix});
+void name_key(CommandWriter& out, std::string_view prefix, const engine::Name& name) {
+  out.bulk({prefix, "{", *name, "}"});
 }
 
 void lock_and_fence(CommandWriter& out, const CallContext& context, const engine::Name& name) {
-  lock_key(out, context, name);
+  name_key(out, context.layout.lock_prefix, name);
   std::array<char, KeyLayout::longest_fence> fence;
   out.bulk(context.layout.fence(*name, fence));
+}
+
+void forced_key(CommandWriter& out, const CallContext& context, const engine::Name& name,
+                const engine::OwnerId& owner) {
+  const auto digits = engine::hex_digits(owner);
+  out.bulk({context.layout.forced_prefix, "{", *name,
+            "}:", std::string_view(digits.data(), digits.size())});
+}
+
+void line_keys(CommandWriter& out, const CallContext& context, const engine::Name& name) {
+  name_key(out, context.layout.line_prefix, name);
+  name_key(out, context.layout.waiters_prefix, name);
 }
 
 CommandWriter& owner(CommandWriter& out, const engine::OwnerId& id) {
@@ -49,76 +63,92 @@ std::optional<engine::Token> token_at(const ReplyView& answer, std::size_t index
   return static_cast<engine::Token>(value);
 }
 
-/// A waiter as the scripts' argument `order` names it.
-class WaiterText {
- public:
-  enum class Place : std::uint8_t { left, kept };
+std::uint64_t whole_us(engine::Duration time) {
+  return static_cast<std::uint64_t>(
+      std::max<std::int64_t>(std::chrono::floor<std::chrono::microseconds>(time).count(), 0));
+}
 
-  WaiterText(const CallContext& context, const engine::Waiter& waiter, Place place) {
-    char* end = std::ranges::copy(context.client.substr(0, longest_client), text_.data()).out;
-    *end++ = ':';
-    end = append(end, waiter.number);
-    if (place == Place::kept) {
-      *end++ = ' ';
-      end = append(end, static_cast<std::uint64_t>(std::max<std::int64_t>(waiter.ticket, 0)));
-      *end++ = ' ';
-      *end++ = context.subscribed ? 'w' : 'p';
-    }
-    size_ = static_cast<std::size_t>(end - text_.data());
-  }
-  [[nodiscard]] std::string_view view() const { return {text_.data(), size_}; }
+/// A client that nodes cannot name stands in no line.
+bool stands(const CallContext& context, const Place& place) {
+  return place.line != 0 && !context.client.empty();
+}
 
- private:
-  static constexpr std::size_t longest_client = 16;
+void waiter(CommandWriter& out, const CallContext& context, std::uint64_t line) {
+  std::array<char, 20> digits;
+  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), line).ptr;
+  out.bulk({context.client, ":", {digits.data(), static_cast<std::size_t>(end - digits.data())}});
+}
 
-  char* append(char* at, std::uint64_t number) {
-    return std::to_chars(at, text_.data() + text_.size(), number).ptr;
-  }
+std::string_view manner(const CallContext& context) {
+  return context.subscribed ? "w" : "p";
+}
 
-  std::array<char, 64> text_;
-  std::size_t size_;
-};
-
-bool waits(const CallContext& context, const engine::Waiter& waiter) {
-  return waiter.number != 0 && !context.client.empty();
+/// How long the call has waited, and its turns. A waiter that polls may come as late as it asks.
+void waited_and_turn(CommandWriter& out, const CallContext& context, const Place& place) {
+  constexpr std::chrono::milliseconds between_polls(60);
+  auto turn = std::chrono::ceil<std::chrono::milliseconds>(place.turn);
+  if (!context.subscribed) turn = std::max(turn, between_polls);
+  out.number(whole_us(place.waited)).number(static_cast<std::uint64_t>(turn.count()));
 }
 
 // acquire
 
-void acquire_order(CommandWriter& out, const CallContext& context, const AcquireCommand& what) {
-  if (!what.in_order) {
-    out.bulk("");
-  } else if (waits(context, what.waiter)) {
-    out.bulk(WaiterText(context, what.waiter, WaiterText::Place::kept).view());
-  } else {
-    out.bulk("0");
-  }
-}
-
 void acquire_keys(CommandWriter& out, const CallContext& context, const Command& command) {
-  lock_and_fence(out, context, std::get<AcquireCommand>(command).name);
-  out.bulk(context.layout.marker);
+  const auto& what = std::get<AcquireCommand>(command);
+  lock_and_fence(out, context, what.name);
+  forced_key(out, context, what.name, what.owner);
+  line_keys(out, context, what.name);
+  out.bulk(context.layout.marker).bulk(context.layout.notes);
 }
 
 void acquire_arguments(CommandWriter& out, const CallContext& context, const Command& command) {
   const auto& what = std::get<AcquireCommand>(command);
   owner(out, what.owner).number(count_of(what.lease));
   out.number(std::max<engine::Token>(what.floor, 1));
-  acquire_order(out, context, what);
-  const auto holder =
-      context.holder != nullptr ? context.holder->since(what.since) : std::string_view();
-  if (what.marker_wanted || !holder.empty()) out.bulk(holder);
-  if (what.marker_wanted) out.bulk(context.set);
+  out.bulk(context.holder != nullptr ? context.holder->since(what.since) : std::string_view());
+  if (what.marker_wanted) {
+    out.bulk({"=", context.set});
+  } else {
+    out.bulk("-");
+  }
+  if (!what.in_order || !stands(context, what.place)) {
+    out.bulk(what.in_order ? "0" : "");
+    return;
+  }
+  out.bulk(manner(context));
+  waiter(out, context, what.place.line);
+  waited_and_turn(out, context, what.place);
+  if (what.next_waited) {
+    out.number(whole_us(*what.next_waited));
+  } else {
+    out.bulk("");
+  }
+}
+
+/// Nobody has so many waiters.
+bool read_place(const ReplyView& answer, std::size_t index, std::uint32_t& place) {
+  std::int64_t value = 0;
+  if (!answer.integer_at(index, value) || value < 0 || value > UINT32_MAX) return false;
+  place = static_cast<std::uint32_t>(value);
+  return true;
+}
+
+std::optional<engine::Reply> read_grant(const ReplyView& answer) {
+  const auto token = token_at(answer, 1);
+  if (!token || *token == 0) return {};
+  engine::Granted granted{*token};
+  std::uint32_t place = 0;
+  if (answer.size() > 2) {
+    if (!read_place(answer, 2, place)) return {};
+    granted.next_place = place;
+  }
+  return granted;
 }
 
 std::optional<engine::Reply> read_acquire(const ReplyView& answer) {
   std::int64_t code = 0;
   if (!answer.integer_at(0, code)) return {};
-  if (code == 1) {
-    const auto token = token_at(answer, 1);
-    if (!token || *token == 0) return {};
-    return engine::Granted{*token};
-  }
+  if (code == 1) return read_grant(answer);
   if (code == 2) return engine::Refused{.expires_in = {}, .foreign_type = true};
   if (code == 3) return engine::ForcedOut{};
   if (code == 4) return engine::AlreadyOurs{};
@@ -126,16 +156,16 @@ std::optional<engine::Reply> read_acquire(const ReplyView& answer) {
   if (code != 0 || !answer.integer_at(1, left) || left < -1) return {};
   engine::Refused refused;
   if (left >= 0) refused.expires_in = std::chrono::milliseconds(left);
-  std::int64_t place = 0;
-  if (answer.size() > 2 && (!answer.integer_at(2, place) || place < 0)) return {};
-  refused.place = static_cast<std::uint32_t>(std::min<std::int64_t>(place, UINT32_MAX));
+  if (answer.size() > 2 && !read_place(answer, 2, refused.place)) return {};
   return refused;
 }
 
 // hold
 
 void hold_keys(CommandWriter& out, const CallContext& context, const Command& command) {
-  lock_and_fence(out, context, std::get<HoldCommand>(command).name);
+  const auto& what = std::get<HoldCommand>(command);
+  lock_and_fence(out, context, what.name);
+  forced_key(out, context, what.name, what.owner);
 }
 
 void hold_arguments(CommandWriter& out, const CallContext& /*context*/, const Command& command) {
@@ -161,24 +191,19 @@ std::optional<engine::Reply> read_hold(const ReplyView& answer) {
 // release
 
 void release_keys(CommandWriter& out, const CallContext& context, const Command& command) {
-  lock_key(out, context, std::get<ReleaseCommand>(command).name);
+  const engine::Name& name = std::get<ReleaseCommand>(command).name;
+  name_key(out, context.layout.lock_prefix, name);
+  line_keys(out, context, name);
 }
 
 void release_arguments(CommandWriter& out, const CallContext& context, const Command& command) {
   const auto& what = std::get<ReleaseCommand>(command);
-  owner(out, what.owner);
-  const std::string_view prefix = what.first_only ? "!" : "";
-  if (!waits(context, what.waiter)) {
-    out.bulk(prefix);
-    return;
-  }
-  const auto place = what.stays ? WaiterText::Place::kept : WaiterText::Place::left;
-  const WaiterText waiter(context, what.waiter, place);
-  if (!what.stays || context.holder == nullptr) {
-    out.bulk({prefix, waiter.view()});
-  } else {
-    out.bulk({prefix, waiter.view(), " ", context.holder->since(what.since)});
-  }
+  owner(out, what.owner).bulk(what.first_only ? "1" : "2");
+  if (!stands(context, what.place)) return;
+  waiter(out, context, what.place.line);
+  out.bulk(manner(context));
+  waited_and_turn(out, context, what.place);
+  out.bulk(context.holder != nullptr ? context.holder->since(what.since) : std::string_view());
 }
 
 std::optional<engine::Reply> released_or_not(std::int64_t code) {
@@ -187,28 +212,17 @@ std::optional<engine::Reply> released_or_not(std::int64_t code) {
   return {};
 }
 
-/// Of a waiter that was put into the queue. Nobody has so many waiters.
-std::optional<std::uint32_t> place_of(std::int64_t count) {
-  if (count < 0 || count >= UINT32_MAX) return {};
-  return static_cast<std::uint32_t>(count);
-}
-
 std::optional<engine::Reply> read_release(const ReplyView& answer) {
-  if (!answer.is(ReplyView::Kind::integer)) return {};
-  const std::int64_t code = answer.integer();
-  if (code == 0 || code == 1) return released_or_not(code);
-  const auto place = place_of(code > 1 ? code - 2 : -1 - code);
-  if (!place) return {};
-  return code > 1 ? engine::Reply(engine::ReleasedHere{place}) : engine::NotHeld{place};
+  return answer.is(ReplyView::Kind::integer) ? released_or_not(answer.integer()) : std::nullopt;
 }
 
 // force
 
 void force_keys(CommandWriter& out, const CallContext& context, const Command& command) {
-  const engine::Name& name = std::get<ForceCommand>(command).name;
-  lock_and_fence(out, context, name);
-  out.bulk({context.layout.lock_prefix, *name, context.layout.lock_suffix,
-            context.layout.forced_suffix});
+  const auto& what = std::get<ForceCommand>(command);
+  lock_and_fence(out, context, what.name);
+  forced_key(out, context, what.name, what.owner);
+  line_keys(out, context, what.name);
 }
 
 void force_arguments(CommandWriter& out, const CallContext& /*context*/, const Command& command) {
@@ -220,6 +234,23 @@ std::optional<engine::Reply> read_force(const ReplyView& answer) {
   std::int64_t code = 0;
   if (!answer.integer_at(0, code)) return {};
   return released_or_not(code);
+}
+
+// leave
+
+void leave_keys(CommandWriter& out, const CallContext& context, const Command& command) {
+  const engine::Name& name = std::get<LeaveCommand>(command).name;
+  name_key(out, context.layout.lock_prefix, name);
+  line_keys(out, context, name);
+}
+
+void leave_arguments(CommandWriter& out, const CallContext& context, const Command& command) {
+  waiter(out, context, std::get<LeaveCommand>(command).line);
+}
+
+std::optional<engine::Reply> read_leave(const ReplyView& answer) {
+  if (!answer.is(ReplyView::Kind::integer) || answer.integer() != 0) return {};
+  return engine::Left{};
 }
 
 constexpr std::array<ScriptRow, script_count> rows{
@@ -256,6 +287,14 @@ constexpr std::array<ScriptRow, script_count> rows{
               .write_keys = force_keys,
               .write_arguments = force_arguments,
               .read = read_force},
+    ScriptRow{.script = script_for<LeaveCommand>,
+              .source = scripts::leave,
+              .in_order = true,
+              .loaded = true,
+              .at_maxmemory = true,
+              .write_keys = leave_keys,
+              .write_arguments = leave_arguments,
+              .read = read_leave},
     // Each of its two commands is written and read by the row of its own.
     ScriptRow{.script = pass_script,
               .source = scripts::pass,

@@ -51,7 +51,7 @@ struct CallContext {
 struct ScriptRow {
   Script script{};
   std::string_view source;
-  bool in_order = false;        ///< queue.lua stands in front of it
+  bool in_order = false;        ///< line.lua stands in front of it
   bool loaded = false;          ///< by every connection; others, which are rare, go in full
   bool at_maxmemory = false;    ///< may run when the node is out of memory
   bool many_in_a_call = false;  ///< the reply is then an array with an element for each

@@ -21,7 +21,7 @@ Sources sources_for(ScriptSet::Flags flags) {
     if (row.at_maxmemory && flags == ScriptSet::Flags::understood) {
       source = "#!lua flags=allow-oom\n";
     }
-    if (row.in_order) source += scripts::queue;
+    if (row.in_order) source += scripts::line;
     if (row.script == pass_script) {
       source += as_function("release", scripts::release);
       source += as_function("acquire", scripts::acquire);

@@ -31,12 +31,12 @@ std::optional<Wake> read_wake(const ReplyView& push, std::string_view channel) {
   const std::string_view text = to.next().text();
   const std::size_t space = text.find(' ');
   if (space == std::string_view::npos) return {};
-  std::uint64_t waiter = 0;
+  std::uint64_t line = 0;
   std::uint64_t after = 0;
   const bool right =
-      read_decimal(text.substr(0, space), waiter) && read_decimal(text.substr(space + 1), after);
-  if (!right || waiter == 0 || after > longest_turn_ms) return {};
-  return Wake{.waiter = waiter, .after = std::chrono::milliseconds(after)};
+      read_decimal(text.substr(0, space), line) && read_decimal(text.substr(space + 1), after);
+  if (!right || line == 0 || after > longest_turn_ms) return {};
+  return Wake{.line = line, .after = std::chrono::milliseconds(after)};
 }
 
 bool confirms_subscription(const ReplyView& push, std::string_view channel) {

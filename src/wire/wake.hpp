@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What nodes push on a client's channel (see queue.lua).
+// What nodes push on a client's channel (see line.lua).
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,10 @@
 
 namespace redlock::wire {
 
-/// A waiter's turn has come, or comes after this time if it is not taken until then.
+/// The turn of this client's line of that number has come, or comes after this time if the waiter
+/// before it does not take the lock until then.
 struct Wake {
-  std::uint64_t waiter = 0;
+  std::uint64_t line = 0;
   std::chrono::milliseconds after{};
 };
 

@@ -231,7 +231,7 @@ TEST_CASE("a client with another longest lease or list than its nodes is told bo
 TEST_CASE("adopt names all markers alike, and leaves nodes of another set alone") {
   const Fleet fleet({.nodes = 5, .persistence = Persistence::always});
   const auto mark = [&](std::size_t node, const std::string& set) {
-    fleet.run(node, {"HSET", "redlock:node", "id", "x", "layout", "redlock-1", "nodes", "5",
+    fleet.run(node, {"HSET", "redlock:node", "id", "x", "layout", "redlock-2", "nodes", "5",
                      "max_lease_ms", "60000"});
     if (!set.empty()) fleet.run(node, {"HSET", "redlock:node", "set", set});
   };

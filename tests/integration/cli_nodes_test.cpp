@@ -104,7 +104,7 @@ TEST_CASE("the doctor shows what there is to know of a node") {
     CHECK(node["eviction"] == "noeviction");
     CHECK(node["uptime_s"].get<int>() >= 0);
     CHECK(node["clock_offset_us"].is_number());
-    CHECK(node["marker"]["layout"] == "redlock-1");
+    CHECK(node["marker"]["layout"] == "redlock-2");
     CHECK(node["marker"]["nodes"] == "3");
     CHECK(node["marker"]["max_lease_ms"] == "60000");
     CHECK(node["marker"]["id"].get<std::string>().size() == 32);

@@ -47,7 +47,7 @@ TEST_CASE("adopt.sh gives every node a marker of its own") {
     auto fields = marker(fleet, i);
     CHECK(contains(result.output, fmt::format("127.0.0.1:{}: adopted, one of 3", fleet.port(i))));
     CHECK(fields.size() == 5);
-    CHECK(fields["layout"] == "redlock-1");
+    CHECK(fields["layout"] == "redlock-2");
     CHECK(fields["nodes"] == "3");
     CHECK(fields["max_lease_ms"] == "60000");
     CHECK(fields["id"].size() == 32);

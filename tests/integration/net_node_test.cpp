@@ -116,7 +116,7 @@ TEST_CASE("the user of cluster/users.acl can do all that a link does") {
     if (line.starts_with("user redlock")) users.push_back(line);
   }
   Fleet fleet({.nodes = 1, .settings = users});
-  fleet.run(0, {"HSET", "redlock:node", "id", "x", "layout", "redlock-1", "nodes", "1",
+  fleet.run(0, {"HSET", "redlock:node", "id", "x", "layout", "redlock-2", "nodes", "1",
                 "max_lease_ms", "60000", "set", "s"});
   Proxy network(fleet.port(0));
   LinkFixture link("redis://redlock:change-me@127.0.0.1:" + std::to_string(network.port()),

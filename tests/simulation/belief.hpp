@@ -50,8 +50,6 @@ class Belief {
     return at.may_hold && !at.released && (at.granted != 0 || !owner_is_shared_);
   }
   [[nodiscard]] bool released(std::uint32_t node) const { return nodes_[node].released; }
-  /// A node has put the waiter into its queue, in place of a refusal.
-  void entered() { ++refused_; }
   [[nodiscard]] std::uint32_t granted() const { return granted_; }
   [[nodiscard]] std::uint32_t refused() const { return refused_; }
   /// A lease sent then is trusted until then.

@@ -58,9 +58,10 @@ bool may_matter(std::string_view name, const Plan& plan) {
     case Bug::queue_stops_at_failure:
       return plan.owners_per_client > 0;
     case Bug::wake_ignored:
-    case Bug::ticket_changed_by_retry:
-    case Bug::own_clock_orders:
+    case Bug::place_changed_by_retry:
+    case Bug::turn_of_fixed_length:
     case Bug::entry_left_behind:
+    case Bug::failed_call_stays_first:
       return plan.waits;
     default:
       return true;

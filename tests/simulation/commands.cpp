@@ -117,22 +117,41 @@ void run_get(CommandCall& call) {
   if (!wrong) bulk_or_null(call.reply, text);
 }
 
-void run_set(CommandCall& call) {
+struct SetOptions {
   bool get = false;
   bool only_old = false;
-  for (const auto word : call.words.subspan(3)) {
-    if (is_word(word, "GET")) {
-      get = true;
-    } else if (is_word(word, "XX")) {
-      only_old = true;
+  std::optional<std::int64_t> lasts_ms;
+};
+
+std::optional<SetOptions> read_set_options(CommandCall& call) {
+  SetOptions options;
+  const Words words = call.words.subspan(3);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (is_word(words[i], "GET")) {
+      options.get = true;
+    } else if (is_word(words[i], "XX")) {
+      options.only_old = true;
+    } else if (is_word(words[i], "PX") && i + 1 < words.size()) {
+      std::int64_t lasts = 0;
+      if (!read_integer(words[++i], lasts)) return call.reply.error(not_an_integer), std::nullopt;
+      options.lasts_ms = lasts;
     } else {
-      return call.reply.error(syntax_error);
+      return call.reply.error(syntax_error), std::nullopt;
     }
   }
+  if (options.lasts_ms && *options.lasts_ms <= 0) {
+    return call.reply.error("ERR invalid expire time in 'set' command"), std::nullopt;
+  }
+  return options;
+}
+
+void run_set(CommandCall& call) {
+  const auto options = read_set_options(call);
+  if (!options) return;
   bool wrong = false;
   Entry* const old = entry_of(call, call.words[1]);
-  const bool sets = old != nullptr || !only_old;
-  if (get) {
+  const bool sets = old != nullptr || !options->only_old;
+  if (options->get) {
     const auto* const text = value_of<std::string>(call, call.words[1], wrong);
     if (wrong) return;
     bulk_or_null(call.reply, text);
@@ -149,6 +168,7 @@ void run_set(CommandCall& call) {
     entry.value = std::string(call.words[2]);
   }
   entry.ends_ms.reset();
+  if (options->lasts_ms) entry.ends_ms = call.now_ms() + *options->lasts_ms;
 }
 
 void run_incr(CommandCall& call) {
@@ -229,8 +249,9 @@ void run_hdel(CommandCall& call) {
 // --- sorted sets
 
 void run_zadd(CommandCall& call) {
-  const Words pairs = call.words.subspan(2);
-  if (pairs.size() % 2 != 0) return call.reply.error(syntax_error);
+  const bool only_less = is_word(call.words[2], "LT");
+  const Words pairs = call.words.subspan(only_less ? 3 : 2);
+  if (pairs.empty() || pairs.size() % 2 != 0) return call.reply.error(syntax_error);
   std::vector<double> scores(pairs.size() / 2);
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (!read_score(pairs[2 * i], scores[i])) {
@@ -244,7 +265,8 @@ void run_zadd(CommandCall& call) {
     const auto name = pairs[2 * i + 1];
     const double* const old = set->score(name);
     added += old == nullptr ? 1 : 0;
-    if (old == nullptr || *old != scores[i]) set->set(name, scores[i]);
+    const bool sets = old == nullptr || (only_less ? scores[i] < *old : scores[i] != *old);
+    if (sets) set->set(name, scores[i]);
   }
   call.reply.integer(added);
 }

@@ -530,9 +530,9 @@ TEST_CASE("the library's scripts reply the same, from the first grant to a line 
     const Strings marker_keys{"redlock:node", "redlock:node:notes"};
     CHECK(server.run(wire::scripts::pending, marker_keys, {"me", "600000"}) == "'me'");
     CHECK(server.run(wire::scripts::adopt, marker_keys,
-                     {"id", "redlock-1", "3", "60000", "mine", "", "me"}) == "'written'");
+                     {"id", "redlock-2", "3", "60000", "mine", "", "me"}) == "'written'");
     CHECK(acquire(ann, "") == "error HASMARKER");
     CHECK(server.run(wire::scripts::pending, marker_keys, {"me", "600000"}) ==
-          "['id' 'id' 'layout' 'redlock-1' 'nodes' '3' 'max_lease_ms' '60000' 'set' 'mine']");
+          "['id' 'id' 'layout' 'redlock-2' 'nodes' '3' 'max_lease_ms' '60000' 'set' 'mine']");
   });
 }

@@ -192,7 +192,8 @@ void close_globals(lua_State* lua) {
 /// The name of the library's script, if it is one.
 std::string name_of(std::string_view text) {
   using wire::ScriptSet;
-  static constexpr const char* commands[] = {"acquire", "hold", "release", "force", "pass"};
+  static constexpr const char* commands[] = {"acquire", "hold",  "release",
+                                             "force",   "leave", "pass"};
   static_assert(std::size(commands) == wire::script_count);
   for (const auto flags : {ScriptSet::Flags::understood, ScriptSet::Flags::unknown}) {
     for (const wire::ScriptRow& row : wire::script_rows()) {

@@ -13,6 +13,21 @@ using Kind = engine::Tag::Kind;
 
 namespace {
 
+/// The name and the owner that it names.
+template <typename Command>
+constexpr bool names_owner = requires(const Command& command) {
+  command.owner;
+};
+
+std::pair<engine::Name, engine::OwnerId> of_whom(const engine::Command& command) {
+  return std::visit(
+      [](const auto& c) -> std::pair<engine::Name, engine::OwnerId> {
+        if constexpr (names_owner<std::remove_cvref_t<decltype(c)>>) return {c.name, c.owner};
+        return {c.name, {}};
+      },
+      command);
+}
+
 constexpr Duration rounding = std::chrono::microseconds(1);
 
 /// The words are only found when they are needed.
@@ -47,8 +62,7 @@ void Invariants::attempt_over(Instant world, Client& client, engine::RequestId r
 Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send) {
   Client& client = clients_[id];
   const bool acquires = send.tag.kind == Kind::acquire;
-  const auto [name, owner] = std::visit(
-      [](const auto& command) { return std::pair(command.name, command.owner); }, send.command);
+  const auto [name, owner] = of_whom(send.command);
   Grant grant{.client = id,
               .id = send.tag.grant,
               .name = name,
@@ -59,9 +73,6 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
               .taken_up = !acquires,
               .counts = std::vector<std::uint32_t>(nodes_.size(), 1),
               .belief = Belief(static_cast<std::uint32_t>(nodes_.size()), drift_ppm_)};
-  if (const auto before = client.entered.extract(grant.id)) {
-    for (std::uint32_t i = 0; i < before.mapped(); ++i) grant.belief.entered();
-  }
   if (forced_.contains(owner.bits)) grant.forced_bound = Instant::min();
   Grant& kept = client.grants.emplace(grant.id, std::move(grant)).first->second;
   if (acquires) {
@@ -81,11 +92,11 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
 }
 
 void Invariants::sent(Instant world, ClientId client, const engine::Send& send) {
+  if (send.tag.kind == Kind::leave) return;
   Grant* grant = find(client, send.tag.grant);
   if (grant == nullptr) {
     if (send.tag.kind == Kind::release || send.tag.kind == Kind::force) return;  // somebody else's
-    const auto& name =
-        std::visit([](const auto& c) -> const engine::Name& { return c.name; }, send.command);
+    const engine::Name name = of_whom(send.command).first;
     const auto& by_name = clients_[client].by_name;
     if (const auto request = by_name.find(name.get()); request != by_name.end()) {
       attempt_over(world, clients_[client], request->second);
@@ -94,8 +105,7 @@ void Invariants::sent(Instant world, ClientId client, const engine::Send& send) 
   }
   check_send(world, *grant, send);
   grant->lease = std::max(grant->lease, send.tag.lease);
-  const auto& owner =
-      std::visit([](const auto& c) -> const engine::OwnerId& { return c.owner; }, send.command);
+  const engine::OwnerId owner = of_whom(send.command).second;
   if (const auto first = owners_.find(owner.bits); first != owners_.end()) {
     first->second->lease = std::max(first->second->lease, send.tag.lease);
   }
@@ -113,17 +123,16 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   const auto what = [&] { return fmt::format("client {}: {}", grant.client, in_words(send)); };
   require(send.tag.sent <= local(world, grant.client), "no message is sent in the future", what);
   if (send.tag.kind == Kind::acquire) {
-    const auto waiter = std::get<engine::AcquireCommand>(send.command).waiter.number;
-    const bool of_owner = waiter >> 63 != 0;  // an acquisition within an owner's call
-    require(waiter == 0 || of_owner || clients_[grant.client].requests.contains(waiter),
-            "who has left enters no queue", what);
+    const auto& acquire = std::get<engine::AcquireCommand>(send.command);
+    const bool in_line = acquire.place.line != 0;
+    require(!in_line || clients_[grant.client].by_name.contains(acquire.name.get()),
+            "who has left enters no line", what);
     // A call that waits asks a node several times, each after the reply to the one before.
-    const bool again =
-        std::get<engine::AcquireCommand>(send.command).waiter.number != 0 &&
-        (send.form == engine::Form::source || send.tag.sent == local(world, grant.client));
+    const bool again = in_line && (send.form == engine::Form::source ||
+                                   send.tag.sent == local(world, grant.client));
     rule(judged_, send.tag.sent == grant.started || again, "time counts from the first send", what);
     grant.started = std::max(grant.started, send.tag.sent);
-    grant.in_line = waiter != 0;
+    grant.in_line = in_line;
     // Seventy years before the end of floors.
     constexpr engine::Token year_2040 = 2'209'000'000'000'000;
     require(std::get<engine::AcquireCommand>(send.command).floor < year_2040,
@@ -163,13 +172,6 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
 
 void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
                           const engine::Tag& tag, const engine::Reply& reply) {
-  if (tag.enters != 0 && engine::entered_place(reply)) {
-    if (Grant* const waiting = find(client, tag.enters)) {
-      waiting->belief.entered();
-    } else {
-      ++clients_[client].entered[tag.enters];
-    }
-  }
   Grant* const grant = find(client, tag.grant);
   if (grant == nullptr) return;
   if (tag.kind == Kind::acquire) waiter_asked(*grant, reply);
@@ -351,10 +353,6 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
     const std::size_t answered = grant.belief.granted() + grant.belief.refused();
     require(std::min(voted, answered) > nodes_.size() / 2, "contended means that a quorum voted",
             what);
-  }
-  // It takes part again at the end of the queue.
-  if (decision.failure && decision.failure != Errc::contended) {
-    place_lost(*decision.name, request->second);
   }
   if (decision.failure) attempt_over(world, client, request->second);
 }

@@ -47,14 +47,13 @@ struct Judged {
 
 /// How those who wait in order are judged; what is zero is not.
 struct JudgedWaiting {
-  bool order = false;             ///< who began later is not before one whom a quorum knows
-  Duration ticket_error{};        ///< for "later": what the estimates of clients differ by
-  Duration clocks_read_within{};  ///< each node's clock, by a client that it is well to
-  Duration free_at_most{};        ///< a lock for which somebody waits who reaches a quorum
-  Duration passed_on_within{};    ///< one that its holder gives back
-  Duration leaves_within{};       ///< a call that has ended, the queues that it can reach
-  double asks_per_grant = 0;      ///< of each node, beside the first of each call
-  bool queues_end = false;        ///< nobody is in a queue long after everybody has left
+  bool order = false;           ///< who began later is not before one whom a quorum knows
+  Duration delays_differ{};     ///< for "later": the ways of two messages, and the nodes' clocks
+  Duration free_at_most{};      ///< a lock for which somebody waits who reaches a quorum
+  Duration passed_on_within{};  ///< one that its holder gives back
+  Duration leaves_within{};     ///< a client that waits no more, the lines that it can reach
+  double asks_per_grant = 0;    ///< of each node, beside the first of each call
+  bool lines_end = false;       ///< nobody is in a line long after everybody has left
 };
 
 class Invariants {
@@ -156,7 +155,7 @@ class Invariants {
   /// Nobody waits in vain, and nobody who has left is in a queue.
   void look_at_lines(Instant world);
   /// Long after everybody has left.
-  void must_be_no_queues(Instant world, const std::string& name) const;
+  void must_be_no_lines(Instant world, const std::string& name) const;
 
   /// A node that has long been well and within reach of a client must have nothing of its attempts
   /// that are over. `well_since(client)`: none if it is not well.
@@ -240,7 +239,6 @@ class Invariants {
     std::unordered_map<engine::RequestId, Grant*> attempts;
     std::unordered_map<engine::GrantId, Grant> grants;
     /// Nodes that put the waiter of an attempt into their queues before it asked any.
-    std::unordered_map<engine::GrantId, std::uint32_t> entered;
     std::vector<Grant*> live;
     std::vector<const Grant*> failed;  // attempts, in this turn
     std::map<std::pair<std::string, std::uint64_t>, OwnerState> owners;
@@ -260,7 +258,7 @@ class Invariants {
     ClientId client = 0;
     Instant began{};
     Instant waits_until{};
-    bool ticket_is_of_begin = true;  // its place is that of its begin
+    bool by_owner = false;  // it begins to wait when the calls of its owner before it have ended
     std::set<std::uint32_t> known_at{};
     Instant known_since = engine::never;  // to a quorum
   };
@@ -284,18 +282,18 @@ class Invariants {
   void begins_to_wait(ClientId client, const Request& request);
   void wait_ends(Instant world, ClientId client, const Request& request);
   void given_back(Instant world, const Grant& grant);
-  void place_lost(const std::string& name, engine::RequestId request);
-  void look_at_queue(Instant world, std::uint32_t node, std::string_view name,
-                     const HeldLock& lock);
+  [[nodiscard]] std::optional<ClientId> client_of(const NodeData::Waiter& waiter) const;
+  [[nodiscard]] bool is_placed(Instant world, std::uint32_t node, const Waiting& who,
+                               const std::vector<NodeData::Waiter>& there) const;
+  void look_at_line(Instant world, std::uint32_t node, std::string_view name, const HeldLock& lock);
   void waiter_asked(const Grant& grant, const engine::Reply& reply);
   void check_order(ClientId client, const Request& request) const;
   void check_free(Instant world, const std::string& name, Line& line);
   void check_departed(Instant world, const std::string& name, Line& line) const;
   [[nodiscard]] WellSince well_with_all(ClientId client) const;
   [[nodiscard]] bool two_are_away(Instant since) const;
-  [[nodiscard]] Duration clocks_apart(Instant world) const;
   [[nodiscard]] bool stands_in(Instant world, std::uint32_t node, const std::string& name,
-                               engine::RequestId request) const;
+                               ClientId client) const;
 
   [[nodiscard]] Instant local(Instant world, ClientId client) const;
   Grant* find(ClientId client, engine::GrantId grant);
@@ -323,8 +321,8 @@ class Invariants {
   void check_send(Instant world, Grant& grant, const engine::Send& send);
   void check_token(const Grant& grant);
   void check_forced(const Grant& grant) const;
-  void check_turned_away(Instant world, std::uint32_t node, std::string_view name,
-                         const HeldLock& lock, const ScriptRun& run);
+  void check_turned_away(Instant world, std::uint32_t node, const HeldLock& lock,
+                         const ScriptRun& run);
   void check_key(Instant world, std::uint32_t node, const HeldLock& lock) const;
   void check_counts(Instant world, std::uint32_t node, const ScriptRun& run) const;
   void check_claim(Instant world, const Grant& grant);
@@ -336,7 +334,8 @@ class Invariants {
   JudgedWaiting waiting_;
   LooksWell well_since_;
   std::map<std::string, Line, std::less<>> lines_;
-  std::vector<Instant> entered_;  // by node, when somebody last was put into a queue, perhaps
+  std::unordered_map<std::uint64_t, ClientId> numbered_;  // lines, by their first calls
+  std::vector<Instant> entered_;  // by node, when somebody last was put into a line, perhaps
   const std::vector<SimNode>& nodes_;
   std::int64_t drift_ppm_;
   Duration max_lease_;

@@ -4,23 +4,21 @@
 #include <fmt/format.h>
 
 #include "simulation/invariants.hpp"
-#include "wire/key_layout.hpp"
 
 namespace redlock::simulation {
 
 /// How it is kept, on each node.
-void Invariants::check_turned_away(Instant world, std::uint32_t node, std::string_view name,
-                                   const HeldLock& lock, const ScriptRun& run) {
+void Invariants::check_turned_away(Instant world, std::uint32_t node, const HeldLock& lock,
+                                   const ScriptRun& run) {
   const SimNode& at = nodes_[node];
   const std::int64_t now_ms = at.now_ms(world);
-  const std::string_view suffix = wire::redlock_layout.forced_suffix;
-  const bool forces =
-      std::ranges::any_of(run.keys, [&](std::string_view key) { return key.ends_with(suffix); });
-  if (!forces && turned_away_.empty()) return;
-  for (const auto& [owner, ends_ms] : at.data.forced_out(name, now_ms)) {
-    std::int64_t& until = turned_away_[{node, owner.bits}];
-    until = std::max(until, ends_ms);
+  for (const std::string_view key : run.keys) {
+    const auto forced = at.data.forced_out(key, now_ms);
+    if (!forced) continue;
+    std::int64_t& until = turned_away_[{node, forced->first.bits}];
+    until = std::max(until, forced->second);
   }
+  if (turned_away_.empty()) return;
   const auto away = lock ? turned_away_.find({node, lock->owner.bits}) : turned_away_.end();
   if (away == turned_away_.end() || now_ms > away->second) return;
   // A clock that was set back finds the duty anew that was over.

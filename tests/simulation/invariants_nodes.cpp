@@ -20,8 +20,8 @@ void Invariants::executed(Instant world, std::uint32_t node, const ScriptRun& ru
     const auto lock = at.data.lock(name, at.now_ms(world));
     check_key(world, node, lock);
     // Renewals put nobody into a queue.
-    if (run.script != "hold") look_at_queue(world, node, name, lock);
-    check_turned_away(world, node, name, lock, run);
+    if (run.script != "hold") look_at_line(world, node, name, lock);
+    check_turned_away(world, node, lock, run);
   }
   if (run.script == "hold") check_counts(world, node, run);
 }

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/queue/ask_schedule.hpp"
+#include "engine/rules.hpp"
 #include "simulation/invariants.hpp"
 
 namespace redlock::simulation {
@@ -26,7 +26,8 @@ void Invariants::begins_to_wait(ClientId client, const Request& request) {
                           .client = client,
                           .began = request.began,
                           .waits_until = request.waits_until,
-                          .ticket_is_of_begin = !request.owner});
+                          .by_owner = request.owner.has_value()});
+  numbered_.emplace(request.id, client);
 }
 
 void Invariants::wait_ends(Instant world, ClientId client, const Request& request) {
@@ -48,35 +49,41 @@ void Invariants::given_back(Instant world, const Grant& grant) {
   if (static_cast<std::size_t>(holding) > nodes_.size() / 2) line->second.given_back = world;
 }
 
-void Invariants::place_lost(const std::string& name, engine::RequestId request) {
-  const auto line = lines_.find(name);
-  if (line == lines_.end()) return;
-  for (Waiting& who : line->second.waiting) {
-    if (who.request != request) continue;
-    who.ticket_is_of_begin = false;
-    who.known_at.clear();
-    who.known_since = engine::never;
-  }
+/// A line has the number of the call with which it began.
+std::optional<ClientId> Invariants::client_of(const NodeData::Waiter& waiter) const {
+  const auto found = numbered_.find(waiter.line);
+  return found == numbered_.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// Who stands in the queue of a node, or has its lock, is known there.
-void Invariants::look_at_queue(Instant world, std::uint32_t node, std::string_view name,
-                               const HeldLock& lock) {
+/// Whether its client stands there for this very call: with its place.
+bool Invariants::is_placed(Instant world, std::uint32_t node, const Waiting& who,
+                           const std::vector<NodeData::Waiter>& there) const {
+  const auto has_waited = std::chrono::duration_cast<std::chrono::microseconds>(world - who.began);
+  return std::ranges::any_of(there, [&](const NodeData::Waiter& waiter) {
+    if (client_of(waiter) != who.client) return false;
+    const auto age = static_cast<double>(nodes_[node].now_us(world)) - waiter.place;
+    const auto apart = std::abs(age - static_cast<double>(has_waited.count()));
+    return apart * 1'000 <= static_cast<double>(waiting_.delays_differ.count());
+  });
+}
+
+/// A call that stands in the line of a node, or has its lock, is known there.
+void Invariants::look_at_line(Instant world, std::uint32_t node, std::string_view name,
+                              const HeldLock& lock) {
   const SimNode& at = nodes_[node];
   entered_.resize(nodes_.size(), Instant::min());
-  if (at.data.has_queue(name, at.now_ms(world))) entered_[node] = world;
+  if (at.data.has_line(name, at.now_ms(world))) entered_[node] = world;
   const auto line = lines_.find(name);
   const auto is_new = [&](const Waiting& who) { return !who.known_at.contains(node); };
   if (line == lines_.end() || std::ranges::none_of(line->second.waiting, is_new)) return;
-  const auto queue = at.data.waiters(name, at.now_ms(world));
+  const auto there = at.data.waiters(name, at.now_ms(world));
   const auto has_it = [&](const Waiting& who) {
     const auto& attempts = clients_[who.client].attempts;
     const auto attempt = attempts.find(who.request);
     return lock && attempt != attempts.end() && attempt->second->owner == lock->owner;
   };
   for (Waiting& who : line->second.waiting) {
-    const bool known = std::ranges::count(queue, who.request) > 0 || has_it(who);
-    if (!is_new(who) || !known) continue;
+    if (!is_new(who) || !(is_placed(world, node, who, there) || has_it(who))) continue;
     who.known_at.insert(node);
     const bool by_quorum = who.known_at.size() > nodes_.size() / 2;
     if (by_quorum) who.known_since = std::min(who.known_since, world);
@@ -100,17 +107,6 @@ Invariants::WellSince Invariants::well_with_all(ClientId client) const {
   return latest;
 }
 
-/// What a client estimates from the clocks of a quorum differs by no more from what it estimates
-/// from those of all. Tickets only rise, so for so long they may be ahead. The median of a quorum
-/// is never the latest clock.
-Duration Invariants::clocks_apart(Instant world) const {
-  std::vector<std::int64_t> shown;
-  for (const SimNode& node : nodes_) shown.push_back(node.now_us(world));
-  std::ranges::sort(shown);
-  if (shown.size() > 1) shown.pop_back();
-  return std::chrono::microseconds(shown.back() - shown.front());
-}
-
 /// A call is granted the lock. Somebody who began before it, and whom a quorum knew before it
 /// began, has not been granted it as yet.
 void Invariants::check_order(ClientId client, const Request& request) const {
@@ -119,16 +115,11 @@ void Invariants::check_order(ClientId client, const Request& request) const {
   if (line == lines_.end()) return;
   const Instant now = request.began;
   const bool waits = request.waits_until > local(now, client);
-  const Duration apart = clocks_apart(now);
-  const auto knows_clocks = [&](ClientId whose, Instant then) {
-    const WellSince since = well_with_all(whose);
-    return since && *since + apart + waiting_.clocks_read_within <= then;
-  };
-  const bool its_ticket_is_right = knows_clocks(client, now);
+  const WellSince its_own = well_with_all(client);
+  const bool well = its_own && *its_own <= now;
   for (const Waiting& who : line->second.waiting) {
-    const bool later = waits ? who.began + waiting_.ticket_error < now : true;
-    const bool comparable = !waits || (who.ticket_is_of_begin && its_ticket_is_right &&
-                                       knows_clocks(who.client, who.began));
+    const bool later = waits ? who.began + waiting_.delays_differ < now : true;
+    const bool comparable = !waits || (!who.by_owner && well);
     if (who.request == request.id || !later || !comparable || who.known_since >= now) continue;
     const WellSince since = well_with_all(who.client);
     if (!since || *since > who.began) continue;
@@ -179,9 +170,9 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
   const auto free_nodes = static_cast<std::size_t>(std::ranges::count(free_at, true));
   if (free_nodes <= nodes_.size() / 2) return line.free_since.reset();
   if (!line.free_since) line.free_since = world;
-  // Two calls of each client take part, and nodes may not know as yet that it has died.
+  // Nodes may not know as yet that a client has died.
   const auto lives = std::ranges::count(clients_, false, &Client::alive);
-  const Duration turns_of_the_dead = 2 * lives * engine::AskSchedule::window;
+  const Duration turns_of_the_dead = lives * engine::rules::length_of_turn({});
   for (const Waiting& who : line.waiting) {
     if (who.known_since == engine::never || local(world, who.client) >= who.waits_until) continue;
     std::vector<Instant> reached;
@@ -208,35 +199,38 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
 }
 
 bool Invariants::stands_in(Instant world, std::uint32_t node, const std::string& name,
-                           engine::RequestId request) const {
-  const auto queue = nodes_[node].data.waiters(name, nodes_[node].now_ms(world));
-  return std::ranges::count(queue, request) > 0;
+                           ClientId client) const {
+  const auto there = nodes_[node].data.waiters(name, nodes_[node].now_ms(world));
+  return std::ranges::any_of(
+      there, [&](const NodeData::Waiter& waiter) { return client_of(waiter) == client; });
 }
 
-/// Who has left is in no queue of a node that was well to it all the time.
+/// A client none of whose calls waits is in no line of a node that was well to it all the time.
 void Invariants::check_departed(Instant world, const std::string& name, Line& line) const {
   while (!line.departed.empty() && world - line.departed.front().at > waiting_.leaves_within) {
     const Departed who = line.departed.front();
     line.departed.pop_front();
-    for (std::uint32_t node = 0; clients_[who.client].alive && node < nodes_.size(); ++node) {
+    if (!clients_[who.client].alive) continue;
+    if (std::ranges::count(line.waiting, who.client, &Waiting::client) > 0) continue;
+    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
       const WellSince since = well_since_(who.client, node);
       if (!since || *since > who.began) continue;
-      if (!stands_in(world, node, name, who.request)) continue;
-      throw Violation{"who leaves is in no queue",
-                      fmt::format("{}: node {} still has request {} of client {}", name, node,
-                                  who.request, who.client)};
+      if (!stands_in(world, node, name, who.client)) continue;
+      throw Violation{"who leaves is in no line",
+                      fmt::format("{}: node {} still has client {}, whose request {} has ended",
+                                  name, node, who.client, who.request)};
     }
   }
 }
 
-void Invariants::must_be_no_queues(Instant world, const std::string& name) const {
-  if (!waiting_.queues_end) return;
+void Invariants::must_be_no_lines(Instant world, const std::string& name) const {
+  if (!waiting_.lines_end) return;
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     const SimNode& at = nodes_[node];
-    const bool queued = at.data.has_queue(name, at.now_ms(world));
+    const bool lined = at.data.has_line(name, at.now_ms(world));
     // What a broken connection carried may have come late.
-    if (!queued || world - entered_[node] < std::chrono::milliseconds(3'050)) continue;
-    throw Violation{"long after the last has left there is no queue",
+    if (!lined || world - entered_[node] < std::chrono::milliseconds(3'050)) continue;
+    throw Violation{"long after the last has left there is no line",
                     fmt::format("{}: node {} has {} entries", name, node,
                                 at.data.waiters(name, at.now_ms(world)).size())};
   }

@@ -35,9 +35,8 @@ const Hash* hash_of(const Keyspace::Entry* entry) {
 
 std::string_view NodeData::name_of(std::string_view key) {
   constexpr std::string_view prefix = redlock_layout.lock_prefix;
-  constexpr std::string_view suffix = redlock_layout.lock_suffix;
-  if (!key.starts_with(prefix) || !key.ends_with(suffix)) return {};
-  return key.substr(prefix.size(), key.size() - prefix.size() - suffix.size());
+  if (!key.starts_with(prefix) || !key.ends_with("}")) return {};
+  return key.substr(prefix.size() + 1, key.size() - prefix.size() - 2);
 }
 
 std::optional<NodeData::Lock> NodeData::lock(std::string_view name, std::int64_t now_ms) const {
@@ -73,34 +72,31 @@ std::vector<std::string_view> NodeData::locks(std::int64_t now_ms) const {
   return names;
 }
 
-std::vector<NodeData::ForcedOut> NodeData::forced_out(std::string_view name,
-                                                      std::int64_t now_ms) const {
-  std::vector<ForcedOut> all;
-  const auto* const entry = keys.find(redlock_layout.forced(name), now_ms);
-  const Hash* const hash = hash_of(entry);
-  if (hash == nullptr || !entry->ends_ms) return all;
-  for (const auto& [field, value] : hash->fields()) {
-    engine::OwnerId owner;
-    if (read_owner(field, owner)) all.emplace_back(owner, *entry->ends_ms);
+std::optional<NodeData::ForcedOut> NodeData::forced_out(std::string_view key,
+                                                        std::int64_t now_ms) const {
+  engine::OwnerId owner;
+  const bool names_owner = key.starts_with(redlock_layout.forced_prefix) && key.size() > 32 &&
+                           read_owner(key.substr(key.size() - 32), owner);
+  const auto* const entry = names_owner ? keys.find(key, now_ms) : nullptr;
+  if (entry == nullptr || !entry->ends_ms) return std::nullopt;
+  return ForcedOut{owner, *entry->ends_ms};
+}
+
+std::vector<NodeData::Waiter> NodeData::waiters(std::string_view name, std::int64_t now_ms) const {
+  std::vector<Waiter> all;
+  const auto* const entry = keys.find(redlock_layout.line(name), now_ms);
+  const auto* const line = entry == nullptr ? nullptr : std::get_if<SortedSet>(&entry->value);
+  if (line == nullptr) return all;
+  for (const auto& member : line->members()) {
+    const std::size_t colon = member.name.find(':');
+    Waiter waiter{member.name.substr(0, colon), 0, member.score};
+    if (read(std::string_view(member.name).substr(colon + 1), waiter.line)) all.push_back(waiter);
   }
   return all;
 }
 
-std::vector<std::uint64_t> NodeData::waiters(std::string_view name, std::int64_t now_ms) const {
-  std::vector<std::uint64_t> requests;
-  const auto* const entry = keys.find(redlock_layout.queue(name), now_ms);
-  const auto* const queue = entry == nullptr ? nullptr : std::get_if<SortedSet>(&entry->value);
-  if (queue == nullptr) return requests;
-  for (const auto& member : queue->members()) {
-    const std::size_t colon = member.name.find(':');
-    std::uint64_t number = 0;
-    if (read(std::string_view(member.name).substr(colon + 1), number)) requests.push_back(number);
-  }
-  return requests;
-}
-
-bool NodeData::has_queue(std::string_view name, std::int64_t now_ms) const {
-  return keys.find(redlock_layout.queue(name), now_ms) != nullptr ||
+bool NodeData::has_line(std::string_view name, std::int64_t now_ms) const {
+  return keys.find(redlock_layout.line(name), now_ms) != nullptr ||
          keys.find(redlock_layout.waiters(name), now_ms) != nullptr;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a node has, read and changed by the product's names of keys: for judges, who look, and for
-// what somebody's hand may do. Only this file and its .cpp know what is in a lock, or in a queue.
+// what somebody's hand may do. Only this file and its .cpp know what is in a lock, or in a line.
 #pragma once
 
 #include <chrono>
@@ -40,8 +40,13 @@ struct NodeData {
     std::string max_lease_ms = {};
     std::string set = {};
   };
-  /// Of an owner who was forced out: until when the node turns that owner away.
+  /// An owner that was forced out, and until when the node turns it away.
   using ForcedOut = std::pair<engine::OwnerId, std::int64_t>;
+  struct Waiter {
+    std::string client;
+    std::uint64_t line = 0;
+    double place = 0;  ///< when its call began, in us of the node's clock
+  };
 
   /// The name of a lock of which this is the key; empty: it is no lock's key.
   [[nodiscard]] static std::string_view name_of(std::string_view key);
@@ -53,12 +58,13 @@ struct NodeData {
                            std::int64_t now_ms) const;
   /// The names of all locks.
   [[nodiscard]] std::vector<std::string_view> locks(std::int64_t now_ms) const;
-  [[nodiscard]] std::vector<ForcedOut> forced_out(std::string_view name, std::int64_t now_ms) const;
-  /// The requests that wait for it, in their order.
-  [[nodiscard]] std::vector<std::uint64_t> waiters(std::string_view name,
-                                                   std::int64_t now_ms) const;
-  /// Whether there is anything of a queue.
-  [[nodiscard]] bool has_queue(std::string_view name, std::int64_t now_ms) const;
+  /// By a key of that name; none if it is no such key, or over.
+  [[nodiscard]] std::optional<ForcedOut> forced_out(std::string_view key,
+                                                    std::int64_t now_ms) const;
+  /// Those that wait for it, in their order.
+  [[nodiscard]] std::vector<Waiter> waiters(std::string_view name, std::int64_t now_ms) const;
+  /// Whether there is anything of a line.
+  [[nodiscard]] bool has_line(std::string_view name, std::int64_t now_ms) const;
   /// Of a fence's key. 0: there is none, or it is no number, or it is no fence's key.
   [[nodiscard]] engine::Token fence(std::string_view key) const;
   [[nodiscard]] bool is_marked(std::int64_t now_ms) const;

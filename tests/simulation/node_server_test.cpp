@@ -115,7 +115,7 @@ TEST_CASE("a request that no node can run, and a script that fails by itself, ar
 TEST_CASE("who gives a node its marker is told of") {
   SimulatedServer server;
   const Strings keys{"redlock:node", "redlock:node:notes"};
-  const Strings marker{"id", "redlock-1", "3", "60000", ""};
+  const Strings marker{"id", "redlock-2", "3", "60000", ""};
   CHECK(server.run(wire::scripts::adopt, keys, marker) == "'written'");
   CHECK(server.run(wire::scripts::adopt, keys, marker).starts_with("['id'"));
   CHECK(server.marked == 1);

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "engine/queue/ask_schedule.hpp"
+#include "engine/acquire/acquisition.hpp"
+#include "engine/rules.hpp"
 #include "engine/stripe.hpp"
 #include "simulation/random.hpp"
 
@@ -309,23 +310,22 @@ Plan plan_of(std::uint64_t seed) {
 
 JudgedWaiting Plan::judged_waiting() const {
   JudgedWaiting judged;
-  judged.queues_end = kind != WorldKind::wild_clocks;
+  judged.lines_end = kind != WorldKind::wild_clocks;
   if (!waits) return judged;
   const Duration trip = 2 * (delay_min + delay_jitter);
   const Duration drift = between_probes * 2 * drift_bound_ppm / 1'000'000;
   judged.order = wakes.all_arrive();
-  judged.ticket_error = trip + drift + milliseconds(1);
-  judged.clocks_read_within = between_probes * 5 / 4 + trip;
+  judged.delays_differ = trip + drift + milliseconds(1);
   judged.leaves_within = 2 * trip + milliseconds(2);
-  const Duration places = engine::AskSchedule::window * (2 * static_cast<int>(clients) + 1);
+  const Duration places = engine::rules::length_of_turn(trip) * (static_cast<int>(clients) + 1);
   if (is_calm() && wakes.all_arrive()) {
     // Who is behind looks when each of those before could have taken what ended by itself.
     judged.free_at_most = places + 8 * trip;
-    judged.passed_on_within = engine::AskSchedule::window;
+    judged.passed_on_within = engine::rules::length_of_turn(trip);
     if (wakes.forged == Duration::zero()) judged.asks_per_grant = 3;
   } else {
     // By its own timers: once a second, and in turn.
-    judged.free_at_most = engine::AskSchedule::refresh * 11 / 10 + places + 10 * trip;
+    judged.free_at_most = engine::Acquisition::refresh * 11 / 10 + places + 10 * trip;
     if (!is_calm()) judged.free_at_most += engine.node_timeout * 4;
     bool clients_alone = wakes.all_arrive();
     for (std::size_t fault = 0; fault < fault_count; ++fault) {

@@ -66,9 +66,9 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"who waits is not overtaken by who came later", Promise::order},
     {"a free lock is granted to somebody who waits", Promise::progress},
     {"a hand-off costs few messages", Promise::progress},
-    {"who leaves is in no queue", Promise::tidiness},
-    {"who has left enters no queue", Promise::tidiness},
-    {"long after the last has left there is no queue", Promise::tidiness},
+    {"who leaves is in no line", Promise::tidiness},
+    {"who has left enters no line", Promise::tidiness},
+    {"long after the last has left there is no line", Promise::tidiness},
     // Of scenarios.
     {"locks are where they must be", Promise::tidiness},
     {"counts are what they must be", Promise::tidiness},

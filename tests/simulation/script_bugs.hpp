@@ -25,50 +25,52 @@ struct ScriptBug {
 inline constexpr auto script_bugs = std::to_array<ScriptBug>({
     // The owner is not looked at.
     {"hold_without_owner_check", wire::scripts::hold,
-     "  if not held then\n    return {forced(lock, owner) and -3 or -1}\n  end\n", ""},
+     "  if not held then\n    return {is_there(forced) and -3 or -1}\n  end\n", ""},
     {"hold_shortens", wire::scripts::hold, "if left < tonumber(lease) then", "if true then"},
     {"hold_never_lowers_count", wire::scripts::hold, "  if held ~= count then",
      "  if tonumber(held) < tonumber(count) then"},
-    {"release_without_owner_check", wire::scripts::release, "  freed = freed == 1\n",
-     "  freed = redis.call('EXISTS', lock) == 1\n"},
-    {"force_undone_by_healing", wire::scripts::acquire,
-     "elseif there % 4 >= 2 and call('HEXISTS', forced, owner) == 1 then", "elseif false then",
-     ScriptBug::Where::forced},
-    {"force_undone_by_healing", wire::scripts::hold,
-     "return redis.pcall('HEXISTS', lock .. ':forced', owner) == 1", "return false",
-     ScriptBug::Where::forced},
+    {"release_without_owner_check", wire::scripts::release, "  had = had == 1\n",
+     "  had = redis.call('EXISTS', lock) == 1\n"},
+    {"force_undone_by_healing", wire::scripts::acquire, "elseif there % 4 >= 2 then",
+     "elseif false then", ScriptBug::Where::forced},
+    {"force_undone_by_healing", wire::scripts::hold, "return redis.pcall('EXISTS', forced) == 1",
+     "return false", ScriptBug::Where::forced},
     {"own_already_is_a_grant", wire::scripts::acquire, "  return {4}\n",
      "  return {1, tonumber(call('GET', fence) or 1)}\n"},
-    {"turn_given_silently", wire::scripts::queue, "elseif how == 'w' then", "elseif false then",
+    {"turn_given_silently", wire::scripts::line, "elseif how == 'w' then", "elseif false then",
      ScriptBug::Where::waiting},
-    {"release_wakes_everybody", wire::scripts::queue, "    local length\n    while true do\n",
+    {"release_wakes_everybody", wire::scripts::line,
+     "    local length\n    for _ = 1, most_in_a_call do\n",
      "    local length\n"
-     "    for _, waiter in ipairs(redis.call('ZRANGE', queue, '0', '-1')) do\n"
+     "    for _, waiter in ipairs(redis.call('ZRANGE', line, '0', '-1')) do\n"
      "      local client, number = string.match(waiter, '^(%x+):(%d+)$')\n"
      "      redis.call('PUBLISH', 'redlock:wake:' .. client, number .. ' 0')\n"
      "    end\n"
-     "    while true do\n",
+     "    for _ = 1, most_in_a_call do\n",
      ScriptBug::Where::waiting},
-    {"dead_head_kept", wire::scripts::queue, "        if not how then -- it may come back\n",
+    {"dead_head_kept", wire::scripts::line,
+     "        if not how then -- it may come back, with its place\n",
      "        how = how or 'w'\n        if not how then\n", ScriptBug::Where::waiting},
-    {"turn_not_passed_on", wire::scripts::queue,
-     "        freed = freed or redis.call('EXISTS', lock) == 0\n", "", ScriptBug::Where::waiting},
-    {"runner_up_let_in", wire::scripts::queue, "number .. ' ' .. (length or 0)", "number .. ' 0'",
+    {"turn_not_passed_on", wire::scripts::line, "      if redis.call('EXISTS', lock) == 0 then",
+     "      if false then", ScriptBug::Where::waiting},
+    {"runner_up_let_in", wire::scripts::line, "number .. ' ' .. (length or 0)", "number .. ' 0'",
      ScriptBug::Where::waiting},
-    {"runner_up_let_in", wire::scripts::queue, "    local kept = turn[1] and",
-     "    if self and redis.call('ZRANK', lock .. ':queue', self) == 1 then\n"
+    {"runner_up_let_in", wire::scripts::line, "    local other, ends = read_turn(text, now_ms)",
+     "    if waiter and redis.call('ZRANK', line, waiter) == 1 then\n"
      "      return nil\n"
      "    end\n"
-     "    local kept = turn[1] and",
+     "    local other, ends = read_turn(text, now_ms)",
      ScriptBug::Where::waiting},
+    // The place is that of the node's clock when it was told, not of when the call began.
+    {"waited_time_overlooked", wire::scripts::line, "string.format('%.0f', now - waited)",
+     "string.format('%.0f', now)", ScriptBug::Where::waiting},
     {"pass_without_owner_check", wire::scripts::pass, "redis.pcall('HEXISTS', lock, owner) == 1",
      "redis.pcall('EXISTS', lock) == 1", ScriptBug::Where::waiting},
-    {"pass_out_of_turn", wire::scripts::pass, "passed = front[1] == heir and",
-     "passed = front[1] and", ScriptBug::Where::waiting},
+    {"pass_out_of_turn", wire::scripts::pass, "front[1] == heir and", "front[1] and",
+     ScriptBug::Where::waiting},
     // With those of the library.
     {"markers_ignored_without_quarantine", wire::scripts::acquire,
-     "if call('EXISTS', marker, marker .. ':notes') > 0 then", "if false then",
-     ScriptBug::Where::forgetful},
+     "if call('EXISTS', marker, notes) > 0 then", "if false then", ScriptBug::Where::forgetful},
     {"damaged_fence_carried", wire::scripts::hold,
      "\n    and (wanted <= limit / 2 or reached > limit / 2)", ""},
 });

@@ -13,6 +13,10 @@ std::int64_t ms(engine::Instant instant) {
   return instant.time_since_epoch().count() / 1'000'000;
 }
 
+std::int64_t in_us(engine::Duration duration) {
+  return duration / std::chrono::microseconds(1);
+}
+
 std::string ballots_in_words(const std::vector<engine::Ballot>& ballots) {
   std::string text;
   for (const engine::Ballot& ballot : ballots) {
@@ -50,6 +54,7 @@ struct ReplyWords {
   }
   std::string operator()(const engine::ReleasedHere&) const { return "released"; }
   std::string operator()(const engine::NotHeld&) const { return "not held"; }
+  std::string operator()(const engine::Left&) const { return "left"; }
   std::string operator()(const engine::NoScript&) const { return "no script"; }
   std::string operator()(const engine::ForcedOut&) const { return "forced out"; }
   std::string operator()(const engine::AlreadyOurs&) const { return "this owner's already"; }
@@ -132,13 +137,16 @@ std::string in_words(const ScriptRun& run) {
 }
 
 std::string in_words(const engine::Send& send) {
-  static constexpr const char* kinds[] = {"acquire", "heal", "settle", "hold", "release", "force"};
+  static constexpr const char* kinds[] = {"acquire", "heal",  "settle", "hold",
+                                          "release", "force", "leave"};
   std::string text = fmt::format("{} to node {} for grant {}",
                                  kinds[static_cast<int>(send.tag.kind)], send.node, send.tag.grant);
   if (const auto* acquire = std::get_if<engine::AcquireCommand>(&send.command)) {
     text += fmt::format(" floor {} lease {} ms", acquire->floor, acquire->lease.count());
-    const engine::Waiter& waiter = acquire->waiter;
-    if (waiter.number != 0) text += fmt::format(" waiter {} of {}", waiter.number, waiter.ticket);
+    const engine::Place& place = acquire->place;
+    if (place.line != 0)
+      text += fmt::format(" line {} waited {} us", place.line, in_us(place.waited));
+    if (acquire->next_waited) text += fmt::format(" next {} us", in_us(*acquire->next_waited));
   } else if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
     text += fmt::format(" token {} count {} lease {} ms round {}", hold->token, hold->count,
                         hold->lease.count(), send.tag.round);

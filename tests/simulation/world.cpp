@@ -46,7 +46,7 @@ void World::run() {
   clients_.must_be_connected();
   scene_.invariants.must_be_done();
   for (const std::string& name : scene_.plan.names) {
-    scene_.invariants.must_be_no_queues(scene_.now, name);
+    scene_.invariants.must_be_no_lines(scene_.now, name);
   }
 }
 

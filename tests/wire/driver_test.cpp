@@ -17,7 +17,7 @@ constexpr std::size_t node_count = 3;
 
 std::string member(const RedisCommand& command) {
   if (!is(command, "HGETALL")) return healthy(command);
-  return array({bulk("id"), bulk("x"), bulk("layout"), bulk("redlock-1"), bulk("nodes"), bulk("3"),
+  return array({bulk("id"), bulk("x"), bulk("layout"), bulk("redlock-2"), bulk("nodes"), bulk("3"),
                 bulk("max_lease_ms"), bulk("60000")});
 }
 

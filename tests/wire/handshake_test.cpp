@@ -186,7 +186,7 @@ TEST_CASE("what is shown of a node never has the password, wherever the node put
   const std::string uri = "redis://:sesame@host";
   for (const Answers& answers :
        {but("INFO", info("redis_version:sesame")), but("HGETALL", marker("sesame", "1", "60000")),
-        but("HGETALL", marker("redlock-1", "sesame", "60000"))}) {
+        but("HGETALL", marker("redlock-2", "sesame", "60000"))}) {
     CHECK(contains(refusal(answers, uri).detail, "***"));
     CHECK_FALSE(contains(refusal(answers, uri).detail, "sesame"));
   }
@@ -202,8 +202,8 @@ TEST_CASE("nodes that no quorum may count on are refused, with the reason") {
       {but("INFO", info("redis_version:7.2.4\r\nserver_mode:sentinel")), "sentinel"},
       {but("INFO", info("redis_version:7.2.4\r\nredict_mode:sentinel")), "sentinel"},
       {but("INFO", info("redis_version:7.0.15\r\ncluster_enabled:1")), "Redis Cluster"},
-      {but("HGETALL", marker("redlock-1", "5", "60000")), "nodes 5, this client 1"},
-      {but("HGETALL", marker("redlock-1", "1", "90000")), "max_lease_ms 90000"},
+      {but("HGETALL", marker("redlock-2", "5", "60000")), "nodes 5, this client 1"},
+      {but("HGETALL", marker("redlock-2", "1", "90000")), "max_lease_ms 90000"},
       {but("HGETALL", marker("other", "1", "60000")), "layout other"},
       {but("HGETALL", array({bulk("id"), bulk("x")})), "layout nothing"},
   };

@@ -16,8 +16,12 @@ namespace {
 
 constexpr CallContext context{.client = "00112233445566ff"};
 constexpr CallContext subscribed{.client = "00112233445566ff", .subscribed = true};
-constexpr engine::Waiter waiter{.number = 18'446'744'073'709'551'615U,
-                                .ticket = 1'795'227'228'964'050};
+constexpr engine::Place place{.line = 18'446'744'073'709'551'615U,
+                              .waited = std::chrono::microseconds(1'500),
+                              .turn = std::chrono::microseconds(80'200)};
+const std::string waiter = "00112233445566ff:18446744073709551615";
+
+using Words = redlock::testing::RedisCommand;
 
 /// The call's words behind its keys.
 redlock::testing::RedisCommand arguments_of(const engine::Command& command,
@@ -31,60 +35,78 @@ redlock::testing::RedisCommand arguments_of(const engine::Command& command,
   return {words.begin() + 3 + std::stoi(words.at(2)), words.end()};
 }
 
-std::string of_acquire(bool in_order, const engine::Waiter& who, const CallContext& how) {
+engine::AcquireCommand acquire(bool in_order, const engine::Place& at = {}) {
   engine::AcquireCommand command;
   command.name = std::make_shared<const std::string>("n");
   command.lease = std::chrono::milliseconds(1'000);
   command.in_order = in_order;
-  command.waiter = who;
-  return arguments_of(command, how).at(3);
+  command.place = at;
+  return command;
 }
 
-std::string of_release(bool stays, const engine::Waiter& who, const CallContext& how) {
+/// From the order on.
+Words of_acquire(const engine::AcquireCommand& command, const CallContext& how) {
+  const auto words = arguments_of(command, how);
+  return {words.begin() + 5, words.end()};
+}
+
+Words of_release(bool first_only, const engine::Place& at, const CallContext& how) {
   engine::ReleaseCommand command;
   command.name = std::make_shared<const std::string>("n");
-  command.waiter = who;
-  command.stays = stays;
-  return arguments_of(command, how).at(1);
+  command.first_only = first_only;
+  command.place = at;
+  const auto words = arguments_of(command, how);
+  return {words.begin() + 1, words.end()};
 }
 
 }  // namespace
 
 TEST_CASE("an acquire says whether it is out of turn, in order, or waits") {
-  CHECK(of_acquire(false, {}, context).empty());
-  CHECK(of_acquire(true, {}, context) == "0");
-  CHECK(of_acquire(true, waiter, context) ==
-        "00112233445566ff:18446744073709551615 1795227228964050 p");
-  CHECK(of_acquire(true, waiter, subscribed) ==
-        "00112233445566ff:18446744073709551615 1795227228964050 w");
-  CHECK(of_acquire(true, {.number = 1, .ticket = -5}, subscribed) == "00112233445566ff:1 0 w");
-  CHECK(of_acquire(true, waiter, {}) == "0");
+  CHECK(of_acquire(acquire(false), context) == Words{""});
+  CHECK(of_acquire(acquire(false, place), context) == Words{""});
+  CHECK(of_acquire(acquire(true), context) == Words{"0"});
+  CHECK(of_acquire(acquire(true, place), subscribed) == Words{"w", waiter, "1500", "81", ""});
+  CHECK(of_acquire(acquire(true, place), context) == Words{"p", waiter, "1500", "81", ""});
+  // A client without an id has no place.
+  CHECK(of_acquire(acquire(true, place), {}) == Words{"0"});
 }
 
-TEST_CASE("a release says who leaves the queue, or stays in it") {
-  constexpr engine::Waiter who{.number = 7, .ticket = 9};
-  CHECK(of_release(false, {}, subscribed).empty());
-  CHECK(of_release(false, who, subscribed) == "00112233445566ff:7");
-  CHECK(of_release(true, who, subscribed) == "00112233445566ff:7 9 w");
-  CHECK(of_release(true, who, context) == "00112233445566ff:7 9 p");
-  CHECK(of_release(false, who, {}).empty());
+TEST_CASE("an acquire says how long the next call of its client has waited") {
+  auto command = acquire(true, place);
+  command.next_waited = std::chrono::microseconds(7);
+  CHECK(of_acquire(command, subscribed) == Words{"w", waiter, "1500", "81", "7"});
 }
 
-TEST_CASE("behind the order stand the holder and the set, as far as they are there") {
-  const auto name = std::make_shared<const std::string>("n");
-  engine::AcquireCommand command;
-  command.name = name;
-  command.lease = std::chrono::milliseconds(1'000);
-  CHECK(arguments_of(command, context).size() == 4);
+TEST_CASE("a waiter that polls has a turn for as long as it pauses between polls") {
+  auto short_turn = place;
+  short_turn.turn = std::chrono::milliseconds(20);
+  CHECK(of_acquire(acquire(true, short_turn), context).at(3) == "60");
+  CHECK(of_acquire(acquire(true, short_turn), subscribed).at(3) == "20");
+}
+
+TEST_CASE("a release says which waiters are told, and the place that its client keeps") {
+  CHECK(of_release(true, {}, subscribed) == Words{"1"});
+  CHECK(of_release(false, {}, subscribed) == Words{"2"});
+  CHECK(of_release(false, place, subscribed) == Words{"2", waiter, "w", "1500", "81", ""});
+  CHECK(of_release(false, place, {}) == Words{"2"});
+}
+
+TEST_CASE("a client that leaves a line names itself there") {
+  const engine::LeaveCommand command{std::make_shared<const std::string>("n"), 7};
+  CHECK(arguments_of(command, subscribed) == Words{"00112233445566ff:7"});
+}
+
+TEST_CASE("before the order stand the holder, and what the marker must name") {
+  auto command = acquire(false);
+  CHECK(arguments_of(command, context).at(3).empty());
+  CHECK(arguments_of(command, context).at(4) == "-");
   CallContext how = context;
   HolderText holder("host", 1, "somebody");
   how.holder = &holder;
   how.set = "a set";
-  CHECK(arguments_of(command, how).size() == 5);
+  CHECK(redlock::testing::contains(arguments_of(command, how).at(3), "somebody"));
+  CHECK(arguments_of(command, how).at(4) == "-");
   command.marker_wanted = true;
-  const auto words = arguments_of(command, how);
-  REQUIRE(words.size() == 6);
-  CHECK(words[3].empty());
-  CHECK(redlock::testing::contains(words[4], "somebody"));
-  CHECK(words[5] == "a set");
+  CHECK(arguments_of(command, how).at(4) == "=a set");
+  CHECK(arguments_of(command, context).at(4) == "=");
 }

@@ -198,7 +198,7 @@ TEST_CASE("a message on the client's channel wakes a waiter, whatever is awaited
   rig.run();
   rig.receive(message("7 0"));
   REQUIRE(rig.wakes.size() == 1);
-  CHECK(rig.wakes[0].waiter == 7);
+  CHECK(rig.wakes[0].line == 7);
   CHECK(rig.wakes[0].after == 0ms);
   rig.node = [](const RedisCommand& command) {
     const std::string reply = is(command, "PING") ? bulk("PONG") : waking(command);
@@ -210,7 +210,7 @@ TEST_CASE("a message on the client's channel wakes a waiter, whatever is awaited
   REQUIRE(rig.answers.size() == 1);
   CHECK(std::get<std::string>(rig.answers[0]->data) == "PONG");
   REQUIRE(rig.wakes.size() == 5);
-  CHECK(rig.wakes[1].waiter == 18'446'744'073'709'551'615U);
+  CHECK(rig.wakes[1].line == 18'446'744'073'709'551'615U);
   CHECK(rig.wakes[1].after == 20ms);
   CHECK(rig.wakes[4].after == 60ms);
   CHECK(rig.downs.empty());
@@ -338,10 +338,10 @@ TEST_CASE("an acquire says to each connection whether its node wakes the waiter"
     rig.run();
     auto acquire = LinkRig::acquire();
     acquire.in_order = true;
-    acquire.waiter = {.number = 3, .ticket = 5};
+    acquire.place = {.line = 3};
     rig.call(acquire);
-    return rig.commands.back().at(9);
+    return rig.commands.back().at(15) + " " + rig.commands.back().at(16);
   };
-  CHECK(order_said_to(waking) == std::string(client) + ":3 5 w");
-  CHECK(order_said_to(healthy) == std::string(client) + ":3 5 p");
+  CHECK(order_said_to(waking) == "w " + std::string(client) + ":3");
+  CHECK(order_said_to(healthy) == "p " + std::string(client) + ":3");
 }

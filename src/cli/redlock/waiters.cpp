@@ -27,8 +27,8 @@ them, first the next in line:
            line, - it is not in that queue, ? that queue could not be read
   WOKEN    turn: a node keeps the lock, which is free there, for it now; yes: the nodes tell it when
            its turn has come; polls: they cannot, so it asks again and again
-Not seen are those in no queue: who waits with --ordering barging, who finds no quorum of nodes, and
-of a program with many calls for the lock all but the first two. Who was killed stays for 2.5 s.
+Not seen are calls that stand in no line: those with --ordering barging, those that find no quorum of
+nodes, and all but the first of a program's calls for the lock. A killed waiter stays for 2.5 s.
 
 It only looks. Exits 0 whether or not somebody waits, 69 if too few nodes tell who, 78 if that is
 because they refuse us or their user may not read the queues (cluster/users.acl). --watch looks
@@ -39,9 +39,9 @@ Examples:
   redlock waiters deploy --watch 500ms
   redlock waiters deploy -o json | jq '.waiting | length')help";
 
-constexpr auto* unseen = "who waits with --ordering barging is in no queue, and not seen here";
+constexpr auto* unseen = "calls with --ordering barging stand in no line, and are not seen here";
 
-/// Its place in this node's queue, from 1; 0 if it is not there; none if that is not known.
+/// Its place in this node's line, from 1; 0 if it is not there; none if that is not known.
 std::optional<std::size_t> place_on(const NodeLock& node, const QueuedCall& call) {
   if (!node.answered() || !node.waiting) return std::nullopt;
   const auto found = std::find_if(node.waiting->begin(), node.waiting->end(),
