@@ -190,7 +190,7 @@ struct LockList {
 /// What a node's data says about itself (the hash redlock:node).
 struct Marker {
   std::string id;            ///< random, of this node
-  std::string layout;        ///< of keys and scripts: "redlock-1"
+  std::string layout;        ///< of keys and scripts: "redlock-2"
   std::string nodes;         ///< as written; of how many nodes its set consists
   std::string max_lease_ms;  ///< as written
   std::string set = {};      ///< the random name of its set; empty if it has none

@@ -3,6 +3,7 @@
 // script call and one answer (or one failure) into a Reply; it decides nothing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -89,6 +90,7 @@ struct Tag {
     force,
     leave,  ///< the line of a name
   };
+  static constexpr std::size_t kinds = static_cast<std::size_t>(Kind::leave) + 1;
   GrantId grant = 0;
   Instant sent{};
   std::chrono::milliseconds lease{};  ///< what a confirmation of this message confirms

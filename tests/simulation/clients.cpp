@@ -216,7 +216,7 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
   Instant timer = engine::never;
   std::vector<Event> deferred;
   std::vector<Link> links;
-  std::array<std::uint32_t, 6> outstanding{};  // by kind of message
+  std::array<std::uint32_t, engine::Tag::kinds> outstanding{};  // by kind of message
   std::unique_ptr<wire::Driver> driver;        // last: it uses the others
 };
 

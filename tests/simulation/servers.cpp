@@ -42,7 +42,7 @@ std::string Servers::new_run_id(NodeIndex node) {
 void Servers::set_marker(NodeIndex node, const std::string& set) {
   scene_.nodes[node].data.set_marker(
       {.id = "0123456789abcdef0123456789abcdef",
-       .layout = "redlock-1",
+       .layout = "redlock-2",
        .nodes = std::to_string(scene_.nodes.size()),
        .max_lease_ms = std::to_string(scene_.plan.engine.max_lease.count()),
        .set = set});

@@ -11,33 +11,42 @@ using redlock::engine::Form;
 
 namespace {
 
-/// The numbers of keys of the script calls that the node was sent, in their order.
-std::vector<std::string> keys_of_calls(const LinkRig& rig) {
-  std::vector<std::string> keys;
+using Calls = std::vector<std::string>;
+
+/// The script calls that the node was sent, in their order.
+Calls calls_of(const LinkRig& rig) {
+  Calls calls;
   for (const RedisCommand& command : rig.commands) {
-    if (is(command, "EVALSHA") || is(command, "EVAL")) keys.push_back(command.at(2));
+    if (auto call = call_in(command); !call.empty()) calls.push_back(std::move(call));
   }
-  return keys;
+  return calls;
 }
 
-std::size_t keys_in(const RedisCommand& command) {
-  return (is(command, "EVALSHA") || is(command, "EVAL")) ? std::stoul(command.at(2)) : 0;
+/// How many locks the call of this script is about; 0: it is another call.
+std::size_t locks_in(const RedisCommand& command, const std::string& script) {
+  const std::string call = call_in(command);
+  return call.starts_with(script) ? std::stoul(call.substr(script.size())) : 0;
 }
 
 /// Answers every hold of a call with held, and acquires with granted.
 std::string holding(const RedisCommand& command) {
-  const std::size_t keys = keys_in(command);
-  if (keys == 0 || command.size() == 3 + keys + 3) return healthy(command);  // acquire
-  return array(std::vector<std::string>(keys / 2, array({integer(1), integer(7)})));
+  const std::size_t locks = locks_in(command, "hold ");
+  if (locks == 0) return healthy(command);
+  return array(std::vector<std::string>(locks, array({integer(1), integer(7)})));
 }
 
-/// Answers a release of several locks with released. The last word of a hold is its lease.
+/// Answers every release of a call with released.
 std::string releasing(const RedisCommand& command) {
-  if (!is(command, "EVALSHA")) return healthy(command);
-  const std::size_t keys = keys_in(command);
-  const bool releases = command.size() == 3 + 3 * keys && command.back().empty();
-  if (releases) return array(std::vector<std::string>(keys, integer(1)));
-  return command.size() == 3 + 2 + 4 ? array({array({integer(1), integer(7)})}) : healthy(command);
+  const std::size_t locks = locks_in(command, "release ");
+  return locks == 0 ? holding(command) : array(std::vector<std::string>(locks, integer(1)));
+}
+
+/// By a call that waits.
+engine::AcquireCommand waiting(const std::string& name, std::uint64_t owner) {
+  auto acquire = LinkRig::acquire(name, owner);
+  acquire.in_order = true;
+  acquire.place.line = 1;
+  return acquire;
 }
 
 std::string name_of(std::uint64_t number) {
@@ -62,7 +71,7 @@ TEST_CASE("holds of one turn go in calls of a hundred, and each is answered in i
     CHECK(rig.replies[i].first == i + 1);
     CHECK(std::holds_alternative<engine::Held>(rig.replies[i].second));
   }
-  CHECK(keys_of_calls(rig) == std::vector<std::string>{"200", "200", "100"});
+  CHECK(calls_of(rig) == Calls{"hold 100", "hold 100", "hold 50"});
 }
 
 TEST_CASE("what is asked between two holds stays between them") {
@@ -76,13 +85,13 @@ TEST_CASE("what is asked between two holds stays between them") {
   rig.run();
   REQUIRE(rig.replies.size() == 4);
   for (std::size_t i = 0; i < 4; ++i) CHECK(rig.replies[i].first == i + 1);
-  CHECK(keys_of_calls(rig) == std::vector<std::string>{"2", "3", "2", "2"});
+  CHECK(calls_of(rig) == Calls{"hold 1", "acquire", "hold 1", "hold 1"});
 }
 
 TEST_CASE("a call that fails as a whole answers each of its holds, and NOSCRIPT each") {
   LinkRig rig([](const RedisCommand& command) {
-    if (keys_in(command) == 4) return error("NOSCRIPT No matching script");
-    if (keys_in(command) == 6) return error("BUSY Redis is busy running a script");
+    if (call_in(command) == "hold 2") return error("NOSCRIPT No matching script");
+    if (call_in(command) == "hold 3") return error("BUSY Redis is busy running a script");
     return healthy(command);
   });
   rig.run();
@@ -104,7 +113,7 @@ TEST_CASE("an answer with too few elements, or a bad one, leaves no hold without
   for (const std::string& bad : {array({array({integer(1), integer(7)})}),
                                  array({array({integer(1), integer(7)}), array({integer(9)})})}) {
     LinkRig rig([bad](const RedisCommand& command) {
-      return keys_in(command) == 4 ? bad : healthy(command);
+      return call_in(command) == "hold 2" ? bad : healthy(command);
     });
     rig.run();
     rig.submit(1, LinkRig::hold("a"));
@@ -120,7 +129,7 @@ TEST_CASE("an answer with too few elements, or a bad one, leaves no hold without
 
 TEST_CASE("a script error over one lock of a call fails no other") {
   LinkRig rig([](const RedisCommand& command) {
-    if (keys_in(command) != 4) return healthy(command);
+    if (call_in(command) != "hold 2") return healthy(command);
     return array({error("OOM command not allowed"), array({integer(1), integer(7)})});
   });
   rig.run();
@@ -172,9 +181,9 @@ TEST_CASE(
     // The repetitions go by digest: it was not for want of the script.
     for (const RedisCommand& command : rig.commands) CHECK(is(command, "EVALSHA"));
     if (round == 0) {
-      CHECK(keys_of_calls(rig) == std::vector<std::string>{"6", "2", "2", "2"});
+      CHECK(calls_of(rig) == Calls{"hold 3", "hold 1", "hold 1", "hold 1"});
     } else {
-      CHECK(keys_of_calls(rig) == std::vector<std::string>{"2", "4"});
+      CHECK(calls_of(rig) == Calls{"hold 1", "hold 2"});
       CHECK(names(rig.commands[0]) == "redlock:lock:{forbidden}");
     }
   }
@@ -224,7 +233,7 @@ TEST_CASE("releases of one turn go in calls of a hundred, and each is answered i
     CHECK(rig.replies[i].first == i + 1);
     CHECK(std::holds_alternative<engine::ReleasedHere>(rig.replies[i].second));
   }
-  CHECK(keys_of_calls(rig) == std::vector<std::string>{"100", "100", "50"});
+  CHECK(calls_of(rig) == Calls{"release 100", "release 100", "release 50"});
 }
 
 TEST_CASE("a release stays behind the acquire and the hold that were sent before it") {
@@ -240,7 +249,7 @@ TEST_CASE("a release stays behind the acquire and the hold that were sent before
   rig.run();
   REQUIRE(rig.replies.size() == 7);
   for (std::size_t i = 0; i < 7; ++i) CHECK(rig.replies[i].first == i + 1);
-  CHECK(keys_of_calls(rig) == std::vector<std::string>{"3", "3", "1", "2", "1"});
+  CHECK(calls_of(rig) == Calls{"release 3", "acquire", "release 1", "hold 1", "release 1"});
 }
 
 TEST_CASE("releases stay in one call whatever acquires of other names come between them") {
@@ -253,30 +262,30 @@ TEST_CASE("releases stay in one call whatever acquires of other names come betwe
   rig.submit(5, LinkRig::release("c"));
   SUBCASE("and go behind those acquires") {
     rig.run();
-    CHECK(keys_of_calls(rig) == std::vector<std::string>{"3", "3", "3"});
+    CHECK(calls_of(rig) == Calls{"acquire", "acquire", "release 3"});
     CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 4, 1, 3, 5});
   }
   SUBCASE("an acquire of one of their names stays behind them") {
     rig.submit(6, LinkRig::acquire("b", 2));
     rig.submit(7, LinkRig::release("d"));
     rig.run();
-    CHECK(keys_of_calls(rig) == std::vector<std::string>{"3", "3", "3", "3", "1"});
+    CHECK(calls_of(rig) == Calls{"acquire", "acquire", "release 3", "acquire", "release 1"});
     CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 4, 1, 3, 5, 6, 7});
   }
 }
 
 TEST_CASE("a release and the acquire of its name behind it go in one call") {
   const auto passing = [](const RedisCommand& command) {
-    if (keys_in(command) != 4) return healthy(command);
+    if (call_in(command) != "pass") return releasing(command);
     return array({integer(1), array({integer(1), integer(7)})});
   };
   LinkRig rig(passing);
   rig.run();
   SUBCASE("and each gets its own reply") {
     rig.submit(1, LinkRig::release("a"));
-    rig.submit(2, LinkRig::acquire("a", 2));
+    rig.submit(2, waiting("a", 2));
     rig.run();
-    CHECK(keys_of_calls(rig) == std::vector<std::string>{"4"});
+    CHECK(calls_of(rig) == Calls{"pass"});
     REQUIRE(rig.replies.size() == 2);
     CHECK(rig.replies[0].first == 1);
     CHECK(std::holds_alternative<engine::ReleasedHere>(rig.replies[0].second));
@@ -287,10 +296,10 @@ TEST_CASE("a release and the acquire of its name behind it go in one call") {
     rig.submit(1, LinkRig::release("b"));
     for (std::uint64_t owner = 1; owner <= 3; ++owner) {
       rig.submit(2 * owner, LinkRig::release("a", owner));
-      rig.submit(2 * owner + 1, LinkRig::acquire("a", owner + 1));
+      rig.submit(2 * owner + 1, waiting("a", owner + 1));
     }
     rig.run();
-    CHECK(keys_of_calls(rig) == std::vector<std::string>{"4", "4", "4", "1"});
+    CHECK(calls_of(rig) == Calls{"pass", "pass", "pass", "release 1"});
     CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 3, 4, 5, 6, 7, 1});
   }
   SUBCASE("but none of another name, nor what is between them") {
@@ -298,50 +307,61 @@ TEST_CASE("a release and the acquire of its name behind it go in one call") {
     rig.submit(2, LinkRig::acquire("b"));
     rig.submit(3, LinkRig::release("a"));
     rig.submit(4, LinkRig::hold("c"));
-    rig.submit(5, LinkRig::acquire("a", 2));
+    rig.submit(5, waiting("a", 2));
     rig.run();
-    CHECK(keys_of_calls(rig) == std::vector<std::string>{"3", "2", "2", "3"});
+    CHECK(calls_of(rig) == Calls{"acquire", "release 2", "hold 1", "acquire"});
   }
   SUBCASE("the newest of several, and only that") {
     rig.submit(1, LinkRig::release("b"));
     rig.submit(2, LinkRig::release("c"));
     rig.submit(3, LinkRig::release("a"));
-    rig.submit(4, LinkRig::acquire("a", 2));
+    rig.submit(4, waiting("a", 2));
     rig.submit(5, LinkRig::release("d"));
     rig.run();
-    CHECK(keys_of_calls(rig) == std::vector<std::string>{"4", "3"});
+    CHECK(calls_of(rig) == Calls{"pass", "release 3"});
     CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{3, 4, 1, 2, 5});
   }
   SUBCASE("nor one of those before it, once that is passed on") {
     rig.submit(1, LinkRig::release("b"));
     rig.submit(2, LinkRig::release("a"));
-    rig.submit(3, LinkRig::acquire("a", 2));
-    rig.submit(4, LinkRig::acquire("b", 2));
+    rig.submit(3, waiting("a", 2));
+    rig.submit(4, waiting("b", 2));
     rig.run();
-    CHECK(keys_of_calls(rig) == std::vector<std::string>{"4", "1", "3"});
+    CHECK(calls_of(rig) == Calls{"pass", "release 1", "acquire"});
     CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 3, 1, 4});
   }
   SUBCASE("nor one whose name was released twice: all stay before it") {
     rig.submit(1, LinkRig::release("a"));
     rig.submit(2, LinkRig::release("a", 2));
-    rig.submit(3, LinkRig::acquire("a", 3));
+    rig.submit(3, waiting("a", 3));
     rig.run();
-    CHECK(keys_of_calls(rig) == std::vector<std::string>{"2", "3"});
+    CHECK(calls_of(rig) == Calls{"release 2", "acquire"});
     CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{1, 2, 3});
+  }
+  SUBCASE("nor one that does not wait, or behind one that keeps a place") {
+    rig.submit(1, LinkRig::release("a"));
+    rig.submit(2, LinkRig::acquire("a", 2));
+    auto placed = LinkRig::release("a", 2);
+    placed.place.line = 5;
+    rig.submit(3, placed);
+    rig.submit(4, waiting("a", 3));
+    rig.run();
+    CHECK(calls_of(rig) == Calls{"release 1", "acquire", "release 1", "acquire"});
   }
   SUBCASE("nor one that goes alone, or in full") {
     auto alone = LinkRig::release("a");
     alone.alone = true;
     rig.submit(1, alone);
-    rig.submit(2, LinkRig::acquire("a", 2));
+    rig.submit(2, waiting("a", 2));
     rig.submit(3, LinkRig::release("a", 2));
-    rig.submit(4, LinkRig::acquire("a", 3), Form::source);
+    rig.submit(4, waiting("a", 3), Form::source);
     rig.submit(5, LinkRig::release("a", 3), Form::source);
-    rig.submit(6, LinkRig::acquire("a", 4));
+    rig.submit(6, waiting("a", 4));
     rig.submit(7, LinkRig::release("a", 4), Form::source);
-    rig.submit(8, LinkRig::acquire("a", 5), Form::source);
+    rig.submit(8, waiting("a", 5), Form::source);
     rig.run();
-    CHECK(keys_of_calls(rig) == std::vector<std::string>{"1", "3", "1", "3", "1", "3", "1", "3"});
+    CHECK(calls_of(rig) == Calls{"release 1", "acquire", "release 1", "acquire", "release 1",
+                                 "acquire", "release 1", "acquire"});
   }
 }
 
@@ -357,11 +377,11 @@ TEST_CASE("what is wrong with an acquire in the call of a release is its own") {
     refusal = "READONLY You can't write against a read only replica.";
   }
   LinkRig rig([&](const RedisCommand& command) {
-    return keys_in(command) == 4 ? array({integer(0), error(refusal)}) : healthy(command);
+    return call_in(command) == "pass" ? array({integer(0), error(refusal)}) : healthy(command);
   });
   rig.run();
   rig.submit(1, LinkRig::release("a"));
-  rig.submit(2, LinkRig::acquire("a", 2));
+  rig.submit(2, waiting("a", 2));
   rig.run();
   REQUIRE(rig.replies.size() == 2);
   CHECK(std::holds_alternative<engine::NotHeld>(rig.replies[0].second));
@@ -379,7 +399,7 @@ TEST_CASE("a release that is to go alone is joined with no other") {
   rig.submit(3, LinkRig::release("c"));
   rig.run();
   CHECK(rig.replies.size() == 3);
-  CHECK(keys_of_calls(rig) == std::vector<std::string>{"1", "1", "1"});
+  CHECK(calls_of(rig) == Calls{"release 1", "release 1", "release 1"});
 }
 
 TEST_CASE("an answer to releases with too few elements, or a bad one, is an error for each") {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,19 @@ inline std::vector<testing::RedisCommand> commands_in(std::string_view bytes, Re
     }
   }
   return commands;
+}
+
+/// A call of a script by its keys: its name, and of how many locks it is where that may be several.
+/// Empty: it is none.
+inline std::string call_in(const testing::RedisCommand& command) {
+  if (command.size() < 3 || !command[0].starts_with("EVAL")) return {};
+  const std::size_t keys = std::stoul(command[2]);
+  if (keys == 7) return "acquire";
+  if (keys == 10) return "pass";
+  if (keys == 5) return "force";
+  if (command.size() == 3 + keys + 1) return "leave";
+  const bool holds = command.at(4).starts_with("redlock:fence:");
+  return (holds ? "hold " : "release ") + std::to_string(keys / 3);
 }
 
 }  // namespace redlock::wire

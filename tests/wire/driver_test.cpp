@@ -23,8 +23,7 @@ std::string member(const RedisCommand& command) {
 
 /// A run id for each, or they were one server.
 std::string member_number(std::size_t node, const RedisCommand& command) {
-  const bool releases = is(command, "EVALSHA") && command.at(2) == "1";
-  if (releases) return array({integer(1)});
+  if (call_in(command) == "release 1") return array({integer(1)});
   if (!is(command, "INFO")) return member(command);
   return bulk("redis_version:7.0.15\r\nrole:master\r\nrun_id:" +
               std::string(40, static_cast<char>('a' + node)) + "\r\nuptime_in_seconds:100000\r\n");
