@@ -354,6 +354,9 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
     require(std::min(voted, answered) > nodes_.size() / 2, "contended means that a quorum voted",
             what);
   }
+  if (decision.failure && decision.failure != Errc::contended) {
+    gives_way(*decision.name, request->second);
+  }
   if (decision.failure) attempt_over(world, client, request->second);
 }
 

@@ -259,6 +259,7 @@ class Invariants {
     Instant began{};
     Instant waits_until{};
     bool by_owner = false;  // it begins to wait when the calls of its owner before it have ended
+    bool gave_way = false;  // it failed for a reason of its own, and goes behind its client's calls
     std::set<std::uint32_t> known_at{};
     Instant known_since = engine::never;  // to a quorum
   };
@@ -282,6 +283,7 @@ class Invariants {
   void begins_to_wait(ClientId client, const Request& request);
   void wait_ends(Instant world, ClientId client, const Request& request);
   void given_back(Instant world, const Grant& grant);
+  void gives_way(const std::string& name, engine::RequestId request);
   [[nodiscard]] std::optional<ClientId> client_of(const NodeData::Waiter& waiter) const;
   [[nodiscard]] bool is_placed(Instant world, std::uint32_t node, const Waiting& who,
                                const std::vector<NodeData::Waiter>& there) const;
