@@ -311,7 +311,7 @@ TEST_CASE("without a quorum that can vote it leaves the lines, and comes back wi
   CHECK(rig.left(0, id));
   CHECK(rig.left(1, id));
   CHECK_FALSE(rig.ended(id));
-  rig.answer({2, 3, 4}, down);  // the same
+  CHECK_FALSE(rig.asked(2));  // it has not stood there
   rig.advance(200ms);
   REQUIRE(rig.oldest_is<AcquireCommand>(0));
   CHECK(rig.oldest<AcquireCommand>(0).place.line == id);

@@ -125,8 +125,10 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   if (send.tag.kind == Kind::acquire) {
     const auto& acquire = std::get<engine::AcquireCommand>(send.command);
     const bool in_line = acquire.place.line != 0;
-    require(!in_line || clients_[grant.client].by_name.contains(acquire.name.get()),
-            "who has left enters no line", what);
+    const auto& by_name = clients_[grant.client].by_name;
+    const auto request = by_name.find(acquire.name.get());
+    require(!in_line || request != by_name.end(), "who has left enters no line", what);
+    if (in_line) asks_in_line(*acquire.name, request->second, acquire.place.line);
     // A call that waits asks a node several times, each after the reply to the one before.
     const bool again = in_line && (send.form == engine::Form::source ||
                                    send.tag.sent == local(world, grant.client));

@@ -258,7 +258,8 @@ class Invariants {
     ClientId client = 0;
     Instant began{};
     Instant waits_until{};
-    bool by_owner = false;  // it begins to wait when the calls of its owner before it have ended
+    std::uint64_t line = 0;  // the number of its client's line, once it has asked
+    bool by_owner = false;   // it begins to wait when the calls of its owner before it have ended
     bool gave_way = false;  // it failed for a reason of its own, and goes behind its client's calls
     std::set<std::uint32_t> known_at{};
     Instant known_since = engine::never;  // to a quorum
@@ -267,6 +268,7 @@ class Invariants {
   struct Departed {
     engine::RequestId request = 0;
     ClientId client = 0;
+    std::uint64_t line = 0;
     Instant began{};
     Instant at{};
   };
@@ -274,6 +276,7 @@ class Invariants {
   struct Line {
     std::vector<Waiting> waiting;
     std::deque<Departed> departed;
+    std::map<ClientId, std::uint64_t> numbers;  // of clients' newest lines
     std::optional<Instant> free_since;
     std::optional<Instant> given_back;  // by who had it on a quorum; nobody has had it since
     std::uint64_t begun = 0;
@@ -284,6 +287,7 @@ class Invariants {
   void wait_ends(Instant world, ClientId client, const Request& request);
   void given_back(Instant world, const Grant& grant);
   void gives_way(const std::string& name, engine::RequestId request);
+  void asks_in_line(const std::string& name, engine::RequestId request, std::uint64_t number);
   [[nodiscard]] std::optional<ClientId> client_of(const NodeData::Waiter& waiter) const;
   [[nodiscard]] bool is_placed(Instant world, std::uint32_t node, const Waiting& who,
                                const std::vector<NodeData::Waiter>& there) const;
@@ -295,7 +299,7 @@ class Invariants {
   [[nodiscard]] WellSince well_with_all(ClientId client) const;
   [[nodiscard]] bool two_are_away(Instant since) const;
   [[nodiscard]] bool stands_in(Instant world, std::uint32_t node, const std::string& name,
-                               ClientId client) const;
+                               std::uint64_t line) const;
 
   [[nodiscard]] Instant local(Instant world, ClientId client) const;
   Grant* find(ClientId client, engine::GrantId grant);

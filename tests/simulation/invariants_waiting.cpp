@@ -34,10 +34,15 @@ void Invariants::wait_ends(Instant world, ClientId client, const Request& reques
   if (!request.name) return;
   const auto line = lines_.find(*request.name);
   if (line == lines_.end()) return;
+  std::uint64_t number = 0;
   const auto left = std::erase_if(line->second.waiting, [&](const Waiting& who) {
-    return who.request == request.id && who.client == client;
+    const bool it = who.request == request.id && who.client == client;
+    // A call that never asked may stand there since the grant to the one before.
+    if (it)
+      number = who.line == 0 && !who.known_at.empty() ? line->second.numbers[client] : who.line;
+    return it;
   });
-  if (left > 0) line->second.departed.push_back({request.id, client, request.began, world});
+  if (left > 0) line->second.departed.push_back({request.id, client, number, request.began, world});
 }
 
 void Invariants::given_back(Instant world, const Grant& grant) {
@@ -53,6 +58,17 @@ void Invariants::gives_way(const std::string& name, engine::RequestId request) {
   const auto line = lines_.find(name);
   if (line == lines_.end()) return;
   for (Waiting& who : line->second.waiting) who.gave_way |= who.request == request;
+}
+
+void Invariants::asks_in_line(const std::string& name, engine::RequestId request,
+                              std::uint64_t number) {
+  const auto line = lines_.find(name);
+  if (line == lines_.end()) return;
+  for (Waiting& who : line->second.waiting) {
+    if (who.request != request) continue;
+    who.line = number;
+    line->second.numbers[who.client] = number;
+  }
 }
 
 /// A line has the number of the call with which it began.
@@ -206,10 +222,9 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
 }
 
 bool Invariants::stands_in(Instant world, std::uint32_t node, const std::string& name,
-                           ClientId client) const {
+                           std::uint64_t line) const {
   const auto there = nodes_[node].data.waiters(name, nodes_[node].now_ms(world));
-  return std::ranges::any_of(
-      there, [&](const NodeData::Waiter& waiter) { return client_of(waiter) == client; });
+  return std::ranges::count(there, line, &NodeData::Waiter::line) > 0;
 }
 
 /// A client none of whose calls waits is in no line of a node that was well to it all the time.
@@ -217,14 +232,14 @@ void Invariants::check_departed(Instant world, const std::string& name, Line& li
   while (!line.departed.empty() && world - line.departed.front().at > waiting_.leaves_within) {
     const Departed who = line.departed.front();
     line.departed.pop_front();
-    if (!clients_[who.client].alive) continue;
+    if (!clients_[who.client].alive || who.line == 0) continue;
     // It stands there for others of its calls, or for one that ended later.
     if (std::ranges::count(line.waiting, who.client, &Waiting::client) > 0) continue;
     if (std::ranges::count(line.departed, who.client, &Departed::client) > 0) continue;
     for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
       const WellSince since = well_since_(who.client, node);
       if (!since || *since > who.began) continue;
-      if (!stands_in(world, node, name, who.client)) continue;
+      if (!stands_in(world, node, name, who.line)) continue;
       throw Violation{
           "who leaves is in no line",
           fmt::format("{}: node {} still has client {}, whose request {} ended {} us ago", name,

@@ -241,14 +241,12 @@ void Acquirer::abandon_attempt(Instant now, GrantId grant) {
 }
 
 void Acquirer::end(Instant now, RequestId request, Failed failure) {
-  const Acquisition call = calls_.take(request);
+  Acquisition call = calls_.take(request);
   out_.put(Finish{request, std::move(failure)});
   const AcquireRequest& what = call.what();
   Lines* const lines = lines_of(what);
   if (lines == nullptr) return;
-  if (call.known_at_nodes()) {
-    leave(now, what.name, lines->number(what.name), NodeSet::first(terms_.nodes()));
-  }
+  leave(now, what.name, lines->number(what.name), call.leave_nodes());
   const auto next = lines->leave(what.name, request);
   if (!next) return;
   calls_.find(*next)->wait_for_room();
@@ -373,7 +371,7 @@ void Acquirer::take_part(RequestId request, Instant ask_by) {
 /// of its client are not to wait for it. It comes again behind them.
 void Acquirer::give_way(Instant now, Acquisition& call, Instant retry_at) {
   const Name& name = call.what().name;
-  leave(now, name, ordered_.number(name), NodeSet::first(terms_.nodes()));
+  leave(now, name, ordered_.number(name), call.leave_nodes());
   const auto next =
       rules::failed_call_gives_way() ? ordered_.step_back(name, call.request()) : std::nullopt;
   if (next) {

@@ -71,29 +71,33 @@ GrantId Acquisition::attempt() const {
 }
 
 void Acquisition::entered(NodeIndex node, std::uint32_t place) {
-  known_ = true;
-  nodes_[node].refused = true;
-  nodes_[node].place = place;
+  Node& at = nodes_[node];
+  at = {};
+  at.place = place;
+  at.refused = at.stands = true;
 }
 
 void Acquisition::attempt_begins(GrantId attempt) {
   state_ = Asking{attempt};
-  known_ = known_ || in_line();
   rested_ = false;
-  for (Node& node : nodes_) node = {};
+  for (Node& node : nodes_) node.forget();
 }
 
 void Acquisition::asked(NodeSet nodes, RequestId next) {
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (!nodes.contains(node)) continue;
-    nodes_[node] = {};
+    nodes_[node].forget();
     nodes_[node].next = next;
+    nodes_[node].asked = true;
   }
 }
 
 bool Acquisition::on_answer(Instant now, NodeIndex node, const Reply& reply) {
   if (!in_line()) return false;
   Node& at = nodes_[node];
+  at.asked = false;
+  const auto* const unavailable = std::get_if<Unavailable>(&reply);
+  if (unavailable == nullptr || unavailable->delivery == Delivery::unknown) at.stands = true;
   if (const auto* granted = std::get_if<Granted>(&reply)) at.next_place = granted->next_place;
   const auto* const refused = std::get_if<Refused>(&reply);
   if (refused != nullptr) {
@@ -116,7 +120,7 @@ bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Att
   }
   if (auto* pausing = std::get_if<Pausing>(&state_)) {
     // Not by nodes that say so because it has just given the lock back there.
-    if (later || !known_ || pausing->gave_back.contains(node)) return false;
+    if (later || !in_line() || pausing->gave_back.contains(node)) return false;
     rounds_in_vain_ = 0;
     pausing->until = now;
     return false;
@@ -132,6 +136,15 @@ bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Att
   const bool asked = attempt->is_asked(node);
   if (asked) at.woken = true;
   return !asked;  // the others have been told of the same release, or soon will be
+}
+
+NodeSet Acquisition::leave_nodes() {
+  NodeSet left;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (nodes_[node].asked || nodes_[node].stands) left.insert(node);
+    nodes_[node].stands = false;
+  }
+  return left;
 }
 
 std::uint32_t Acquisition::refusals() const {

@@ -81,15 +81,12 @@ class Acquisition {
   }
   /// The attempt under way; 0 if there is none.
   [[nodiscard]] GrantId attempt() const;
-  /// Whether nodes may have it in their lines.
-  [[nodiscard]] bool known_at_nodes() const { return known_; }
+  /// Nodes that may have it in their lines, which are told now that it leaves.
+  [[nodiscard]] NodeSet leave_nodes();
 
   // What happens to the call.
 
-  void wait_locally() {
-    state_ = Local{};
-    known_ = false;
-  }
+  void wait_locally() { state_ = Local{}; }
   void wait_for_room() { state_ = Admission{}; }
   /// It is the first of its line now, or takes part among them, and begins by itself then.
   void take_part(Instant ask_by) { state_ = Entering{ask_by}; }
@@ -154,6 +151,17 @@ class Acquisition {
     std::optional<std::uint32_t> next_place;
     std::uint32_t place = 0;
     bool refused = false;
+    bool asked = false;   // a question is under way
+    bool stands = false;  // an earlier one may have stood the client in the line
+
+    /// Of what the node replied.
+    void forget() {
+      const bool stood = stands;
+      const bool was_asked = asked;
+      *this = {};
+      stands = stood;
+      asked = was_asked;
+    }
     bool woken = false;  // while a question was under way
   };
 
@@ -170,7 +178,6 @@ class Acquisition {
   std::vector<Node> nodes_;  // of one in line
   std::optional<std::uint32_t> told_place_;
   std::uint32_t rounds_in_vain_ = 0;
-  bool known_ = false;
   bool rested_ = false;
   bool last_attempt_ = false;
 };
