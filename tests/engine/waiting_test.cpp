@@ -337,6 +337,22 @@ TEST_CASE("a call that fails for a reason of its own goes behind the others of i
   CHECK(rig.ended_with<AcquireSucceeded>(second));
 }
 
+TEST_CASE("a call that gave way and ends leaves no line in which another of its client stands") {
+  Crowd rig;
+  const auto first = rig.acquire(in_order(600ms));
+  const auto second = rig.acquire(in_order(60s));
+  rig.advance(251ms);  // nobody answers: the first one gives way
+  for (const NodeIndex node : all) {
+    while (rig.asked(node)) rig.take(node);
+  }
+  rig.advance(160ms);
+  rig.refuse(all);
+  rig.advance(200ms);
+  REQUIRE(rig.ended(first));
+  CHECK_FALSE(rig.ended(second));
+  CHECK(rig.asked_in_all() == 0);
+}
+
 TEST_CASE("a turn is asked for that is twice as long as a quorum's answers take") {
   Crowd rig;
   const auto id = rig.acquire(in_order(60s));

@@ -142,7 +142,7 @@ NodeSet Acquisition::leave_nodes() {
   NodeSet left;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (nodes_[node].asked || nodes_[node].stands) left.insert(node);
-    nodes_[node].stands = false;
+    nodes_[node] = {};
   }
   return left;
 }
