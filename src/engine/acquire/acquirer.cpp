@@ -74,6 +74,7 @@ void Acquirer::begin_attempt(Instant now, Acquisition& call) {
       .min_validity = what.min_validity,
       .floor = floors_.floor(now, stripe_of(*what.name)),
       .in_order = what.in_order,
+      .waits = call.in_line(),
       .silent = call.in_line() ? silent_nodes() : NodeSet(),
   };
   call.attempt_begins(grant);

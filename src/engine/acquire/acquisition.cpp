@@ -120,7 +120,7 @@ bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Att
   }
   if (auto* pausing = std::get_if<Pausing>(&state_)) {
     // Not by nodes that say so because it has just given the lock back there.
-    if (later || !in_line() || pausing->gave_back.contains(node)) return false;
+    if (later || !pausing->in_line || pausing->gave_back.contains(node)) return false;
     rounds_in_vain_ = 0;
     pausing->until = now;
     return false;
@@ -221,12 +221,12 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
     // Without a vote for it there is nothing that another round soon could complete.
     const Duration pause =
         attempt.tally().yes > 0 ? between_rounds(rounds_in_vain_++, random) : between_polls(random);
-    state_ = Pausing{std::min(now + pause, schedule_.waits_until()), attempt.granted()};
+    state_ = Pausing{std::min(now + pause, schedule_.waits_until()), true, attempt.granted()};
     return std::nullopt;
   }
   auto final = schedule_.on_failure(now, {attempt.failure(), {}, attempt.ballots()},
                                     attempt.expires_in(), random);
-  state_ = Pausing{schedule_.retry_at(), attempt.granted()};
+  state_ = Pausing{schedule_.retry_at()};
   return final;
 }
 

@@ -37,9 +37,11 @@ class Acquisition {
   struct Entering {
     Instant ask_by{};
   };
-  /// Between two attempts. What the last one was granted was given back on those nodes.
+  /// Between two attempts. `in_line`: it keeps its places, as what the last one was granted did not
+  /// become a quorum, and was given back on those nodes.
   struct Pausing {
     Instant until{};
+    bool in_line = false;
     NodeSet gave_back{};
   };
   /// An attempt asks nodes, or settles the token.

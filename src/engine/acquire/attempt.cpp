@@ -22,12 +22,14 @@ Attempt::Attempt(const Terms& terms, Plan plan, Instant now)
       started_(now),
       nodes_(terms.nodes(), true),
       granted_(terms.nodes()),
-      // Waiting for an answer past the end of the validity could only end in too_late.
-      patience_(std::min<Duration>(
-          terms.node_timeout(), terms.trusted_until(now, plan_.lease) - plan_.min_validity - now)),
+      patience_(terms.node_timeout()),
       asked_(terms.nodes(), never),
       silent_(plan_.silent),
-      ballots_(terms.nodes()) {}
+      ballots_(terms.nodes()) {
+  // Waiting for an answer past the end of the validity could only end in too_late.
+  const Duration validity = terms.trusted_until(now, plan_.lease) - plan_.min_validity - now;
+  if (!plan_.waits) patience_ = std::min(patience_, validity);
+}
 
 NodeSet Attempt::ask(Instant now, NodeSet nodes, Outbox& out) {
   NodeSet asked;

@@ -31,6 +31,7 @@ class Attempt {
     Duration min_validity{};
     Token floor = 0;
     bool in_order = false;  ///< overtakes no call that waits
+    bool waits = false;     ///< in line: the time of each question counts for itself
     NodeSet silent{};       ///< nodes that did not answer earlier attempts, so are not waited for
   };
 
