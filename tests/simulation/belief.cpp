@@ -38,6 +38,7 @@ void Belief::ran_ahead(std::uint32_t index, Duration by, std::uint64_t order) {
 }
 
 void Belief::confirm(Node& node, const engine::Tag& tag, Circumstances circumstances) {
+  if (node.shared) return;
   const bool trusted = circumstances.trusted;
   node.confirmed = circumstances.order;
   const Instant until = trusted ? trusted_until(tag.sent, tag.lease) : Instant::min();
@@ -84,8 +85,9 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
     if (!before_healing) deny(node, false);
   } else if (std::holds_alternative<engine::AlreadyOurs>(reply)) {
     if (tag.kind == Kind::heal) return confirm(node, tag, circumstances);
-    node.may_hold = false;  // it is another's, whom nodes cannot tell from this one
-    owner_is_shared_ = true;
+    // It is another's, whom nodes cannot tell from this one: it says nothing from now on.
+    node.may_hold = node.ours = false;
+    node.shared = owner_is_shared_ = true;
   } else if (tag.kind == Kind::acquire && nothing_happened(reply)) {
     node.may_hold = false;
   } else if (tag.kind == Kind::heal && !std::holds_alternative<engine::NoScript>(reply)) {

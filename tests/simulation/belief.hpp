@@ -49,6 +49,7 @@ class Belief {
     const Node& at = nodes_[node];
     return at.may_hold && !at.released && (at.granted != 0 || !owner_is_shared_);
   }
+  [[nodiscard]] bool owner_is_shared() const { return owner_is_shared_; }
   [[nodiscard]] bool released(std::uint32_t node) const { return nodes_[node].released; }
   [[nodiscard]] std::uint32_t granted() const { return granted_; }
   [[nodiscard]] std::uint32_t refused() const { return refused_; }
@@ -61,6 +62,7 @@ class Belief {
     bool healing = false;
     bool may_hold = false;
     bool released = false;
+    bool shared = false;  // another process has it by the same owner
     engine::Token granted = 0;
     engine::Token fence = 0;
     Instant until = Instant::min();

@@ -217,7 +217,7 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
   std::vector<Event> deferred;
   std::vector<Link> links;
   std::array<std::uint32_t, engine::Tag::kinds> outstanding{};  // by kind of message
-  std::unique_ptr<wire::Driver> driver;        // last: it uses the others
+  std::unique_ptr<wire::Driver> driver;                         // last: it uses the others
 };
 
 Clients::Clients(Scene& scene, Network& network, Servers& servers, ClientListener& listener)

@@ -40,11 +40,7 @@ end
 local waits = order == 'w' or order == 'p'
 local next_call = waits and next_waited ~= ''
 -- One call for three keys, as there is none of them as a rule; one counts as often as it is named.
--- An error is about the line, or told again by the next one.
-local there = redis.pcall('EXISTS', lock, forced, forced, line, line, line, line)
-if type(there) == 'table' then
-  there = call('EXISTS', lock, forced, forced)
-end
+local there = call('EXISTS', lock, forced, forced, line, line, line, line)
 if there % 2 == 1 then
   local ours = redis.pcall('HEXISTS', lock, owner)
   if type(ours) == 'table' then

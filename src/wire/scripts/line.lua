@@ -110,7 +110,8 @@ local function open_line(lock, line, waiters)
           return length
         end
         length = math.min(tonumber(needs), longest_turn)
-        redis.call('HSET', waiters, lock, string.format('%s %.0f', waiter, now_ms + length))
+        turn, turn_ends = waiter, now_ms + length
+        redis.call('HSET', waiters, lock, string.format('%s %.0f', turn, turn_ends))
         if first_only then
           return length
         end

@@ -30,7 +30,7 @@ if not done then -- a table, or its text, or, before Redis 7, that text behind w
 end
 if passed and reply[1] ~= 1 then -- it is free after all: as after any release
   pcall(function()
-    open_line(lock, line, waiters).freed(true)
+    open_line(lock, line, waiters).freed(ARGV[2] == '1')
   end)
 end
 return {released, reply}
