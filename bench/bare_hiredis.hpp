@@ -21,7 +21,7 @@ namespace bench {
 /// Loads one of the library's own scripts; its digest.
 inline std::string load_script(redisContext* connection, const std::string& script) {
   std::ostringstream text;
-  text << std::ifstream(REDLOCK_SCRIPT_DIR "/queue.lua").rdbuf();
+  text << std::ifstream(REDLOCK_SCRIPT_DIR "/line.lua").rdbuf();
   text << std::ifstream(REDLOCK_SCRIPT_DIR "/" + script + ".lua").rdbuf();
   auto* reply =
       static_cast<redisReply*>(redisCommand(connection, "SCRIPT LOAD %s", text.str().c_str()));
@@ -67,17 +67,38 @@ class CycleMessages {
   }
   [[nodiscard]] std::string acquire(const std::string& name, std::uint64_t number) const {
     const std::string now = clock();
-    const std::string waiter = fmt::format("0123456789abcdef:{} {} w", number, now);
+    const std::string waiter = fmt::format("0123456789abcdef:{}", number);
     const std::string holder = fmt::format("{} 4711 some-host bench", now.substr(0, 13));
-    return format({"EVALSHA", acquire_digest_, "3", "redlock:lock:{" + name + "}", fence(name),
-                   "redlock:node", owner(number), "30000", now, waiter, holder});
+    return format({"EVALSHA",
+                   acquire_digest_,
+                   "7",
+                   key("lock", name),
+                   fence(name),
+                   key("forced", name) + ":" + owner(number),
+                   key("line", name),
+                   key("waiters", name),
+                   "redlock:node",
+                   "redlock:node:notes",
+                   owner(number),
+                   "30000",
+                   now,
+                   holder,
+                   "-",
+                   "w",
+                   waiter,
+                   "0",
+                   "20",
+                   ""});
   }
   [[nodiscard]] std::string release(const std::string& name, std::uint64_t number) const {
-    return format(
-        {"EVALSHA", release_digest_, "1", "redlock:lock:{" + name + "}", owner(number), ""});
+    return format({"EVALSHA", release_digest_, "3", key("lock", name), key("line", name),
+                   key("waiters", name), owner(number), "1"});
   }
 
  private:
+  [[nodiscard]] static std::string key(const char* what, const std::string& name) {
+    return fmt::format("redlock:{}:{{{}}}", what, name);
+  }
   /// Names share few fences, so that few tokens are counted on from one that is above the floor.
   [[nodiscard]] static std::string fence(const std::string& name) {
     return fmt::format("redlock:fence:{}", std::hash<std::string>()(name) % 65'536);

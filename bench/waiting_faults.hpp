@@ -214,11 +214,11 @@ class WaitingFaults {
     return served_;
   }
 
-  /// Until so many are in the queue of every node.
+  /// Until so many stand in the line of every node.
   void await_entries(const std::string& name, std::size_t count) const {
-    const std::string queue = "redlock:lock:{" + name + "}:queue";
+    const std::string line = "redlock:line:{" + name + "}";
     for (std::size_t node = 0; node < fleet_.size(); ++node) {
-      while (fleet_.run(node, {"ZCARD", queue}) != std::to_string(count)) {
+      while (fleet_.run(node, {"ZCARD", line}) != std::to_string(count)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     }

@@ -80,7 +80,7 @@ struct NodeLock {
   std::optional<std::uint64_t> fence;
   /// As this client counts it: it has waited since it first saw the node like this.
   std::optional<NodeQuarantine> quarantine;
-  /// Who waits for it here, in order. None if the node's user may not read its queue.
+  /// Who waits for it here, in order. None if the node's user may not read its line.
   std::optional<std::vector<QueuedCall>> waiting{};
 
   /// It could be asked.

@@ -39,7 +39,7 @@ struct CloseReport {
 
 /// What a command was sent to a node for.
 enum class NodeCommand : std::uint8_t {
-  acquire,  ///< to be granted the lock, or a place in the queue
+  acquire,  ///< to be granted the lock, or a place in the line
   heal,     ///< the lock anew, for its holder, on a node that no longer has it
   settle,   ///< the token, where nodes gave different ones: a second round trip of its attempt
   hold,     ///< to confirm or lengthen a lease: a renewal, extend, confirm or re-entry

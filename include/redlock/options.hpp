@@ -35,12 +35,12 @@ enum class Quarantine { on, off };
 
 /// Who gets a lock for which several wait.
 enum class Ordering {
-  /// In the order in which they began to wait, by the nodes' clocks: each node keeps a queue of the
-  /// waiters and tells the first that its turn has come. A call that does not wait overtakes nobody
+  /// In the order in which they began to wait, whatever any clock shows: each node keeps a line of
+  /// the waiters and tells the first that its turn has come. A call that does not wait overtakes nobody
   /// who does. docs/waiting.md says how exact the order is.
   fifo,
   /// In no order: whoever asks a node first after a release. A call that waits asks again after
-  /// random pauses (retry_min, retry_max), and is in no queue. It may overtake those who are. Two
+  /// random pauses (retry_min, retry_max), and stands in no line. It may overtake those who are. Two
   /// calls of one client for one name ask at a time; the others wait until they move up.
   barging,
 };

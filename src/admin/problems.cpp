@@ -168,7 +168,7 @@ class NodeRules {
   void queues() {
     if (node_.queues.value_or(true)) return;
     hint(
-        "the user may not put who waits into a queue, or be told of turns, so waiting calls ask it "
+        "the user may not stand waiters in a line, or be told of turns, so waiting calls ask it "
         "again and again" +
         what_to_permit());
   }

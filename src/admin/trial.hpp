@@ -17,7 +17,7 @@ namespace redlock::admin {
 
 /// What the replies show to be wrong with the node.
 [[nodiscard]] NodeTrouble refusal_of(const NodeAnswers& answers, const wire::NodeAddress& node);
-/// Whether who waits there is put into the queue, and told when its turn comes.
+/// Whether a waiter is stood in a line there, and told when its turn comes.
 [[nodiscard]] bool queues(const NodeAnswers& answers, const wire::NodeAddress& node);
 
 }  // namespace redlock::admin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who waits for a lock, as the queues on the nodes have it (src/wire/scripts/queue.lua).
+// Who waits for a lock, as the lines on the nodes have it (src/wire/scripts/line.lua).
 #pragma once
 
 #include <optional>

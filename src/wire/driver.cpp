@@ -22,7 +22,7 @@ DriverConfig completed(DriverConfig config) {
 }
 
 /// Another one for each driver, and for each run of the program: what an earlier one left in the
-/// nodes' queues is not taken for this one's.
+/// nodes' lines is not taken for this one's.
 std::string draw_client(engine::RandomSource& random) {
   return engine::to_hex({{random.next(), 0}}).substr(0, 16);
 }

@@ -152,7 +152,7 @@ TEST_CASE("what remembers a forced owner is no lock, and ends by itself") {
   CHECK(must(Admin(client).list("*forced*")).locks.empty());
   CHECK(must(Admin(client).inspect("a")).verdict == Verdict::free);
   // max_lease, 60 s, 1 % of it, 2 ms, and a second.
-  const auto left = std::stoll(fleet.run(0, {"PTTL", "redlock:lock:{a}:forced"}));
+  const auto left = std::stoll(fleet.run(0, {"PTTL", "redlock:forced:{a}:" + lease.owner()}));
   CHECK(left > 0);
   CHECK(left <= 61'602);
 }

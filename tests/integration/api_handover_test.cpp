@@ -71,10 +71,12 @@ TEST_CASE("one node's damaged fence stays that node's, whatever is granted besid
 
 /// Whether each node has freed the lock and turns its former owner away: a release is told by a
 /// quorum, and one that comes to the last node behind a late acquire would only free it again.
-bool soon_turned_away_everywhere(const Fleet& fleet, const std::string& name) {
+bool soon_turned_away_everywhere(const Fleet& fleet, const std::string& name,
+                                 const std::string& owner) {
   return soon_free_everywhere(fleet, name) && eventually([&] {
            for (std::size_t node = 0; node < fleet.size(); ++node) {
-             const auto known = fleet.run(node, {"EXISTS", "redlock:lock:{" + name + "}:forced"});
+             const auto known =
+                 fleet.run(node, {"EXISTS", "redlock:forced:{" + name + "}:" + owner});
              if (known != "1") return false;
            }
            return true;
@@ -93,7 +95,7 @@ TEST_CASE("what was on its way when a lease was detached does not revive it afte
 
   const Client second = start_client(fleet);
   must(must(second.lock("a").attach(grant)).release());
-  REQUIRE(soon_turned_away_everywhere(fleet, "a"));
+  REQUIRE(soon_turned_away_everywhere(fleet, "a", grant.owner));
   proxy.pass();
   // Behind it on the same connection.
   const Lease behind = on_every_node(first, fleet, "b");
@@ -109,7 +111,7 @@ TEST_CASE("nor after its grant was released from elsewhere") {
   const Grant grant = must(first.lock("a").acquire()).detach();
   const Client second = start_client(fleet);
   CHECK(must(second.lock("a").release(grant)) == Released::released);
-  REQUIRE(soon_turned_away_everywhere(fleet, "a"));
+  REQUIRE(soon_turned_away_everywhere(fleet, "a", grant.owner));
   proxy.pass();
   const Lease behind = on_every_node(first, fleet, "b");
   CHECK_FALSE(is_locked_on(fleet, 2, "a"));

@@ -83,7 +83,7 @@ TEST_CASE("two clients on one loop: who waits has the lock when the other gives 
     awaited.emplace(std::move(lease));
   });
   REQUIRE(loop.runs_until([&] {
-    return three_nodes().run(0, {"EXISTS", "redlock:lock:{passed on}:queue"}) != "0";
+    return three_nodes().run(0, {"EXISTS", "redlock:line:{passed on}"}) != "0";
   }));
   CHECK_FALSE(awaited.has_value());
   held = Lease();

@@ -7,10 +7,9 @@
 
 namespace redlock::testing {
 
-/// Beside the lock's key: who waits, and what is known of those.
+/// Who waits, and what is known of those.
 inline std::vector<std::string> keys_of_queue(const std::string& name) {
-  const std::string lock = "redlock:lock:{" + name + "}";
-  return {lock + ":queue", lock + ":waiters"};
+  return {"redlock:line:{" + name + "}", "redlock:waiters:{" + name + "}"};
 }
 
 /// Entries in the queue of one node.

@@ -163,9 +163,7 @@ TEST_CASE("with the program's rights and no other, everything can be done with l
   auto mine = std::async(std::launch::async, take_and_release, std::cref(client));
   auto another = std::async(std::launch::async, take_and_release, std::cref(other));
   for (std::size_t node = 0; node < 3; ++node) {
-    REQUIRE(eventually([&] {
-      return fleet.run(node, {"ZCARD", "redlock:lock:{seat}:queue"}) == "2";
-    }));
+    REQUIRE(eventually([&] { return fleet.run(node, {"ZCARD", "redlock:line:{seat}"}) == "2"; }));
   }
   fleet.run(2, {"DEL", "redlock:lock:{seat}"});
   REQUIRE(eventually([&] { return lease.extend(40s) && nodes_with_lock(fleet, "seat") == 3; }));
@@ -282,8 +280,9 @@ User user_of(const std::string& application) {
     if (right != "~redlock:*") rights.push_back(right);
   }
   for (const std::string& key :
-       {"lock:{" + application + ":*", std::string("fence:*"), std::string("node"),
-        std::string("node:notes"), std::string("node:nothing")}) {
+       {"lock:{" + application + ":*", "line:{" + application + ":*",
+        "waiters:{" + application + ":*", "forced:{" + application + ":*", std::string("fence:*"),
+        std::string("node"), std::string("node:notes"), std::string("node:nothing")}) {
     rights.push_back("~redlock:" + key);
   }
   return {application, "secret-of-" + application, rights};
@@ -304,9 +303,7 @@ TEST_CASE("an application with a user of its own has its locks, and no other one
   auto waiting = std::async(std::launch::async, [&] {
     return must(must(other.lock("app1:seat").acquire({.wait = patience})).release());
   });
-  REQUIRE(eventually([&] {
-    return fleet.run(0, {"ZCARD", "redlock:lock:{app1:seat}:queue"}) == "1";
-  }));
+  REQUIRE(eventually([&] { return fleet.run(0, {"ZCARD", "redlock:line:{app1:seat}"}) == "1"; }));
   const auto refused = stranger.lock("app1:seat").acquire();
   CHECK(code_of(refused) == Errc::no_quorum);
   CHECK(refused.error().is_configuration());
@@ -322,8 +319,8 @@ TEST_CASE("an application with a user of its own has its locks, and no other one
   Lease again = must(first.lock("app1:seat").acquire());
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"DEL", "redlock:lock:{app1:seat}"},
-        {"HSET", "redlock:lock:{app1:seat}:forced", again.owner(), "1"},
-        {"ZREM", "redlock:lock:{app1:seat}:queue", "x"},
+        {"SET", "redlock:forced:{app1:seat}:" + again.owner(), "", "PX", "60000"},
+        {"ZREM", "redlock:line:{app1:seat}", "x"},
         {"EVAL", "return redis.call('del', 'redlock:lock:{app1:seat}')", "0"}}) {
     CHECK(contains(program_of_app2.command(command), "(error) "));
   }

@@ -26,7 +26,7 @@ class CallerThatWaits {
     });
     thread_id = id_.get_future().get();
     const auto enters = [&] {
-      return three_nodes().run(0, {"EXISTS", "redlock:lock:{" + name + "}:queue"}) != "0";
+      return three_nodes().run(0, {"EXISTS", "redlock:line:{" + name + "}"}) != "0";
     };
     REQUIRE(eventually(enters));
   }

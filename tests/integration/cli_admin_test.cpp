@@ -140,8 +140,8 @@ TEST_CASE("keys that only look like locks are not listed") {
   for (const auto* key : {"redlock:lock:{", "redlock:lock:{}", "redlock:lock:{a}b}"}) {
     fleet.run(0, {"HSET", key, "owner", "1"});
   }
-  for (const auto* beside : {":queue", ":waiters", ":forced"}) {
-    fleet.run(0, {"HSET", std::string("redlock:lock:{other}") + beside, "owner", "1"});
+  for (const auto* key : {"redlock:line:{a}", "redlock:waiters:{a}", "redlock:lock:{a}:more"}) {
+    fleet.run(0, {"HSET", key, "owner", "1"});
   }
   fleet.run(0, {"HSET", "redlock:lock:{real}", "owner", "2"});
   const auto client = start_client(fleet);

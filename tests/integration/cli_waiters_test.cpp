@@ -5,8 +5,8 @@
 namespace redlock::testing {
 namespace {
 
-constexpr auto* queue_key = "redlock:lock:{a}:queue";
-constexpr auto* waiters_key = "redlock:lock:{a}:waiters";
+constexpr auto* line_key = "redlock:line:{a}";
+constexpr auto* waiters_key = "redlock:waiters:{a}";
 
 // A busy machine must not look like a node that is gone.
 Finished waiters(const Fleet& fleet, const Arguments& more = {},
@@ -43,10 +43,10 @@ bool all_are_everywhere(const json& report) {
 }
 
 /// An entry as the scripts write it, which stays.
-void enter(const Fleet& fleet, std::size_t node, const std::string& id, const std::string& ticket,
+void enter(const Fleet& fleet, std::size_t node, const std::string& id, const std::string& began,
            const std::string& manner) {
-  fleet.run(node, {"ZADD", queue_key, ticket, id});
-  fleet.run(node, {"HSET", waiters_key, id, "99999999999999 " + manner});
+  fleet.run(node, {"ZADD", line_key, began, id});
+  fleet.run(node, {"HSET", waiters_key, id, "99999999999999 " + manner + " 60"});
 }
 
 TEST_CASE("waiters are listed in order, with program, waiting time and place on each node") {
@@ -80,12 +80,12 @@ TEST_CASE("waiters are listed in order, with program, waiting time and place on 
   CHECK_MESSAGE(is_shown, shown.out);
 }
 
-TEST_CASE("a queue is shown as each node has it: no place, a turn, a waiter that polls") {
+TEST_CASE("a line is shown as each node has it: no place, a turn, a waiter that polls") {
   const Fleet fleet({.nodes = 3});
   enter(fleet, 0, "aa:1", "1000", "w");
   enter(fleet, 0, "bb:1", "2000", "p");
   enter(fleet, 2, "bb:1", "2000", "p");
-  fleet.run(0, {"HSET", waiters_key, "turn", "aa:1", "until", "99999999999999"});
+  fleet.run(0, {"HSET", waiters_key, "redlock:lock:{a}", "aa:1 99999999999999"});
   fleet.run(1, {"ACL", "SETUSER", "default", "-zrange"});
   const auto report = as_json(fleet);
   REQUIRE(report["waiting"].size() == 2);
@@ -102,10 +102,10 @@ TEST_CASE("a queue is shown as each node has it: no place, a turn, a waiter that
   CHECK(shown.starts_with("2 wait for a\na is free on a quorum of 3 nodes\n"));
   CHECK_MESSAGE(std::regex_search(shown, std::regex(R"(\n1  \? +\d+ h +1 \? - +turn\n)")), shown);
   CHECK_MESSAGE(std::regex_search(shown, std::regex(R"(\n2  \? +\d+ h +2 \? 1 +polls\n)")), shown);
-  CHECK(contains(unwrapped(shown), fleet.uri(1) + ": its user may not read the queue"));
+  CHECK(contains(unwrapped(shown), fleet.uri(1) + ": its user may not read the line"));
 }
 
-TEST_CASE("who barges is in no queue, and that is said where nobody is seen") {
+TEST_CASE("a waiter that barges stands in no line, and that is said where nobody is seen") {
   const Fleet fleet({.nodes = 3});
   hold_a(fleet);
   const auto barging = wait_for_a(fleet, "impatient", "barging");
@@ -113,8 +113,8 @@ TEST_CASE("who barges is in no queue, and that is said where nobody is seen") {
   const auto shown = waiters(fleet);
   CHECK(shown.status == 0);
   CHECK(contains(shown.out,
-                 "nobody waits for a in order; who waits with --ordering barging is in "
-                 "no queue, and not seen here\n"));
+                 "nobody waits for a in order; calls with --ordering barging stand in no line, "
+                 "and are not seen here\n"));
   CHECK(as_json(fleet)["waiting"].empty());
 }
 

@@ -9,10 +9,15 @@
 #include <sstream>
 
 #include "cluster/fleet.hpp"
+#include "support/lock_keys.hpp"
 #include "support/text.hpp"
 
 using namespace redlock::cluster;
 using redlock::testing::contains;
+using redlock::testing::eval;
+using redlock::testing::joined;
+using redlock::testing::LockKeys;
+using redlock::testing::Words;
 
 namespace {
 
@@ -72,47 +77,50 @@ TEST_CASE("the user of users.acl may do what locking, judging and showing a node
   allowed({"PTTL", "redlock:lock:{a}"});
   allowed({"GET", "redlock:fence:1"});
 
-  const std::string lock = "redlock:lock:{a}";
-  const std::string fence = "redlock:fence:1";
+  const LockKeys keys("a");
   const auto script = [](const std::string& name) {
-    return text_of("src/wire/scripts/queue.lua") + text_of("src/wire/scripts/" + name + ".lua");
+    return text_of("src/wire/scripts/line.lua") + text_of("src/wire/scripts/" + name + ".lua");
   };
-  const auto load = [&](const std::string& name) {
-    return allowed({"SCRIPT", "LOAD", script(name)});
+  const auto run = [&](const std::string& name, const Words& its_keys, const Words& arguments) {
+    const auto digest = allowed({"SCRIPT", "LOAD", script(name)});
+    const auto count = std::to_string(its_keys.size());
+    return allowed(joined(joined({"EVALSHA", digest, count}, its_keys), arguments));
   };
-  CHECK(allowed({"EVALSHA", load("acquire"), "2", lock, fence, "me", "30000", "7"}) == "1\n7");
-  CHECK(allowed({"EVALSHA", load("acquire"), "2", lock, fence, "other", "30000", "7"})[0] == '0');
-  CHECK(allowed({"EVALSHA", load("hold"), "2", lock, fence, "me", "2", "9", "60000"}) == "1\n9");
-  CHECK(allowed({"EVALSHA", load("release"), "1", lock, "me", ""}) == "1");
-  CHECK(allowed({"EVAL", script("release"), "1", lock, "me", ""}) == "0");
-  const std::string force = script("force");
-  allowed({"EVALSHA", load("acquire"), "2", lock, fence, "me", "30000", "7"});
-  CHECK(allowed({"EVAL", force, "3", lock, fence, lock + ":forced", "me", "30000"}) == "1");
-  CHECK(allowed({"EVALSHA", load("hold"), "2", lock, fence, "me", "1", "9", "60000"}) == "-3");
-  CHECK(allowed({"EVALSHA", load("acquire"), "2", lock, fence, "me", "30000", "7"}) == "3");
+  const auto acquire = [&](const std::string& owner, const Words& order) {
+    return run("acquire", keys.of_acquire(owner), joined({owner, "30000", "7", "", ""}, order));
+  };
+  const auto hold = [&](const std::string& owner) {
+    return run("hold", keys.of_hold(owner), {owner, "2", "9", "60000"});
+  };
+  const auto release = [&](const std::string& owner) {
+    return run("release", keys.of_release(), {owner, "2"});
+  };
+  CHECK(acquire("me", {""}) == "1\n7");
+  CHECK(acquire("other", {""})[0] == '0');
+  CHECK(hold("me") == "1\n9");
+  CHECK(release("me") == "1");
+  CHECK(allowed(eval(script("release"), keys.of_release(), {"me", "2"})) == "0");
+  CHECK(acquire("me", {""}) == "1\n10");
+  CHECK(allowed(eval(script("force"), keys.of_force("me"), {"me", "30000"})) == "1");
+  CHECK(hold("me") == "-3");
+  CHECK(acquire("me", {""}) == "3");
 
   // Waiting: the channel on a connection of its own, which takes no other commands in RESP2.
   allowed({"HELLO", "2"});
   NodeClient waiting(fleet.port(0));
   REQUIRE(waiting.command({"AUTH", "redlock", "change-me"}) == "OK");
   CHECK(contains(waiting.command({"SUBSCRIBE", "redlock:wake:aa"}), "subscribe"));
-  const auto acquire = [&](const std::string& owner, const std::string& order) {
-    return allowed({"EVALSHA", load("acquire"), "2", lock, fence, owner, "30000", "7", order});
-  };
-  const auto release = [&](const std::string& owner, const std::string& order) {
-    return allowed({"EVALSHA", load("release"), "1", lock, owner, order});
-  };
-  CHECK(acquire("you", "")[0] == '1');
-  CHECK(acquire("first", "aa:1 5 w").ends_with("\n0"));
-  CHECK(acquire("second", "bb:1 6 w").ends_with("\n1"));  // not subscribed
-  CHECK(acquire("third", "aa:2 7 p").ends_with("\n2"));
-  CHECK(release("you", "") == "1");
+  CHECK(acquire("you", {""})[0] == '1');
+  CHECK(acquire("first", {"w", "aa:1", "90000000", "20", ""}).ends_with("\n0"));
+  CHECK(acquire("second", {"w", "bb:1", "60000000", "20", ""}).ends_with("\n1"));  // not subscribed
+  CHECK(acquire("third", {"w", "aa:2", "30000000", "20", ""}).ends_with("\n2"));
+  CHECK(release("you") == "1");
   CHECK(contains(waiting.command({"SUBSCRIBE", "redlock:wake:aa"}), "redlock:wake:aa\n1 0"));
-  CHECK(fleet.run(0, {"ZRANGE", lock + ":queue", "0", "-1"}) == "aa:1\naa:2");
-  CHECK(acquire("first", "aa:1 5 w")[0] == '1');
-  CHECK(release("first", "") == "1");
-  CHECK(release("third", "aa:2") == "0");
-  CHECK(fleet.run(0, {"EXISTS", lock + ":queue", lock + ":waiters"}) == "0");
+  CHECK(fleet.run(0, {"ZRANGE", keys.line, "0", "-1"}) == "aa:1\naa:2");
+  CHECK(acquire("first", {"w", "aa:1", "90000000", "20", ""})[0] == '1');
+  CHECK(release("first") == "1");
+  CHECK(run("leave", keys.of_leave(), {"aa:2"}) == "0");
+  CHECK(fleet.run(0, {"EXISTS", keys.line, keys.waiters}) == "0");
 }
 
 TEST_CASE("the user of users.acl may do nothing else") {

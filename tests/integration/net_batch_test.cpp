@@ -2,8 +2,12 @@
 // Holds of one turn travel in one call, and so do releases: each gets its own answer, whatever is
 // wrong with another.
 #include "net_link_fixture.hpp"
+#include "support/lock_keys.hpp"
 
 using namespace redlock::net;
+using redlock::testing::eval;
+using redlock::testing::joined;
+using redlock::testing::LockKeys;
 
 namespace {
 
@@ -46,7 +50,7 @@ TEST_CASE("on a real node, what is wrong with one lock of a call fails no other"
 TEST_CASE("one name that the user may not touch fails none of the other holds of its call") {
   Fleet fleet({.nodes = 1,
                .settings = {"user alice on >secret ~redlock:fence:* ~redlock:node* "
-                            "~redlock:lock:{n* resetchannels +@all"}});
+                            "~redlock:lock:{n* ~redlock:forced:{n* resetchannels +@all"}});
   LinkFixture owner(fleet.uri(0));
   owner.run_until_up();
   LinkFixture link("redis://alice:secret@127.0.0.1:" + std::to_string(fleet.port(0)));
@@ -95,12 +99,13 @@ TEST_CASE("on a real node, a script error over one lock of a call fails no other
   for (const char* name : {"a", "b"}) {
     fleet.run(0, {"HSET", "redlock:lock:{" + std::string(name) + "}", "me", "1"});
   }
-  const auto said =
-      fleet.run(0, {"EVAL", source, "4", "redlock:lock:{a}", "redlock:fence:1", "redlock:lock:{b}",
-                    "redlock:fence:2", "me", "1", "7", "no number", "me", "1", "7", "30000"});
+  const LockKeys a("a");
+  const LockKeys b("b");
+  const auto said = fleet.run(0, eval(source, joined(a.of_hold("me"), b.of_hold("me")),
+                                      {"me", "1", "7", "no number", "me", "1", "7", "30000"}));
   CHECK(contains(said, "user_script"));
   CHECK(fleet.run(0, {"PTTL", "redlock:lock:{a}"}) == "-1");
-  CHECK(fleet.run(0, {"GET", "redlock:fence:2"}) == "7");
+  CHECK(fleet.run(0, {"GET", b.fence}) == "7");
 }
 
 TEST_CASE("on a real node, each lock of a call is released by its owner only") {
@@ -126,7 +131,7 @@ TEST_CASE("on a real node, a lock that may not be released is refused together w
   link.call(LinkFixture::acquire("a"));
   link.call(LinkFixture::acquire("b"));
   const std::size_t before = link.replies.size();
-  fleet.run(0, {"ACL", "SETUSER", "ann", "resetkeys", "~redlock:lock:{a}"});
+  fleet.run(0, {"ACL", "SETUSER", "ann", "resetkeys", "~redlock:*:{a}"});
   link.submit(1, LinkFixture::release("a"));
   link.submit(2, LinkFixture::release("b"));
   link.run_until([&] { return link.replies.size() == before + 2; });

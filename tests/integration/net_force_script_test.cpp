@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cluster/fleet.hpp"
+#include "net_narrow_user.hpp"
 #include "net_server_kind.hpp"
 #include "support/text.hpp"
 #include "wire/script_set.hpp"
@@ -14,15 +15,19 @@
 using namespace redlock::wire;
 using redlock::cluster::Fleet;
 using redlock::testing::contains;
+using redlock::testing::eval;
+using redlock::testing::joined;
+using redlock::testing::LockKeys;
+using redlock::testing::NarrowUser;
+using redlock::testing::Words;
 namespace engine = redlock::engine;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
-constexpr const char* lock_key = "redlock:lock:{n}";
-constexpr const char* fence_key = "redlock:fence:1";
-constexpr const char* forced_key = "redlock:lock:{n}:forced";
+const LockKeys keys("n");
+const std::string& lock_key = keys.lock;
+const std::string& fence_key = keys.fence;
+const std::string forced_key = keys.forced("a");
 
 Fleet& fleet() {
   static Fleet one({.nodes = 1});
@@ -34,22 +39,19 @@ std::string redis(const Words& command) {
   return fleet().run(0, command);
 }
 
-Words eval(ScriptSet::Flags flags, Script script, const std::string& keys, const Words& rest) {
-  Words command{"EVAL", ScriptSet(flags).source(script), keys};
-  command.insert(command.end(), rest.begin(), rest.end());
-  return command;
+template <typename Command>
+std::string source(ScriptSet::Flags flags) {
+  return ScriptSet(flags).source(script_for<Command>);
 }
 Words acquire(ScriptSet::Flags flags, const std::string& owner) {
-  return eval(flags, script_for<engine::AcquireCommand>, "2",
-              {lock_key, fence_key, owner, "30000", "1"});
+  return eval(source<engine::AcquireCommand>(flags), keys.of_acquire(owner),
+              {owner, "30000", "1", "", "", ""});
 }
 Words hold(ScriptSet::Flags flags, const std::string& owner) {
-  return eval(flags, script_for<engine::HoldCommand>, "2",
-              {lock_key, fence_key, owner, "1", "1", "30000"});
+  return eval(source<engine::HoldCommand>(flags), keys.of_hold(owner), {owner, "1", "1", "30000"});
 }
 Words force(ScriptSet::Flags flags, const std::string& owner, const std::string& ms = "40000") {
-  return eval(flags, script_for<engine::ForceCommand>, "3",
-              {lock_key, fence_key, forced_key, owner, ms});
+  return eval(source<engine::ForceCommand>(flags), keys.of_force(owner), {owner, ms});
 }
 
 }  // namespace
@@ -64,8 +66,10 @@ TEST_CASE("a forced owner loses the lock, and is turned away for the time given 
     CHECK(redis(hold(flags, "a")) == "-3");
     CHECK(std::stoll(redis({"PTTL", forced_key})) > 30'000);
     CHECK(std::stoll(redis({"PTTL", forced_key})) <= 40'000);
-    CHECK(redis(force(flags, "b", "10")) == "0");  // does not shorten it
+    CHECK(redis(force(flags, "a", "10")) == "0");  // does not shorten it
     CHECK(std::stoll(redis({"PTTL", forced_key})) > 20'000);
+    CHECK(redis(force(flags, "a", "90000")) == "0");
+    CHECK(std::stoll(redis({"PTTL", forced_key})) > 60'000);
     CHECK(redis(acquire(flags, "c")) == "1\n3");
     CHECK(redis(hold(flags, "a")) == "-3");
   }
@@ -114,47 +118,40 @@ TEST_CASE("in one hold of many locks only the forced one says so") {
   for (const auto flags : both_forms) {
     redis({"FLUSHALL"});
     redis({"HSET", "l1", "a", "1"});
-    redis({"HSET", "l2:forced", "a", "1"});
-    redis({"SET", "l3:forced", "of another type"});
+    redis({"SET", "o2", "", "PX", "60000"});
+    redis({"HSET", "o3", "of another", "type"});
     redis({"HSET", "l4", "z", "1"});
-    redis({"HSET", "l4:forced", "b", "1"});
-    Words words{"l1", "f1", "l2", "f2", "l3", "f3", "l4", "f4"};
-    for (int lock = 0; lock < 4; ++lock) {
-      words.insert(words.end(), {"a", "1", "10", "1000"});
+    Words all;
+    Words arguments;
+    for (const std::string number : {"1", "2", "3", "4", "5"}) {
+      all = joined(all, {"l" + number, "f" + number, "o" + number});
+      arguments = joined(arguments, {"a", "1", "10", "1000"});
     }
-    CHECK(redis(eval(flags, script_for<engine::HoldCommand>, "8", words)) == "1\n10\n-3\n0\n-1");
+    CHECK(NarrowUser(fleet()).eval(source<engine::HoldCommand>(flags), all, arguments) ==
+          "1\n10\n-3\n-3\n-1\n0");
   }
 }
 
-TEST_CASE("a user who may not look at who was forced out holds on, and is granted nothing") {
-  redis({"FLUSHALL"});
-  redis({"ACL", "SETUSER", "narrow", "on", "nopass", "~redlock:lock:{n}", "~redlock:fence:1",
-         "+@all"});
-  redlock::cluster::NodeClient client(fleet().port(0));
-  REQUIRE(client.command({"AUTH", "narrow", "any"}) == "OK");
-  for (const auto flags : both_forms) {
-    CHECK(client.command(hold(flags, "a")) == "0");
-    redis({"HSET", lock_key, "b", "1"});
-    CHECK(client.command(hold(flags, "a")) == "-1");
-    CHECK(client.command(hold(flags, "b")) == "1\n1");
-    redis({"DEL", lock_key});
-    const std::string refusal = client.command(acquire(flags, "a"));
-    CHECK((contains(refusal, "can't access at least one of the keys") ||
-           contains(refusal, "No permissions to access a key")));
-    CHECK(redis({"EXISTS", lock_key}) == "0");
-  }
-  redis({"ACL", "DELUSER", "narrow"});
-}
-
-TEST_CASE(
-    "a key of another type where forced owners are kept fails the force, nothing is written") {
+TEST_CASE("each owner is kept out until its own time is over") {
   for (const auto flags : both_forms) {
     redis({"FLUSHALL"});
-    REQUIRE(redis(acquire(flags, "a")) == "1\n1");
-    redis({"SET", forced_key, "somebody's"});
-    CHECK(contains(redis(force(flags, "a")), "WRONGTYPE"));
-    CHECK(redis(hold(flags, "a")) == "1\n1");
-    CHECK(redis({"GET", fence_key}) == "1");
+    CHECK(redis(force(flags, "a", "60000")) == "0");
+    CHECK(redis(force(flags, "b", "90000")) == "0");
+    CHECK(std::stoll(redis({"PTTL", forced_key})) <= 60'000);
+    redis({"DEL", forced_key});  // as if its time had passed
+    CHECK(redis(acquire(flags, "b")) == "3");
+    CHECK(redis(acquire(flags, "a")) == "1\n1");
+  }
+}
+
+TEST_CASE("a key of another type keeps its owner out as well, and is replaced by a longer time") {
+  for (const auto flags : both_forms) {
+    redis({"FLUSHALL"});
+    redis({"HSET", forced_key, "some", "body"});
+    CHECK(redis(acquire(flags, "a")) == "3");
+    CHECK(redis(force(flags, "a")) == "0");
+    CHECK(redis({"GET", forced_key}).empty());
+    CHECK(std::stoll(redis({"PTTL", forced_key})) > 30'000);
   }
 }
 
@@ -166,7 +163,7 @@ TEST_CASE("on a full node a lock can be forced, whether it is there or not") {
     REQUIRE(redis({"CONFIG", "SET", "maxmemory", "1"}) == "OK");
     CHECK(redis(force(flags, "b")) == "0");
     CHECK(redis(force(flags, "a")) == "1");
-    CHECK(redis({"HKEYS", forced_key}) == "b\na");
+    CHECK(redis({"EXISTS", forced_key, keys.forced("b")}) == "2");
     CHECK(redis(hold(flags, "a")) == "-3");
     REQUIRE(redis({"CONFIG", "SET", "maxmemory", "0"}) == "OK");
   }

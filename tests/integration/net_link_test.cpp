@@ -42,7 +42,7 @@ TEST_CASE("what waits in the socket's queue counts as output that the node does 
   // Each burst alone, of some 19 MB, is below the limit. The system takes a few of the first.
   for (int burst = 0; burst < 2; ++burst) {
     CHECK(link.downs.empty());
-    const std::uint64_t last = sent + 25'000;
+    const std::uint64_t last = sent + 8'000;
     while (sent < last) link.submit(++sent, LinkFixture::acquire(name));
     link.run_once();
   }
@@ -87,14 +87,14 @@ TEST_CASE("a real node wakes the client that waits, on the connection of its com
       std::holds_alternative<redlock::engine::Granted>(holding.call(LinkFixture::acquire("n", 1))));
   auto acquire = LinkFixture::acquire("n", 2);
   acquire.in_order = true;
-  acquire.waiter = {.number = 7, .ticket = 1};
+  acquire.place = {.line = 7};
   const auto refused = waiting.call(acquire);
   REQUIRE(std::holds_alternative<redlock::engine::Refused>(refused));
   CHECK(std::get<redlock::engine::Refused>(refused).place == 0);
   CHECK(waiting.wakes.empty());
   holding.call(LinkFixture::release("n", 1));
   waiting.run_until([&] { return !waiting.wakes.empty(); });
-  CHECK(waiting.wakes[0].waiter == 7);
+  CHECK(waiting.wakes[0].line == 7);
   CHECK(waiting.wakes[0].after == milliseconds(0));
   CHECK(std::holds_alternative<redlock::engine::Granted>(waiting.call(acquire)));
   // What questions show is as it is in RESP2.
@@ -116,10 +116,10 @@ TEST_CASE("a real node whose user may not subscribe wakes nobody, and grants") {
     CHECK(std::holds_alternative<redlock::engine::Granted>(link.call(LinkFixture::acquire())));
     auto waits = LinkFixture::acquire("n", 2);
     waits.in_order = true;
-    waits.waiter = {.number = 7, .ticket = 1};
+    waits.place = {.line = 7};
     CHECK(std::holds_alternative<redlock::engine::Refused>(link.call(waits)));
-    const auto waiter = fleet.run(0, {"HGET", "redlock:lock:{n}:waiters", "00112233445566ff:7"});
-    CHECK_MESSAGE(waiter.ends_with(" p"), denied, waiter);
+    const auto waiter = fleet.run(0, {"HGET", "redlock:waiters:{n}", "00112233445566ff:7"});
+    CHECK_MESSAGE(waiter.ends_with(" p 60"), denied, waiter);
     const auto subscribers = fleet.run(0, {"PUBSUB", "NUMSUB", "redlock:wake:00112233445566ff"});
     CHECK_MESSAGE(subscribers.ends_with("\n0"), denied, subscribers);
   }

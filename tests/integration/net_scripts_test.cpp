@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Every branch of the three scripts, on a real server, in the form for Redis 7 and in the form for
-// 6.2. A reply's elements stand on lines of their own.
+// 6.2, for a user that may touch no key but those that a call names. A reply's elements stand on
+// lines of their own.
 #include <doctest/doctest.h>
 #include <string>
 #include <vector>
 
 #include "cluster/fleet.hpp"
+#include "net_narrow_user.hpp"
 #include "net_server_kind.hpp"
 #include "support/text.hpp"
 #include "wire/script_set.hpp"
@@ -13,14 +15,17 @@
 using namespace redlock::wire;
 using redlock::cluster::Fleet;
 using redlock::testing::contains;
+using redlock::testing::joined;
+using redlock::testing::LockKeys;
+using redlock::testing::NarrowUser;
+using redlock::testing::Words;
 namespace engine = redlock::engine;
 
 namespace {
 
-using Words = std::vector<std::string>;
-
-constexpr const char* lock_key = "redlock:lock:{n}";
-constexpr const char* fence_key = "redlock:fence:1";
+const LockKeys keys("n");
+const std::string& lock_key = keys.lock;
+const std::string& fence_key = keys.fence;
 constexpr const char* token_limit = "9007199254740992";  // 2^53
 constexpr const char* largest = "9007199254740991";      // the last token
 constexpr const char* floor_limit = "4503599627370496";  // 2^52
@@ -37,6 +42,11 @@ std::string redis(const Words& command) {
   return fleet().run(0, command);
 }
 
+NarrowUser& narrow_user() {
+  static NarrowUser one(fleet());
+  return one;
+}
+
 // A node without keys and the scripts in one of their two forms.
 class Node {
  public:
@@ -50,19 +60,19 @@ class Node {
 
   [[nodiscard]] std::string acquire(const std::string& owner, const std::string& floor = "1",
                                     const std::string& lease = "30000") const {
-    return call(script_for<engine::AcquireCommand>, 2, {lock_key, fence_key, owner, lease, floor});
+    return call(script_for<engine::AcquireCommand>, keys.of_acquire(owner),
+                {owner, lease, floor, "", "", ""});
   }
   [[nodiscard]] std::string hold(const std::string& owner, const std::string& count = "1",
                                  const std::string& token = "1",
                                  const std::string& lease = "30000") const {
-    return call(script_for<engine::HoldCommand>, 2,
-                {lock_key, fence_key, owner, count, token, lease});
+    return call(script_for<engine::HoldCommand>, keys.of_hold(owner), {owner, count, token, lease});
   }
-  [[nodiscard]] std::string hold_several(std::size_t keys, const Words& words) const {
-    return call(script_for<engine::HoldCommand>, keys, words);
+  [[nodiscard]] std::string hold_several(const Words& their_keys, const Words& arguments) const {
+    return call(script_for<engine::HoldCommand>, their_keys, arguments);
   }
   [[nodiscard]] std::string release(const std::string& owner) const {
-    return call(script_for<engine::ReleaseCommand>, 1, {lock_key, owner, ""});
+    return call(script_for<engine::ReleaseCommand>, keys.of_release(), {owner, "2"});
   }
   void fill() const {
     redis({"SET", "ballast", std::string(100'000, 'x')});
@@ -71,10 +81,9 @@ class Node {
   }
 
  private:
-  [[nodiscard]] std::string call(Script script, std::size_t keys, const Words& rest) const {
-    Words command{"EVAL", scripts_.source(script), std::to_string(keys)};
-    command.insert(command.end(), rest.begin(), rest.end());
-    return redis(command);
+  [[nodiscard]] std::string call(Script script, const Words& its_keys,
+                                 const Words& arguments) const {
+    return narrow_user().eval(scripts_.source(script), its_keys, arguments);
   }
 
   ScriptSet scripts_;
@@ -208,7 +217,8 @@ TEST_CASE("a lease that cannot be set leaves no lock behind") {
     CHECK_FALSE(lock_exists());
     redis({"ACL", "SETUSER", "weak", "on", "nopass", "~*", "+@all", "-pexpire"});
     const std::string source = ScriptSet(flags).source(script_for<engine::AcquireCommand>);
-    const Words as_weak{"EVAL", source, "2", lock_key, fence_key, "a", "30000", "1"};
+    const Words as_weak =
+        redlock::testing::eval(source, keys.of_acquire("a"), {"a", "30000", "1", "", "", ""});
     redlock::cluster::NodeClient client(fleet().port(0));
     REQUIRE(client.command({"AUTH", "weak", "any"}) == "OK");
     const std::string refusal = client.command(as_weak);
@@ -322,11 +332,15 @@ TEST_CASE("one hold carries several locks, and a bad one harms no other") {
     redis({"RPUSH", "f3", "x"});
     redis({"HSET", "l5", "z", "1"});
     redis({"HSET", "l6", "c", "1"});
-    const Words words{"l1",   "f1",   "l2", "f2", "l3",   "f3",   "l4",   "f4",        "l5",
-                      "f5",   "l6",   "f6", "a",  "1",    "10",   "1000", "a",         "1",
-                      "10",   "1000", "a",  "2",  "10",   "1000", "a",    "1",         "10",
-                      "1000", "a",    "1",  "10", "1000", "c",    "4",    clock_token, "5000"};
-    CHECK(node.hold_several(12, words) == "1\n10\n-2\n1\n0\n0\n-1\n1\n" + std::string(clock_token));
+    Words all;
+    for (const std::string number : {"1", "2", "3", "4", "5", "6"}) {
+      all = joined(all, {"l" + number, "f" + number, "o" + number});
+    }
+    const Words arguments{"a", "1", "10", "1000", "a", "1", "10",        "1000",
+                          "a", "2", "10", "1000", "a", "1", "10",        "1000",
+                          "a", "1", "10", "1000", "c", "4", clock_token, "5000"};
+    CHECK(node.hold_several(all, arguments) ==
+          "1\n10\n-2\n1\n0\n0\n-1\n1\n" + std::string(clock_token));
     CHECK(redis({"GET", "f1"}) == "10");
     CHECK(redis({"HGET", "l3", "a"}) == "2");
     CHECK(redis({"HGET", "l6", "c"}) == "4");

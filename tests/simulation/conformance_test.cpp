@@ -4,10 +4,10 @@
 #include <doctest/doctest.h>
 #include <functional>
 
-#include "engine/stripe.hpp"
 #include "simulation/any_server.hpp"
 #include "simulation/random.hpp"
 #include "simulation/sha1.hpp"
+#include "support/lock_keys.hpp"
 #include "wire/info_text.hpp"
 #include "wire/redlock_scripts.hpp"
 #include "wire/script_set.hpp"
@@ -105,6 +105,12 @@ TEST_CASE("sorted sets are in the order of scores, and of bytes") {
                   {"ZADD z 1 e 2", "error ERR"},
                   {"ZADD z x e", "error ERR"},
                   {"ZADD z nan e", "error ERR"},
+                  {"ZADD z LT 9 a 5 c 0 f", "1"},
+                  {"ZRANGE z 0 -1", "['f' 'c' 'a' 'b' 'd']"},
+                  {"ZADD z lt 1 a", "0"},
+                  {"ZRANK z a", "1"},
+                  {"ZADD z LT 1", "error ERR"},
+                  {"ZREM z f", "1"},
                   {"ZADD z 1795227228964051 a 1795227228964050 b", "0"},
                   {"ZRANGE z -2 -1", "['b' 'a']"},
                   {"ZREM z a b x", "2"},
@@ -128,10 +134,14 @@ TEST_CASE("keys end by the clock: PTTL, PEXPIRE, and what SET makes of them") {
                   {"PEXPIRE k 600000", "1"},
                   {"INCR k", "2"}});
     CHECK(server.run("return redis.call('PTTL', 'k') > 500000") == "1");
+    talk(server, {{"SET k 5 PX 900000", "'OK'"},
+                  {"SET k 5 PX 0", "error ERR"},
+                  {"SET k 5 PX x", "error ERR"},
+                  {"SET k 5 PX", "error ERR"}});
+    CHECK(server.run("return redis.call('PTTL', 'k') > 700000") == "1");
     CHECK(server.ask("SET k 5") == "'OK'");
     CHECK(server.ask("PTTL k") == "-1");
-    talk(server, {{"HSET h a 1", "1"}, {"SET s 1", "'OK'"}, {"PEXPIRE h 3", "1"}});
-    talk(server, {{"PEXPIRE s 3", "1"}});
+    talk(server, {{"HSET h a 1", "1"}, {"SET s 1 PX 3", "'OK'"}, {"PEXPIRE h 3", "1"}});
     server.pass_ms(5);
     talk(server, {{"EXISTS h s k k", "2"},
                   {"HGET h a", "nil"},
@@ -421,7 +431,7 @@ std::string any_number(Random& random) {
 
 Strings any_request(Random& random) {
   const std::string key = any_key(random);
-  switch (random.below(14)) {
+  switch (random.below(16)) {
     case 0:
       return {"SET", key, any_number(random)};
     case 1:
@@ -447,6 +457,10 @@ Strings any_request(Random& random) {
       return {"ZRANGE", key, any_number(random), any_number(random)};
     case 12:
       return {"PEXPIRE", key, any_number(random)};
+    case 13:
+      return {"SET", key, any_word(random), "px", any_number(random)};
+    case 14:
+      return {"ZADD", key, "LT", any_number(random), any_word(random)};
     default:
       return {"DEL", key};
   }
@@ -493,45 +507,52 @@ TEST_CASE("the library's scripts reply the same, from the first grant to a line 
     const std::string ann(32, 'a');
     const std::string bob(32, 'b');
     const std::string waiter = "aaaaaaaaaaaaaaaa:1";
-    const std::string lock = "redlock:lock:{n}";
-    const std::string fence = "redlock:fence:" + std::to_string(engine::stripe_of("n"));
-    const auto acquire = [&](const std::string& owner, const std::string& order) {
+    const testing::LockKeys keys("n");
+    const auto acquire = [&](const std::string& owner, const Strings& order) {
       return server.run(texts.source(wire::script_for<engine::AcquireCommand>),
-                        {lock, fence, "redlock:node"}, {owner, "600000", "7", order});
+                        keys.of_acquire(owner),
+                        testing::joined({owner, "600000", "7", "", "-"}, order));
     };
     const auto hold = [&](const std::string& owner, const std::string& token) {
-      return server.run(texts.source(wire::script_for<engine::HoldCommand>), {lock, fence},
+      return server.run(texts.source(wire::script_for<engine::HoldCommand>), keys.of_hold(owner),
                         {owner, "2", token, "600000"});
     };
-    const auto release = [&](const std::string& owner, const std::string& order) {
-      return server.run(texts.source(wire::script_for<engine::ReleaseCommand>), {lock},
-                        {owner, order});
+    const auto release = [&](const std::string& owner) {
+      return server.run(texts.source(wire::script_for<engine::ReleaseCommand>), keys.of_release(),
+                        {owner, "2"});
     };
-    CHECK(acquire(ann, "") == "[1 7]");
-    CHECK(acquire(ann, "") == "[4]");
+    const Strings waits{"w", waiter, "5000", "20", ""};
+    const Strings goes_on{"w", waiter, "5000", "20", "70"};
+    CHECK(acquire(ann, {""}) == "[1 7]");
+    CHECK(acquire(ann, {""}) == "[4]");
     CHECK(hold(ann, "9") == "[[1 9]]");
     CHECK(hold(bob, "9") == "[[-1]]");
     server.subscribe("redlock:wake:aaaaaaaaaaaaaaaa");
-    CHECK(acquire(bob, waiter + " 5 w").starts_with("[0 "));
-    CHECK(server.ask("ZRANGE " + lock + ":queue 0 -1") == "['" + waiter + "']");
-    CHECK(release(ann, "") == "[1]");
+    CHECK(acquire(bob, waits).starts_with("[0 "));
+    CHECK(server.ask("ZRANGE " + keys.line + " 0 -1") == "['" + waiter + "']");
+    CHECK(release(ann) == "[1]");
     CHECK(server.told() == "[1 0]");
-    CHECK(acquire(bob, waiter + " 5 w") == "[1 10]");
-    CHECK(server.ask("EXISTS " + lock + ":queue") == "0");
-    server.ask("SET " + fence + " text");
+    CHECK(acquire(bob, goes_on) == "[1 10 0]");
+    CHECK(server.run(texts.source(wire::script_for<engine::LeaveCommand>), keys.of_leave(),
+                     {waiter}) == "0");
+    CHECK(server.ask("EXISTS " + keys.line) == "0");
+    server.ask("SET " + keys.fence + " text");
     CHECK(hold(bob, "11") == "[[1 0]]");
-    CHECK(release(bob, "") == "[1]");
-    CHECK(acquire(ann, "") == "error ERR");
-    CHECK(server.ask("EXISTS " + lock) == "0");
-    server.ask("SET " + lock + " somebody's");
-    CHECK(acquire(ann, "") == "[2]");
+    CHECK(server.run(texts.source(wire::script_for<engine::ForceCommand>), keys.of_force(bob),
+                     {bob, "600000"}) == "[1]");
+    CHECK(acquire(bob, {""}) == "[3]");
+    CHECK(hold(bob, "11") == "[[-3]]");
+    CHECK(acquire(ann, {""}) == "error ERR");
+    CHECK(server.ask("EXISTS " + keys.lock) == "0");
+    server.ask("SET " + keys.lock + " somebody's");
+    CHECK(acquire(ann, {""}) == "[2]");
     CHECK(hold(ann, "1") == "[[-2]]");
-    CHECK(release(ann, "") == "[0]");
+    CHECK(release(ann) == "[0]");
     const Strings marker_keys{"redlock:node", "redlock:node:notes"};
     CHECK(server.run(wire::scripts::pending, marker_keys, {"me", "600000"}) == "'me'");
     CHECK(server.run(wire::scripts::adopt, marker_keys,
                      {"id", "redlock-2", "3", "60000", "mine", "", "me"}) == "'written'");
-    CHECK(acquire(ann, "") == "error HASMARKER");
+    CHECK(acquire(ann, {""}) == "error HASMARKER");
     CHECK(server.run(wire::scripts::pending, marker_keys, {"me", "600000"}) ==
           "['id' 'id' 'layout' 'redlock-2' 'nodes' '3' 'max_lease_ms' '60000' 'set' 'mine']");
   });

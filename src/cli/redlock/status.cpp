@@ -26,7 +26,7 @@ fence (the counter that tokens come from) stands, and what a quorum of nodes mak
 A node that may have forgotten locks and does not vote yet says for how many seconds.
 "taken by" is what the holder wrote beside its owner: its program (or --as), process, host, and when
 it began to take it, by its own clock. Nobody checks that.
-Who waits for it follows, in the order in which they are to have it, as the nodes' queues have it:
+Who waits for it follows, in the order in which they are to have it, as the nodes' lines have it:
 of a program with many calls for it the first two, and nobody who waits with --ordering barging.
 It only looks, and what it saw may be over when it is printed. Exits 0 whatever it saw, 69 if it is
 unknown, 78 if that is because the nodes refuse us.

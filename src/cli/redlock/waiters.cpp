@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// redlock waiters: who waits for a lock, in which order, and in the queues of which nodes.
+// redlock waiters: who waits for a lock, in which order, and in the lines of which nodes.
 #include <algorithm>
 #include <fmt/core.h>
 #include <iterator>
@@ -20,18 +20,18 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* waiters_footer = R"help(
-Each node keeps a queue of those who wait for a lock in order. Shown is everybody who is in any of
-them, first the next in line:
-  FOR      how long it has waited, by the nodes' clocks
-  PLACES   its place in the queue of each node, in the order of the list of nodes: 1 is the next in
-           line, - it is not in that queue, ? that queue could not be read
+Each node keeps a line of those that wait for a lock in order. Shown is every waiter of any of them,
+first the next in line:
+  FOR      how long it has waited
+  PLACES   its place in the line of each node, in the order of the list of nodes: 1 is the next,
+           - it stands not in that line, ? that line could not be read
   WOKEN    turn: a node keeps the lock, which is free there, for it now; yes: the nodes tell it when
            its turn has come; polls: they cannot, so it asks again and again
 Not seen are calls that stand in no line: those with --ordering barging, those that find no quorum of
 nodes, and all but the first of a program's calls for the lock. A killed waiter stays for 2.5 s.
 
 It only looks. Exits 0 whether or not somebody waits, 69 if too few nodes tell who, 78 if that is
-because they refuse us or their user may not read the queues (cluster/users.acl). --watch looks
+because they refuse us or their user may not read the lines (cluster/users.acl). --watch looks
 again and again, as that of `redlock status` does.
 
 Examples:
@@ -80,10 +80,10 @@ Colour colour_of_waiter(std::string_view title, std::string_view cell) {
 
 std::string why_unread(const NodeLock& node) {
   if (!node.answered()) return words_of(node.trouble);
-  return node.waiting ? "" : "its user may not read the queue (cluster/users.acl has the rights)";
+  return node.waiting ? "" : "its user may not read the line (cluster/users.acl has the rights)";
 }
 
-std::size_t queues_read(const LockReport& report) {
+std::size_t lines_read(const LockReport& report) {
   return static_cast<std::size_t>(
       std::count_if(report.nodes.begin(), report.nodes.end(),
                     [](const NodeLock& node) { return why_unread(node).empty(); }));
@@ -92,7 +92,7 @@ std::size_t queues_read(const LockReport& report) {
 std::string heading(const LockReport& report) {
   const auto name = printable(report.name);
   const auto count = report.waiting.size();
-  const auto read = queues_read(report);
+  const auto read = lines_read(report);
   if (read == 0) return fmt::format("{}: no node tells who waits for it\n", name);
   if (read < report.quorum) {
     return fmt::format("{}: {} seen waiting, and only {} of {} nodes tell who does\n", name, count,
@@ -150,15 +150,15 @@ Json waiters_as_json(const LockReport& report) {
           {"nodes", nodes}};
 }
 
-int status_of_queues(const LockReport& report) {
-  if (queues_read(report) >= report.quorum) return exit_ok;
-  // Nodes that answered, and did not let us read the queue.
+int status_of_lines(const LockReport& report) {
+  if (lines_read(report) >= report.quorum) return exit_ok;
+  // Nodes that answered, and did not let us read the line.
   return report.verdict == Verdict::unknown ? exit_code_of_unknown(report) : exit_configuration;
 }
 
 Look waiters_seen(LockReport report) {
   Look look{
-      .text = {}, .json = waiters_as_json(report), .status = status_of_queues(report), .nodes = {}};
+      .text = {}, .json = waiters_as_json(report), .status = status_of_lines(report), .nodes = {}};
   for (const auto& node : report.nodes) look.nodes.emplace_back(node.node, why_unread(node));
   look.text = [report = std::move(report)] { return waiters_table(report); };
   return look;
