@@ -167,7 +167,7 @@ void Acquirer::after_input(Instant now, GrantId grant) {
       break;
   }
   if (attempt.take_release() && rules::failed_attempt_is_released(attempt.failure())) {
-    releases_.release(now, attempt, true);
+    releases_.release(now, attempt, place_to_keep(now, attempt));
   }
   calls_.touched(call.request());
   if (!attempt.ended()) return attempts_.touched(grant);
@@ -200,7 +200,7 @@ void Acquirer::finish_attempt(Instant now, Attempt attempt) {
   silent_ = silent_ | attempt.silent();
   auto final = call.on_failure(now, attempt, random_);
   if (final) return end(now, request, std::move(*final));
-  if (call.in_line() && failure != Errc::contended) return give_way(now, call, call.deadline());
+  if (call.in_line() && failure != Errc::contended) return give_way(now, call, attempt);
   calls_.touched(request);
 }
 
@@ -238,7 +238,7 @@ void Acquirer::abandon_attempt(Instant now, GrantId grant) {
   Attempt attempt = attempts_.take(grant);
   if (calls_.find(attempt.plan().request)->is<Acquisition::Idle>()) --idle_;
   attempt.give_up();
-  if (attempt.take_release()) releases_.release(now, attempt, false);
+  if (attempt.take_release()) releases_.release(now, attempt, {});
 }
 
 void Acquirer::end(Instant now, RequestId request, Failed failure) {
@@ -368,16 +368,40 @@ void Acquirer::take_part(RequestId request, Instant ask_by) {
   calls_.touched(request);
 }
 
+/// Where its client stands after what a failed attempt was granted is given back: in its own place;
+/// in that of the next call if the time was too short for this one, which gives way.
+Place Acquirer::place_to_keep(Instant now, const Attempt& attempt) {
+  const Attempt::Standing& standing = attempt.standing();
+  if (standing.line == 0) return {};
+  Instant began = standing.began;
+  const auto next = ordered_.first(attempt.plan().name, 1);
+  if (next && gives_way_at_once(attempt)) began = calls_.find(*next)->began();
+  return {standing.line, now - began, standing.turn};
+}
+
+bool Acquirer::gives_way_at_once(const Attempt& attempt) {
+  return attempt.phase() == Attempt::Phase::failed && attempt.failure() == Errc::too_late &&
+         rules::failed_call_gives_way();
+}
+
 /// The call fails for a reason of its own (no quorum, or too little of its lease is left): others
-/// of its client are not to wait for it. It comes again behind them.
-void Acquirer::give_way(Instant now, Acquisition& call, Instant retry_at) {
+/// of its client are not to wait for it. It comes again behind them. Without a quorum they would
+/// fail, too, so the next one comes when this one would have.
+void Acquirer::give_way(Instant now, Acquisition& call, const Attempt& attempt) {
   const Name& name = call.what().name;
-  leave(now, name, ordered_.number(name), call.leave_nodes());
-  const auto next =
+  const std::uint64_t line = ordered_.number(name);
+  NodeSet left = call.leave_nodes();
+  const Instant retry_at = call.deadline();
+  const auto first =
       rules::failed_call_gives_way() ? ordered_.step_back(name, call.request()) : std::nullopt;
-  if (next) {
+  const bool at_once = first && gives_way_at_once(attempt);
+  if (at_once) left = left - attempt.granted();
+  leave(now, name, line, left);
+  if (first) {
     call.wait_locally();
-    take_part(*next, retry_at);
+    Acquisition& next = *calls_.find(*first);
+    if (at_once) next.stands_at(attempt.granted());
+    take_part(*first, at_once ? now : retry_at);
   }
   calls_.touched(call.request());
 }

@@ -93,7 +93,9 @@ class Acquirer {
   void departed(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   /// The next call of a line takes part from then on.
   void take_part(RequestId request, Instant ask_by);
-  void give_way(Instant now, Acquisition& call, Instant retry_at);
+  [[nodiscard]] Place place_to_keep(Instant now, const Attempt& attempt);
+  [[nodiscard]] static bool gives_way_at_once(const Attempt& attempt);
+  void give_way(Instant now, Acquisition& call, const Attempt& attempt);
   /// A lease of this name, held since then, is being released.
   void on_release(Instant now, const Name& name, Instant since);
   void pass_on_to_barging(Instant now, const Name& name);

@@ -77,6 +77,12 @@ void Acquisition::entered(NodeIndex node, std::uint32_t place) {
   at.refused = at.stands = true;
 }
 
+void Acquisition::stands_at(NodeSet nodes) {
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (nodes.contains(node)) nodes_[node].stands = true;
+  }
+}
+
 void Acquisition::attempt_begins(GrantId attempt) {
   state_ = Asking{attempt};
   rested_ = false;

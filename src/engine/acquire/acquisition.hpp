@@ -94,6 +94,8 @@ class Acquisition {
   void take_part(Instant ask_by) { state_ = Entering{ask_by}; }
   /// The acquire of the call before has stood it in the line of this node, or not.
   void entered(NodeIndex node, std::uint32_t place);
+  /// So have these nodes, at a place that is not known.
+  void stands_at(NodeSet nodes);
   /// A quorum of nodes has it in its lines.
   [[nodiscard]] bool entered_by_quorum() const { return refusals() >= terms_->quorum(); }
   void attempt_begins(GrantId attempt);

@@ -33,19 +33,16 @@ NodeSet all_but_two(NodeSet nodes, std::uint32_t count, GrantId grant) {
 
 }  // namespace
 
-void Releases::release(Instant now, const Attempt& attempt, bool keeps_place) {
+void Releases::release(Instant now, const Attempt& attempt, const Place& place) {
   const Attempt::Plan& plan = attempt.plan();
-  const Attempt::Standing& standing = attempt.standing();
   const NodeGrants& nodes = attempt.nodes();
-  ReleaseLedger::OwedGrant owed{.id = plan.grant,
-                                .name = plan.name,
-                                .owner = plan.owner,
-                                .lease = plan.lease,
-                                .may_answer_late = nodes.may_answer_late(),
-                                .awaits_hold = nodes.awaits_hold()};
-  if (keeps_place && standing.line != 0) {
-    owed.place = {standing.line, now - standing.began, standing.turn};
-  }
+  const ReleaseLedger::OwedGrant owed{.id = plan.grant,
+                                      .name = plan.name,
+                                      .owner = plan.owner,
+                                      .lease = plan.lease,
+                                      .may_answer_late = nodes.may_answer_late(),
+                                      .awaits_hold = nodes.awaits_hold(),
+                                      .place = place};
   if (!nodes.is_shared()) return ledger_.release(now, owed, nodes.may_hold(), out_);
   ledger_.release(now, owed, nodes.ours(), out_);
   ledger_.release_if_granted(now, owed, attempt.unanswered());

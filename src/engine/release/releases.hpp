@@ -28,9 +28,9 @@ class Releases {
   Releases(const Terms& terms, GrantIds& ids, Outbox& out)
       : terms_(terms), ids_(ids), out_(out), ledger_(terms.nodes()) {}
 
-  /// What an attempt that failed may have left on nodes. `keeps_place`: its client stands in their
-  /// lines again, if it did.
-  void release(Instant now, const Attempt& attempt, bool keeps_place);
+  /// What an attempt that failed may have left on nodes. Its client stands in their lines at this
+  /// place then, or as before.
+  void release(Instant now, const Attempt& attempt, const Place& place);
   /// A lease that its holder gives back; request 0 asks for no Finish.
   void release(Instant now, RequestId request, const Holding& holding);
   /// Somebody's grant; it was at most this lease long.
