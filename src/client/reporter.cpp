@@ -11,6 +11,30 @@
 
 namespace redlock::client {
 
+namespace {
+
+/// What an observer is told of a message; nothing of one that is the engine's own matter.
+std::optional<NodeCommand> command_of(engine::Tag::Kind kind) {
+  using Kind = engine::Tag::Kind;
+  switch (kind) {
+    case Kind::acquire:
+      return NodeCommand::acquire;
+    case Kind::heal:
+      return NodeCommand::heal;
+    case Kind::settle:
+      return NodeCommand::settle;
+    case Kind::hold:
+      return NodeCommand::hold;
+    case Kind::release:
+      return NodeCommand::release;
+    case Kind::force:
+      return NodeCommand::force;
+  }
+  return {};
+}
+
+}  // namespace
+
 void Reporter::each_node(void (Observer::*what)(std::string_view)) const {
   if (!options_.observer) return;
   for (const wire::NodeAddress& node : nodes_) (*options_.observer.*what)(node.label);
@@ -62,8 +86,10 @@ void Reporter::reply(engine::NodeIndex node, const engine::Tag& tag,
       std::holds_alternative<engine::NoScript>(reply)) {
     return;
   }
+  const auto command = command_of(tag.kind);
+  if (!command) return;
   options_.observer->on_answer({.node = nodes_[node].label,
-                                .command = tag.kind,
+                                .command = *command,
                                 .attempt = tag.grant,
                                 .round_trip = BootClock::now() - tag.sent});
 }

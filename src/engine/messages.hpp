@@ -9,7 +9,6 @@
 #include <variant>
 
 #include <redlock/error.hpp>
-#include <redlock/observer.hpp>
 
 #include "engine/nodes/objection.hpp"
 #include "engine/types.hpp"
@@ -71,7 +70,15 @@ using Command = std::variant<AcquireCommand, HoldCommand, ReleaseCommand, ForceC
 /// Comes back with the reply, so that the command need not be kept. The driver adds the
 /// node, which it knows.
 struct Tag {
-  using Kind = NodeCommand;  // an observer is told the same
+  /// What the message is for. Observers are told of it as a NodeCommand, or not at all.
+  enum class Kind : std::uint8_t {
+    acquire,
+    heal,    ///< an AcquireCommand for a lease that is held, on a node that has it no more
+    settle,  ///< a HoldCommand that carries a token to its attempt's nodes
+    hold,
+    release,
+    force,
+  };
   GrantId grant = 0;
   Instant sent{};
   std::chrono::milliseconds lease{};  ///< what a confirmation of this message confirms
