@@ -93,9 +93,8 @@ struct ReplyWords {
   std::string operator()(const engine::AlreadyOurs&) const { return "this owner's already"; }
   std::string operator()(const engine::Unavailable& r) const {
     static constexpr const char* deliveries[] = {"not sent", "perhaps executed", "refused"};
-    return std::string("unavailable: ") + to_string(r.cause) + ", " +
-           deliveries[static_cast<int>(r.delivery)] +
-           behind_colon(sentence_of(r.objection, r.detail));
+    return std::string("unavailable: ") + to_string(r.cause) + " (" +
+           deliveries[static_cast<int>(r.delivery)] + ")";
   }
 };
 
@@ -183,8 +182,10 @@ std::string in_words(const engine::Send& send, NodeAddresses nodes) {
 
 std::string in_words(Instant now, engine::NodeIndex node, const engine::Tag& tag,
                      const engine::Reply& reply, NodeAddresses nodes) {
-  return of_node(node, nodes) + " -> " + in_words(reply) + " (" + purpose(tag) + ", " +
-         in_us(now - tag.sent) + ")";
+  std::string words = of_node(node, nodes) + " -> " + in_words(reply) + " (" + purpose(tag) + ", " +
+                      in_us(now - tag.sent) + ")";
+  const auto* const why = std::get_if<engine::Unavailable>(&reply);
+  return why == nullptr ? words : words + behind_colon(sentence_of(why->objection, why->detail));
 }
 
 std::string in_words(engine::NodeIndex node, const Wake& wake, NodeAddresses nodes) {
