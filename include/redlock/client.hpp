@@ -35,11 +35,11 @@ namespace redlock {
 /// Without memory a call fails by std::bad_alloc before it has done anything, or the client ends as
 /// a whole, as its network thread cannot leave one thing half done and go on with the others. So it
 /// does when an exception leaves a function of the program that it calls there: an observer, a
-/// callback, ClientOptions::password. No call waits for ever: each one under way and each one to
-/// come has `closed`, with a sentence that says why; each lease is not valid any more, and its
-/// lost() is requested with LossReason::closed; Observer::on_closed, or a line on stderr, says so.
-/// What was held is not released but ends with its lease. The program goes on, and may create a new
-/// client.
+/// callback, ClientOptions::password, ClientOptions::trace. No call waits for ever: each one under
+/// way and each one to come has `closed`, with a sentence that says why; each lease is not valid
+/// any more, and its lost() is requested with LossReason::closed; Observer::on_closed, or a line on
+/// stderr, says so. What was held is not released but ends with its lease. The program goes on, and
+/// may create a new client.
 class REDLOCK_EXPORT Client {
  public:
   /// Checks the options, starts the loop thread and begins to connect, without waiting for any

@@ -69,6 +69,14 @@ inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::
 [[nodiscard]] REDLOCK_EXPORT Result<std::function<std::string(std::string_view node)>>
 password_from_file(std::string path);
 
+/// For ClientOptions::trace: appends each line to this file, which is made if there is none. A line
+/// is one write(), so that the programs of a machine can share a file. A line that cannot be
+/// written (the disk is full, or the reader of a pipe has gone or is late) is left out. Copies of
+/// the function share one descriptor, which is closed with the last of them. Throws
+/// std::system_error, whose what() is a sentence, if the file cannot be opened.
+[[nodiscard]] REDLOCK_EXPORT std::function<void(std::string_view line)> trace_to_file(
+    const std::string& path);
+
 /// For nodes whose URI begins with rediss://. Client::create reads the files, and fails with a
 /// sentence if one of them cannot serve. They are read again for the next connection when they have
 /// changed, on the client's own thread: they should be small, and not on a file system that may
@@ -96,7 +104,8 @@ struct ClientOptions {
   /// with one. REDLOCK_MAX_LEASE (30s, 500ms, 2m, 1h) sets `max_lease`, and `lease` if that is
   /// longer. REDLOCK_PASSWORD_FILE names a file for password_from_file(), REDLOCK_TLS_CA,
   /// REDLOCK_TLS_CERT, REDLOCK_TLS_KEY and REDLOCK_TLS_NAME are those of TlsOptions, and
-  /// REDLOCK_QUARANTINE=off (for tests) sets `quarantine`; there are no others. A list given here,
+  /// REDLOCK_QUARANTINE=off (for tests) sets `quarantine`, REDLOCK_TRACE names a file for
+  /// trace_to_file(), which is opened here; there are no others. A list given here,
   /// from a program's own configuration, goes before both of the environment. Fails with
   /// invalid_argument if none names a node, or a variable or its file is bad. Reads the
   /// environment: no other thread may change it meanwhile.
@@ -191,6 +200,18 @@ struct ClientOptions {
   /// Is called for what happens (see observer.hpp). May be null. A lease keeps its client alive,
   /// and the client its observer: one that keeps leases of that client has to let go of them.
   std::shared_ptr<Observer> observer{};
+  /// Is given a line, without its end, for each message to a node, each reply and wake-up, and each
+  /// decision of this client: for people who want to know why a call took so long, or failed. A
+  /// line is the time in UTC, the process, the client, and words, which are no interface and will
+  /// change; docs/trace.md says how to read them. It has names of locks and of nodes, and no
+  /// password. What Admin asks is not traced. Empty: nothing is put in words. See trace_to_file().
+  ///
+  /// Called by the thread that runs the loop: the client's own, or one that is blocked in a call of
+  /// this client. So it must return soon, wait for no operation of this client, and take no lock
+  /// that callers of this client hold meanwhile. An exception that leaves it ends the client, as
+  /// one of an observer does (see Client). The line is valid during the call.
+  std::function<void(std::string_view line)> trace{};
+
   /// Without an observer, stderr gets a line beginning with "redlock:" when a lease is lost about
   /// which the program has asked nothing (lost(), loss_reason(), valid(), valid_until(),
   /// remaining(), held_by_me(), extend() and confirm() ask), and when unlock() did not find its

@@ -90,7 +90,8 @@ typedef struct redlock_client_options {
   /* All nodes of the set: "host1:6379,host2:6379,..." or URIs; see parse_nodes in options.hpp.
    * NULL: nodes, longest lease, password file and TLS are those of REDLOCK_NODES or
    * REDLOCK_NODES_FILE, REDLOCK_MAX_LEASE, REDLOCK_PASSWORD_FILE, REDLOCK_TLS_CA and so on, as the
-   * command `redlock` reads them, where no field here sets them. */
+   * command `redlock` reads them, where no field here sets them; and REDLOCK_TRACE, which no field
+   * has, names the file of a trace. */
   const char* nodes;
   const char* password_file; /* for each connection anew: password_from_file in options.hpp */
   /* The files of TLS are read again when they have changed; see TlsOptions in options.hpp. */

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <string_view>
 #include <sys/stat.h>
+#include <system_error>
 #include <utility>
 
 #include <redlock/admin.hpp>
@@ -81,6 +82,10 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
       ->group(group);
   add_tls(app);
   add_log_option(app);
+  app.add_option("--trace", trace_,
+                 "Append a line for each message to a node, each reply and each decision to this "
+                 "file. Default: $REDLOCK_TRACE")
+      ->option_text("FILE");
 }
 
 void NodeOptions::add_tls(CLI::App& app) {
@@ -140,9 +145,19 @@ void NodeOptions::give_password(ClientOptions& options) const {
   }
 }
 
+void NodeOptions::give_trace(ClientOptions& options) const {
+  if (!trace_) return;
+  try {
+    options.trace = trace_to_file(*trace_);
+  } catch (const std::system_error& error) {
+    throw Exit(exit_usage, fmt::format("--trace: {}", error.what()));
+  }
+}
+
 ClientOptions NodeOptions::client_options() const {
   auto options = options_with_nodes();
   give_password(options);
+  give_trace(options);
   options.node_timeout = node_timeout_.value_or(options.node_timeout);
   options.max_lease = max_lease_.value_or(options.max_lease);
   options.lease = default_lease(options);

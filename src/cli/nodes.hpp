@@ -17,7 +17,8 @@ namespace redlock::cli {
 /// The options that every subcommand with nodes has, and what they make.
 class NodeOptions {
  public:
-  /// Adds --nodes, --nodes-file, --password-file, --node-timeout, --max-lease, and those for TLS.
+  /// Adds --nodes, --nodes-file, --password-file, --node-timeout, --max-lease, --trace, and those
+  /// for TLS.
   explicit NodeOptions(CLI::App& app, const Invocation& invocation);
   NodeOptions(const NodeOptions&) = delete;
 
@@ -38,6 +39,7 @@ class NodeOptions {
   void add_tls(CLI::App& app);
   [[nodiscard]] ClientOptions options_with_nodes() const;
   void give_password(ClientOptions& options) const;
+  void give_trace(ClientOptions& options) const;
 
   const Invocation& invocation_;
   std::optional<std::string> list_;
@@ -49,6 +51,7 @@ class NodeOptions {
   std::optional<std::string> tls_certificate_;
   std::optional<std::string> tls_key_;
   std::optional<std::string> tls_name_;
+  std::optional<std::string> trace_;
 };
 
 /// A client with these options. Throws Exit with the library's sentence.

@@ -11,6 +11,7 @@
 #include "client/sentence.hpp"
 #include "client/stderr_warning.hpp"
 #include "tls/tls_context.hpp"
+#include "wire/words.hpp"
 
 namespace redlock {
 
@@ -262,7 +263,32 @@ std::shared_ptr<Lease::State> Client::Impl::find_lease(engine::GrantId grant) co
   return found == nullptr ? nullptr : found->lease;
 }
 
+void Client::Impl::on_send(const engine::Send& send) {
+  tracer_.line([&] { return wire::in_words(send, nodes_); });
+}
+
+void Client::Impl::on_reply(engine::NodeIndex node, const engine::Tag& tag,
+                            const engine::Reply& reply) {
+  tracer_.line([&] { return wire::in_words(BootClock::now(), node, tag, reply, nodes_); });
+  reporter_.reply(node, tag, reply);
+}
+
+void Client::Impl::on_wake(engine::NodeIndex node, const wire::Wake& wake) {
+  tracer_.line([&] { return wire::in_words(node, wake, nodes_); });
+}
+
+void Client::Impl::on_node_up(engine::NodeIndex node, std::string_view warning) {
+  tracer_.line([&] { return wire::in_words(node, warning, nodes_); });
+  reporter_.node_up(node, warning);
+}
+
+void Client::Impl::on_node_down(engine::NodeIndex node, const engine::Unavailable& why) {
+  tracer_.line([&] { return wire::in_words(node, why, nodes_); });
+  reporter_.node_down(node, why);
+}
+
 void Client::Impl::on_output(engine::ClientOutput&& output) {
+  tracer_.line([&] { return wire::in_words(BootClock::now(), output, nodes_); });
   // Where callers drive there is no observer, and the only call under way is the caller's own.
   const bool for_loop_thread = caller_drives_ && std::holds_alternative<engine::LeaseLost>(output);
   if (for_loop_thread || !put_off_.empty()) {

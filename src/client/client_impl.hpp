@@ -29,6 +29,7 @@
 #include "client/posted_function.hpp"
 #include "client/reporter.hpp"
 #include "client/sentence.hpp"
+#include "client/tracer.hpp"
 #include "engine/engine.hpp"
 #include "engine/id_table.hpp"
 #include "net/core.hpp"
@@ -144,16 +145,12 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   [[nodiscard]] const client::Reporter& reporter() const { return reporter_; }
 
   void on_output(engine::ClientOutput&& output) override;
-  void on_node_up(engine::NodeIndex node, std::string_view warning) override {
-    reporter_.node_up(node, warning);
-  }
-  void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) override {
-    reporter_.node_down(node, why);
-  }
+  void on_node_up(engine::NodeIndex node, std::string_view warning) override;
+  void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) override;
+  void on_send(const engine::Send& send) override;
   void on_reply(engine::NodeIndex node, const engine::Tag& tag,
-                const engine::Reply& reply) override {
-    reporter_.reply(node, tag, reply);
-  }
+                const engine::Reply& reply) override;
+  void on_wake(engine::NodeIndex node, const wire::Wake& wake) override;
 
  private:
   /// Nothing, or what the system did not give.
@@ -220,6 +217,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   const bool on_given_loop_;
   const std::uint64_t generation_;
   const client::Reporter reporter_{options_, nodes_};
+  const client::Tracer tracer_{options_.trace};
   client::Gate gate_;
   client::HeldLocks held_;
   client::LossGuard guard_;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -171,6 +172,13 @@ Result<ClientOptions> ClientOptions::from_env(std::optional<std::string_view> no
     auto password = password_from_file(std::move(file));
     if (!password) return wrong_list("REDLOCK_PASSWORD_FILE: " + password.error().message);
     options.password = std::move(*password);
+  }
+  if (const auto file = variable_or_empty("REDLOCK_TRACE"); !file.empty()) {
+    try {
+      options.trace = trace_to_file(file);
+    } catch (const std::system_error& error) {
+      return wrong_list(std::string("REDLOCK_TRACE: ") + error.what());
+    }
   }
   return options;
 }

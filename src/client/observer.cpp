@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The observer that ignores everything, and names of the values that it gets.
-#include <redlock/lease.hpp>
+// The observer that ignores everything, and the names of what it is told of nodes' answers.
 #include <redlock/observer.hpp>
 
 namespace redlock {
@@ -23,22 +22,6 @@ void Observer::on_release_failed(std::string_view, const Error&) {}
 void Observer::on_answer(const NodeAnswer&) {}
 void Observer::on_closed(const CloseReport&) {}
 
-const char* to_string(LossReason reason) noexcept {
-  switch (reason) {
-    case LossReason::expired:
-      return "expired";
-    case LossReason::taken:
-      return "taken";
-    case LossReason::nodes_unavailable:
-      return "nodes_unavailable";
-    case LossReason::closed:
-      return "closed";
-    case LossReason::forced:
-      return "forced";
-  }
-  return "unknown";
-}
-
 const char* to_string(NodeCommand command) noexcept {
   switch (command) {
     case NodeCommand::acquire:
@@ -53,20 +36,6 @@ const char* to_string(NodeCommand command) noexcept {
       return "release";
     case NodeCommand::force:
       return "force";
-  }
-  return "unknown";
-}
-
-const char* to_string(Released released) noexcept {
-  switch (released) {
-    case Released::released:
-      return "released";
-    case Released::already_gone:
-      return "already_gone";
-    case Released::unknown:
-      return "unknown";
-    case Released::still_held:
-      return "still_held";
   }
   return "unknown";
 }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "engine/quorum.hpp"
-#include "text/characters.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/objection_text.hpp"
 
@@ -16,7 +15,6 @@ namespace redlock::client {
 
 namespace {
 
-constexpr std::size_t longest_quote = 64;
 constexpr std::size_t longest_detail = 200;
 /// Once a message is this long, further nodes are only counted.
 constexpr std::size_t long_message = 800;
@@ -141,14 +139,6 @@ std::string first_part(Errc code, const std::string& name, const VoteCount& tall
 }
 
 }  // namespace
-
-std::string in_quotes(std::string_view text) {
-  // "'" + visible(...) would be shorter, but GCC 12 warns about it at -O3 (-Wrestrict, wrongly).
-  std::string result = "'";
-  result += text::visible(text, longest_quote);
-  result += '\'';
-  return result;
-}
 
 std::string cleaned(std::string_view text, const wire::NodeAddress& node) {
   return wire::printable(text, node.secrets());

@@ -12,12 +12,12 @@
 #include <redlock/error.hpp>
 
 #include "engine/engine.hpp"
+#include "text/characters.hpp"
 #include "wire/node_address.hpp"
 
 namespace redlock::client {
 
-/// In single quotes, control and invisible characters escaped, cut at 64 bytes.
-[[nodiscard]] std::string in_quotes(std::string_view text);
+using text::in_quotes;
 
 /// A node's reply, fit to be shown: without password and control characters.
 [[nodiscard]] std::string cleaned(std::string_view text, const wire::NodeAddress& node);

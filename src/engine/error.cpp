@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Names of codes, votes and causes, and the std::error_category "redlock". The sentences for
-// people are made in sentence.cpp, where the names and the votes are known.
+// Names of codes, votes, causes and results, and the std::error_category "redlock". The sentences
+// for people are made in sentence.cpp, where the names and the votes are known.
 #include <algorithm>
 #include <string>
 
 #include <redlock/error.hpp>
+#include <redlock/lease.hpp>
+#include <redlock/observer.hpp>
 
 #include "engine/quorum.hpp"
 
@@ -168,6 +170,36 @@ const char* to_string(Cause cause) noexcept {
       return "protocol_error";
     case Cause::server_error:
       return "server_error";
+  }
+  return "unknown";
+}
+
+const char* to_string(LossReason reason) noexcept {
+  switch (reason) {
+    case LossReason::expired:
+      return "expired";
+    case LossReason::taken:
+      return "taken";
+    case LossReason::nodes_unavailable:
+      return "nodes_unavailable";
+    case LossReason::closed:
+      return "closed";
+    case LossReason::forced:
+      return "forced";
+  }
+  return "unknown";
+}
+
+const char* to_string(Released released) noexcept {
+  switch (released) {
+    case Released::released:
+      return "released";
+    case Released::already_gone:
+      return "already_gone";
+    case Released::unknown:
+      return "unknown";
+    case Released::still_held:
+      return "still_held";
   }
   return "unknown";
 }

@@ -80,4 +80,15 @@ inline std::string visible(std::string_view text, std::size_t most = std::string
   return shown;
 }
 
+/// In single quotes, control and invisible characters escaped, cut at 64 bytes: a name in a
+/// sentence.
+inline std::string in_quotes(std::string_view text) {
+  constexpr std::size_t longest_quote = 64;
+  // "'" + visible(...) would be shorter, but GCC 12 warns about it at -O3 (-Wrestrict, wrongly).
+  std::string result = "'";
+  result += visible(text, longest_quote);
+  result += '\'';
+  return result;
+}
+
 }  // namespace redlock::text

@@ -229,6 +229,7 @@ void Driver::on_clock(Instant now, NodeIndex node, std::int64_t unix_us,
 }
 
 void Driver::on_wake(Instant now, NodeIndex node, const Wake& wake) {
+  host_.on_wake(node, wake);
   engine().on_wake(now, node, wake.line, wake.after);
 }
 

@@ -7,6 +7,7 @@
 #include "engine/messages.hpp"
 #include "engine/outputs.hpp"
 #include "engine/types.hpp"
+#include "wire/wake.hpp"
 
 namespace redlock::wire {
 
@@ -23,10 +24,11 @@ class DriverHost {
   virtual void on_link_up(engine::NodeIndex) {}
   virtual void on_link_down(engine::NodeIndex, const engine::Unavailable&) {}
 
-  // What passes between the engine and the nodes, for a host that judges it. The driver says what
-  // the engine sends before it is performed, and the rest before the engine is told.
+  // What passes between the engine and the nodes, for a host that judges or tells it. The driver
+  // says what the engine sends before it is performed, and the rest before the engine is told.
   virtual void on_send(const engine::Send&) {}
   virtual void on_reply(engine::NodeIndex, const engine::Tag&, const engine::Reply&) {}
+  virtual void on_wake(engine::NodeIndex, const Wake&) {}
   /// A handshake, or an answer to a question about the marker, shows whether the node has one.
   virtual void on_marker_seen(engine::NodeIndex) {}
   /// A new connection: whether the node can wake this client's waiters.

@@ -248,6 +248,23 @@ TEST_CASE("the environment names a file of nodes, and the longest lease of their
   }
 }
 
+TEST_CASE("the environment names the file of a trace, which must be one that can be written") {
+  const TemporaryDirectory directory;
+  const auto path = (directory.path() / "trace").string();
+  const Variable file("REDLOCK_TRACE", path.c_str());
+  const auto options = must(ClientOptions::from_env("a:1"));
+  REQUIRE(options.trace);
+  options.trace("a line");
+  CHECK(text_in(path) == "a line\n");
+  const Variable none("REDLOCK_TRACE", "");
+  CHECK_FALSE(must(ClientOptions::from_env("a:1")).trace);
+  const Variable wrong("REDLOCK_TRACE", "/nowhere/trace");
+  const auto refused = ClientOptions::from_env("a:1");
+  REQUIRE(code_of(refused) == Errc::invalid_argument);
+  check_sentence(refused.error().message);
+  CHECK(contains(refused.error().message, "REDLOCK_TRACE: the trace file '/nowhere/trace'"));
+}
+
 TEST_CASE("an environment that cannot be used is said to be so, without a password") {
   const Variable no_file("REDLOCK_NODES_FILE", nullptr);
   const auto refused = [](const char* nodes, const char* quarantine) {

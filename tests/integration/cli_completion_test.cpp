@@ -33,6 +33,7 @@ TEST_CASE("bash completes subcommands, options and files, each where it belongs"
   CHECK(completed("redlock exec report --wait exec --lea") == "--lease\n");
   CHECK(completed("redlock status report --watch --node-t") == "--node-timeout\n");
   CHECK(completed("redlock exec report --nodes-file /etc/host").find("/etc/host") == 0);
+  CHECK(completed("redlock doctor --trace /etc/host").find("/etc/host") == 0);
   CHECK(completed("redlock fence /usr/bin/basenam") == "/usr/bin/basename\n");
   CHECK(completed("redlock status /usr/bin/basenam") == "\n");
   CHECK(completed("redlock exec report -- bas").find("bash") != std::string::npos);

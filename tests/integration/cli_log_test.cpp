@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// --log json: every line on stderr is an object, and says what happened.
+// --log json: every line on stderr is an object, and says what happened. --trace: every message.
 #include "cli_process.hpp"
 
 namespace redlock::testing {
@@ -141,6 +141,25 @@ TEST_CASE("what is wrong with the arguments is an event as well, and text stays 
   const auto unknown = redlock({"status", "a", "--log", "xml"}, nodes);
   CHECK(unknown.status == 64);
   CHECK(contains(unknown.err, "--log"));
+}
+
+TEST_CASE("commands trace into one file, by an option or by the environment") {
+  const Fleet fleet({.nodes = 3});
+  const TemporaryDirectory place;
+  const auto file = (place.path() / "trace").string();
+  auto variables = nodes_variable(fleet.uris());
+  const auto traced =
+      redlock({"exec", "a", "--node-timeout", "10s", "--trace", file, "--", "true"}, variables);
+  CHECK(traced.status == 0);
+  CHECK(traced.err.empty());
+  const auto first = text_in(file);
+  CHECK(contains(first, "(" + fleet.uri(0) + ") <- acquire for grant 1: 'a', "));
+  CHECK(contains(first, "attempt for 'a' decided: won ["));
+  variables["REDLOCK_TRACE"] = file;
+  CHECK(redlock({"acquire", "b", "--node-timeout", "10s"}, variables).status == 0);
+  const auto both = text_in(file);
+  CHECK(both.starts_with(first));
+  CHECK(contains(both.substr(first.size()), "attempt for 'b' decided: won ["));
 }
 
 /// A shell's line that runs redlock while its stderr is full, and nobody reads.

@@ -216,6 +216,13 @@ TEST_CASE("other options that cannot work are refused") {
   refuses({"release", "a"}, "--owner");
   refuses({"release", "a", "--owner", "me"}, "owner");
   refuses({"hold", "a", "--owner", "me"}, "owner");
+  for (const Arguments& command :
+       {Arguments{"exec", "a", "--trace", "/nowhere/trace", "--", "true"},
+        Arguments{"status", "a", "--trace=/nowhere/trace"}}) {
+    refuses(command, "--trace: the trace file '/nowhere/trace' cannot be opened for appending");
+  }
+  refuses({"status", "a"}, "REDLOCK_TRACE: the trace file '/' cannot be opened",
+          {{"REDLOCK_NODES", "redis://127.0.0.1:1"}, {"REDLOCK_TRACE", "/"}});
   refuses({"fleet", "up", "-n", "0"}, "-n");
   refuses({"fleet", "up", "-n", "65"}, "64");
   refuses({"fleet", "kill", "-1"}, "-1");

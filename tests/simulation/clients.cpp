@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "engine/planted_bug.hpp"
-#include "simulation/words.hpp"
 #include "wire/backoff.hpp"
+#include "wire/words.hpp"
 
 namespace redlock::simulation {
 namespace {
@@ -89,7 +89,7 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
   void on_link_down(NodeIndex node, const engine::Unavailable& why) override {
     scene_.note(3, self_, node, [&] {
       return fmt::format("client {} has no connection with node {}: {} {}", self_, node,
-                         in_words(why.cause), why.detail);
+                         to_string(why.cause), why.detail);
     });
     links[node].up = false;
     links[node].disturbed = scene_.now;
@@ -97,15 +97,14 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
 
   void on_send(const engine::Send& send) override {
     scene_.note(4, self_, send.node,
-                [&] { return fmt::format("client {}: {}", self_, in_words(send)); });
+                [&] { return fmt::format("client {}: {}", self_, wire::in_words(send)); });
     scene_.invariants.sent(scene_.now, life, send);
     ++outstanding[static_cast<std::size_t>(send.tag.kind)];
     all_.listener_.on_sent(self_, send);
   }
   void on_reply(NodeIndex node, const engine::Tag& tag, const engine::Reply& reply) override {
     scene_.note(5, self_, node * 16 + reply.index(), [&] {
-      return fmt::format("client {} receives of node {} for grant {}: {}", self_, node, tag.grant,
-                         in_words(reply));
+      return fmt::format("client {}: {}", self_, wire::in_words(local(), node, tag, reply));
     });
     --outstanding[static_cast<std::size_t>(tag.kind)];
     scene_.invariants.answered(scene_.now, life, node, tag, reply);
@@ -194,8 +193,9 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
     return interrupt_ && (effects_ > effects_before_ || !undone_.empty());
   }
   void note_output(const engine::ClientOutput& output) const {
-    scene_.note(4, self_, 1'000 + output.index(),
-                [&] { return fmt::format("client {}: {}", self_, in_words(output)); });
+    scene_.note(4, self_, 1'000 + output.index(), [&] {
+      return fmt::format("client {}: {}", self_, wire::in_words(local(), output));
+    });
   }
 
   Clients& all_;

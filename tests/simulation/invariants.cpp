@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "simulation/words.hpp"
+#include "wire/words.hpp"
 
 namespace redlock::simulation {
 
@@ -116,11 +116,13 @@ void Invariants::sent(Instant world, ClientId client, const engine::Send& send) 
        !asks || send.form == engine::Form::source ||
            local(world, client) >= clients_[client].clocks[send.node].blamed_until,
        "a node whose clock moved is not asked for a lock",
-       [&] { return fmt::format("client {}: {}", client, in_words(send)); });
+       [&] { return fmt::format("client {}: {}", client, wire::in_words(send)); });
 }
 
 void Invariants::check_send(Instant world, Grant& grant, const engine::Send& send) {
-  const auto what = [&] { return fmt::format("client {}: {}", grant.client, in_words(send)); };
+  const auto what = [&] {
+    return fmt::format("client {}: {}", grant.client, wire::in_words(send));
+  };
   require(send.tag.sent <= local(world, grant.client), "no message is sent in the future", what);
   if (send.tag.kind == Kind::acquire) {
     const auto& acquire = std::get<engine::AcquireCommand>(send.command);
@@ -343,9 +345,7 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
     return static_cast<std::uint32_t>(
         std::ranges::count(decision.ballots, vote, &engine::Ballot::vote));
   };
-  const auto what = [&] {
-    return fmt::format("client {}: {}", id, in_words(engine::ClientOutput(decision)));
-  };
+  const auto what = [&] { return fmt::format("client {}: {}", id, wire::in_words({}, decision)); };
   rule(judged_,
        count(Vote::granted) <= grant.belief.granted() &&
            count(Vote::refused) <= grant.belief.refused(),

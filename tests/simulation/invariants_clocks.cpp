@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "simulation/invariants.hpp"
-#include "simulation/words.hpp"
+#include "wire/words.hpp"
 
 namespace redlock::simulation {
 namespace {
@@ -125,9 +125,7 @@ bool Invariants::surely_ours(const Client& client, const Clock& moved) const {
 void Invariants::told_clock(Instant now, ClientId id, const engine::NodeClockMoved& moved) {
   Client& client = clients_[id];
   Clock& clock = client.clocks[moved.node];
-  const auto what = [&] {
-    return fmt::format("client {}: {}", id, in_words(engine::ClientOutput(moved)));
-  };
+  const auto what = [&] { return fmt::format("client {}: {}", id, wire::in_words(now, moved)); };
   if (judged_.clocks) throw Violation{"clocks within the bound are not blamed", what()};
 
   const Reading& latest = clock.readings.back();

@@ -2,9 +2,9 @@
 #include "simulation/servers.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <string>
 #include <utility>
-
-#include "simulation/words.hpp"
 
 namespace redlock::simulation {
 namespace {
@@ -13,6 +13,15 @@ std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3U;
   return hash;
+}
+
+std::string in_words(const ScriptRun& run) {
+  std::string reply(run.reply);
+  for (std::size_t at = 0; (at = reply.find("\r\n", at)) != std::string::npos; ++at) {
+    reply.replace(at, 2, " ");
+  }
+  return fmt::format("{} {} | {} -> {}", run.script, fmt::join(run.keys, " "),
+                     fmt::join(run.arguments, " "), reply);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "simulation/words.hpp"
 #include "wire/command_writer.hpp"
 #include "wire/script_call.hpp"
+#include "wire/words.hpp"
 
 namespace redlock::simulation {
 namespace {
@@ -17,11 +17,6 @@ using std::chrono::seconds;
 
 constexpr Instant start{seconds(1'000)};
 constexpr std::int64_t judged_drift_ppm = 10'000;
-
-const char* kind_in_words(const engine::Send& send) {
-  static constexpr const char* kinds[] = {"acquire", "heal", "settle", "hold", "release", "force"};
-  return kinds[static_cast<int>(send.tag.kind)];
-}
 
 }  // namespace
 
@@ -192,7 +187,8 @@ void Stage::deliver(const std::string& name, Node node) {
   link.to_node.pop_front();
   const engine::Reply reply = execute(node, send);
   link.to_client.push_back({send.tag, reply});
-  say(fmt::format("{} to {}: {}: {}", name, node, kind_in_words(send), in_words(reply)));
+  say(fmt::format("{} to {}: {}: {}", name, node, wire::in_words(send.tag.kind),
+                  wire::in_words(reply)));
 }
 
 void Stage::deliver_late(const std::string& name, Node node) {
@@ -201,7 +197,8 @@ void Stage::deliver_late(const std::string& name, Node node) {
   const engine::Send send = std::move(link.late.front());
   link.late.pop_front();
   const engine::Reply reply = execute(node, send);
-  say(fmt::format("{} to {}, late: {}: {}", name, node, kind_in_words(send), in_words(reply)));
+  say(fmt::format("{} to {}, late: {}: {}", name, node, wire::in_words(send.tag.kind),
+                  wire::in_words(reply)));
 }
 
 void Stage::answer(Node node, const std::string& name) {
@@ -285,7 +282,7 @@ void Stage::perform(Client& of, const engine::ClientOutput& output) {
   } else if (const auto* lost = std::get_if<engine::LeaseLost>(&output)) {
     const bool gone = lost->reason == LossReason::taken || lost->reason == LossReason::forced;
     if (gone) of.valid_until = Instant::min();
-    say(fmt::format("{}: LOST: {}", of.name, in_words(lost->reason)));
+    say(fmt::format("{}: LOST: {}", of.name, to_string(lost->reason)));
   }
 }
 
@@ -299,9 +296,9 @@ void Stage::tell(Client& of, const engine::Finish& finish) {
   } else if (const auto* entered = std::get_if<engine::EnterSucceeded>(&finish.result)) {
     say(fmt::format("{}: ENTERED count {}, valid for {}", of.name, entered->count, validity(of)));
   } else if (const auto* failed = std::get_if<engine::Failed>(&finish.result)) {
-    say(fmt::format("{}: FAILED {}", of.name, in_words(failed->code)));
+    say(fmt::format("{}: FAILED {}", of.name, to_string(failed->code)));
   } else if (const auto* done = std::get_if<engine::ReleaseDone>(&finish.result)) {
-    say(fmt::format("{}: release: {}", of.name, in_words(done->outcome)));
+    say(fmt::format("{}: release: {}", of.name, to_string(done->outcome)));
   } else if (const auto* forced = std::get_if<engine::ForceDone>(&finish.result)) {
     const bool by_quorum = forced->confirmed > nodes_.size() / 2;
     say(fmt::format("{}: {}: {} removed, {} confirmed", of.name,

@@ -89,6 +89,8 @@ TEST_CASE("a long text is cut between characters") {
   CHECK(visible("abc", 3) == "abc");
   CHECK(visible("abcd", 3) == "abc...");
   CHECK(visible("\xc3\xbc\xc3\xbc\xc3\xbc", 3) == "\xc3\xbc\xc3\xbc...");
+  CHECK(in_quotes("a\tb") == "'a\\x09b'");
+  CHECK(in_quotes(std::string(65, 'a')) == "'" + std::string(64, 'a') + "...'");
 }
 
 }  // namespace

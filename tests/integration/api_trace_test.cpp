@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// ClientOptions::trace: the lines of a grant, of a hand-off, of a loss, and what they must not
+// have; the file that several clients write to.
+#include <fmt/core.h>
+#include <regex>
+
+#include "integration/api_fixture.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace redlock::testing {
+namespace {
+
+/// What a client has traced, each line without what every line begins with.
+class TraceLog {
+ public:
+  /// What is given to this stays valid as long as some client has it.
+  [[nodiscard]] std::function<void(std::string_view)> taker() const {
+    return [lines = lines_](std::string_view line) { lines->add(line); };
+  }
+  void clear() {
+    const std::scoped_lock lock(lines_->mutex);
+    lines_->all.clear();
+  }
+  /// Everything so far.
+  [[nodiscard]] std::vector<std::string> all() const {
+    const std::scoped_lock lock(lines_->mutex);
+    return lines_->all;
+  }
+  /// The place of the first line with this in it; the number of lines if there is none.
+  [[nodiscard]] std::size_t find(const std::string& part) const {
+    const std::vector<std::string> lines = all();
+    const auto found = std::ranges::find_if(
+        lines, [&part](const std::string& line) { return contains(line, part); });
+    return static_cast<std::size_t>(found - lines.begin());
+  }
+  [[nodiscard]] bool has(const std::string& part) const { return find(part) < all().size(); }
+  [[nodiscard]] bool soon_has(const std::string& part) const {
+    return eventually([&] { return has(part); });
+  }
+  [[nodiscard]] std::string text() const {
+    std::string text;
+    for (const std::string& line : all()) text += line + "\n";
+    return text;
+  }
+
+ private:
+  struct Lines {
+    void add(std::string_view line) {
+      static const std::regex form(
+          R"((\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z (\d+) client \d+: )[^\n]+)");
+      std::cmatch match;
+      const bool right = std::regex_match(line.begin(), line.end(), match, form);
+      CHECK_MESSAGE(right, std::string(line));
+      if (!right) return;
+      CHECK(match[2] == std::to_string(::getpid()));
+      const std::scoped_lock lock(mutex);
+      all.emplace_back(line.substr(static_cast<std::size_t>(match[1].length())));
+    }
+    std::mutex mutex;
+    std::vector<std::string> all;
+  };
+  std::shared_ptr<Lines> lines_ = std::make_shared<Lines>();
+};
+
+Client start_traced(const Fleet& fleet, const TraceLog& log) {
+  ClientOptions options = options_for(fleet.uris());
+  options.trace = log.taker();
+  return start_client(std::move(options));
+}
+
+TEST_CASE("a grant and its release are a line for each message, each reply and each decision") {
+  TraceLog log;
+  const Client client = start_traced(three_nodes(), log);
+  warm_up(client, three_nodes());
+  for (std::size_t node = 0; node < 3; ++node) {
+    CHECK(log.has(fmt::format("node {} ({}) may vote", node, three_nodes().uri(node))));
+  }
+  log.clear();
+  Lease lease = must(client.lock("traced").acquire());
+  const std::string token = std::to_string(lease.token());
+  must(lease.release());
+  std::smatch grant;
+  const std::string text = log.text();
+  REQUIRE_MESSAGE(std::regex_search(text, grant, std::regex("ends: acquired, (grant \\d+), ")),
+                  text);
+  const std::string of_grant = grant[1];
+  for (std::size_t node = 0; node < 3; ++node) {
+    const std::string name = fmt::format("node {} ({})", node, three_nodes().uri(node));
+    CAPTURE(name);
+    const std::string acquire = "acquire for " + of_grant;
+    const std::string release = "release for " + of_grant;
+    REQUIRE(log.soon_has(name + " <- " + acquire + ": 'traced', floor "));
+    REQUIRE(log.soon_has(name + " -> granted " + token + " (" + acquire + ", "));
+    REQUIRE(log.soon_has(name + " <- " + release + ": 'traced'"));
+    REQUIRE(log.soon_has(name + " -> released (" + release + ", "));
+  }
+  CHECK(log.has("attempt for 'traced' decided: won ["));
+  CHECK(log.has("ends: acquired, " + of_grant + ", token " + token + ", valid for 2"));
+  CHECK(log.has(of_grant + " of 'traced' was held for "));
+  CHECK(log.has("ends: released"));
+}
+
+TEST_CASE("a hand-off is the same story on both sides: refused, waits, released, woken, granted") {
+  TraceLog before;
+  TraceLog after;
+  const Client holder = start_traced(three_nodes(), before);
+  const Client next = start_traced(three_nodes(), after);
+  warm_up(holder, three_nodes());
+  warm_up(next, three_nodes());
+  before.clear();
+  after.clear();
+  Lease lease = must(holder.lock("handed over").acquire());
+  REQUIRE(eventually([&] { return nodes_with_lock(three_nodes(), "handed over") == 3; }));
+  auto waits = next.lock("handed over").async_acquire({.wait = patience}).as_future();
+  REQUIRE(after.soon_has("attempt for 'handed over' waits behind 0 ["));
+  CHECK(after.has("-> refused, free in "));
+  CHECK_FALSE(after.has("-> wakes line"));
+  must(lease.release());
+  const Lease handed = must(get_soon(waits));
+  CHECK(before.has("<- release for grant "));
+  CHECK(after.find("-> wakes line") < after.find("-> granted "));
+  CHECK(after.has("attempt for 'handed over' decided: won ["));
+  CHECK(after.has(fmt::format("token {}, valid for ", handed.token())));
+}
+
+TEST_CASE("a loss is traced with its reason, behind the replies that it follows from") {
+  TraceLog log;
+  const Client client = start_traced(three_nodes(), log);
+  const Client other = start_client(three_nodes());
+  Lease lease = must(client.lock("forced").acquire());
+  REQUIRE(eventually([&] { return nodes_with_lock(three_nodes(), "forced") == 3; }));
+  log.clear();
+  must(Admin(other).force_release("forced"));
+  CHECK(code_of(lease.confirm()) == Errc::lost);
+  REQUIRE(log.soon_has(" is lost: forced"));
+  CHECK(log.find("-> forced out (hold for grant ") < log.find(" is lost: forced"));
+}
+
+TEST_CASE("what nodes and names have in them is escaped, and no password is traced") {
+  ClientOptions options = options_for(three_nodes().uris());
+  for (std::string& node : options.nodes) node.insert(node.find("//") + 2, "ann:secret@");
+  TraceLog log;
+  options.trace = log.taker();
+  const Client client = start_client(std::move(options));
+  CHECK(code_of(client.lock("two\nlines").acquire()) == Errc::no_quorum);
+  CHECK(log.has("'two\\x0alines'"));
+  REQUIRE(log.soon_has("cannot vote: authentication: "));
+  CHECK(log.has("-> unavailable: "));
+  CHECK_FALSE(contains(log.text(), "secret"));
+}
+
+TEST_CASE("a trace function that throws ends its client, whoever drives") {
+  for (const bool alone : {true, false}) {
+    ClientOptions options = options_for(three_nodes().uris());
+    if (!alone) options.observer = std::make_shared<Observer>();  // with one no caller drives
+    const auto armed = std::make_shared<std::atomic<bool>>(false);
+    options.trace = [armed](std::string_view) {
+      if (*armed) throw std::runtime_error("the trace is full");
+    };
+    const Client client = start_client(std::move(options));
+    warm_up(client, three_nodes());
+    *armed = true;
+    const auto refused = client.lock("not traced").acquire();
+    CHECK(code_of(refused) == Errc::closed);
+    CHECK(contains(refused.error().message, "the trace is full"));
+    REQUIRE(soon_free_everywhere(three_nodes(), "not traced"));
+  }
+}
+
+TEST_CASE("nothing is traced unless that was asked for") {
+  CHECK_FALSE(ClientOptions{}.trace);
+  TraceLog log;
+  const Client traced = start_traced(three_nodes(), log);
+  const Client other = start_client(three_nodes());
+  must(must(other.lock("untraced").acquire()).release());
+  CHECK_FALSE(contains(log.text(), "untraced"));
+}
+
+TEST_CASE("clients append whole lines to one file, and what cannot be written ends none") {
+  const TemporaryDirectory place;
+  const auto path = (place.path() / "trace").string();
+  std::ofstream(path) << "before\n";
+  ClientOptions options = options_for(three_nodes().uris());
+  options.trace = trace_to_file(path);
+  const Client one = start_client(options);
+  options.trace = trace_to_file(path);
+  const Client two = start_client(options);
+  for (const Client* client : {&one, &two}) warm_up(*client, three_nodes(), "filed");
+  std::istringstream lines(text_in(path));
+  std::string line;
+  std::getline(lines, line);
+  CHECK(line == "before");
+  std::set<std::string> clients;
+  while (std::getline(lines, line)) {
+    static const std::regex form(R"([-\dT:.]+Z \d+ (client \d+): .+)");
+    std::smatch match;
+    REQUIRE_MESSAGE(std::regex_match(line, match, form), line);
+    clients.insert(match[1]);
+  }
+  CHECK(clients.size() == 2);
+
+  options.trace = trace_to_file("/dev/full");
+  warm_up(start_client(options), three_nodes());
+}
+
+TEST_CASE("a trace file that cannot be opened is said to be so") {
+  const auto opens = [] { static_cast<void>(trace_to_file("/nowhere/trace")); };
+  CHECK_THROWS_AS(opens(), std::system_error);
+  CHECK(message_of<std::system_error>(opens) ==
+        "the trace file '/nowhere/trace' cannot be opened for appending: No such file or "
+        "directory");
+}
+
+}  // namespace
+}  // namespace redlock::testing
