@@ -86,8 +86,7 @@ struct ReplyWords {
   }
   std::string operator()(const engine::Refused& r) const {
     if (r.foreign_type) return "refused, a foreign key";
-    const std::string words =
-        r.expires_in ? "refused, free in " + in_ms(*r.expires_in) : "refused";
+    const std::string words = r.expires_in ? "refused, free in " + in_ms(*r.expires_in) : "refused";
     return r.place == 0 ? words : words + ", behind " + to_string(r.place);
   }
   std::string operator()(const engine::Held& r) const { return "held " + to_string(r.fence); }
@@ -175,7 +174,7 @@ struct OutputWords {
 
 const char* in_words(engine::Tag::Kind kind) {
   static constexpr const char* kinds[] = {"acquire", "heal",  "settle", "hold",
-                                           "release", "force", "leave"};
+                                          "release", "force", "leave"};
   static_assert(std::size(kinds) == engine::Tag::kinds);
   return kinds[static_cast<int>(kind)];
 }
