@@ -20,8 +20,9 @@
 namespace redlock::cli {
 namespace {
 
-// The library's sentences name the entry of the list; ours says which list.
-ClientOptions options_of(std::string_view list, const std::string& source) {
+// The library's sentences name the entry of the list; ours says which list. Without one, that is
+// in the file that REDLOCK_NODES_FILE names, and so the library says.
+ClientOptions options_of(std::optional<std::string_view> list, const std::string& source) {
   auto options = ClientOptions::from_env(list);
   if (options) return std::move(*options);
   const auto& sentence = options.error().message;
@@ -120,11 +121,11 @@ ClientOptions NodeOptions::options_with_nodes() const {
   if (!invocation_.nodes_variable.empty()) {
     return options_of(invocation_.nodes_variable, "REDLOCK_NODES");
   }
-  if (const char* file = std::getenv("REDLOCK_NODES_FILE"); file != nullptr && *file != '\0') {
-    constexpr auto* variable = "REDLOCK_NODES_FILE";
-    const auto text = read_bounded(variable, file);
-    if (has_password(text)) warn_of_readers(variable, file);
-    return options_of(text, variable);
+  constexpr auto* variable = "REDLOCK_NODES_FILE";
+  if (const char* file = std::getenv(variable); file != nullptr && *file != '\0') {
+    auto options = options_of(std::nullopt, variable);
+    if (std::ranges::any_of(options.nodes, has_password)) warn_of_readers(variable, file);
+    return options;
   }
   throw Exit(exit_usage,
              "which nodes? Give --nodes NODE,NODE,... or --nodes-file FILE, or set REDLOCK_NODES "

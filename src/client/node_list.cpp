@@ -5,10 +5,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +15,7 @@
 
 #include <redlock/options.hpp>
 
+#include "client/small_file.hpp"
 #include "wire/node_address.hpp"
 
 namespace redlock {
@@ -91,19 +89,6 @@ Result<std::optional<std::chrono::milliseconds>> max_lease_of_environment() {
   return wrong_list("REDLOCK_MAX_LEASE is no duration; write it with its unit, such as 30s or 2m");
 }
 
-/// A regular file: whatever could keep the program waiting is not read.
-Result<std::string> list_in_file(const std::string& path) {
-  constexpr std::uintmax_t longest = 65'536;  // 64 nodes with the longest of names and passwords
-  std::error_code problem;
-  const bool regular = std::filesystem::is_regular_file(path, problem);
-  std::ifstream file;
-  if (regular && std::filesystem::file_size(path, problem) <= longest) file.open(path);
-  if (!file.is_open()) {
-    return wrong_list("REDLOCK_NODES_FILE names no file of up to 65536 bytes that can be read");
-  }
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 Result<std::vector<std::string>> nodes_of_environment() {
   const char* source = "REDLOCK_NODES";
   std::string text = variable_or_empty(source);
@@ -115,8 +100,8 @@ Result<std::vector<std::string>> nodes_of_environment() {
           "REDLOCK_NODES is not set: it lists all nodes, such as "
           "host1:6379,host2:6379,host3:6379; nor is REDLOCK_NODES_FILE");
     }
-    auto read = list_in_file(path);
-    if (!read) return tl::make_unexpected(std::move(read.error()));
+    auto read = read_small_file(path);
+    if (!read) return wrong_list(source + (": " + read.error().message));
     text = std::move(*read);
   }
   auto list = parse_nodes(text);

@@ -1,55 +1,22 @@
 // SPDX-License-Identifier: MIT
-// It is read on the client's own thread, so whatever could keep that waiting (a pipe, a device) is
-// not read at all.
-#include <array>
-#include <cerrno>
 #include <cstddef>
-#include <fcntl.h>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <sys/stat.h>
-#include <system_error>
-#include <unistd.h>
 #include <utility>
 
 #include <redlock/options.hpp>
 
+#include "client/small_file.hpp"
 #include "wire/node_address.hpp"
 
 namespace redlock {
 namespace {
 
-constexpr std::size_t most_bytes = 65'536;
-
 tl::unexpected<Error> wrong_file(std::string sentence) {
   return tl::make_unexpected(Error{Errc::invalid_argument, std::move(sentence), {}});
-}
-
-Result<std::string> whole_text(const std::string& path) {
-  const auto unreadable = [](const std::string& why) {
-    return wrong_file("there is no such file that can be read (" + why + "); name a regular file");
-  };
-  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) return unreadable(std::generic_category().message(errno));
-  struct stat about {};
-  const bool regular = ::fstat(file, &about) == 0 && S_ISREG(about.st_mode);
-  std::string text;
-  std::array<char, 4096> part{};
-  ssize_t count = 0;
-  while (regular && text.size() <= most_bytes) {
-    count = ::read(file, part.data(), part.size());
-    if (count <= 0) break;
-    text.append(part.data(), static_cast<std::size_t>(count));
-  }
-  ::close(file);
-  if (!regular) return unreadable("it is a directory, a pipe or a device");
-  if (count < 0) return unreadable(std::generic_category().message(errno));
-  if (text.size() <= most_bytes) return text;
-  return wrong_file("it is longer than " + std::to_string(most_bytes) +
-                    " bytes, which no file of passwords is");
 }
 
 std::string_view take_line(std::string_view& text) {
@@ -94,7 +61,7 @@ std::optional<std::string> label_of(std::string_view node) {
 class PasswordFile {
  public:
   static Result<PasswordFile> read(const std::string& path) {
-    const auto text = whole_text(path);
+    const auto text = read_small_file(path);
     if (!text) return tl::make_unexpected(text.error());
     PasswordFile file;
     if (has_nodes(*text)) return file.read_nodes(*text);

@@ -4,8 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -50,13 +48,13 @@ class MachineTable {
       if (deadline == never) return;
       make_room();
       entry.place = static_cast<std::uint32_t>(heap_.size());
-      heap_.emplace_back(deadline, entries_.slot_of(id));
-    } else if (deadline == heap_[entry.place].when()) {
+      heap_.push_back({deadline, entries_.slot_of(id)});
+    } else if (deadline == heap_[entry.place].when) {
       return;
     } else if (deadline == never) {
       return leave(entry);
     }
-    settle(entry.place, {deadline, heap_[entry.place].slot()});
+    settle(entry.place, {deadline, heap_[entry.place].slot});
   }
 
   /// Takes the machine out of the table.
@@ -78,11 +76,11 @@ class MachineTable {
     return ids;
   }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
-  [[nodiscard]] Instant deadline() const { return heap_.empty() ? never : heap_.front().when(); }
+  [[nodiscard]] Instant deadline() const { return heap_.empty() ? never : heap_.front().when; }
   /// A machine whose deadline has come; after its input it must be touched or erased.
   [[nodiscard]] std::optional<MachineId> due(Instant now) const {
     if (deadline() > now || heap_.empty()) return std::nullopt;
-    return entries_.in_slot(heap_.front().slot()).id();
+    return entries_.in_slot(heap_.front().slot).id();
   }
 
  private:
@@ -112,20 +110,10 @@ class MachineTable {
 
   /// The time stands here as well, so that comparing does not reach for the machines. Which of
   /// those that are due at once comes first depends on the calls before, on nothing of the machine.
-  class Queued {
-   public:
-    Queued(Instant when, std::uint32_t slot)
-        : when_(std::bit_cast<Halves>(when.time_since_epoch().count())), slot_(slot) {}
-    [[nodiscard]] Instant when() const {
-      return Instant(Duration(std::bit_cast<Duration::rep>(when_)));
-    }
-    [[nodiscard]] std::uint32_t slot() const { return slot_; }
-    bool operator<(const Queued& other) const { return when() < other.when(); }
-
-   private:
-    using Halves = std::array<std::uint32_t, 2>;  // in one piece it would be padded
-    Halves when_;
-    std::uint32_t slot_;
+  struct Queued {
+    Instant when;
+    std::uint32_t slot = 0;
+    bool operator<(const Queued& other) const { return when < other.when; }
   };
 
   /// Four children stand in a cache line or two, and moving a machine touches the machine.
@@ -133,7 +121,7 @@ class MachineTable {
 
   void put(std::size_t place, Queued queued) {
     heap_[place] = queued;
-    entries_.in_slot(queued.slot()).place = static_cast<std::uint32_t>(place);
+    entries_.in_slot(queued.slot).place = static_cast<std::uint32_t>(place);
   }
 
   /// Puts it where it belongs, above or below this place, whose content it replaces.

@@ -212,19 +212,10 @@ engine::Unavailable to_unavailable(std::string_view error, const Secrets& secret
 
 std::string printable(std::string_view text, const Secrets& secrets) {
   constexpr std::size_t longest = 200;
-  std::string result(text);
-  mask(result, secrets);
-  if (result.size() > longest) result.replace(longest, std::string::npos, "...");
-  std::string shown;
-  for (std::string_view rest = result; !rest.empty();) {
-    const text::Character next = text::first_character(rest);
-    const std::size_t bytes = std::max<std::size_t>(next.bytes, 1);
-    const bool hidden = next.bytes == 0 || text::is_unseen(next.code);
-    shown += hidden ? " " : rest.substr(0, bytes);
-    rest.remove_prefix(bytes);
-  }
-  while (!shown.empty() && shown.back() == ' ') shown.pop_back();
-  return shown;
+  std::string masked(text);
+  mask(masked, secrets);
+  masked.erase(masked.find_last_not_of(" \r\n") + 1);
+  return text::visible(masked, longest);
 }
 
 bool is_of_renamed(std::string_view detail) {

@@ -25,8 +25,8 @@ namespace redlock::wire {
 /// change.
 [[nodiscard]] bool is_of_renamed(std::string_view detail);
 
-/// Fit to be shown: control characters replaced, cut after 200 bytes, every occurrence of a
-/// secret masked: a node may repeat what it was sent, even the AUTH.
+/// Fit to be shown: every occurrence of a secret masked, as a node may repeat what it was sent,
+/// even the AUTH; then text::visible(), cut after 200 bytes.
 [[nodiscard]] std::string printable(std::string_view text, const Secrets& secrets);
 
 }  // namespace redlock::wire

@@ -5,90 +5,60 @@
 
 #include <hiredis/read.h>
 #include <new>
-#include <utility>
-
-#include "wire/resp3.hpp"
 
 namespace redlock::wire {
 namespace {
 
 constexpr std::size_t longest_kept = std::size_t{64} << 10;  // room for what comes next
-
-constexpr const char* not_redis = "it answered something that is not the Redis protocol";
 constexpr const char* too_large = "it sent a reply larger than any reply to this can be";
-constexpr const char* long_line = "it sent a line longer than any in a reply";
 
 }  // namespace
 
 struct ReplyReader::Builder {
-  static ReplyReader& self(const redisReadTask* task) {
-    return *static_cast<ReplyReader*>(task->privdata);
-  }
-  static void* result(const redisReadTask* task, bool ok) { return ok ? task->privdata : nullptr; }
   /// No exception may pass through hiredis: next() throws it.
   template <typename Step>
   static void* guarded(const redisReadTask* task, const Step& step) noexcept {
+    auto& self = *static_cast<ReplyReader*>(task->privdata);
     try {
-      return result(task, step());
+      return step(self) ? &self : nullptr;
     } catch (const std::bad_alloc&) {
-      self(task).no_memory_ = true;
+      self.no_memory_ = true;
       return nullptr;
     }
   }
 
-  static void* string(const redisReadTask* task, char* text, std::size_t length) {
-    const auto kind =
-        task->type == REDIS_REPLY_ERROR ? ReplyPart::Kind::error : ReplyPart::Kind::text;
-    return guarded(task, [&] { return self(task).add(kind, text, length); });
-  }
-  // An int in hiredis 0.14, a size_t in 1.x.
-  template <typename Count>
-  static void* array(const redisReadTask* task, Count elements) {
-    const auto count = static_cast<std::size_t>(elements);
-    return guarded(task, [&] {
-      return self(task).begin_array(task->parent == nullptr) && self(task).fits(1 + count, 0) &&
-             self(task).add(
-                 {.kind = ReplyPart::Kind::array, .number = static_cast<std::int64_t>(count)});
-    });
-  }
-  static void* integer(const redisReadTask* task, long long value) {
-    return guarded(
-        task, [&] { return self(task).add({.kind = ReplyPart::Kind::integer, .number = value}); });
-  }
-  static void* nil(const redisReadTask* task) {
-    return guarded(task, [&] { return self(task).add({}); });
-  }
-  static void free(void* /*reply*/) {}
-
-  // By name: hiredis 1.x has more of them, in between. It calls the others for RESP3 alone.
+  // By name: hiredis 1.x has more of them, in between. It calls the others for RESP3 alone. The
+  // number of elements is an int in hiredis 0.14, a size_t in 1.x.
   static redisReplyObjectFunctions functions() {
     redisReplyObjectFunctions all{};
-    all.createString = string;
-    all.createArray = array;
-    all.createInteger = integer;
-    all.createNil = nil;
-    all.freeObject = free;
+    all.createString = [](const redisReadTask* task, char* text, std::size_t length) {
+      const auto kind =
+          task->type == REDIS_REPLY_ERROR ? ReplyPart::Kind::error : ReplyPart::Kind::text;
+      return guarded(task, [&](auto& self) { return self.add(kind, text, length); });
+    };
+    all.createArray = [](const redisReadTask* task, auto elements) {
+      const auto count = static_cast<std::size_t>(elements);
+      return guarded(task,
+                     [&](auto& self) { return self.add_array(task->parent == nullptr, count); });
+    };
+    all.createInteger = [](const redisReadTask* task, long long value) {
+      return guarded(task, [&](auto& self) {
+        return self.add({.kind = ReplyPart::Kind::integer, .number = value});
+      });
+    };
+    all.createNil = [](const redisReadTask* task) {
+      return guarded(task, [](auto& self) { return self.add({}); });
+    };
+    all.freeObject = [](void* /*reply*/) {};
     return all;
   }
 };
 
-void ReplyReader::FreeReader::operator()(redisReader* reader) const {
-  redisReaderFree(reader);
-}
-
-ReplyReader::ReplyReader() {
+ReplyReader::ReplyReader() : reader_(nullptr, redisReaderFree) {
   static redisReplyObjectFunctions functions = Builder::functions();
   reader_.reset(redisReaderCreateWithFunctions(&functions));
   if (reader_ == nullptr) throw std::bad_alloc();
   reader_->privdata = this;
-}
-
-/// False: a push within a reply.
-bool ReplyReader::begin_array(bool outermost) {
-  if (!scanner_.take_push(arrays_++)) return true;
-  push_ = true;
-  if (!outermost) problem_ = not_redis;
-  return outermost;
 }
 
 /// Whether so much more may belong to the reply.
@@ -109,27 +79,22 @@ bool ReplyReader::add(ReplyPart::Kind kind, const char* text, std::size_t length
   return true;
 }
 
-void ReplyReader::feed(std::string_view bytes) {
-  if (scanner_.defect() != ItemScanner::Defect::none) return;
-  const std::size_t whole = scanner_.scan(bytes);
-  if (whole > 0 && !unfinished_.empty()) {
-    hand_over(unfinished_.append(bytes.substr(0, whole)));
-    if (unfinished_.capacity() > longest_kept) unfinished_ = {};
-    unfinished_.clear();
-  } else if (whole > 0) {
-    hand_over(bytes.substr(0, whole));
+/// A push within a reply is none.
+bool ReplyReader::add_array(bool outermost, std::size_t count) {
+  if (scanner_.take_push()) {
+    push_ = true;
+    if (!outermost) problem_ = not_redis;
   }
-  unfinished_.append(bytes.substr(whole));
+  return problem_.empty() && fits(1 + count, 0) &&
+         add({.kind = ReplyPart::Kind::array, .number = static_cast<std::int64_t>(count)});
 }
 
-void ReplyReader::hand_over(std::string_view items) {
-  if (scanner_.take_resp3()) {
-    if (as_resp2_.capacity() > longest_kept) as_resp2_ = {};
-    as_resp2_.clear();
-    append_as_resp2(items, as_resp2_);
-    items = as_resp2_;
-  }
-  redisReaderFeed(reader_.get(), items.data(), items.size());
+void ReplyReader::feed(std::string_view bytes) {
+  const std::size_t whole = scanner_.scan(bytes, resp2_);
+  if (whole == 0) return;
+  redisReaderFeed(reader_.get(), resp2_.data(), whole);
+  if (whole == resp2_.size() && resp2_.capacity() > longest_kept) resp2_ = {};
+  resp2_.erase(0, whole);
 }
 
 ReplyReader::Outcome ReplyReader::next(std::size_t limit) {
@@ -152,19 +117,13 @@ ReplyReader::Outcome ReplyReader::next(std::size_t limit) {
     finished_ = true;
     return push_ ? Outcome::push : Outcome::complete;
   }
-  if (scanner_.defect() == ItemScanner::Defect::not_redis) {
-    problem_ = not_redis;
-  } else if (scanner_.defect() == ItemScanner::Defect::long_line) {
-    problem_ = long_line;
-  } else if (!fits(1, scanner_.announced())) {
-    problem_ = too_large;
-  }
+  const bool too_long = !fits(1, scanner_.announced());
+  problem_ = scanner_.defect() != nullptr ? scanner_.defect() : too_long ? too_large : "";
   return problem_.empty() ? Outcome::incomplete : Outcome::broken;
 }
 
 bool ReplyReader::amid_reply() const {
-  if (!parts_.empty()) return !push_;
-  return !unfinished_.empty() && unfinished_.front() != '>';
+  return parts_.empty() ? scanner_.amid_item() : !push_;
 }
 
 }  // namespace redlock::wire

@@ -49,23 +49,17 @@ class ReplyReader {
 
  private:
   struct Builder;  // what hiredis calls
-  struct FreeReader {
-    void operator()(redisReader* reader) const;
-  };
 
-  void hand_over(std::string_view items);
-  [[nodiscard]] bool begin_array(bool outermost);
   [[nodiscard]] bool fits(std::size_t parts, std::uint64_t text) const;
   [[nodiscard]] bool add(const ReplyPart& part);
   [[nodiscard]] bool add(ReplyPart::Kind kind, const char* text, std::size_t length);
+  [[nodiscard]] bool add_array(bool outermost, std::size_t count);
 
   ItemScanner scanner_;
-  std::string unfinished_;  // the beginning of an item
-  std::string as_resp2_;
-  std::uint64_t arrays_ = 0;  // that hiredis has reported
-  bool push_ = false;         // what parts_ has is one
-  bool no_memory_ = false;    // for what hiredis reported
-  std::unique_ptr<redisReader, FreeReader> reader_;
+  std::string resp2_;       // what hiredis was not given yet: the beginning of an item
+  bool push_ = false;       // what parts_ has is one
+  bool no_memory_ = false;  // for what hiredis reported
+  std::unique_ptr<redisReader, void (*)(redisReader*)> reader_;
   std::vector<ReplyPart> parts_;
   std::string texts_;
   std::size_t limit_ = 0;

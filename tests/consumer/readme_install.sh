@@ -4,8 +4,9 @@
 # stands there, in a clone that has a tag for VERSION: its commands, one after the other, where only
 # the library's own dependencies can be found; then a project for each of its CMake blocks. What
 # would be written to the system is staged (DESTDIR), and the URL in the README leads to the clone.
-# The second block's project has redlock inside, as a shared library, which is then installed in
-# SHARED and in SHARED/LIBDIR, which CMake is told with the prefix in it.
+# The toolchain file asks for the shared library, which is built here and nowhere else: it is
+# installed anew in SHARED and in SHARED/LIBDIR, which CMake is told with the prefix in it. Of the
+# second block's project, which has redlock inside, only the program is compiled.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 source=$1
@@ -38,9 +39,10 @@ echo "== the commands"
 cd "$work/clone"
 cp "$here/consumer.cpp" program.cpp
 export DESTDIR=$work/stage CMAKE_TOOLCHAIN_FILE=$here/nothing_else.cmake
-export PKG_CONFIG_PATH=$DESTDIR/usr/local/lib/pkgconfig:$DESTDIR/usr/local/lib64/pkgconfig
+libraries=$DESTDIR/usr/local/$5
+export PKG_CONFIG_PATH=$libraries/pkgconfig
 bash -euxo pipefail -c "$(block sh 1)"
-./a.out
+LD_LIBRARY_PATH=$libraries ./a.out
 if [ -e build/bin ] || [ -e build/tests ] || [ -e build/cluster ]; then
   echo "more than the library was built"
   exit 1
@@ -70,10 +72,15 @@ cmake --build "$project/build"
 "$project/build/program"
 
 echo "== CMake, fetched"
-"$here/inside.sh" "$here/add_subdirectory" "$work/fetched" "$(block cmake 2)" \
-  -DBUILD_SHARED_LIBS=ON -DREDLOCK_INSTALL=ON \
-  -DCMAKE_INSTALL_PREFIX="$shared" -DCMAKE_INSTALL_LIBDIR="$shared/$5"
-cmake --build "$work/fetched"
-"$work/fetched/consumer"
+"$here/inside.sh" "$here/add_subdirectory" "$work/fetched" "$(block cmake 2)"
+
+echo "== elsewhere"
+cd "$work/clone"
+cmake -S . -B build -DCMAKE_INSTALL_PREFIX="$shared" -DCMAKE_INSTALL_LIBDIR="$shared/$5"
+cmake --build build
+if find build -name '*.o' -newer a.out | grep .; then
+  echo "these are compiled again for another place"
+  exit 1
+fi
 rm -rf "$shared"
-cmake --install "$work/fetched"
+cmake --install build

@@ -283,7 +283,7 @@ TEST_CASE("an environment that cannot be used is said to be so, without a passwo
   CHECK(contains(refused("a:1", "maybe"), "REDLOCK_QUARANTINE"));
   for (const auto* const path : {"/", "/dev/null", "/nowhere"}) {
     const Variable file("REDLOCK_NODES_FILE", path);
-    CHECK(contains(refused(nullptr, nullptr), "REDLOCK_NODES_FILE names no file"));
+    CHECK(contains(refused(nullptr, nullptr), "REDLOCK_NODES_FILE: there is no such file"));
   }
   const Variable list("REDLOCK_NODES", "a:1");
   CHECK_FALSE(contains(ClientOptions::from_env("").error().message, "REDLOCK_NODES"));

@@ -57,6 +57,9 @@ TEST_CASE("the command says once that others may read a file with a password, an
   CHECK(said("604", {"--nodes-file", both}) == "redlock: --nodes-file " + both + warning);
   CHECK(said("604", {"--nodes-file", nodes}, password) ==
         "redlock: REDLOCK_PASSWORD_FILE " + password + warning);
+  const auto by_variable = redlock::testing::redlock(
+      {"status", "seat"}, {{"REDLOCK_QUARANTINE", "off"}, {"REDLOCK_NODES_FILE", both}});
+  CHECK(by_variable.err == "redlock: REDLOCK_NODES_FILE " + both + warning);
   CHECK(said("640", apart).empty());  // a group that was given it on purpose
   CHECK(said("600", {"--nodes-file", both}).empty());
 }

@@ -80,17 +80,6 @@ TEST_CASE("no line of a source file has more than 100 columns") {
   CHECK_MESSAGE(wrong.empty(), join(wrong));
 }
 
-TEST_CASE("every header is included once") {
-  std::vector<std::string> wrong;
-  for (const File& file : cpp_files()) {
-    if (file.path.ends_with(".hpp") &&
-        std::count(file.lines.begin(), file.lines.end(), "#pragma once") != 1) {
-      wrong.push_back(file.path);
-    }
-  }
-  CHECK_MESSAGE(wrong.empty(), join(wrong));
-}
-
 TEST_CASE("the engine reads no clock") {
   const auto found = search(std::regex(R"(\bnow\(\)|(steady|system|Boot)_?[cC]lock::now)"),
                             [](const File& file) { return file.path.starts_with("src/engine/"); });

@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
       "nothing.\n"
       "\n"
       "100,000 leases, judged (five minutes):\n"
-      "  soak holding --most-cpu 5 --most-memory 400\n"
+      "  soak holding --most-cpu 5 --most-memory 500\n"
       "nodes restarted empty, one after the other:\n"
       "  soak rolling --restarts 50\n"
       "what each flag does:\n"

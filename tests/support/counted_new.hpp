@@ -5,38 +5,18 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdlib>
-#include <new>
+
+#include "support/replaced_new.hpp"
 
 namespace redlock::testing {
 
 inline thread_local std::size_t allocations = 0;  ///< of this thread
 inline std::atomic<std::size_t> all_allocations{0};
 
-inline void* counted_new(std::size_t size) {
+inline void* allocate(std::size_t size) {
   ++allocations;
   all_allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
+  return allocate_or_throw(size);
 }
 
 }  // namespace redlock::testing
-
-void* operator new(std::size_t size) {
-  return redlock::testing::counted_new(size);
-}
-void* operator new[](std::size_t size) {
-  return redlock::testing::counted_new(size);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}

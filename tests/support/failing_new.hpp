@@ -5,9 +5,9 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdlib>
 #include <limits>
-#include <new>
+
+#include "support/replaced_new.hpp"
 
 namespace redlock::testing {
 
@@ -31,8 +31,7 @@ class FailingAllocations {
       const std::size_t number = made.fetch_add(1) + 1;
       if (number >= begin && number < end) throw std::bad_alloc();
     }
-    if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-    throw std::bad_alloc();
+    return allocate_or_throw(size);
   }
 
  private:
@@ -42,23 +41,8 @@ class FailingAllocations {
   static inline std::atomic<std::size_t> end{none};
 };
 
-}  // namespace redlock::testing
+inline void* allocate(std::size_t size) {
+  return FailingAllocations::allocate(size);
+}
 
-void* operator new(std::size_t size) {
-  return redlock::testing::FailingAllocations::allocate(size);
-}
-void* operator new[](std::size_t size) {
-  return redlock::testing::FailingAllocations::allocate(size);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+}  // namespace redlock::testing

@@ -346,7 +346,7 @@ TEST_CASE("what to do stands behind the longest error as well, and nothing grows
 }
 
 TEST_CASE("an error that shows nothing is told as that") {
-  for (const std::string_view text : {"", " ", "\x1b\r", "\x01"}) {
+  for (const std::string_view text : {"", " ", "\r\n", "\r"}) {
     CHECK(to_unavailable(text, {}).detail == "an error without a text");
   }
   CHECK(to_unavailable("sesame", "sesame").detail == "***");
@@ -468,15 +468,15 @@ TEST_CASE("an error that may come after a write leaves open what the node did") 
 TEST_CASE("what is shown has no password, no control character and no length without end") {
   CHECK(printable("unknown command 'AUTH' 'hunter2' hunter2", "hunter2") ==
         "unknown command 'AUTH' '***' ***");
-  CHECK(printable("a\r\nb\x1b[31m\r\n", "") == "a  b [31m");
+  CHECK(printable("a\r\nb\x1b[31m\r\n", "") == "a\\x0d\\x0ab\\x1b[31m");
   CHECK(printable("a\xc2\x9b"
                   "31m\xc2\xa0\xc2",
-                  "") == "a 31m\xc2\xa0");
+                  "") == "a\\xc2\\x9b31m\xc2\xa0\\xc2");
   CHECK(printable("a\xe2\x80\xae"
                   "b\x9b"
                   "1m\xd8\x9c\xef\xbb\xbf"
                   "c",
-                  "") == "a b 1m  c");
+                  "") == "a\\xe2\\x80\\xaeb\\x9b1m\\xd8\\x9c\\xef\\xbb\\xbfc");
   CHECK(printable(std::string(1'000, 'x'), "").size() <= 203);
   CHECK(printable(std::string(198, 'x') + "hunter2", "hunter2").find("hu") == std::string::npos);
   const auto answer =

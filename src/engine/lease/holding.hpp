@@ -152,11 +152,11 @@ class Holding {
   Instant lost_at_ = never;
   Instant next_renewal_ = never;
   HoldRounds rounds_;
-  [[no_unique_address]] NodeGrants nodes_;  // whose end has room for what follows
-  std::uint64_t lease_ms_ : 40 = 0;         // 34 years
-  bool postponed_ : 1 = false;              // the next renewal was
-  bool waits_for_room_ : 1 = false;         // so does that
-  bool retries_ : 1 = false;                // the next renewal: the last was not confirmed in time
+  NodeGrants nodes_;
+  std::uint64_t lease_ms_ : 40 = 0;  // 34 years
+  bool postponed_ : 1 = false;       // the next renewal was
+  bool waits_for_room_ : 1 = false;  // so does that
+  bool retries_ : 1 = false;         // the next renewal: the last was not confirmed in time
   bool attaching_ : 1 = false;
   bool attach_failed_ : 1 = false;
   bool taken_up_ : 1 = false;

@@ -90,14 +90,14 @@ void NodeGrants::withdraw_forgotten() {
 Instant NodeGrants::valid_until() const {
   std::array<Instant, NodeSet::max_nodes> until;
   std::uint32_t count = 0;
-  for (const NodeGrant& node : all()) {
+  for (const NodeGrant& node : grants_) {
     if (node.possession == Possession::ours) until[count++] = node.until();
   }
   return rules::valid_until({until.data(), count}, rules::quorum(size(), may_hold().size()));
 }
 
 std::uint32_t NodeGrants::can_be_ours() const {
-  return static_cast<std::uint32_t>(std::ranges::count_if(all(), [](const NodeGrant& node) {
+  return static_cast<std::uint32_t>(std::ranges::count_if(grants_, [](const NodeGrant& node) {
     return node.possession != Possession::healing && node.possession != Possession::not_ours &&
            node.possession != Possession::shared;
   }));

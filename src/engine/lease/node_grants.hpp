@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What is known of each node about one grant: whether it has the lock, and until when. The validity
-// of a lease is computed from this and from nothing else. Programs hold many: every byte counts.
+// of a lease is computed from this and from nothing else. Programs hold many.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <span>
-#include <utility>
+#include <vector>
 
 #include "engine/messages.hpp"
 #include "engine/quorum.hpp"
@@ -69,28 +66,12 @@ static_assert(sizeof(NodeGrant) == 8);
 class NodeGrants {
  public:
   /// `asked`: every node is sent an acquire. Otherwise the grant is one that exists already.
-  NodeGrants(std::uint32_t nodes, bool asked) : size_(static_cast<std::uint8_t>(nodes)) {
-    if (size_ > few) far_ = new NodeGrant[size_];
-    const NodeGrant first(asked ? Possession::asked : Possession::unknown);
-    if (size_ <= few) std::ranges::fill(near_, first);
-    std::ranges::fill(all(), first);
-  }
-  NodeGrants(const NodeGrants& other) : NodeGrants(other.size_, false) {
-    std::ranges::copy(other.all(), all().begin());
-  }
-  NodeGrants(NodeGrants&& other) noexcept { take(other); }
-  NodeGrants& operator=(NodeGrants other) noexcept {
-    if (size_ > few) delete[] far_;
-    take(other);
-    return *this;
-  }
-  ~NodeGrants() {
-    if (size_ > few) delete[] far_;
-  }
+  NodeGrants(std::uint32_t nodes, bool asked)
+      : grants_(nodes, NodeGrant(asked ? Possession::asked : Possession::unknown)) {}
 
-  [[nodiscard]] NodeGrant& operator[](NodeIndex node) { return all()[node]; }
-  [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const { return all()[node]; }
-  [[nodiscard]] std::uint32_t size() const { return size_; }
+  [[nodiscard]] NodeGrant& operator[](NodeIndex node) { return grants_[node]; }
+  [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const { return grants_[node]; }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(grants_.size()); }
 
   /// The node has the lock for this owner until then at least.
   void confirm(NodeIndex node, Instant until);
@@ -141,26 +122,8 @@ class NodeGrants {
 
  private:
   [[nodiscard]] NodeSet in(Possession possession) const;
-  void take(NodeGrants& other) noexcept {
-    size_ = other.size_;
-    if (size_ > few) {
-      far_ = std::exchange(other.far_, nullptr);
-    } else {
-      std::ranges::copy(other.near_, near_);
-    }
-  }
-  [[nodiscard]] std::span<NodeGrant> all() { return {size_ > few ? far_ : near_, size_}; }
-  [[nodiscard]] std::span<const NodeGrant> all() const {
-    return {size_ > few ? far_ : near_, size_};
-  }
 
-  /// As many as most sets have stand here, without an allocation.
-  static constexpr std::uint32_t few = 5;
-  union {
-    NodeGrant near_[few];
-    NodeGrant* far_;
-  };
-  std::uint8_t size_;
+  std::vector<NodeGrant> grants_;
 };
 
 }  // namespace redlock::engine
