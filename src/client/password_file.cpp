@@ -49,7 +49,7 @@ Result<std::string> whole_text(const std::string& path) {
   if (count < 0) return unreadable(std::generic_category().message(errno));
   if (text.size() <= most_bytes) return text;
   return wrong_file("it is longer than " + std::to_string(most_bytes) +
-                    " bytes, which no file of passwords is");
+                    " bytes, too long for a file of passwords");
 }
 
 std::string_view take_line(std::string_view& text) {
@@ -126,10 +126,10 @@ class PasswordFile {
             "password");
       }
       if (blank == std::string_view::npos || blank + 1 == line.size()) {
-        return wrong(" has no password behind its node; write a space and the password there");
+        return wrong(" has no password behind the node; write a space and the password there");
       }
       if (!of_nodes_.emplace(*node, line.substr(blank + 1)).second) {
-        return wrong(" is about the same node as one before it; take one of the two out");
+        return wrong(" names the same node as an earlier line; take one of the two lines out");
       }
     }
     return std::move(*this);

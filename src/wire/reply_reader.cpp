@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::size_t longest_kept = std::size_t{64} << 10;  // room for what comes next
 
-constexpr const char* not_redis = "it answered something that is not the Redis protocol";
-constexpr const char* too_large = "it sent a reply larger than any reply to this can be";
-constexpr const char* long_line = "it sent a line longer than any in a reply";
+constexpr const char* not_redis = "its answer is not in the Redis protocol";
+constexpr const char* too_large = "it sent a reply larger than any reply to the command can be";
+constexpr const char* long_line = "it sent a line longer than any line of a reply";
 
 }  // namespace
 
