@@ -306,7 +306,7 @@ class NodeRules {
   void doors() {
     if (node_.open) {
       error(
-          "its default user is on without a password, and protected-mode is off: any client that "
+          "its default user is on without a password, and protected-mode keeps no machine out: any client that "
           "reaches it may delete locks that are held; give programs the users of "
           "cluster/users.acl, and turn the default user off (ACL SETUSER default off)");
     }
