@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The operations for programs with Asio, as the asynchronous operations that these know: with any
-// completion token, where the handler's executor says, cancelled by its cancellation slot.
+// The library's operations as Asio's asynchronous operations: they take any completion token,
+// continue on the handler's executor, and are cancelled by its cancellation slot.
 //
 //     redlock::Result<redlock::Lease> lease =
 //         co_await redlock::async_acquire(lock, {.wait = 10s}, asio::use_awaitable);
 //
-// Header only. Asio itself (1.18 or newer) and Boost.Asio (Boost 1.74 or newer) both serve. The one
-// that was included before this header is used, or else the one that is installed. Where that does
-// not decide, define REDLOCK_ASIO_STANDALONE or REDLOCK_ASIO_BOOST. A program may use this header
-// with both, in files of their own.
+// Header only. Asio itself (1.18 or newer) and Boost.Asio (Boost 1.74 or newer) both work. The
+// header uses the library that was included before it, or else the one that is installed. Where
+// neither decides, define REDLOCK_ASIO_STANDALONE or REDLOCK_ASIO_BOOST. A program may use this
+// header with both, in files of their own.
 #pragma once
 
 #include <redlock/cpp20.hpp>
@@ -90,8 +90,8 @@
 
 namespace redlock {
 
-// With the one library these are other functions than with the other, so that a program whose files
-// differ in that has one definition of each.
+// Each of the two libraries gives other functions, so that a program whose files differ in their
+// choice has one definition of each function.
 #if defined(REDLOCK_ASIO_BOOST)
 inline namespace with_boost_asio {
 namespace asio_library = ::boost::asio;
@@ -100,7 +100,7 @@ inline namespace with_asio {
 namespace asio_library = ::asio;
 #endif
 
-// What the functions at the end of this file share.
+// The parts that the functions at the end of this file share.
 namespace asio_detail {
 
 /// A handler that waits for the result of its operation.
@@ -110,12 +110,12 @@ class WaitingHandler {
   WaitingHandler(const WaitingHandler&) = delete;
   WaitingHandler& operator=(const WaitingHandler&) = delete;
   virtual ~WaitingHandler() = default;
-  /// Its execution context ends.
+  /// Called when the handler's execution context ends.
   virtual void abandon() noexcept = 0;
 };
 
-/// Those of one execution context. An operation may have its result when the context has gone, and
-/// nothing may be posted there then.
+/// The waiting handlers of one execution context. An operation may get its result after the context
+/// has gone, when nothing may be posted there any more.
 class WaitingHandlers {
  public:
   /// False if the context has ended.
@@ -124,7 +124,7 @@ class WaitingHandlers {
     return !ended_ && handlers_.insert(std::move(handler)).second;
   }
 
-  /// Has it posted, unless it was abandoned. The context cannot end meanwhile.
+  /// Calls `post` for the handler, unless that was abandoned. The context cannot end meanwhile.
   template <std::invocable Post>
   void take(const std::shared_ptr<WaitingHandler>& handler, Post post) {
     const std::scoped_lock lock(mutex_);
@@ -147,7 +147,7 @@ class WaitingHandlers {
   std::unordered_set<std::shared_ptr<WaitingHandler>> handlers_;
 };
 
-/// Is told by an execution context that this ends.
+/// Abandons the waiting handlers when the execution context ends.
 class WaitingService final : public asio_library::execution_context::service {
  public:
   static inline asio_library::execution_context::id id;
@@ -176,9 +176,9 @@ template <typename Executor>
   }
 }
 
-/// What is posted to the handler's executor. The handler itself does not move meanwhile: what is
-/// left of one that was moved (a const capture is copied) would be destroyed on the client's
-/// thread, perhaps after it was called.
+/// The function that is posted to the handler's executor. The handler itself is not moved: the
+/// remains of a moved handler (a const capture is copied) would be destroyed on the client's
+/// thread, perhaps after the handler was called.
 template <typename Handler, typename T>
 struct ReadyHandler {
   using allocator_type = asio_library::associated_allocator_t<Handler>;
@@ -194,11 +194,11 @@ struct ReadyHandler {
   Result<T> result;
 };
 
-/// How the call of an operation may be ended before it has its result.
+/// How an operation may be ended before it has its result.
 struct AsioStop {
-  /// Whose token the operation has; none if nothing can end it.
+  /// The source of the operation's token; without a state if nothing can end the operation.
   std::stop_source source{std::nostopstate};
-  /// The caller's own.
+  /// The caller's own token.
   std::stop_token callers{};
 };
 
@@ -214,8 +214,8 @@ class HandlerOf final : public WaitingHandler {
     if (!stop_.source.stop_possible()) return;
     if (stop_.callers.stop_possible()) forwarded_.emplace(stop_.callers, Forward{stop_.source});
 #if REDLOCK_ASIO_CANCELS
-    // It stays there, and does nothing any more, when the operation is over: nobody says whether
-    // the slot still exists then.
+    // The function stays in the slot when the operation is over, and does nothing then: nothing
+    // tells whether the slot still exists at that time.
     auto slot = asio_library::get_associated_cancellation_slot(*handler_);
     if (!slot.is_connected()) return;
     slot.assign([source = stop_.source](auto type) {
@@ -282,21 +282,22 @@ auto initiate(Operation<T> operation, AsioStop stop, Token&& token) {
 
 }  // namespace asio_detail
 
-/// The functions below are the async_ members of RedLock, Lease and Client: what each does, and its
-/// result, is said there. `token` is any completion token; handlers are called with one Result<T>.
-/// So with use_awaitable nothing is thrown and the whole error, with the votes of the nodes, is
-/// there; to throw in its place takes one line:
+/// The functions below are the async_ members of RedLock, Lease and Client, which say what each
+/// does and what its result is. `token` is any completion token; handlers are called with one
+/// Result<T>. So with use_awaitable nothing is thrown and the whole error, with the votes of the
+/// nodes, is in the result; one line throws instead:
 ///
 ///     if (!lease) throw std::system_error(make_error_code(lease.error().code));
 ///
 /// The handler is posted to its associated executor, which counts the operation as work meanwhile,
-/// and is never called on the client's own thread; one that has no executor is called on a thread
-/// of Asio's system executor. ClientOptions::resume_on is not needed, and is one hand-over more.
+/// and is never called on the client's own thread; a handler without an executor is called on a
+/// thread of Asio's system executor. ClientOptions::resume_on is not needed, and costs one more
+/// hand-over.
 ///
 /// A function that may be given a stop_token is ended by the handler's cancellation slot, by
 /// each of the types total, partial and terminal, as well as by that token: the result is then
-/// `cancelled`, and nothing is held. A request that comes when the lock was granted is too late and
-/// changes nothing: the result is the lease, and whoever drops the result releases it. So
+/// `cancelled`, and nothing is held. A request that comes after the lock was granted is too late
+/// and changes nothing: the result is the lease, which is released if the result is dropped. So
 ///
 ///     co_await (redlock::async_acquire(lock, {.wait = forever}, use_awaitable) ||
 ///               timer.async_wait(use_awaitable))
@@ -305,10 +306,10 @@ auto initiate(Operation<T> operation, AsioStop stop, Token&& token) {
 /// alone, which `||` sends; total and partial reach an operation in it only after
 /// `co_await this_coro::reset_cancellation_state(enable_total_cancellation())`. The other functions
 /// are not ended by a slot: they take one node timeout (async_close() `at_most`) at most, and a
-/// release is sent to all nodes in any case. Asio older than 1.20 (Boost 1.77) knows no slots.
+/// release is sent to all nodes in any case. Asio older than 1.20 (Boost 1.77) has no slots.
 ///
 /// An execution context may end before the operation: the handler is then destroyed and not called,
-/// as those of Asio's own operations are, and a lease that would have been its result is released.
+/// as with Asio's own operations, and a lease that would have been the result is released.
 template <typename Token>
 auto async_acquire(RedLock& lock, const AcquireOptions& options, std::stop_token stop,
                    Token&& token) {
@@ -344,7 +345,7 @@ auto async_attach(RedLock& lock, const Grant& grant, const AcquireOptions& optio
 
 /// The lock must have been made with an Owner, and must live until the result is there. A level
 /// that was taken stays with the lock when the result is dropped, by `||` or with its context: then
-/// only async_release() or unlock() gives it back.
+/// only async_release() or unlock() gives the level back.
 template <typename Token>
 auto async_try_lock(RedLock& lock, const AcquireOptions& options, std::stop_token stop,
                     Token&& token) {
@@ -358,7 +359,7 @@ auto async_try_lock(RedLock& lock, const AcquireOptions& options, Token&& token)
   return async_try_lock(lock, options, std::stop_token(), std::forward<Token>(token));
 }
 
-/// What async_try_lock() took.
+/// Gives back what async_try_lock() took.
 template <typename Token>
 auto async_release(RedLock& lock, Token&& token) {
   return asio_detail::initiate(lock.async_release(), {}, std::forward<Token>(token));
@@ -392,7 +393,7 @@ auto async_confirm(Lease& lease, Token&& token) {
 ///
 ///     co_await (work(lease->token()) || redlock::async_lost(*lease, use_awaitable))
 ///
-/// Whichever ends first has the other one cancelled: it has to be `work` that gives up at once.
+/// Whichever ends first cancels the other, so `work` has to give up at once when it is cancelled.
 template <typename Token>
 auto async_lost(const Lease& lease, std::stop_token stop, Token&& token) {
   auto ends = asio_detail::ended_by(std::move(stop));

@@ -16,9 +16,9 @@
 
 namespace redlock {
 
-/// Holds any function object that can be called with a Result<T>. It is moved and never copied, so
-/// it may own what cannot be copied (a std::promise, a std::unique_ptr). Captures of up to three
-/// pointers are kept without an allocation.
+/// Holds any function object that can be called with a Result<T>. A callback is moved and never
+/// copied, so it may own objects that cannot be copied (a std::promise, a std::unique_ptr).
+/// Captures of up to three pointers are kept without an allocation.
 template <typename T>
 class Callback {
  public:
@@ -37,9 +37,9 @@ class Callback {
     }
   }
 
-  /// One that was moved from can only be assigned to or destroyed.
+  /// A callback that was moved from can only be assigned to or destroyed.
   Callback(Callback&& other) noexcept { take(other); }
-  /// Destroys the function that it had, and takes over that of the other one.
+  /// Destroys its own function, and takes over that of the other callback.
   Callback& operator=(Callback&& other) noexcept {
     if (this == &other) return *this;
     drop();
@@ -48,7 +48,7 @@ class Callback {
   }
   ~Callback() { drop(); }
 
-  /// What becomes of an exception that leaves the function, Operation::start says.
+  /// Operation::start says what becomes of an exception that leaves the function.
   void operator()(Result<T> result) { kind_->call(place_, std::move(result)); }
 
  private:
@@ -68,7 +68,7 @@ class Callback {
     }
     static void destroy(void* place) noexcept { at(place).~Target(); }
   };
-  /// place_ has a pointer to it.
+  /// place_ has a pointer to the function.
   template <typename Target>
   struct Elsewhere {
     static Target*& pointer(void* place) { return *std::launder(static_cast<Target**>(place)); }

@@ -20,26 +20,26 @@
 
 struct uv_loop_s;  // libuv's uv_loop_t
 
-/// Locks that a majority of independent Redis nodes grants. Nodes may be down, late or unreadable;
-/// that none of them lies is assumed (docs/safety.md, A0).
+/// Locks that a majority of independent Redis nodes grants. Nodes may be down, late or unreadable,
+/// but the library assumes that no node lies (docs/safety.md, A0).
 namespace redlock {
 
 /// Thread-safe: any member may be called from any thread at any time, except that the destructor
-/// must not run beside other members. One per program is enough: all threads and all names share
-/// its connections (one per node), and calls made together travel together. A thread that is alone
-/// in a blocking call does the client's network work meanwhile, renewals of other leases included;
-/// callbacks (but see ClientOptions::resume_on), observers and what is tied to lost() run on the
-/// client's own threads in any case.
-/// With a loop of the program's own the client has no thread: see create().
+/// must not run beside other members. One client per program is enough: all threads and all names
+/// share its connections (one per node), and calls made together travel together. A thread that is
+/// alone in a blocking call does the client's network work meanwhile, renewals of other leases
+/// included; callbacks (but see ClientOptions::resume_on), observers and functions tied to lost()
+/// run on the client's own threads in any case. With a loop of the program's own the client has no
+/// thread: see create().
 ///
-/// Without memory a call fails by std::bad_alloc before it has done anything, or the client ends as
-/// a whole, as its network thread cannot leave one thing half done and go on with the others. So it
-/// does when an exception leaves a function of the program that it calls there: an observer, a
-/// callback, ClientOptions::password, ClientOptions::trace. No call waits for ever: each one under
-/// way and each one to come has `closed`, with a sentence that says why; each lease is not valid
-/// any more, and its lost() is requested with LossReason::closed; Observer::on_closed, or a line on
-/// stderr, says so. What was held is not released but ends with its lease. The program goes on, and
-/// may create a new client.
+/// When memory runs out, either a call throws std::bad_alloc before it has done anything, or the
+/// client ends as a whole, because its network thread cannot leave one task half done and go on
+/// with the others. The client also ends when an exception leaves a function of the program that it
+/// calls on that thread: an observer, a callback, ClientOptions::password, ClientOptions::trace. No
+/// call waits for ever: each call under way and each later call fails with `closed`, and a sentence
+/// that says why; no lease is valid any more, and its lost() is requested with LossReason::closed;
+/// Observer::on_closed, or a line on stderr, reports the end. The locks are not released but end
+/// with their leases. The program goes on, and may create a new client.
 class REDLOCK_EXPORT Client {
  public:
   /// Checks the options, starts the loop thread and begins to connect, without waiting for any
@@ -47,56 +47,59 @@ class REDLOCK_EXPORT Client {
   [[nodiscard]] static Result<Client> create(ClientOptions options);
 
   /// The same on a loop that the program runs, with uv_run(): no thread is started, and all that
-  /// the client does, callbacks, coroutines, observers and what is tied to lost() included, is done
-  /// by whichever thread runs the loop. (A host name is looked up on a thread of its own.) It
-  /// begins to connect when the loop runs. Fails with `invalid_argument` for a null pointer, too.
+  /// the client does, callbacks, coroutines, observers and functions tied to lost() included, is
+  /// done by the thread that runs the loop. (A host name is looked up on a separate thread.) The
+  /// client begins to connect when the loop runs. Fails with `invalid_argument` for a null pointer,
+  /// too.
   ///
-  /// To be called on the thread that runs the loop, or while none does. After that any thread may
+  /// Call it on the thread that runs the loop, or while no thread does. After that any thread may
   /// start operations, drop leases and destroy the client, as always. The functions that block
   /// (RedLock::acquire(), lock(), Lease::extend(), close(), Admin) are refused on every thread,
   /// with would_deadlock; Lease::release() and unlock() give the lock back all the same. A future
   /// must not be waited for on the thread that runs the loop.
   ///
-  /// As long as the client is there, it keeps uv_run() from returning by itself. When it ends
-  /// (async_close(), ~Client) its handles are closed by the loop, which must be run until then.
-  /// After that uv_run() returns if the program has nothing there either, and uv_loop_close() gives
-  /// 0. The result of async_close() comes when that is so. What the loop has of the client is not
-  /// to be closed by others (uv_walk). libuv writes without suppressing SIGPIPE: ignore that
-  /// signal, as for sockets of your own there.
+  /// As long as the client exists, it keeps uv_run() from returning by itself. When the client ends
+  /// (async_close(), ~Client), the loop closes its handles, and must be run until it has. After
+  /// that uv_run() returns if the program has no handles there either, and uv_loop_close() returns
+  /// 0. The result of async_close() comes at that moment. Nothing else may close the client's
+  /// handles in the loop (uv_walk). libuv writes without suppressing SIGPIPE: ignore that signal,
+  /// as for your own sockets on the loop.
   ///
-  /// While nobody runs the loop nothing is renewed, reported or released. Lease::valid() and
+  /// While no thread runs the loop, nothing is renewed, reported or released. Lease::valid() and
   /// remaining() go by the clock, on every thread, and are right all the same; lost() is requested
   /// when the loop runs again. A loop that is held up for half the length of a lease may lose it,
-  /// so work that takes long belongs elsewhere (uv_queue_work()). In the child of a fork
-  /// that runs its copy of the loop, after uv_loop_fork(), the client's handles are closed there. A
-  /// child that is to run it must not be made in a callback of the loop, nor while a host name is
-  /// looked up, which would never end there.
+  /// so long work belongs elsewhere (uv_queue_work()). In the child of a fork that runs its copy of
+  /// the loop, after uv_loop_fork(), the client's handles are closed. A child that is to run the
+  /// loop must not be forked in a callback of the loop, nor while a host name is looked up: the
+  /// look-up would never end in the child.
   [[nodiscard]] static Result<Client> create(ClientOptions options, uv_loop_s* loop);
 
   /// A client that was moved from can only be assigned to or destroyed.
   Client(Client&&) noexcept;
-  /// Ends the client that it was, as the destructor does, and takes over the other one.
+  /// Ends this client, as the destructor does, and takes over the other one.
   Client& operator=(Client&&) noexcept;
-  /// Ends every operation under way with `closed` (each callback is called), releases what its
-  /// leases hold, waits for a quorum to confirm that, and stops the loop. It waits for as long as
-  /// releases are confirmed, until one node timeout has passed without another. Leases and locks
-  /// that outlive the client answer `closed`; such a lease is not valid any more and its lost() is
-  /// requested, before the release is sent. On the client's own loop thread (in a callback), and on
-  /// any thread if the program runs the loop, it returns at once and all that happens behind it: in
-  /// the latter case when the loop is run, and never if it is not. Then what the leases hold ends
-  /// with them. In the child of a fork it does nothing.
+  /// Ends every operation under way with `closed` (each callback is called), releases the locks of
+  /// its leases, waits for a quorum to confirm that, and stops the loop. The destructor waits as
+  /// long as releases are confirmed, until one node timeout has passed without a further
+  /// confirmation. Leases and locks that outlive the client answer `closed`; such a lease is not
+  /// valid any more, and its lost() is requested before the release is sent. On the client's own
+  /// loop thread (in a callback), and on any thread if the program runs the loop, the destructor
+  /// returns at once, and all this happens afterwards: in the latter case when the loop is run, and
+  /// never if the loop is not run. Then the locks end with their leases. In the child of a fork the
+  /// destructor does nothing.
   ~Client();
 
-  /// The same, and says what became of the leases; every other member then answers `closed`. Waits
-  /// no longer than `at_most`, which is not counted in what it sends at the end for the leases that
-  /// are left. Fails with `closed` if the client has ended by itself, and, doing nothing, with
-  /// `would_deadlock` on the client's own loop thread and with `closed` if the client has ended
-  /// already or this is the child of a fork.
+  /// Does what the destructor does, and reports what became of the leases; every other member then
+  /// answers `closed`. Waits no longer than `at_most`, not counting what it sends at the end for
+  /// the remaining leases. Fails with `closed` if the client has ended by itself, and, doing
+  /// nothing, with `would_deadlock` on the client's own loop thread and with `closed` if the client
+  /// has ended already or this is the child of a fork.
   Result<CloseReport> close(std::chrono::milliseconds at_most = forever);
-  /// The same without waiting. From its start on every other member answers `closed`, and the
-  /// client may be destroyed. Its result comes when nothing of the client is left, on the thread
-  /// that runs the loop if the program does, otherwise on one that was started for the end, or by
-  /// ClientOptions::resume_on; `closed` at once as for close(), or if the system gives no thread.
+  /// The same without waiting. From the start of the operation every other member answers `closed`,
+  /// and the client may be destroyed. The result comes when nothing of the client is left: on the
+  /// thread that runs the loop if that is the program's, otherwise on a thread started for this
+  /// purpose, or by ClientOptions::resume_on. It fails with `closed` at once where close() does, or
+  /// if the system gives no thread.
   Operation<CloseReport> async_close(std::chrono::milliseconds at_most = forever);
 
   /// The same as RedLock(*this, name).

@@ -17,76 +17,83 @@ namespace redlock {
 
 /// Why an operation did not succeed. A code is also a std::error_code of the category "redlock".
 enum class Errc {
-  /// A quorum of nodes voted and another owner holds the lock (the message says if that is of this
-  /// client). What this attempt got on other nodes is being released.
+  /// A quorum of nodes voted and another owner holds the lock (the message says if that owner
+  /// belongs to this client). The grants of this attempt on other nodes are being released.
   contended = 1,
-  /// Fewer than a quorum of nodes could vote in time. What the attempt may have left on a node is
-  /// being released; a node that cannot be reached frees itself within one lease.
+  /// Fewer than a quorum of nodes could vote in time. Grants that the attempt may have left on
+  /// nodes are being released; a node that cannot be reached frees the lock within one lease.
   no_quorum,
-  /// A quorum granted the lock, but too late for the validity that was asked for. It is released.
+  /// A quorum granted the lock, but too late for the validity that was asked for. The lock is
+  /// released.
   too_late,
   /// The waiting time or the deadline of the call ended first. Nothing is held.
   timed_out,
-  /// The lease is over, or can no longer be trusted: somebody else may hold the lock now.
+  /// The lease is over, or can no longer be trusted: another owner may hold the lock now.
   lost,
   /// The caller's stop_token was requested. Nothing is held.
   cancelled,
-  /// An argument or option cannot work; the message says which and what to do. Nothing was sent.
+  /// An argument or option cannot work; the message says which one and what to do. Nothing was
+  /// sent.
   invalid_argument,
-  /// The client was destroyed (or could not start), has ended by itself (for want of memory, or by
-  /// an exception of the program's: see Client), or this is the child of a fork. Nothing more will
-  /// be sent.
+  /// The client was destroyed (or could not start), has ended by itself (out of memory, or by an
+  /// exception of the program's: see Client), or this is the child of a fork. Nothing more will be
+  /// sent.
   closed,
   /// Waiting here would never end: this is one of the client's own threads (a callback).
   would_deadlock,
 };
 
-/// One node's part in a decision. Of a node that is `pending` nothing is known: it had not answered
-/// when the result was certain without it, or when the time of the call ended.
+/// One node's part in a decision. Nothing is known of a `pending` node: it had not answered when
+/// the result was certain without it, or when the time of the call ended.
 enum class Vote : std::uint8_t { pending, granted, refused, unavailable };
 
 /// Why a node was unavailable. `none` for a node that voted or has not answered yet.
 enum class Cause : std::uint8_t {
   none,
   timed_out,          ///< no answer within the node timeout
-  connecting,         ///< the client has just begun, and its first connection is being made
+  connecting,         ///< the client has just started, and is making its first connection to the
+                      ///< node
   connection_failed,  ///< could not connect: refused, unreachable, name not resolved
   connection_lost,    ///< the connection broke with the answer outstanding
   authentication,     ///< NOAUTH or WRONGPASS: user or password are wrong or missing
   permission,         ///< NOPERM, DENIED, or a renamed command: the user may not do this
   incompatible,       ///< the node is unfit: marker disagrees, too old, a replica, a cluster node
-  loading,            ///< LOADING: still reading its data
-  busy,               ///< BUSY: it runs a script that does not end
-  write_error,        ///< MISCONF: it cannot persist
+  loading,            ///< LOADING: the node still reads its data
+  busy,               ///< BUSY: the node runs a script that does not end
+  write_error,        ///< MISCONF: the node cannot persist its data
   out_of_memory,      ///< OOM
-  read_only,          ///< READONLY: it is a replica
+  read_only,          ///< READONLY: the node is a replica
   master_down,        ///< MASTERDOWN
   too_few_replicas,   ///< NOREPLICAS
-  moved,              ///< MOVED or ASK: it is a cluster node
+  moved,              ///< MOVED or ASK: the node belongs to a cluster
   marker_missing,     ///< the node's marker is gone
-  quarantined,        ///< it may have forgotten a grant and does not vote yet
-  clock_moved,        ///< its clock jumped or runs, and it does not vote for max_lease
-  tls,                ///< no trust: its certificate, or ours, is refused, or one side has no TLS
-  protocol_error,     ///< it answered something that is not Redis, or floods this client
+  quarantined,        ///< the node may have forgotten a grant and does not vote yet
+  clock_moved,        ///< the node's clock jumped or drifts, and the node does not vote for
+                      ///< max_lease
+  tls,                ///< no trust: its certificate, or the client's, is refused, or one side has
+                      ///< no TLS
+  protocol_error,     ///< the node's answer is not that of Redis, or it floods this client
   server_error,       ///< any other error reply
 };
 
-/// One node's vote. `detail` is the node's error reply, or a sentence of ours; never a password.
+/// One node's vote. `detail` is the node's error reply, or the library's own sentence; it never has
+/// a password.
 struct NodeVote {
   std::string node;           ///< the node as it was configured, without its password
-  Vote vote = Vote::pending;  ///< what it said
-  Cause cause = Cause::none;  ///< why it was unavailable
+  Vote vote = Vote::pending;  ///< how the node voted
+  Cause cause = Cause::none;  ///< why the node was unavailable
   std::string detail;         ///< in words, empty if there is nothing to add
 };
 
-/// A failed operation: what, in words, and how each node voted (empty where no node was asked).
+/// A failed operation: what failed, in words, and how each node voted (empty where no node was
+/// asked).
 struct Error {
   Errc code{};                  ///< to branch on
   std::string message;          ///< a sentence to show
   std::vector<NodeVote> votes;  ///< of every node, in the order of the configuration
 
-  /// True if so many nodes are unavailable for a reason that waiting cannot mend (wrong password,
-  /// missing permission, bad certificate, unfit node) that this alone keeps a quorum from voting.
+  /// True if so many nodes are unavailable for a reason that waiting cannot cure (wrong password,
+  /// missing permission, bad certificate, unfit node) that these alone keep a quorum from voting.
   [[nodiscard]] REDLOCK_EXPORT bool is_configuration() const;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A resource that is owned by a C++ program, protected by fencing tokens. A holder that was paused
-// past its lease does not know that somebody else works now; the guard turns it away, because it
-// has seen the other's larger token.
+// past its lease does not know that another holder works now; the guard turns the late holder away,
+// because it has seen the other's larger token.
 #pragma once
 
 #include <redlock/cpp20.hpp>
@@ -20,30 +20,31 @@
 
 namespace redlock {
 
-/// Why a FenceGuard did not run what it was given.
+/// Why a FenceGuard did not run the given work.
 struct FenceRefusal {
-  /// What kept it from running.
+  /// What kept the work from running.
   enum class Why : std::uint8_t {
-    /// A larger token was seen: the lease behind this one is over, and its holder must stop. Also
-    /// said of 0, which is no token.
+    /// A larger token was seen: the lease behind this token is over, and its holder must stop. Also
+    /// the answer to 0, which is no token.
     stale,
-    /// The resource is new, and the guard remembers as many as it may. Nothing is forgotten to make
-    /// room, because a forgotten token would be accepted again.
+    /// The resource is new, and the guard remembers as many resources as it may. Nothing is
+    /// forgotten to make room, because a forgotten token would be accepted again.
     full,
     /// This thread is inside run() on this resource already, and would wait for itself for ever.
     nested,
   };
 
-  Why why = Why::stale;  ///< what kept it from running
-  /// The largest token that the resource has seen; 0 if none.
+  Why why = Why::stale;  ///< what kept the work from running
+  /// The largest token that the resource has seen; 0 if it has seen none.
   std::uint64_t seen = 0;
 };
 
-/// Remembers the largest token of each resource and lets nobody with a smaller one touch it.
+/// Remembers the largest token of each resource and lets no holder of a smaller token touch it.
 ///
-/// It protects what this process owns, for as long as this object lives: put one beside the
-/// resources, where all their users go through it, and give it the stamps that were stored (see
-/// stamp()) before the first of them after a restart. All functions may be called by any thread.
+/// A guard protects resources that this process owns, for as long as the guard lives: put one
+/// beside the resources, where all their users go through it, and give it the stamps that were
+/// stored (see stamp()) before the first of them after a restart. All functions may be called by
+/// any thread.
 class REDLOCK_EXPORT FenceGuard {
  public:
   /// Room for this many resources, about 120 bytes each, more where names are longer than 15 bytes.
@@ -53,12 +54,12 @@ class REDLOCK_EXPORT FenceGuard {
   FenceGuard& operator=(const FenceGuard&) = delete;
 
   /// Runs `work` unless a token larger than `token` was seen for this resource, and answers with
-  /// what it returns. Check, stamp and work are one step: nobody else works on the same resource
-  /// meanwhile (others wait), and everybody with a smaller token comes too late once it has begun,
-  /// also if `work` throws. Read what you are going to change inside `work`: what was read before
-  /// the stamp may have been changed by an older holder in between. The same token may come again.
-  /// Work that enters another resource waits for it while nobody else can enter this one: all who
-  /// do so have to enter them in one order, as with mutexes.
+  /// what it returns. Check, stamp and work are one step: no other thread works on the same
+  /// resource meanwhile (others wait), and every smaller token comes too late once the step has
+  /// begun, also if `work` throws. Read inside `work` what you are going to change: an older holder
+  /// may have changed what you read before the stamp. The same token may come again. Work that
+  /// enters another resource waits for it while no other thread can enter this one: all threads
+  /// that nest resources have to enter them in one order, as with mutexes.
   template <typename Work>
   [[nodiscard]] tl::expected<std::invoke_result_t<Work>, FenceRefusal> run(
       std::string_view resource, std::uint64_t token, Work&& work) {
@@ -72,11 +73,11 @@ class REDLOCK_EXPORT FenceGuard {
     }
   }
 
-  /// Only stamps: from now on smaller tokens are refused. Also for stamps that were stored.
+  /// Only stamps: from now on smaller tokens are refused. Also restores a stamp that was stored.
   [[nodiscard]] tl::expected<void, FenceRefusal> stamp(std::string_view resource,
                                                        std::uint64_t token);
 
-  /// The largest token seen for this resource; nothing if there was none.
+  /// The largest token seen for this resource; empty if there was none.
   [[nodiscard]] std::optional<std::uint64_t> seen(std::string_view resource) const;
 
   /// How many resources have been seen.
@@ -87,7 +88,7 @@ class REDLOCK_EXPORT FenceGuard {
   struct Leave {
     void operator()(Resource* resource) const;
   };
-  /// Whoever has it is alone with the resource.
+  /// The thread that has the turn is alone with the resource.
   using Turn = std::unique_ptr<Resource, Leave>;
   class Impl;
 

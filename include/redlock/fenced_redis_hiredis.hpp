@@ -19,14 +19,14 @@ namespace redlock {
 
 struct FencedReply {
   FencedResult result;
-  /// What the command answered, as text; nothing for nil, an array, or a stale one.
+  /// What the command answered, as text; empty for nil, an array, or a stale token.
   std::optional<std::string> value;
 };
 
-/// Sends the command and waits for its reply, as redisCommand does: one thread a connection, the
-/// time limit is the connection's. Fails with the words of the server or of hiredis; after the
+/// Sends the command and waits for its reply, as redisCommand does: one thread per connection, and
+/// the connection's time limit. Fails with the error text of the server or of hiredis; after the
 /// latter (`connection.err` is set) it is not known whether the command was done, and the
-/// connection is of no more use.
+/// connection cannot be used any more.
 [[nodiscard]] inline tl::expected<FencedReply, std::string> run(redisContext& connection,
                                                                 const FencedCommand& command) {
   const std::vector<std::string> words = command.words();

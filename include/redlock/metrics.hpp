@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An observer that counts, and gives what it has counted as Prometheus reads it.
+// An observer that counts, and prints its counters in the format of Prometheus.
 #pragma once
 
 #include <redlock/cpp20.hpp>
@@ -23,13 +23,13 @@ namespace redlock {
 ///     auto client = redlock::Client::create({.nodes = nodes, .observer = metrics});
 ///     ... serve metrics->text() at /metrics ...
 ///
-/// One object may observe several clients, which are then counted together; of a node that several
-/// of them have, it shows what was told last. No lock's name becomes
-/// a label, because nobody bounds how many there are. docs/metrics.md has the list, with the
+/// One object may observe several clients, which are then counted together; for a node that several
+/// of them have, it shows the latest state that was reported. No lock's name becomes a label,
+/// because the number of names has no bound. docs/metrics.md has the list of metrics, with the
 /// alerts that are worth having.
 ///
-/// Every member may be called from any thread. An answer of a node costs a lock of a mutex that
-/// nobody else wants unless text() runs, and a search in a tree of nodes.
+/// Every member may be called from any thread. Each answer of a node costs the lock of a mutex,
+/// which is uncontended unless text() runs, and a search in a tree of nodes.
 class REDLOCK_EXPORT Metrics : public Observer {
  public:
   Metrics();
@@ -37,12 +37,12 @@ class REDLOCK_EXPORT Metrics : public Observer {
   Metrics& operator=(const Metrics&) = delete;
   ~Metrics() override;
 
-  /// All of it in Prometheus' text format, version 0.0.4 (content type "text/plain;
+  /// All metrics in Prometheus' text format, version 0.0.4 (content type "text/plain;
   /// version=0.0.4"): each family with its HELP and TYPE, durations in seconds. Families without a
-  /// value are there, without a line.
+  /// value appear without a line of values.
   [[nodiscard]] std::string text() const;
 
-  /// To pass what is observed on to others as well, override these and call them.
+  /// To pass the events on to another observer as well, override these functions and call them.
   void on_node_added(std::string_view node) override;
   void on_node_removed(std::string_view node) override;
   void on_node_up(std::string_view node, std::string_view warning) override;

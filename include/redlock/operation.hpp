@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What every async_ function returns: an operation that is ready to start. Await it, start it with
-// a callback, or have its result in a std::future.
+// The return type of every async_ function: an operation that is ready to start. Await it, start it
+// with a callback, or get its result in a std::future.
 #pragma once
 
 #include <redlock/cpp20.hpp>
@@ -22,10 +22,10 @@ class PreparedOperation {
  public:
   virtual ~PreparedOperation() = default;
 
-  /// Starts it. Nothing is returned if it is under way: it has taken the callback and calls it
-  /// once, where Operation::start says, perhaps before this returns. Otherwise its result, which
-  /// was known at once; then the callback stays where it is. By an exception (no memory) it says
-  /// that nothing was started.
+  /// Starts the operation. Returns nothing if the operation is under way: it has then taken the
+  /// callback and calls it once, where Operation::start says, perhaps before this returns.
+  /// Otherwise returns the result, which was known at once; then the callback stays where it is. An
+  /// exception (no memory) means that nothing was started.
   [[nodiscard]] virtual std::optional<Result<T>> start(std::unique_ptr<PreparedOperation> self,
                                                        Callback<T>& callback) = 0;
 };
@@ -36,35 +36,37 @@ class PreparedOperation {
 ///     lock.async_acquire().start([](Result<Lease> lease) { ... });
 ///     std::future<Result<Lease>> lease = lock.async_acquire().as_future();
 ///
-/// Until then nothing is sent and nothing changes, and destroying it does nothing. It may be moved,
-/// and be started on any thread and after the RedLock or Lease that it was asked of was moved or
-/// destroyed. To start one that has a name, move it: `co_await std::move(operation)`. What was
-/// started or moved from before has the result `invalid_argument`.
+/// Until it is started nothing is sent and nothing changes, and destroying it does nothing. An
+/// operation may be moved, and be started on any thread and after the RedLock or Lease that
+/// returned it was moved or destroyed. To start an operation that has a name, move it: `co_await
+/// std::move(operation)`. An operation that was started or moved from before has the result
+/// `invalid_argument`.
 ///
-/// An operation under way cannot be taken back but by the stop_token that it was given. It has its
-/// result in any case, if need be when its client ends.
+/// Only the stop_token that an operation was given can cancel it once it is under way. It gets a
+/// result in any case, at the latest when its client ends.
 template <typename T>
 class [[nodiscard("nothing happens until it is started or awaited")]] Operation {
  public:
   /// The other one has nothing to start afterwards.
   Operation(Operation &&) noexcept = default;
-  /// Drops what it was to start, and takes over the other one's.
+  /// Drops its own operation unstarted, and takes over the other one.
   Operation& operator=(Operation&&) noexcept = default;
 
-  /// Starts it, and has `callback` called exactly once: on the client's loop thread or, if the
-  /// result is known at once (an invalid argument, a client that has ended), right here before this
-  /// returns. There it must return soon and must not wait for another operation of the same client
-  /// (blocking calls answer would_deadlock). With ClientOptions::resume_on it is called by that, in
-  /// both cases. It is destroyed after its call, on the same thread. An exception that leaves it
-  /// on the client's loop thread closes the client (see Client); if it is called right here, the
-  /// exception leaves this function. Without memory for the start std::bad_alloc does, and nothing
-  /// is started or called.
+  /// Starts the operation, which calls `callback` exactly once: on the client's loop thread or, if
+  /// the result is known at once (an invalid argument, a client that has ended), right here before
+  /// this returns. On the loop thread the callback must return soon and must not wait for another
+  /// operation of the same client (blocking calls answer would_deadlock). With
+  /// ClientOptions::resume_on that function's executor calls it, in both cases. The callback is
+  /// destroyed after its call, on the same thread. An exception that leaves the callback on the
+  /// client's loop thread closes the client (see Client); from a callback that is called right
+  /// here, the exception leaves this function. If there is no memory for the start, this function
+  /// throws std::bad_alloc, and nothing is started or called.
   void start(Callback<T> callback)&& {
     if (auto known = begin(std::move(prepared_), callback)) callback(std::move(*known));
   }
 
-  /// Starts it. The future has the result; one that is destroyed before drops the result when it
-  /// comes, and with it the lease in it.
+  /// Starts the operation. The future gets the result; if the future is destroyed before, the
+  /// result is dropped when it comes, and with it the lease in it.
   [[nodiscard("the result is in the future alone")]] std::future<Result<T>> as_future()&& {
     std::promise<Result<T>> promise;
     auto future = promise.get_future();
@@ -75,10 +77,10 @@ class [[nodiscard("nothing happens until it is started or awaited")]] Operation 
   }
 
   class Awaiter;
-  /// Starts it and suspends the coroutine until the result is there. It is resumed on the client's
-  /// loop thread, where it must do no work that takes time, or goes on where it is if the result is
-  /// known at once. With ClientOptions::resume_on it is resumed by that, in both cases. It must not
-  /// be destroyed while it awaits.
+  /// Starts the operation and suspends the coroutine until the result is there. The coroutine is
+  /// resumed on the client's loop thread, where it must do no work that takes time, or goes on
+  /// where it is if the result is known at once. With ClientOptions::resume_on that function's
+  /// executor resumes it, in both cases. The coroutine must not be destroyed while it awaits.
   Awaiter operator co_await()&& noexcept {
     return Awaiter(std::move(prepared_));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who holds what lock() takes: by default the calling thread; for code that changes threads
-// (coroutines, thread pools) a handle that is given to Client::lock.
+// The owner of a lock that lock() takes: by default the calling thread; for code that changes
+// threads (coroutines, thread pools) a handle that is given to Client::lock.
 #pragma once
 
 #include <redlock/cpp20.hpp>
@@ -11,17 +11,18 @@
 
 namespace redlock {
 
-/// A small value to copy and to pass on; copies are the same owner. Whoever has one can lock,
-/// re-enter and unlock with it, from any thread. It owns nothing itself: see RedLock.
+/// A small value to copy and to pass on; copies are the same owner. Code that has an Owner can
+/// lock, re-enter and unlock with it, from any thread. The value itself holds no lock: see RedLock.
 class REDLOCK_EXPORT Owner {
  public:
-  /// One that is unlike every other in this process.
+  /// A new owner, unlike every other in this process.
   [[nodiscard]] static Owner create() noexcept;
-  /// That of the calling thread: the same for as long as the thread lives, and never used again.
+  /// The owner of the calling thread: the same for as long as the thread lives, and never used
+  /// again.
   [[nodiscard]] static Owner this_thread() noexcept;
 
   friend bool operator==(const Owner&, const Owner&) = default;
-  /// A number of its own in this process.
+  /// The owner's number, unique in this process.
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
 
  private:

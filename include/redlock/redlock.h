@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* redlock for C, and for every language that can call C (docs/c.md has Python's ctypes). It is part
- * of the same library; a C program that links the static one is linked by a C++ compiler.
+/* redlock for C, and for every language that can call C (docs/c.md has Python's ctypes). This
+ * interface is part of the same library; a C program that links the static library is linked by a
+ * C++ compiler.
  *
- * What is made here is destroyed here: every pointer that a function gives out through its last
- * parameter belongs to the caller, who gives it to the matching ..._destroy, once. What a function
- * returns as `const char *` belongs to the object that it was asked of, and is not to be freed.
- * Texts are UTF-8 and end with a NUL. Times are milliseconds. No function throws or ends the
- * program; each may be called from any thread, unless it says otherwise. Without memory a function
- * answers REDLOCK_OUT_OF_MEMORY, or the client has ended as a whole: then every function of it and
- * of its leases answers REDLOCK_CLOSED, and every lease is lost (REDLOCK_LOSS_CLOSED).
+ * Objects that this library makes are destroyed by this library: every pointer that a function
+ * gives out through its last parameter belongs to the caller, who passes it to the matching
+ * ..._destroy, once. A `const char *` that a function returns belongs to the object that the
+ * function was called with, and must not be freed. Texts are UTF-8 and end with a NUL. Times are
+ * milliseconds. No function throws or ends the program; each may be called from any thread, unless
+ * it says otherwise. Without memory a function answers REDLOCK_OUT_OF_MEMORY, or the client has
+ * ended as a whole: then every function of it and of its leases answers REDLOCK_CLOSED, and every
+ * lease is lost (REDLOCK_LOSS_CLOSED).
  *
  *     redlock_client *client = NULL;
  *     redlock_lease *lease = NULL;
@@ -43,10 +45,10 @@ typedef enum redlock_status {
   REDLOCK_TIMED_OUT = 4,        /* the waiting time or the deadline ended first */
   REDLOCK_LOST = 5,             /* the lease is over, or can no longer be trusted */
   REDLOCK_CANCELLED = 6,        /* redlock_stop_request was called */
-  REDLOCK_INVALID_ARGUMENT = 7, /* redlock_last_error() says which, and what to do */
+  REDLOCK_INVALID_ARGUMENT = 7, /* redlock_last_error() says which argument, and what to do */
   REDLOCK_CLOSED = 8,           /* the client has ended, or this is the child of a fork */
   REDLOCK_WOULD_DEADLOCK = 9,   /* called on one of the client's own threads */
-  REDLOCK_OUT_OF_MEMORY = 100   /* of this program: memory, a descriptor or a thread */
+  REDLOCK_OUT_OF_MEMORY = 100   /* this program got no memory, descriptor or thread */
 } redlock_status;
 
 /* "contended", "no_quorum" ...; never NULL. */
@@ -55,8 +57,8 @@ REDLOCK_EXPORT const char* redlock_status_name(redlock_status status);
 /* The library's version, as 0.1.0. */
 REDLOCK_EXPORT const char* redlock_version(void);
 
-/* Why the last function that failed on this thread did so: a sentence for people, empty if none
- * has. As with errno, success changes nothing. Valid until the next failure on this thread. */
+/* Why the last failed call on this thread failed: a sentence for people, empty if no call has
+ * failed. As with errno, success changes nothing. Valid until the next failure on this thread. */
 REDLOCK_EXPORT const char* redlock_last_error(void);
 /* The same for programs, as a JSON object (empty if there was no failure):
  *     {"status": 2, "code": "no_quorum", "message": "...", "votes": [{"vote": "unavailable",
@@ -67,11 +69,11 @@ REDLOCK_EXPORT const char* redlock_last_error_json(void);
 /* For every duration that may have no end. */
 #define REDLOCK_FOREVER ((int64_t)-1)
 
-/* Who gets a lock for which several wait. */
+/* Which waiter receives the lock next. */
 typedef enum redlock_ordering {
   REDLOCK_ORDERING_DEFAULT = 0, /* the client's, which is REDLOCK_FIFO */
-  REDLOCK_FIFO = 1,             /* in the order in which they began to wait */
-  REDLOCK_BARGING = 2           /* whoever asks first */
+  REDLOCK_FIFO = 1,             /* the waiter that began to wait first */
+  REDLOCK_BARGING = 2           /* the caller that asks first after a release */
 } redlock_ordering;
 
 /* Options begin with their size. Later versions add fields at the end, and the library's ABI name
@@ -83,22 +85,22 @@ typedef enum redlock_ordering {
  *     for is ignored.
  * Structs without a size, which the library fills, keep their fields. */
 
-/* How a client finds its nodes and behaves. What is zero or NULL has its default. Begin with
- * REDLOCK_CLIENT_OPTIONS_INIT, which sets `size`. */
+/* How a client finds its nodes and behaves. A field that is zero or NULL has its default. Begin
+ * with REDLOCK_CLIENT_OPTIONS_INIT, which sets `size`. */
 typedef struct redlock_client_options {
   size_t size; /* of this struct */
   /* All nodes of the set: "host1:6379,host2:6379,..." or URIs; see parse_nodes in options.hpp.
    * NULL: nodes, longest lease, password file and TLS are those of REDLOCK_NODES or
    * REDLOCK_NODES_FILE, REDLOCK_MAX_LEASE, REDLOCK_PASSWORD_FILE, REDLOCK_TLS_CA and so on, as the
-   * command `redlock` reads them, where no field here sets them; and REDLOCK_TRACE, which no field
-   * has, names the file of a trace. */
+   * command `redlock` reads them, where no field here sets them; and REDLOCK_TRACE, for which there
+   * is no field, names the file of a trace. */
   const char* nodes;
-  const char* password_file; /* for each connection anew: password_from_file in options.hpp */
+  const char* password_file; /* read anew for each connection: password_from_file in options.hpp */
   /* The files of TLS are read again when they have changed; see TlsOptions in options.hpp. */
   const char* tls_ca;          /* trusted authorities, file or directory (default: the system's) */
-  const char* tls_certificate; /* to show to nodes that ask for one: a PEM file */
+  const char* tls_certificate; /* presented to nodes that ask for one: a PEM file */
   const char* tls_key;         /* its key, a PEM file */
-  const char* tls_name;        /* what the nodes' certificates must have (default: their hosts) */
+  const char* tls_name;        /* the name in the nodes' certificates (default: their hosts) */
   const char* client_name;     /* for CLIENT LIST on the nodes */
   const char* label;           /* this program's name, for people who ask who holds a lock */
   redlock_ordering ordering;   /* unless a call says otherwise */
@@ -133,22 +135,23 @@ typedef struct redlock_close_report {
 } redlock_close_report;
 
 /* Ends all calls under way with REDLOCK_CLOSED, gives all leases back and waits until that is
- * confirmed, at most so long (REDLOCK_FOREVER: until nodes fall silent). `report` may be NULL. The
- * client, and leases of it, answer REDLOCK_CLOSED afterwards and are still to be destroyed. */
+ * confirmed, at most `at_most_ms` (REDLOCK_FOREVER: until nodes fall silent). `report` may be NULL.
+ * The client, and leases of it, answer REDLOCK_CLOSED afterwards and are still to be destroyed. */
 REDLOCK_EXPORT redlock_status redlock_client_close(redlock_client* client, int64_t at_most_ms,
                                                    redlock_close_report* report);
-/* Closes it, if that was not done. NULL is nothing. No other call may use the client now or later;
- * its leases may be destroyed before or after. */
+/* Closes the client, if that was not done, and destroys it. NULL does nothing. No other call may
+ * use the client now or later; its leases may be destroyed before or after. */
 REDLOCK_EXPORT void redlock_client_destroy(redlock_client* client);
 
-/* To end a call that waits, from another thread (not from a signal handler). It may be given to
+/* Ends a call that waits, from another thread (not from a signal handler). A stop may be given to
  * many calls, and be destroyed while they are under way, which requests nothing. */
 typedef struct redlock_stop redlock_stop;
-/* Makes one, not requested. */
+/* Makes a stop that is not requested. */
 REDLOCK_EXPORT redlock_status redlock_stop_create(redlock_stop** stop);
-/* All calls that have it end with REDLOCK_CANCELLED, and those that get it later fail at once. */
+/* All calls that have this stop end with REDLOCK_CANCELLED, and calls that get it later fail at
+ * once. */
 REDLOCK_EXPORT void redlock_stop_request(redlock_stop* stop);
-/* NULL is nothing. */
+/* Destroys the stop. NULL does nothing. */
 REDLOCK_EXPORT void redlock_stop_destroy(redlock_stop* stop);
 
 /* Whether a lease is renewed until it is given back. */
@@ -161,14 +164,14 @@ typedef enum redlock_renewal {
 /* One acquisition. Begin with REDLOCK_ACQUIRE_OPTIONS_INIT; the defaults try once and hold,
  * renewed, until given back. */
 typedef struct redlock_acquire_options {
-  size_t size;               /* of this struct */
-  int64_t lease_ms;          /* 0: the client's */
-  redlock_renewal renewal;   /* whether it is renewed */
-  int64_t wait_ms;           /* how long to keep trying while others hold it; REDLOCK_FOREVER */
-  int64_t deadline_ms;       /* the call ends so long from now, whatever else is set; 0: none */
-  redlock_ordering ordering; /* in place of the client's */
+  size_t size;             /* of this struct */
+  int64_t lease_ms;        /* 0: the client's lease */
+  redlock_renewal renewal; /* whether the lease is renewed */
+  int64_t wait_ms;         /* how long to keep trying while others hold the lock; REDLOCK_FOREVER */
+  int64_t deadline_ms;     /* the call ends this long from now, whatever else is set; 0: none */
+  redlock_ordering ordering; /* replaces the client's */
   int64_t min_validity_ms; /* a grant with no more than this left is given back; 0: the client's */
-  int64_t max_hold_ms;     /* renewal ends so long after the grant; 0: never */
+  int64_t max_hold_ms;     /* renewal ends this long after the grant; 0: never */
   redlock_stop* stop;      /* may be NULL */
 } redlock_acquire_options;
 /* All defaults. */
@@ -189,52 +192,54 @@ REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client* client, const char
                                               redlock_lease** lease);
 
 /* The fencing token: larger than every token given for this name before, as long as nodes keep
- * their data and none lies. The resource that the lock protects must refuse a smaller one than it
- * has seen. 0 once it is given back. */
+ * their data and none lies. The resource that the lock protects must refuse a token that is smaller
+ * than the largest it has seen. 0 once the lease is given back. */
 REDLOCK_EXPORT uint64_t redlock_lease_token(const redlock_lease* lease);
-/* Of the lock. */
+/* The name of the lock. */
 REDLOCK_EXPORT const char* redlock_lease_name(const redlock_lease* lease);
 /* 32 hexadecimal digits: the field of the lock's hash on the nodes. */
 REDLOCK_EXPORT const char* redlock_lease_owner(const redlock_lease* lease);
 /* 1 while the lock is ours by the local clock, read now; otherwise 0. */
 REDLOCK_EXPORT int redlock_lease_valid(const redlock_lease* lease);
-/* What is left of that, rounded down; 0 if it is over or was given back. */
+/* What is left of the validity, rounded down; 0 if the lease is over or was given back. */
 REDLOCK_EXPORT int64_t redlock_lease_remaining_ms(const redlock_lease* lease);
 
-/* A descriptor for poll() and its like: it becomes readable, and stays so, when the lock is still
- * ours but can no longer be trusted to stay so; stop then. Do not read from it or close it; it is
- * closed with the lease. -1 if there is none to be had (redlock_last_error). The first call makes
- * it, and may not stand beside another first call on the same lease. */
+/* A descriptor for poll() and the like: it becomes readable, and stays so, when the lock is still
+ * ours but can no longer be trusted to stay so; stop the protected work then. Do not read from it
+ * or close it; it is closed with the lease. -1 if the system gives no descriptor
+ * (redlock_last_error). The first call makes the descriptor, and must not run beside another first
+ * call on the same lease. */
 REDLOCK_EXPORT int redlock_lease_lost_fd(redlock_lease* lease);
 
-/* Why it can no longer be trusted. */
+/* Why a lease can no longer be trusted. */
 typedef enum redlock_loss {
   REDLOCK_NOT_LOST = 0,
-  REDLOCK_LOSS_EXPIRED = 1,           /* its validity is ending and it was not to be renewed */
-  REDLOCK_LOSS_TAKEN = 2,             /* too few nodes still have it for this owner */
+  REDLOCK_LOSS_EXPIRED = 1, /* its validity is ending, and the lease was not to be renewed */
+  REDLOCK_LOSS_TAKEN = 2,   /* too few nodes still have the lock for this owner */
   REDLOCK_LOSS_NODES_UNAVAILABLE = 3, /* too few nodes confirmed a renewal in time */
   REDLOCK_LOSS_CLOSED = 4,            /* its client ended */
-  REDLOCK_LOSS_FORCED = 5             /* somebody released it by force */
+  REDLOCK_LOSS_FORCED = 5             /* another program released the lock by force */
 } redlock_loss;
-/* REDLOCK_NOT_LOST until it is lost. */
+/* REDLOCK_NOT_LOST until the lease is lost. */
 REDLOCK_EXPORT redlock_loss redlock_lease_loss(const redlock_lease* lease);
 
-/* Makes it last so long from now on a quorum of nodes, and never shorter than it does already.
- * REDLOCK_LOST: it is no longer ours. Other failures change nothing. */
+/* Makes the lock last `lease_ms` from now on a quorum of nodes, and never shorter than it does
+ * already. REDLOCK_LOST: the lock is no longer ours. Other failures change nothing. */
 REDLOCK_EXPORT redlock_status redlock_lease_extend(redlock_lease* lease, int64_t lease_ms);
-/* Asks the nodes whether it is ours now, without making it last longer. */
+/* Asks the nodes whether the lock is ours now, without making it last longer. */
 REDLOCK_EXPORT redlock_status redlock_lease_confirm(redlock_lease* lease);
 
-/* What release found. */
+/* What a release found. */
 typedef enum redlock_released {
-  REDLOCK_RELEASED = 0,     /* a quorum of nodes had it for this owner; now it is free */
-  REDLOCK_ALREADY_GONE = 1, /* too few nodes still had it: it was lost before */
-  REDLOCK_UNKNOWN = 2       /* too few nodes answered; it ends with the lease at the latest */
+  REDLOCK_RELEASED = 0,     /* a quorum of nodes had the lock for this owner; now it is free */
+  REDLOCK_ALREADY_GONE = 1, /* too few nodes still had the lock: it was lost before */
+  REDLOCK_UNKNOWN = 2       /* too few nodes answered; the lock ends with the lease at the latest */
 } redlock_released;
 /* Gives the lock back and waits until a quorum of nodes has confirmed that. `found` may be NULL.
- * Whatever it answers, the lease holds nothing afterwards, and is still to be destroyed. */
+ * Whatever the answer is, the lease holds nothing afterwards, and must still be destroyed. */
 REDLOCK_EXPORT redlock_status redlock_lease_release(redlock_lease* lease, redlock_released* found);
-/* Gives the lock back, if that was not done, without waiting. NULL is nothing. */
+/* Gives the lock back, if that was not done, without waiting, and destroys the lease. NULL does
+ * nothing. */
 REDLOCK_EXPORT void redlock_lease_destroy(redlock_lease* lease);
 
 #ifdef __cplusplus

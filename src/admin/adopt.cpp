@@ -28,15 +28,15 @@ namespace {
 using admin::QueryCommand;
 
 constexpr auto* not_said =
-    "it is new to the set that the others are of, has lost its data or is listed by mistake; if it "
-    "takes the place of a member that is stopped for good, and every lease of before is over, say "
+    "it is new to the set of the other nodes, has lost its data or is listed by mistake; if it "
+    "takes the place of a member that is stopped for good, and all earlier leases are over, say "
     "so: redlock adopt --replaced NODE; otherwise correct the list";
 constexpr auto* no_set =
-    "it is new beside a node that has a marker, and no quorum of the nodes is of one set; correct "
+    "it is new beside a node that has a marker, and no quorum of the nodes is in one set; correct "
     "the list, start the nodes that are down, or see docs/operations.md if most have lost their "
     "data";
 constexpr auto* too_few =
-    "too few nodes could be asked to know of which set they are; adopt again when a quorum can be";
+    "too few nodes could be asked to know their set; adopt again when a quorum can be asked";
 constexpr auto* not_all =
     "it has no marker, and a node of the list that could not be asked may have one; a new set is "
     "adopted when all its nodes can be asked: start them and adopt again, or correct the list";
@@ -221,7 +221,7 @@ void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& a
     }
     adoption.adoption = adoption.detail.empty() ? Adoption::already_there : Adoption::disagrees;
   } else {
-    candidates.fail(at, Cause::protocol_error, "it answered something that is not a marker");
+    candidates.fail(at, Cause::protocol_error, "its answer is not a marker");
   }
 }
 

@@ -94,14 +94,13 @@ namespace {
 
 std::optional<Error> refuse_to_wait(Client::Impl& client) {
   if (!client.must_not_wait()) return std::nullopt;
-  return Error{
-      Errc::would_deadlock,
-      client.on_given_loop()
-          ? "a client on a loop of the program's own answers no question that blocks: make "
-            "a Client without a loop for Admin, on another thread"
-          : "a question to the nodes from the client's own thread would never be "
-            "answered; ask from another thread",
-      {}};
+  return Error{Errc::would_deadlock,
+               client.on_given_loop()
+                   ? "a client on a loop of the program's own refuses questions that block: make "
+                     "a Client without a loop for Admin, on another thread"
+                   : "a question to the nodes from the client's own thread would never be "
+                     "answered; ask from another thread",
+               {}};
 }
 
 }  // namespace
@@ -131,7 +130,7 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client, Login login) {
   auto core = net::Core::start(std::move(config), *query.own_);
   if (!core) {
     return tl::make_unexpected(
-        Error{Errc::closed, "the nodes cannot be looked at: " + core.error(), {}});
+        Error{Errc::closed, "the nodes cannot be asked: " + core.error(), {}});
   }
   query.own_->core = std::move(*core);
   return query;

@@ -96,12 +96,12 @@ class NodeRules {
         return warn("it refuses the user or password (" + why + ")");
       case Cause::permission:
         if (why.starts_with("DENIED")) {
-          return warn("it takes nobody from another machine (" + why + ")");
+          return warn("it accepts no client from another machine (" + why + ")");
         }
         if (wire::is_of_renamed(why)) {
-          return warn("it lacks a command that every client begins with (" + why + ")");
+          return warn("it lacks a command with which every client begins (" + why + ")");
         }
-        return warn("the user may not do what is needed (" + why + ")" +
+        return warn("the user lacks a right that is needed (" + why + ")" +
                     (why.find("; permit ") == std::string::npos
                          ? ""
                          : "; give it the rights that cluster/users.acl lists"));
@@ -112,15 +112,15 @@ class NodeRules {
       case Cause::loading:
         return warn("it is still reading its data; wait until it has, and look again");
       case Cause::busy:
-        return warn("it is stuck in somebody's script (" + why + "); then look again");
+        return warn("it is stuck in a script (" + why + "); then look again");
       case Cause::read_only:
       case Cause::master_down:
         return warn("it does not answer as a master does (" + why + ")");
       case Cause::tls:
-        return warn("its TLS is not what this client needs: " + why);
+        return warn("its TLS does not suit this client: " + why);
       case Cause::protocol_error:
         return warn("it does not answer as Redis does (" + why +
-                    "); correct its address, or find who publishes to redlock:wake:* there "
+                    "); correct its address, or find what publishes to redlock:wake:* there "
                     "(MONITOR) if it sends too much");
       case Cause::server_error:
         return refuses_the_beginning(why);
@@ -136,7 +136,8 @@ class NodeRules {
       return warn("a key that is no marker stands in its place, redlock:node (" + why +
                   "); then run `redlock adopt --replaced NODE`");
     }
-    warn("it refuses what every client begins with (" + why + "); mend that, and look again");
+    warn("it refuses a command with which every client begins (" + why +
+         "); fix that, and look again");
   }
 
   void refusal() {
@@ -161,14 +162,14 @@ class NodeRules {
       default:
         return warn("it did not take, hold and give back a lock (" +
                     (why.empty() ? std::string(to_string(node_.refusal.cause)) : why) +
-                    "); mend that, and look again");
+                    "); fix that, and look again");
     }
   }
 
   void queues() {
     if (node_.queues.value_or(true)) return;
     hint(
-        "the user may not stand waiters in a line, or be told of turns, so waiting calls ask it "
+        "the user may not put waiting calls into a line, or receive turns, so these calls ask it "
         "again and again" +
         what_to_permit());
   }
@@ -218,12 +219,12 @@ class NodeRules {
                    "; replace it with a node of its own, or restart it once all leases are over");
     }
     warn(what + "; " + after_quarantine() +
-         "; run `redlock adopt` if all leases of before are over (with --replaced NODE if it has "
+         "; run `redlock adopt` if all earlier leases are over (with --replaced NODE if it has "
          "no marker), and leave replicas out");
   }
 
   [[nodiscard]] std::string after_quarantine() const {
-    return "a client that begins now has it vote in " + in_s(node_.quarantine->votes_in);
+    return "for a client that starts now, it votes in " + in_s(node_.quarantine->votes_in);
   }
 
   /// What the other rules do not say.
@@ -282,7 +283,7 @@ class NodeRules {
     if (!node_.eviction || *node_.eviction == "noeviction") return;
     const bool limited = node_.max_memory && *node_.max_memory > 0;
     std::string what = "maxmemory-policy is " + *node_.eviction +
-                       ": when memory is full it throws away locks that are held";
+                       ": when memory is full it evicts locks that are held";
     if (limited) return error(what + "; set it to noeviction");
     warn(what + " (maxmemory sets no limit yet); set it to noeviction");
   }
@@ -305,7 +306,8 @@ class NodeRules {
   void doors() {
     if (node_.open) {
       error(
-          "its default user is on without a password, and protected-mode keeps nobody out: whoever "
+          "its default user is on without a password, and protected-mode keeps no machine out: any "
+          "client that "
           "reaches it may delete locks that are held; give programs the users of "
           "cluster/users.acl, and turn the default user off (ACL SETUSER default off)");
     }
@@ -313,13 +315,13 @@ class NodeRules {
     for (const auto& name : node_.readable_passwords) names += (names.empty() ? "" : ", ") + name;
     if (names.empty()) return;
     error("the user may read the password in " + names +
-          " by CONFIG GET, and with it become a user who may do more; leave it empty: a lock node "
+          " by CONFIG GET, and with it become a user with more rights; leave it empty: a lock node "
           "has `user default off` in place of a requirepass, and no master");
   }
 
   void clock() {
     if (node_.clock_offset) return;
-    warn("its clock cannot be read, so nobody notices if it jumps; allow the user TIME");
+    warn("its clock cannot be read, so a jump goes unnoticed; allow the user TIME");
   }
 
   const NodeHealth& node_;
@@ -361,7 +363,7 @@ void check_quarantines(std::vector<Problem>& problems, const std::vector<NodeHea
   const auto wait = waits[nodes.size() / 2];
   if (wait.count() == 0) return;
   problems.push_back({Severity::warning,
-                      "fewer than a quorum of nodes vote at once: a client that begins now takes "
+                      "fewer than a quorum of nodes vote at once: a client that starts now takes "
                       "its first lock in " +
                           in_s(wait) +
                           "; run `redlock adopt` if the set is new, with --replaced NODE for each "
@@ -402,9 +404,9 @@ void check_identity(std::vector<Problem>& problems, const std::vector<NodeHealth
     if (!node.run_id) continue;
     const auto [at, is_new] = seen.emplace(*node.run_id, node.node);
     if (is_new) continue;
-    problems.push_back({Severity::error,
-                        at->second + " and " + node.node + " are one and the same server (run id " +
-                            *node.run_id + "), which would vote twice; name every node once"});
+    problems.push_back({Severity::error, at->second + " and " + node.node +
+                                             " are the same server (run id " + *node.run_id +
+                                             "), which would vote twice; name every node once"});
   }
 }
 
@@ -413,7 +415,7 @@ void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>
   if (expected.set_name == "") {
     problems.push_back({Severity::warning,
                         "the markers name no set, so a node of another set that is listed by "
-                        "mistake is not found out; run `redlock adopt`"});
+                        "mistake goes unnoticed; run `redlock adopt`"});
   }
   std::map<std::string, std::string> seen;
   const Marker* first = nullptr;

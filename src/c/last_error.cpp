@@ -118,7 +118,7 @@ redlock_status fail_by_exception() noexcept {
   } catch (const std::system_error&) {
     return out_of_resources("the system has no thread or descriptor left for this program");
   } catch (...) {
-    return out_of_resources("the library failed in a way that it does not know of");
+    return out_of_resources("the library failed for an unknown reason");
   }
 }
 

@@ -48,9 +48,10 @@ class BoundedFile {
       if (count < 0) fail();
       text.append(part.data(), static_cast<std::size_t>(count));
       if (text.size() > most_bytes) {
-        throw Exit(exit_usage, fmt::format("{} is longer than {} bytes, which no list of nodes is; "
-                                           "name a file with one node on each line",
-                                           what_, most_bytes));
+        throw Exit(exit_usage,
+                   fmt::format("{} is longer than {} bytes, too long for a list of nodes; "
+                               "name a file with one node on each line",
+                               what_, most_bytes));
       }
     }
   }
@@ -62,10 +63,9 @@ class BoundedFile {
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>(until_ - BootClock::now()).count();
       if (left <= 0) {
-        throw Exit(exit_usage,
-                   fmt::format("{} did not come to its end within {} s; name a file, or "
-                               "a pipe that somebody writes to and closes",
-                               what_, longest_wait.count()));
+        throw Exit(exit_usage, fmt::format("{} did not end within {} s; name a file, or "
+                                           "a pipe that its writer closes",
+                                           what_, longest_wait.count()));
       }
       if (::poll(&waiting, 1, static_cast<int>(left)) > 0) return;
     }

@@ -46,7 +46,7 @@ std::string line_of(const LogEvent& event) {
 std::string count_line(std::size_t count) {
   return line_of({LogLevel::warning,
                   "dropped",
-                  fmt::format("{} events were left out, as nobody read", count),
+                  fmt::format("{} events were dropped, because nothing read stderr", count),
                   {{"count", count}}});
 }
 
@@ -62,8 +62,9 @@ void add_log_option(CLI::App& app) {
   // choose_log_format() has read it.
   app.add_option_function<std::string>(
          "--log", [](const std::string& /*text*/) {},
-         "What is said on stderr: text (default), or json: one object per line with time, level, "
-         "event, what belongs to that, and message")
+         "Format of the messages on stderr: text (default), or json: one object per line with "
+         "time, level, "
+         "event, the event's own fields, and message")
       ->check(CLI::IsMember({"text", "json"}))
       ->option_text("text|json");
 }

@@ -51,7 +51,7 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
                    ->group(group);
   app.add_option(
          "--nodes-file", file_,
-         "A file with the nodes, with line breaks or commas between them; # begins a "
+         "A file that lists the nodes, with line breaks or commas between them; # begins a "
          "comment. Keeps passwords out of the list of processes. Default: $REDLOCK_NODES_FILE, "
          "where REDLOCK_NODES is not set")
       ->option_text("FILE")
@@ -77,7 +77,8 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
          [this](const std::string& text) {
            max_lease_ = parse_duration("--max-lease", text, Zero::refused, Forever::refused);
          },
-         "The longest lease of this set, as its markers say; what only looks takes it from them. "
+         "The longest lease of this set, as its markers say; subcommands that only look read it "
+         "there. "
          "Default: $REDLOCK_MAX_LEASE, or 60s")
       ->option_text("DUR")
       ->group(group);
@@ -98,10 +99,10 @@ void NodeOptions::add_tls(CLI::App& app) {
       ->option_text("FILE|DIR")
       ->group(group);
   app.add_option("--tls-cert", tls_certificate_,
-                 "The certificate to show to nodes that ask for one. Default: $REDLOCK_TLS_CERT")
+                 "The certificate to present to nodes that ask for one. Default: $REDLOCK_TLS_CERT")
       ->option_text("FILE")
       ->group(group);
-  app.add_option("--tls-key", tls_key_, "Its key. Default: $REDLOCK_TLS_KEY")
+  app.add_option("--tls-key", tls_key_, "The key of --tls-cert. Default: $REDLOCK_TLS_KEY")
       ->option_text("FILE")
       ->group(group);
   app.add_option("--tls-name", tls_name_,

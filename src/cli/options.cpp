@@ -14,7 +14,7 @@ CLI::Option* add_owner_option(CLI::App& app, std::string& owner) {
 }
 
 void add_label_option(CLI::App& app, std::string& label) {
-  app.add_option("--as", label, "What `redlock status` calls the holder; default: the program")
+  app.add_option("--as", label, "The name of the holder in `redlock status`; default: the program")
       ->option_text("LABEL");
 }
 
@@ -24,8 +24,8 @@ void add_ordering_option(CLI::App& app, std::optional<Ordering>& ordering) {
          [&ordering](const std::string& text) {
            ordering = text == "fifo" ? Ordering::fifo : Ordering::barging;
          },
-         "Among those who wait: fifo (default), each in its turn, or barging, whoever comes first "
-         "after a release")
+         "Which waiter gets the lock next: fifo (default), the one that has waited longest, or "
+         "barging, the first that asks after a release")
       ->check(CLI::IsMember({"fifo", "barging"}))
       ->option_text("HOW");
 }

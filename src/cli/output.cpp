@@ -112,8 +112,8 @@ void add_format_option(CLI::App& app, Format& format, WithCsv with_csv) {
            }
            format = found->second;
          },
-         with_csv == WithCsv::yes ? "How to print: table (default), json, or csv: the times alone"
-                                  : "How to print: table (default) or json")
+         with_csv == WithCsv::yes ? "Output format: table (default), json, or csv (the times alone)"
+                                  : "Output format: table (default) or json")
       ->option_text(with_csv == WithCsv::yes ? "table|json|csv" : "table|json");
 }
 

@@ -48,7 +48,7 @@ Result<Client> Client::create(ClientOptions options, uv_loop_s* loop) {
     return tl::make_unexpected(
         Error{Errc::invalid_argument,
               "the loop is a null pointer: give an initialised uv_loop_t, or no loop for a client "
-              "that runs one of its own",
+              "that runs its own loop",
               {}});
   }
   auto impl = Impl::create(std::move(options), loop);

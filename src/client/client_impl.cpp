@@ -149,7 +149,7 @@ Error Client::Impl::closed_error() const noexcept {
 Error Client::Impl::would_deadlock_error() const {
   return {Errc::would_deadlock,
           on_given_loop()
-              ? "a call that blocks is refused by a client on a loop of the program's own: use the "
+              ? "a client on a loop of the program's own refuses calls that block: use the "
                 "async_ function"
               : "a blocking call from the client's own thread (in a callback) would never end: use "
                 "the async_ function here, or call from another thread",

@@ -236,12 +236,14 @@ void Client::Impl::describe_failure(const std::exception_ptr& why) noexcept {
   try {
     std::rethrow_exception(why);
   } catch (const std::bad_alloc&) {
-    say("the client has ended, as the program had no memory left for it: create a new Client", "");
+    say("the client has ended, because the program is out of memory: create a new Client", "");
   } catch (const std::exception& exception) {
-    say("the client has ended, as an exception left a function of the program that it called: %s",
+    say("the client has ended, because an exception left a function of the program that it called: "
+        "%s",
         exception.what());
   } catch (...) {
-    say("the client has ended, as an exception left a function of the program that it called", "");
+    say("the client has ended, because an exception left a function of the program that it called",
+        "");
   }
 }
 

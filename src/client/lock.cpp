@@ -153,11 +153,12 @@ void RedLock::State::report(Client::Impl& client, const engine::Name& name,
   const bool gone = *result == Released::already_gone;
   client.report_release_failed(
       name,
-      Error{gone ? Errc::lost : Errc::no_quorum,
-            client::in_quotes(*name) + (gone ? " was no longer ours when it was unlocked"
-                                             : " was unlocked, but no quorum of nodes confirmed "
-                                               "it: what is left ends with the lease"),
-            {}},
+      Error{
+          gone ? Errc::lost : Errc::no_quorum,
+          client::in_quotes(*name) + (gone ? " was no longer ours when it was unlocked"
+                                           : " was unlocked, but no quorum of nodes confirmed "
+                                             "the release: locks that are left end with the lease"),
+          {}},
       lease);
 }
 

@@ -86,7 +86,8 @@ Result<std::optional<std::chrono::milliseconds>> max_lease_of_environment() {
            {"h", std::chrono::hours(1)}}) {
     if (problem == std::errc() && number > 0 && unit == name) return number * length;
   }
-  return wrong_list("REDLOCK_MAX_LEASE is no duration; write it with its unit, such as 30s or 2m");
+  return wrong_list(
+      "REDLOCK_MAX_LEASE is not a duration; write one with its unit, such as 30s or 2m");
 }
 
 Result<std::vector<std::string>> nodes_of_environment() {

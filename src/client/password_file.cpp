@@ -93,10 +93,10 @@ class PasswordFile {
             "password");
       }
       if (blank == std::string_view::npos || blank + 1 == line.size()) {
-        return wrong(" has no password behind its node; write a space and the password there");
+        return wrong(" has no password behind the node; write a space and the password there");
       }
       if (!of_nodes_.emplace(*node, line.substr(blank + 1)).second) {
-        return wrong(" is about the same node as one before it; take one of the two out");
+        return wrong(" names the same node as an earlier line; take one of the two lines out");
       }
     }
     return std::move(*this);

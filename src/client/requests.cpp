@@ -111,7 +111,7 @@ Result<AskAttach> ask_attach(engine::Name name, const Grant& grant, const Acquir
   if (grant.token >= engine::token_limit) {
     return tl::make_unexpected(
         Error{Errc::invalid_argument,
-              "the token " + std::to_string(grant.token) + " was never given: tokens end at 2^53",
+              "the token " + std::to_string(grant.token) + " was never issued: tokens end at 2^53",
               {}});
   }
   AskAttach ask;
@@ -197,7 +197,7 @@ Result<std::size_t> AskTake::read(Client::Impl& client, const EngineResult& resu
 
 void AskTake::explain(Error& error) const {
   if (error.code == Errc::lost) {
-    error.message += ": unlock() what is held of it before locking it again";
+    error.message += ": unlock() every level of it before you lock it again";
   }
 }
 

@@ -68,11 +68,11 @@ const char* in_words(Cause cause) {
     case Cause::connection_lost:
       return "the connection broke";
     case Cause::authentication:
-      return "user or password are wrong or missing";
+      return "user or password is wrong or missing";
     case Cause::permission:
       return "the user may not do this";
     case Cause::tls:
-      return "no trust by TLS";
+      return "TLS is not trusted";
     default:
       return to_string(cause);
   }
@@ -128,7 +128,7 @@ std::string first_part(Errc code, const std::string& name, const VoteCount& tall
     case Errc::lost:
       return name + " is no longer ours";
     case Errc::cancelled:
-      return "the call for " + name + " was cancelled; nothing of it is held";
+      return "the call for " + name + " was cancelled; it holds nothing";
     case Errc::closed:
       return "the client was destroyed while " + name + " was being worked on";
     case Errc::invalid_argument:

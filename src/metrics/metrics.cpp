@@ -204,8 +204,7 @@ void Metrics::Impl::count_answer(const NodeAnswer& answer) {
 }
 
 void Metrics::Impl::write_calls(Exposition& out) const {
-  out.family("redlock_calls_total", "counter",
-             "Calls for a lock that ended, by what their callers were given.");
+  out.family("redlock_calls_total", "counter", "Calls for a lock that ended, by result.");
   out.value({{"result", "granted"}}, granted_calls_);
   for (const auto& [code, count] : failed_calls_) {
     out.value({{"result", to_string(code)}}, count);
@@ -220,15 +219,15 @@ void Metrics::Impl::write_calls(Exposition& out) const {
     out.value({{"result", to_string(code)}}, count);
   }
   out.family("redlock_acquire_duration_seconds", "histogram",
-             "From the beginning of a call that was granted the lock to the grant.");
+             "From the beginning of a successful call for a lock to the grant.");
   out.value({}, waits_);
   out.family("redlock_handoff_duration_seconds", "histogram",
              "From a release here to the next grant here of a name for which a call here waited in "
              "order.");
   out.value({}, handoffs_);
-  out.family(
-      "redlock_queue_place", "gauge",
-      "How many were before the waiting call that was told its place last; 0 when it ended.");
+  out.family("redlock_queue_place", "gauge",
+             "How many calls were before the waiting call whose place was reported last; 0 when it "
+             "ended.");
   out.value({}, last_place_);
   out.family("redlock_second_round_trips_total", "counter",
              "Attempts whose token had to be settled by a second round trip.");
@@ -262,7 +261,7 @@ void Metrics::Impl::write_nodes(Exposition& out) const {
     if (counts.state) out.value({{"node", node}}, counts.state->down_for == Cause::none ? 1U : 0U);
   }
   out.family("redlock_node_down", "gauge",
-             "1 for the cause for which the node cannot vote now, 0 for those of before.");
+             "1 for the cause for which the node cannot vote now, 0 for earlier causes.");
   for (const auto& [node, counts] : nodes_) {
     if (!counts.state) continue;
     for (const auto& [cause, count] : counts.downs) {

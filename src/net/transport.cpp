@@ -139,7 +139,7 @@ void Transport::on_bytes(std::string_view bytes) {
     return decrypt();
   }
   if (first && on_network_ && bytes.front() == tls_alert) {
-    return fail("it answers with TLS; write rediss:// for this port, or name the one without",
+    return fail("it answers with TLS; write rediss:// for this port, or name the port without TLS",
                 Cause::tls);
   }
   link_.on_bytes(BootClock::now(), bytes);
@@ -170,7 +170,7 @@ void Transport::time_out_handshake() {
   const std::string limit = " within " + std::to_string(connect_timeout_.count()) + " ms";
   fail(received_ ? "the TLS handshake was not complete" + limit
                  : "no answer to the TLS handshake" + limit +
-                       "; so does a port without TLS: if it is one, write redis://",
+                       "; a port without TLS stays silent like this: if it is one, write redis://",
        Cause::timed_out);
 }
 

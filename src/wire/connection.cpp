@@ -292,7 +292,7 @@ bool Connection::take_push(engine::Instant now, const ReplyView& push) {
     exceeded_ = true;
     return fail(Cause::protocol_error, "it sent more than " +
                                            std::to_string(most_pushes_in_a_second) +
-                                           " messages within a second that nobody asked for; the "
+                                           " unrequested messages within a second; the "
                                            "connection was given up");
   }
   if (handshake_) {
@@ -308,7 +308,7 @@ bool Connection::take_unsolicited(const ReplyView& reply) {
   // A server that shuts down, or has too many clients, may send an error before it closes.
   const bool error = reply.is(ReplyView::Kind::error);
   const std::string said = error ? ": " + printable(reply.text(), passwords_.secrets()) : "";
-  return fail(Cause::protocol_error, "it sent a reply that nobody asked for" + said);
+  return fail(Cause::protocol_error, "it sent a reply to no command" + said);
 }
 
 bool Connection::take_handshake_reply(engine::Instant now, const ReplyView& reply) {
@@ -364,11 +364,11 @@ bool Connection::judge_refusal(const engine::Reply& answer) {
     return fail(Cause::read_only, "it has become a replica");
   // Somebody's RESET, or a proxy that has connected again: a handshake logs in.
   if (refusal != nullptr && refusal->cause == Cause::authentication) {
-    return fail(Cause::authentication, "it no longer takes the connection for logged in");
+    return fail(Cause::authentication, "it no longer regards the connection as logged in");
   }
   // What the marker names now is for a handshake to read.
   const bool moved = refusal != nullptr && refusal->detail.starts_with("OTHERSET");
-  return moved ? fail(Cause::incompatible, "its marker names another set by now") : true;
+  return moved ? fail(Cause::incompatible, "its marker names another set now") : true;
 }
 
 bool Connection::take_replies_together(engine::Instant now, Awaited& awaited,

@@ -35,7 +35,7 @@ constexpr std::string_view leave_cluster = "; set cluster-enabled no, or use ano
 constexpr std::array known{
     KnownError{"LOADING", Cause::loading, "; wait: it votes when it has read its data"},
     KnownError{"BUSY", Cause::busy,
-               "; end it there with SCRIPT KILL or FUNCTION KILL, and find who sent it"},
+               "; end the script with SCRIPT KILL or FUNCTION KILL, and find its sender"},
     KnownError{"MISCONF", Cause::write_error, "; make room on its disk, or repair it"},
     KnownError{"OOM", Cause::out_of_memory, "; raise maxmemory"},
     KnownError{"READONLY", Cause::read_only, use_masters},
@@ -54,7 +54,7 @@ constexpr std::array known{
         "out: turn that user off, as cluster/users.acl does"},
     KnownError{"NOPERM", Cause::permission},
     KnownError{"WRONGTYPE", Cause::server_error,
-               "; a key of redlock:* there is another program's: find who wrote it, and delete it"},
+               "; a key of redlock:* there is another program's: find its writer, and delete it"},
     KnownError{"NOMARKER", Cause::marker_missing},
     KnownError{"HASMARKER", Cause::incompatible},
     KnownError{"OTHERSET", Cause::incompatible},

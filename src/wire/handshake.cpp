@@ -137,16 +137,16 @@ bool Handshake::take_denial(Step step, engine::Unavailable why) {
                 ")");
     return true;
   };
-  constexpr const char* may_be_late = "what a lost connection carried may arrive late";
+  constexpr const char* may_be_late = "commands of a lost connection may arrive late";
   switch (step) {
     case Step::set_name:
-      return warn("CLIENT SETNAME", "its CLIENT LIST does not show who we are");
+      return warn("CLIENT SETNAME", "its CLIENT LIST does not show this client's name");
     case Step::appendonly:
       return warn("CONFIG GET", "it is not known whether it is durable");
     case Step::subscribe:
-      return warn("the channel of turns", "those who wait ask it again and again");
+      return warn("the channel of turns", "waiting calls ask it again and again");
     case Step::time:
-      return warn("TIME", "nobody notices if its clock jumps");
+      return warn("TIME", "a jump of its clock goes unnoticed");
     case Step::info:
       return warn("INFO", "its version, role and identity are not checked");
     case Step::client_id:
@@ -166,7 +166,8 @@ bool Handshake::take_auth_error(std::string_view error, engine::Unavailable why)
   const bool renamed = error.find("unknown command") != std::string_view::npos;
   if (why.cause != Cause::server_error && !renamed) return fail(why.cause, std::move(why.detail));
   if (error.starts_with("ERR AUTH <password> called without any password")) {
-    return fail(Cause::authentication, "a password was given, but its user has none; leave it out");
+    return fail(Cause::authentication,
+                "a password was given, but its user has none; leave the password out");
   }
   // An error that we do not know may repeat a part of the password (Redis does so where AUTH was
   // renamed), so it is not shown.

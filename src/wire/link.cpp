@@ -102,7 +102,7 @@ void Link::flush(Instant now) {
   connection_->flush(streams_, node_);
   if (connection_->unsent() > config_.unsent_limit) {
     cut_off(now, {Cause::timed_out, engine::Delivery::unknown,
-                  "it does not read what is sent to it; the connection was given up"});
+                  "it does not read its commands; the connection was given up"});
   } else if (connection_->unanswered() > config_.unanswered_limit) {
     cut_off(now, {Cause::timed_out, engine::Delivery::unknown,
                   "it leaves more than " + std::to_string(config_.unanswered_limit) +

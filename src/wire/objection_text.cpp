@@ -36,14 +36,14 @@ struct ObjectionWriter {
         return until + adopt_it;
       case engine::InQuarantine::Reason::promotion:
         return until +
-               ": it was a replica, and may not know the newest locks; run redlock adopt if it "
-               "does, with --replaced NODE if it has no marker";
+               ": it was a replica, and may lack the newest locks; run redlock adopt if it "
+               "has them, with --replaced NODE if it has no marker";
       case engine::InQuarantine::Reason::restart:
         break;
     }
     return until +
            ": it was restarted and may have forgotten locks (set appendonly yes and appendfsync "
-           "always for the next time)";
+           "always to avoid this next time)";
   }
 
   std::string operator()(const engine::ClockAstray& why) const {
@@ -64,7 +64,7 @@ struct ObjectionWriter {
 
   std::string operator()(const engine::SetUndecided& why) const {
     return "it names " + name_of(why.named) +
-           "; which set counts is not known before a quorum of nodes was reached";
+           "; until a quorum of nodes is reached, it is unknown which set counts";
   }
 
   std::string operator()(const engine::OtherSet& why) const {
@@ -77,7 +77,8 @@ struct ObjectionWriter {
                              ", those of a quorum name " + name_of(*why.of_quorum);
     if (why.named.empty()) return what + "; run redlock adopt --replaced NODE";
     return what +
-           ": it is of another set; correct the list of nodes, or DEL redlock:node there when its "
+           ": it belongs to another set; correct the list of nodes, or DEL redlock:node there when "
+           "its "
            "old leases are over, and run redlock adopt --replaced NODE";
   }
 };

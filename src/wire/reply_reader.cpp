@@ -10,7 +10,7 @@ namespace redlock::wire {
 namespace {
 
 constexpr std::size_t longest_kept = std::size_t{64} << 10;  // room for what comes next
-constexpr const char* too_large = "it sent a reply larger than any reply to this can be";
+constexpr const char* too_large = "it sent a reply larger than any reply to the command can be";
 
 }  // namespace
 

@@ -244,7 +244,8 @@ TEST_CASE("the environment names a file of nodes, and the longest lease of their
   for (const auto* const bad : {"2", "m", "-1s", "0s", "2d", "2 m", "99999999999s", "2m "}) {
     const Variable wrong("REDLOCK_MAX_LEASE", bad);
     CAPTURE(bad);
-    CHECK(contains(ClientOptions::from_env().error().message, "REDLOCK_MAX_LEASE is no duration"));
+    CHECK(
+        contains(ClientOptions::from_env().error().message, "REDLOCK_MAX_LEASE is not a duration"));
   }
 }
 

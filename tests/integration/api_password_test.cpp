@@ -186,9 +186,9 @@ TEST_CASE("a password file that is wrong is refused by a sentence that repeats n
       {good + "secret\n", "line 2 does not begin with a node; write redis://"},
       {good + "\nredis://u:secret@h secret", "line 3 does not begin with a node"},
       {good + "redis://h:secret 1", "line 2 does not begin with a node"},
-      {good + "redis://secret", "line 2 has no password behind its node"},
-      {good + "redis://secret ", "line 2 has no password behind its node"},
-      {good + "redis://127.0.0.1:6379 secret", "line 2 is about the same node as one before it"}};
+      {good + "redis://secret", "line 2 has no password behind the node"},
+      {good + "redis://secret ", "line 2 has no password behind the node"},
+      {good + "redis://127.0.0.1:6379 secret", "line 2 names the same node as an earlier line"}};
   for (const auto& entry : wrong) {
     CAPTURE(entry.first);
     const std::string said = refusal(entry.first);

@@ -255,7 +255,7 @@ TEST_CASE("adopt names all markers alike, and leaves nodes of another set alone"
   CHECK(fleet.run(3, {"HGET", "redlock:node", "set"}) == "other");
   const auto examination = must(Admin(client).examine());
   REQUIRE_FALSE(examination.nodes[3].problems.empty());
-  CHECK(contains(examination.nodes[3].problems[0].what, "it is of another set"));
+  CHECK(contains(examination.nodes[3].problems[0].what, "it belongs to another set"));
   CHECK(examination.fitness() == Fitness::degraded);  // the three others are a quorum
 }
 

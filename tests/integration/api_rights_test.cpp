@@ -248,7 +248,7 @@ TEST_CASE("the administrator ends a script that keeps a node busy, and a program
     REQUIRE(eventually([&] {
       const auto lease = client.lock("seat").acquire();
       return !lease && lease.error().votes.at(0).cause == Cause::busy &&
-             contains(lease.error().message, "end it there with SCRIPT KILL");
+             contains(lease.error().message, "end the script with SCRIPT KILL");
     }));
     return reply;
   };

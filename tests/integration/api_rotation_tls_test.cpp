@@ -251,7 +251,7 @@ TEST_CASE("authority and certificates are rotated under load, and no lease is lo
   CHECK(contains(refusal(outdated), "it refuses the certificate of this client"));
   outdated = nodes.options("outdated");
   outdated.tls.ca = old_ca.string();
-  CHECK(contains(refusal(outdated), "of an authority that is not trusted here"));
+  CHECK(contains(refusal(outdated), "from an authority that is not trusted here"));
   nodes.files[0].show(RotatingNodes::of_node(nodes.old_authority, "node-0"));
   fleet.restart(0);
   const auto examination = must(Admin(holder).examine());

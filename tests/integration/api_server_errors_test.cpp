@@ -128,7 +128,7 @@ TEST_CASE("a node that is stuck in a script says how that is ended") {
                stuck.join();
              },
          .causes = {Cause::busy},
-         .words = {"BUSY ", "; end it there with SCRIPT KILL or FUNCTION KILL, "},
+         .words = {"BUSY ", "; end the script with SCRIPT KILL or FUNCTION KILL, "},
          .settings = {"lua-time-limit 1"}});
 }
 
@@ -178,22 +178,22 @@ TEST_CASE("a node whose user lacks a right says which") {
 }
 
 TEST_CASE("a node with a key of another kind in the place of its marker says what to delete") {
-  check(
-      {.name = "WRONGTYPE",
-       .begin =
-           [](const Fleet& fleet) {
-             run(fleet, {"SET", "redlock:node", "of somebody else"});
-             // It is read when a connection begins.
-             for (const char* type : {"normal", "pubsub"}) {
-               fleet.run(0, {"CLIENT", "KILL", "TYPE", type});
-             }
-           },
-       .end =
-           [](const Fleet& fleet) {
-             REQUIRE(fleet.run(0, {"DEL", "redlock:node"}) == "1");
-           },
-       .causes = {Cause::server_error},
-       .words = {"WRONGTYPE ", "; a key of redlock:* there is another program's: find who wrote"}});
+  check({.name = "WRONGTYPE",
+         .begin =
+             [](const Fleet& fleet) {
+               run(fleet, {"SET", "redlock:node", "of somebody else"});
+               // It is read when a connection begins.
+               for (const char* type : {"normal", "pubsub"}) {
+                 fleet.run(0, {"CLIENT", "KILL", "TYPE", type});
+               }
+             },
+         .end =
+             [](const Fleet& fleet) {
+               REQUIRE(fleet.run(0, {"DEL", "redlock:node"}) == "1");
+             },
+         .causes = {Cause::server_error},
+         .words = {"WRONGTYPE ",
+                   "; a key of redlock:* there is another program's: find its writer"}});
 }
 
 TEST_CASE("a node whose password is missing or wrong says where to correct it") {

@@ -410,7 +410,7 @@ TEST_CASE("a node that is dead from the start is measured as that") {
       {"bench", "--lease", "1s", "--duration", "300ms", "--node-timeout", "10s", "-o", "json"},
       nodes_variable(fleet.uris()));
   REQUIRE_MESSAGE(finished.status == 0, finished.err);
-  CHECK(contains(finished.err, "not all nodes answer; what one of them may still have"));
+  CHECK(contains(finished.err, "not all nodes answer; a lock "));
   const auto result = json::parse(finished.out);
   CHECK(result["nodes"][2]["round_trip"]["count"] == 0);
   CHECK(unavailable_votes(result["nodes"][2]) > 0);
@@ -433,9 +433,10 @@ TEST_CASE("what it cannot do is said in a sentence, before anything is begun") {
            BadInput{{"--names", "all"}, "--names: 'all' is not between 1 and 100"},
            BadInput{{"--lease", "1m"}, "--lease 1m is not between 100ms and 10s"},
            BadInput{{"--duration", "10ms"}, "--duration 10ms is not between 100ms and 1h"},
-           BadInput{{"--scenario", "storm"}, "'storm' is none; there are healthy, minority-down"},
+           BadInput{{"--scenario", "storm"},
+                    "there is no scenario 'storm'; there are healthy, minority-down"},
            BadInput{{"--assert", "p99=5ms"}, "there is no <, <=, > or >= in it"},
-           BadInput{{"--assert", "p98<5ms"}, "'p98' is nothing that is measured"},
+           BadInput{{"--assert", "p98<5ms"}, "'p98' is not measured"},
            BadInput{{"--assert", "p99<5"}, "the limit of a time needs a unit"},
            BadInput{{"--assert", "p99<soon"}, "the limit is not a number"},
            BadInput{{"--assert", "p99<infms"}, "the limit is not a number"},

@@ -76,7 +76,7 @@ TEST_CASE("a command that became root is told of at once, and never said to be k
                   nodes_variable(fleet.uris()), setpriv);
   const pid_t pid = pid_in(running);
   const std::string process = "pid " + std::to_string(pid) + " (cat, uid 0)";
-  CHECK(running.await_err("whom redlock may neither signal nor kill"));
+  CHECK(running.await_err("so redlock may neither signal nor kill it"));
   stop_nodes(fleet);
   CHECK(running.await_err(process + " goes on beside the next holder"));
   CHECK(ProcessWatch(pid).is_running());

@@ -69,7 +69,7 @@ TEST_CASE("a program that is not installed is told with the package that has it"
   const auto missing = redlock.run({"bench", "--duration", "1s"});
   CHECK(missing.status == 127);
   CHECK(missing.out.empty());
-  CHECK(contains(missing.err, "redlock: redlock bench is a program of its own, "));
+  CHECK(contains(missing.err, "redlock: redlock bench is a separate program, "));
   CHECK(contains(missing.err,
                  "/redlock-bench, which is not installed; install the package "
                  "redlock-tools, or build the target redlock_commands"));

@@ -92,7 +92,7 @@ TEST_CASE("a command whose lock is released by force is told to end, and redlock
   CHECK(run(fleet, {"release", "a", "--force"}).status == 0);
   const auto finished = running.wait();
   CHECK(finished.status == 79);
-  CHECK(contains(finished.err, "somebody released it by force"));
+  CHECK(contains(finished.err, "the lock was released by force"));
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST_CASE("a new set is not safe until it is adopted; then the doctor finds noth
 
   const auto after = ask(fleet, {"doctor"});
   CHECK(after.status == 0);
-  CHECK(after.out.starts_with("healthy: all of 3 nodes vote"));
+  CHECK(after.out.starts_with("healthy: all 3 nodes vote"));
   const auto examination = examine(fleet);
   CHECK(problems_in(examination) == 0);
   CHECK(examination["verdict"] == "healthy");
@@ -205,7 +205,7 @@ TEST_CASE("adopt leaves a list alone that mixes a node of another set with blank
     CHECK(contains(adopted.out, fleet.uri(0) + "  disagrees"));
     CHECK(contains(adopted.out, "its marker says nodes 1, this client 3"));
     CHECK(occurrences(adopted.out, "  unconfirmed") == 2);
-    CHECK(contains(adopted.out, "no quorum of the nodes is of one set; correct the list"));
+    CHECK(contains(adopted.out, "no quorum of the nodes is in one set; correct the list"));
     CHECK(fleet.run(0, {"HGETALL", "redlock:node"}) == marker);
     for (const std::size_t node : {1UL, 2UL}) {
       CHECK(fleet.run(node, {"EXISTS", "redlock:node"}) == "0");
@@ -490,7 +490,7 @@ TEST_CASE("a node that answers, but not as it should, gets advice that fits") {
   const auto& nodes = examination["nodes"];
   CHECK(nodes[0]["reachable"] == true);
   CHECK(nodes[0]["role"] == "master");
-  CHECK(has_problem(nodes[1]["problems"], "warning", "KILL, and find who sent it); then"));
+  CHECK(has_problem(nodes[1]["problems"], "warning", "KILL, and find its sender); then"));
   CHECK(has_problem(nodes[2]["problems"], "warning", "no marker stands in its place"));
   CHECK(has_problem(nodes[2]["problems"], "warning",
                     "delete it); then run `redlock adopt --replaced NODE`"));

@@ -45,7 +45,8 @@ TEST_CASE("status and doctor say how long a new node waits until it votes") {
     }
     CHECK(examination["nodes"][node]["quarantine"]["votes_in_s"] == whole_quarantine_s);
   }
-  CHECK(names_problem(examination["nodes"][0]["problems"], "warning", "has it vote in 62 s"));
+  CHECK(names_problem(examination["nodes"][0]["problems"], "warning",
+                      "starts now, it votes in 62 s"));
   CHECK(names_problem(examination["problems"], "warning", "takes its first lock in 62 s"));
   CHECK(occurrences(ask_carefully(fleet, {"doctor"}).out, "votes in 62s") == 3);
   const auto table = ask_carefully(fleet, {"status", "a"}).out;

@@ -107,7 +107,7 @@ TEST_CASE("a node that cannot be trusted is a matter of configuration, and docto
   CHECK(contains(acquired.err, "it wants a certificate of this client"));
   const auto doctor = redlock({"doctor", "--tls-ca", ca, "--node-timeout", "10s"}, without);
   CHECK(doctor.status == 2);
-  CHECK(contains(unwrapped(doctor.out), "its TLS is not what this client needs"));
+  CHECK(contains(unwrapped(doctor.out), "its TLS does not suit this client"));
   const auto named =
       redlock(with_files({"acquire", "c", "--tls-name", "other.example", "--node-timeout", "10s"}),
               without);

@@ -55,7 +55,7 @@ TEST_CASE("help is --help, also with the words before it") {
 TEST_CASE("the help of exec says what the token is for") {
   const auto finished = redlock({"exec", "--help"});
   CHECK(contains(finished.out, "redlock exec NAME [OPTIONS] -- CMD"));
-  CHECK(contains(finished.out, "nobody can watch over CMD while redlock is"));
+  CHECK(contains(finished.out, "nothing can watch CMD while redlock is"));
   CHECK(contains(finished.out, "REDLOCK_TOKEN"));
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a nodes file is read to a bound, and not for ever") {
   refuses({"status", "a", "--nodes-file", "/dev/stdin"}, "names no node");
   const auto pipe = (place.path() / "pipe").string();
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  refuses({"status", "a", "--nodes-file", pipe}, "did not come to its end within 20 s");
+  refuses({"status", "a", "--nodes-file", pipe}, "did not end within 20 s");
 }
 
 TEST_CASE("nodes may come from stdin, from a pipe, and without their scheme") {

@@ -102,7 +102,7 @@ TEST_CASE("a line is shown as each node has it: no place, a turn, a waiter that 
   CHECK(shown.starts_with("2 wait for a\na is free on a quorum of 3 nodes\n"));
   CHECK_MESSAGE(std::regex_search(shown, std::regex(R"(\n1  \? +\d+ h +1 \? - +turn\n)")), shown);
   CHECK_MESSAGE(std::regex_search(shown, std::regex(R"(\n2  \? +\d+ h +2 \? 1 +polls\n)")), shown);
-  CHECK(contains(unwrapped(shown), fleet.uri(1) + ": its user may not read the line"));
+  CHECK(contains(unwrapped(shown), fleet.uri(1) + ": the user may not read its line"));
 }
 
 TEST_CASE("a waiter that barges stands in no line, and that is said where nobody is seen") {
@@ -113,8 +113,8 @@ TEST_CASE("a waiter that barges stands in no line, and that is said where nobody
   const auto shown = waiters(fleet);
   CHECK(shown.status == 0);
   CHECK(contains(shown.out,
-                 "nobody waits for a in order; calls with --ordering barging stand in no line, "
-                 "and are not seen here\n"));
+                 "nobody waits for a in order; calls that wait with --ordering barging are in "
+                 "no line, and not shown\n"));
   CHECK(as_json(fleet)["waiting"].empty());
 }
 
@@ -126,11 +126,11 @@ TEST_CASE("too few nodes that tell who waits is 69, and 78 if their user may not
   enter(fleet, 2, "aa:1", "1000", "w");
   const auto refused = waiters(fleet);
   CHECK(refused.status == 78);
-  CHECK(contains(refused.out, "a: 1 seen waiting, and only 1 of 3 nodes tell who does\n"));
+  CHECK(contains(refused.out, "a: 1 seen waiting, but only 1 of 3 nodes show their queues\n"));
   for (std::size_t node = 0; node < 3; ++node) fleet.kill(node);
   const auto silent = waiters(fleet);
   CHECK(silent.status == 69);
-  CHECK(contains(silent.out, "a: no node tells who waits for it\n"));
+  CHECK(contains(silent.out, "a: no node shows its queue\n"));
   CHECK(contains(silent.out, fleet.uri(2) + ": "));
 }
 

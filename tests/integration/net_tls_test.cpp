@@ -151,7 +151,7 @@ TEST_CASE("a TLS handshake that is cut off is repeated") {
 TEST_CASE("rubbish in place of the node's part of the TLS handshake ends the connection") {
   for (const auto& [rubbish, sentence] :
        {std::pair<std::string, std::string>("HTTP/1.1 400 Bad Request\r\n\r\n",
-                                            "what answers there is not TLS"),
+                                            "the answer is not TLS"),
         std::pair<std::string, std::string>(std::string("\x16\x03\x03\x00\x04", 5) + "abcd",
                                             "the TLS handshake failed")}) {
     const UniqueFd listener = listen_on_loopback();

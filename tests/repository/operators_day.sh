@@ -260,7 +260,7 @@ refused() {
     exit 1
   fi
 }
-refused "of an authority that is not trusted here" --tls-ca old-ca.pem
+refused "from an authority that is not trusted here" --tls-ca old-ca.pem
 refused "it refuses the certificate of this client" \
   --tls-cert old/client.crt --tls-key old/client.key
 echo "certificates: the old authority is refused, by nodes and by clients"

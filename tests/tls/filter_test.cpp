@@ -110,9 +110,9 @@ TEST_CASE("a certificate is refused before and after its time") {
 TEST_CASE("a certificate of an authority that is not trusted is refused") {
   const Terms terms{.names = {"DNS:node.example"}};
   CHECK(contains(refusal(files().trusted(), ServerContext(files().stranger.issue("node", terms))),
-                 "its certificate is of an authority that is not trusted here"));
+                 "its certificate comes from an authority that is not trusted here"));
   CHECK(contains(refusal_of("alone", {.names = terms.names, .signed_by_itself = true}),
-                 "its certificate is signed by itself"));
+                 "its certificate is self-signed"));
   // Nor does the system trust it.
   CHECK(contains(refusal({}, ServerContext(files().node)), "authority that is not trusted here"));
 }
@@ -159,8 +159,8 @@ TEST_CASE("what is none of TLS is recognised by its first byte") {
     return filter->problem();
   };
   CHECK(contains(answer("-ERR unknown command"), "it answers without TLS; write redis://"));
-  CHECK(contains(answer("HTTP/1.1 400 Bad Request"), "what answers there is not TLS"));
-  CHECK(contains(answer(std::string(1, '\0')), "what answers there is not TLS"));
+  CHECK(contains(answer("HTTP/1.1 400 Bad Request"), "the answer is not TLS"));
+  CHECK(contains(answer(std::string(1, '\0')), "the answer is not TLS"));
   CHECK(contains(answer("\x16 rubbish of the right type"), "the TLS handshake failed: "));
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("a byte that was changed on its way ends the connection") {
   CHECK(decrypted(*met.filter).empty());
   CHECK(met.filter->state() == State::failed);
   CHECK(met.filter->cause() == Cause::protocol_error);
-  CHECK(contains(met.filter->problem(), "what it sent is broken TLS"));
+  CHECK(contains(met.filter->problem(), "it sent broken TLS"));
 }
 
 TEST_CASE("the end that a node announces is one, behind all that it sent before") {

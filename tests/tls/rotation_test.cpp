@@ -165,7 +165,8 @@ TEST_CASE("a client shows its new certificate, and the pair of before while one 
   CHECK(node.shown(server) == "client");
   CHECK(node.filter->warning() ==
         "tls.key: " + rotating.options.key + " is not the key of the certificate in " +
-            rotating.options.certificate + "; what was read before is used until it is mended");
+            rotating.options.certificate +
+            "; the files that were read before are used until that is fixed");
   RotatingFiles::place(rotating.options.key, {renewed.key});
   CHECK(node.shown(server) == "renewed");
   CHECK(node.filter->warning().empty());
@@ -180,7 +181,8 @@ TEST_CASE("a file that cannot serve any more leaves in use what was read before,
     CAPTURE(sentence);
     CHECK(node.trusts(old_node()));
     CHECK(contains(node.filter->warning(), sentence));
-    CHECK(contains(node.filter->warning(), "; what was read before is used until it is mended"));
+    CHECK(contains(node.filter->warning(),
+                   "; the files that were read before are used until that is fixed"));
     // It is never trusted less strictly, and whoever is refused is told of the files, too.
     CHECK_FALSE(node.trusts(new_node()));
     CHECK(contains(node.filter->problem(), "an authority that is not trusted here"));
@@ -199,7 +201,7 @@ TEST_CASE("a file that cannot serve any more leaves in use what was read before,
   check_kept("tls.ca: no file in " + ca.string() + " has a certificate in PEM form");
   fs::remove(ca);
   REQUIRE(::mkfifo(ca.c_str(), 0600) == 0);  // which nobody writes to
-  check_kept("tls.ca: " + ca.string() + " is no file that can be read again");
+  check_kept("tls.ca: " + ca.string() + " is not a file that can be read again");
   rotating.trust({new_authority});
   CHECK(node.trusts(new_node()));
   CHECK(node.filter->warning().empty());

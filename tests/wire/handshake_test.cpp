@@ -242,7 +242,7 @@ TEST_CASE("what the user may not run is left out where the lock stays safe") {
   const std::string denied = error("NOPERM this user has no permissions");
   CHECK(contains(warnings(but("CONFIG", denied)), "refuses CONFIG GET"));
   CHECK(contains(warnings(but("CLIENT SETNAME", denied)), "refuses CLIENT SETNAME"));
-  CHECK(contains(warnings(but("TIME", denied)), "nobody notices if its clock jumps"));
+  CHECK(contains(warnings(but("TIME", denied)), "a jump of its clock goes unnoticed"));
   CHECK(contains(warnings(but("INFO", denied)), "refuses INFO"));
   CHECK(contains(warnings(but("CLIENT ID", denied)), "refuses CLIENT ID"));
   CHECK(contains(warnings(but("CONFIG", error("ERR unknown command 'CONFIG'"))),
@@ -277,7 +277,7 @@ TEST_CASE("a node that is loading, busy, protected or full of clients says so") 
   CHECK(contains(loading.detail, "; wait: it votes when it has read its data"));
   const auto busy = refusal(but("CLIENT", error("BUSY Redis is busy")));
   CHECK(busy.cause == Cause::busy);
-  CHECK(contains(busy.detail, "; end it there with SCRIPT KILL"));
+  CHECK(contains(busy.detail, "; end the script with SCRIPT KILL"));
   const auto protects = refusal(but("CLIENT", error("DENIED Redis is running in protected mode")));
   CHECK(protects.cause == Cause::permission);
   CHECK(contains(protects.detail, "turn that user off, as cluster/users.acl does"));
@@ -299,7 +299,8 @@ TEST_CASE("a wrong, missing or needless password is an authentication failure") 
                                 "the default user. Are you sure your configuration is correct?")),
               uri);
   CHECK(needless.cause == Cause::authentication);
-  CHECK(contains(needless.detail, "a password was given, but its user has none; leave it out"));
+  CHECK(contains(needless.detail,
+                 "a password was given, but its user has none; leave the password out"));
 }
 
 TEST_CASE("a password that the node repeats, whole or cut off, is not repeated by us") {

@@ -184,12 +184,12 @@ TEST_CASE("a reply that nobody asked for ends the connection, and an error says 
   CHECK(std::holds_alternative<Granted>(rig.call(LinkRig::acquire())));
   SUBCASE("a text") {
     rig.receive("+surprise\r\n");
-    CHECK(rig.downs.at(0).detail == "it sent a reply that nobody asked for");
+    CHECK(rig.downs.at(0).detail == "it sent a reply to no command");
   }
   SUBCASE("an error") {
     rig.receive("-ERR max number of clients reached\r\n");
     CHECK(rig.downs.at(0).detail ==
-          "it sent a reply that nobody asked for: ERR max number of clients reached");
+          "it sent a reply to no command: ERR max number of clients reached");
   }
   CHECK(rig.downs.at(0).cause == Cause::protocol_error);
 }

@@ -14,11 +14,11 @@ TEST_CASE("a quarantine says for how long it is, why, and what ends it earlier")
         "quarantined, votes in 62 s; run redlock adopt if the set is new, with --replaced NODE if "
         "this node takes a member's place");
   CHECK(sentence_of(engine::InQuarantine{Reason::promotion, 2s}) ==
-        "quarantined, votes in 2 s: it was a replica, and may not know the newest locks; run "
-        "redlock adopt if it does, with --replaced NODE if it has no marker");
+        "quarantined, votes in 2 s: it was a replica, and may lack the newest locks; run "
+        "redlock adopt if it has them, with --replaced NODE if it has no marker");
   CHECK(sentence_of(engine::InQuarantine{Reason::restart, 2s}) ==
         "quarantined, votes in 2 s: it was restarted and may have forgotten locks (set appendonly "
-        "yes and appendfsync always for the next time)");
+        "yes and appendfsync always to avoid this next time)");
   CHECK(sentence_of(engine::InQuarantine{Reason::no_marker, 0s}) ==
         "quarantined; its marker is about to be written");
 }
@@ -32,7 +32,8 @@ TEST_CASE("a clock that moved is told with its direction") {
 
 TEST_CASE("a node of another set is told with both sets, and a long name in short") {
   CHECK(sentence_of(engine::OtherSet{"0123456789", "ours"}) ==
-        "its marker names set 01234567..., those of a quorum name set ours: it is of another set; "
+        "its marker names set 01234567..., those of a quorum name set ours: it belongs to another "
+        "set; "
         "correct the list of nodes, or DEL redlock:node there when its old leases are over, and "
         "run redlock adopt --replaced NODE");
   CHECK(sentence_of(engine::OtherSet{"", "ours"}) ==
@@ -42,7 +43,7 @@ TEST_CASE("a node of another set is told with both sets, and a long name in shor
         "its marker names set theirs, and no quorum of the nodes names one set; check the list of "
         "nodes (redlock doctor)");
   CHECK(sentence_of(engine::SetUndecided{"theirs"}) ==
-        "it names set theirs; which set counts is not known before a quorum of nodes was reached");
+        "it names set theirs; until a quorum of nodes is reached, it is unknown which set counts");
 }
 
 TEST_CASE("a marker that is not to be there is told of the node that has it, or of another") {

@@ -277,12 +277,12 @@ TEST_CASE("the prefix of an error says why the node did not vote, and its end wh
   const std::string masters = "; use independent masters: it is a replica";
   const std::string no_cluster = "; set cluster-enabled no, or use another node";
   const std::string delete_it =
-      "; a key of redlock:* there is another program's: find who wrote it, and delete it";
+      "; a key of redlock:* there is another program's: find its writer, and delete it";
   const Case cases[] = {
       {"LOADING Redis is loading the dataset in memory",
        "; wait: it votes when it has read its data", Cause::loading},
       {"BUSY Redis is busy running a script. You can only call SCRIPT KILL",
-       "; end it there with SCRIPT KILL or FUNCTION KILL, and find who sent it", Cause::busy},
+       "; end the script with SCRIPT KILL or FUNCTION KILL, and find its sender", Cause::busy},
       {"MISCONF Redis is configured to save RDB snapshots", "; make room on its disk, or repair it",
        Cause::write_error},
       {"OOM command not allowed when used memory > 'maxmemory'", "; raise maxmemory",

@@ -129,7 +129,7 @@ TEST_CASE("a node that refuses RESP3 or the channel is met all the same") {
   CHECK_FALSE(rig.facts->subscribed);
   REQUIRE(rig.warnings.size() == 1);
   CHECK(rig.warnings[0].starts_with(
-      "it refuses the channel of turns, so those who wait ask it again and again (NOPERM "));
+      "it refuses the channel of turns, so waiting calls ask it again and again (NOPERM "));
   CHECK(rig.warnings[0].ends_with("; permit &redlock:wake:*)"));
 }
 
@@ -300,7 +300,7 @@ TEST_CASE(
       REQUIRE(rig.downs.size() == 1);
       CHECK(rig.downs[0].cause == Cause::protocol_error);
       CHECK(rig.downs[0].detail ==
-            "it sent more than 20000 messages within a second that nobody asked for; the "
+            "it sent more than 20000 unrequested messages within a second; the "
             "connection was given up");
       CHECK(rig.closings == std::vector{Closing::reset});
       CHECK(rig.link().deadline() - rig.now >= 1s);

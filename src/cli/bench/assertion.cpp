@@ -93,7 +93,7 @@ void Assertion::take_quantity(std::string_view words) {
     quantile_ = part;
     return;
   }
-  refuse(text_, fmt::format("'{}' is nothing that is measured", words));
+  refuse(text_, fmt::format("'{}' is not measured", words));
 }
 
 bool Assertion::is_time() const {

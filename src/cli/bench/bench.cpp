@@ -37,37 +37,37 @@ using std::chrono::milliseconds;
 
 constexpr auto* bench_footer = R"help(
 Callers take a lock, lengthen it and give it back, at a fixed pace; each cycle is measured from the
-moment at which it was due, whether or not a caller was free then. Shown are, with p50 to max:
+moment at which it was due, whether or not a caller was free then. The output has, with p50 to max:
   acquire    from that moment until the lock is granted; late: the part of it before the call
-  hold       lengthening it on a quorum (what renewing does)
+  hold       lengthening the lease on a quorum (as a renewal does)
   release    until a quorum has confirmed it
-  hand-off   from one holder's release until the next has it, where callers wait for each other
+  hand-off   from one holder's release to the next grant, where callers wait for each other
   quorum     the round trip of the node that completes a quorum: the third fastest of five
   each node  its own round trip of an acquire
-and how the nodes voted, what failed, and how many grants were settled in one round trip.
+and the votes of the nodes, the failures, and how many grants were settled in one round trip.
 
-Scenarios. The fault begins in the middle and is made in this program, by relays in front of the
-last nodes of the list: the servers are not touched, and their other clients notice nothing.
+Scenarios. The fault begins half-way and is made inside this program, by relays in front of the last
+nodes of the list: the servers are not touched, and their other clients are not affected.
   healthy        no fault (the default)
   minority-down  as many nodes as may fail reset every connection
   minority-hung  as many nodes as may fail answer nothing
   one-slow       one node answers 20 ms later
   contended      all callers want the same lock (or --names), as if in four programs
 
-It can be run against nodes in use: it locks names of its own (redlock-bench:RANDOM:N) for short
-leases, is slow unless told otherwise, and gives everything back, also after Ctrl-C; what a killed
-one held ends with its leases. On the nodes remain only the counters that tokens come from
-(redlock:fence:N), which all names share.
+bench can run against nodes in use: it locks names of its own (redlock-bench:RANDOM:N) for short
+leases, is slow by default, and gives all locks back, also after Ctrl-C; the locks of a killed bench
+end with their leases. Only the counters from which tokens come (redlock:fence:N), which all names
+share, remain on the nodes.
 
 --assert [OPERATION.]STATISTIC<LIMIT, with <, <=, > or >=, may be given several times:
   p50, p90, p99, p99.9, max, mean   of acquire, or of the operation before the dot; us, ms or s
-  errors                            their number, or with % their part of all calls
+  errors                            number of failed calls, or with % their share of all calls
   throughput                        cycles a second
   one-round-trip                    grants that were settled at once, in %
-  unstarted                         cycles that were due and found no caller free
-One of what was not measured does not hold.
+  unstarted                         cycles that were due when no caller was free
+An assertion about something that was not measured fails.
 
-Exit status: 0; 3 if an assertion does not hold; 64 usage; 69 no quorum; 78 configuration;
+Exit status: 0; 3 if an assertion fails; 64 usage; 69 no quorum; 78 configuration;
 128 + N after signal N.
 
 Examples:
@@ -92,7 +92,8 @@ Scenario parse_scenario(const std::string& text) {
     if (text == to_string(scenario)) return scenario;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", to_string(scenario));
   }
-  throw CLI::ValidationError("--scenario", fmt::format("'{}' is none; there are {}", text, known));
+  throw CLI::ValidationError("--scenario",
+                             fmt::format("there is no scenario '{}'; there are {}", text, known));
 }
 
 std::optional<double> parse_rate(const std::string& text) {
@@ -321,7 +322,7 @@ class BenchRun {
 
   void say_what_may_be_left() const {
     say(
-        fmt::format("bench: not all nodes answer; what one of them may still have of {}:* ends by "
+        fmt::format("bench: not all nodes answer; a lock {}:* that one of them still has ends by "
                     "itself, {} after it was granted",
                     prefix_, format_duration(settings_.lease)));
   }
@@ -375,7 +376,7 @@ class Bench {
            [this](const std::vector<std::string>& texts) {
              for (const auto& text : texts) assertions_.push_back(Assertion::parse(text));
            },
-           "What must hold, as 'p99<5ms'; several times, if need be. See below")
+           "A condition that must hold, such as 'p99<5ms'; may be given several times. See below")
         ->option_text("ASSERTION")
         ->allow_extra_args(false);
     add_format_option(app, format_, WithCsv::yes);

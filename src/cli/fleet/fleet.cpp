@@ -26,15 +26,15 @@ using cluster::NodeState;
 
 constexpr auto* fleet_footer = R"help(
 Nodes are numbered from 1. They are redis-server processes on ports of the loopback interface, and
-keep running until `fleet down`. `fleet up` prints the line that sets REDLOCK_NODES; where the fleet
-runs already it prints the same line again and says so on stderr, and which of its nodes do not run.
-A fleet of which no node runs any more is replaced by a new one, without its data.
+keep running until `fleet down`. `fleet up` prints the line that sets REDLOCK_NODES; if the fleet
+runs already, it prints the same line again and says so on stderr, and which nodes do not run. A
+fleet without a running node is replaced by a new one, and its data is deleted.
 
 Fleets have names, so that several can run side by side: --name, or REDLOCK_FLEET, or "default".
 
 Examples:
   eval "$(redlock fleet up)"        five nodes, and REDLOCK_NODES set for the commands that follow
-  eval "$(redlock fleet env)"       the same for another terminal, where they run already
+  eval "$(redlock fleet env)"       the same for another terminal, when the nodes run already
   redlock fleet up --name other -n 3 --port 7001
   redlock fleet list
   redlock fleet status
@@ -215,7 +215,7 @@ class Resume : public OnNode {
 class Restart : public OnNode {
  public:
   Restart(CLI::App& app, const Invocation& invocation) : OnNode(app, invocation) {
-    app.add_flag("--empty", empty_, "Without its data, as a node that was wiped");
+    app.add_flag("--empty", empty_, "Start it without its data, as a node that was wiped");
   }
   int run() {
     auto fleet = open();

@@ -23,9 +23,10 @@ std::string checked_name(const std::string& name, const char* where) {
   });
   if (plain && !name.empty() && name.size() <= 64 && name.front() != '.') return name;
   throw Exit(exit_usage,
-             fmt::format("{} is no name of a fleet: use 1 to 64 letters, digits, '-', '_' and '.', "
-                         "the first of them no '.'",
-                         where));
+             fmt::format(
+                 "{} cannot be the name of a fleet: use 1 to 64 letters, digits, '-', '_' and '.', "
+                 "and no '.' at the beginning",
+                 where));
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ FleetCommand::FleetCommand(CLI::App& app, const Invocation& /*invocation*/) {
       app.add_option("--name", name_, "Which fleet; default $REDLOCK_FLEET, or \"default\"")
           ->option_text("NAME");
   app.add_option("--dir", directory_,
-                 "Where it is recorded; default $XDG_STATE_HOME/redlock/fleet/NAME or "
+                 "Where the fleet is recorded; default $XDG_STATE_HOME/redlock/fleet/NAME or "
                  "~/.local/state/redlock/fleet/NAME")
       ->option_text("DIR")
       ->excludes(name);

@@ -27,16 +27,15 @@ using cluster::Persistence;
 class Up : public FleetCommand {
  public:
   Up(CLI::App& app, const Invocation& invocation) : FleetCommand(app, invocation) {
-    app.add_option("-n,--nodes", nodes_, "How many; default 5")
+    app.add_option("-n,--nodes", nodes_, "Number of nodes; default 5")
         ->check(CLI::Range(1, 64))
         ->option_text("N");
-    app.add_option(
-           "--port", port_,
-           "The port of the first node, the others on those that follow; default: free ones")
+    app.add_option("--port", port_,
+                   "The port of the first node; the others take the next ones; default: free ports")
         ->check(CLI::Range(1, 65'535))
         ->option_text("PORT");
     app.add_option("--persistence", persistence_,
-                   "always (default): every write is on disk before it is answered; none: a "
+                   "always (default): every write is on disk before its reply; none: a "
                    "restarted node has forgotten everything, and so a node votes when it has run "
                    "for a minute (at once, for tests: REDLOCK_QUARANTINE=off, here and later)")
         ->check(CLI::IsMember({"always", "none"}))
@@ -117,7 +116,7 @@ class Up : public FleetCommand {
     if (other.empty()) return;
     throw Exit(exit_usage,
                fmt::format("the fleet runs already, with {}; end it first (redlock fleet down{}), "
-                           "or give the new one another --name",
+                           "or give the new fleet another --name",
                            other, option()));
   }
 

@@ -26,9 +26,9 @@ using std::chrono::milliseconds;
 constexpr auto* acquire_footer = R"help(
 Prints owner=... token=... valid_ms=... on one line, which a shell can evaluate. Nothing renews the
 lease: it ends by itself --lease after now, unless `redlock hold` makes it last longer. valid_ms is
-how long it can be trusted, counted from before the nodes were asked; the token is the fencing
-token, for the resource that you write to (see redlock exec --help). Prefer `redlock exec` where a
-single command is to be protected: it renews, and ends the command when the lock is lost.
+how long the lock can be trusted, counted from before the nodes were asked; the token is the fencing
+token, for the resource that you write to (see redlock exec --help). Prefer `redlock exec` to
+protect a single command: it renews the lease, and ends the command when the lock is lost.
 
 Examples:
   eval "$(redlock acquire deploy --lease 1m)" || exit
@@ -44,7 +44,7 @@ class Acquire {
     add_duration_option(app, "--lease", lease_, Zero::refused, Forever::refused,
                         "How long the nodes keep the lock; default 30s");
     add_duration_option(app, "--wait", wait_, Zero::allowed, Forever::allowed,
-                        "How long to wait for it: a duration, forever, or 0 (default): one "
+                        "How long to wait for the lock: a duration, forever, or 0 (default): one "
                         "attempt");
     add_ordering_option(app, ordering_);
     add_label_option(app, label_);

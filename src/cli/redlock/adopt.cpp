@@ -15,23 +15,25 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* adopt_footer = R"help(
-A node keeps in its own data a marker (redlock:node) that says to which set it belongs: of how many
-nodes, with which longest lease, and by which random id, one for all nodes of a set. A node without
-a marker is new, or has lost its data, and with it perhaps a lock that is held. A marker that exists
-is never changed, except that one that agrees but has no id is given it; a node with the id of
-another set, a replica, a node of a Redis Cluster and a server named twice are left alone.
+Each node keeps in its data a marker (redlock:node) that says to which set the node belongs: the
+number of nodes, the longest lease, and the random id that all nodes of the set share. A node
+without a marker is new, or has lost its data, and with it perhaps a lock that is held. An existing
+marker is never changed, except that a marker that agrees but has no id gets the id of the set. A
+node with the id of another set, a replica, a node of a Redis Cluster and a server that is listed
+twice are left alone.
 
 If no node has a marker, adopting is your word that the set is new: no client has used it within its
-longest lease. If some have one, the others may take the places of members, or may be listed by
-mistake, and then two lists would have a quorum each. So each of them has to be named with
---replaced: your word that the member whose place it takes is stopped for good, and that the longest
-lease has passed since (or that no client has run for so long). Others are left alone.
+longest lease. If some nodes have a marker, the others may take the places of members, or may be
+listed by mistake, and then two lists would have a quorum each. So each of the others has to be
+named with --replaced: your word that the member whose place it takes is stopped for good, and that
+the longest lease has passed since (or that no client has run for that long). A node that is not
+named is left alone.
 
 To change the number of nodes or the longest lease of a set, see docs/operations.md.
 
-Exits 0 if every node has a marker that agrees, 1 if one disagrees or has to be named, 69 if one
-could not be asked, 78 if most refuse user, password or set, or their set is another than the list
-and --max-lease say.
+Exits 0 if every node has a marker that agrees, 1 if a marker disagrees or a node has to be named,
+69 if a node could not be asked, 78 if most nodes refuse user, password or set, or belong to another
+set than the list and --max-lease describe.
 
 Examples:
   redlock adopt --nodes redis://a:7001,redis://b:7001,redis://c:7001
@@ -42,7 +44,7 @@ class Adopt {
  public:
   Adopt(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
     app.add_option("--replaced", replaced_,
-                   "A node without a marker that takes a member's place, or is one that has lost "
+                   "A node without a marker that takes a member's place, or is a member that lost "
                    "its data; see below. May be given several times")
         ->option_text("NODE");
     add_format_option(app, format_);

@@ -22,7 +22,7 @@ Examples:
   redlock completion zsh > _redlock       the same, in a directory of $fpath
   redlock completion fish > ~/.config/fish/completions/redlock.fish
 
-An installed redlock brings these files along.)help";
+An installed redlock comes with these files.)help";
 
 using Commands = std::vector<CommandEntry>;
 

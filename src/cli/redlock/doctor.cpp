@@ -20,31 +20,33 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* doctor_footer = R"help(
-Looks at every node: whether it is reachable, its round trip, version, run id, role, persistence,
+Examines every node: whether it is reachable, its round trip, version, run id, role, persistence,
 eviction policy, uptime, its clock against this machine's, its marker (see redlock adopt --help),
-and whether it votes: one that may have forgotten locks waits first, and says for how many seconds.
-Lets each node take, hold and give back the lock "redlock-doctor", and tries each right that the
-user needs (cluster/users.acl), and on a node without protected-mode what one may do who knows no
-password; nothing else is changed.
-Then looks at the set as a whole. The first line says what it comes to:
-  healthy   every node votes, and nothing is to be done                                   (exit 0)
-  degraded  all promises hold and locks are granted; there is a warning                   (exit 1)
-  unsafe    there is an error: a promise does not hold or is not known to hold, or too few
+and whether it votes: a node that may have forgotten locks does not vote at first, and the table
+says for how many seconds. Each node grants, holds and releases the lock "redlock-doctor". Doctor
+also tries each right that the user needs (cluster/users.acl), and, on a node without
+protected-mode, what a client without a password may do. Nothing else is changed.
+Then doctor examines the set as a whole. The first line is the verdict:
+  healthy   every node votes, and there is nothing to do                                  (exit 0)
+  degraded  all guarantees hold and locks are granted; there is a warning                 (exit 1)
+  unsafe    there is an error: a guarantee is broken or cannot be confirmed, or too few
             nodes can vote for any lock to be granted                                     (exit 2)
 Then each problem, with what to do about it:
-  error     a node that votes may forget or evict locks, or does not let us see whether; two that
-            are one server; nodes of different sets; a majority that is out of reach, or without
-            its markers (a new set, until `redlock adopt`); a node that lets other machines in
-            without a password, or whose user may read the password of another
-  warning   a node that does not vote, or not yet: down, refusing us, in quarantine; clocks that
-            are apart; appendfsync everysec; a certificate, of a node or of this client, that
-            ends within 14 days (or the last third of its life); a key that others may read
-  hint      it could be better; it makes nothing worse than healthy
+  error     a voting node that may forget or evict locks, or does not show whether it may; one
+            server listed as two nodes; nodes of different sets; a majority that is unreachable,
+            or without markers (a new set, until `redlock adopt`); a node that lets other
+            machines in without a password, or whose user may read another user's password
+  warning   a node that does not vote, or does not vote yet: down, refusing us, in quarantine;
+            clocks that are apart; appendfsync everysec; a certificate, of a node or of this
+            client, that ends within 14 days (or the last third of its life); a key file that
+            other users may read
+  hint      a possible improvement; a set with hints alone is healthy
 Columns that a terminal has no room for are left out; -o json has everything.
 
---watch looks again and again over the same connections: redrawn in place on a terminal, in blocks
-with the time elsewhere, and with -o json in lines of one object each, with its "time". A node that
-goes away, or answers again, is named below. Signal N ends it (Ctrl-C, say), with exit status 128+N.
+--watch examines the nodes again and again over the same connections. The output is redrawn in place
+on a terminal, written in blocks with the time elsewhere, and with -o json one object per line, with
+its "time". A node that goes away, or answers again, is named at the end. A signal N ends the watch
+(Ctrl-C, say), with exit status 128+N.
 
 Examples:
   redlock doctor
@@ -115,15 +117,15 @@ std::string fitness_line(const Examination& examination) {
   switch (examination.fitness()) {
     case Fitness::healthy:
       return painted(Colour::green, "healthy") +
-             fmt::format(": all of {} nodes vote; nothing is to be done\n", nodes);
+             fmt::format(": all {} nodes vote; there is nothing to do\n", nodes);
     case Fitness::degraded:
       return painted(Colour::yellow, "degraded") +
-             ": all promises hold and locks are granted; something is to be mended\n";
+             ": all guarantees hold and locks are granted; fix the warnings below\n";
     case Fitness::unsafe:
       break;
   }
   return painted(Colour::red, "unsafe") +
-         ": a promise does not hold or may not, or no lock can be granted\n";
+         ": a guarantee is broken or unconfirmed, or no lock can be granted\n";
 }
 
 Colour colour_of_health(std::string_view title, std::string_view cell) {

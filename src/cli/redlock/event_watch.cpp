@@ -55,8 +55,8 @@ class EventWatch final : public AttemptWatch {
   void on_renewal(std::string_view name, bool ok, std::chrono::nanoseconds remaining) override {
     AttemptWatch::on_renewal(name, ok, remaining);
     report(ok ? LogLevel::debug : LogLevel::warning, ok ? "renewed" : "renewal_failed",
-           fmt::format("{}; {} ms are left of the lease on {}",
-                       ok ? "renewed" : "not renewed in time, and asked for again",
+           fmt::format("{}; the lease on {} has {} ms left",
+                       ok ? "renewed" : "not renewed in time, so asked again",
                        in_whole_ms(remaining), name),
            {{"name", name}, {"remaining_ms", in_whole_ms(remaining)}});
   }

@@ -30,61 +30,61 @@ using std::chrono::milliseconds;
 constexpr std::int64_t longest_poll = 3'600'000;
 
 constexpr auto* exec_footer = R"help(
-CMD gets the lock's fencing token in REDLOCK_TOKEN and its name in REDLOCK_NAME. stdin, stdout,
-stderr and the terminal are its own; signals that redlock gets (INT TERM HUP QUIT USR1 USR2 WINCH
-CONT) go on to its process group. The lease is renewed while CMD runs. When CMD ends, the lock is
-given back, and what CMD left running in the background runs on without it.
+CMD gets the lock's fencing token in REDLOCK_TOKEN and its name in REDLOCK_NAME. CMD has stdin,
+stdout, stderr and the terminal to itself; signals that redlock gets (INT TERM HUP QUIT USR1 USR2
+WINCH CONT) are passed on to CMD's process group. The lease is renewed while CMD runs. When CMD
+ends, the lock is given back, and processes that CMD left in the background run on without it.
 
 If the lease can no longer be trusted, because too few nodes confirm it, CMD's process group gets
---signal while --grace is left of it and SIGKILL when it is over, whatever the nodes do; redlock
-then exits 79. If redlock itself is killed, even by SIGKILL, the group is killed at once (all but
-processes that moved to a group of their own). But nobody can watch over CMD while redlock is
-stopped (SIGSTOP, a frozen virtual machine), and between CMD's last look and its write there may be
+--signal while --grace is left of the lease, and SIGKILL when the lease is over, whatever the nodes
+do; redlock then exits 79. If redlock itself is killed, even by SIGKILL, the group is killed at once
+(all but processes that moved to a group of their own). But nothing can watch CMD while redlock is
+stopped (SIGSTOP, a frozen virtual machine), and between CMD's last check and its write there may be
 a pause of any length. That is what the token is for: hand it to the resource that you write to, and
-let it refuse a smaller token than it has seen.
+let the resource refuse a token that is smaller than the largest it has seen.
 
-Whoever may not signal a process cannot kill it: CMD, or a part of it, that took the rights of
+redlock cannot kill a process that it may not signal: CMD, or a part of it, that took the rights of
 another user (sudo, setuid) goes on beside the next holder. redlock warns as soon as it sees such a
 process, and says which one it could not kill. Run redlock itself as root, and let CMD give up the
 rights that it does not need: sudo redlock exec NAME ... -- setpriv --reuid=app --regid=app
 --init-groups ./job.sh, never redlock exec NAME -- sudo ./job.sh.
 
-Ctrl-Z stops CMD and redlock; if the lease ended before they are continued, CMD is killed instead.
+Ctrl-Z stops CMD and redlock; if the lease ends before they are continued, CMD is killed instead.
 
-While it waits for the lock, redlock says on stderr for what, since when and for how long still, and
-how many are before it (who waits gets it in order, see --ordering): on
-a terminal in a line that is refreshed, elsewhere at once and then ever more rarely (after 5 s,
-15 s, 35 s). With --quiet it says nothing of that, and nothing either when it gives up because
-somebody else has the lock; errors it says. Without --wait it gives up, and exits 69, if no node has
-answered within 10 seconds.
+While redlock waits for the lock, it says on stderr which lock, since when, for how much longer, and
+how many waiters are before it (waiters are served in order, see --ordering): on a terminal in a
+line that is refreshed, elsewhere at once and then ever more rarely (after 5 s, 15 s, 35 s). With
+--quiet it reports no wait, nor that another holder keeps the lock; errors are still reported.
+Without --wait, redlock gives up and exits 69 if no node has answered within 10 seconds.
 
 With --log json each line that redlock writes on stderr is a JSON object: time (UTC), level (debug,
-info, warning, error), event, what belongs to that, and message. Events are waiting, acquired,
+info, warning, error), event, the event's own fields, and message. Events are waiting, acquired,
 renewed, renewal_failed, released, release_unconfirmed, lost, command_told_to_end, command_killed,
 command_not_killed and command_out_of_reach (with the processes), guard_replaced and guard_missing
-(somebody killed the process that kills CMD if redlock is killed), node_up, node_down, clock_moved,
-failed (with the exit status), dropped (with a count), and note: whatever else there is to say. CMD
-writes to the same stderr what it likes.
+(for the process that kills CMD if redlock is killed, and was killed itself), node_up, node_down,
+clock_moved, failed (with the exit status), dropped (with a count), and note (any other message).
+CMD writes its own output to the same stderr.
 
-A stderr that nobody reads holds up neither CMD nor its end: 1,000 lines wait for the reader, later
-ones are dropped and counted, and redlock waits a second for it before CMD starts, and at its end.
+A stderr that nothing reads holds up neither CMD nor its end: up to 1,000 lines wait for the reader,
+later lines are dropped and counted, and redlock waits a second for the reader before CMD starts,
+and at CMD's end.
 
---metrics FILE is for the textfile collector of Prometheus' node_exporter: give it a name that ends
-with .prom, one for each job, in the collector's directory.
+--metrics FILE is for the textfile collector of Prometheus' node_exporter: name a file that ends
+with .prom in the collector's directory, one for each job.
 
 The environment of CMD has no REDLOCK_NODES if that contains a password.
 
 Exit status: that of CMD, 128+N if signal N ended it; 126 CMD cannot be run, 127 CMD not found;
 79 lease lost; 75 contended or timed out (or -E); 69 no quorum; 78 configuration; 64 usage;
-125 internal. A signal N that ends the wait for the lock: 128+N. None of them is 124, with which
-timeout(1) exits.
+125 internal. A signal N that ends the wait for the lock: 128+N. redlock never exits 124, which
+timeout(1) uses.
 
-Who comes from flock or consul lock finds their options beside these in docs/exec.md.
+docs/exec.md shows the options of flock and consul lock beside these.
 
 Examples:
-  redlock exec nightly -- ./backup.sh --all       waits while somebody has it, as flock does
-  redlock exec nightly --wait 0 -- ./backup.sh    only if it is free now; otherwise exits 75
-  redlock exec nightly --wait 5m -E 0 -q -- ./backup.sh  no failure if somebody else is at it
+  redlock exec nightly -- ./backup.sh --all       waits while the lock is held, as flock does
+  redlock exec nightly --wait 0 -- ./backup.sh    only if the lock is free now; otherwise exits 75
+  redlock exec nightly --wait 5m -E 0 -q -- ./backup.sh  no failure if another holder runs it
   redlock exec nightly --wait 5s --hold-for 5m -E 0 -q -- ./backup.sh    in the crontabs of many
                                                                          machines: runs once
   redlock exec nightly --log json -- ./backup.sh 2> >(jq -cR 'fromjson? | objects | .event')
@@ -102,25 +102,25 @@ class Exec {
                         "How long to wait for the lock: a duration, forever, or 0: one attempt. "
                         "Default: forever, once a node has answered, and 10s until then");
     add_duration_option(app, "--grace", grace_, Zero::allowed, Forever::refused,
-                        "What is left of the lease when CMD is told to end; less than half of it, "
+                        "How much of the lease is left when CMD is told to end; less than half, "
                         "default a sixth");
     app.add_option_function<std::string>(
            "--signal", [this](const std::string& text) { set_signal(text); },
-           "How CMD is told to end when the lock is lost; default TERM")
+           "The signal that tells CMD to end when the lock is lost; default TERM")
         ->option_text("SIG");
     add_ordering_option(app, ordering_);
     add_label_option(app, label_);
     app.add_option("--metrics", metrics_,
-                   "Write what happens, as Prometheus text, to this file: at once, every 10 "
+                   "Write metrics, as Prometheus text, to this file: at once, every 10 "
                    "seconds and at the end")
         ->option_text("FILE");
     app.add_option("-E,--conflict-exit-code", conflict_code_, "Exit with this code in place of 75")
         ->check(CLI::Range(0, 255))
         ->option_text("CODE");
     app.add_flag("-q,--quiet", quiet_,
-                 "Say nothing of a wait, nor of a lock that somebody else keeps");
+                 "Do not report a wait, nor a lock that another holder keeps");
     add_duration_option(app, "--hold-for", hold_for_, Zero::allowed, Forever::refused,
-                        "Keep the lock for at least so long from the grant on, even if CMD ends "
+                        "Keep the lock for at least this long from the grant on, even if CMD ends "
                         "sooner");
   }
 

@@ -71,7 +71,7 @@ void run_external_command(int argc, char** argv) {
                                             std::generic_category().message(why)));
   }
   throw Exit(exit_not_found,
-             fmt::format("redlock {0} is a program of its own, {1}, which is not installed; "
+             fmt::format("redlock {0} is a separate program, {1}, which is not installed; "
                          "install the package redlock-tools, or build the target redlock_commands",
                          arguments[1], program.string()));
 }

@@ -20,20 +20,20 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* fence_footer = R"help(
-For files (and whatever else a path stands for) that are written under a lock. The token is recorded
-beside FILE, in FILE.fence, before CMD starts; a smaller one that comes later is refused, CMD is not
-run, and redlock exits 77: the lease behind that token is over, and somebody else has worked on FILE
-since. The same token may come again. Everybody who writes to FILE has to go through redlock fence.
+For files (and anything else that a path names) that are written under a lock. The token is recorded
+beside FILE, in FILE.fence, before CMD starts. When a smaller token comes later, CMD is not run and
+redlock exits 77: the lease behind that token is over, and another holder has worked on FILE since.
+The same token may come again. Every program that writes to FILE has to go through redlock fence.
 
-CMD runs alone: others wait for as long as it does, and for what it leaves running in the
-background, unless that closes the descriptors that it was given, as some daemons do. Let CMD read
-what it is going to change: what was read before may have been changed. CMD takes the place of
-redlock, so signals and the exit status are its own.
+CMD runs alone: other writers wait until CMD has ended, and any process that it left in the
+background, unless that process closes the descriptors that it inherited, as some daemons do. Let
+CMD itself read what it is going to change: data that was read earlier may have changed since. CMD
+replaces redlock, so signals and the exit status are those of CMD.
 
-The record is on the disk before CMD starts, and whole at any moment, whatever is killed. FILE need
-not exist; its directory must, on a local file system where redlock may write. Links to FILE are
-followed, except hard links; links in place of FILE.fence are not. Never delete FILE.fence or
-FILE.fence.lock while there are writers.
+The record is on the disk before CMD starts, and complete at any moment, whatever is killed. FILE
+need not exist; its directory must, on a local file system where redlock may write. Symbolic links
+to FILE are followed; hard links, and links in place of FILE.fence, are not. Never delete FILE.fence
+or FILE.fence.lock while there are writers.
 
 The environment of CMD has REDLOCK_TOKEN, and no REDLOCK_NODES if that contains a password.
 
@@ -48,7 +48,7 @@ Examples:
 class Fence {
  public:
   Fence(CLI::App& app, const Invocation& invocation) : invocation_(invocation) {
-    app.add_option("FILE", file_, "What CMD writes to")->required();
+    app.add_option("FILE", file_, "The file that CMD writes to")->required();
     app.add_option("--token", token_text_, "The lock's token; default $REDLOCK_TOKEN")
         ->option_text("TOKEN");
     add_duration_option(app, "--wait", wait_, Zero::allowed, Forever::allowed,

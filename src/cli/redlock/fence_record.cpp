@@ -58,12 +58,13 @@ fs::path followed(const fs::path& file) {
     path = fs::canonical(parent.empty() ? "." : parent, missing) / file.filename();
     if (missing || !fs::is_directory(path.parent_path(), missing)) {
       throw Exit(exit_usage,
-                 fmt::format("there is no directory for '{}'; make it first", file.string()));
+                 fmt::format("the directory of '{}' does not exist; make it first", file.string()));
     }
   }
   if (path.filename().empty()) {
-    throw Exit(exit_usage, fmt::format("nothing can stand beside '{}'; name a file in a directory",
-                                       file.string()));
+    throw Exit(exit_usage,
+               fmt::format("no record can be kept beside '{}'; name a file in a directory",
+                           file.string()));
   }
   return path;
 }
@@ -157,7 +158,7 @@ std::optional<std::uint64_t> FenceRecord::token() const {
   const auto token = text.size() < buffer.size() - 1 ? parse_token(text) : std::nullopt;
   if (!token) {
     throw Exit(exit_internal,
-               fmt::format("the record {} is damaged: it should be one token; nobody is let "
+               fmt::format("the record {} is damaged: it should be one token; no writer is let "
                            "through until it has the largest one that {} has seen",
                            path.string(), file_.string()));
   }

@@ -22,8 +22,7 @@ using std::chrono::milliseconds;
 constexpr auto* hold_footer = R"help(
 A quorum of nodes must confirm that the lock is still this owner's; it then lasts --lease from now
 (never shorter than it did). Prints the same line as `redlock acquire`. Exits 75 if the lock is no
-longer this owner's, 69 if that is not known; then nothing was changed for the worse, and what is
-left of the lease goes on.
+longer this owner's, 69 if that is not known; either way the lease is no shorter than before.
 
 Example:
   eval "$(redlock acquire import --lease 1m)" || exit
@@ -39,11 +38,11 @@ class Hold {
     add_name_option(app, grant_.name);
     add_owner_option(app, grant_.owner);
     app.add_option("--token", grant_.token,
-                   "As acquire printed it: a node that has a lower one is brought up to it")
+                   "The token that acquire printed: a node with a lower one is raised to it")
         ->check(CLI::NonNegativeNumber)
         ->option_text("TOKEN");
     add_duration_option(app, "--lease", lease_, Zero::refused, Forever::refused,
-                        "How long it is to last from now; default 30s");
+                        "How long the lock is to last from now; default 30s");
     add_label_option(app, label_);
     add_format_option(app, format_);
   }

@@ -17,12 +17,12 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* list_footer = R"help(
-A lock is held if one owner has it on a quorum of nodes; one on fewer nodes is an attempt under way,
-or the rest of one that failed, and ends with its lease. Every node walks over all its keys (SCAN):
-on a node that keeps much else this takes a while. Nodes that left a question without an answer are
-named on stderr; a lock that such a node had named is listed with the owner "?". Exits 69 if too few
-nodes answered everything. Who took a lock stands behind it, or below where the line is too short.
-WAITING counts who waits for it in order, on the node that has most of them.
+A lock is held if one owner has it on a quorum of nodes; a lock on fewer nodes belongs to an attempt
+that is under way, or was left by one that failed, and ends with its lease. Every node walks over
+all its keys (SCAN): on a node with many other keys this takes a while. Nodes that left a question
+unanswered are named on stderr; a lock that such a node had listed appears with the owner "?". Exits
+69 if too few nodes answered everything. The program that took a lock is shown behind it, or below
+where the line is too short. WAITING is the number of waiters in order, on the node that has most.
 
 Examples:
   redlock list
@@ -87,8 +87,8 @@ Json as_json(const LockList& list) {
 class List {
  public:
   List(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
-    app.add_option("PATTERN", pattern_, "Only names like this: * ? [a-c] as in Redis; default *");
-    app.add_option("--limit", limit_, "At most so many; default 1000")
+    app.add_option("PATTERN", pattern_, "Only names that match: * ? [a-c] as in Redis; default *");
+    app.add_option("--limit", limit_, "The most locks to list; default 1000")
         ->check(CLI::Range(1, 1'000'000))
         ->option_text("N");
     add_format_option(app, format_);
@@ -102,9 +102,9 @@ class List {
     }
     if (!list) throw failure(list.error());
     print(format_ == Format::json ? to_text(as_json(*list)) : as_table(*list));
-    if (list->truncated) say(fmt::format("there are more than {}; see --limit", limit_));
+    if (list->truncated) say(fmt::format("there are more than {} locks; see --limit", limit_));
     const auto silent = unavailable_nodes(votes_of(*list));
-    if (!silent.empty()) say("did not answer everything: " + silent);
+    if (!silent.empty()) say("nodes that did not answer everything: " + silent);
     return exit_code_of_nodes(*list);
   }
 

@@ -259,7 +259,7 @@ LookOptions::LookOptions(CLI::App& app) {
   add_format_option(app, format_);
   app.add_option_function<std::string>(
          "--watch", [this](const std::string& text) { interval_ = parse_interval(text); },
-         "Look again and again, every so often (default 2s, at least 100ms), until a signal ends "
+         "Look again at this interval (default 2s, at least 100ms), until a signal ends "
          "it")
       ->option_text("[INTERVAL]");
 }

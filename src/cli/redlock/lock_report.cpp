@@ -30,7 +30,7 @@ std::string verdict_lines(const LockReport& report) {
     case Verdict::unknown:
       break;
   }
-  return fmt::format("{}: {} of {} nodes answered to tell ({} must agree)\n", name,
+  return fmt::format("{}: {} of {} nodes answered ({} must agree)\n", name,
                      painted(Colour::red, "too few"), nodes, report.quorum);
 }
 

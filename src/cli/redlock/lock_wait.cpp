@@ -148,11 +148,12 @@ class LockWait {
                                                  unavailable_nodes(hopeless_->votes)));
     }
     if (silent_ && result.error().code == Errc::cancelled) {
-      throw Exit(exit_no_quorum,
-                 fmt::format("no node has answered within {} s: {}; start the nodes, or say --wait "
-                             "forever (or how long) to wait for them",
-                             unreachable_for.count(),
-                             failed_ ? unavailable_nodes(failed_->votes) : "not even a refusal"));
+      throw Exit(
+          exit_no_quorum,
+          fmt::format("no node has answered within {} s: {}; start the nodes, or give --wait "
+                      "forever (or how long) to wait for them",
+                      unreachable_for.count(),
+                      failed_ ? unavailable_nodes(failed_->votes) : "not even a refusal"));
     }
     throw failure(result.error());
   }

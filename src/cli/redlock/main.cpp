@@ -21,18 +21,18 @@ using namespace redlock::cli;
 constexpr auto* main_footer = R"help(
 Try it on this machine, with redis-server installed:
   redlock fleet up                        starts five nodes, prints an export line: run it
-  redlock exec backup -- ./backup.sh      runs ./backup.sh while nobody else holds "backup"
-  redlock status backup                   who holds it, according to each node
+  redlock exec backup -- ./backup.sh      runs ./backup.sh while it holds the lock "backup"
+  redlock status backup                   shows who holds the lock, according to each node
   redlock fleet down
 
-On a terminal there are colours, unless NO_COLOR is set or TERM is dumb. Every subcommand with nodes
-takes --log json: what it says on stderr as one JSON object per line.
+A terminal gets colours, unless NO_COLOR is set or TERM is dumb. Every subcommand that uses nodes
+takes --log json: each line on stderr is then a JSON object.
 
 Exit status:
   64 usage   69 no quorum of nodes   75 contended or timed out   77 token too old (fence)
   78 configuration (the nodes refuse password, user or set)   79 lease lost   125 internal
-  doctor: 1 degraded, 2 unsafe   adopt: 1 a node is left alone   bench: 3 an assertion does not hold
-  exec, fence: otherwise that of the command
+  doctor: 1 degraded, 2 unsafe   adopt: 1 a node is left alone   bench: 3 an assertion fails
+  exec, fence: otherwise the exit status of the command
 
 `redlock help SUBCOMMAND` (or `redlock SUBCOMMAND --help`) says more, with examples.)help";
 

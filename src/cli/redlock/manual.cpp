@@ -21,14 +21,14 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* manual_footer = R"help(
-SUBCOMMAND is one of redlock, or two words such as "fleet up"; without it the page is redlock(1).
+SUBCOMMAND is a subcommand of redlock, or two words such as "fleet up"; the default is redlock(1).
 
 Examples:
   redlock manual | man -l -               redlock(1)
   redlock manual exec > redlock-exec.1    redlock-exec(1)
-  redlock manual --all pages              all of them, as files in the directory pages
+  redlock manual --all pages              all pages, as files in the directory pages
 
-An installed redlock brings these pages along: man redlock, man redlock-exec.)help";
+An installed redlock comes with these pages: man redlock, man redlock-exec.)help";
 
 std::string upper(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -135,7 +135,7 @@ std::string page_of(const CommandEntry& command, const std::vector<CommandEntry>
 class Manual {
  public:
   Manual(CLI::App& app, const Invocation& /*invocation*/) : root_(app.get_parent()) {
-    app.add_option("SUBCOMMAND", words_, "Whose page; none: that of redlock itself")
+    app.add_option("SUBCOMMAND", words_, "Whose page to print; default: that of redlock itself")
         ->expected(0, 2);
     app.add_option("--all", directory_, "Write every page into this directory")
         ->option_text("DIRECTORY");

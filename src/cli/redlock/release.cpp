@@ -18,23 +18,23 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* release_footer = R"help(
-With --owner, every node is told. Prints what a quorum of nodes found:
-  released      they had it for this owner and deleted it                             (exit 0)
-  already_gone  too few still had it: it had expired, or somebody else has it now     (exit 75)
-  unknown       too few answered; what is left ends with the lease at the latest      (exit 69,
-                or 78 if it is their configuration that keeps them from answering)
+With --owner, every node gets the release. Prints what a quorum of nodes found:
+  released      the nodes had the lock for this owner, and deleted it                 (exit 0)
+  already_gone  too few nodes had it still: it expired, or another owner has it now   (exit 75)
+  unknown       too few nodes answered; grants left end with the lease at the latest  (exit 69,
+                or 78 if the nodes' configuration keeps them from answering)
 
-With --force, whoever holds it on a quorum of nodes loses it, and those nodes turn that owner away
-from now on, so that it cannot renew or heal its way back. Prints what came of it:
-  released      from whom, on how many nodes it was, and how many turn it away            (exit 0)
-  nothing_held  nobody had it on a quorum, or it went by itself meanwhile                 (exit 75)
-  unknown       too few answered; what was done stays done, and can be repeated     (exit 69 or 78)
-and, of every node, whether it was removed there, was not there, or the node did not answer: what
-such a node has ends with the lease. Waits one --node-timeout for it, at most.
-The holder is not asked. It is told at its next renewal (a third of its lease); until then it
-works on, perhaps beside the next holder. Its fencing token is older than the next holder's: a
-resource that refuses older tokens turns it away, anything else does not. So look first, and force
-what is known to be dead:
+With --force, the owner that holds the lock on a quorum of nodes loses it, and the nodes refuse that
+owner from now on, so that it cannot renew or heal its way back. Prints the outcome:
+  released      the owner, how many nodes had the lock, and how many refuse the owner     (exit 0)
+  nothing_held  no owner had a quorum, or the owner lost the lock by itself meanwhile     (exit 75)
+  unknown       too few nodes answered; changes stay, and the call can be repeated  (exit 69 or 78)
+and, for every node, whether it deleted the lock, did not have it, or did not answer: a lock on such
+a node ends with its lease. Waits for the nodes one --node-timeout at most.
+The holder is not asked. It learns of the release at its next renewal (a third of its lease); until
+then it works on, perhaps beside the next holder. Its fencing token is older than the next holder's:
+a resource that refuses older tokens turns the late holder away, any other resource does not. So
+look first, and force a release only if the holder is known to be dead:
   redlock status NAME
 
 Examples:
@@ -46,7 +46,7 @@ std::string what_of(const NodeForced& node) {
     case ForcedHere::removed:
       return "removed";
     case ForcedHere::not_held:
-      return "had it not; turns that owner away";
+      return "did not have it; refuses that owner";
     case ForcedHere::not_told:
       return "nothing done";
     case ForcedHere::unreachable:
@@ -58,7 +58,7 @@ std::string what_of(const NodeForced& node) {
 std::string as_text(const ForcedRelease& forced) {
   std::string text = std::string(to_string(forced.outcome)) + "\n";
   if (forced.outcome == Forced::released) {
-    text = fmt::format("released from {} on {} of {} nodes; {} turn it away\n", forced.owner,
+    text = fmt::format("released from {} on {} of {} nodes; {} refuse that owner\n", forced.owner,
                        forced.removed, forced.nodes.size(), forced.confirmed);
   }
   if (forced.owner.empty()) return text;
@@ -91,7 +91,7 @@ class Release {
   Release(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
     add_name_option(app, grant_.name);
     auto* const owner = add_owner_option(app, grant_.owner)->required(false);
-    app.add_flag("--force", force_, "Take it away from whoever holds it; see below")
+    app.add_flag("--force", force_, "Take the lock away from its holder; see below")
         ->excludes(owner);
     add_format_option(app, format_);
   }
@@ -101,7 +101,7 @@ class Release {
       throw Exit(
           exit_usage,
           "whose lock? Say --owner with the owner that `redlock acquire` printed, or --force "
-          "to take it away from whoever holds it (see redlock release --help)");
+          "to take the lock away from its holder (see redlock release --help)");
     }
     const auto client = nodes_.connect();
     return force_ ? take_away(client) : give_back(client);

@@ -17,23 +17,25 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* status_footer = R"help(
-Prints for each node who holds the lock, how often (count), what is left of the lease and where the
-fence (the counter that tokens come from) stands, and what a quorum of nodes makes of it:
-  held         one owner has it on a quorum
-  free         a quorum has it free
-  no_majority  neither: an attempt under way, or the rest of one that failed
-  unknown      too few nodes answered to tell
-A node that may have forgotten locks and does not vote yet says for how many seconds.
-"taken by" is what the holder wrote beside its owner: its program (or --as), process, host, and when
-it began to take it, by its own clock. Nobody checks that.
-Who waits for it follows, in the order in which they are to have it, as the nodes' lines have it:
-of a program with many calls for it the first two, and nobody who waits with --ordering barging.
-It only looks, and what it saw may be over when it is printed. Exits 0 whatever it saw, 69 if it is
-unknown, 78 if that is because the nodes refuse us.
+Prints for each node who holds the lock, how often (count), what is left of the lease and the value
+of the fence (the counter from which tokens come), and the verdict of a quorum of nodes:
+  held         one owner has the lock on a quorum
+  free         the lock is free on a quorum
+  no_majority  neither: an attempt is under way, or one that failed left grants behind
+  unknown      too few nodes answered
+For a node that may have forgotten locks, the table says in how many seconds it votes again.
+"taken by" is the holder's own note: its program (or --as), process, host, and when its attempt
+began, by its own clock. Nothing checks the note.
+The waiters follow, in the order in which they are to get the lock, as the nodes' lines have them.
+A program with many calls for the lock shows the first of them; calls that wait with --ordering barging
+are not shown.
+status changes nothing, and its report may be out of date when it is printed. Exits 0 whatever the
+verdict, but 69 if it is unknown, or 78 if it is unknown because the nodes refuse us.
 
---watch looks again and again over the same connections: redrawn in place on a terminal, in blocks
-with the time elsewhere, and with -o json in lines of one object each, with its "time". A node that
-goes away, or answers again, is named below. Signal N ends it (Ctrl-C, say), with exit status 128+N.
+--watch asks the nodes again and again over the same connections. The output is redrawn in place on
+a terminal, written in blocks with the time elsewhere, and with -o json one object per line, with
+its "time". A node that goes away, or answers again, is named at the end. A signal N ends the watch
+(Ctrl-C, say), with exit status 128+N.
 
 Examples:
   redlock status deploy

@@ -20,8 +20,8 @@ using std::chrono::nanoseconds;
 
 std::string reason_of(const Lease& lease) {
   const auto reason = lease.loss_reason();
-  if (reason == LossReason::forced) return "somebody released it by force";
-  if (reason == LossReason::taken) return "too few nodes still have it for this owner";
+  if (reason == LossReason::forced) return "the lock was released by force";
+  if (reason == LossReason::taken) return "too few nodes still have the lock for this owner";
   return "too few nodes confirmed a renewal in time";
 }
 
@@ -90,7 +90,7 @@ void Supervisor::report_survivors() {
   note({LogLevel::error,
         "command_not_killed",
         fmt::format("the lease on {} is over, and {} goes on beside the next holder: redlock may "
-                    "not kill what runs as another user; end it by hand",
+                    "not kill processes of another user; end them by hand",
                     lease_.name(), found),
         {{"name", lease_.name()}, {"processes", found}}});
 }
@@ -104,7 +104,7 @@ void Supervisor::watch_reach(BootClock::time_point now) {
   is_out_of_reach_ = true;
   note({LogLevel::warning,
         "command_out_of_reach",
-        fmt::format("{} runs as another user, whom redlock may neither signal nor kill: it would "
+        fmt::format("{} runs as another user, so redlock may neither signal nor kill it: it would "
                     "go on after a loss of {}; run redlock as root, and let the command give up "
                     "the rights that it does not need",
                     found, lease_.name()),
@@ -132,11 +132,12 @@ void Supervisor::begin_termination(BootClock::time_point now, BootClock::time_po
   if (left.count() <= 0) return;
   note({LogLevel::warning,
         "command_told_to_end",
-        fmt::format("the lock on {} can no longer be trusted ({}); told {} to end ({}), killing it "
-                    "in {} ms",
-                    lease_.name(), reason_of(lease_),
-                    is_out_of_reach_ ? "what may be signalled of the command" : "the command",
-                    signal_name(termination_.signal), left.count()),
+        fmt::format(
+            "the lock on {} can no longer be trusted ({}); told {} to end ({}), killing it "
+            "in {} ms",
+            lease_.name(), reason_of(lease_),
+            is_out_of_reach_ ? "those processes of the command that it may signal" : "the command",
+            signal_name(termination_.signal), left.count()),
         {{"name", lease_.name()},
          {"signal", signal_name(termination_.signal)},
          {"killed_in_ms", left.count()}}});

@@ -20,26 +20,27 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* waiters_footer = R"help(
-Each node keeps a line of those that wait for a lock in order. Shown is every waiter of any of them,
-first the next in line:
-  FOR      how long it has waited
-  PLACES   its place in the line of each node, in the order of the list of nodes: 1 is the next,
-           - it stands not in that line, ? that line could not be read
+Each node keeps a line of the calls that wait for a lock in order. Each call that is in any line is
+shown, the next in line first:
+  FOR      how long the call has waited
+  PLACES   its place in the line of each node, in the order of the list of nodes: 1 is the next in
+           line, - it is not in that line, ? that line could not be read
   WOKEN    turn: a node keeps the lock, which is free there, for it now; yes: the nodes tell it when
            its turn has come; polls: they cannot, so it asks again and again
-Not seen are calls that stand in no line: those with --ordering barging, those that find no quorum of
-nodes, and all but the first of a program's calls for the lock. A killed waiter stays for 2.5 s.
+Calls in no line are not shown: those that wait with --ordering barging, those that find no quorum
+of nodes, and all but the first of a program's calls for the lock. A call whose program
+was killed stays listed for 2.5 s.
 
-It only looks. Exits 0 whether or not somebody waits, 69 if too few nodes tell who, 78 if that is
-because they refuse us or their user may not read the lines (cluster/users.acl). --watch looks
-again and again, as that of `redlock status` does.
+waiters changes nothing. Exits 0 whether or not a call waits, 69 if too few nodes show their lines,
+78 if that is because they refuse us or the user may not read the lines (cluster/users.acl).
+--watch asks the nodes again and again, as that of `redlock status` does.
 
 Examples:
   redlock waiters deploy
   redlock waiters deploy --watch 500ms
   redlock waiters deploy -o json | jq '.waiting | length')help";
 
-constexpr auto* unseen = "calls with --ordering barging stand in no line, and are not seen here";
+constexpr auto* unseen = "calls that wait with --ordering barging are in no line, and not shown";
 
 /// Its place in this node's line, from 1; 0 if it is not there; none if that is not known.
 std::optional<std::size_t> place_on(const NodeLock& node, const QueuedCall& call) {
@@ -80,7 +81,7 @@ Colour colour_of_waiter(std::string_view title, std::string_view cell) {
 
 std::string why_unread(const NodeLock& node) {
   if (!node.answered()) return words_of(node.trouble);
-  return node.waiting ? "" : "its user may not read the line (cluster/users.acl has the rights)";
+  return node.waiting ? "" : "the user may not read its line (cluster/users.acl has the rights)";
 }
 
 std::size_t lines_read(const LockReport& report) {
@@ -93,10 +94,10 @@ std::string heading(const LockReport& report) {
   const auto name = printable(report.name);
   const auto count = report.waiting.size();
   const auto read = lines_read(report);
-  if (read == 0) return fmt::format("{}: no node tells who waits for it\n", name);
+  if (read == 0) return fmt::format("{}: no node shows its line\n", name);
   if (read < report.quorum) {
-    return fmt::format("{}: {} seen waiting, and only {} of {} nodes tell who does\n", name, count,
-                       read, report.nodes.size());
+    return fmt::format("{}: {} seen waiting, but only {} of {} nodes show their queues\n", name,
+                       count, read, report.nodes.size());
   }
   if (count == 0) return fmt::format("nobody waits for {} in order; {}\n", name, unseen);
   return fmt::format("{} {} for {}\n", count, count == 1 ? "waits" : "wait", name);

@@ -57,7 +57,7 @@ class PemText {
     if (::fstat(file, &about) != 0) return std::string("cannot be read: ") + std::strerror(errno);
     if (S_ISDIR(about.st_mode)) return "is a directory; name a file";
     if (how == FileReading::again && !S_ISREG(about.st_mode)) {
-      return "is no file that can be read again; put one there";
+      return "is not a file that can be read again; put a regular file there";
     }
     for (ssize_t count = 1; count > 0 && text_.size() <= largest_file;) {
       const std::size_t size = text_.size();

@@ -82,7 +82,8 @@ OpensslContext::Newest OpensslContext::newest(std::chrono::sys_seconds now) {
   if (again || stamps != stamps_) {
     read_at_ = now;
     problem_ = read_files(options_, FileReading::again, files_).value_or("");
-    if (!problem_.empty()) problem_ += "; what was read before is used until it is mended";
+    if (!problem_.empty())
+      problem_ += "; the files that were read before are used until that is fixed";
     stamps_ = std::move(stamps);  // not before: if memory lacks for the above it is tried again
   }
   return {files_, problem_};

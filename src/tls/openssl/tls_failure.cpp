@@ -112,22 +112,23 @@ std::string describe_refusal(X509_STORE_CTX& verification, const std::string& na
              "; give the node a new one";
     case X509_V_ERR_CERT_NOT_YET_VALID:
       return whose + " is not valid before " + in_words(X509_get0_notBefore(certificate)) +
-             "; correct this machine's clock, or give the node another one";
+             "; correct this machine's clock, or give the node another certificate";
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       return "its certificate is not for " + name + " (" + names_in(certificate) +
-             "); correct the node's URI, or name what the certificate has (tls.name; "
+             "); correct the node's URI, or set the name that the certificate has (tls.name; "
              "REDLOCK_TLS_NAME)";
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-      return "its certificate is signed by itself, and is not among those that are trusted; give "
-             "the node one of your authority, or trust this one (tls.ca; REDLOCK_TLS_CA)";
+      return "its certificate is self-signed, and is not among those that are trusted; give "
+             "the node a certificate of your authority, or trust this one (tls.ca; REDLOCK_TLS_CA)";
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-      return "its certificate is of an authority that is not trusted here; name that authority's "
-             "certificate (tls.ca; REDLOCK_TLS_CA), or give the node one of an authority that is";
+      return "its certificate comes from an authority that is not trusted here; name that "
+             "authority's "
+             "certificate (tls.ca; REDLOCK_TLS_CA), or give the node one from a trusted authority";
     default:
       return whose + " is refused: " + X509_verify_cert_error_string(error);
   }
@@ -150,15 +151,15 @@ TlsFailure describe_error(const ClientPart& client) {
             "); set its tls-protocols"};
   }
   if (!client.open) return {"the TLS handshake failed: " + reason_of(error)};
-  return {"what it sent is broken TLS: " + reason_of(error), Cause::protocol_error};
+  return {"it sent broken TLS: " + reason_of(error), Cause::protocol_error};
 }
 
 std::string describe_plaintext(std::string_view bytes) {
   constexpr std::string_view beginnings_of_replies = "+-:$*%~_,#(>|";
   if (beginnings_of_replies.find(bytes.front()) == std::string_view::npos) {
-    return "what answers there is not TLS; correct the node's address";
+    return "the answer is not TLS; correct the node's address";
   }
-  return "it answers without TLS; write redis:// for this port, or name the one that has TLS";
+  return "it answers without TLS; write redis:// for this port, or name the port that has TLS";
 }
 
 }  // namespace redlock::tls
