@@ -21,8 +21,6 @@ enum class Bug : std::uint8_t {
   foreign_key_denies_nothing,
   give_up_ignored,
   owner_reused,
-  shared_owner_forgotten,
-  shared_owner_fails_all,
   validity_from_completion,
   validity_checked_against_old_time,
   latest_confirmation_counts,
@@ -62,7 +60,6 @@ enum class Bug : std::uint8_t {
   queue_stops_at_failure,
   wake_ignored,
   place_changed_by_retry,
-  turn_of_fixed_length,
   entry_left_behind,
   failed_call_stays_first,
   // In the loop that drives the engine, that is, in the simulator's client.

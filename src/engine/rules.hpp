@@ -170,18 +170,6 @@ namespace redlock::engine::rules {
   return random.next_owner();
 }
 
-/// Whether a node is no vote for a grant any more once it has said that another process has the
-/// lock by the same owner: the two cannot be told apart there, so a later `held` or `already` says
-/// nothing.
-[[nodiscard]] inline bool sharing_is_remembered(bool shared) {
-  return shared && !planted(Bug::shared_owner_forgotten);
-}
-
-/// One such answer is one lost vote. A single node must not keep everybody from every lock.
-[[nodiscard]] inline bool one_node_fails_an_attempt() {
-  return planted(Bug::shared_owner_fails_all);
-}
-
 // --- what is over leaves nothing behind
 
 /// Whether what a failed attempt may have left is released. At once, not when the kind of failure
@@ -337,7 +325,6 @@ namespace redlock::engine::rules {
 [[nodiscard]] inline Duration length_of_turn(Duration round_trip) {
   constexpr Duration shortest = std::chrono::milliseconds(20);
   constexpr Duration longest = std::chrono::milliseconds(500);
-  if (planted(Bug::turn_of_fixed_length)) return shortest;
   return std::clamp(2 * round_trip, shortest, longest);
 }
 

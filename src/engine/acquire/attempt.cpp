@@ -134,7 +134,6 @@ void Attempt::on_shared_owner(NodeIndex node) {
   settled_.erase(node);
   const Unavailable why = shared_owner();
   lose_vote(node, why);
-  if (rules::one_node_fails_an_attempt()) fail(Errc::no_quorum);
 }
 
 void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token token, Outbox& out) {

@@ -12,7 +12,7 @@ namespace redlock::engine {
 
 void NodeGrants::confirm(NodeIndex node, Instant until) {
   NodeGrant& grant = (*this)[node];
-  if (rules::sharing_is_remembered(is_shared(node))) return;
+  if (is_shared(node)) return;
   const bool was_ours = grant.possession == Possession::ours;
   // Messages only ever lengthen a lease, so an older, longer confirmation stays true.
   grant.set_until(was_ours ? std::max(grant.until(), until) : until);
@@ -29,7 +29,7 @@ void NodeGrants::shorten(NodeIndex node, Duration by) {
 void NodeGrants::withdraw(NodeIndex node) {
   NodeGrant& grant = (*this)[node];
   if (!rules::denial_withdraws(grant.possession == Possession::ours)) return;
-  if (rules::sharing_is_remembered(is_shared(node))) return;
+  if (is_shared(node)) return;
   grant.possession = Possession::not_ours;
   grant.set_until(Instant::min());
   grant.forgotten = false;

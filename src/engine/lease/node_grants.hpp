@@ -82,7 +82,7 @@ class NodeGrants {
   /// The node replied free or taken: whatever it confirmed before no longer counts.
   void withdraw(NodeIndex node);
   /// Another process has drawn this owner and has the lock there: the node cannot tell the two
-  /// apart, so it is no vote for this grant any more.
+  /// apart, so it is no vote for this grant any more, whatever it replies later.
   void share(NodeIndex node);
   [[nodiscard]] bool is_shared(NodeIndex node) const {
     return (*this)[node].possession == Possession::shared;
