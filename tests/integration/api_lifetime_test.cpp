@@ -59,7 +59,7 @@ TEST_CASE("destroying a client right after many submissions loses no callback an
     CHECK(answers.good + answers.closed == 100);
   }
   CHECK(eventually([] {
-    return three_nodes().run(0, {"KEYS", "redlock:lock:{many *"}) == "(empty array)";
+    return three_nodes().run(0, {"KEYS", "redlock:[lw]*:{many *"}) == "(empty array)";
   }));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Waiting in order when something fails: waiters and holders that are killed or stopped, nodes that
-// end or have forgotten their queues, users who may not use them.
+// end or have forgotten their lines, users who may not use them.
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -134,7 +134,7 @@ TEST_CASE("where nobody may subscribe, those who wait are served all the same") 
   CHECK(eventually([&] { return queue_keys(fleet, "polled") == 0; }));
 }
 
-TEST_CASE("where the rights to the queue are missing, those who wait barge") {
+TEST_CASE("where the rights to the line are missing, those who wait barge") {
   const Fleet fleet =
       nodes_without({"hello", "subscribe", "publish", "hmget", "zadd", "zrange", "zrank", "zrem"});
   Grants grants;
@@ -150,7 +150,7 @@ TEST_CASE("where the rights to the queue are missing, those who wait barge") {
   CHECK(queue_keys(fleet, "barged") == 0);
 }
 
-TEST_CASE("a node that is killed, and comes back without its queue, changes nothing") {
+TEST_CASE("a node that is killed, and comes back without its line, changes nothing") {
   bool comes_back = false;
   SUBCASE("it is down when the lock is released") {}
   SUBCASE("it is up again, and has forgotten all") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of waiting in order share: a look at the nodes' queues, calls that wait, and in
+// What the tests of waiting in order share: a look at the nodes' lines, calls that wait, and in
 // which order they had the lock.
 #pragma once
 
@@ -90,15 +90,18 @@ inline void wait_as(int who, const Client& client, Grants& grants, const std::st
 }
 
 /// Two calls of each of three clients, which begin to wait one after the other for a lock that is
-/// held, and are entered on every node.
+/// held. Each client stands on every node for the first of its calls; nodes do not see the other
+/// one, so only time lies between those.
 class SixWaiters {
  public:
   SixWaiters(const Fleet& fleet, const std::string& name, const ClientOptions& options) {
-    for (int i = 0; i < 3; ++i) clients_.push_back(start_client(options));
-    constexpr std::array<std::size_t, 6> client_of{2, 0, 1, 1, 0, 2};
+    constexpr std::size_t clients = 3;
+    for (std::size_t i = 0; i < clients; ++i) clients_.push_back(start_client(options));
+    constexpr std::array<std::size_t, 2 * clients> client_of{2, 0, 1, 1, 0, 2};
     for (std::size_t i = 0; i < client_of.size(); ++i) {
       wait_as(static_cast<int>(i), clients_[client_of[i]], grants_, name);
-      REQUIRE(queue_becomes(fleet, name, i + 1));
+      REQUIRE(queue_becomes(fleet, name, std::min(i + 1, clients)));
+      std::this_thread::sleep_for(5ms);  // more than the delays of messages differ
     }
   }
   /// As soon as all have had it.

@@ -79,8 +79,6 @@ TEST_CASE("an observer is told of the place, once of the attempt that waits, and
   wait_as(1, first, grants, "told");
   REQUIRE(queue_becomes(fleet, "told", 1));
   auto waiting = second.lock("told").async_acquire({.wait = forever}).as_future();
-  // Which one, the clients' estimates of the nodes' clocks decide: they may be apart by more than
-  // the time between the calls.
   REQUIRE(eventually([&] { return !diary->words().empty(); }));
   must(held.release());
   Lease lease = must(get_soon(waiting));
@@ -88,7 +86,7 @@ TEST_CASE("an observer is told of the place, once of the attempt that waits, and
   must(lease.release());
   CHECK(diary->has("released " + token));
   const auto words = diary->words();
-  CHECK((words[0] == "place 1" || words[0] == "place 0"));
+  CHECK(words[0] == "place 1");
   CHECK(std::ranges::count(words, "contended") >= 1);  // of each attempt that waits
   CHECK(std::ranges::count(words, "granted") == 1);
   CHECK(std::ranges::count(words, "acquired " + token) == 1);
@@ -101,7 +99,7 @@ TEST_CASE("a call that does not wait overtakes nobody who does") {
   const Client holder = start_client(fleet);
   const Client waiter = start_client(fleet);
   // A waiter that is kept from running for as long as a turn lasts loses it: so not in every round.
-  // A call that heeded no queue would overtake it in all of them.
+  // A call that heeded no line would overtake it in all of them.
   const auto served_first = [&](int round) {
     Lease held = must(holder.lock("try").acquire({.wait = forever}));
     wait_as(round, waiter, grants, "try");
@@ -134,7 +132,7 @@ TEST_CASE("beside those who wait in order, one who barges has it too") {
   const Client barging = start_client(fleet);
   Lease held = must(holder.lock("mixed").acquire());
   for (int i = 0; i < 4; ++i) wait_as(i, orderly, grants, "mixed");
-  REQUIRE(queue_becomes(fleet, "mixed", 2));
+  REQUIRE(queue_becomes(fleet, "mixed", 1));
   const AcquireOptions out_of_turn{.wait = forever, .ordering = Ordering::barging};
   wait_as(10, barging, grants, "mixed", out_of_turn);
   wait_as(11, barging, grants, "mixed", out_of_turn);
@@ -176,7 +174,7 @@ TEST_CASE("fifty calls of one client that barge ask as often as two, and are all
   CHECK(soon_free_everywhere(fleet, "barging crowd"));
 }
 
-TEST_CASE("two hundred calls of one client are all served, by two entries at a node") {
+TEST_CASE("two hundred calls of one client are all served, by one entry at a node") {
   const Fleet& fleet = three_nodes();
   Grants grants;
   const Client holder = start_client(fleet);
@@ -184,19 +182,15 @@ TEST_CASE("two hundred calls of one client are all served, by two entries at a n
   Lease held = must(holder.lock("many").acquire());
   constexpr std::size_t many = 200;
   for (std::size_t i = 0; i < many; ++i) wait_as(static_cast<int>(i), client, grants, "many");
-  REQUIRE(queue_becomes(fleet, "many", 2));
+  REQUIRE(queue_becomes(fleet, "many", 1));
   must(held.release());
   std::size_t most = 0;
   while (grants.count() < many) {
-    std::array<std::size_t, 3> entries{};
-    for (std::size_t node = 0; node < entries.size(); ++node) {
-      entries[node] = entries_on(fleet, node, "many");
+    for (std::size_t node = 0; node < fleet.size(); ++node) {
+      most = std::max(most, entries_on(fleet, node, "many"));
     }
-    // One node may be late, for as long as it likes, and has those who have had it meanwhile.
-    std::ranges::sort(entries);
-    most = std::max(most, entries[1]);
   }
-  CHECK(most < many / 4);
+  CHECK(most == 1);
   // A few may have been late for their turn; in no order it would be every second one.
   const auto order = grants.await(many);
   std::size_t out_of_turn = 0;

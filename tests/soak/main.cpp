@@ -31,7 +31,7 @@ void await(const std::function<bool()>& is_so, milliseconds patience, const char
 std::size_t keys_left(const Fleet& fleet) {
   std::size_t count = 0;
   for (std::size_t node = 0; node < fleet.size(); ++node) {
-    const auto keys = fleet.run(node, {"KEYS", "redlock:lock:*"});
+    const auto keys = fleet.run(node, {"KEYS", "redlock:[lw]*"});
     if (keys == "(empty array)") continue;
     count += 1 + static_cast<std::size_t>(std::ranges::count(keys, '\n'));
   }

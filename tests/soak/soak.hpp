@@ -62,7 +62,7 @@ Client start_client(ClientOptions options);
 /// Looks every two milliseconds, and throws if it is not so in time.
 void await(const std::function<bool()>& is_so, milliseconds patience, const char* otherwise);
 
-/// Of locks and queues, on all nodes.
+/// Of locks and lines, on all nodes.
 std::size_t keys_left(const Fleet& fleet);
 
 /// That the node has accepted since its start, by its INFO stats.

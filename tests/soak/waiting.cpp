@@ -23,7 +23,7 @@ constexpr int callers = 2;           // in each worker
 constexpr milliseconds longest_lease = 1s;
 constexpr milliseconds longest_section = 30ms;
 constexpr milliseconds turn_window = 20ms;   // for which nodes keep a lock for the next waiter
-constexpr milliseconds queue_expiry = 3s;    // of the keys of a queue
+constexpr milliseconds line_expiry = 3s;     // of the keys of a line
 constexpr milliseconds between_faults = 1s;  // of waiters; also of nodes
 constexpr std::size_t most_nodes_out = 2;    // at a time
 
@@ -189,7 +189,7 @@ class Waiting {
     }
     mend(BootClock::time_point::max());
     // What dead waiters and holders left is gone by itself, and all nodes vote.
-    std::this_thread::sleep_for(std::max(queue_expiry, 3 * longest_lease));
+    std::this_thread::sleep_for(std::max(line_expiry, 3 * longest_lease));
   }
 
   /// Does by then what is to be done later.
@@ -261,12 +261,12 @@ class Waiting {
 
   bool await_no_keys() {
     const auto start = BootClock::now();
-    const milliseconds most = plan_.unhurried ? 30s : std::max(queue_expiry, longest_lease);
+    const milliseconds most = plan_.unhurried ? 30s : std::max(line_expiry, longest_lease);
     while (keys_left(fleet_) > 0 && BootClock::now() < start + most) {
       std::this_thread::sleep_for(10ms);
     }
     const std::size_t left = keys_left(fleet_);
-    fmt::print("{} keys of locks and queues are left {:.1f} s after the last call\n", left,
+    fmt::print("{} keys of locks and lines are left {:.1f} s after the last call\n", left,
                seconds_since(start));
     return left == 0;
   }
