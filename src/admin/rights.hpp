@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which rights of cluster/users.acl the user lacks. Each is tried by itself, by a command that
-// changes nothing: inside a script some servers do not say which command they refuse, and what only
-// the queues need is not noticed at all.
+// changes nothing: inside a script some servers do not name the refused command, and a missing
+// right that only the queues need would not show at all.
 #pragma once
 
 #include <string>

@@ -18,11 +18,11 @@ using wire::script_for;
 
 constexpr auto* trial_name = "redlock-doctor";
 constexpr auto* trial_client = "0000000000000000";
-// A script goes on without a queue, so what it replies to who waits, and a message of our own, show
-// whether there is one.
+// A script goes on without a queue, so its reply to a waiter, and a message of our own, show
+// whether there is a queue.
 constexpr std::size_t place_of_waiting = 2;
 constexpr std::size_t place_of_message = 5;
-constexpr auto* trial_lease_ms = "1000";  // it ends by itself where giving it back is refused
+constexpr auto* trial_lease_ms = "1000";  // the lock ends by itself where its release is refused
 
 wire::ScriptSet scripts_for(const NodeHealth& node) {
   const auto version = wire::ServerVersion::parse(node.version.value_or(""));
@@ -56,7 +56,7 @@ NodeTrouble refusal_of(const NodeAnswers& answers, const wire::NodeAddress& node
   for (std::size_t i = 0; i < answers.answers.size(); ++i) {
     if (i == place_of_message) continue;
     auto trouble = trouble_of(answers.answers[i], node);
-    // It was allowed to run a script by its digest: that is all there was to find out.
+    // The user was allowed to run a script by its digest: nothing else was to be found out.
     if (trouble.cause != Cause::none && !wire::is_no_script(trouble.detail)) return trouble;
   }
   return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who waits for a lock, as the queues on the nodes have it (src/wire/scripts/queue.lua).
+// The waiters of a lock, as the queues on the nodes have them (src/wire/scripts/queue.lua).
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace redlock::admin {
 
-/// The queue, what is known of those in it, and the node's clock.
+/// The queue, the records of its waiters, and the node's clock.
 [[nodiscard]] std::vector<QueryCommand> waiting_questions(const std::string& name);
 
 /// `answers` begins with the replies to these commands. None if the node refused them, as it does
@@ -20,7 +20,7 @@ namespace redlock::admin {
 [[nodiscard]] std::optional<std::vector<QueuedCall>> read_waiting(const wire::NodeAddress& node,
                                                                   const wire::Answer* answers);
 
-/// Every one that is on any of the nodes, once, in the order of the tickets.
+/// Every waiter that is on any of the nodes, once, in the order of the tickets.
 [[nodiscard]] std::vector<QueuedCall> waiting_on_any(const std::vector<NodeLock>& nodes);
 
 /// A text that a program left about itself: HolderText.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lists of nodes as people write them, and what the environment says. Strict, as the URIs are: a
-// list that two programs read differently is two sets of nodes.
+// Lists of nodes as people write them, and the settings of the environment. Strict, as the URIs
+// are: a list that two programs read differently is two sets of nodes.
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -92,7 +92,7 @@ Result<std::optional<std::chrono::milliseconds>> max_lease_of_environment() {
       "REDLOCK_MAX_LEASE is not a duration; write one with its unit, such as 30s or 2m");
 }
 
-/// A regular file: whatever could keep the program waiting is not read.
+/// Only a regular file: a file that could keep the program waiting is not read.
 Result<std::string> list_in_file(const std::string& path) {
   constexpr std::uintmax_t longest = 65'536;  // 64 nodes with the longest of names and passwords
   std::error_code problem;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// It is read on the client's own thread, so whatever could keep that waiting (a pipe, a device) is
-// not read at all.
+// The file is read on the client's own thread, so a pipe or a device, which could keep that thread
+// waiting, is not read at all.
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -78,7 +78,8 @@ bool has_nodes(std::string_view text) {
   return begins_with_node(line);
 }
 
-/// The node as errors show it, from that or from its URI. None if it is none, or has a password.
+/// The node as errors show it, from that form or from its URI. Empty if the text is no node, or has
+/// a password.
 std::optional<std::string> label_of(std::string_view node) {
   std::string uri(node);
   const std::size_t login = uri.find("://") + 3;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Values by ids that rise and are never used again. A program may hold a million leases: values lie
 // side by side without an allocation each, in the order in which they came, and those whose ids are
-// near each other are found near each other. They came together, so they are renewed together.
+// near each other are found near each other. Such leases were taken together, so they are renewed
+// together.
 //
-// Why none that is there: a lease is in two tables, and a node of std::unordered_map takes 35 to 45
-// bytes beside its value, where an entry here takes 7 to 12 (1,000 to a million values of 16 and of
-// 120 bytes). Finding is no quicker. The flat tables of libraries take as little, but move their
+// Why no existing container: a lease is in two tables, and a node of std::unordered_map takes 35 to
+// 45 bytes beside its value, where an entry here takes 7 to 12 (1,000 to a million values of 16 and
+// of 120 bytes). Finding is no quicker. The flat tables of libraries take as little, but move their
 // values when they grow, all of them at once, and the loop thread has timers to keep meanwhile.
 #pragma once
 
@@ -61,7 +62,7 @@ class IdTable {
   }
   [[nodiscard]] const Value* find(Id id) const { return const_cast<IdTable*>(this)->find(id); }
 
-  /// A value by a number that is half as long as its address. Of an id that is there.
+  /// Names a value by a number that is half as long as its address. The id must be in the table.
   [[nodiscard]] std::uint32_t slot_of(Id id) const {
     std::uint32_t at = home(id);
     while (at_slot(slot_in(at))->id() != id) at = after(at);
@@ -70,7 +71,7 @@ class IdTable {
   [[nodiscard]] Value& in_slot(std::uint32_t slot) { return *at_slot(slot); }
   [[nodiscard]] const Value& in_slot(std::uint32_t slot) const { return *at_slot(slot); }
 
-  /// One that find() or add() returned.
+  /// The value must be one that find() or add() returned.
   Value take(Value& value) {
     Value* const room = &value;
     const std::uint32_t slot = remove(value.id(), value);
@@ -82,7 +83,7 @@ class IdTable {
     return taken;
   }
 
-  /// In no order that would be the same everywhere. Nothing may be added or taken meanwhile.
+  /// The order may differ between builds. Nothing may be added or taken meanwhile.
   template <typename Function>
   void for_each(Function function) {
     for (std::uint32_t at = 0; at < index_.size(); ++at) {
@@ -132,7 +133,7 @@ class IdTable {
     return used_++;
   }
 
-  /// What is empty keeps no more than a client with few leases needs.
+  /// An empty table keeps no more memory than a client with few leases needs.
   void forget_room() {
     used_ = free_ = 0;
     if (chunks_.size() > 1) chunks_.resize(1);
@@ -141,9 +142,9 @@ class IdTable {
   }
 
   // The index: open addressing. The low bits, as many as count its places, have the number of the
-  // slot plus one, 0 where there is none; the others some bits of the id, so that it need not be
-  // looked at. Ids of one group stand in one cache line, and the groups anywhere. Who finds its
-  // place taken goes on to the next group and one further, which leads through the whole index.
+  // slot plus one, 0 where there is none; the others some bits of the id, so that the value need
+  // not be read. Ids of one group stand in one cache line, and the groups anywhere. An id whose
+  // place is taken goes on to the next group and one further, which leads through the whole index.
 
   static constexpr std::uint32_t group = 16;
   static constexpr std::uint32_t step = group + 1;
@@ -177,7 +178,7 @@ class IdTable {
     index_[at] = (slot + 1) | tag_of(id);
   }
 
-  /// Those behind it that were pushed on by it come back, so that nothing is searched in vain.
+  /// The entries that it had pushed on come back, so that nothing is searched in vain.
   std::uint32_t remove(Id id, const Value& value) {
     std::uint32_t hole = home(id);
     while (at_slot(slot_in(hole)) != &value) hole = after(hole);
@@ -206,8 +207,8 @@ class IdTable {
   std::vector<std::unique_ptr<Chunk>> chunks_;
   std::vector<std::uint32_t> index_;
   std::size_t size_ = 0;
-  std::uint32_t used_ = 0;  // slots of which something was made once
-  std::uint32_t free_ = 0;  // the number of one of them that is free, plus one; it has the next
+  std::uint32_t used_ = 0;  // slots that have been constructed once
+  std::uint32_t free_ = 0;  // the number of a free slot, plus one; that slot has the next
 };
 
 }  // namespace redlock::engine

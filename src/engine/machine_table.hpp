@@ -69,7 +69,7 @@ class MachineTable {
   }
   void erase(MachineId id) { static_cast<void>(take(id)); }
 
-  /// All of them, for what happens to each; seldom.
+  /// All machines, for an event that concerns each; seldom.
   [[nodiscard]] std::vector<MachineId> ids() const {
     std::vector<MachineId> ids;
     ids.reserve(entries_.size());
@@ -88,7 +88,7 @@ class MachineTable {
  private:
   static constexpr std::uint32_t not_queued = UINT32_MAX;
 
-  /// A machine that knows its id is not told it again: of some there are many.
+  /// A machine that stores its id is not given it again: of some kinds there are many.
   static constexpr bool knows_id = requires(const Machine& machine) { machine.id(); };
   struct Unnamed {};
 
@@ -110,8 +110,8 @@ class MachineTable {
     std::uint32_t place = not_queued;  // in heap_
   };
 
-  /// The time stands here as well, so that comparing does not reach for the machines. Which of
-  /// those that are due at once comes first depends on the calls before, on nothing of the machine.
+  /// The time stands here as well, so that comparing does not reach for the machines. The order of
+  /// machines that are due at once depends on earlier calls, not on the standard library.
   class Queued {
    public:
     Queued(Instant when, std::uint32_t slot)
@@ -160,14 +160,14 @@ class MachineTable {
     entry.place = not_queued;
   }
 
-  /// Twice as much as there is would be much where there are many.
+  /// Doubling the memory would be much where there are many machines.
   void make_room() {
     if (heap_.size() == heap_.capacity()) heap_.reserve(heap_.size() + heap_.size() / 8 + ways);
   }
 
   IdTable<Entry> entries_;
-  Entry* latest_ = nullptr;   // that was looked for
-  std::vector<Queued> heap_;  // what must be called next is in front
+  Entry* latest_ = nullptr;   // the machine that was found
+  std::vector<Queued> heap_;  // the machine that must be called next is in front
 };
 
 }  // namespace redlock::engine

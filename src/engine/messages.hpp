@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the engine says to a node and what a node can answer. The driver turns a Command into one
-// script call and one answer (or one failure) into a Reply; it decides nothing.
+// The messages of the engine to a node, and the possible replies. The driver turns a Command into
+// one script call and one answer (or one failure) into a Reply; it decides nothing.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct AcquireCommand {
   OwnerId owner;
   std::chrono::milliseconds lease{};
   Token floor = 0;
-  bool marker_wanted = false;  ///< refused by a node that has none
+  bool marker_wanted = false;  ///< refused by a node without a marker
   Instant since{};             ///< when the attempt began; for people who look at the lock
-  bool in_order = false;       ///< refused while the lock is free and somebody waits before it
+  bool in_order = false;       ///< refused while the lock is free and another waiter is before it
   Waiter waiter{};             ///< is put into the node's queue by a refusal
 };
 
@@ -46,19 +46,20 @@ struct HoldCommand {
   friend bool operator==(const HoldCommand&, const HoldCommand&) = default;
 };
 
-/// Delete the lock if it is this owner's, and tell the next in the queue.
+/// Delete the lock if it is this owner's, and wake the next waiter.
 struct ReleaseCommand {
   Name name;
   OwnerId owner;
-  bool alone = false;       ///< in a call of its own: what is wrong with another must not fail it
+  bool alone = false;       ///< in a call of its own: an error of another release must not fail it
   Waiter waiter{};          ///< leaves the queue
-  bool stays = false;       ///< no: it is put into the queue, in its place, before the next is told
-  Instant since{};          ///< when that one's attempt began; for people who look at the queue
+  bool stays = false;       ///< false: the waiter is put into the queue, in its place, before the
+                            ///< next one is woken
+  Instant since{};          ///< when that waiter's attempt began; for people who look at the queue
   bool first_only = false;  ///< other nodes tell the second waiter when it may ask
 };
 
-/// Delete the lock if it is this owner's, and grant it to this owner no more for so long, so that
-/// nothing that is late or heals brings it back.
+/// Delete the lock if it is this owner's, and refuse this owner for that long, so that no late
+/// message and no heal brings the lock back.
 struct ForceCommand {
   Name name;
   OwnerId owner;
@@ -70,7 +71,7 @@ using Command = std::variant<AcquireCommand, HoldCommand, ReleaseCommand, ForceC
 /// Comes back with the reply, so that the command need not be kept. The driver adds the
 /// node, which it knows.
 struct Tag {
-  /// What the message is for. Observers are told of it as a NodeCommand, or not at all.
+  /// The purpose of the message. Observers see it as a NodeCommand, or not at all.
   enum class Kind : std::uint8_t {
     acquire,
     heal,    ///< an AcquireCommand for a lease that is held, on a node that has it no more
@@ -81,7 +82,8 @@ struct Tag {
   };
   GrantId grant = 0;
   Instant sent{};
-  std::chrono::milliseconds lease{};  ///< what a confirmation of this message confirms
+  std::chrono::milliseconds lease{};  ///< the number of levels that a confirmation of this message
+                                      ///< confirms
   std::uint32_t round = 0;
   Kind kind = Kind::acquire;
   GrantId enters = 0;  ///< of a release: the attempt whose waiter it puts into the queue
@@ -100,8 +102,8 @@ struct AlreadyOurs {};
 struct Refused {
   std::optional<std::chrono::milliseconds>
       expires_in;             ///< PTTL; none if it never expires by itself
-  bool foreign_type = false;  ///< a key of another type stands where the lock would be
-  std::uint32_t place = 0;    ///< how many waiters are before the one that asked
+  bool foreign_type = false;  ///< a key of another type stands in the lock's place
+  std::uint32_t place = 0;    ///< how many waiters are before the asking one
 };
 // Replies to hold.
 struct Held {
@@ -112,7 +114,7 @@ struct Taken {
   bool foreign_type = false;
 };
 // Reply to acquire and hold.
-/// The lock is not this owner's, and will not be again: somebody forced it out.
+/// The lock is not this owner's, and will not be again: the owner was forced out.
 struct ForcedOut {};
 // Replies to release and force.
 // How many are before the waiter that was put into the queue, if one was.
@@ -135,14 +137,14 @@ enum class Delivery : std::uint8_t {
 struct Unavailable {
   Cause cause = Cause::none;
   Delivery delivery = Delivery::unknown;
-  std::string detail;     ///< what the node or the connection has to say
-  Objection objection{};  ///< what the engine has against the node
+  std::string detail;     ///< the words of the node or the connection
+  Objection objection{};  ///< the engine's objection to the node
 };
 
 using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, NoScript,
                            Unavailable, ForcedOut, AlreadyOurs>;
 
-/// Where the release has put the waiter that it named, if it did.
+/// The place in which the release has put the waiter that it named, if it did.
 [[nodiscard]] inline std::optional<std::uint32_t> entered_place(const Reply& reply) {
   if (const auto* released = std::get_if<ReleasedHere>(&reply)) return released->place;
   if (const auto* not_held = std::get_if<NotHeld>(&reply)) return not_held->place;
@@ -155,15 +157,15 @@ using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, No
   return unavailable == nullptr || unavailable->delivery == Delivery::refused;
 }
 
-/// Said of a node whose reply is not one of those that the command can have.
+/// For a node whose reply is not one that the command can have.
 inline constexpr const char* answered_otherwise = "its answer belongs to another command";
 
-/// What is known of a node that has not answered when the node timeout is over.
+/// The result for a node that has not answered when the node timeout is over.
 [[nodiscard]] inline Unavailable no_answer() {
   return {Cause::timed_out, Delivery::unknown, "no answer within the node timeout"};
 }
 
-/// The same while it was never connected to, and the first attempt to do so has not ended.
+/// The same for a node that was never connected, while the first attempt to connect has not ended.
 [[nodiscard]] inline Unavailable not_connected_yet() {
   return {Cause::connecting, Delivery::not_sent, "its first connection is still being made"};
 }

@@ -29,7 +29,7 @@ class NodeSet {
   friend constexpr NodeSet operator|(NodeSet a, NodeSet b) { return NodeSet(a.bits_ | b.bits_); }
   friend constexpr NodeSet operator&(NodeSet a, NodeSet b) { return NodeSet(a.bits_ & b.bits_); }
   friend constexpr NodeSet operator-(NodeSet a, NodeSet b) { return NodeSet(a.bits_ & ~b.bits_); }
-  /// The first so many.
+  /// The first `nodes` nodes.
   [[nodiscard]] static constexpr NodeSet first(std::uint32_t nodes) {
     return NodeSet(nodes == max_nodes ? ~std::uint64_t{0} : bit(nodes) - 1);
   }
@@ -54,7 +54,7 @@ struct Tally {
   [[nodiscard]] constexpr std::uint32_t pending() const { return nodes - yes - no - unavailable; }
   [[nodiscard]] constexpr bool won() const { return yes >= quorum(); }
   [[nodiscard]] constexpr bool out_of_reach() const { return yes + pending() < quorum(); }
-  /// A quorum voted, whatever it voted.
+  /// A quorum voted, for or against.
   [[nodiscard]] constexpr bool quorum_voted() const { return yes + no >= quorum(); }
   /// A quorum cannot vote any more.
   [[nodiscard]] constexpr bool quorum_unavailable() const { return unavailable > nodes - quorum(); }

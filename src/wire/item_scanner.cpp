@@ -83,7 +83,7 @@ bool ItemScanner::is_number(char type, std::int64_t& number) const {
   return alone && number >= (type == '$' || type == '*' ? -1 : 0);
 }
 
-/// What announces a length or a number of elements.
+/// The items that announce a length or a number of elements.
 bool ItemScanner::finish_counted(char type) {
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   std::int64_t number = 0;

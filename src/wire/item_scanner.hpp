@@ -2,8 +2,8 @@
 // Finds the ends of the items of RESP (a line, or a text together with the line that announces it)
 // and looks at each byte once, in whatever pieces the bytes arrive. hiredis begins an item again
 // with every piece: a line without end, from a server that is broken, would cost the square of its
-// length on the thread that serves all nodes. What cannot be a reply is refused at its first byte:
-// also attributes and errors with a length, which no server has sent yet.
+// length on the thread that serves all nodes. An item that cannot be a reply is refused at its
+// first byte: also attributes and errors with a length, which no server has sent yet.
 #pragma once
 
 #include <array>

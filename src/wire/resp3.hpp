@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Brings the items of RESP3 down to those of RESP2, which hiredis 0.14 knows: maps, sets and pushes
-// become arrays, verbatim texts texts, booleans integers, doubles and big numbers texts. So whoever
-// reads replies need not know which of the two a connection speaks.
+// Converts the items of RESP3 to those of RESP2, which hiredis 0.14 supports: maps, sets and pushes
+// become arrays, verbatim texts texts, booleans integers, doubles and big numbers texts. So code
+// that reads replies does not depend on which of the two a connection uses.
 #pragma once
 
 #include <string>

@@ -38,7 +38,7 @@ std::string of_node(engine::NodeIndex node, NodeAddresses nodes) {
   return words;
 }
 
-/// What the message is for. Without a grant it is about no attempt: a waiter leaves, say.
+/// The purpose of the message. Without a grant it belongs to no attempt: a waiter leaves, say.
 std::string purpose(const engine::Tag& tag) {
   const std::string kind = in_words(tag.kind);
   return tag.grant == 0 ? kind : kind + " for " + of_grant(tag.grant);

@@ -125,7 +125,7 @@ class Exec {
   }
 
   int run() {
-    // Before anything is said: a stderr that nobody reads must not hold up what follows.
+    // Before the first message: a stderr that nothing reads must not hold up the command.
     log_in_background();
     check();
     auto options = nodes_.client_options();
@@ -195,7 +195,7 @@ class Exec {
 
   Ended run_command(const Lease& lease, Signals& signals, BootClock::time_point granted) {
     Terminal terminal;
-    finish_log();  // what was said before CMD stands before what CMD says
+    finish_log();  // messages from before CMD come before CMD's output
     // Before the command runs: redlock alone would be stopped otherwise, and not renew the lease.
     signals.take_stop_requests();
     Child child(

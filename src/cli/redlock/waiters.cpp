@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// redlock waiters: who waits for a lock, in which order, and in the queues of which nodes.
+// redlock waiters: which calls wait for a lock, in which order, and in the queues of which nodes.
 #include <algorithm>
 #include <fmt/core.h>
 #include <iterator>
@@ -42,7 +42,7 @@ Examples:
 
 constexpr auto* unseen = "calls that wait with --ordering barging are in no queue, and not shown";
 
-/// Its place in this node's queue, from 1; 0 if it is not there; none if that is not known.
+/// The call's place in this node's queue, from 1; 0 if it is not there; none if unknown.
 std::optional<std::size_t> place_on(const NodeLock& node, const QueuedCall& call) {
   if (!node.answered() || !node.waiting) return std::nullopt;
   const auto found = std::find_if(node.waiting->begin(), node.waiting->end(),
