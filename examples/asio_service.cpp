@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A service on Asio: its requests are coroutines on one io_context, each writes the report under a
-// lock, and one that cannot have the lock within the time of its caller answers "busy". Nothing
-// blocks the io_context. Run it with nodes:
+// lock, and a request that cannot have the lock within the time of its caller answers "busy".
+// Nothing blocks the io_context. Run it with nodes:
 //
 //     eval "$(redlock fleet up)" && asio_service && redlock fleet down
 #include <asio.hpp>
@@ -25,7 +25,7 @@ using asio::use_awaitable;
 using asio::experimental::awaitable_operators::operator||;
 
 /// The lease, or nothing if the time is over first; then nothing is locked. The timer stands for
-/// whatever ends a request: its caller has gone, the service stops. For a time alone
+/// any event that ends a request: its caller has gone, the service stops. For a time limit alone
 /// AcquireOptions::wait would do.
 asio::awaitable<std::optional<redlock::Lease>> acquire_within(redlock::RedLock& lock,
                                                               std::chrono::milliseconds time) {
@@ -47,7 +47,7 @@ asio::awaitable<void> serve(redlock::Client& client) {
   if (!co_await acquire_within(lock, 300ms)) std::puts("request 2: busy");
 
   const auto released = co_await redlock::async_release(*first, use_awaitable);
-  // If no quorum confirms in time, it is sent to the nodes again behind the program's back.
+  // If no quorum confirms in time, the client goes on sending the release in the background.
   std::printf("request 1: %s\n",
               released ? redlock::to_string(*released) : released.error().message.c_str());
   if (co_await acquire_within(lock, 30s)) std::puts("request 3: writes the report");

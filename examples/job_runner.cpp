@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Jobs as C++20 coroutines on one thread, scheduled by a run queue of the program's own: by
-// ClientOptions::resume_on that queue also resumes the jobs that await a lock. So jobs share what
-// they have without a mutex, and the lock keeps them, and other programs, apart between their
-// turns. Start with deposit(). Run it with nodes:
+// ClientOptions::resume_on that queue also resumes the jobs that await a lock. So jobs share data
+// without a mutex, and the lock keeps them, and other programs, apart between their turns. Start
+// with deposit(). Run it with nodes:
 //
 //     eval "$(redlock fleet up)" && job_runner && redlock fleet down
 #include <chrono>
@@ -21,7 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A coroutine that begins when a JobRunner comes to it, and destroys itself at its end.
+/// A coroutine that begins when a JobRunner takes it from the queue, and destroys itself at its
+/// end.
 struct Job {
   struct promise_type {
     Job get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
@@ -51,7 +52,7 @@ class JobRunner {
     pushed_.notify_one();
   }
 
-  /// Awaited by a job that lets the others run.
+  /// A job awaits this to let the others run.
   auto turn() {
     struct Turn {
       JobRunner& runner;

@@ -25,7 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What the program is there for, four times a second.
+/// The program's own work, four times a second.
 void work(redlock::Client& client, const std::stop_token& stop) {
   redlock::RedLock lock = client.lock("report");
   std::mutex mutex;
@@ -41,7 +41,7 @@ void work(redlock::Client& client, const std::stop_token& stop) {
   }
 }
 
-/// The port that is asked for; 0 for a free one, -1 if it is none.
+/// The requested port; 0 for a free one, -1 if the text is not a port.
 int port_of(int argc, char** argv) {
   if (argc < 2) return 0;
   const std::string_view text = argv[1];

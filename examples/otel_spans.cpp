@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Spans of OpenTelemetry around what a program does with a lock: one for each acquisition, with the
-// votes of the nodes if it fails, and one for the time that the lock is held, with an event when it
-// is lost. Spans are written to stdout; a service gives them to an exporter of its own. Run it with
+// Spans of OpenTelemetry around a program's use of a lock: one for each acquisition, with the votes
+// of the nodes if it fails, and one for the time that the lock is held, with an event when it is
+// lost. Spans are written to stdout; a service gives them to an exporter of its own. Run it with
 // nodes:
 //
 //     eval "$(redlock fleet up -n 3)" && otel_spans
@@ -114,7 +114,7 @@ class HeldSpan {
   ~HeldSpan() { span_->End(); }
 
   [[nodiscard]] const redlock::Lease& lease() const { return lease_; }
-  /// For a trace::Scope: what is begun in it is a child of this.
+  /// For a trace::Scope: spans that begin in it are children of this.
   [[nodiscard]] const SpanPointer& span() const { return span_; }
 
  private:
@@ -131,7 +131,7 @@ class HeldSpan {
   std::stop_callback<OnLost> on_lost_;  // last: it uses the others, and waits until it has run
 };
 
-/// What the lock is for; lease.token() goes to the resource.
+/// The work under the lock; lease.token() goes to the resource.
 void write_report(const HeldSpan& held) {
   const trace::Scope scope(held.span());
   tracer()->StartSpan("write report")->End();
@@ -158,7 +158,7 @@ bool write_in_a_callback(redlock::RedLock& lock) {
   return written.get();
 }
 
-/// Whoever works for longer than a lease that nobody renews loses it.
+/// Work that outlasts an unrenewed lease loses the lock.
 bool write_for_too_long(redlock::RedLock& lock) {
   auto lease = acquire(lock, {.lease = 1s, .renewal = redlock::Renewal::never, .wait = 20s});
   if (!lease) return std::puts(lease.error().message.c_str()), false;
@@ -167,8 +167,8 @@ bool write_for_too_long(redlock::RedLock& lock) {
   return true;
 }
 
-/// Spans end on the client's loop thread, too, which must not wait for whoever takes them: a thread
-/// of the processor hands them on, and what it has no room for is dropped.
+/// Spans end on the client's loop thread, too, which must not wait for the exporter: a thread of
+/// the processor hands them on, and spans for which it has no room are dropped.
 std::shared_ptr<trace::TracerProvider> start_tracing() {
   auto exporter = opentelemetry::exporter::trace::OStreamSpanExporterFactory::Create(std::cout);
   return sdk::TracerProviderFactory::Create(sdk::BatchSpanProcessorFactory::Create(
@@ -196,7 +196,7 @@ int main() {
   } else {
     std::puts(client.error().message.c_str());
   }
-  // The last owner of the provider waits for what is to be written yet.
+  // The last owner of the provider waits until all spans are written.
   trace::Provider::SetTracerProvider(std::shared_ptr<trace::TracerProvider>());
   return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

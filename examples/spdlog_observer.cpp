@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What happens to locks and nodes in the log of a service, by spdlog: one line for each event, with
-// time, level and fields, key=value (logfmt). The program holds a lock until SIGINT or SIGTERM, and
-// takes it again when it is lost. Run it with nodes, and kill some meanwhile:
+// Events of locks and nodes in the log of a service, by spdlog: one line for each event, with time,
+// level and fields, key=value (logfmt). The program holds a lock until SIGINT or SIGTERM, and takes
+// it again when it is lost. Run it with nodes, and kill some meanwhile:
 //
 //     eval "$(redlock fleet up)" && spdlog_observer report
 #include <chrono>
@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// A value that may be anything, as one word of a line: a lock's name may have a line break in it,
-/// and a node may reply what looks like another field.
+/// and a node's reply may look like another field.
 std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -47,9 +47,9 @@ long long in_milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
 }
 
-/// Writes what people want to read afterwards. What comes with every attempt, on_attempt and
-/// on_answer among others, is for metrics. It is called on the client's loop thread, so the logger
-/// must not block.
+/// Writes the events that people want to read afterwards. Events of every attempt, on_attempt and
+/// on_answer among others, are for metrics. The observer is called on the client's loop thread, so
+/// the logger must not block.
 class LoggingObserver final : public redlock::Observer {
  public:
   explicit LoggingObserver(std::shared_ptr<spdlog::logger> log) : log_(std::move(log)) {}
@@ -88,25 +88,25 @@ class LoggingObserver final : public redlock::Observer {
   std::shared_ptr<spdlog::logger> log_;
 };
 
-/// A logger that holds up nobody who logs: a thread of its own writes to stderr and takes as long
-/// as it likes, and if 8,192 lines wait the oldest is dropped (_nb: not blocking). The other policy
-/// waits for room, so that a terminal that Ctrl-S has stopped would stop the client's loop, and
-/// with it the renewal of every lease. For the same reason nothing is flushed from there: this sink
-/// does so after each line, one that writes to a file is given to spdlog::flush_every().
+/// A logger that holds up no thread that logs: a thread of its own writes to stderr and takes as
+/// long as it needs, and if 8,192 lines wait the oldest is dropped (_nb: not blocking). The other
+/// policy waits for room, so that a terminal that Ctrl-S has stopped would stop the client's loop,
+/// and with it the renewal of every lease. For the same reason nothing is flushed from there: this
+/// sink flushes after each line; a sink that writes to a file is given to spdlog::flush_every().
 std::shared_ptr<spdlog::logger> start_log() {
   auto log = spdlog::create_async_nb<spdlog::sinks::stderr_sink_mt>("redlock");
   log->set_pattern("time=%Y-%m-%dT%H:%M:%S.%eZ level=%l %v", spdlog::pattern_time_type::utc);
   return log;
 }
 
-/// Writes what is left.
+/// Writes the lines that are left.
 void end_log(spdlog::logger& log) {
   const std::size_t dropped = spdlog::thread_pool()->overrun_counter();
   if (dropped > 0) log.warn("event=dropped lines={}", dropped);
   spdlog::shutdown();
 }
 
-/// Has the lock, and works, for as long as it can.
+/// Takes the lock, and works for as long as it is held.
 void work(redlock::RedLock lock, spdlog::logger& log, const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     redlock::Result<redlock::Lease> lease = lock.acquire(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Callbacks on a thread pool: ClientOptions::resume_on gives the pool whatever an operation
-// continues with, so that callbacks may take their time and make blocking calls. Start with main().
-// Run it with nodes:
+// Callbacks on a thread pool: ClientOptions::resume_on gives the pool the continuation of each
+// operation, so that callbacks may take their time and make blocking calls. Start with main(). Run
+// it with nodes:
 //
 //     eval "$(redlock fleet up)" && thread_pool && redlock fleet down
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace {
 
-/// A few threads that run what they are given. The destructor waits until all of it was run.
+/// A few threads that run the functions they are given. The destructor waits until all have run.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {

@@ -19,7 +19,7 @@ Accounts::Accounts(const std::string& connection) : connection_(PQconnectdb(conn
   if (PQstatus(connection_.get()) != CONNECTION_OK) {
     throw std::runtime_error(PQerrorMessage(connection_.get()));
   }
-  // Not to stderr that the table is there.
+  // Keeps the notice that the table exists off stderr.
   run("SET client_min_messages = warning");
   run("BEGIN");
   // Programs that start at once must not make the table twice.
@@ -27,7 +27,7 @@ Accounts::Accounts(const std::string& connection) : connection_(PQconnectdb(conn
   run("CREATE TABLE IF NOT EXISTS account (id text PRIMARY KEY, balance bigint NOT NULL)");
   if (!has_fence()) run("ALTER TABLE account ADD COLUMN fence bigint NOT NULL DEFAULT 0");
   run("COMMIT");
-  // Where the default is stricter, whoever has to wait for a row would fail instead.
+  // Where the default is stricter, a transaction that has to wait for a row would fail instead.
   run("SET default_transaction_isolation = 'read committed'");
 }
 
@@ -39,7 +39,8 @@ void Accounts::add(const std::string& account, std::int64_t balance) {
 std::optional<std::int64_t> Accounts::open(const std::string& account, std::uint64_t token) {
   run("BEGIN");
   try {
-    // It waits for whoever is changing the row, and then looks at the fence that they left.
+    // It waits for the transaction that is changing the row, and then looks at the fence that this
+    // left.
     const bool stamped = changes_one("UPDATE account SET fence = $1 WHERE id = $2 AND fence <= $1",
                                      {std::to_string(token), account});
     const Rows rows = run("SELECT balance FROM account WHERE id = $1", {account});
@@ -68,8 +69,8 @@ Accounts::Rows Accounts::run(const char* sql, const std::vector<std::string>& pa
   throw std::runtime_error(PQerrorMessage(connection_.get()));
 }
 
-// Asked first, because ALTER TABLE waits for everybody who reads the table, also if it has nothing
-// to do.
+// Asked first, because ALTER TABLE waits for every reader of the table, even if it has nothing to
+// do.
 bool Accounts::has_fence() {
   const Rows rows =
       run("SELECT FROM pg_attribute "

@@ -18,7 +18,7 @@ namespace fenced_postgres {
 class Accounts {
  public:
   /// Connects (libpq's connection string, such as "host=db dbname=bank"). Makes the table if it is
-  /// not there, and gives it the column `fence` if it was made without.
+  /// not there, and adds the column `fence` to a table that lacks it.
   explicit Accounts(const std::string& connection);
 
   /// A new account; does nothing if it is there already.
@@ -28,8 +28,8 @@ class Accounts {
   /// the lease behind it is over.
   std::optional<std::int64_t> open(const std::string& account, std::uint64_t token);
 
-  /// Changes the balance of an account that was opened with this token. False if somebody with a
-  /// larger one has opened it since: nothing was written.
+  /// Changes the balance of an account that was opened with this token. False if a clerk with a
+  /// larger token has opened the account since: nothing was written.
   bool write(const std::string& account, std::int64_t balance, std::uint64_t token);
 
  private:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A clerk who changes the balance of an account in a database of PostgreSQL, under a lock: run it
-// with redlock exec. What a late clerk writes is refused by the row itself. Start with
-// accounts.cpp.
+// with redlock exec. The row itself refuses the write of a late clerk. Start with accounts.cpp.
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -27,8 +26,8 @@ constexpr const char* help =
 constexpr int exit_stale = 77;
 constexpr int exit_usage = 64;
 
-/// Only what a lock can have given: a column that starts with 0 would let 0 through, and a token
-/// that is larger than any would keep all others out for ever.
+/// Accepts only tokens that a lock can issue: a column that starts with 0 would let 0 through, and
+/// a token that is larger than any would keep all others out for ever.
 std::optional<std::uint64_t> parse_token(std::string_view text) {
   std::uint64_t token = 0;
   const char* const end = text.data() + text.size();

@@ -15,8 +15,8 @@ namespace fenced_sqlite {
 /// Every call throws std::runtime_error with SQLite's own words when the database refuses.
 class Accounts {
  public:
-  /// Opens the database. Makes the table if it is not there, and gives it the column `fence` if it
-  /// was made without.
+  /// Opens the database. Makes the table if it is not there, and adds the column `fence` to a table
+  /// that lacks it.
   explicit Accounts(const std::string& file);
 
   /// A new account; does nothing if it is there already.
@@ -26,8 +26,8 @@ class Accounts {
   /// the lease behind it is over.
   std::optional<std::int64_t> open(const std::string& account, std::uint64_t token);
 
-  /// Changes the balance of an account that was opened with this token. False if somebody with a
-  /// larger one has opened it since: nothing was written.
+  /// Changes the balance of an account that was opened with this token. False if a clerk with a
+  /// larger token has opened the account since: nothing was written.
   bool write(const std::string& account, std::int64_t balance, std::uint64_t token);
 
  private:

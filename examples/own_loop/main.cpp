@@ -23,7 +23,7 @@ constexpr const char* help =
     "Takes the lock NAME, gives it back, takes it again and holds it until SIGINT or SIGTERM.\n"
     "Exit status: 0 done, 1 trouble, 64 usage.\n";
 
-/// A coroutine that nobody waits for.
+/// A coroutine that runs by itself: nothing awaits it.
 struct Detached {
   struct promise_type {
     Detached get_return_object() { return {}; }
@@ -129,7 +129,7 @@ void Program::tick() {
   std::fflush(stdout);
 }
 
-/// At the end every call that is under way is answered with an error: that is none.
+/// At the end every call that is under way gets the error `closed`, which is no failure here.
 void Program::fail(const std::string& why) {
   if (ending_) return;
   std::fprintf(stderr, "%s\n", why.c_str());
@@ -137,7 +137,7 @@ void Program::fail(const std::string& why) {
   if (client_) end();
 }
 
-/// Closes what is this program's, and has the client close what is its own.
+/// Closes this program's handles, and has the client close its own.
 void Program::end() {
   if (std::exchange(ending_, true)) return;
   close(ticker_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the lock protects: a file that says which seat is whose. It does not trust the holder of the
-// lock: it keeps the largest token that it has seen for each seat and refuses a smaller one. A
-// database would do the same in the WHERE clause of its UPDATE.
+// The resource that the lock protects: a file that says who has which seat. It does not trust the
+// holder of the lock: it keeps the largest token that it has seen for each seat and refuses a
+// smaller one. A database would do the same in the WHERE clause of its UPDATE.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class BookingRecord {
   /// Who has the seat, if anybody.
   [[nodiscard]] std::optional<Entry> look_up(const std::string& seat) const;
 
-  /// Books the seat unless it is taken or somebody came with a larger token before.
+  /// Books the seat unless it is taken or a larger token has been used for it before.
   [[nodiscard]] Answer book(const std::string& seat, const Entry& entry) const;
 
  private:

@@ -32,7 +32,7 @@ void say(const std::string& kind, const std::string& text) {
   if (::write(STDOUT_FILENO, line.data(), line.size()) < 0) std::_Exit(3);
 }
 
-/// Until the stage says a word.
+/// Waits until the stage sends a word.
 void await_word() {
   char word = 0;
   if (::read(STDIN_FILENO, &word, 1) != 1) std::_Exit(4);
@@ -93,7 +93,7 @@ T must(redlock::Result<T> result) {
 redlock::Client connect(bool silent = false) {
   redlock::ClientOptions options;
   options.nodes = nodes_from_environment();
-  options.lease = 3s;  // what a killed customer leaves behind ends with it
+  options.lease = 3s;  // a killed customer's lock ends with its lease
   options.client_name = "seat_booking";
   options.observer = std::make_shared<Votes>(silent);
   return must(redlock::Client::create(std::move(options)));
@@ -108,7 +108,7 @@ struct Customer {
   void book(const redlock::Lease& lease) const;
 };
 
-/// Books, or finds that somebody else has.
+/// Books the seat, or finds that another customer has it.
 void Customer::book(const redlock::Lease& lease) const {
   const std::uint64_t token = lease.token();
   switch (record.book(seat, {name, token})) {
@@ -134,7 +134,7 @@ void race(const Customer& me) {
   me.book(lease);
 }  // the lease is released here, and the client waits for it
 
-/// Books so many seats in a row, twice, and tells the median of what the lock cost.
+/// Books that many seats in a row, twice, and reports the median cost of the lock.
 void book_rows(const Customer& me, int seats) {
   const redlock::Client client = connect(true);
   for (const char row : {'B', 'C'}) {
@@ -157,7 +157,7 @@ void book_rows(const Customer& me, int seats) {
   }
 }
 
-/// Holds a seat for as long as one may think, and does not pay.
+/// Holds a seat for as long as a customer may think, and does not pay.
 void think_too_long(const Customer& me, std::chrono::milliseconds time) {
   const redlock::Client client = connect();
   redlock::Lease lease = must(client.lock(me.lock_name()).acquire({.lease = time, .wait = 20s}));

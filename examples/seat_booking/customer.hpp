@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The customers, each a process of its own. What they do with the lock is what any program would
-// do: acquire, work, release. They speak to the stage through standard output and wait for its word
+// do: acquire, work, release. They write to the stage through standard output and wait for its word
 // on standard input.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The stage: starts every customer as a process of its own, receives what it says, tells it when to
-// go on, stops and continues it. Whatever is said goes to the timeline.
+// The stage: starts every customer as a process of its own, receives its lines, tells it when to go
+// on, stops and continues it. Every line goes to the timeline.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace seat_booking {
 
-/// Something did not happen as told.
+/// A step did not happen as the story tells it.
 class StoryError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -25,22 +25,22 @@ class Stage {
   explicit Stage(Timeline& timeline) : timeline_(timeline) {}
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
-  /// Ends everybody who is still there.
+  /// Ends all customers that still run.
   ~Stage();
 
   /// Starts this program again in the role of a customer.
   void enter(const std::string& who, std::vector<std::string> arguments);
-  /// Waits until `who` says a line of one of these kinds; the answer is the kind. Kinds that were
-  /// said before count, each line once.
+  /// Waits until `who` sends a line of one of these kinds; the result is the kind. Earlier lines
+  /// count, each once.
   std::string await(const std::string& who, const std::vector<std::string>& kinds);
   /// The text of the line that await() found last.
   [[nodiscard]] const std::string& text() const { return text_; }
-  /// Lets somebody go on who waits for a word.
+  /// Lets a customer go on who waits for a word.
   void tell(const std::string& who);
   void signal(const std::string& who, int number);
   /// Waits until the process has been stopped by a signal.
   void await_stopped(const std::string& who);
-  /// Waits for the end, which must be a good one.
+  /// Waits for the end of the process, which must succeed.
   void await_exit(const std::string& who);
 
  private:

@@ -82,7 +82,7 @@ void Story::prepare() {
   for (std::size_t i = 0; i < fleet_.size(); ++i) {
     timeline_.add(fmt::format("node {}: {}, pid {}", i + 1, fleet_.uri(i), fleet_.pid(i)));
   }
-  // They have just started; what is slow here is this machine.
+  // The nodes have just started; a slow answer here comes from a slow machine.
   constexpr auto unhurried = std::chrono::seconds(10);
   const auto client = redlock::Client::create(
       {.nodes = fleet_.uris(), .node_timeout = unhurried, .connect_timeout = unhurried});
@@ -123,7 +123,8 @@ void Story::two_nodes_go() {
   stage_.tell("BoxOffice");
   stage_.await_exit("BoxOffice");
   timeline_.flush();
-  // Told, not judged: how long it takes is the machine's; that booking goes on is the promise.
+  // Printed, not judged: how long it takes depends on the machine; the promise is that booking goes
+  // on.
   timeline_.add(
       fmt::format("all booked; median with five nodes {:.1f} ms, with three {:.1f} ms: "
                   "{:.2f} times",
@@ -168,7 +169,7 @@ void Story::somebody_is_stopped() {
   must_be(desk_.record().look_up("A07")->customer == "Irina", "A07 is Irina's");
 }
 
-/// What the nodes have, in words; empty if nothing.
+/// The state of the nodes, in words; empty if they have nothing.
 std::string Story::locks_left() const {
   std::string left;
   for (std::size_t node = 0; node < fleet_.size(); ++node) {

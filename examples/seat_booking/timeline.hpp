@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What is printed: one line for each thing that happened, in the order in which it happened, with
-// the seconds since the start. Lines come from several processes and are held back for a moment, so
-// that they can be sorted.
+// The printed output: one line for each event, in the order of events, with the seconds since the
+// start. Lines come from several processes and are held back for a moment, so that they can be
+// sorted.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class Timeline {
   void add(const std::string& what) { add(redlock::BootClock::now(), "", what); }
   void heading(const std::string& what);
 
-  /// Prints what is older than a moment.
+  /// Prints the lines that are older than a moment.
   void print_settled();
   /// Prints everything.
   void flush();

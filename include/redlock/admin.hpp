@@ -133,7 +133,7 @@ enum class Forced {
   released,      ///< the owner has lost the lock, for good
   nothing_held,  ///< no owner had a quorum; or the owner that was found no longer had the lock,
                  ///< which may have another owner now
-  unknown,       ///< too few nodes answered; the changes on those that did stay in force
+  unknown,       ///< too few nodes answered; changes on the nodes that did answer stay
 };
 /// As `redlock release --force` prints it: "released", "nothing_held".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Forced outcome) noexcept;
@@ -141,7 +141,7 @@ enum class Forced {
 /// What a forced release did on one node.
 enum class ForcedHere {
   removed,      ///< the node deleted the owner's grant, and refuses that owner from now on
-  not_held,     ///< the node had no grant of that owner, and refuses it from now on
+  not_held,     ///< the node had no grant of that owner, and refuses the owner from now on
   not_told,     ///< the node answered, but no owner was found to be forced out
   unreachable,  ///< the node did not answer, or refused: a grant there may last as long as its
                 ///< lease

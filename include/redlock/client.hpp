@@ -34,12 +34,12 @@ namespace redlock {
 ///
 /// When memory runs out, either a call throws std::bad_alloc before it has done anything, or the
 /// client ends as a whole, because its network thread cannot leave one task half done and go on
-/// with the others. The client also ends when an exception leaves a function of the program that it
-/// calls on that thread: an observer, a callback, ClientOptions::password, ClientOptions::trace. No
-/// call waits for ever: each call under way and each later call fails with `closed`, and a sentence
-/// that says why; no lease is valid any more, and its lost() is requested with LossReason::closed;
-/// Observer::on_closed, or a line on stderr, reports the end. The locks are not released but end
-/// with their leases. The program goes on, and may create a new client.
+/// with the others. The client also ends when an exception leaves a function of the program that
+/// its network work calls: an observer, a callback, ClientOptions::password, ClientOptions::trace.
+/// No call waits for ever: each call under way and each later call fails with `closed`, and a
+/// sentence that says why; each lease stops being valid, and its lost() is requested with
+/// LossReason::closed; Observer::on_closed, or a line on stderr, reports the end. The locks are not
+/// released but end with their leases. The program goes on, and may create a new client.
 class REDLOCK_EXPORT Client {
  public:
   /// Checks the options, starts the loop thread and begins to connect, without waiting for any

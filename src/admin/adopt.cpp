@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Writes the marker on nodes that have none, after a look at whether they may ever vote: a marker
-// that should not be there is hard to get rid of. All markers of a set have one name: the one that
-// a quorum of the nodes have, or a new one if a quorum can be given it. Where there is a set, a
-// node without a marker is perhaps listed by mistake in the place of a member: that is for the
-// operator to say.
+// that should not be there is hard to get rid of. All markers of a set have one name: the name that
+// a quorum of the nodes have, or a new name if a quorum can be given it. Where there is a set, a
+// node without a marker is perhaps listed by mistake in the place of a member: only the operator
+// can tell.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -41,7 +41,7 @@ constexpr auto* not_all =
     "it has no marker, and a node of the list that could not be asked may have one; a new set is "
     "adopted when all its nodes can be asked: start them and adopt again, or correct the list";
 
-/// Which nodes may be given a marker, by what INFO says of them.
+/// Decides by INFO which nodes may be given a marker.
 class Candidates {
  public:
   explicit Candidates(const std::vector<wire::NodeAddress>& nodes)
@@ -52,7 +52,7 @@ class Candidates {
     }
   }
 
-  /// The user may not be allowed to read INFO; then the operator's word has to do.
+  /// The user may not be allowed to read INFO; then the operator's word has to suffice.
   void take(std::size_t node, const wire::Answer& answer) {
     const auto trouble = admin::trouble_of(answer, nodes_[node]);
     if (!answer) return fail(node, trouble.cause, trouble.detail);
@@ -99,8 +99,8 @@ class Candidates {
                ? wire::random_id(random)
                : std::string();
   }
-  /// Whether the node is to be left as it is: its marker agrees but for its name, which is not that
-  /// of this set, or is the set's as far as nodes that could not be asked may say.
+  /// Whether the node is to be left as it is: its marker agrees except for its name, which is not
+  /// that of this set, or may not be, because some nodes could not be asked.
   bool leave(std::size_t node, const std::string& name, const wire::SetTerms& set) {
     const auto& marker = markers_[node];
     if (!marker || marker->set_name.empty() || marker->set_name == name) return false;
@@ -120,9 +120,9 @@ class Candidates {
     return true;
   }
 
-  /// Leaves each node alone that would be new in a set that exists, unless it is one of `replaced`
-  /// and a quorum of the nodes are of that set; and in a new set of which not all can be asked, as
-  /// the silent ones may be of another.
+  /// Leaves alone each node that would be new in an existing set, unless it is one of `replaced`
+  /// and a quorum of the nodes are in that set; and all nodes of a new set if not all can be asked,
+  /// because the silent nodes may be in another set.
   void confirm(const std::string& name, const wire::SetTerms& set,
                const std::set<std::string>& replaced) {
     std::map<std::string, std::uint32_t> members;  // by the name of their set
@@ -160,12 +160,12 @@ class Candidates {
   }
 
  private:
-  /// No node is known to be of a set.
+  /// No node is known to be in a set.
   [[nodiscard]] bool is_new() const {
     return std::ranges::none_of(markers_, [](const auto& marker) { return marker.has_value(); });
   }
 
-  /// Whether it is not known of some node if it has a marker.
+  /// Whether there is a node of which it is unknown if it has a marker.
   [[nodiscard]] bool is_any_silent() const {
     return std::ranges::any_of(adoptions_, [](const NodeAdoption& node) {
       return node.cause != Cause::none && node.cause != Cause::incompatible &&
@@ -216,7 +216,7 @@ void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& a
   } else if (const auto marker = admin::read_marker(answer, node)) {
     adoption.detail = marker->disagreement(set).value_or("");
     if (adoption.detail.empty() && marker->set_name != name) {
-      // Somebody else has adopted it meanwhile.
+      // Another client has adopted the node meanwhile.
       adoption.detail = client::another_set(marker->set_name, name);
     }
     adoption.adoption = adoption.detail.empty() ? Adoption::already_there : Adoption::disagrees;

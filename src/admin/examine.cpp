@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Asks each node everything that decides whether it is fit to vote. In rounds, so that what is
-// measured (the round trip, the clock) waits for nothing else.
+// Asks each node everything that decides whether it is fit to vote. In rounds, so that the
+// measurements (the round trip, the clock) wait for nothing else.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -36,7 +36,7 @@ using admin::QueryCommand;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// The fields of INFO; a field that the node does not tell is none.
+/// The fields of INFO; a field that the node does not report is empty.
 class Info {
  public:
   Info(const wire::Answer& answer, const wire::NodeAddress& node)
@@ -93,7 +93,7 @@ std::string value_of(const Settings& settings, const char* name) {
   return found == settings.end() ? "" : found->second;
 }
 
-/// Not if none is set: that is every address, before Redis 7.
+/// False if none is set: before Redis 7 that means every address.
 bool is_loopback_alone(std::string_view addresses) {
   for (std::istringstream words{std::string(addresses)}; !words.eof();) {
     std::string word;
@@ -110,7 +110,7 @@ bool is_exposed(const NodeHealth& health, const Settings& settings) {
     const auto value = value_of(settings, port);
     return value == "0" || value.empty();
   };
-  if (!settings.contains("protected-mode")) return false;  // what cannot be read is said anyway
+  if (!settings.contains("protected-mode")) return false;  // other rules report that
   const bool by_certificate = is_off("tls-port") || value_of(settings, "tls-auth-clients") == "yes";
   if (is_off("port") && by_certificate) return false;
   const auto bound = value_of(settings, "bind");
@@ -251,7 +251,7 @@ class Examiner {
     return node.reachable() && !node.cluster && node.role.value_or("master") == "master";
   }
 
-  // A node that cannot write refuses PING, too, but tells of itself.
+  // A node that cannot write refuses PING, too, but answers INFO.
   static bool still_answers(Cause cause) {
     return cause == Cause::write_error || cause == Cause::master_down;
   }
@@ -317,8 +317,7 @@ class Examiner {
                     });
   }
 
-  /// Tries to delete a key that nobody writes, as one who knows no password, on nodes that seem
-  /// open.
+  /// Tries to delete an unused key, as a client without a password, on nodes that seem open.
   Result<void> strangers() {
     std::vector<std::vector<QueryCommand>> questions(result_.nodes.size());
     bool any = false;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Releasing by force: first who holds it, then away with that owner and with nobody else. Deleting
-// whatever a node has could hit the next holder, by a message that is late or by a node that is
-// slow.
+// Releasing by force: first finds the owner, then removes the lock of that owner and of no other.
+// Deleting the key whoever owns it could hit the next holder, by a late message or on a slow node.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -17,7 +16,7 @@
 namespace redlock {
 namespace {
 
-/// Whether there is an owner who holds it, or may hold it with nodes that did not answer.
+/// Whether there is an owner that holds the lock, or may hold it with nodes that did not answer.
 bool may_be_held(const LockReport& report) {
   const bool possible = report.verdict == Verdict::held || report.verdict == Verdict::unknown;
   return possible && !report.owner.empty();

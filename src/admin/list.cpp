@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which locks there are: first what the nodes name, then what each says about every name. In
-// batches, because all that is asked at once has to be answered within one node timeout.
+// Which locks there are: first collects the names from the nodes, then asks every node about every
+// name. In batches, because all questions of a batch have to be answered within one node timeout.
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -25,8 +25,8 @@ using admin::QueryCommand;
 constexpr std::size_t keys_per_scan = 1000;
 constexpr std::size_t names_per_round = 200;
 
-/// Walks over the keys of every node, all nodes in step, until each has been seen whole or has
-/// named more locks than anybody wants.
+/// Walks over the keys of every node, all nodes in step, until each has been walked completely or
+/// has named more locks than the limit.
 class Walk {
  public:
   Walk(admin::NodeQuery& query, const std::string& pattern, std::size_t limit)
@@ -96,7 +96,7 @@ class Walk {
   admin::NodeQuery& query_;
   std::string pattern_;
   std::size_t limit_;
-  std::vector<std::string> cursors_;  ///< empty: seen whole
+  std::vector<std::string> cursors_;  ///< empty: walked completely
   std::vector<std::set<std::string>> names_;
   std::vector<LockList::Node> nodes_;
 };
@@ -166,7 +166,7 @@ class LookUp {
     for (std::size_t i = 0; i < answers.size(); ++i) {
       nodes.push_back(read(i, answers[i].answers, at));
       const auto& lock = nodes.back();
-      // A node that named it and now says nothing has not said that it is free.
+      // A node that listed the lock and now does not answer has not said that the lock is free.
       gone = gone && (lock.answered() ? lock.free() : !walk_.named(i, name));
       if (lock.answered()) {
         waiting = std::max(waiting, admin::texts_of(answers[i].answers[at + 2]).size());
@@ -188,7 +188,7 @@ class LookUp {
     if (lock.answered()) lock.trouble = admin::trouble_of(answers[at + 1], address);
     if (lock.answered()) return lock;
     known.trouble = nothing.trouble = lock.trouble;
-    // It would cost a node timeout for every batch that is left.
+    // Asking it again would cost a node timeout for every batch that is left.
     if (!answers[at] || !answers[at + 1]) silent_[node] = true;
     return nothing;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reading locks: of each node what it says, and what a quorum says together. Plain reads, so the
-// commands for one lock are not one snapshot even of one node; good enough to look at.
+// Reading locks: the answer of each node, and the verdict of a quorum. Plain reads, so the commands
+// for one lock are not one snapshot even of one node; good enough to look at.
 #include "admin/locks.hpp"
 
 #include <algorithm>
@@ -63,7 +63,7 @@ NodeLock read_lock(const wire::NodeAddress& node, const wire::Answer* answers) {
     lock.trouble = {};
   }
   auto fields = admin::fields_of(answers[0]);
-  // Alone it is no note, but something that keeps everybody from the lock.
+  // Alone the field is no note: it keeps every owner from the lock.
   if (const auto note = fields.find(std::string(wire::HolderText::field));
       note != fields.end() && fields.size() > 1) {
     lock.holder = read_holder(note->second, node);

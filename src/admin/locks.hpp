@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What status and list share: the commands that read one lock, and reading one node's replies.
+// Shared by status and list: the commands that read one lock, and the reading of a node's replies.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,12 @@
 
 namespace redlock::admin {
 
-/// HGETALL and PTTL of the lock, and the ids of those who wait for it.
+/// HGETALL and PTTL of the lock, and the ids of its waiters.
 constexpr std::size_t questions_per_lock = 3;
 [[nodiscard]] std::vector<QueryCommand> lock_questions(const std::string& name);
 
-/// `answers` begins with the replies to these commands. Not who waits: see read_waiting.
+/// `answers` begins with the replies to these commands. Does not read the waiters: see
+/// read_waiting.
 [[nodiscard]] NodeLock read_lock(const wire::NodeAddress& node, const wire::Answer* answers);
 
 /// The owner that most nodes have, and how many do. A node with several holders does not count.

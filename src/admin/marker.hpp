@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading a node's marker, for both who examine it and who write it.
+// Reading a node's marker, for its examination and for adoption.
 #pragma once
 
 #include <optional>

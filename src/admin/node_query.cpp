@@ -15,8 +15,8 @@
 
 namespace redlock::admin {
 
-/// A core of the query's own. Most of what it reports of its nodes is ignored: each reply shows it
-/// as well.
+/// A core of the query's own. Most of its reports about nodes are ignored: each reply shows the
+/// same.
 struct NodeQuery::Own final : wire::DriverHost {
   std::set<engine::NodeIndex> waking;  // of the loop thread
   std::unique_ptr<net::Core> core;
@@ -53,7 +53,7 @@ class NodeQuery::Round final : public net::Task {
 
   void run() override {
     const auto now = BootClock::now();
-    // Shared by all that is outstanding, and by this call while they are being sent.
+    // Shared by all outstanding questions, and by this call while they are being sent.
     const std::shared_ptr<void> outstanding(nullptr, [this](std::nullptr_t) { done_.release(); });
     for (std::size_t node = 0; node < commands_.size(); ++node) {
       results_[node].asked = now;

@@ -35,7 +35,7 @@ struct NodeAnswers {
   wire::Secrets secrets;  ///< the passwords that the node was given
   /// The certificate that ends first of those by which the node is trusted.
   std::optional<tls::CertificatePeriod> trusted_by{};
-  bool wakes = false;  ///< whether it would wake those who wait; known to a query that inspects
+  bool wakes = false;  ///< whether it would wake waiters; known to a query that inspects
 };
 
 /// The nodes to query, and the connections for it.
@@ -50,7 +50,7 @@ class NodeQuery {
   /// or descriptor left. The client must outlive the query.
   static Result<NodeQuery> inspecting(Client::Impl& client, Login login = Login::as_configured);
 
-  /// Valid until the query ends; each ask() adds the passwords that are not to be shown.
+  /// Valid until the query ends; each ask() adds the passwords that must not be shown.
   [[nodiscard]] const std::vector<wire::NodeAddress>& nodes() const;
   [[nodiscard]] const ClientOptions& options() const;
   /// Null if no node has TLS.

@@ -43,8 +43,8 @@ std::string in_days(std::chrono::seconds left) {
   return std::to_string(floor<minutes>(left).count()) + " minutes";
 }
 
-/// " ends on DAY, in 6 days": empty if it has time. One that is made for a day is renewed more than
-/// a day before its end by nobody.
+/// " ends on DAY, in 6 days": empty if the end is far. No one renews a one-day certificate more
+/// than a day before its end.
 std::string end_of(const CertificateHealth& certificate, std::chrono::sys_seconds now) {
   const std::chrono::seconds left = certificate.ends - now;
   if (left <= left.zero()) return " ended on " + in_utc(certificate.ends);
@@ -57,8 +57,9 @@ bool recent_enough(const std::string& version) {
   return wire::ServerVersion::parse(version).supported();
 }
 
-/// Collects problems; its members are the rules for one node. What only keeps the node from voting
-/// is a warning: the others carry the set, and whether they are enough is a rule of the set.
+/// Collects problems; its members are the rules for one node. A problem that only keeps the node
+/// from voting is a warning: the other nodes carry the set, and a rule of the set checks whether
+/// they are enough.
 class NodeRules {
  public:
   NodeRules(const NodeHealth& node, const Expectation& expected)
@@ -183,7 +184,7 @@ class NodeRules {
          (own ? "give it a new one" : "replace the authority") + " (docs/tls.md says how)");
   }
 
-  /// Those that none of the other rules has named.
+  /// Missing rights that no other rule has named.
   void rights() {
     if (node_.missing_rights.empty() || named_rights_) return;
     hint("the user lacks rights of cluster/users.acl, which says what each is for" +
@@ -227,7 +228,7 @@ class NodeRules {
     return "for a client that starts now, it votes in " + in_s(node_.quarantine->votes_in);
   }
 
-  /// What the other rules do not say.
+  /// A quarantine that the other rules do not explain.
   void quarantine() {
     const bool restarted = node_.quarantine && node_.marker && !node_.promoted;
     if (restarted) warn(node_.quarantine->why);
@@ -370,7 +371,7 @@ void check_quarantines(std::vector<Problem>& problems, const std::vector<NodeHea
                           "node that takes a member's place"});
 }
 
-/// Tokens survive what a minority forgets.
+/// Tokens survive the loss of data on a minority.
 void check_memory(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
   const auto unmarked = std::count_if(nodes.begin(), nodes.end(), [](const NodeHealth& node) {
     return node.reachable() && node.role.value_or("master") == "master" && !node.marker;

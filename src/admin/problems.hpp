@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `doctor` reports as wrong with the nodes, given what was found on them. It sends nothing, so
+// The problems that `doctor` reports, given the findings on the nodes. This code sends nothing, so
 // it reads as a list of rules.
 #pragma once
 
@@ -28,19 +28,19 @@ struct Expectation {
 /// What a client has for nodes with TLS.
 struct ClientFiles {
   std::optional<CertificateHealth> certificate{};
-  std::string not_in_use{};   ///< why files that changed cannot serve; empty if they do
+  std::string not_in_use{};   ///< why changed files cannot be used; empty if they can
   std::string exposed_key{};  ///< the file of its key, if others may read that
 };
 
-/// What is wrong with one node.
+/// The problems of one node.
 [[nodiscard]] std::vector<Problem> problems_of_node(const NodeHealth& node,
                                                     const Expectation& expected);
 
-/// What is wrong with the set as a whole, beyond its nodes.
+/// The problems of the set as a whole, beyond those of its nodes.
 [[nodiscard]] std::vector<Problem> problems_of_set(const std::vector<NodeHealth>& nodes,
                                                    const Expectation& expected);
 
-/// What is wrong with this client's own certificate and key.
+/// The problems of this client's own certificate and key.
 [[nodiscard]] std::vector<Problem> problems_of_client(const ClientFiles& files,
                                                       std::chrono::sys_seconds now);
 

@@ -16,7 +16,7 @@ namespace redlock::admin {
 [[nodiscard]] std::optional<NodeQuarantine> quarantine_of(
     const std::optional<engine::Unavailable>& objection);
 
-/// That of a node which somebody with these options sees like this, and has not seen before.
+/// The quarantine of a node, for a client with these options that sees the node for the first time.
 [[nodiscard]] std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,
                                                                       const ClientOptions& options);
 

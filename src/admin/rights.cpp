@@ -19,11 +19,11 @@ struct Right {
 };
 
 constexpr auto* name_of_trial = "redlock-doctor";
-/// The last number that a server counts to. (To Redis 6.2 the number 0 means everybody.)
+/// The last number that a server counts to. (To Redis 6.2 the number 0 means every client.)
 constexpr auto* nobody = "9223372036854775807";
 
 const std::vector<Right>& rights() {
-  // Nobody writes it.
+  // No program writes this key.
   static const std::string key = redlock_layout.lock(name_of_trial) + ":rights";
   static const std::vector<Right> all{
       {"&redlock:wake:*", {"PUBLISH", redlock_layout.channel("0000000000000000"), ""}},
@@ -83,8 +83,8 @@ std::vector<std::string> missing_rights(const NodeAnswers& answers) {
     may_publish = may_publish && right != "+publish" && !of_a_channel;
     missing.push_back(right);
   }
-  // It is tried by every connection that speaks RESP3. Who may not use the channel has no more
-  // to say of it.
+  // Every connection that uses RESP3 tries to subscribe. If the user may not use the channel, that
+  // is reported already.
   const auto& hello = answers.answers.back();
   const bool resp3 = hello && !std::holds_alternative<wire::Value::ErrorText>(hello->data);
   if (resp3 && may_publish && !answers.wakes) missing.emplace_back("+subscribe");

@@ -65,7 +65,7 @@ NodeTrouble refusal_of(const NodeAnswers& answers, const wire::NodeAddress& node
   for (std::size_t i = 0; i < answers.answers.size(); ++i) {
     if (i == place_of_message) continue;
     auto trouble = trouble_of(answers.answers[i], node);
-    // It was allowed to run a script by its digest: that is all there was to find out.
+    // The user was allowed to run a script by its digest: nothing else was to be found out.
     if (trouble.cause != Cause::none && !wire::is_no_script(trouble.detail)) return trouble;
   }
   return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Takes, holds and releases one lock on a single node, and waits for it: missing permissions, full
-// memory and missing replicas show only in the commands themselves.
+// memory and missing replicas show only when the commands are run.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ namespace redlock::admin {
 /// master.
 [[nodiscard]] std::vector<QueryCommand> trial_of(const NodeHealth& node);
 
-/// What the replies show to be wrong with the node.
+/// The problem with the node that the replies show.
 [[nodiscard]] NodeTrouble refusal_of(const NodeAnswers& answers, const wire::NodeAddress& node);
 /// Whether a waiter is stood in a line there, and told when its turn comes.
 [[nodiscard]] bool queues(const NodeAnswers& answers, const wire::NodeAddress& node);

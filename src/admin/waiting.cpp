@@ -29,7 +29,7 @@ std::string field_of(const Fields& records, const std::string& name) {
   return found == records.end() ? "" : found->second;
 }
 
-/// Whether the time that the text begins with is still to come.
+/// Whether the time at the beginning of the text is still to come.
 bool is_ahead(const std::string& text, std::int64_t now) {
   return number_of(wire::Value{text.substr(0, text.find(' '))}).value_or(0) > now;
 }

@@ -27,7 +27,8 @@ static_assert(same(REDLOCK_WOULD_DEADLOCK, Errc::would_deadlock));
 struct LastError {
   std::string sentence;
   std::string json;
-  /// Of a failure for which there may be no memory. Null: the texts above are the last error.
+  /// The texts of a failure for which there may be no memory. Null: the texts above are the last
+  /// error.
   const char* literal = nullptr;
 };
 

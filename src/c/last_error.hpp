@@ -11,22 +11,22 @@
 
 namespace redlock::c {
 
-/// As redlock_last_error_json() gives it. What is not UTF-8 is replaced by U+FFFD.
+/// In the form of redlock_last_error_json(). Bytes that are not UTF-8 are replaced by U+FFFD.
 [[nodiscard]] std::string to_json(const Error& error);
 
-/// Keeps it for the calling thread, and answers with its number.
+/// Keeps the error for the calling thread, and returns its number.
 [[nodiscard]] redlock_status fail(const Error& error);
 
 /// The same for an argument that cannot work.
 [[nodiscard]] redlock_status refuse(const char* sentence);
 
-/// For want of memory, a descriptor or a thread. Needs none of them; the sentence is kept as it is.
+/// For a lack of memory, a descriptor or a thread. Needs none of them; the sentence is not copied.
 [[nodiscard]] redlock_status out_of_resources(const char* sentence) noexcept;
 
 /// To be called in a catch clause: the exception as a failure.
 [[nodiscard]] redlock_status fail_by_exception() noexcept;
 
-/// What the function answers, or the failure that its exception is.
+/// Returns the function's result, or the failure that its exception means.
 template <typename Function>
 [[nodiscard]] redlock_status guarded(Function&& function) noexcept {
   try {

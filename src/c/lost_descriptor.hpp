@@ -19,7 +19,7 @@ class LostDescriptor {
   LostDescriptor(const LostDescriptor&) = delete;
   LostDescriptor& operator=(const LostDescriptor&) = delete;
 
-  /// -1 if there was none to be had.
+  /// -1 if the system gave no descriptor.
   [[nodiscard]] int get() const noexcept { return descriptor_.number; }
 
  private:
@@ -37,7 +37,7 @@ class LostDescriptor {
     void operator()() const noexcept {
       if (number < 0) return;
       const std::uint64_t one = 1;
-      // It cannot fail: nobody else adds to the number of this descriptor.
+      // It cannot fail: nothing else adds to the number of this descriptor.
       [[maybe_unused]] const auto written = ::write(number, &one, sizeof one);
     }
     int number;

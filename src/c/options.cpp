@@ -15,12 +15,12 @@ tl::unexpected<Error> bad_option(std::string sentence) {
   return tl::make_unexpected(Error{Errc::invalid_argument, std::move(sentence), {}});
 }
 
-/// What a program has given that was compiled with the header of this version, of an older one,
+/// The options of a program that was compiled with the header of this version, of an older one,
 /// whose struct ends before this one, or of a later one, if it sets nothing new.
 template <typename Options>
 Result<Options> of_this_version(const Options* given, const Options& defaults, const char* init) {
   if (given == nullptr) return defaults;
-  // No header's struct has such a size: it was not set, or is what the memory had before.
+  // No header's struct has such a size: the size was not set, or is left over in the memory.
   constexpr std::size_t longest = 4'096;
   const std::size_t size = given->size;
   if (size < sizeof size || size > longest || size % alignof(Options) != 0) {
@@ -38,8 +38,8 @@ Result<Options> of_this_version(const Options* given, const Options& defaults, c
   return known;
 }
 
-// In the padding at the end of a struct an older program has any bytes. So there is none, and what
-// is added at the end begins behind all that an older program has.
+// Padding at the end of an older program's struct may hold any bytes. So the struct has no padding,
+// and a field that is added at the end begins behind the whole struct of an older program.
 static_assert(offsetof(redlock_client_options, connect_timeout_ms) + sizeof(std::int64_t) ==
               sizeof(redlock_client_options));
 static_assert(offsetof(redlock_acquire_options, stop) + sizeof(redlock_stop*) ==

@@ -23,7 +23,8 @@ namespace {
 
 // 64 nodes with the longest of names and passwords are less.
 constexpr std::size_t most_bytes = 65'536;
-// Also for whoever types a pass phrase into what decrypts the list: --nodes-file <(gpg -d nodes).
+// Long enough to type the pass phrase of a program that decrypts the list: --nodes-file <(gpg -d
+// nodes).
 constexpr std::chrono::seconds longest_wait(20);
 
 class BoundedFile {
@@ -31,7 +32,7 @@ class BoundedFile {
   BoundedFile(std::string_view option, const std::string& path)
       : what_(fmt::format("{} {}", option, printable(without_passwords(path)))),
         until_(BootClock::now() + longest_wait) {
-    // Opening a pipe that nobody has open for writing would wait; reading waits below.
+    // Opening a pipe without a writer would wait; reading waits below.
     const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0) fail();
     fd_ = FileDescriptor(fd, "file");

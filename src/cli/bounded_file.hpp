@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads a small file that the user names, whatever stands behind the name: it may be a device or a
-// pipe that never ends, or one that nobody writes to.
+// Reads a small file that the user names. The name may lead to a device, or to a pipe that never
+// ends or has no writer.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace redlock::cli {
 
-/// The whole text. Throws Exit (64) with a sentence that begins with `option` and the path: it
-/// cannot be read, is longer than any list of nodes, or does not come to its end in time.
+/// The whole text. Throws Exit (64) with a sentence that begins with `option` and the path: the
+/// file cannot be read, is longer than any list of nodes, or does not end in time.
 [[nodiscard]] std::string read_bounded(std::string_view option, const std::string& path);
 
 }  // namespace redlock::cli

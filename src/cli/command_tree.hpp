@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The subcommands and options as they were given to the parser, for what is made of them: the
-// completions of shells and the manual pages.
+// The subcommands and options as the parser has them, for the completions of shells and the manual
+// pages.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,7 +17,7 @@ struct OptionEntry {
   std::string description;
 
   [[nodiscard]] bool takes_file() const;
-  /// What follows need not be its value.
+  /// The next argument need not be its value.
   [[nodiscard]] bool value_is_optional() const { return argument.starts_with('['); }
 };
 

@@ -8,7 +8,7 @@
 
 namespace redlock::cli {
 
-/// What else than a number with a unit an option takes.
+/// Which durations an option takes beside a number with a unit.
 enum class Zero { refused, allowed };
 enum class Forever { refused, allowed };
 

@@ -53,7 +53,7 @@ std::string count_line(std::size_t count) {
 // Never destroyed, because its thread ends with the process.
 LineQueue* line_queue = nullptr;
 
-// A reader that is alive takes what there is in far less.
+// A live reader takes all lines in far less time.
 constexpr std::chrono::seconds patience{1};
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Subcommands that are programs of their own, found beside `redlock`: `redlock fleet` is
-// redlock-fleet. So whoever only locks has neither a test fleet nor a load generator in the
-// process.
+// redlock-fleet. So a process that only locks has neither a test fleet nor a load generator in it.
 #pragma once
 
 #include <array>

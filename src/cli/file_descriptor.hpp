@@ -33,7 +33,7 @@ struct Pipe {
   static Pipe make();
 };
 
-/// Something that another thread can make happen, and that poll(2) can wait for.
+/// An event that another thread can notify, and for which poll(2) can wait.
 class Event {
  public:
   Event();

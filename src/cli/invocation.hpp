@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What every subcommand is given and gives back. Each one lives in a file of its own, which adds
-// its options to the parser and says what to run when it is the one that was asked for.
+// The input and the result of every subcommand. Each subcommand has a file of its own, which adds
+// its options to the parser and sets what to run when the subcommand is chosen.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@
 namespace redlock::cli {
 
 struct Invocation {
-  /// What stands behind `--`; nothing if there is no `--`.
+  /// The words behind `--`; none if there is no `--`.
   std::optional<std::vector<std::string>> command;
   /// REDLOCK_NODES as it was before its passwords were overwritten.
   std::string nodes_variable;
@@ -35,7 +35,7 @@ struct Presentation {
 CLI::App& add_subcommand(CLI::App& app, const Presentation& presentation);
 
 /// Adds a subcommand made of a class: its constructor adds options to the parser, run() does the
-/// work. One that is not asked for is never run.
+/// work. A subcommand that is not chosen is never run.
 template <typename Command>
 void add_command(CLI::App& app, Invocation& invocation, const Presentation& presentation) {
   auto& subcommand = add_subcommand(app, presentation);

@@ -12,8 +12,8 @@
 
 namespace redlock::cli {
 
-// Not through stdio: its lock would be held for as long as nobody reads, and whoever flushes
-// everything at the end of the process would wait for that.
+// Not through stdio: its lock would be held for as long as nothing reads, and the flush at the end
+// of the process would wait for that lock.
 void write_whole(int fd, const std::string& text) {
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -21,7 +21,7 @@ void write_whole(int fd, const std::string& text) {
     if (written > 0) {
       rest.remove_prefix(static_cast<std::size_t>(written));
     } else if (written < 0 && errno == EAGAIN) {
-      // Another program that has the descriptor made it so.
+      // Another program that has the descriptor set it to non-blocking.
       pollfd room{fd, POLLOUT, 0};
       ::poll(&room, 1, -1);
     } else if (written == 0 || errno != EINTR) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lines on their way to a descriptor that somebody else reads, or does not. A thread of its own
-// writes them, so that a reader that has stopped holds up nobody.
+// Lines on their way to a descriptor that another program may read or not. A separate thread writes
+// them, so that a stopped reader holds up no other thread.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace redlock::cli {
 /// Never destroyed: its thread writes until the process ends. From any thread.
 class LineQueue {
  public:
-  /// So many lines wait at most; later ones are dropped, because what was there first says more.
+  /// The most lines that wait; later lines are dropped, because the first ones say more.
   static constexpr std::size_t most_lines = 1'000;
 
   /// `count_line` makes the line that says how many were dropped. Throws std::system_error if there
@@ -41,7 +41,7 @@ class LineQueue {
 };
 
 /// In one write if the descriptor takes it, so that lines of several programs do not mix. Returns
-/// when it has been taken, or never will be.
+/// when the line has been taken, or never will be.
 void write_whole(int fd, const std::string& text);
 
 }  // namespace redlock::cli

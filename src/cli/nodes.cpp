@@ -134,8 +134,8 @@ ClientOptions NodeOptions::options_with_nodes() const {
              "the line)");
 }
 
-/// A file that is missing now is a mistake; one that is missing later, perhaps only late. What is
-/// named in place of it may be the password itself, and is not repeated.
+/// A file that is missing now is a mistake; a file that is missing later is perhaps only late. The
+/// argument may be the password itself by mistake, so it is not repeated.
 void NodeOptions::give_password(ClientOptions& options) const {
   if (password_file_) {
     auto password = password_from_file(*password_file_);

@@ -14,7 +14,7 @@
 
 namespace redlock::cli {
 
-/// The options that every subcommand with nodes has, and what they make.
+/// The options that every subcommand with nodes has, and the client that they make.
 class NodeOptions {
  public:
   /// Adds --nodes, --nodes-file, --password-file, --node-timeout, --max-lease, --trace, and those
@@ -26,13 +26,13 @@ class NodeOptions {
   [[nodiscard]] ClientOptions client_options() const;
   /// A client with these options. Throws Exit with the library's sentence.
   [[nodiscard]] Client connect() const;
-  /// The same for what asks each node once: a node may take as long for its greeting as for its
-  /// answers. Others try again, and need not wait so long for a connection that comes to nothing.
+  /// The same for a subcommand that asks each node once: a node may take as long for its handshake
+  /// as for its answers. Other subcommands try again, and need not wait as long for a connection
+  /// that fails.
   [[nodiscard]] Client connect_to_look() const;
-  /// For what `client` asked, if nodes refused that: the like with the longest lease that the
-  /// nodes' markers say; nothing if that is its own, or they say none. Throws Exit, with both
-  /// values, if the longest lease was given, or the list has another number of nodes than the
-  /// markers say.
+  /// If nodes refused the questions of `client`: a client with the longest lease of the nodes'
+  /// markers; nothing if that is its own, or the markers have none. Throws Exit, with both values,
+  /// if the longest lease was given, or the list has another number of nodes than the markers say.
   [[nodiscard]] std::optional<Client> as_marked(const Client& client) const;
 
  private:

@@ -26,7 +26,7 @@ bool begins_character(char c) {
   return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
 }
 
-// Code points: near enough to columns for what stands in these tables.
+// Counts code points, which are near enough to columns for the text of these tables.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
 }

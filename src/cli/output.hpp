@@ -26,7 +26,7 @@ void add_format_option(CLI::App& app, Format& format, WithCsv with_csv = WithCsv
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// How wide what people read may be: the terminal's width (or $COLUMNS), 80 at least.
+/// The width of text for people: the terminal's width (or $COLUMNS), 80 at least.
 [[nodiscard]] std::size_t columns();
 
 /// Columns as wide as their widest cell, two spaces between them. The first row is the header.
@@ -45,7 +45,7 @@ using Rows = std::vector<std::vector<std::string>>;
 /// from the others.
 [[nodiscard]] std::string shortened(const std::string& text, std::size_t width);
 
-/// Why a node could not be asked: in its words, or the kind of reason. Empty if it could.
+/// Why a node could not be asked: in words, or the kind of reason. Empty if it could.
 [[nodiscard]] std::string words_of(const NodeTrouble& trouble);
 
 /// The first columns of a line, with "…" for what is missing. Colours in it take no room.
@@ -61,8 +61,8 @@ using Rows = std::vector<std::vector<std::string>>;
 /// On one line, for JSON Lines.
 [[nodiscard]] std::string to_line(const Json& json);
 
-/// The text with control and invisible characters (characters.hpp), and what is not UTF-8, as
-/// \xNN: a name is any bytes, and must neither steer a terminal nor look like another one.
+/// The text with control and invisible characters (characters.hpp), and bytes that are not UTF-8,
+/// as \xNN: a name may be any bytes, and must neither steer a terminal nor look like another name.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// As a shell reads it back: in quotes, if it needs them.
@@ -74,8 +74,8 @@ using Rows = std::vector<std::vector<std::string>>;
 /// {why, votes_in_s}, null for none.
 [[nodiscard]] Json quarantine_as_json(const std::optional<NodeQuarantine>& quarantine);
 
-/// To stdout, at once. Throws Exit if nobody takes it: stdout is closed, the disk is full, the pipe
-/// has no reader.
+/// To stdout, at once. Throws Exit if the text cannot be written: stdout is closed, the disk is
+/// full, the pipe has no reader.
 void print(std::string_view text);
 
 /// To stderr, behind "redlock: ", or as a "note" of the log (event_log.hpp).

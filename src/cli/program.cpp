@@ -56,8 +56,8 @@ void parse(CLI::App& app, std::vector<std::string> arguments) {
 }
 
 // If stdin, stdout or stderr is closed, the next descriptor that is opened gets its number: output
-// would go into a socket, and libuv aborts when one of its own is among the first three. What takes
-// its place fails on use as well, so that lost output is noticed.
+// would go into a socket, and libuv aborts when one of its own is among the first three. The
+// descriptor that takes its place fails on use as well, so that lost output is noticed.
 void open_missing_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;

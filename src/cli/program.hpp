@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What main() of redlock and of the programs beside it is made of: it reads the arguments, hides
-// the passwords in them, runs one subcommand, and turns an exception into a sentence and a status.
+// The parts of main() of redlock and of the programs beside it: it reads the arguments, hides the
+// passwords in them, runs one subcommand, and turns an exception into a sentence and a status.
 #pragma once
 
 #include <CLI/CLI.hpp>

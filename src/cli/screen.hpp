@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a terminal can do with what is written to it.
+// The abilities of a terminal.
 #pragma once
 
 #include <cstddef>

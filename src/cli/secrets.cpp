@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Generous on purpose: what looks like USER:PASSWORD@ is hidden, also where the URI is misspelt.
-// Only the bytes that others see are changed, never the copy that the command works with.
+// Generous on purpose: any text that looks like USER:PASSWORD@ is hidden, also where the URI is
+// misspelt. Only the bytes that other users see are changed, never the copy that the command uses.
 #include "cli/secrets.hpp"
 
 #include <algorithm>

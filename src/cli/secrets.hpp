@@ -9,8 +9,8 @@
 
 namespace redlock::cli {
 
-/// Copies the arguments, and overwrites the passwords in the originals, where ps reads them. To be
-/// called before anything else: what came before is visible for that long.
+/// Copies the arguments, and overwrites the passwords in the originals, where ps reads them. Call
+/// this first: the arguments are visible until then.
 [[nodiscard]] std::vector<std::string> take_arguments(int argc, char** argv);
 
 /// The variable's value, whose passwords are overwritten in the environment in the same way; empty
@@ -20,7 +20,7 @@ namespace redlock::cli {
 /// Overwrites each password of the URIs in `text` with asterisks. True if there was one.
 bool mask_passwords(char* text);
 
-/// The text with the passwords of its URIs overwritten: for what was said about arguments.
+/// The text with the passwords of its URIs overwritten: for messages about arguments.
 [[nodiscard]] std::string without_passwords(std::string_view text);
 
 /// Whether a URI in the text has a password.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The signals that the command answers to. They are blocked in every thread and read from a
-// descriptor, so that a signal, the lock and the clock are all waited for in one place.
+// descriptor, so that one place waits for a signal, the lock and the clock.
 #pragma once
 
 #include <csignal>
@@ -30,9 +30,9 @@ class Signals {
 
   /// From now on SIGTSTP is read like the others instead of stopping the command.
   void take_stop_requests();
-  /// Stops the command's own process group as the terminal's Ctrl-Z would, and returns true when
-  /// somebody has continued it. False, at once: nobody could (the group is orphaned), or Ctrl-Z is
-  /// ignored.
+  /// Stops the command's own process group as the terminal's Ctrl-Z would, and returns true when it
+  /// has been continued. Returns false at once if nothing could continue it (the group is
+  /// orphaned), or Ctrl-Z is ignored.
   bool stop_self() const;
 
   /// Gives this process the signal mask and the disposition of SIGPIPE that the command was

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A call that asks one thing: a blocking caller keeps it on its own stack; an Operation is one on
+// A call for one question: a blocking caller keeps it on its own stack; an Operation is a call on
 // the heap, which keeps itself from its start to its answer. Until the start a call belongs to the
 // thread that made it, then to the loop thread.
 //
-// What is asked is a struct, beside the function that offers it (lease.cpp, requests.hpp):
+// The question is a struct, beside the function that offers it (lease.cpp, requests.hpp):
 //
 //     struct AskAcquire {
 //       const std::string& name() const;                        // that is worked on
@@ -46,7 +46,7 @@ struct Canceller {
   }
 };
 
-/// What users continue with where ClientOptions::resume_on says.
+/// The step by which users' code continues where ClientOptions::resume_on says.
 template <typename T>
 struct Resumption final : Continuation::Step {
   explicit Resumption(Callback<T>&& with) : callback(std::move(with)) {}
@@ -56,7 +56,7 @@ struct Resumption final : Continuation::Step {
 };
 
 /// The callback, or one that has it called as ClientOptions::resume_on says. Made when an operation
-/// starts: when it ends, nobody could be told that there is no memory for it.
+/// starts: at its end, a lack of memory could not be reported.
 template <typename T>
 [[nodiscard]] Callback<T> resuming(const Client::Impl& client, Callback<T>&& callback) {
   if (!client.resumes_elsewhere()) return std::move(callback);
@@ -85,7 +85,7 @@ class FailedOperation final : public PreparedOperation<T> {
   Error error_;
 };
 
-/// `client` is null if it is not known.
+/// `client` is null if unknown.
 template <typename T>
 [[nodiscard]] Operation<T> failed_operation(std::shared_ptr<Client::Impl> client, Error error) {
   return Operation<T>(std::make_unique<FailedOperation<T>>(std::move(client), std::move(error)));
@@ -146,8 +146,8 @@ class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
     if constexpr (requires { ask_.explain(error); }) ask_.explain(error);
   }
 
-  /// With what `make` makes; without memory for that, or if the observer throws, the client ends,
-  /// this call before all others.
+  /// Answers with the result of `make`; without memory for that, or if the observer throws, the
+  /// client ends, this call before all others.
   template <typename Make>
   void answer(const Make& make) {
     std::optional<Result<Success>> known;
@@ -168,7 +168,8 @@ class CallFor final : public Call, public PreparedOperation<SuccessOf<Ask>> {
 
   void complete(Result<Success>&& result) {
     Callback<Success> callback = std::move(*callback_);
-    // The request is destroyed before the answer, upon which the caller may destroy all else.
+    // The request is destroyed before the answer, because the caller may destroy everything else
+    // then.
     auto self = std::move(self_);
     self.reset();
     callback(std::move(result));

@@ -29,7 +29,7 @@ net::CoreConfig core_config(const ClientOptions& options, std::vector<wire::Node
   config.engine.max_lease = options.max_lease;
   config.engine.quarantine = options.quarantine == Quarantine::on;
   config.nodes = std::move(nodes);
-  // A node's clock is compared with what it showed within max_lease.
+  // A node's clock is compared with its readings within max_lease.
   config.probe_interval = std::clamp<std::chrono::milliseconds>(
       options.max_lease / 6, std::chrono::milliseconds(100), config.probe_interval);
   config.resolve_timeout = options.resolve_timeout;
@@ -40,7 +40,7 @@ net::CoreConfig core_config(const ClientOptions& options, std::vector<wire::Node
   return config;
 }
 
-/// Nothing if no node has TLS. Gives the name for all nodes to those that have none of their own.
+/// Null if no node has TLS. Gives the common name to those nodes that have none of their own.
 Result<std::shared_ptr<tls::TlsContext>> load_tls(const TlsOptions& options,
                                                   std::vector<wire::NodeAddress>& nodes) {
   bool wanted = false;
@@ -80,8 +80,9 @@ tl::expected<void, std::string> Client::Impl::start(net::CoreConfig config, uv_l
     guard_.stop();  // it would need a thread
     config.in_child = [this] { return forked(); };
   } else if (!options_.observer && !options_.password) {
-    // An observer is told of each call before that is answered, so its thread is needed anyway. A
-    // function that gives passwords is never called on a thread that is blocked in a call.
+    // An observer is called for each call before the call is answered, so its thread is needed
+    // anyway. A function that gives passwords is never called on a thread that is blocked in a
+    // call.
     config.callers_may_drive = [this] { return callers_may_drive(); };
   }
   auto core = loop != nullptr ? net::Core::start(std::move(config), *this, *loop)
@@ -200,7 +201,8 @@ void client::Call::run() {
 }
 
 void Client::Impl::begin(client::Call& call) {
-  // What was accepted before the end is begun: what gives a lock back must not be dropped.
+  // Calls that were accepted before the end are begun: a call that gives a lock back must not be
+  // dropped.
   if (closing_) return call.fail(closed_error());
   const bool alone = call.blocking() && calls_.empty();
   calls_alone_ = alone ? std::min(calls_alone_ + 1, enough_alone) : 0;
@@ -239,7 +241,8 @@ void Client::Impl::leave_later(const client::HeldLocks::Key& key) noexcept {
 
 /// Whether the client contends with itself.
 client::Rival Client::Impl::rival_for(const std::string& name) const {
-  // An index of names would cost every lease memory, and looking through very many the loop time.
+  // An index of names would cost memory for every lease, and a search of very many leases costs the
+  // loop time.
   constexpr std::size_t few = 256;
   if (leases_.size() > few) return client::Rival::anybody;
   bool ours = false;
@@ -254,7 +257,7 @@ bool Client::Impl::forget(engine::GrantId grant) {
   KnownLease* const found = leases_.find(grant);
   if (found == nullptr) return false;
   const KnownLease ends =
-      leases_.take(*found);  // with what is left of its holder's, if nobody has it
+      leases_.take(*found);  // with the rest of its holder's lease, if no program has it
   return true;
 }
 
@@ -322,7 +325,7 @@ void Client::Impl::on(engine::Finish&& output) {
     calls_.erase(found);
     return call.succeed(output.result);
   }
-  // It stays in the table until the error, which takes memory, is there.
+  // The call stays in the table until its error, which takes memory, is made.
   Error error = describe(call.name(), *failed);
   calls_.erase(found);
   call.fail(std::move(error));

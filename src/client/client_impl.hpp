@@ -40,7 +40,7 @@ namespace redlock {
 class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
                                              public std::enable_shared_from_this<Impl> {
  public:
-  /// Without a loop it makes one of its own, and a thread that runs it.
+  /// Without a given loop the client makes its own loop, and a thread that runs it.
   static Result<std::shared_ptr<Impl>> create(ClientOptions options, uv_loop_s* loop);
   Impl(ClientOptions options, std::vector<wire::NodeAddress> nodes,
        std::shared_ptr<tls::TlsContext> tls, bool on_given_loop);
@@ -66,15 +66,15 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// The same for a function, which is copied or moved to the heap.
   template <std::invocable Function>
   [[nodiscard]] bool post(Function function);
-  /// The same for what must not be left undone, by whoever cannot fail: without memory for it the
-  /// client ends.
+  /// The same for a function that must run, from a caller that cannot fail: without memory for it
+  /// the client ends.
   template <std::invocable Function>
   void post_or_end(Function function) noexcept;
   /// Ends the client as an exception on its loop does: see on_failure().
   void end_for_want_of_memory() noexcept;
-  /// Whether that has begun.
+  /// Whether the failure has begun.
   [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
-  /// Why post() answered false, or the client answers nothing else any more.
+  /// Why post() returned false, or why the client now answers with this error only.
   [[nodiscard]] Error closed_error() const noexcept;
   /// The answer to a blocking call of a thread that must not wait.
   [[nodiscard]] Error would_deadlock_error() const;
@@ -92,9 +92,10 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   /// Whether users continue by ClientOptions::resume_on, whose threads no child of a fork has.
   [[nodiscard]] bool resumes_elsewhere() const noexcept { return options_.resume_on && !forked(); }
 
-  // These two are in call_for.hpp, for those who offer operations.
+  // These two are in call_for.hpp, for the files that offer operations.
 
-  /// Does it and waits for the answer. An `ask` that is an error already is answered with that.
+  /// Performs the question and waits for the answer. An `ask` that is an error already is the
+  /// answer.
   template <typename Ask>
   Result<client::SuccessOf<Ask>> perform(Result<Ask> ask);
   /// The same as an operation that is to be started.
@@ -102,24 +103,23 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   Operation<client::SuccessOf<Ask>> prepare(
       Result<Ask> ask, client::Call::Waits waits = client::Call::Waits::elsewhere);
 
-  /// What is held by lock() and its like.
+  /// The locks that are held by lock() and the other locking functions.
   [[nodiscard]] client::HeldLocks& held() { return held_; }
-  /// The same as leave(), with no answer and from any thread.
+  /// The same as leave(), without an answer and from any thread.
   void leave_later(const client::HeldLocks::Key& key) noexcept;
-  /// Of the leases whose lost() somebody asked for.
+  /// The guard of the leases whose lost() was asked for.
   [[nodiscard]] client::LossGuard& guard() { return guard_; }
 
-  /// Reports a release to the observer whose result no caller gets.
-  /// Of `lease`, if it was held, it may have been told before that it is lost.
+  /// Reports to the observer a release whose result no caller gets. If `lease` was held, the
+  /// observer may have been told before that it is lost.
   void report_release_failed(engine::Name name, Error error, const Lease::State* lease) noexcept;
 
-  /// Tells the observer how a call for a lock ended that ended before it began, on its caller's
-  /// thread.
+  /// Reports to the observer a call for a lock that ended before it began, on its caller's thread.
   void report_call_later(const std::string& name, Errc failure);
 
   /// Ends everything, as ~Client promises, unless that was done before. From any thread.
   void shut_down() noexcept;
-  /// The same and its report, as Client::close promises.
+  /// The same, with a report, as Client::close promises.
   Result<CloseReport> close(std::chrono::milliseconds at_most);
   /// The same without waiting; see PreparedOperation::start.
   [[nodiscard]] std::optional<Result<CloseReport>> start_closing(std::chrono::milliseconds at_most,
@@ -128,7 +128,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   // Only by the thread that drives: the loop thread, or a caller that has its seat (net/core.hpp).
 
   [[nodiscard]] net::Core& core() { return *core_; }
-  /// Whether shut_down() has begun: what is granted now is not handed out any more.
+  /// Whether shut_down() has begun: locks that are granted now are not handed out any more.
   [[nodiscard]] bool closing() const { return closing_ || ended_; }
   void begin(client::Call& call);
   void cancel(engine::RequestId id);
@@ -153,11 +153,11 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void on_wake(engine::NodeIndex node, const wire::Wake& wake) override;
 
  private:
-  /// Nothing, or what the system did not give.
+  /// Nothing, or the resource that the system did not give.
   tl::expected<void, std::string> start(net::CoreConfig config, uv_loop_s* loop);
 
   /// The core has failed (net::CoreConfig::failed): answers every call with `closed`, has every
-  /// lease lost, and tells the observer, or stderr. Allocates nothing that it cannot do without.
+  /// lease lost, and tells the observer, or stderr. Allocates only what it cannot do without.
   void on_failure(const std::exception_ptr& why) noexcept;
   void describe_failure(const std::exception_ptr& why) noexcept;
 
@@ -165,7 +165,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void perform_output(engine::ClientOutput&& output);
   [[nodiscard]] bool callers_may_drive() const;
 
-  /// Performs what was put off.
+  /// Performs the outputs that were put off.
   struct ResumeOutputs final : net::Task {
     explicit ResumeOutputs(Impl& of) : client(of) {}
     void run() override;
@@ -180,7 +180,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void on(engine::ValidityChanged&& output);
   void on(engine::LeaseLost&& output);
   void on(engine::RenewalDecided&& output);
-  /// What only the program is told.
+  /// Outputs that concern only the program.
   template <typename Output>
   void on(Output&& output) {
     reporter_.on(output);
@@ -231,11 +231,11 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   // Only by the thread that drives.
   bool closing_ = false;
   bool caller_drives_ = false;
-  /// How many calls in succession were blocking and had the client for themselves; no more than
-  /// count.
+  /// How many calls in succession were blocking and alone in the client; counts no further than
+  /// needed.
   int calls_alone_ = enough_alone;
   static constexpr int enough_alone = 8;
-  /// What must not run on the thread of a caller, and all that came after it.
+  /// Outputs that must not run on the thread of a caller, and all that came after them.
   std::vector<engine::ClientOutput> put_off_;
   ResumeOutputs resume_outputs_{*this};
   engine::RequestId last_request_ = 0;
@@ -248,7 +248,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   client::FinalReleases final_releases_{static_cast<std::uint32_t>(nodes_.size()),
                                         options_.node_timeout, last_request_};
   BeginClosing begin_closing_{*this};
-  /// On a given loop, from the end of the Client until nothing of it is left there.
+  /// On a given loop, from the end of the Client until nothing of the client is left on the loop.
   std::shared_ptr<Impl> kept_;
   std::optional<Callback<CloseReport>> closed_callback_;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // How a client ends: acquisitions are cancelled, leases released a part at a time, releases awaited
-// for as long as they are confirmed; then the gate is closed, what is left fails, and the loop
-// stops. Two facts make it safe: a task that was accepted is run, and after the gate is closed none
-// is accepted. On a loop that the program gave, nobody waits: its timer comes back to look, and
-// libuv tells when nothing of ours is left there.
+// for as long as they are confirmed; then the gate is closed, calls that are left fail, and the
+// loop stops. Two facts make it safe: a task that was accepted is run, and after the gate is closed
+// none is accepted. On a loop that the program gave, no thread waits: the loop's timer checks
+// again, and libuv reports when nothing of the client is left there.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -27,7 +27,7 @@ class LoopStep final : public net::Task {
  public:
   explicit LoopStep(Step& step) : step_(step) {}
   void run() override {
-    // Also if the step is left by an exception: then the client has failed, and there is no more.
+    // Also if an exception leaves the step: then the client has failed, and no step follows.
     const std::unique_ptr<Done, EndWait> in_any_case(&done_);
     step_();
   }
@@ -55,14 +55,14 @@ void Client::Impl::shut_down() noexcept {
   if (on_given_loop()) {
     finish_behind(forever);
   } else if (must_not_wait()) {
-    // Nothing can be waited for here, so somebody else does it; what was asked and has not begun
-    // must not be granted meanwhile.
+    // This thread cannot wait, so another does; calls that have not begun must not be granted
+    // meanwhile.
     const auto self = shared_from_this();
     if (on_loop_thread()) closing_ = true;
     try {
       std::thread([self] { self->finish_everything(forever); }).detach();
     } catch (const std::exception&) {
-      // There is no thread to be had: nothing is left locked, but the loop goes on idly.
+      // The system gives no thread: no lock is left, but the loop goes on idly.
       finish_behind(forever);
     }
   } else {
@@ -192,7 +192,8 @@ void Client::Impl::begin_closing(std::chrono::milliseconds at_most) {
   const auto now = BootClock::now();
   final_releases_.begin(now, at_most);
   for (const auto& [id, call] : calls_) call->close(now, id);
-  // All at first, so that a holder on another thread knows before somebody else can have the lock.
+  // Requests all losses first, so that a holder on another thread learns of its loss before another
+  // holder can have the lock.
   leases_.for_each([&](const KnownLease& known) { report_closed(*known.lease); });
   auto all = std::exchange(leases_, {});
   all.for_each([&](const KnownLease& known) {
@@ -210,7 +211,7 @@ void Client::Impl::on_failure(const std::exception_ptr& why) noexcept {
   describe_failure(why);
   failed_.store(true, std::memory_order_release);
   closing_ = true;
-  // Whatever users do wrong in here changes nothing any more.
+  // An exception of users' code in here changes nothing any more.
   const auto in_any_case = [](const auto& step) {
     try {
       step();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A quorum of confirmations is what is waited for; a node that hangs gets only a moment more, as
-// what was sent to it is under way whether we wait or not.
+// Waits for a quorum of confirmations; a node that hangs gets only a moment more, because its
+// releases are under way whether the client waits or not.
 #include "client/final_releases.hpp"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::microseconds longest_pause(5'000);
 constexpr milliseconds moment_for_stragglers(20);
-/// What the slowest nodes have not answered when a quorum has: more than this may not all have been
-/// written, so these nodes get a node timeout to go on.
+/// The most releases that the slowest nodes may leave unanswered when a quorum has answered: more
+/// may not all have been written, so these nodes get a node timeout to go on.
 constexpr std::size_t few_stragglers = 100;
 /// Leases that are being released at once: a few calls to each node.
 constexpr std::size_t releases_at_once = 200;
@@ -100,7 +100,8 @@ bool FinalReleases::stragglers_are_worth_waiting(const Progress& current) {
 
 FinalReleases::Progress FinalReleases::progress(const engine::Engine& engine,
                                                 bool others_under_way) const {
-  // Of a lease that was dropped without asking, as long as a quorum may not have it released.
+  // Counts a lease that was dropped without a request, as long as a quorum may not have released
+  // it.
   const bool quorum_is_done = nodes_ - engine.nodes_releasing() >= engine::quorum_of(nodes_);
   Progress progress;
   progress.confirmed = report_.released + report_.already_gone;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The releases by which a client ends: a part of them at a time, so that those under way are
-// answered within a node timeout, and for how long their answers are worth waiting for.
+// The releases by which a client ends: a part of them at a time, so that the releases under way are
+// answered within a node timeout, and how long to wait for their answers.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ class FinalReleases {
       : nodes_(nodes), node_timeout_(node_timeout), last_request_(last_request) {}
 
   void begin(engine::Instant now, std::chrono::milliseconds at_most);
-  /// To be released. Whatever waits for its turn is not renewed meanwhile.
+  /// Adds a lease to be released. A lease that waits for its turn is not renewed meanwhile.
   void add(engine::Engine& engine, engine::Instant now, engine::GrantId grant);
   void release_some(engine::Engine& engine);
   /// The request may be one of another kind.
@@ -35,7 +35,7 @@ class FinalReleases {
   /// `others_under_way`: whether there are calls or leases beside these.
   [[nodiscard]] std::optional<std::chrono::microseconds> await_answers(engine::Engine& engine,
                                                                        bool others_under_way);
-  /// Nothing is confirmed any more, nor are so many leases.
+  /// No release is confirmed any more; that many leases are unconfirmed.
   void abandon(std::size_t leases);
   [[nodiscard]] const CloseReport& report() const { return report_; }
 
@@ -49,17 +49,17 @@ class FinalReleases {
   [[nodiscard]] Progress progress(const engine::Engine& engine, bool others_under_way) const;
   [[nodiscard]] bool quorum_is_worth_waiting(const Progress& current);
   [[nodiscard]] bool stragglers_are_worth_waiting(const Progress& current);
-  /// Sends what cannot be confirmed in time.
+  /// Sends the releases that cannot be confirmed in time.
   void release_rest(engine::Engine& engine);
 
   const std::uint32_t nodes_;
   const std::chrono::milliseconds node_timeout_;
   engine::RequestId& last_request_;
-  /// Those that no quorum has confirmed, and what is still to be asked for.
+  /// The releases that no quorum has confirmed, and the leases that are still to be released.
   std::unordered_set<engine::RequestId> under_way_;
   std::deque<engine::GrantId> waiting_;
   CloseReport report_;
-  /// What is waited for, and when something was last answered.
+  /// The number of awaited answers, and when the last answer came.
   bool for_quorum_ = true;
   engine::Instant end_{};
   engine::Instant last_progress_{};

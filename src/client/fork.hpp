@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A child of fork has a copy of our memory, without the loop thread and in whatever state it was.
-// These two functions let every object find out that it is such a copy, and touch nothing.
+// By these two functions every object can find out that it is such a copy, and touch nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What the owners of one client hold by lock() and its like, for any thread to read: for each name
-// and owner the lease, and through which RedLock each level was taken. The engine has the same in
-// its queues of owners (engine/owners) and decides by that; a level is in this table from the
-// answer to the call that took it until somebody leaves it, which the engine learns a moment later.
+// The locks that the owners of one client hold by lock() and the other locking functions, readable
+// by any thread: for each name and owner the lease, and through which RedLock each level was taken.
+// The engine has the same in its queues of owners (engine/owners) and decides by that; a level is
+// in this table from the answer to the call that took it until it is left; the engine learns that a
+// moment later.
 #pragma once
 
 #include <cstddef>
@@ -35,16 +36,16 @@ class HeldLocks {
   };
 
   [[nodiscard]] std::shared_ptr<Lease::State> find(const Key& key) const;
-  /// How often it was taken and not left.
+  /// How many levels are taken and not left.
   [[nodiscard]] std::size_t count(const Key& key) const;
 
-  /// One level more: how many there are now.
+  /// Adds a level; returns how many there are now.
   std::size_t enter(const Key& key, Handle& handle, const std::shared_ptr<Lease::State>& lease);
 
   /// The latest level that was taken through this handle, or through any if none was. With the last
   /// one the lease ends for its holder.
   [[nodiscard]] Left leave(const Key& key, const Handle* handle);
-  /// One that was taken through this handle, by whichever owner.
+  /// A level that was taken through this handle, by any owner.
   [[nodiscard]] Left leave(Handle& handle);
 
  private:

@@ -17,10 +17,10 @@ namespace redlock::client {
 
 class LastErrors {
  public:
-  /// Nothing reports the end of a thread, so only so many are kept: those that failed last.
+  /// Nothing reports the end of a thread, so only a limited number is kept: those that failed last.
   static constexpr std::size_t most = 64;
 
-  /// What the owner's call came to.
+  /// Records the result of the owner's call.
   void note(Owner owner, const Result<void>& result) {
     const std::scoped_lock lock(mutex_);
     std::erase_if(errors_, [owner](const auto& entry) { return entry.first == owner; });

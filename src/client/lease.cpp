@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a holder can ask of its lease. Reading needs no lock and no loop; the rest are calls (see
+// The functions of a lease. Reading needs no lock and no loop; the other functions are calls (see
 // call_for.hpp), and dropping a lease posts the lease's state, which is a task itself.
 #include <algorithm>
 #include <chrono>
@@ -24,7 +24,8 @@ namespace {
 
 struct AskExtend {
   std::shared_ptr<Lease::State> lease;
-  std::optional<std::chrono::milliseconds> length;  // none: only asks whether it is still ours
+  std::optional<std::chrono::milliseconds> length;  // none: only asks whether the lock is still
+                                                    // ours
 
   [[nodiscard]] const std::string& name() const { return lease->name(); }
   [[nodiscard]] std::optional<Error> before_start(Client::Impl& /*client*/) const {
@@ -32,7 +33,8 @@ struct AskExtend {
     return std::nullopt;
   }
   void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const {
-    // To confirm is to ask for no more than there is. What a healed node has then counts as well.
+    // To confirm is to ask for no longer lease than there is. The grant of a healed node then
+    // counts as well.
     const auto left = std::chrono::floor<std::chrono::milliseconds>(lease->valid_until() - now);
     client.core().engine().extend(now, id, lease->grant,
                                   length.value_or(std::max(left, std::chrono::milliseconds(1))));

@@ -15,7 +15,8 @@ namespace redlock {
 
 namespace {
 
-// For all leases, and held for a moment: by whoever makes a stop_source, confirms or loses.
+// For all leases, and held for a moment: while a stop_source is made, or a lease is confirmed or
+// lost.
 constinit std::mutex lost_mutex;
 
 std::stop_token already_requested() {
@@ -39,7 +40,7 @@ Lease::State::State(std::shared_ptr<Client::Impl> of, const engine::AcquireSucce
 }
 
 Lease::State::~State() {
-  // In the child of a fork nobody may be there to unlock the mutex.
+  // In the child of a fork the thread that would unlock the mutex may not exist.
   if (!watched_ || client->forked()) return;
   const std::scoped_lock lock(lost_mutex);
   watches().erase(this);
@@ -57,7 +58,7 @@ Lease::State::Watch Lease::State::take_watch() {
   return {watch.lost, std::exchange(watch.waits, nullptr)};
 }
 
-/// With nothing locked: functions of users run in here.
+/// Called with no mutex locked: users' functions run in here.
 void Lease::State::Watch::tell(LossReason reason) noexcept {
   lost.request_stop();
   while (waits != nullptr) std::exchange(waits, waits->next)->lose(reason);
@@ -214,13 +215,14 @@ std::stop_token Lease::State::lost(const std::shared_ptr<State>& state) {
   std::stop_token token;
   bool watch = false;
   BootClock::time_point until;
-  // In the child of a fork nothing is held, and nobody may be there to unlock the mutex.
+  // In the child of a fork nothing is held, and the thread that would unlock the mutex may not
+  // exist.
   if (self.client->forked()) return already_requested();
   {
     const std::scoped_lock lock(lost_mutex);
     const bool over = self.is_lost();
     if (!self.watched_) {
-      // Not what a state that was here left behind, in the child of a fork.
+      // Not the remains of an earlier state at this address, in the child of a fork.
       const auto made = watches().insert_or_assign(&self, Watch{std::stop_source()}).first;
       self.watched_ = true;
       if (over) made->second.lost.request_stop();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a Lease and the loop thread share. The loop writes the validity and the loss; any thread
-// reads them without a lock. It is also the task that gives the lock back when a Lease is dropped,
-// so that a destructor has nothing to allocate.
+// The state that a Lease and the loop thread share. The loop writes the validity and the loss; any
+// thread reads them without a lock. It is also the task that gives the lock back when a Lease is
+// dropped, so that a destructor has nothing to allocate.
 #pragma once
 
 #include <atomic>
@@ -41,26 +41,27 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept;
   [[nodiscard]] std::optional<LossReason> loss_reason() const noexcept;
   [[nodiscard]] static std::stop_token lost(const std::shared_ptr<State>& state);
-  /// After lost(): from now on this one waits for the loss, and is taken out by whoever completes
-  /// it, once: by the loss, by the end of the lease, or by stop_waiting(). Otherwise its result.
+  /// After lost(): from now on `wait` waits for the loss, and is taken out once, by the code that
+  /// completes it: by the loss, by the end of the lease, or by stop_waiting(). Otherwise returns
+  /// its result.
   [[nodiscard]] std::optional<Result<LossReason>> await_loss(client::LossWait& wait);
   /// Whether it was taken out by this call. If it does not wait yet, it never will.
   [[nodiscard]] bool stop_waiting(client::LossWait& wait) noexcept;
-  /// The program looks after its validity itself, in some way.
+  /// The program has queried its validity in some way.
   void mark_asked() noexcept {
     if (!was_asked()) loss_.fetch_or(asked);
   }
   [[nodiscard]] bool was_asked() const noexcept {
     return (loss_.load(std::memory_order_relaxed) & asked) != 0;
   }
-  /// Its holder releases, detaches or drops it: nobody but the loop reports its loss any more.
+  /// Its holder releases, detaches or drops the lease: only the loop reports its loss from then on.
   /// False if that was so already.
   bool end() noexcept {
     const bool first = !ended_.exchange(true);
     if (first && (loss_.load() & awaited) != 0) end_waits();
     return first;
   }
-  /// What was ended goes on for its holder, who took a level while the last one was being left.
+  /// The ended lease goes on for its holder, who took a level while the last one was being left.
   static void go_on(const std::shared_ptr<State>& state) noexcept;
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
 
@@ -73,7 +74,7 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   bool lose(LossReason reason) noexcept;
 
   /// By the guard (loss_guard.hpp): requests lost() if the loop thread has neither confirmed the
-  /// lease nor done so when half of the margin is gone. When to look again; never: no more.
+  /// lease nor done so when half of the margin is gone. Returns when to look again; never: no more.
   [[nodiscard]] BootClock::time_point lose_if_unconfirmed(BootClock::time_point now) noexcept;
 
   [[nodiscard]] const std::string& name() const noexcept { return key->name; }
@@ -87,13 +88,13 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   void set_loss_deadline(const engine::LossDeadline& loss_deadline) noexcept;
   [[nodiscard]] BootClock::time_point guarded_until() const noexcept;
 
-  /// What a loss is told to, beside the states. The waits are a list.
+  /// The receivers of a loss, beside the states. The waits are a list.
   struct Watch {
     void tell(LossReason reason) noexcept;
     std::stop_source lost{std::nostopstate};
     client::LossWait* waits = nullptr;
   };
-  /// Of the leases whose lost() somebody asked for; with the mutex held.
+  /// Those of the leases whose lost() was asked for; with the mutex held.
   [[nodiscard]] static std::unordered_map<const State*, Watch>& watches();
   /// With the mutex held, for the one who tells it: nothing, before anybody asked for lost().
   [[nodiscard]] Watch take_watch();
@@ -109,8 +110,8 @@ struct REDLOCK_NO_EXPORT Lease::State final : net::Task {
   static constexpr std::uint8_t reason_bits = 0x1f;
   Ending ending_ = Ending::release;
   std::atomic<bool> ended_{false};
-  /// Somebody has asked for lost(); with the mutex held. A program that holds many leases never
-  /// does for most, so what is requested then stands beside the states.
+  /// lost() has been asked for; with the mutex held. A program with many leases never asks for most
+  /// of them, so the stop source is kept beside the states.
   bool watched_ : 1 = false;
   /// The reason of the loss if nothing is confirmed before, and half of the margin that it leaves;
   /// both with the mutex held.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// RedLock: every member asks the client one thing (call_for.hpp), blocking or as an Operation. What
-// lock() and its like take stands in the client's table (held_locks.hpp).
+// RedLock: every member asks the client one question (call_for.hpp), blocking or as an Operation.
+// The client's table (held_locks.hpp) has the locks that lock() and the other locking functions
+// take.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -49,9 +50,9 @@ struct REDLOCK_NO_EXPORT RedLock::State : std::enable_shared_from_this<RedLock::
   }
   static void report(Client::Impl& client, const engine::Name& name, const Lease::State* lease,
                      const Result<Released>& result);
-  /// Of an async_ function that needs an Owner.
+  /// The error of an async_ function that needs an Owner.
   [[nodiscard]] std::optional<Error> no_owner(const char* function) const;
-  /// What this owner holds; null if nothing, also in the child of a fork.
+  /// The lease that this owner holds; null if it holds none, also in the child of a fork.
   [[nodiscard]] std::shared_ptr<Lease::State> held() const {
     return client->forked() ? nullptr : client->held().find(key());
   }
@@ -145,7 +146,7 @@ std::optional<Error> RedLock::State::no_owner(const char* function) const {
                {}};
 }
 
-/// Of an unlock(), which has no other way to say what it found.
+/// Reports the result of an unlock(), which returns nothing.
 void RedLock::State::report(Client::Impl& client, const engine::Name& name,
                             const Lease::State* lease, const Result<Released>& result) {
   if (result == Released::released || result == Released::still_held) return;

@@ -100,7 +100,7 @@ void LossGuard::run() {
   }
 }
 
-/// Functions tied to lost() run in here, so nothing may be locked meanwhile.
+/// Functions tied to lost() run in here, so no mutex may be locked meanwhile.
 void LossGuard::run_check(std::unique_lock<std::mutex>& lock) {
   std::pop_heap(checks_.begin(), checks_.end());
   const Check check = std::move(checks_.back());

@@ -20,16 +20,17 @@ class LossGuard {
  public:
   ~LossGuard();
 
-  /// Any thread. If there is no thread or memory for it, only the loop requests lost().
+  /// Called by any thread. If the system gives no thread or memory, only the loop requests lost().
   void watch(engine::Instant until, const std::shared_ptr<Lease::State>& lease) noexcept;
-  /// One check more, for a lease that is watched and now ends earlier.
+  /// Adds a check for a watched lease that now ends earlier.
   void check_once(engine::Instant until, const std::shared_ptr<Lease::State>& lease) noexcept;
   [[nodiscard]] bool on_own_thread() const noexcept;
-  /// Once; it requests nothing afterwards.
+  /// Stops the guard, once; it requests nothing afterwards.
   void stop() noexcept;
 
  private:
-  /// Checked then, and put off if it has been confirmed since: a renewal costs nothing here.
+  /// The lease is checked at this time, and later again if it was confirmed since: a renewal costs
+  /// nothing here.
   struct Check {
     engine::Instant when;
     std::weak_ptr<Lease::State> lease;

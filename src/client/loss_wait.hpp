@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The operation of Lease::async_lost(). From its start it keeps itself and stands in a list beside
-// the lease (lease_state.hpp), without an allocation; whoever takes it out of there completes it.
+// the lease (lease_state.hpp), without an allocation; the code that takes it out of there completes
+// it.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ class LossWait final : public PreparedOperation<LossReason>, public net::Task {
   [[nodiscard]] std::optional<Result<LossReason>> start(
       std::unique_ptr<PreparedOperation<LossReason>> self, Callback<LossReason>& callback) override;
 
-  // By whoever took it out; it may be gone afterwards.
+  // Called by the code that took it out; the operation may be gone afterwards.
 
   void lose(LossReason reason) noexcept { complete(reason); }
   /// With `lost` if the lease was ended for its holder, or with `cancelled`: on the loop thread, or

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lists of nodes as people write them, and what the environment says. Strict, as the URIs are: a
-// list that two programs read differently is two sets of nodes.
+// Lists of nodes as people write them, and the settings of the environment. Strict, as the URIs
+// are: a list that two programs read differently is two sets of nodes.
 #include <algorithm>
 #include <charconv>
 #include <cstddef>

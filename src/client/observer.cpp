@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The observer that ignores everything, and the names of what it is told of nodes' answers.
+// The observer that ignores everything, and the names of commands and reasons for observers.
 #include <redlock/observer.hpp>
 
 namespace redlock {

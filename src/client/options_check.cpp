@@ -85,8 +85,8 @@ Result<std::vector<wire::NodeAddress>> check_nodes(const ClientOptions& what) {
   return nodes;
 }
 
-/// Without this, TLS that was set up and is not asked for would go unnoticed, and so would every
-/// secret that is then sent in plaintext.
+/// Without this check nobody would notice that TLS is set up but not used, and that secrets are
+/// sent in plaintext.
 Result<void> check_tls(const TlsOptions& tls, const std::vector<wire::NodeAddress>& nodes) {
   const bool wanted = std::ranges::any_of(nodes, &wire::NodeAddress::tls);
   for (const auto& [option, value] :
@@ -133,7 +133,7 @@ Result<void> check_retries(const ClientOptions& what) {
 }
 
 Result<void> check_client_name(std::string_view name) {
-  // What CLIENT SETNAME accepts.
+  // The names that CLIENT SETNAME accepts.
   const bool printable =
       std::all_of(name.begin(), name.end(), [](char c) { return c >= '!' && c <= '~'; });
   if (printable && !name.empty()) return {};

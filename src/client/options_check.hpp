@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks everything that a caller can get wrong before anything is sent. Each check that fails
+// Checks all arguments and options of a caller before anything is sent. Each check that fails
 // returns one sentence that names the option and what to do.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace redlock::client {
 
 [[nodiscard]] Result<void> check_name(std::string_view name);
 
-/// `minimum` is the validity that must be left of a lease of this length.
+/// `minimum` is the validity that a lease of this length must leave.
 [[nodiscard]] Result<void> check_lease(std::chrono::milliseconds lease,
                                        std::chrono::milliseconds minimum,
                                        const ClientOptions& client);

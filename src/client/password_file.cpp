@@ -45,7 +45,8 @@ bool has_nodes(std::string_view text) {
   return begins_with_node(line);
 }
 
-/// The node as errors show it, from that or from its URI. None if it is none, or has a password.
+/// The node as errors show it, from that form or from its URI. Empty if the text is no node, or has
+/// a password.
 std::optional<std::string> label_of(std::string_view node) {
   std::string uri(node);
   const std::size_t login = uri.find("://") + 3;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A function for the loop thread. Whatever asks the loop to do something later and is not a task by
-// itself (as a call and a lease are, which cost no allocation) is one.
+// A function for the loop thread: work that is posted for later and is not a task by itself (as a
+// call and a lease are, which cost no allocation).
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace redlock::client {
 
-/// On the heap. It destroys itself when it has run, or is destroyed by who could not post it.
+/// On the heap. It destroys itself when it has run; a caller that could not post it destroys it.
 template <typename Function>
 class PostedFunction final : public net::Task {
  public:

@@ -13,7 +13,7 @@ namespace redlock::client {
 
 namespace {
 
-/// What an observer is told of a message; nothing of one that is the engine's own matter.
+/// The command that an observer sees for a message; nothing for the engine's internal messages.
 std::optional<NodeCommand> command_of(engine::Tag::Kind kind) {
   using Kind = engine::Tag::Kind;
   switch (kind) {
@@ -50,7 +50,7 @@ void Reporter::on(const engine::AttemptDecided& output) const {
 
 void Reporter::on(const engine::AttemptWaits& output) const {
   if (!options_.observer) return;
-  // Before the attempt, so that who is told of that knows where it waits.
+  // Before the attempt, so that an observer of the attempt already has the place in the queue.
   options_.observer->on_waiting(*output.name, output.place);
   if (!output.first) return;
   constexpr Errc contended = Errc::contended;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the program is told of a client beside the answers to its calls: by its observer or, of what
-// nothing else would notice, on stderr. Names of nodes are put here where the engine has numbers.
+// Reports to the program, beside the answers to its calls: by its observer or, for events that
+// would go unnoticed, on stderr. Puts names of nodes where the engine has numbers.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace redlock::client {
 
-/// Called on the loop thread, except where something else is said.
+/// Called on the loop thread, unless a function says otherwise.
 class Reporter {
  public:
   /// Both must outlive it.
@@ -47,7 +47,7 @@ class Reporter {
   void closed(const Lease::State& lease) const;
   /// A code, if it failed.
   void call_ended(const std::string& name, std::optional<Errc> failure) const;
-  /// The client has ended by itself, for this reason. Whatever the observer throws is ignored.
+  /// The client has ended by itself, for this reason. An exception of the observer is ignored.
   void client_failed(const char* sentence, const CloseReport& report) const noexcept;
   void client_closed(const CloseReport& report) const;
 

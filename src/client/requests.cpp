@@ -40,7 +40,7 @@ Result<std::chrono::milliseconds> check_call(const std::string& name, const Acqu
   return check_acquire_options(options, client);
 }
 
-/// What needs no node to be answered.
+/// An answer that needs no node.
 std::optional<Error> over_already(const std::string& name, const std::stop_token& stop,
                                   engine::Instant deadline) {
   if (stop.stop_requested()) {
@@ -55,7 +55,7 @@ std::optional<Error> over_already(const std::string& name, const std::stop_token
   return std::nullopt;
 }
 
-/// What is granted while the client is closing is not handed out any more.
+/// A lock that is granted while the client is closing is not handed out any more.
 template <typename Ask>
 Result<Lease> take_grant(Client::Impl& client, const EngineResult& result) {
   const auto& granted = std::get<engine::AcquireSucceeded>(result);
@@ -168,7 +168,7 @@ std::optional<Error> AskTake::before_start(Client::Impl& /*client*/) const {
 void AskTake::ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const {
   client.core().engine().take(now, id, {key.owner, request});
 }
-/// What the engine granted to an owner is held, unless nobody can hold it any more.
+/// The owner holds the lock that the engine granted, unless its RedLock is gone.
 Result<std::size_t> AskTake::read(Client::Impl& client, const EngineResult& result) const {
   const auto* const acquired = std::get_if<engine::AcquireSucceeded>(&result);
   const auto lease = acquired != nullptr

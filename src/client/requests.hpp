@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a RedLock asks (call_for.hpp says what an Ask has), and how it follows from the options of a
-// call: checks and defaults.
+// The questions of a RedLock (call_for.hpp says what an Ask has), and how they follow from the
+// options of a call: checks and defaults.
 #pragma once
 
 #include <chrono>
@@ -56,7 +56,7 @@ struct AskLeave {
   std::weak_ptr<HeldLocks::Handle> handle;
   bool inner_answers_at_once = false;
   [[nodiscard]] const std::string& name() const { return *key.name; }
-  /// Takes the level out of the table of what is held, and posts.
+  /// Takes the level out of the table of held locks, and posts.
   [[nodiscard]] std::optional<Result<Released>> post(Client::Impl& client, Call& call) const;
   void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const;
   [[nodiscard]] Result<Released> read(Client::Impl& client, const EngineResult& result) const;
@@ -72,7 +72,7 @@ struct AskReleaseGrant {
 
 /// The answer to an owner that leaves what it does not hold.
 [[nodiscard]] Error not_held(const std::string& name);
-/// Of an operation with a lease that was lost before it was done.
+/// The error of an operation whose lease was lost before.
 [[nodiscard]] Error lost_before(const std::string& name, const Client::Impl& client);
 
 [[nodiscard]] Result<AskAcquire> ask_acquire(engine::Name name, const AcquireOptions& options,

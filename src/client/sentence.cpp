@@ -78,7 +78,7 @@ const char* in_words(Cause cause) {
   }
 }
 
-/// "; NODE: why" for each node that has something to say.
+/// "; NODE: why" for each node that has a reason.
 void append_nodes(std::string& message, const std::vector<NodeVote>& votes) {
   std::size_t untold = 0;
   for (const NodeVote& node : votes) {

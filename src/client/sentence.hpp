@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Turns results of the engine (codes, ballots by number of the node) into text for people: one
 // sentence that names the lock and the nodes, always in the order of the nodes and of bounded
-// length. (The wire layer has removed passwords and control characters from what nodes replied.)
+// length. (The wire layer has removed passwords and control characters from the nodes' replies.)
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ using text::in_quotes;
 [[nodiscard]] std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
                                                  const std::vector<wire::NodeAddress>& nodes);
 
-/// Who keeps a name from being granted, as far as the client itself can tell: the reply of a node
-/// that refuses does not name the holder.
+/// The rival that holds a name, as far as the client itself can tell: the reply of a node that
+/// refuses does not name the holder.
 enum class Rival : std::uint8_t { somebody, this_client, anybody };
 
 /// The error of an operation on this name.

@@ -11,8 +11,9 @@
 
 namespace redlock::client {
 
-/// The name that a quorum of the nodes share; none if no quorum does. Of each node: its marker's
-/// name, empty if the marker has none; nothing if the node has no marker or did not answer.
+/// The name that a quorum of the nodes share; none if no quorum does. `names` has for each node its
+/// marker's name, empty if the marker has none; nothing if the node has no marker or did not
+/// answer.
 [[nodiscard]] std::optional<std::string> name_of_quorum(
     const std::vector<std::optional<std::string>>& names);
 

@@ -29,7 +29,7 @@ constexpr std::size_t longest_sentence = 400;
 constexpr std::size_t longest_count = 60;
 static_assert(longest_sentence + longest_count <= PIPE_BUF);
 
-/// Of all clients: the program has one stderr.
+/// Shared by all clients: the program has one stderr.
 class Pace {
  public:
   /// Whether a line is due now.
@@ -55,8 +55,8 @@ constinit Pace pace;
 /// Dropped if there is no room for it now. A pipe that can be written to has room for a line,
 /// unless another thread fills it in that moment.
 void write_at_once(std::string_view line) noexcept {
-  // A program that did not ask for the line is neither ended because a reader has gone nor stopped
-  // because it is in the background of a terminal (SIGTTOU).
+  // The line, which the program did not ask for, must not end the program when a reader has gone,
+  // nor stop it in the background of a terminal (SIGTTOU).
   const net::NoBrokenPipe not_ended;
   const net::AllSignalsBlocked not_stopped;
   if (::send(STDERR_FILENO, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;

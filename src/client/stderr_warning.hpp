@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a program without an observer is told, on stderr, because nothing else of it would notice.
-// A line is dropped rather than waited with: it comes from the thread that renews leases.
+// Warnings on stderr for a program without an observer, about events that would go unnoticed
+// otherwise. A line is dropped rather than delayed: it comes from the thread that renews leases.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,8 @@
 
 namespace redlock::client {
 
-/// A lease of this name was lost. Of all these warnings the program gets one in ten seconds at
-/// most, which counts those that were left out.
+/// A lease of this name was lost. The program gets one such warning in ten seconds at most, with
+/// the number of those that were left out.
 void warn_of_loss(std::string_view name, LossReason reason) noexcept;
 
 /// An unlock(), which has no result to return, did not find or could not confirm its lock.

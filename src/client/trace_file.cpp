@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// It is written to by the thread that drives, so it never waits for whoever reads a pipe, and what
-// fails ends no client.
+// The thread that drives writes to the file, so a write never waits for the reader of a pipe, and a
+// failed write ends no client.
 #include <cerrno>
 #include <fcntl.h>
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The lines of ClientOptions::trace: when, of which process and client, and the words. Without a
-// function to be given them nothing is put in words.
+// The lines of ClientOptions::trace: time, process, client, and the words. Without such a function
+// no line is made.
 #pragma once
 
 #include <functional>

@@ -8,7 +8,8 @@ void AdaptiveWindow::ended(Instant now, Instant started, bool answered, bool mor
   if (answered && took < fastest_) {
     fastest_ = took;
   } else if (answered && window_ == smallest_) {
-    // Nothing of ours waits at the nodes behind ours: what takes longer is farther away.
+    // No message of this client waits at the nodes behind its others: a longer time means a longer
+    // distance.
     fastest_ += (took - fastest_) / 16;
   }
   const Duration distance = fastest_ < node_timeout_ ? fastest_ : Duration::zero();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How much may be under way at once. The window follows the time that answers take, as TCP's does
-// the round trip: it halves when they take half of the node timeout, and grows while they are quick
-// and more is wanted.
+// How many rounds may be under way at once. The window follows the time that answers take, as TCP's
+// window follows the round trip: it halves when answers take half of the node timeout, and grows
+// while they are quick and more rounds wait.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace redlock::engine {
 
 class AdaptiveWindow {
  public:
-  /// `fewest`: never less, unless it begins with less. `most`: where it ends to grow.
+  /// `fewest`: never less, unless it begins with less. `most`: where growth ends.
   struct Limits {
     std::size_t fewest = 0;
     std::size_t most = 0;
@@ -26,7 +26,7 @@ class AdaptiveWindow {
 
   [[nodiscard]] std::size_t size() const { return window_; }
 
-  /// Something has ended; `answered`: by what nodes said. `more_wanted`: something waits for room.
+  /// A round has ended; `answered`: by the nodes' answers. `more_wanted`: a round waits for room.
   void ended(Instant now, Instant started, bool answered, bool more_wanted);
 
  private:
@@ -35,8 +35,8 @@ class AdaptiveWindow {
   std::size_t smallest_;
   std::size_t largest_;
   std::size_t quick_ = 0;               // quick answers since the window grew last
-  Duration fastest_ = Duration::max();  // of recent answers: what the nodes' distance alone takes
-  Instant shrunk_at_ = Instant::min();  // what began before it ran under the old window
+  Duration fastest_ = Duration::max();  // of recent answers: the time of the nodes' distance alone
+  Instant shrunk_at_ = Instant::min();  // rounds that began before it ran under the old window
 };
 
 }  // namespace redlock::engine

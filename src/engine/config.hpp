@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What one client was configured with; every machine of the engine reads it.
+// The configuration of one client; every machine of the engine reads it.
 #pragma once
 
 #include <chrono>

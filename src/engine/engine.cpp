@@ -42,7 +42,7 @@ void Engine::cancel(Instant now, RequestId request, Errc why) {
   } else if (!acquirer_.cancel(now, request, why)) {
     leases_.cancel(request, why);
   }
-  // A client that closes ends what waits, too: nothing of that is begun in between.
+  // A client that closes ends its waiting calls, too: none of them is begun in between.
   if (why != Errc::closed) admit(now);
 }
 
@@ -80,7 +80,7 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
   const bool wanted =
       acquirer_.on_reply(now, node, tag, reply) || leases_.on_reply(now, node, tag, reply);
   if (tag.kind == Tag::Kind::hold) leases_.on_hold_ended(now, node, tag, reply);
-  // Otherwise it is about a grant that is over, whose release is written behind it.
+  // Otherwise the message concerns a grant that is over, whose release is written behind it.
   if (!wanted && !acquires) releases_.on_hold_reply(now, node, tag, reply);
   admit(now);
 }

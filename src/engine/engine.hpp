@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The engine decides everything that one client does: which messages go to which node, when an
-// attempt has won or lost, when a lease is renewed, healed, lost, what is owed to a node. It is a
-// pure state machine: inputs are the methods below, each with the time at which it is called;
-// outputs are plain values taken with take_outputs() after each input. One thread at a time.
+// attempt has won or lost, when a lease is renewed, healed or lost, which releases are owed to a
+// node. It is a pure state machine: inputs are the methods below, each with the time at which it is
+// called; outputs are plain values taken with take_outputs() after each input. One thread at a
+// time.
 #pragma once
 
 #include <chrono>
@@ -47,7 +48,8 @@ class Engine {
   /// calls of one owner for one name are queued. Ends with AcquireSucceeded or EnterSucceeded.
   void take(Instant now, RequestId request, TakeRequest what);
   /// One level less of what an owner holds by take(); the last one releases the lease. Request 0
-  /// asks for no Finish. The grant of the lease that is released; 0 if there are levels left.
+  /// asks for no Finish. Returns the grant of the lease that is released; 0 if there are levels
+  /// left.
   GrantId leave(Instant now, RequestId request, const OwnerKey& key);
   /// Ends an acquire, attach or take with this code (cancelled, closed) unless it has ended.
   void cancel(Instant now, RequestId request, Errc why);
@@ -65,34 +67,35 @@ class Engine {
   void leave(Instant now, GrantId grant);
   /// Release a lease of ours; request 0 asks for no Finish.
   void release(Instant now, RequestId request, GrantId grant);
-  /// Release somebody's grant by its name and owner; it was at most this lease long.
+  /// Release a grant from elsewhere by its name and owner; its lease was at most this long.
   void release(Instant now, RequestId request, Name name, OwnerId owner,
                std::chrono::milliseconds lease) {
     releases_.release(now, request, std::move(name), owner, lease);
   }
-  /// Take a lock away from this owner, whoever that is; its leases are at most this long. Late
-  /// messages name this owner, so they harm nobody.
+  /// Take a lock away from this owner; its leases are at most this long. Late messages name this
+  /// owner, so they harm no other.
   void force_release(Instant now, RequestId request, Name name, OwnerId owner,
                      std::chrono::milliseconds lease) {
     releases_.force(now, request, std::move(name), owner, lease);
   }
-  /// The holder has been told that this lease is lost: nothing is confirmed or renewed any more.
+  /// The loss of this lease has been reported to its holder: the lease is not confirmed or renewed
+  /// any more.
   void give_up(Instant now, GrantId grant, LossReason reason);
   /// Forget a lease without releasing it.
   void detach(Instant now, GrantId grant);
 
-  // What comes back from the nodes. Exactly one on_reply for every Send.
+  // Replies from the nodes. Exactly one on_reply for every Send.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
-  /// A new connection shows this. Called before anything is sent on it; before the first time a
-  /// node is asked without conditions.
+  /// What a new connection shows of the node. Called before anything is sent on the connection;
+  /// before the first call, a node is asked without conditions.
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
     quarantines_.on_node_facts(now, node, facts);
   }
-  /// The marker is there, and names this set.
+  /// The node has a marker, which names this set.
   void on_marker(NodeIndex node, std::string set = {}) {
     quarantines_.on_marker(node, std::move(set));
   }
-  /// There is none. The id is lost with the rest of the node's data.
+  /// The node has no marker. This id is lost with the rest of the node's data.
   void on_pending_marker(Instant now, NodeIndex node, std::string id) {
     quarantines_.on_pending_marker(now, node, std::move(id));
   }
@@ -131,8 +134,8 @@ class Engine {
   [[nodiscard]] Instant deadline() const;
   void on_deadline(Instant now);
 
-  /// What is to be done: for the nodes first, each list in its order. Swapped with the caller's,
-  /// which must be empty.
+  /// The outputs to perform: those for the nodes first, each list in its order. Swapped with the
+  /// caller's list, which must be empty.
   void take_outputs(Outputs& out) { out_.take(out); }
 
   /// How many releases were sent and not answered (for a shutdown that waits for them), and by how
@@ -141,7 +144,7 @@ class Engine {
   [[nodiscard]] std::uint32_t nodes_releasing() const { return releases_.nodes_under_way(); }
 
  private:
-  /// At the end of every input that may have made room for what waits.
+  /// Called at the end of every input that may have made room for waiting rounds.
   void admit(Instant now);
 
   Quarantines quarantines_;

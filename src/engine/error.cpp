@@ -60,7 +60,7 @@ class Category final : public std::error_category {
   }
 };
 
-/// Whether only somebody who changes the configuration can make such a node vote.
+/// Whether only a change of the configuration can make such a node vote.
 bool needs_configuration(const NodeVote& node) {
   if (node.vote != Vote::unavailable) return false;
   return node.cause == Cause::authentication || node.cause == Cause::permission ||

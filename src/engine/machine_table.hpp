@@ -67,7 +67,7 @@ class MachineTable {
   }
   void erase(MachineId id) { static_cast<void>(take(id)); }
 
-  /// All of them, for what happens to each; seldom.
+  /// All machines, for an event that concerns each; seldom.
   [[nodiscard]] std::vector<MachineId> ids() const {
     std::vector<MachineId> ids;
     ids.reserve(entries_.size());
@@ -86,7 +86,7 @@ class MachineTable {
  private:
   static constexpr std::uint32_t not_queued = UINT32_MAX;
 
-  /// A machine that knows its id is not told it again: of some there are many.
+  /// A machine that stores its id is not given it again: of some kinds there are many.
   static constexpr bool knows_id = requires(const Machine& machine) { machine.id(); };
   struct Unnamed {};
 
@@ -148,14 +148,14 @@ class MachineTable {
     entry.place = not_queued;
   }
 
-  /// Twice as much as there is would be much where there are many.
+  /// Doubling the memory would be much where there are many machines.
   void make_room() {
     if (heap_.size() == heap_.capacity()) heap_.reserve(heap_.size() + heap_.size() / 8 + ways);
   }
 
   IdTable<Entry> entries_;
-  Entry* latest_ = nullptr;   // that was looked for
-  std::vector<Queued> heap_;  // what must be called next is in front
+  Entry* latest_ = nullptr;   // the machine that was found
+  std::vector<Queued> heap_;  // the machine that must be called next is in front
 };
 
 }  // namespace redlock::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the engine says to a node and what a node can answer. The driver turns a Command into one
-// script call and one answer (or one failure) into a Reply; it decides nothing.
+// The messages of the engine to a node, and the possible replies. The driver turns a Command into
+// one script call and one answer (or one failure) into a Reply; it decides nothing.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct AcquireCommand {
   OwnerId owner;
   std::chrono::milliseconds lease{};
   Token floor = 0;
-  bool marker_wanted = false;  ///< refused by a node that has none
+  bool marker_wanted = false;  ///< refused by a node without a marker
   Instant since{};             ///< when the attempt began; for people who look at the lock
   bool in_order = false;       ///< refused while the lock is free and somebody waits before it
   Place place{};               ///< a refusal stands the client there
@@ -66,8 +66,8 @@ struct LeaveCommand {
   std::uint64_t line = 0;
 };
 
-/// Delete the lock if it is this owner's, and grant it to this owner no more for so long, so that
-/// nothing that is late or heals brings it back.
+/// Delete the lock if it is this owner's, and refuse this owner for that long, so that no late
+/// message and no heal brings the lock back.
 struct ForceCommand {
   Name name;
   OwnerId owner;
@@ -80,7 +80,7 @@ using Command =
 /// Comes back with the reply, so that the command need not be kept. The driver adds the
 /// node, which it knows.
 struct Tag {
-  /// What the message is for. Observers are told of it as a NodeCommand, or not at all.
+  /// The purpose of the message. Observers see it as a NodeCommand, or not at all.
   enum class Kind : std::uint8_t {
     acquire,
     heal,    ///< an AcquireCommand for a lease that is held, on a node that has it no more
@@ -93,7 +93,8 @@ struct Tag {
   static constexpr std::size_t kinds = static_cast<std::size_t>(Kind::leave) + 1;
   GrantId grant = 0;
   Instant sent{};
-  std::chrono::milliseconds lease{};  ///< what a confirmation of this message confirms
+  std::chrono::milliseconds lease{};  ///< the number of levels that a confirmation of this message
+                                      ///< confirms
   std::uint32_t round = 0;
   Kind kind = Kind::acquire;
 };
@@ -124,7 +125,7 @@ struct Taken {
   bool foreign_type = false;
 };
 // Reply to acquire and hold.
-/// The lock is not this owner's, and will not be again: somebody forced it out.
+/// The lock is not this owner's, and will not be again: the owner was forced out.
 struct ForcedOut {};
 // Replies to release and force.
 struct ReleasedHere {};
@@ -144,8 +145,8 @@ enum class Delivery : std::uint8_t {
 struct Unavailable {
   Cause cause = Cause::none;
   Delivery delivery = Delivery::unknown;
-  std::string detail;     ///< what the node or the connection has to say
-  Objection objection{};  ///< what the engine has against the node
+  std::string detail;     ///< the words of the node or the connection
+  Objection objection{};  ///< the engine's objection to the node
 };
 
 using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, Left,
@@ -157,10 +158,10 @@ using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, No
   return unavailable == nullptr || unavailable->delivery == Delivery::refused;
 }
 
-/// Said of a node whose reply is not one of those that the command can have.
+/// For a node whose reply is not one that the command can have.
 inline constexpr const char* answered_otherwise = "its answer belongs to another command";
 
-/// What is known of a node that has not answered when the node timeout is over.
+/// The result for a node that has not answered when the node timeout is over.
 [[nodiscard]] inline Unavailable no_answer() {
   return {Cause::timed_out, Delivery::unknown, "no answer within the node timeout"};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the machines of the engine put what is to be done.
+// Where the machines of the engine put their outputs.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class Outbox {
       outputs_.client.emplace_back(std::move(output));
     }
   }
-  /// What machines of the engine have asked each other for goes to the one that asked.
+  /// The result of a request that a machine made of another goes to the machine that asked.
   void put(Finish output) {
     if (output.request > first_inner_request) {
       inner_.push_back(std::move(output));
@@ -45,7 +45,7 @@ class Outbox {
   void round_ended() { --rounds_under_way_; }
   [[nodiscard]] std::size_t rounds_under_way() const { return rounds_under_way_; }
 
-  /// Holds that the node was sent and that have no answer yet.
+  /// Holds that were sent to the node and have no answer yet.
   [[nodiscard]] std::size_t holds_under_way(NodeIndex node) const { return holds_under_way_[node]; }
   void hold_ended(NodeIndex node) {
     assert(holds_under_way_[node] > 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the engine has decided, as plain values: what the nodes are to be told, and what the client
-// is. Within a turn the nodes come first: a client that is told of a failure finds the releases
-// under way.
+// The engine's decisions, as plain values: messages for the nodes, and results for the client.
+// Within a turn the nodes come first: a client that receives a failure finds the releases under
+// way.
 #pragma once
 
 #include <cstdint>
@@ -34,23 +34,23 @@ struct Send {
 /// A quarantined node's marker is to be looked for, and the node marked as pending if there is
 /// none; or, its time being over and the node still pending as before, to be written. To be
 /// answered with on_marker() or on_pending_marker(), if the node can be asked at all. Without
-/// quarantine: any node is to be asked whether there is a marker or it is pending, and on_marker()
-/// says that it is so.
+/// quarantine: any node is to be asked whether it has a marker or is pending; if so, on_marker() is
+/// called.
 struct TendMarker {
   NodeIndex node = 0;
   bool write = false;
-  std::string set = {};      ///< what the marker written is to name; may be empty
+  std::string set = {};      ///< the set that the written marker is to name; may be empty
   std::string pending = {};  ///< the id that the node must still have
 };
 
-/// Every node's clock is to be read at once, to know whose clock moved.
+/// Every node's clock is to be read at once, to tell which clock moved.
 struct ReadClocks {};
 
 using NodeOutput = std::variant<Send, TendMarker, ReadClocks>;
 
 // For the client.
 
-/// One node's part in a decision, before it has a name.
+/// One node's part in a decision, with the node as a number.
 struct Ballot {
   Vote vote = Vote::pending;
   Cause cause = Cause::none;
@@ -58,7 +58,7 @@ struct Ballot {
   Objection objection{};
 };
 
-/// When a lease is lost unless it is confirmed before, and why it will be then.
+/// When a lease is lost unless it is confirmed before, and the reason of that loss.
 struct LossDeadline {
   Instant lost_at{};
   LossReason reason{};
@@ -75,11 +75,12 @@ struct AcquireSucceeded {
 struct ReleaseDone {
   Released outcome{};
 };
-/// Done if a quorum confirmed. In the ballots `granted` means that the node turns the owner away
-/// from now on; none is pending.
+/// Done if a quorum confirmed. In the ballots `granted` means that the node refuses the owner from
+/// now on; no ballot is pending.
 struct ForceDone {
   NodeSet removed;              ///< nodes that had the lock for this owner
-  std::uint32_t confirmed = 0;  ///< nodes that have it for this owner no more, and will not again
+  std::uint32_t confirmed = 0;  ///< nodes that no longer have the lock for this owner, and will not
+                                ///< again
   std::vector<Ballot> ballots;
 };
 struct ExtendSucceeded {
@@ -88,11 +89,11 @@ struct ExtendSucceeded {
 struct EnterSucceeded {
   std::uint32_t count = 0;  ///< how many levels are held now, this one included
   Instant valid_until{};
-  GrantId grant = 0;  ///< of the lease that was entered, for who took a name
+  GrantId grant = 0;  ///< of the lease that was entered, for a call that took a name
 };
 struct Failed {
   Errc code{};
-  std::string detail;  ///< what happened, for the message; may be empty
+  std::string detail;  ///< the cause, for the message; may be empty
   std::vector<Ballot> ballots;
 };
 
@@ -127,7 +128,7 @@ struct RenewalDecided {
   bool ok = false;
   Instant valid_until{};
 };
-/// An attempt waits for others: so many are before it, as far as nodes know. Again when that has
+/// An attempt waits behind `place` others, by the nodes' replies. Again when that number has
 /// changed.
 struct AttemptWaits {
   Name name;
@@ -148,12 +149,12 @@ struct HoldEnded {
   Token token = 0;
   Duration held{};  ///< since the grant
 };
-/// A node's clock jumped or runs. It does not count for max_lease from now, unless a quorum of
-/// nodes moved by as much: then it is our own clock that stood still or ran.
+/// A node's clock jumped or drifts. The node does not count for max_lease from now, unless a quorum
+/// of nodes moved by as much: then our own clock stood still or jumped.
 struct NodeClockMoved {
   NodeIndex node = 0;
   Duration by{};      ///< against our clock; positive: the node's went ahead
-  bool ours = false;  ///< as far as the nodes read so far can tell
+  bool ours = false;  ///< as far as the nodes that were read so far can tell
 };
 
 using ClientOutput =

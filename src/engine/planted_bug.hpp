@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Mutations of the protocol that the simulator must catch, one for every rule that somebody might
-// think superfluous. Only a build with REDLOCK_PLANTED_BUGS (the simulator's own) can have one; in
-// the product planted() is false while compiling, and nothing of this remains. Bugs of scripts are
+// Mutations of the protocol that the simulator must catch, one for every rule that might seem
+// superfluous. Only a build with REDLOCK_PLANTED_BUGS (the simulator's own) can have one; in the
+// product planted() is false while compiling, and nothing of this remains. Bugs of scripts are
 // changes of their texts, which only the simulator makes.
 #pragma once
 

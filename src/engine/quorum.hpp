@@ -55,7 +55,7 @@ struct Tally {
   [[nodiscard]] constexpr std::uint32_t pending() const { return nodes - yes - no - unavailable; }
   [[nodiscard]] constexpr bool won() const { return yes >= quorum(); }
   [[nodiscard]] constexpr bool out_of_reach() const { return yes + pending() < quorum(); }
-  /// A quorum voted, whatever it voted.
+  /// A quorum voted, for or against.
   [[nodiscard]] constexpr bool quorum_voted() const { return yes + no >= quorum(); }
   /// A quorum cannot vote any more.
   [[nodiscard]] constexpr bool quorum_unavailable() const { return unavailable > nodes - quorum(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a caller can ask of the engine, where it takes more than a name or a number.
+// Requests to the engine that take more than a name or a number.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ struct AcquireRequest {
   std::optional<Duration> max_hold;
   Duration wait{};  ///< zero: one attempt; Duration::max(): no end
   Instant deadline = never;
-  bool in_order = false;  ///< waits behind those who came before, and lets them go first
+  bool in_order = false;  ///< waits behind earlier waiters, and lets them go first
 };
 
 struct AttachRequest {
@@ -56,7 +56,7 @@ struct OwnerKey {
   };
 };
 
-/// Takes a name for an owner of this client: one level more of what the owner holds, or an
+/// Takes a name for an owner of this client: one more level of the owner's lease, or an
 /// acquisition. Of a re-entry lease, renew, wait and deadline are used.
 struct TakeRequest {
   std::uint64_t owner = 0;

@@ -17,7 +17,7 @@ Instant end_of_waiting(Duration wait, Instant deadline, Instant now) {
   return std::min(deadline, now + wait);
 }
 
-/// Waiting cannot mend these.
+/// Waiting does not cure these causes.
 bool is_configuration(Cause cause) {
   return cause == Cause::authentication || cause == Cause::permission ||
          cause == Cause::incompatible || cause == Cause::moved || cause == Cause::tls;
@@ -66,7 +66,8 @@ Duration RetrySchedule::pause(Duration at_most, RandomSource& random) {
 
 Failed RetrySchedule::time_is_over(std::vector<Ballot> under_way) const {
   if (!last_failure_) return {Errc::timed_out, {}, std::move(under_way)};
-  // Who waited because no quorum could vote must be told that, not that somebody held the lock.
+  // A call that waited because no quorum could vote must report that, not that another owner held
+  // the lock.
   const bool no_quorum = last_failure_->code == Errc::no_quorum;
   return {no_quorum ? Errc::no_quorum : Errc::timed_out, {}, last_failure_->ballots};
 }

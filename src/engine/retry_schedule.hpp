@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// When a call that failed tries again, and what it comes to when its time is over. The same for a
-// call that acquires and for one that re-enters what its owner holds.
+// When a call that failed tries again, and its result when its time is over. The same for a call
+// that acquires and for one that re-enters what its owner holds.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ class RetrySchedule {
   /// the call.
   RetrySchedule(const Config& config, Duration wait, Instant deadline, Instant now);
 
-  /// What follows from a failed attempt: the final result, or nothing and another attempt at
+  /// The consequence of a failed attempt: the final result, or nothing and another attempt at
   /// retry_at(). `expires_in`: when another holder's lease ends at the nodes, if that is known.
   std::optional<Failed> on_failure(Instant now, Failed failure, std::optional<Duration> expires_in,
                                    RandomSource& random);

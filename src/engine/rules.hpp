@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The rules of the protocol, each once and with its reason; docs/safety.md argues from them. The
-// machines ask here and decide nothing of this themselves. A planted bug of the engine switches one
-// of these off, here and nowhere else, and the simulator must notice.
+// machines call these functions and decide nothing of this themselves. A planted bug of the engine
+// switches one of these off, here and nowhere else, and the simulator must notice.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +21,14 @@ namespace redlock::engine::rules {
 
 // --- clocks
 
-/// What two clocks may drift apart within this time: a part of it, and 2 ms for what is rounded.
+/// How far two clocks may drift apart within this time: a part of it, and 2 ms for rounding.
 [[nodiscard]] inline Duration drift_allowance(Duration time, double drift_factor) {
   const auto drift = static_cast<double>(time.count()) * drift_factor;
   return Duration(static_cast<Duration::rep>(drift)) + std::chrono::milliseconds(2);
 }
 
-/// By then every lease of before is over, whatever the clocks do within the bound; a second more
-/// for clocks that are set a little.
+/// By then all earlier leases are over, whatever the clocks do within the bound; a second more for
+/// clocks that are set a little.
 [[nodiscard]] inline Duration over_everywhere(Duration lease, double drift_factor) {
   return lease + drift_allowance(lease, drift_factor) + std::chrono::seconds(1);
 }
@@ -40,19 +40,20 @@ namespace redlock::engine::rules {
   return sent + lease - drift_allowance(lease, drift_factor);
 }
 
-/// From when a node's grant counts: from the send. It began later, by an unknown time.
+/// A node's grant counts from its send. The lease began later, by an unknown time.
 [[nodiscard]] inline Instant counts_from(Instant sent, [[maybe_unused]] Instant answered) {
   return planted(Bug::validity_from_completion) ? answered : sent;
 }
 
-/// Whether enough is left of a lease: compared after the last answer came, which may be late.
+/// Whether enough validity is left of a lease: compared after the last answer came, which may be
+/// late.
 [[nodiscard]] inline bool enough_is_left(Instant now, [[maybe_unused]] Instant started,
                                          Instant valid_until, Duration min_validity) {
   if (planted(Bug::validity_checked_against_old_time)) now = started;
   return valid_until != Instant::min() && now < valid_until - min_validity;
 }
 
-/// How much a round trip may hide of a movement of the node's clock.
+/// How large a movement of the node's clock a round trip may hide.
 [[nodiscard]] inline Duration hidden_by(Duration uncertainty) {
   return planted(Bug::round_trip_ignored) ? Duration::zero()
                                           : uncertainty + std::chrono::microseconds(1);
@@ -62,18 +63,18 @@ namespace redlock::engine::rules {
   return !planted(Bug::clocks_not_watched);
 }
 
-/// A node whose clock went ahead ends its leases that much earlier, whosever clock it was: if a
-/// quorum of them did, ours stood still while leases went on.
+/// A node whose clock went ahead ends its leases that much earlier, whichever clock moved: if a
+/// quorum of nodes went ahead, our clock stood still while leases went on.
 [[nodiscard]] inline bool a_clock_ahead_shortens() {
   return !planted(Bug::moved_clock_keeps_its_votes);
 }
 
 /// Whether it was our own clock that moved. A quorum must be able to have made the movement, so a
 /// minority that jumped is blamed as soon as the readings of a majority exclude that. Where they
-/// are too coarse to exclude either (far nodes, and a small movement) fewer clocks that are wrong
-/// is the better explanation, and nobody is blamed. That is safe: what was confirmed before ends as
-/// much earlier as any of them may have gone ahead; blame is about what the clock will do next, and
-/// if it moves on, that is a movement again.
+/// are too coarse to exclude either (far nodes, and a small movement) the better explanation is the
+/// one with fewer wrong clocks, and no node is blamed. That is safe: earlier confirmations end as
+/// much earlier as any of the nodes may have gone ahead; blame is about the future of a clock, and
+/// if the clock moves on, that is another movement.
 [[nodiscard]] inline bool our_clock_moved(std::uint32_t truechimers, std::uint32_t undecided,
                                           std::uint32_t falsetickers, std::uint32_t nodes) {
   if (planted(Bug::own_clock_never_blamed)) return false;
@@ -82,14 +83,14 @@ namespace redlock::engine::rules {
 
 // --- quorums
 
-/// A quorum is one of the configured nodes: two clients that reach different nodes need a common
-/// one.
+/// A quorum is a majority of the configured nodes: two clients that reach different nodes need a
+/// common node.
 [[nodiscard]] inline std::uint32_t quorum(std::uint32_t configured,
                                           [[maybe_unused]] std::uint32_t connected) {
   return quorum_of(planted(Bug::quorum_of_connected) ? connected : configured);
 }
 
-/// Whether nodes that cannot be reached are of those a quorum is one of.
+/// Whether nodes that cannot be reached are among those that a quorum is counted over.
 [[nodiscard]] inline bool unreached_nodes_count() {
   return !planted(Bug::quorum_of_connected);
 }
@@ -104,25 +105,27 @@ namespace redlock::engine::rules {
   return *nth;
 }
 
-/// A node that did not vote has not refused: it is not known who has the lock.
+/// A node that did not vote has not refused: the owner of the lock there is unknown.
 [[nodiscard]] inline Vote vote_of_unavailable() {
   return planted(Bug::unavailable_counts_as_refused) ? Vote::refused : Vote::unavailable;
 }
 
-/// Whether so many of the nodes' clocks are known that their median is no single node's.
+/// Whether enough of the nodes' clocks are known that their median does not depend on a single
+/// node.
 [[nodiscard]] inline bool floor_follows(std::uint32_t known, std::uint32_t nodes) {
   return known >= quorum_of(nodes) || planted(Bug::floor_of_one_node);
 }
 
 // --- tokens
 
-/// Beyond what floors reach.
+/// Beyond the largest floor.
 [[nodiscard]] constexpr bool is_far(Token token) {
   return token > floor_limit;
 }
 
-/// A fence beyond what floors reach is its node's damage, unless a quorum is there: carried to the
-/// others, and learnt as a floor, it would use up the tokens of every stripe and node.
+/// A fence beyond the largest floor is damage of its node, unless a quorum of fences is there:
+/// carried to the others, and learnt as a floor, it would use up the tokens of every stripe and
+/// node.
 [[nodiscard]] inline bool damage_is_contained() {
   return !planted(Bug::damaged_fence_carried);
 }
@@ -133,8 +136,8 @@ namespace redlock::engine::rules {
 }
 
 /// Whether the node that granted this settles the token without being asked: the owner's own grant
-/// there is the token. A smaller one leaves the fence below it, for the next owner to be given the
-/// same.
+/// there is the token. A smaller grant leaves the fence below the token, so the next owner could be
+/// given the same.
 [[nodiscard]] inline bool settles_as_granted(Token granted, Token token) {
   return granted == token || (granted != 0 && planted(Bug::max_without_settling));
 }
@@ -145,42 +148,42 @@ namespace redlock::engine::rules {
   return (granted != 0 && granted <= token) || planted(Bug::every_held_settles);
 }
 
-/// Whether a node that says `held` has settled the token: the whole stretch from the grant to now
-/// was this owner's, and its fence has risen to the token.
+/// Whether a node that replies `held` has settled the token: the whole stretch from the grant to
+/// now was this owner's, and its fence has risen to the token.
 [[nodiscard]] inline bool settled(Token granted, Token token, Token fence) {
   return (may_settle(granted, token) && fence >= token) || planted(Bug::every_held_settles);
 }
 
-/// The token that a hold raises the fence to. What somebody says who takes a lease up may be wrong:
-/// it raises none.
+/// The token to which a hold raises the fence. The token of a lease that is taken up may be wrong:
+/// it raises no fence.
 [[nodiscard]] inline Token token_to_raise(bool taking_up, Token token) {
   return taking_up && !planted(Bug::attach_believes_token) ? 0 : token;
 }
 
-/// Whether a node that says `held` confirms the lease. To one that is being taken up only if its
-/// fence has reached the token, which is wrong otherwise.
+/// Whether a node that replies `held` confirms the lease. A lease that is being taken up is
+/// confirmed only if the node's fence has reached the token, which is wrong otherwise.
 [[nodiscard]] inline bool confirms(bool taking_up, Token fence, Token token) {
   return !taking_up || fence >= token || planted(Bug::attach_believes_token);
 }
 
-/// The owner of an attempt: a new one for each, so that what is late can touch nothing newer.
+/// The owner of an attempt: new for each, so that no late message can touch anything newer.
 [[nodiscard]] inline OwnerId owner_of_attempt(RandomSource& random,
                                               [[maybe_unused]] RequestId request) {
   if (planted(Bug::owner_reused)) return {{request, ~request}};
   return random.next_owner();
 }
 
-// --- what is over leaves nothing behind
+// --- an ended attempt or lease leaves nothing behind
 
-/// Whether what a failed attempt may have left is released. At once, not when the kind of failure
-/// is known: others are waiting for these nodes.
+/// Whether grants that a failed attempt may have left are released. At once, not when the kind of
+/// failure is known: others are waiting for these nodes.
 [[nodiscard]] inline bool failed_attempt_is_released([[maybe_unused]] Errc why) {
   if (planted(Bug::late_win_not_released)) return why != Errc::too_late;
   return !planted(Bug::loss_without_release);
 }
 
-/// Whether an acquire is sent again, with its script: not behind its own release, where what it
-/// takes would stay for a whole lease.
+/// Whether an acquire is sent again, with its script: not behind its own release, where its grant
+/// would stay for a whole lease.
 [[nodiscard]] inline bool may_repeat_acquire(bool released) {
   return !released || planted(Bug::acquire_resent_behind_release);
 }
@@ -201,26 +204,26 @@ namespace redlock::engine::rules {
   return !planted(Bug::debts_not_repeated);
 }
 
-/// Whether nodes turn the owner away for so long after a release: where others may have sent what
-/// comes late, which is behind no release of ours.
+/// Whether nodes refuse the owner for that long after a release: where other processes may have
+/// sent late messages, which no release of ours follows.
 [[nodiscard]] inline bool is_turned_away(std::chrono::milliseconds keep_out) {
   return keep_out.count() > 0 && !planted(Bug::handed_over_revived);
 }
 
-/// A lease that is released is renewed no more.
+/// A released lease is not renewed any more.
 [[nodiscard]] inline bool release_ends_renewal() {
   return !planted(Bug::renewed_after_release);
 }
 
-/// A confirmation that was not given takes back nothing that was given before.
+/// A missing confirmation takes back no earlier confirmation.
 [[nodiscard]] inline bool failed_extend_releases() {
   return planted(Bug::failed_extend_releases);
 }
 
-// --- what confirms and what ends a lease
+// --- confirmation and end of a lease
 
-/// Whether a node that says `free` or `taken` counts no more: for whatever reason it has nothing of
-/// this owner, it may grant the lock to another.
+/// Whether a node that replies `free` or `taken` counts no more: whatever the reason for which it
+/// has no grant of this owner, it may grant the lock to another.
 [[nodiscard]] inline bool denial_withdraws([[maybe_unused]] bool confirmed_before) {
   return !confirmed_before || !planted(Bug::denial_not_withdrawn);
 }
@@ -230,28 +233,29 @@ namespace redlock::engine::rules {
   return !taken.foreign_type || !planted(Bug::foreign_key_denies_nothing);
 }
 
-/// Whether answers may still lengthen the lease. Whoever was told of a loss has let go of what the
-/// lock protects.
+/// Whether answers may still lengthen the lease. A holder that was told of a loss has stopped its
+/// protected work.
 [[nodiscard]] inline bool may_be_confirmed(bool lost) {
   return !lost || planted(Bug::lost_lease_revived);
 }
 
 /// Whether a lease that fewer than a quorum confirmed is over, even while other nodes are merely
-/// unknown: those may have given the lock to nobody, and the one that said `free` completes
-/// somebody's quorum.
+/// unknown: those may have granted the lock to no owner yet, and the node that replied `free`
+/// completes another owner's quorum.
 [[nodiscard]] inline bool is_over([[maybe_unused]] std::uint32_t may_hold,
                                   [[maybe_unused]] std::uint32_t quorum) {
   return !planted(Bug::lost_quorum_healed) || may_hold < quorum;
 }
 
-/// When the holder is told that the lease is lost: so long before its end that the work can stop.
+/// When the holder is told that the lease is lost: early enough before its end that the work can
+/// stop.
 [[nodiscard]] inline Instant lost_at(Instant now, Instant valid_until, Duration lease) {
   if (planted(Bug::loss_reported_too_late)) return valid_until + lease / 10;
   const Duration validity = std::max(valid_until - now, Duration::zero());
   return valid_until - std::min<Duration>(lease / 10, validity / 2);
 }
 
-/// What a holder was told is lost is lost, also if this machine has not noticed.
+/// A lease whose loss was reported is lost, also if this machine has not noticed.
 [[nodiscard]] inline bool holder_may_give_up() {
   return !planted(Bug::give_up_ignored);
 }
@@ -273,7 +277,7 @@ namespace redlock::engine::rules {
   return planted(Bug::failed_entry_counts);
 }
 
-/// What a failed entry left on the nodes is put right.
+/// The counts that a failed entry left on the nodes are corrected.
 [[nodiscard]] inline bool failed_entry_is_taken_back() {
   return !planted(Bug::failed_entry_stays_on_nodes);
 }
@@ -283,33 +287,33 @@ namespace redlock::engine::rules {
   return !planted(Bug::leave_not_told);
 }
 
-/// Who waits for room gets it when there is some.
+/// A round that waits for room gets it when there is some.
 [[nodiscard]] inline bool turns_are_given() {
   return !planted(Bug::turn_not_given);
 }
 
 // --- calls of one owner
 
-/// A call that was answered while it entered has no level: the one that nodes grant it later is
+/// A call that was answered during its entry has no level: a level that nodes grant it later is
 /// left.
 [[nodiscard]] inline bool answered_entry_is_left() {
   return !planted(Bug::answered_entry_counts);
 }
 
-/// Whether a call whose entry failed acquires instead: if the owner gave back meanwhile what was
-/// being entered, the owner lost nothing.
+/// Whether a call whose entry failed acquires instead: if the owner gave the lock back during the
+/// entry, the owner lost nothing.
 [[nodiscard]] inline bool is_acquired_anew(bool given_back) {
   return given_back && !planted(Bug::entry_fails_with_a_release);
 }
 
-/// The next call in the queue begins when one ends, however that ended.
+/// The next call in the queue begins when a call ends, whatever its result.
 [[nodiscard]] inline bool next_call_begins([[maybe_unused]] bool ended_well) {
   return ended_well || !planted(Bug::queue_stops_at_failure);
 }
 
-// --- those who wait
+// --- waiters
 
-/// Whether a waiter asks when a node says that its turn has come. Its own timers would be late.
+/// Whether a waiter asks when a node wakes it. Its own timers would be late.
 [[nodiscard]] inline bool wakes_are_heeded() {
   return !planted(Bug::wake_ignored);
 }
@@ -340,14 +344,14 @@ namespace redlock::engine::rules {
 
 // --- nodes
 
-/// Whether a node may be asked for a lock: not before everything that it may have forgotten is
+/// Whether a node may be asked for a lock: not before all leases that it may have forgotten are
 /// over, and its marker says so.
 [[nodiscard]] inline bool may_vote(Instant now, Instant votes_from, bool without_marker) {
   return (now >= votes_from && !without_marker) || planted(Bug::quarantine_ignored);
 }
 
-/// From when a node without its marker is in quarantine: since it was first seen so. How long it
-/// has been up says nothing, as it may have been wiped since; nor do its settings.
+/// From when a node without its marker is in quarantine: since it was first seen so. Its uptime
+/// proves nothing, because it may have been wiped since; nor do its settings.
 [[nodiscard]] inline Instant quarantined_from(Instant first_seen, [[maybe_unused]] Instant up_since,
                                               [[maybe_unused]] bool durable,
                                               [[maybe_unused]] Duration quarantine) {
@@ -357,8 +361,8 @@ namespace redlock::engine::rules {
 }
 
 /// Whether the node begins to wait anew: it is not pending with the id that was seen before, so it
-/// may have been marked meanwhile, granted, and forgotten once more. What was pending before any id
-/// was seen is not known either.
+/// may have been marked meanwhile, granted, and forgotten once more. The same holds for a node
+/// whose id was never seen.
 [[nodiscard]] inline bool has_forgotten_again(const std::string& seen, const std::string& pending) {
   return seen != pending && !planted(Bug::second_forgetting_overlooked);
 }
@@ -369,28 +373,27 @@ namespace redlock::engine::rules {
   return !planted(Bug::markers_ignored_without_quarantine);
 }
 
-/// Whether what a node of another set grants is worth nothing: the members of this one know nothing
-/// of it.
+/// Whether grants of a node of another set are void: the members of this set do not have them.
 [[nodiscard]] inline bool other_sets_are_refused() {
   return !planted(Bug::other_sets_count);
 }
 
-/// Whether a node is in quarantine because it was a replica: what its last master granted may not
-/// have reached it.
+/// Whether a node is in quarantine because it was a replica: grants of its last master may not have
+/// reached it.
 [[nodiscard]] inline bool promoted_waits(bool promoted) {
   return promoted && !planted(Bug::promotion_trusted);
 }
 
 // --- connections
 
-/// Whether a new connection first kills the one that it replaces. What the old one carries could
-/// otherwise be executed behind what the new one does: an acquire behind its release.
+/// Whether a new connection first kills the one that it replaces. Messages on the old connection
+/// could otherwise be executed after those on the new one: an acquire after its release.
 [[nodiscard]] inline bool kills_what_it_replaces(bool same_server) {
   return same_server && !planted(Bug::replaced_connection_left_alive);
 }
 
 /// Whether a connection ends when its node refuses to write because it is a replica: it may be a
-/// master again before anybody looks at it, and only a handshake finds out that it was none.
+/// master again before the next check, and only a handshake finds out that it was a replica.
 [[nodiscard]] inline bool replica_ends_connection() {
   return !planted(Bug::replica_keeps_its_connection);
 }
@@ -400,8 +403,8 @@ namespace redlock::engine::rules {
   return !planted(Bug::role_change_overlooked);
 }
 
-/// The same when a probe shows that it was a replica since the last one, and nobody asked it
-/// anything meanwhile.
+/// The same when a probe shows that it was a replica since the last probe, and no command noticed
+/// meanwhile.
 [[nodiscard]] inline bool promotion_ends_connection() {
   return !planted(Bug::promotion_overlooked);
 }

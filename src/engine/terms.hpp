@@ -41,18 +41,18 @@ class Terms {
   [[nodiscard]] bool quarantined(Instant now, NodeIndex node) const {
     return !quarantines_->votes(now, node);
   }
-  /// Why the node, as far as this client knows, gives no lock to anybody: it may have forgotten
+  /// Why the node, as far as this client knows, grants no lock to any client: it may have forgotten
   /// grants, and waits until they are over.
   [[nodiscard]] std::optional<Unavailable> quarantine(Instant now, NodeIndex node) const {
     return quarantines_->objection(now, node);
   }
-  /// Why what this node confirms does not count now; nothing if it does.
+  /// Why this node's confirmations do not count now; nothing if they do.
   [[nodiscard]] std::optional<Unavailable> distrust(Instant now, NodeIndex node) const {
     if (auto why = stranger(node)) return why;
     return clocks_->objection(now, node);
   }
-  /// Why this node belongs to another set than the client; nothing if it does not, or if that may
-  /// still turn out otherwise.
+  /// Why this node belongs to another set than the client; nothing if it does not, or if that is
+  /// still undecided.
   [[nodiscard]] std::optional<Unavailable> stranger(NodeIndex node) const {
     if (sets().open() || !sets().is_stranger(node)) return std::nullopt;
     return sets().refusal(node);
@@ -67,7 +67,7 @@ class Terms {
     }
   }
   /// What is known of a node that has not answered an acquire within the node timeout, which is
-  /// over now. What was asked while its first connection was being made says nothing of the node.
+  /// over now. An attempt during its first connection proves nothing about the node.
   [[nodiscard]] Unavailable silence(Instant now, NodeIndex node) const {
     return connected_[node] > now - node_timeout() ? not_connected_yet() : no_answer();
   }

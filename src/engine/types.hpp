@@ -28,9 +28,9 @@ inline constexpr Token token_limit = Token{1} << 53;
 /// of its node, unless a quorum of fences is.
 inline constexpr Token floor_limit = token_limit / 2;
 
-/// What a caller asked for; chosen by the caller, never 0 and never used again.
+/// The number of a caller's request; chosen by the caller, never 0 and never used again.
 using RequestId = std::uint64_t;
-/// Larger ones are what machines of the engine ask of each other.
+/// Larger numbers are requests between machines of the engine.
 inline constexpr RequestId first_inner_request = RequestId{1} << 63;
 /// One attempt and, if it is granted, its lease; chosen by the engine, never used again.
 using GrantId = std::uint64_t;
@@ -63,14 +63,14 @@ class RandomSource {
  public:
   virtual ~RandomSource() = default;
   virtual std::uint64_t next() = 0;
-  /// Another one every time, in whatever process of whatever copy of this machine.
+  /// Different every time, in every process of every copy of this machine.
   virtual OwnerId next_owner() {
     const std::uint64_t first = next();
     return {{first, next()}};
   }
 };
 
-/// Any of the two or between them, each as likely.
+/// Between the two, both included, each value as likely.
 [[nodiscard]] Duration random_between(Duration least, Duration most, RandomSource& random);
 
 }  // namespace redlock::engine

@@ -86,7 +86,7 @@ tl::expected<void, FenceRefusal> FenceGuard::stamp(std::string_view resource, st
 
 std::optional<std::uint64_t> FenceGuard::seen(std::string_view resource) const {
   const Resource* const found = impl_->find(resource);
-  // One that was added by a call that has not stamped it yet has seen nothing.
+  // A resource that a call has added but not stamped yet has seen no token.
   if (found == nullptr || found->largest_token == 0) return std::nullopt;
   return found->largest_token;
 }

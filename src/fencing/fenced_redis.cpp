@@ -41,9 +41,9 @@ FencedCommand fenced_eval(std::string_view lua, std::vector<std::string> keys,
   assert(!keys.empty() && "the first key is the resource that is stamped");
   keys.push_back(stamp_key(keys.front()));
   arguments.push_back(std::to_string(token));
-  // The line breaks are for a comment at the end of `lua`. An error that `lua` returns, as what
-  // redis.pcall gives, must not hide in a reply that says `applied`. A nil would end the array;
-  // false becomes one in the reply.
+  // The line breaks are for a comment at the end of `lua`. An error that `lua` returns, such as one
+  // of redis.pcall, must not hide in a reply that says `applied`. A nil would end the array; false
+  // becomes one in the reply.
   auto script = std::string(wire::scripts::fenced) + "local answer = (function()\n" +
                 std::string(lua) +
                 "\nend)()\n"

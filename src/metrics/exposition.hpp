@@ -19,7 +19,7 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 /// How many durations were no longer than each of some bounds.
 class DurationHistogram {
  public:
-  /// Bounds for what takes a network's time, and for what takes a person's.
+  /// Bounds for durations of network calls, and for those of human work.
   enum class Range { network, work };
 
   explicit DurationHistogram(Range range);
@@ -43,7 +43,7 @@ class DurationHistogram {
 /// Writes one family after the other.
 class Exposition {
  public:
-  /// What follows, up to the next family, is of this one. `type` is counter, gauge or histogram.
+  /// All lines up to the next family belong to this one. `type` is counter, gauge or histogram.
   void family(std::string_view name, std::string_view type, std::string_view help);
 
   void value(const Labels& labels, std::uint64_t value);

@@ -29,7 +29,7 @@ class REDLOCK_NO_EXPORT Metrics::Impl {
   void forget_client(std::string_view node) {
     const std::lock_guard lock(mutex_);
     NodeCounts& counts = of_node(node);
-    // What nobody tells any more is not shown as if it still were so.
+    // The last report of a client that has ended is not shown as the current state.
     if (--counts.clients == 0) counts.state.reset();
   }
   void count_node_up(std::string_view node, bool has_warning) {
@@ -39,7 +39,7 @@ class REDLOCK_NO_EXPORT Metrics::Impl {
   void count_node_down(std::string_view node, Cause cause) {
     const std::lock_guard lock(mutex_);
     NodeCounts& counts = of_node(node);
-    // The warning is of the connection that was up; the next one brings its own.
+    // The warning belongs to the connection that was up; the next connection brings its own.
     counts.state = {.down_for = cause, .has_warning = false};
     ++counts.downs[cause];
   }
@@ -91,15 +91,15 @@ class REDLOCK_NO_EXPORT Metrics::Impl {
   };
   struct NodeCounts {
     int clients = 0;
-    std::optional<Standing> state;  ///< as it was told last; none: no client tells of it
+    std::optional<Standing> state;  ///< as last reported; none: no client has the node
     std::uint64_t clock_moves = 0;
     std::map<Cause, std::uint64_t> downs;
     std::map<std::pair<Vote, Cause>, std::uint64_t> votes;
     std::map<NodeCommand, DurationHistogram> round_trips;
   };
 
-  /// Names for which somebody here waits, and when the last holder here gave it back. So many names
-  /// are kept; those beyond are not timed.
+  /// Names for which somebody here waits, and when the last holder here gave it back. The number of
+  /// names is limited; further names are not timed.
   static constexpr std::size_t most_contended_names = 1'024;
   /// Attempts that settled, the last of them: each has an answer of every node. Clients number them
   /// each for itself, so of two that settle at once with the same number one is counted.
@@ -117,8 +117,8 @@ class REDLOCK_NO_EXPORT Metrics::Impl {
   mutable std::mutex mutex_;
   std::map<std::string, NodeCounts, std::less<>> nodes_;
   std::map<std::string, BootClock::time_point, std::less<>> contended_;
-  // From the beginning, what alerts look at: the increase of a counter that comes into being with
-  // its first event is none.
+  // Present from the beginning, because alerts look at increases: a counter that appears with its
+  // first event has none.
   std::map<Errc, std::uint64_t> failed_attempts_{
       {Errc::contended, 0}, {Errc::no_quorum, 0}, {Errc::too_late, 0}};
   std::uint64_t granted_attempts_ = 0;
@@ -131,7 +131,7 @@ class REDLOCK_NO_EXPORT Metrics::Impl {
   std::array<std::uint64_t, recent_settles> settled_{};
   std::size_t next_settled_ = 0;
   std::size_t last_place_ = 0;
-  std::string last_waiting_;  // the name that it was told of
+  std::string last_waiting_;  // the name of the lock that it waits for
   DurationHistogram waits_{Range::work};
   DurationHistogram holds_{Range::work};
   DurationHistogram handoffs_{Range::network};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The one timer for everything that the engine waits for. It runs on CLOCK_BOOTTIME, so that a
-// machine that slept wakes up with its expired leases known to be expired.
+// The one timer for all deadlines of the engine. It runs on CLOCK_BOOTTIME, so that leases that
+// expired while the machine slept are expired when it wakes up.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ class BootTimer {
   BootTimer(const BootTimer&) = delete;
   BootTimer& operator=(const BootTimer&) = delete;
 
-  /// Makes sure that it expires by then. It may also expire earlier, for a moment that it was set
-  /// to before: putting it off costs a system call, and most moments are put off again and again.
+  /// Makes sure that the timer expires by then. It may also expire earlier, for an earlier setting:
+  /// postponing costs a system call, and most deadlines are postponed again and again.
   void expire_by(engine::Instant when);
 
  private:

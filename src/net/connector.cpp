@@ -13,8 +13,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// How long a look-up may take before the addresses found last are tried beside it. A name server
-/// that works usually answers sooner, and a name that moved is then followed at once.
+/// How long a look-up may take before the addresses found last are tried beside it. A working name
+/// server usually answers sooner, and a name that moved is then followed at once.
 constexpr milliseconds head_start(50);
 
 bool same(const sockaddr_storage& one, const sockaddr_storage& other) {
@@ -47,7 +47,7 @@ void Connector::start() {
 }
 
 void Connector::cancel() {
-  // A look-up under way goes on: what it finds is for the next start().
+  // A look-up under way goes on: its result is for the next start().
   state_ = State::idle;
   timer_.stop();
   stream_.reset();
@@ -84,7 +84,7 @@ void Connector::begin_resolving() {
 }
 
 void Connector::on_resolved(Resolution resolution) {
-  // A look-up that failed says nothing about where the node is, unless there is no such name.
+  // A failed look-up does not change the node's addresses, unless there is no such name.
   const bool answered = !resolution.addresses.empty() || resolution.unknown_name;
   if (answered) candidates_ = std::move(resolution.addresses);
   if (state_ == State::idle) return;

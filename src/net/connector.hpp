@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From an address to a connected stream: looks the name up anew each time, then tries all of its
-// addresses in turn, within the deadlines for both. While the look-up takes long, the addresses
-// that the last one found are tried; what it finds in the end replaces them, also under a
-// connection.
+// addresses in turn, within the deadlines for both. While the look-up takes long, the addresses of
+// the previous look-up are tried; the new result replaces them, also under a connection.
 #pragma once
 
 #include <chrono>

@@ -37,11 +37,11 @@ struct CoreConfig : wire::DriverConfig {
   /// Asked for the newest password of a node, by its label, with each connection. May be empty.
   std::function<std::string(std::string_view node)> password{};
   /// In the seat: whether a blocking caller may drive from now on. It may if no thread waits for
-  /// anything but itself, and users' code only runs where the host has it run. Empty: never.
+  /// any other call, and users' code only runs where the host runs it. Empty: never.
   std::function<bool()> callers_may_drive{};
-  /// An exception has left the driver, its host, or a task: what they were at may be half done. The
-  /// connections are closed, and nothing is performed any more, but tasks are still run, which the
-  /// host is to answer. On the loop thread, once. It must not throw. May be empty.
+  /// An exception has left the driver, its host, or a task: their work may be half done. The
+  /// connections are closed, and no output is performed any more, but tasks are still run, which
+  /// the host has to answer. On the loop thread, once. It must not throw. May be empty.
   std::function<void(const std::exception_ptr& why)> failed{};
   /// On a given loop: whether this is the child of a fork, which has a copy of that loop. Empty:
   /// never.
@@ -55,15 +55,15 @@ class Core {
   /// no thread or descriptor.
   static tl::expected<std::unique_ptr<Core>, std::string> start(CoreConfig config,
                                                                 wire::DriverHost& host);
-  /// On a given loop: starts no thread but for look-ups of names; whoever runs the loop is the loop
-  /// thread. To be called there, or while nobody runs it. The host is called by the loop, never by
-  /// this call. Fails, with a sentence, only if the system gives no descriptor.
+  /// On a given loop: starts no thread but for look-ups of names; the thread that runs the loop is
+  /// the loop thread. Call it there, or while no thread runs the loop. The host is called by the
+  /// loop, never by this call. Fails, with a sentence, only if the system gives no descriptor.
   static tl::expected<std::unique_ptr<Core>, std::string> start(CoreConfig config,
                                                                 wire::DriverHost& host,
                                                                 uv_loop_s& loop);
 
-  /// With a loop of its own, from another thread than the loop's: what end() does, if that was not
-  /// called. On a given loop a core is destroyed only by end().
+  /// With a loop of its own, from another thread than the loop's: does what end() does, if that was
+  /// not called. On a given loop a core is destroyed only by end().
   virtual ~Core() = default;
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -73,20 +73,22 @@ class Core {
   virtual bool post(Task& task) = 0;
 
   /// Any thread but the loop's, as post(): takes the loop from the loop thread, if that does not
-  /// need it, and if no task is waiting. drive() must follow. A given loop is never to be had.
+  /// need it, and if no task is waiting. drive() must follow. A given loop is never available.
   [[nodiscard]] virtual bool take_seat() = 0;
-  /// Runs this task and then the loop until the answer is given or somebody else has a task, and
+  /// Runs this task and then the loop until the answer is given or another thread posts a task, and
   /// gives the loop back; the loop thread then goes on. `meanwhile` is true for as long.
   virtual void drive(Task& call, const OneShotEvent& answer, bool& meanwhile) = 0;
 
-  /// Whether this is the loop thread. Never, of a given loop: nobody can tell who runs it next.
+  /// Whether this is the loop thread. Never with a given loop: it is unknown which thread runs it
+  /// next.
   [[nodiscard]] virtual bool on_loop_thread() const noexcept = 0;
 
   /// Once: runs the tasks that were posted, closes the connections, answers every outstanding
-  /// question. When nothing of ours is left on the loop, `ended` is called, which may destroy the
-  /// core. With a loop of its own this is called from another thread than the loop's, joins that,
-  /// and calls `ended` before it returns. On a given loop it is called on the loop thread, but not
-  /// in an output of the driver; `ended` is called in a later turn, and is to destroy the core.
+  /// question. When nothing of the core is left on the loop, `ended` is called, which may destroy
+  /// the core. With a loop of its own this is called from another thread than the loop's, joins
+  /// that, and calls `ended` before it returns. On a given loop it is called on the loop thread,
+  /// but not in an output of the driver; `ended` is called in a later turn, and is to destroy the
+  /// core.
   virtual void end(std::function<void()> ended) = 0;
 
   // The rest only on the thread that drives: the loop thread, or a caller that has its seat.

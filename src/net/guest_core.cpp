@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// On a loop that the program gave and runs. Nobody but libuv drives: other threads push tasks and
-// ring the bell, and the loop runs the tasks when it polls.
+// On a loop that the program gave and runs. Only libuv drives: other threads push tasks and ring
+// the bell, and the loop runs the tasks when it polls.
 #include <cassert>
 #include <cerrno>
 #include <cstdint>
@@ -71,8 +71,8 @@ void GuestCore::end(std::function<void()> ended) {
 }
 
 void GuestCore::before_poll() {
-  // The child of a fork that runs its copy of the loop must not take part: it would read what is
-  // the parent's, and renew the parent's leases.
+  // The child of a fork that runs its copy of the loop must not take part: it would read the
+  // parent's bytes, and renew the parent's leases.
   const auto& in_child = nodes_.config().in_child;
   if (in_child && in_child()) {
     nodes_.abandon();
@@ -81,7 +81,7 @@ void GuestCore::before_poll() {
   }
   // Not before the loop runs, as the time for connecting would begin.
   if (!std::exchange(begun_, true)) nodes_.start();
-  // What the program started since the loop polled leaves now, and not a poll later.
+  // Messages that the program started since the loop polled leave now, and not a poll later.
   if (!mailbox_.empty()) on_bell();
   nodes_.turn();
 }
@@ -102,10 +102,10 @@ tl::expected<std::unique_ptr<Core>, std::string> Core::start(CoreConfig config,
   try {
     status = core->open();
   } catch (const std::bad_alloc&) {
-    // What libuv has of it by now must not be destroyed here.
+    // The handles that libuv has by now must not be destroyed here.
   }
   if (status == 0) return core;
-  // What libuv has of it is closed when the loop is run.
+  // The handles that libuv has are closed when the loop is run.
   GuestCore* const failed = core.release();
   failed->close([failed] { delete failed; });
   return tl::unexpected("cannot use the loop: " + std::string(uv_strerror(status)));

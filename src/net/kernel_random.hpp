@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Random numbers from the kernel, drawn when they are needed: an owner id must be unguessable and
-// unique among all clients there are, which no seed could guarantee. What is kept in memory
-// would be given out twice by a process that is copied (a virtual machine that is cloned, a
-// snapshot that is restored).
+// unique among all clients there are, which no seed could guarantee. Numbers kept in memory would
+// be given out twice by a process that is copied (a virtual machine that is cloned, a snapshot that
+// is restored).
 #pragma once
 
 #include <cstdint>

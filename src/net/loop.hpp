@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A libuv loop, of our own or given by the program, and what everything of ours on it shares.
+// A libuv loop, the client's own or given by the program, and the parts that all handles on it
+// share.
 #pragma once
 
 #include <array>
@@ -19,19 +20,20 @@ class Loop {
   Loop& operator=(const Loop&) = delete;
 
   uv_loop_t& uv;
-  /// Every stream reads into this one: what was read is taken in before the next read.
+  /// Every stream reads into this buffer: its bytes are taken in before the next read.
   std::array<char, std::size_t{64} * 1024> input{};
 
-  // Where exceptions end: no memory, or code of users that throws. None may pass through libuv,
-  // and what one has left may be half done. So the first makes the loop failed: its core drops what
-  // it has on it, tells its host, and from then on only runs tasks, which the host answers.
+  // Where exceptions end: no memory, or code of users that throws. None may pass through libuv, and
+  // the interrupted work may be half done. So the first exception makes the loop failed: its core
+  // drops all that it has on the loop, calls its host, and from then on only runs tasks, which the
+  // host answers.
 
-  /// For what libuv calls. Left out once the loop has failed.
+  /// Runs a function for a callback of libuv. Skipped once the loop has failed.
   template <typename Step>
   void run(const Step& step) noexcept {
     if (!failed()) attempt(step);
   }
-  /// The same, and never left out.
+  /// The same, and never skipped.
   template <typename Step>
   void attempt(const Step& step) noexcept {
     try {
@@ -43,7 +45,7 @@ class Loop {
   void fail(std::exception_ptr why) noexcept;
   [[nodiscard]] bool failed() const noexcept { return failure_ != nullptr; }
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
-  /// What fail() calls, the first time. It must not throw.
+  /// The function that fail() calls, the first time. It must not throw.
   void when_failed(std::function<void()> then) { when_failed_ = std::move(then); }
 
   // libuv has a handle until the callback of uv_close(), and a request until its own. Until then
@@ -53,8 +55,8 @@ class Loop {
   void enter() noexcept { ++in_use_; }
   /// One less. May destroy this loop.
   void leave();
-  /// Calls the function once nothing of ours is in use: now, or by a leave(). It may destroy this
-  /// loop.
+  /// Calls the function once no handle or request is in use: now, or by a leave(). It may destroy
+  /// this loop.
   void when_left(std::function<void()> left);
 
  private:
@@ -73,9 +75,8 @@ void destroy_closed(uv_handle_t* handle) {
   loop.leave();
 }
 
-/// 0 or libuv's error. What it has to have at the least is tried first: without the descriptors for
-/// its signal pipes libuv ends the process, and before 1.52 it keeps some of what it opened before
-/// it failed.
+/// 0 or libuv's error. The descriptors that it needs at least are tried first: without those for
+/// its signal pipes libuv ends the process, and before 1.52 a failed start leaks some of them.
 [[nodiscard]] int init_loop(uv_loop_t& uv);
 
 }  // namespace redlock::net

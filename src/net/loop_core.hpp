@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a core is made of, whichever the loop: tasks come by a mailbox and a bell, nodes by a
-// LoopDriver. own_core.cpp and guest_core.cpp add who runs the loop.
+// The parts of a core on either kind of loop: tasks come by a mailbox and a bell, nodes by a
+// LoopDriver. own_core.cpp and guest_core.cpp add the thread that runs the loop.
 #pragma once
 
 #include <chrono>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A wire::Driver on a libuv loop, whoever runs that: the connections, the timer and the turns.
+// A wire::Driver on a libuv loop, whichever thread runs that: the connections, the timer and the
+// turns.
 //
-// In a turn of the loop, whatever happened is put into the driver; then, once, the driver performs
-// what follows and writes what it has collected. libuv's check handle comes right after the
-// sockets, the prepare handle right before the loop sleeps: with both, nothing waits.
+// In a turn of the loop, all events are put into the driver; then, once, the driver performs its
+// outputs and writes the collected messages. libuv's check handle comes right after the sockets,
+// the prepare handle right before the loop sleeps: with both, nothing waits.
 #pragma once
 
 #include <memory>
@@ -50,7 +51,7 @@ class LoopDriver final : wire::Streams {
   /// Nothing but close() may follow.
   void drop() noexcept;
   void close();
-  /// The same in the child of a fork, without a word to anybody.
+  /// The same in the child of a fork, without sending anything.
   void abandon();
 
   [[nodiscard]] const CoreConfig& config() const { return config_; }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Who runs the loop. A blocking caller that is alone takes the seat and runs the loop itself until
-// its answer is there, which saves the two thread switches of asking the loop thread. In all other
-// cases the loop thread has the seat. It leaves it when nothing is under way, and then sleeps until
-// one of three things happens:
+// Decides which thread runs the loop. A blocking caller that is alone takes the seat and runs the
+// loop itself until its answer is there, which saves the two thread switches of asking the loop
+// thread. In all other cases the loop thread has the seat. It leaves the seat when nothing is under
+// way, and then sleeps until one of three events:
 //
 //   the bell   a task was posted, or a caller leaves before its answer is there. It goes on ringing
 //              until the loop thread, in the seat, takes the tasks. A caller that drives leaves
 //              when it rings: it runs no task but its own.
-//   readiness  something of the loop's own descriptor, once, and only if that was armed. The loop
-//              thread arms it when it leaves; a caller disarms it, because it reads itself.
+//   readiness  of the loop's own descriptor, reported once, and only if that was armed. The loop
+//              thread arms it when it leaves; a caller disarms it, because it reads by itself.
 //   the alarm  a moment after a caller has left. A caller does not arm: most come back at once, and
 //              would have to disarm again. So nothing that is due waits longer than that moment.
 //
@@ -32,7 +32,7 @@ class LoopSeat {
  public:
   explicit LoopSeat(Kernel& kernel) : kernel_(kernel) {}
 
-  /// A caller: whether it has the seat now; it must leave it.
+  /// A caller: whether it has the seat now; then it must leave the seat.
   [[nodiscard]] bool take() {
     std::uint32_t word = kernel_.load();
     do {
@@ -70,7 +70,7 @@ class LoopSeat {
       const auto event = kernel_.await_event();
       if (event.alarm) stop_alarm();
       if (event.bell) return sit_down();
-      // A caller that drives reads what is ready itself, and its leaving sets the alarm.
+      // A caller that drives reads ready descriptors itself, and its leaving sets the alarm.
       if (sit_down_if_free()) return;
     }
   }

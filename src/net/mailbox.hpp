@@ -24,15 +24,15 @@ class Mailbox {
   /// Any thread. `first`: the loop thread must be woken. `refused`: the mailbox is closed.
   [[nodiscard]] Posted push(Task& task) noexcept;
 
-  /// Any thread. What it pushed itself is in there until it has run.
+  /// Any thread. Whether the mailbox is empty; a thread's own task is in it until it has run.
   [[nodiscard]] bool empty() const noexcept {
     return newest_.load(std::memory_order_acquire) == nullptr;
   }
 
-  /// Loop thread: runs what was pushed, in order.
+  /// Loop thread: runs the pushed tasks, in order.
   void run_all();
 
-  /// Loop thread: refuses from now on and runs what is left.
+  /// Loop thread: refuses tasks from now on and runs those that are left.
   void close();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One thread sleeps until another says so, once. As std::binary_semaphore, which first gives the
+// One thread sleeps until another wakes it, once. As std::binary_semaphore, which first gives the
 // processor up several times in the hope that it need not sleep: here the answer is a round trip
 // away, and the loop thread needs the processor to get it.
 #pragma once
@@ -15,7 +15,7 @@ class OneShotEvent {
  public:
   void give() noexcept {
     if (state_.exchange(done, std::memory_order_release) != sleeping) return;
-    // Who was to be woken may be gone by now, and its event with it: a wake-up for nobody.
+    // The sleeper may be gone by now, and its event with it: then the wake-up reaches no thread.
     wake_from(state_);
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A loop of our own and its thread. Who runs the turns is in loop_seat.hpp, what they do in
-// loop_driver.hpp.
+// The client's own loop and its thread. loop_seat.hpp decides which thread runs the turns,
+// loop_driver.hpp performs them.
 #include <cassert>
 #include <exception>
 #include <functional>
@@ -32,7 +32,7 @@ class NoCancellation {
   int before_ = 0;
 };
 
-/// It is there before what uses it, and goes after that.
+/// The seat exists before its users, and is destroyed after them.
 struct OwnLoop {
   uv_loop_t uv{};
   bool is_open = false;
@@ -43,7 +43,7 @@ class OwnCore final : OwnLoop, public LoopCore {
   OwnCore(CoreConfig config, wire::DriverHost& host) : LoopCore(std::move(config), host, uv) {}
   ~OwnCore() override;
 
-  /// None, or what the system did not give.
+  /// Empty, or the resource that the system did not give.
   [[nodiscard]] std::optional<std::string> start_loop();
   [[nodiscard]] bool take_seat() override {
     return callers_may_ever_drive() && mailbox_.empty() && seat_.take();
@@ -80,7 +80,7 @@ class OwnCore final : OwnLoop, public LoopCore {
   StopTask stop_{*this};
   bool stopped_ = false;
   bool given_up_ = false;
-  // Of the caller that drives: what it waits for, and whether the bell has rung since.
+  // For the caller that drives: the answer that it waits for, and whether the bell has rung since.
   const OneShotEvent* awaited_ = nullptr;
   bool rung_ = false;
   std::thread thread_;
@@ -118,7 +118,7 @@ void OwnCore::run() {
   }
 }
 
-/// Nothing is under way that only this thread may do.
+/// No work is under way that only this thread may do.
 bool OwnCore::may_step_aside() const {
   return !stopped_ && !loop_.failed() && callers_may_ever_drive() && mailbox_.empty() &&
          !nodes_.some_socket_is_full() && nodes_.config().callers_may_drive();
@@ -167,7 +167,7 @@ void OwnCore::give_up() {
 
 void OwnCore::before_poll() {
   nodes_.turn();
-  // Who has the answer must not sleep.
+  // A caller that has its answer must not sleep.
   if (awaited_ != nullptr && awaited_->given()) uv_stop(&uv);
 }
 

@@ -56,14 +56,14 @@ Resolution look_up_in_any_case(const std::string& host, const std::string& port)
 
 }  // namespace
 
-/// The loop's part of a look-up; libuv has it until a turn after it is closed.
+/// The loop's part of a look-up; libuv uses it until a turn after it is closed.
 struct Resolver::Waker {
   uv_async_t uv{};
   Loop& loop;
   Resolver* resolver;  // null: given up
 };
 
-/// Shared by the resolver and the thread, which may outlive everything else of the client.
+/// Shared by the resolver and the thread, which may outlive the rest of the client.
 struct Resolver::LookUp {
   std::mutex mutex;
   uv_async_t* waker = nullptr;  // null: given up
@@ -86,7 +86,8 @@ bool Resolver::resolve(const std::string& host, std::uint16_t port) {
   look_up_ = std::move(begun);
   look_up_->waker = &waker_->uv;
   try {
-    const AllSignalsBlocked blocked;  // and in what is started now: a caller may drive the loop
+    const AllSignalsBlocked blocked;  // and in threads that are started now: a caller may drive the
+                                      // loop
     std::thread([look_up = look_up_, host, service = std::to_string(port)] {
       pthread_setname_np(pthread_self(), "redlock-name");
       Resolution resolution = look_up_in_any_case(host, service);

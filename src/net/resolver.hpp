@@ -16,7 +16,7 @@
 
 namespace redlock::net {
 
-/// What a look-up found: addresses in the system's order of preference, or why there are none.
+/// The result of a look-up: addresses in the system's order of preference, or why there are none.
 struct Resolution {
   std::vector<sockaddr_storage> addresses;
   std::string problem;
@@ -29,7 +29,7 @@ class Resolver {
 
   /// `resolved` is called on the loop thread, once for each look-up, never by resolve() itself.
   Resolver(Loop& loop, Resolved resolved) : loop_(loop), resolved_(std::move(resolved)) {}
-  /// Nothing is called back any more. A look-up under way ends by itself.
+  /// `resolved` is not called any more. A look-up under way ends by itself.
   ~Resolver() { give_up(); }
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
@@ -37,8 +37,8 @@ class Resolver {
   /// Starts a look-up, unless one is under way: a name server that does not answer must not be
   /// given a thread for each attempt. False if the system has no thread for it.
   [[nodiscard]] bool resolve(const std::string& host, std::uint16_t port);
-  /// In the child of a fork, where the thread is none and may have had the mutex: forgets the
-  /// look-up under way.
+  /// In the child of a fork, where the thread does not exist and may have had the mutex: forgets
+  /// the look-up under way.
   void abandon();
 
  private:

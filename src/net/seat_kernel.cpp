@@ -15,8 +15,8 @@ namespace redlock::net {
 
 namespace {
 
-/// How long what is ready waits for a caller to come back: longer than a program needs that takes
-/// one lock after the other, and short beside every time that an option can set.
+/// How long ready descriptors wait for a caller to come back: longer than a program needs that
+/// takes one lock after the other, and short beside every time that an option can set.
 constexpr std::chrono::nanoseconds alarm_after = std::chrono::milliseconds(1);
 
 int control(int epoll, int operation, int descriptor, std::uint32_t events) {

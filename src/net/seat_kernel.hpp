@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What LoopSeat does to the system: an epoll of its own around the loop's descriptor, in which the
-// loop thread sleeps while it is not needed in the loop; the bell (an eventfd, which is in the loop
-// too) and the alarm (a timerfd).
+// The system calls of LoopSeat: an epoll of its own around the loop's descriptor, in which the loop
+// thread sleeps while it is not needed in the loop; the bell (an eventfd, which is in the loop too)
+// and the alarm (a timerfd).
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Signals are for the program's own threads. What the library starts blocks all of them, and a
-// write of its own raises none.
+// Signals are for the program's own threads. Threads of the library block all of them, and its
+// writes raise none.
 #pragma once
 
 #include <csignal>
@@ -9,7 +9,7 @@
 
 namespace redlock::net {
 
-/// While it lives; what is started meanwhile blocks them for good.
+/// Blocks signals while it lives; threads that are started meanwhile block them for good.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {
@@ -25,8 +25,8 @@ class AllSignalsBlocked {
   sigset_t before_{};
 };
 
-/// What writes meanwhile to a connection that was reset, or to a pipe that nobody reads, gets an
-/// error and no SIGPIPE.
+/// A write meanwhile to a connection that was reset, or to a pipe without a reader, gets an error
+/// and no SIGPIPE.
 class NoBrokenPipe {
  public:
   NoBrokenPipe() {

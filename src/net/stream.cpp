@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // libuv writes with write(), which raises SIGPIPE on a connection that was reset. The loop thread
-// blocks all signals, so it would stay pending there; but callers drive the loop, too. So libuv
-// gets only what a socket does not take at once, and what it writes later it writes on the loop
+// blocks all signals, so the signal would stay pending there; but callers drive the loop, too. So
+// libuv gets only the bytes that a socket does not take at once, and writes them later on the loop
 // thread.
 #include "net/stream.hpp"
 
@@ -15,7 +15,7 @@ namespace redlock::net {
 namespace {
 
 constexpr unsigned keepalive_seconds = 15;
-/// Some ten thousand replies. libuv alone would read eight times as much from a node that floods us
+/// Some ten thousand replies. libuv alone would read eight times as much from a flooding node
 /// before it turns to the others.
 constexpr std::size_t most_in_a_turn = std::size_t{256} << 10;
 

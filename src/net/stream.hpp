@@ -16,9 +16,10 @@ class StreamListener {
  public:
   virtual void on_connected() = 0;
   virtual void on_bytes(std::string_view bytes) = 0;
-  /// What write() took is with the system; it takes bytes again.
+  /// The system has the bytes that write() took; the stream takes bytes again.
   virtual void on_writable() = 0;
-  /// It cannot go on; `uv_status` says why (UV_EOF: the other side closed). To be closed.
+  /// The stream cannot go on; `uv_status` says why (UV_EOF: the other side closed). It is to be
+  /// closed.
   virtual void on_stream_failed(int uv_status) = 0;
 
  protected:
@@ -44,11 +45,11 @@ class Stream {
 
   void set_listener(StreamListener& listener) { listener_ = &listener; }
 
-  /// When this is closed, what the system has taken may still arrive.
+  /// When this stream is closed, bytes that the system has taken may still arrive.
   void let_arrive() { reset_when_closed_ = false; }
 
-  /// Takes all the bytes, in one system call; or none while a part of what it took before waits for
-  /// the socket. 0 or libuv's error, after which the stream is to be closed.
+  /// Takes all the bytes, in one system call; or none while some of the earlier bytes wait for the
+  /// socket. 0 or libuv's error, after which the stream is to be closed.
   [[nodiscard]] int write(std::string& bytes);
   /// Bytes that write() took and the socket did not.
   [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
@@ -72,8 +73,8 @@ class Stream {
   uv_write_t write_{};
   StreamListener* listener_;  // null once closed
   bool reset_when_closed_ = true;
-  std::string in_flight_;  // what libuv is writing
-  std::size_t read_ = 0;   // since it was another's turn
+  std::string in_flight_;  // the bytes that libuv is writing
+  std::size_t read_ = 0;   // bytes read since the turn of another socket
 };
 
 }  // namespace redlock::net

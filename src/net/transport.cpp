@@ -11,10 +11,10 @@ using State = tls::TlsFilter::State;
 namespace {
 
 constexpr const char* closed_by_node = "the node closed the connection";
-/// The first byte of an alert, with which a TLS server may answer what is none to it.
+/// The first byte of an alert, with which a TLS server may answer bytes that are not TLS.
 constexpr char tls_alert = 21;
 
-/// What its certificate must have.
+/// The name that the node's certificate must have.
 const std::string& name_of(const wire::NodeAddress& address) {
   return address.tls_name.empty() ? address.host : address.tls_name;
 }
@@ -89,7 +89,8 @@ std::size_t Transport::send(std::string& bytes) {
   const int status = stream_->write(bytes);
   if (status == 0) return stream_->in_flight() + (filter_ ? bytes.size() : 0);
   if (filter_ && ended_by_peer(status)) {
-    // What it sent before, an alert perhaps that says why, is still to be read; then comes the end.
+    // Bytes that the node sent before, perhaps an alert that says why, are still to be read; then
+    // comes the end.
     bytes.clear();
     return 0;
   }
@@ -148,7 +149,7 @@ void Transport::on_bytes(std::string_view bytes) {
 /// The link may close the stream whenever it is given something.
 void Transport::decrypt() {
   if (filter_->shake_hands()) end_handshake();
-  // What had been read into it is with the filter.
+  // The filter has the bytes that were read into it.
   auto& room = loop_.input;
   while (filter_) {
     const std::size_t count = filter_->read(room.data(), room.size());
@@ -165,7 +166,8 @@ void Transport::decrypt() {
   fail(filter_->problem(), filter_->cause());
 }
 
-/// A Redis without TLS waits for the end of a line that the first message of a handshake has not.
+/// A Redis without TLS waits for the end of a line, which the first message of a handshake does not
+/// contain.
 void Transport::time_out_handshake() {
   const std::string limit = " within " + std::to_string(connect_timeout_.count()) + " ms";
   fail(received_ ? "the TLS handshake was not complete" + limit

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The bytes to and from one node: connects when its link tells it to, and carries the bytes of the
-// one stream that there is then, through TLS if the node has that. The link does not notice: to it
-// the connection is there when the TLS handshake is complete.
+// one stream that there is then, through TLS if the node has that. The link sees no difference: for
+// it the connection begins when the TLS handshake is complete.
 #pragma once
 
 #include <chrono>
@@ -38,7 +38,7 @@ class Transport final : ConnectorListener, StreamListener {
   /// In the child of a fork: closes this process' copy of the socket. Nothing is sent, and the
   /// connection of the parent stays as it is.
   void abandon();
-  /// Whether a part of what write() took waits for the socket.
+  /// Whether some of the bytes that write() took wait for the socket.
   [[nodiscard]] bool waits_for_socket() const { return stream_ && stream_->in_flight() > 0; }
   /// Whether there is a TLS connection that goes on with an earlier session.
   [[nodiscard]] bool resumed_session() const { return filter_ && filter_->resumed(); }
@@ -76,7 +76,7 @@ class Transport final : ConnectorListener, StreamListener {
   const std::chrono::milliseconds connect_timeout_;
   Connector connector_;
   Stream::Owned stream_;
-  bool received_ = false;  // something, on this stream
+  bool received_ = false;  // bytes have come on this stream
   std::unique_ptr<tls::TlsPeer> peer_;
   std::unique_ptr<tls::TlsFilter> filter_;  // with the stream
   std::unique_ptr<Timer> handshake_limit_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The characters of a text in UTF-8, and which of them a reader must not be sent as they are:
-// names, holders and the words of nodes are anybody's bytes.
+// The characters of a text in UTF-8, and which of them must not be shown as they are: names,
+// holders and the words of nodes may be any bytes.
 #pragma once
 
 #include <algorithm>
@@ -35,9 +35,9 @@ constexpr Character first_character(std::string_view text) {
   return code < least || is_surrogate || code > 0x10FFFF ? Character{} : Character{code, bytes};
 }
 
-/// Unicode's controls, format characters and separators of lines (Cc, Cf, Zl, Zp), and what else a
-/// terminal shows nothing for (Default_Ignorable_Code_Point): they steer it, turn the direction of
-/// other text round, or make two names look like one.
+/// Unicode's controls, format characters and separators of lines (Cc, Cf, Zl, Zp), and other
+/// characters that a terminal does not show (Default_Ignorable_Code_Point): they steer it, turn the
+/// direction of other text round, or make two names look like one.
 constexpr bool is_unseen(char32_t code) {
   struct CodeRange {
     char32_t first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the TLS connections of a client share. Behind these interfaces stands OpenSSL, or, in a
-// build without TLS, one sentence.
+// The state that the TLS connections of a client share. Behind these interfaces stands OpenSSL, or,
+// in a build without TLS, one sentence.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,7 @@ class TlsPeer {
   TlsPeer() = default;
 };
 
-/// What this client shows of itself.
+/// The client's own certificate.
 struct OwnCertificate {
   /// Of the certificates in its file, the one that ends first; none if it has no file.
   std::optional<CertificatePeriod> period{};
@@ -38,8 +38,8 @@ struct OwnCertificate {
 };
 
 /// Trusted authorities, and the client's certificate and key: as the files are, which are read
-/// again when they have changed. Files that cannot serve leave in use what was read before. Threads
-/// may share it, but not a peer.
+/// again when they have changed. If changed files cannot be used, the earlier ones stay in use.
+/// Threads may share it, but not a peer.
 class TlsContext {
  public:
   virtual ~TlsContext() = default;

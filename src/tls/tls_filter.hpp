@@ -18,7 +18,7 @@ namespace redlock::tls {
 struct CertificatePeriod {
   std::chrono::sys_seconds begins;
   std::chrono::sys_seconds ends;
-  bool of_authority = false;  ///< it is not the one that was shown, but vouches for that
+  bool of_authority = false;  ///< an authority's certificate, not the presented one
 };
 
 class TlsFilter {
@@ -34,18 +34,19 @@ class TlsFilter {
   TlsFilter(const TlsFilter&) = delete;
   TlsFilter& operator=(const TlsFilter&) = delete;
 
-  /// What the network brought. What follows is done by shake_hands() and read().
+  /// Takes bytes of the network; shake_hands() and read() process them.
   virtual void take(std::string_view encrypted) = 0;
   /// Goes on with the handshake. True: it is open now.
   [[nodiscard]] virtual bool shake_hands() = 0;
-  /// Once open: puts up to `room` decrypted bytes there. 0: no more until more is taken.
+  /// Once open: writes up to `room` decrypted bytes there. 0: no more until more bytes are taken
+  /// in.
   [[nodiscard]] virtual std::size_t read(char* into, std::size_t room) = 0;
   /// Once open: all of it.
   virtual void write(std::string_view plain) = 0;
   /// Tells the peer that nothing more follows.
   virtual void close() = 0;
 
-  /// What is to be sent; whoever sends it takes it out.
+  /// The bytes to send; the sender takes them out.
   [[nodiscard]] std::string& output() { return output_; }
   [[nodiscard]] State state() const { return state_; }
   /// Once failed: a sentence.
@@ -56,7 +57,7 @@ class TlsFilter {
   /// Once open: of the certificates by which the peer is trusted, the one that ends first. Those of
   /// the first session, if that was resumed.
   [[nodiscard]] const std::optional<CertificatePeriod>& trusted_by() const { return trusted_by_; }
-  /// What is wrong with the files of this client, so that older ones are in use; empty if nothing.
+  /// The problem of this client's files, so that older ones are in use; empty if there is none.
   [[nodiscard]] const std::string& warning() const { return warning_; }
 
  protected:

@@ -37,8 +37,8 @@ std::vector<std::string> adoption_command(engine::RandomSource& random, const Se
 }
 
 std::vector<std::string> pending_command(engine::RandomSource& random, const SetTerms& set) {
-  // If no client looks for so long, the next one begins to wait anew. The id is always a new one: a
-  // known one would hide that the node has lost it.
+  // If no client looks for that long, the next one begins to wait anew. The id is always new: a
+  // repeated id would hide that the node has lost it.
   const auto kept = 4 * set.max_lease + std::chrono::minutes(1);
   return {"EVAL",
           std::string(scripts::pending),

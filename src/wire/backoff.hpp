@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How long to wait before the next attempt to connect: random, so that many clients that a node cut
-// off at once do not come back together; doubling, so that a dead one costs little. Longer after a
-// connection that had to be ended for what the node did on it: the next one would cost as much.
+// off at once do not come back together; doubling, so that a dead node costs little. Longer after a
+// connection that was ended because the node exceeded a bound: the next connection would cost as
+// much.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +24,8 @@ class Backoff {
   static constexpr std::chrono::milliseconds longest_penalty{32'000};
   static constexpr std::chrono::milliseconds forgiven_after{60'000};
 
-  /// At first anything up to a span: a node that ended a thousand connections, and is there, is not
-  /// to get as many at one moment. Then between the half and the whole of one that doubles with
-  /// each call.
+  /// At first anything up to a span: a live node that ended a thousand connections must not get as
+  /// many at one moment. Then between the half and the whole of a span that doubles with each call.
   [[nodiscard]] std::chrono::milliseconds next(engine::RandomSource& random) {
     const bool punished = std::exchange(penalty_is_due_, false);
     const auto span = punished ? penalty_ : span_;
@@ -37,8 +37,8 @@ class Backoff {
 
   void reset() { span_ = first_span; }
 
-  /// The connection that lasted so long exceeded a bound: the next pause is a penalty, which
-  /// doubles from one such connection to the next, unless that lasted for forgiven_after.
+  /// A connection of this duration exceeded a bound: the next pause is a penalty, which doubles
+  /// from one such connection to the next, unless that lasted for forgiven_after.
   void lengthen(engine::Duration lasted) {
     const bool forgiven = lasted >= forgiven_after;
     penalty_ = forgiven ? first_penalty : std::clamp(penalty_ * 2, first_penalty, longest_penalty);

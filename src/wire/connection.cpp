@@ -13,13 +13,13 @@
 namespace redlock::wire {
 namespace {
 
-// What our scripts answer takes a hundred bytes; INFO and an error text a few thousand. Questions
-// may list keys.
+// Replies of the scripts take a hundred bytes; INFO and an error text a few thousand. Questions may
+// list keys.
 constexpr std::size_t command_reply_limit = std::size_t{1} << 20;
 constexpr std::size_t question_reply_limit = std::size_t{64} << 20;
 // The node does them one behind the other and nothing else meanwhile: a millisecond or so.
 constexpr std::size_t locks_in_one_call = 100;
-// Beyond it such a name fails its call once more each time.
+// Beyond this number a refused name fails its shared call again each time.
 constexpr std::size_t most_forbidden = 1'000;
 
 const std::string& named(const engine::Name& name) {
@@ -27,8 +27,8 @@ const std::string& named(const engine::Name& name) {
 }
 
 // A node pushes two wake-ups for a waiter at most before the waiter asks again: this is enough for
-// ten thousand names that become free at once. It must be far less than we can read in a second, or
-// a flood would be read for ever. A large push counts as several.
+// ten thousand names that become free at once. It must be far less than the client can read in a
+// second, or a flood would be read for ever. A large push counts as several.
 constexpr std::size_t most_pushes_in_a_second = 20'000;
 constexpr std::size_t small_push = 256;
 
@@ -281,7 +281,8 @@ bool Connection::take_reply(engine::Instant now, const ReplyView& reply) {
   return true;
 }
 
-/// Not a sign of life: others make the node send it, also when it does not get what we send.
+/// Not a sign of life: other clients make the node send pushes, even when it does not get our
+/// messages.
 bool Connection::take_push(engine::Instant now, const ReplyView& push) {
   if (now - pushes_since_ >= std::chrono::seconds(1)) {
     pushes_since_ = now;
@@ -303,7 +304,7 @@ bool Connection::take_push(engine::Instant now, const ReplyView& push) {
   return true;
 }
 
-/// A reply without a question. Nothing that we ask for makes a node send one.
+/// A reply without a question. No command of the client makes a node send one.
 bool Connection::take_unsolicited(const ReplyView& reply) {
   // A server that shuts down, or has too many clients, may send an error before it closes.
   const bool error = reply.is(ReplyView::Kind::error);
@@ -359,14 +360,14 @@ bool Connection::judge_refusal(const engine::Reply& answer) {
   const auto* refusal = std::get_if<engine::Unavailable>(&answer);
   const bool replica = refusal != nullptr &&
                        (refusal->cause == Cause::read_only || refusal->cause == Cause::master_down);
-  // When it is a master again it has the data of another one: a handshake finds that out.
+  // When the node is a master again it has the data of another: a handshake finds that out.
   if (replica && engine::rules::replica_ends_connection())
     return fail(Cause::read_only, "it has become a replica");
-  // Somebody's RESET, or a proxy that has connected again: a handshake logs in.
+  // A foreign RESET, or a proxy that has connected again: a handshake logs in.
   if (refusal != nullptr && refusal->cause == Cause::authentication) {
     return fail(Cause::authentication, "it no longer regards the connection as logged in");
   }
-  // What the marker names now is for a handshake to read.
+  // A handshake reads which set the marker names now.
   const bool moved = refusal != nullptr && refusal->detail.starts_with("OTHERSET");
   return moved ? fail(Cause::incompatible, "its marker names another set now") : true;
 }
@@ -403,7 +404,7 @@ void Connection::answer_next(engine::Instant now, Awaited& awaited, const engine
   listener_.on_reply(now, tag, reply);
 }
 
-/// Only a handshake judges what is new: here it is enough that it would.
+/// Only a handshake judges a new role; here it is enough to notice the change.
 bool Connection::take_role(const ReplyView& reply) {
   if (!reply.is(ReplyView::Kind::text)) return true;  // an error
   const InfoText info(reply.text());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One connection from its handshake to its end, without its socket: commands become bytes in
-// order, and each reply is matched with what it answers. It ends at the first thing that is wrong
-// with it; the link then makes a new one.
+// order, and each reply is matched with its command or question. A connection ends at its first
+// fault; the link then makes a new one.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class ConnectionListener {
 
 class Connection {
  public:
-  /// Why a connection cannot go on; none: it can. It is then to be destroyed.
+  /// Why the connection cannot go on, and is to be destroyed; none: it can go on.
   using EndReason = std::optional<engine::Unavailable>;
 
   /// All references must outlive the connection.
@@ -76,47 +76,47 @@ class Connection {
   /// of the names, Redis refuses the whole call: then each hold is sent again alone, and the one
   /// that is refused alone is sent alone from then on. Acquires of other names may be sent before
   /// releases that were given earlier, so that these stay together. A release and the acquire of
-  /// the same name behind it go as one call, too: nobody comes between them on the node, which has
-  /// less to do.
+  /// the same name behind it go as one call, too: no other client comes between them on the node,
+  /// which has less to do.
   void send(const engine::Tag& tag, engine::Command command, engine::Form form);
   void send(std::shared_ptr<Question> question);
   /// The node's marker has been written, and names this set.
   void on_marker_written(std::string set) { set_ = std::move(set); }
-  /// Asks for the node's clock, and whether it is what the handshake saw. It may have become a
-  /// replica and a master again, with the data of another one, without a command that noticed.
+  /// Asks for the node's clock, and whether the node is still as the handshake saw it. It may have
+  /// become a replica and a master again, with the data of another, without a command that noticed.
   void send_probe(engine::Instant now);
 
   /// Writes what was collected.
   void flush(Streams& streams, engine::NodeIndex node);
-  /// To be called after flush(), with the time by then: to write a burst may take longer than the
+  /// To be called after flush(), with the time by then: writing a burst may take longer than the
   /// node may be silent.
   void on_flushed(engine::Instant now);
 
   [[nodiscard]] bool ready() const { return !handshake_; }
   /// How a later connection names this one to the node once it is lost.
   [[nodiscard]] LostConnection identity() const { return {run_id_, client_id_}; }
-  /// Since when the node owes an answer and has sent none; `never` if it owes none, or what it
-  /// would have to answer is not written yet.
+  /// Since when the node owes an answer and has sent none; `never` if it owes none, or the command
+  /// is not written yet.
   [[nodiscard]] engine::Instant silent_since() const;
 
-  /// A command that is unanswered was sent by then, at the latest; `never` if none is known. It is
-  /// known within the time that passes from one of these moments to the next.
+  /// The oldest unanswered command was sent by then, at the latest; `never` if none is known. The
+  /// precision is the time from one of these moments to the next.
   [[nodiscard]] engine::Instant oldest_since() const {
     return awaited_.empty() ? engine::never : marked_at_;
   }
   /// Commands and questions that are unanswered; a little fewer if both are under way.
   [[nodiscard]] std::size_t unanswered() const { return std::max(tags_.size(), awaited_.size()); }
-  /// Whether it ended because the node did more on it than any node needs to.
+  /// Whether the connection ended because the node exceeded a bound.
   [[nodiscard]] bool exceeded() const { return exceeded_; }
 
   /// Bytes that wait in this process, as of the last flush().
   [[nodiscard]] std::size_t unsent() const { return output_.size() + kept_by_stream_; }
 
-  /// Takes over what is unanswered, oldest first.
+  /// Takes over the unanswered commands and questions, oldest first.
   [[nodiscard]] std::vector<Unanswered> take_unanswered();
 
  private:
-  /// What was sent in one piece. Its commands' tags stand in tags_.
+  /// The commands that were sent in one piece. Their tags are in tags_.
   struct Awaited {
     enum class Kind : std::uint8_t { commands, question, time, role };
     Kind kind = Kind::time;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What happens between the engine and the nodes: outputs become commands, what the links report
-// becomes inputs.
+// The work between the engine and the nodes: outputs become commands, reports of the links become
+// inputs.
 #include "wire/driver.hpp"
 
 #include <algorithm>
@@ -98,7 +98,7 @@ void Driver::turn(Instant now) {
     for (engine::ClientOutput& output : outputs_.client) host_.on_output(std::move(output));
     outputs_.clear();
   }
-  // A link that is given up answers what it had, which the engine has outputs for.
+  // A link that is given up answers its commands, for which the engine has outputs.
   flushed_.swap(to_flush_);
   for (Link* link : flushed_) link->flush(now);
 }
@@ -145,7 +145,7 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
       });
 }
 
-/// All of them: what one node shows may decide to which set another belongs.
+/// Judges all nodes: the marker of one may decide to which set another belongs.
 void Driver::judge_nodes(Instant now) {
   for (NodeIndex node = 0; node < links_.size(); ++node) {
     standings_.judge(now, node, engine_.objection(now, node));
@@ -223,7 +223,7 @@ void Driver::on_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                       engine::Duration uncertainty) {
   host_.on_clock_read(node, uncertainty);
   engine().on_node_clock(now, node, unix_us, uncertainty);
-  // What ends by the time alone, as a quarantine does, is noticed by the next probe.
+  // The next probe notices an objection that ends by time alone, as a quarantine does.
   judge_nodes(now);
   if (standings_.refuses(node)) ask_to_write_nothing(now, node);
 }

@@ -2,9 +2,8 @@
 // One client down to the bytes: the engine, one link for each node, and the translation between
 // them. It is driven by bytes and by time, and does no I/O: no socket, thread or clock.
 //
-// Its inputs only change its state. What follows from them (commands as bytes, outputs of the
-// engine) is done by turn(), so that all messages of a turn for one node are one write. After any
-// input:
+// Its inputs only change its state. turn() performs the consequences (commands as bytes, outputs of
+// the engine), so that all messages of a turn for one node are one write. After any input:
 //
 //     while (driver.pending()) driver.turn(now());
 //     sleep_until(driver.deadline());
@@ -48,10 +47,10 @@ class Driver final : LinkListener {
   /// without an answer. Nothing may follow.
   void drop_questions() noexcept;
 
-  /// To be told what Streams reports of this node, in the order in which it happens.
+  /// The link that takes the reports of Streams about this node, in their order.
   [[nodiscard]] Link& link(engine::NodeIndex node) { return *links_[node]; }
 
-  /// To be given requests, also by on_output().
+  /// The engine, for requests, also by on_output().
   [[nodiscard]] engine::Engine& engine() {
     engine_touched_ = true;
     return engine_;
@@ -66,9 +65,9 @@ class Driver final : LinkListener {
   [[nodiscard]] bool pending() const {
     return engine_touched_ || !to_flush_.empty() || !flushed_.empty() || !to_reconnect_.empty();
   }
-  /// Performs the engine's outputs and writes what is to be sent. To be called until nothing is
-  /// pending, each time with the time by then: performing takes time, and the nodes' silence is
-  /// counted from after the write.
+  /// Performs the engine's outputs and writes the messages. To be called until nothing is pending,
+  /// each time with the time by then: performing takes time, and the nodes' silence is counted from
+  /// after the write.
   void turn(engine::Instant now);
 
   /// When on_deadline() must be called at the latest.

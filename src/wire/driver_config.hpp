@@ -20,18 +20,18 @@ struct DriverConfig {
   /// Of a connection and its handshake. Streams keeps it until on_connected().
   std::chrono::milliseconds connect_timeout{1'000};
   std::string client_name = "redlock";
-  HolderText holder{};  ///< what nodes keep beside the owner of a lock
+  HolderText holder{};  ///< the note that nodes keep beside the owner of a lock
   UnfitNodes unfit = UnfitNodes::refuse;
-  /// How often a connection is used at the least, so that one which is dead is noticed and replaced
-  /// before it is needed. Also how often the nodes' clocks are read.
+  /// How often a connection is used at least, so that a dead one is noticed and replaced before it
+  /// is needed. Also how often the nodes' clocks are read.
   std::chrono::milliseconds probe_interval{10'000};
-  /// What may wait to be written to one node.
+  /// How many bytes may wait to be written to one node.
   std::size_t unsent_limit = std::size_t{256} << 20;
-  /// What one node may leave unanswered. A client that gives a million leases back at once has
-  /// half of that under way, and its nodes are through with them in some seconds.
+  /// How many commands one node may leave unanswered. A client that gives a million leases back at
+  /// once has half that number under way, and its nodes finish them in some seconds.
   std::size_t unanswered_limit = 2'000'000;
-  /// And for how long the oldest: no node that is well is behind by so much, and what was asked
-  /// such a time ago is of use to nobody.
+  /// And for how long the oldest: no healthy node is that far behind, and an answer to so old a
+  /// command is of no use.
   std::chrono::milliseconds unanswered_for{30'000};
 };
 

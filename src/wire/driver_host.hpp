@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a driver reports to the client above it, in production on the loop thread.
+// A driver's reports to the client above it, in production on the loop thread.
 #pragma once
 
 #include <string_view>
@@ -13,11 +13,12 @@ namespace redlock::wire {
 
 class DriverHost {
  public:
-  /// What the engine has for the client. May give the engine new inputs, or ask.
+  /// An output of the engine for the client. May give the engine new inputs, or ask.
   virtual void on_output(engine::ClientOutput&& output) = 0;
-  /// The node is connected and may vote, as far as this client knows. Again with another warning.
+  /// The node is connected and may vote, as far as this client knows. Called again when the warning
+  /// changes.
   virtual void on_node_up(engine::NodeIndex node, std::string_view warning) = 0;
-  /// It cannot vote until the next on_node_up(). Again for another cause.
+  /// The node cannot vote until the next on_node_up(). Called again for another cause.
   virtual void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) = 0;
 
   /// The connection stands, whether or not the node may vote; it is lost, or could not be made.

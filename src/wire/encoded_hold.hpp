@@ -10,7 +10,7 @@
 
 namespace redlock::wire {
 
-/// What the connections of one client share.
+/// The text that the connections of one client share.
 class EncodedHold {
  public:
   /// The text of this hold. Valid until the next call.

@@ -23,7 +23,7 @@ namespace {
 struct KnownError {
   std::string_view prefix;
   Cause cause;
-  std::string_view remedy = {};  // what docs/operations.md says to do, in a clause
+  std::string_view remedy = {};  // the remedy of docs/operations.md, in a clause
 };
 
 constexpr std::string_view use_masters = "; use independent masters: it is a replica";
@@ -136,7 +136,7 @@ bool is_command(std::string_view text) {
   });
 }
 
-// What the user lacks, as ACL SETUSER has it; empty if the reply does not show it.
+// The right that the user lacks, as ACL SETUSER spells it; empty if the reply does not show it.
 std::string missing_right(std::string_view error, std::string_view text, std::string_view script) {
   if (text.find(" channel") != std::string_view::npos) {
     return "&" + redlock_layout.channel("*");
@@ -182,7 +182,7 @@ engine::Unavailable to_unavailable(std::string_view error, const Secrets& secret
   std::string text = printable(inner, secrets);
   if (text.empty()) text = "an error without a text";
   const bool denied = has_prefix(inner, "NOPERM") || is_refusal_inside_script(inner);
-  // Of the text that is fit to be shown: a node may call a password a command.
+  // From the masked text: a node may call a password a command.
   const std::string right = denied ? missing_right(error, text, script) : std::string();
   if (!right.empty()) advise(text, "; permit " + printable(right, secrets));
   if (denied && right.empty()) advise(text, "; give its user the rights of cluster/users.acl");

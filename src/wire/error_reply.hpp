@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a node's error reply means: which cause, and whether anything can have been changed.
+// The meaning of a node's error reply: the cause, and whether the command can have changed
+// anything.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ namespace redlock::wire {
 /// The cause by the error's prefix, looked for inside what a script reports too. The delivery is
 /// `refused` where Redis gives that error before it runs or writes anything, otherwise `unknown`.
 /// The detail is the error's text as printable() makes it, or says that there is none, and behind a
-/// semicolon what to do about it; where a right is missing, that is what to permit. `script` is the
+/// semicolon the remedy; where a right is missing, that is the right to permit. `script` is the
 /// text of the script that gave the error: some servers name no command, only the line of it.
 [[nodiscard]] engine::Unavailable to_unavailable(std::string_view error, const Secrets& secrets,
                                                  std::string_view script = {});

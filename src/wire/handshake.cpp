@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a user may lack the permission for is left out where the lock stays safe without it, with a
-// warning; anything else that the node refuses ends the handshake with the reason.
+// A step for which the user lacks a permission is skipped with a warning where the lock stays safe
+// without it; any other refusal ends the handshake with the reason.
 #include "wire/handshake.hpp"
 
 #include <utility>
@@ -98,7 +98,7 @@ bool Handshake::is_wrong(const ReplyView& reply) const {
   return to_try_.size() > 1 && reply.is(Kind::error) && reply.text().starts_with("WRONGPASS");
 }
 
-/// What was sent behind the wrong one is refused as well, and sent again.
+/// Commands behind the wrong password are refused as well, and sent again.
 Handshake::Progress Handshake::try_next_password() {
   to_try_.erase(to_try_.begin());
   to_skip_ = expected_.size();
@@ -130,7 +130,7 @@ bool Handshake::take_error(Step step, std::string_view error) {
   return take_denial(step, std::move(why));
 }
 
-/// What the lock is safe without is only told of.
+/// A missing right that safety does not need is only a warning.
 bool Handshake::take_denial(Step step, engine::Unavailable why) {
   const auto warn = [&](const char* refused, const char* therefore) {
     facts_.warn(std::string("it refuses ") + refused + ", so " + therefore + " (" + why.detail +

@@ -2,7 +2,7 @@
 // The conversation that opens a connection: log in, look the node over, load the scripts. It does
 // no I/O: it appends what is to be sent to a string and is fed the replies in order. Two round
 // trips: the texts of the scripts depend on the version that the first one brings. A node that
-// refuses RESP3 or the channel wakes nobody; its locks are as good.
+// refuses RESP3 or the channel wakes no waiter; its locks are as good.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@
 namespace redlock::wire {
 
 /// A connection that was lost after commands were sent on it. Until the server has closed it too,
-/// what it still carries may be executed.
+/// its commands may still be executed.
 struct LostConnection {
   std::string run_id;  ///< client numbers start anew with every start of the server
   std::int64_t client_id = 0;
@@ -50,7 +50,8 @@ class Handshake {
   void start(std::string& out);
   /// The next reply; may append commands.
   [[nodiscard]] Progress on_reply(const ReplyView& reply, std::string& out);
-  /// What was not asked for, or confirms the subscription: which is never the last thing expected.
+  /// A push: unrequested, or the confirmation of the subscription, which is never the last expected
+  /// reply.
   void on_push(const ReplyView& push);
 
   /// After `complete`.
@@ -100,7 +101,7 @@ class Handshake {
   const NodeAddress& address_;
   Passwords& passwords_;
   std::vector<std::string> to_try_;
-  std::size_t to_skip_ = 0;  // replies to what was sent behind a wrong password
+  std::size_t to_skip_ = 0;  // replies to commands behind a wrong password
   const Config& config_;
   std::optional<LostConnection> lost_;
   const std::string channel_;

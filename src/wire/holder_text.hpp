@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a node keeps beside the owner of a lock: which program took it, and since when. It is for
-// people who ask who holds a lock. It is written in the command that grants, and nothing that
-// decides ever reads it.
+// The note that a node keeps beside the owner of a lock: which program took the lock, and since
+// when. The note is for people who ask who holds a lock. The command that grants also writes it,
+// and no decision ever reads it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class HolderText {
   /// The field of the lock's hash. Owners have 32 hexadecimal digits, so it is none of them.
   static constexpr std::string_view field = "@";
 
-  /// Says nothing: the text is empty, and no field is written.
+  /// A holder without a note: the text is empty, and no field is written.
   HolderText() = default;
   /// Host and label are cut at 64 bytes, their control characters (the host's spaces, too)
   /// replaced.

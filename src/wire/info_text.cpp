@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tolerant: what is missing or odd reads as empty or 0, and the handshake decides what that means.
+// Tolerant: a missing or odd field reads as empty or 0, and the handshake decides what that means.
 #include "wire/info_text.hpp"
 
 #include <algorithm>

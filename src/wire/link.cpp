@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Four states: waiting (for the next attempt to connect), connecting (with the handshake; commands
-// queue), up, stopped. Whatever goes wrong ends in drop(), which answers everything outstanding.
+// queue), up, stopped. Every fault ends in drop(), which answers all outstanding commands.
 #include "wire/link.hpp"
 
 #include <algorithm>
@@ -85,7 +85,7 @@ void Link::ask(Instant now, std::shared_ptr<Question> question) {
   }
 }
 
-/// Whoever asks often and allows much time would else be remembered with every question.
+/// Otherwise a caller that asks often with long timeouts would fill the memory with its questions.
 void Link::forget_answered() {
   if (questions_.size() < most_questions_) return;
   std::erase_if(questions_, [](const auto& question) { return question->answered(); });
@@ -177,7 +177,7 @@ std::optional<std::string> Link::on_ready(Instant now, ServerFacts& facts) {
   up_since_ = now;
   at_ = probe_at_ = now + config_.probe_interval;
   listener_.on_node_facts(now, node_, facts);
-  // The queue first: releases that are owed to the node come behind what was asked of it.
+  // The queue first: releases that are owed to the node come behind the commands that waited.
   for (QueuedItem& queued : std::exchange(queue_, {})) {
     if (auto* command = std::get_if<QueuedCommand>(&queued)) {
       if (std::holds_alternative<engine::AcquireCommand>(command->command)) {
@@ -275,7 +275,7 @@ void Link::give_up(Instant now, engine::Unavailable why) {
   drop(now, std::move(why));
 }
 
-/// The same for what the node did: the next connection would cost as much.
+/// The same because the node exceeded a bound: the next connection would cost as much.
 void Link::cut_off(Instant now, engine::Unavailable why) {
   backoff_.lengthen(state_ == State::up ? now - up_since_ : engine::Duration::zero());
   give_up(now, std::move(why));

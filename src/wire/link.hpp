@@ -27,7 +27,7 @@ namespace redlock::wire {
 
 class Link;
 
-/// What a link reports. No call may destroy the link, or report anything of its stream.
+/// The reports of a link. No call may destroy the link, or report anything of its stream.
 class LinkListener {
  public:
   virtual void on_reply(engine::Instant now, engine::NodeIndex node, const engine::Tag& tag,
@@ -35,7 +35,7 @@ class LinkListener {
   /// A connection is about to be used. A sentence refuses it.
   virtual std::optional<std::string> find_objection(engine::Instant now, engine::NodeIndex node,
                                                     const ServerFacts& facts) = 0;
-  /// What the new connection shows of the node; before anything is sent on it.
+  /// The facts that the new connection shows; before anything is sent on it.
   virtual void on_node_facts(engine::Instant now, engine::NodeIndex node,
                              const ServerFacts& facts) = 0;
   /// Why the node may not be asked for a lock now; for commands that waited for the connection.
@@ -62,7 +62,8 @@ class Link final : ConnectionListener {
   struct Config {
     Handshake::Config handshake;
     std::chrono::milliseconds connect_timeout{};  ///< for the sentence of a handshake that ends so
-    std::chrono::milliseconds silence{};          ///< without a reply for so long, it is given up
+    std::chrono::milliseconds silence{};          ///< without a reply for that long, the connection
+                                                  ///< is given up
     std::chrono::milliseconds probe_interval{};
     /// How much may wait to be written, by the stream as well. This only bounds memory: a node
     /// that does not read is recognised by its silence, because bursts may be large.
@@ -100,7 +101,7 @@ class Link final : ConnectionListener {
   /// Replaces the connection, so that a handshake reads the marker again.
   void reconnect(engine::Instant now);
 
-  // What Streams reports, in the order in which it happened.
+  // The reports of Streams, in their order.
 
   /// The connection is there. Its handshake is given up at that time. The newest password; empty:
   /// as in the address. What is unsafe about how the connection was made; empty: nothing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a client does about the markers of its nodes: which command carries out the engine's wish to
-// have a marker looked for or written, and what its answer means.
+// How a client maintains the markers of its nodes: which command carries out the engine's request
+// to look for a marker or to write it, and the meaning of its answer.
 #pragma once
 
 #include <optional>
@@ -16,15 +16,15 @@ namespace redlock::wire {
 
 class MarkerTending {
  public:
-  /// What follows from an answer.
+  /// The consequence of an answer.
   struct Finding {
     bool there = false;                       ///< this client has nothing to wait for, or to find
     bool written = false;                     ///< by this client, on this connection
     std::optional<std::string> pending = {};  ///< there is none: the id of the pending node
-    /// Somebody else wrote the marker: a new handshake is to judge it.
+    /// Another client wrote the marker: a new handshake has to judge it.
     bool reconnect = false;
   };
-  /// What a handshake shows of a node that was a replica.
+  /// The findings of a handshake on a node that was a replica.
   struct Promotion {
     bool pending = false;  ///< its marker does not vouch for it
     bool is_new = false;   ///< that was not so, or of another promotion, when it was shown last

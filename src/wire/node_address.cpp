@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Takes a node URI apart. Strict: what is not understood is an error, never ignored, because a
-// node list that is read differently by two programs is two sets of nodes. No error repeats text
+// Takes a node URI apart. Strict: a part that is not understood is an error, never ignored, because
+// a node list that is read differently by two programs is two sets of nodes. No error repeats text
 // of the URI beyond its scheme: with a forgotten '@' or '/' any part may be the password.
 #include "wire/node_address.hpp"
 
@@ -101,7 +101,7 @@ Failure parse_db(std::string_view digits, NodeAddress& node) {
   return {};
 }
 
-/// What stands behind '?' in a rediss:// URI.
+/// The text behind '?' in a rediss:// URI.
 Failure parse_tls_option(std::string_view text, NodeAddress& node) {
   constexpr std::string_view option = "name=";
   if (!text.starts_with(option)) return "a rediss:// URI takes one option only: ?name=NAME";
@@ -136,7 +136,7 @@ Failure parse_tcp(std::string_view rest, NodeAddress& node) {
   return {};
 }
 
-/// host:port and nothing else: what could mean two things needs its scheme.
+/// host:port and nothing else: an ambiguous text needs its scheme.
 Failure parse_without_scheme(std::string_view text, NodeAddress& node) {
   const std::string scheme_wanted =
       "the node has no scheme, so it can be host:port only" + std::string(how) + " or unix:///path";

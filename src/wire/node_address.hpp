@@ -22,7 +22,7 @@ struct NodeAddress {
   std::string user;      ///< empty: the default user
   std::string password;  ///< empty: no AUTH, or with one that the client is given later
   Secrets later;         ///< passwords that the client was given for it since
-  /// The URI without its password: what logs and errors may show.
+  /// The URI without its password, for logs and errors.
   std::string label;
 
   [[nodiscard]] Secrets secrets() const {

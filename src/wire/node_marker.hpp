@@ -16,7 +16,7 @@
 
 namespace redlock::wire {
 
-/// What a client takes the set to be.
+/// The set as a client is configured.
 struct SetTerms {
   std::size_t nodes = 0;
   std::chrono::milliseconds max_lease{};
@@ -29,14 +29,14 @@ struct NodeMarker {
   std::string nodes;
   std::string max_lease_ms;
   std::string set_name = {};  ///< random; empty if it has none
-  std::string vouched = {};   ///< the promotion of a former replica, if somebody vouched for it
+  std::string vouched = {};   ///< the promotion of a former replica, if an operator vouched for it
 
   /// From the answer to HGETALL, or what a script answers in its place; none if the key does not
   /// exist or this is something else.
   [[nodiscard]] static std::optional<NodeMarker> read(const Value& fields);
 
-  /// How the marker and this client's set differ: a sentence; none if they agree. What it repeats
-  /// of the marker goes through printable() with these secrets.
+  /// How the marker and this client's set differ: a sentence; none if they agree. Words of the
+  /// marker in it go through printable() with these secrets.
   [[nodiscard]] std::optional<std::string> disagreement(const SetTerms& set,
                                                         const Secrets& secrets = {}) const;
 };

@@ -12,7 +12,7 @@ namespace {
 /// Whether the clock that moved is the node's or ours is known when all clocks were read again.
 constexpr engine::Duration time_to_read_clocks = std::chrono::seconds(1);
 
-/// Whether the node gives this error to everybody, whatever the name of the lock.
+/// Whether the node gives this error to every client, whatever the name of the lock.
 bool is_of_whole_node(Cause cause) {
   switch (cause) {
     case Cause::loading:
@@ -28,7 +28,7 @@ bool is_of_whole_node(Cause cause) {
   }
 }
 
-/// A hold writes nothing that needs memory, so it may succeed where no lock is to be had.
+/// A hold writes nothing that needs memory, so it may succeed where the node grants no lock.
 bool takes_a_lock(const engine::Tag& tag) {
   return tag.kind == engine::Tag::Kind::acquire || tag.kind == engine::Tag::Kind::heal;
 }
@@ -45,7 +45,7 @@ void NodeStandings::on_link_down(engine::NodeIndex node, const engine::Unavailab
   Node& state = nodes_[node];
   state.connected = false;
   state.refusal.reset();
-  // What ended the connection may have been told as an answer to a command.
+  // The cause that ended the connection may have been reported as an answer to a command.
   const bool told =
       state.down && state.down->cause == why.cause && state.down->detail == why.detail;
   if (!told) tell_down(node, why);
@@ -70,7 +70,7 @@ void NodeStandings::judge(engine::Instant now, engine::NodeIndex node,
   if (moved && now - state.clock_moved < time_to_read_clocks) return;
   if (!objection) objection = state.refusal;
   if (objection) {
-    // For how long is part of the detail, and no news.
+    // The remaining time is part of the detail, and its change is no news.
     if (state.down && state.down->cause == objection->cause) return;
     if (!state.warnings.empty()) {
       objection->detail += (objection->detail.empty() ? "" : "; ") + state.warnings;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The sentences for operators about a node that does not count, or should be looked at: what the
-// engine gives in values (engine/nodes/objection.hpp) in words that say what to do. (What nodes say
-// themselves is in error_reply.hpp.)
+// The sentences for operators about a node that does not count, or needs attention: the engine's
+// values (engine/nodes/objection.hpp) in words that say what to do. (error_reply.hpp has the
+// replies of the nodes themselves.)
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The passwords of one node, while they are being changed: nodes and programs are given the new one
-// at different times, in whichever order. So the newest is tried, and then the one that worked
+// The passwords of one node, while they are being changed: nodes and programs are given the new
+// password at different times, in any order. So the newest is tried, and then the one that worked
 // last.
 #pragma once
 
@@ -29,7 +29,7 @@ class Passwords {
   /// The node has taken it.
   void on_accepted(const std::string& password) { worked_ = password; }
 
-  /// What is to be tried on a connection, one behind the other; none: the node is told none.
+  /// The passwords to try on a connection, one after the other; empty: none is sent to the node.
   [[nodiscard]] std::vector<std::string> to_try() const {
     std::vector<std::string> passwords;
     if (!newest_.empty()) passwords.push_back(newest_);

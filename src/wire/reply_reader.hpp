@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Turns the bytes of a connection into replies. hiredis parses; we build the result ourselves,
 // because hiredis 0.14 allocates, and on failure walks, as many elements as a server merely
-// announces, and because a reply must not grow beyond what its question can be worth. It gets whole
+// announces, and because a reply must not grow beyond the limit of its question. hiredis gets whole
 // items only: the cost of a reply is linear in its length, whatever the pieces it arrives in.
 #pragma once
 
@@ -25,10 +25,10 @@ class ReplyReader {
   ReplyReader(const ReplyReader&) = delete;
   ReplyReader& operator=(const ReplyReader&) = delete;
 
-  /// A push is what a server sends without having been asked, in RESP3.
+  /// A push is an unrequested message of a server, in RESP3.
   enum class Outcome { incomplete, complete, push, broken };
 
-  /// Takes bytes in. next() reports what is wrong with them.
+  /// Takes bytes in. next() reports any fault in them.
   void feed(std::string_view bytes);
 
   /// Decodes the next reply, which may take up `limit` bytes (text and 32 for each part; a line

@@ -40,9 +40,9 @@ class CallParts {
 void write_call(std::string& out, const ScriptSet& scripts, engine::Form form,
                 const engine::Command& command, const CallContext& context = {});
 
-/// What the node answered to a call with one command. None: that is nothing that this script can
-/// answer. An error's text goes through printable() with these secrets; in the script's text stands
-/// the command that an error is about.
+/// The node's reply to a call with one command. None: this script cannot give such a reply. An
+/// error's text goes through printable() with these secrets; the script's text shows which command
+/// an error concerns.
 [[nodiscard]] std::optional<engine::Reply> read_answer(Script script, const ReplyView& answer,
                                                        const Secrets& secrets,
                                                        std::string_view text = {});

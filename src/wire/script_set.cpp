@@ -8,8 +8,7 @@ namespace {
 
 using Sources = std::array<std::string, script_count>;
 
-/// A script as a function of another one, to which it is given what would be its keys and
-/// arguments.
+/// A script as a function inside another script, which passes the keys and arguments to it.
 std::string as_function(const char* name, std::string_view source) {
   return std::string("local function ") + name + "(KEYS, ARGV)\n" + std::string(source) + "end\n";
 }

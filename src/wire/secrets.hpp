@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What may be in no text that is shown: the passwords that a node is, or was, given.
+// The secrets that no shown text may contain: the passwords that a node is, or was, given.
 #pragma once
 
 #include <algorithm>

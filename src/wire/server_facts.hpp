@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the handshake learned about a node.
+// The facts that the handshake found about a node.
 #pragma once
 
 #include <chrono>
@@ -20,13 +20,14 @@ struct ServerFacts {
   bool marker = false;          ///< it has one
   std::string set;              ///< the set that its marker names; empty if it names none
   std::string vouched;          ///< the promotion for which its marker vouches; may be empty
-  std::string promotion;        ///< what somebody vouches for who adopts a former replica
+  std::string promotion;        ///< the promotion that an operator vouches for by adopting a former
+                                ///< replica
   bool was_replica = false;
   std::string role;               ///< empty if INFO is not permitted
   std::string replid;             ///< another one with every promotion, among other occasions
   std::chrono::seconds uptime{};  ///< zero if not known
-  bool subscribed = false;        ///< it tells this client when its waiters' turns come
-  std::string warnings;           ///< what is unsafe about it, sentences joined by "; "
+  bool subscribed = false;        ///< the node wakes this client's waiters
+  std::string warnings;           ///< the unsafe findings, sentences joined by "; "
   ScriptSet scripts{ScriptSet::Flags::unknown};
 
   void warn(std::string_view sentence) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The rule: no server counts for two nodes within max_lease. An identity stays with the node that
-// showed it, while that node is up and for max_lease after: until then what the server granted may
-// count for that node, so it must not count for another one too, say while a name is given another
-// address. After that nothing counts any more, and two nodes whose addresses were exchanged, each
-// of which shows what the other one was, come back.
+// showed it, while that node is up and for max_lease after: until then grants of the server may
+// count for that node, so they must not count for another node too, say while a name gets another
+// address. After that no grant counts any more, and two nodes whose addresses were exchanged, so
+// that each shows the other's identity, come back.
 //
 // A node that was found to be another's twin is let in only beside it, or when that time is over:
-// after a restart both have a new identity, and whichever came first would pass for the other's
-// votes.
+// after a restart both have a new identity, and the first to connect would pass for an independent
+// server.
 #include "wire/server_identities.hpp"
 
 #include <utility>

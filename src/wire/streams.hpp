@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What this layer asks of whoever moves its bytes: the network in production, a simulated one in
+// The interface to the layer that moves the bytes: the network in production, a simulated one in
 // tests. There is at most one stream to each node at a time.
 #pragma once
 
@@ -12,14 +12,15 @@
 namespace redlock::wire {
 
 enum class Closing : std::uint8_t {
-  reset,    ///< nothing that was written is to be delivered any more, as far as that can be had
-  deliver,  ///< what was written may still be delivered
+  reset,    ///< written bytes are not to be delivered any more, as far as possible
+  deliver,  ///< written bytes may still be delivered
 };
 
 /// Why a stream is closed, or could not be made.
 struct StreamEnd {
   std::string why;
-  Cause cause = Cause::none;  ///< none: the network's, which the link tells by its own state
+  Cause cause = Cause::none;  ///< none: a cause in the network, which the link derives from its own
+                              ///< state
 };
 
 /// None of these may call back. Failures are reported later, by Link::on_stream_closed().
@@ -31,7 +32,7 @@ class Streams {
   virtual void disconnect(engine::NodeIndex node, Closing how) = 0;
   /// Takes bytes from the front, usually all of them, and erases what it took. The rest is offered
   /// again after Link::on_writable().
-  /// Answers how many bytes, of all that it has taken, it still keeps in memory.
+  /// Returns how many of the taken bytes it still keeps in memory.
   virtual std::size_t write(engine::NodeIndex node, std::string& bytes) = 0;
 
  protected:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What to do with a node that no quorum may count on: a replica, a cluster node, one too old, one
-// whose marker names another set, one that is there twice.
+// What to do with a node that no quorum may count: a replica, a cluster node, a server that is too
+// old, whose marker names another set, or that is listed twice.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace redlock::wire {
 namespace {
 
-// A turn is much shorter; what is longer was not published by a script.
+// A turn is much shorter; a longer time was not published by a script.
 constexpr std::uint64_t longest_turn_ms = 10'000;
 
 bool is_text(const ReplyView& part, std::string_view text) {

@@ -18,7 +18,7 @@ struct Wake {
   std::chrono::milliseconds after{};
 };
 
-/// Nothing if the push is something else, which is to be ignored: anybody may publish anything.
+/// Nothing if the push is another message, which is ignored: any client may publish anything.
 [[nodiscard]] std::optional<Wake> read_wake(const ReplyView& push, std::string_view channel);
 
 [[nodiscard]] bool confirms_subscription(const ReplyView& push, std::string_view channel);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What passes between the engine and the nodes, and what the engine decides, in words: a line each
-// of ClientOptions::trace, and of the simulator's. Names of locks are escaped; passwords were taken
-// out of what nodes say when that was read.
+// The messages between the engine and the nodes, and the engine's decisions, in words: a line each
+// of ClientOptions::trace, and of the simulator's log. Names of locks are escaped; passwords were
+// removed from the nodes' replies when they were read.
 #pragma once
 
 #include <span>
@@ -17,13 +17,14 @@ namespace redlock::wire {
 /// Of all nodes, whose labels then stand behind their numbers; or none.
 using NodeAddresses = std::span<const NodeAddress>;
 
-/// What a message is for: "acquire", "settle".
+/// The purpose of a message: "acquire", "settle".
 [[nodiscard]] const char* in_words(engine::Tag::Kind kind);
 [[nodiscard]] std::string in_words(const engine::Reply& reply);
 
-/// "node 2 (redis://10.0.0.3:6379) <- acquire for grant 5: ...": what it is sent.
+/// "node 2 (redis://10.0.0.3:6379) <- acquire for grant 5: ...": a message to the node.
 [[nodiscard]] std::string in_words(const engine::Send& send, NodeAddresses nodes = {});
-/// "node 2 (...) -> granted 17 (acquire for grant 5, 312 us)": what it, or the driver, replies.
+/// "node 2 (...) -> granted 17 (acquire for grant 5, 312 us)": a reply of the node, or of the
+/// driver.
 [[nodiscard]] std::string in_words(engine::Instant now, engine::NodeIndex node,
                                    const engine::Tag& tag, const engine::Reply& reply,
                                    NodeAddresses nodes = {});

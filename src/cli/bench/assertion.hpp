@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// --assert of `redlock bench`: what must hold of the measurements, as "p99<5ms".
+// --assert of `redlock bench`: a condition on the measurements, such as "p99<5ms".
 #pragma once
 
 #include <string>

@@ -79,7 +79,7 @@ Examples:
 constexpr std::size_t most_callers = 256;
 constexpr std::size_t most_names = 100;
 constexpr double usual_rate = 200;
-constexpr double slow_rate = 50;  ///< who contends is granted the lock one after the other
+constexpr double slow_rate = 50;  ///< contending callers get the lock one after the other
 constexpr double highest_rate = 100'000;
 
 constexpr std::array all_scenarios{Scenario::healthy, Scenario::minority_down,
@@ -162,7 +162,7 @@ class LiveLine {
   bool drawn_ = false;
 };
 
-/// One run: its clients, its load, and that nothing of it is left.
+/// One run: its clients, its load, and the clean-up of its locks.
 class BenchRun {
  public:
   BenchRun(const ClientOptions& options, const BenchSettings& settings, const Signals& signals)
@@ -300,8 +300,8 @@ class BenchRun {
                        [](const NodeLock& node) { return node.free(); });
   }
 
-  /// Everything was given back, which may not have reached every node: the library goes on telling
-  /// those that it could not reach for as long as a lease can last there, and this waits for it.
+  /// All locks were given back, but the releases may not have reached every node: the library
+  /// repeats them for as long as a lease can last there, and this function waits for that.
   void leave_nothing() {
     relays_.end_fault();
     const auto until = BootClock::now() + settings_.lease + milliseconds(200);

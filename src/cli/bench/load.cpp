@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// For how long a call tries; what takes longer is a failure.
+/// For how long a call tries; a longer one is a failure.
 constexpr std::chrono::seconds longest_call(5);
 
 }  // namespace
@@ -65,7 +65,7 @@ void Load::call(std::size_t caller) {
 }
 
 BootClock::time_point Load::due(std::uint64_t number) const {
-  // Who contends begins together, as many as there are callers.
+  // Contending callers begin together.
   const auto group = settings_.scenario == Scenario::contended ? settings_.concurrency : 1;
   const auto before = static_cast<double>(number - number % group);
   // A slow rate has its next moment after more than a clock can count.
@@ -124,7 +124,7 @@ void Load::cycle(std::size_t caller, std::uint64_t round, BootClock::time_point 
   }
 }
 
-// It was handed over if it was given back while this call waited.
+// The lock was handed over if it was given back while this call waited.
 void Load::note_grant(GivenBack& turn, BootClock::time_point began, BootClock::time_point granted) {
   const std::scoped_lock lock(turn.mutex);
   const auto given_back = std::exchange(turn.given_back, std::nullopt);

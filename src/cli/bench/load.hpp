@@ -43,7 +43,7 @@ class Load {
   [[nodiscard]] bool ended() const noexcept { return running_ == 0; }
   [[nodiscard]] BootClock::time_point began() const noexcept { return began_; }
   [[nodiscard]] BootClock::time_point end() const noexcept { return end_; }
-  /// Ends what is under way, and waits until every caller has given back what it had.
+  /// Ends the calls under way, and waits until every caller has given back its lock.
   void stop();
 
  private:

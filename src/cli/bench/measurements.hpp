@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run of `redlock bench` measured, and who adds to it from many threads.
+// The measurements of a run of `redlock bench`, and the recorder that many threads add to.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace redlock::cli {
 
-/// Of what there are times. `late`: how long after its moment a cycle began, which is part of its
+/// The measured times. `late`: how long after its moment a cycle began, which is part of its
 /// acquire. `quorum`: the round trip of the node whose answer makes a quorum of answers.
 enum class Timed { acquire, hold, release, hand_off, late, quorum };
 inline constexpr std::array all_timed{Timed::acquire,  Timed::hold, Timed::release,
@@ -66,7 +66,7 @@ struct Measurements {
   [[nodiscard]] double settled_at_once() const;
 };
 
-/// Thread-safe. Between begin() and end() it adds up; otherwise it ignores what it is told.
+/// Thread-safe. Between begin() and end() it adds up; otherwise it ignores all calls.
 class Recorder {
  public:
   explicit Recorder(std::size_t nodes) : nodes_(nodes) {}
@@ -76,17 +76,17 @@ class Recorder {
   void fault_began(BootClock::time_point now);
 
   void time(Timed what, std::chrono::nanoseconds time);
-  /// A cycle was granted the lock, so long after its moment.
+  /// A cycle was granted the lock, `time` after its moment.
   void acquired(BootClock::time_point intended, std::chrono::nanoseconds time);
   /// A call failed, of a cycle that was to begin then.
   void failed(BootClock::time_point intended, Errc code);
-  /// Nobody was free to begin it, so long after its moment.
+  /// No caller was free to begin the cycle, `time` after its moment.
   void unstarted(BootClock::time_point intended, std::chrono::nanoseconds time);
   void node_answered(std::size_t node, std::chrono::nanoseconds round_trip);
   void settled_again();
   void voted(const std::vector<NodeVote>& votes, bool granted);
 
-  /// What to show while it runs.
+  /// The progress to show during the run.
   struct Glance {
     std::uint64_t cycles = 0;
     std::uint64_t failed = 0;

@@ -37,7 +37,7 @@ void take_host_and_port(std::string_view text, UriParts& parts) {
   if (colon != std::string_view::npos) parts.port = text.substr(colon + 1);
 }
 
-// The library has accepted the URI: what it refuses is not looked for here.
+// The library has accepted the URI, so this code does not validate it.
 UriParts parts_of(std::string_view uri) {
   UriParts parts;
   const auto scheme_end = uri.find("://");
@@ -211,7 +211,7 @@ void NodeRelays::begin_fault() {
 
 void NodeRelays::end_fault() {
   for (const auto& relay : relays_) {
-    // What a node that hung has not received it is not to execute now.
+    // A node that hung must not execute now the messages that it had not received.
     if (scenario_ == Scenario::minority_hung) relay->reset_all();
     relay->pass();
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Faults on this side of the network: the nodes that are to be down, to hang or to be slow are
-// reached through relays in this process. The servers are not touched, and nobody else notices.
+// reached through relays in this process. The servers are not touched, and other clients are not
+// affected.
 #pragma once
 
 #include <cstddef>

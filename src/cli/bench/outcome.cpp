@@ -97,7 +97,7 @@ std::string quorum_in_words(const BenchOutcome& outcome) {
                      outcome.nodes.size());
 }
 
-/// What was done and how it went, in lines.
+/// The settings and the overall result, in lines.
 std::vector<std::string> summary_lines(const BenchOutcome& outcome) {
   const auto& all = outcome.measured;
   const auto& settings = outcome.settings;

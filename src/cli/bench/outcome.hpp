@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a whole run of `redlock bench` came to, and how it is shown.
+// The result of a whole run of `redlock bench`, and how it is shown.
 #pragma once
 
 #include <cstddef>

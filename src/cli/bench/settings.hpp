@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `redlock bench` was asked for.
+// The settings of `redlock bench`.
 #pragma once
 
 #include <chrono>

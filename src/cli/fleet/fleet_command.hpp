@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the actions of `redlock fleet` share: which fleet is meant, and how its nodes are exported.
+// Shared by the actions of `redlock fleet`: which fleet is meant, and how its nodes are exported.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,7 @@
 
 namespace redlock::cli {
 
-/// The directory that has one of its own for every name. Throws Exit if the environment says none.
+/// The directory with a subdirectory for every fleet. Throws Exit if the environment names none.
 [[nodiscard]] std::filesystem::path fleets_directory();
 
 /// An action on one fleet: --name and --dir.
@@ -23,7 +23,7 @@ class FleetCommand {
  protected:
   [[nodiscard]] std::filesystem::path directory() const;
   [[nodiscard]] cluster::Fleet open() const;
-  /// How the user says which: " --name NAME" or " --dir DIR", or nothing for the default.
+  /// The options that name the fleet: " --name NAME" or " --dir DIR", or nothing for the default.
   [[nodiscard]] std::string option() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// redlock fleet up: starts a fleet, or says where the one that runs already is.
+// redlock fleet up: starts a fleet, or says where the running one is.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -129,7 +129,7 @@ class Up : public FleetCommand {
   }
 
   static void adopt(ClientOptions options) {
-    // They have just answered; what is slow here is this machine.
+    // The nodes have just answered; a slow reply here comes from a slow machine.
     options.node_timeout = options.connect_timeout = std::chrono::seconds(10);
     const auto client = make_client(std::move(options));
     const auto adoptions = Admin(client).adopt();

@@ -69,14 +69,15 @@ class Acquire {
     print_or_give_back(lease);
     static_cast<void>(lease.detach());
     // A quorum has granted. Before this process ends, the acquire is to reach the other nodes too:
-    // a query is sent behind it on each connection. A node that hangs is waited for as long as in
+    // a query is sent behind it on each connection. The wait for a node that hangs is as long as in
     // an attempt.
     static_cast<void>(Admin(client).inspect(name_));
     return exit_ok;
   }
 
  private:
-  /// If the line cannot be written: without the owner in it nobody could release the lock.
+  /// For the case that the line cannot be written: without the owner in it no command could release
+  /// the lock.
   void print_or_give_back(Lease& lease) const {
     try {
       print_grant(lease, format_);

@@ -50,7 +50,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 [[noreturn]] void run_guard(pid_t group, int life) {
   ::setpgid(0, group);
   ::prctl(PR_SET_NAME, "redlock-guard");
-  // It must not keep a descriptor open whose closing somebody awaits, such as the command's stdout.
+  // The guard must not keep open a descriptor whose closing is awaited, such as the command's
+  // stdout.
   if (life > 0) ::close_range(0, static_cast<unsigned>(life) - 1, 0);
   ::close_range(static_cast<unsigned>(life) + 1, UINT_MAX, 0);
   char nothing = 0;
@@ -70,7 +71,7 @@ bool is_out_of_reach(pid_t process) {
   return ::kill(process, 0) != 0 && errno == EPERM;
 }
 
-/// "pid 4711 (sudo, uid 0)"; nothing for a process that has ended and that nobody has reaped.
+/// "pid 4711 (sudo, uid 0)"; nothing for a process that has ended and was not reaped.
 std::optional<std::string> words_on(pid_t process) {
   std::string name = "?";
   std::string uid = "?";
@@ -97,7 +98,7 @@ Child::Child(const ChildPlan& plan, const Signals& signals, Terminal& terminal)
     run_command(arguments.data(), environment.data(), parent, start_.read.get(),
                 failed_.write.get(), signals);
   }
-  ::setpgid(pid_, pid_);  // whoever of the two comes first
+  ::setpgid(pid_, pid_);  // whichever of the two comes first
   failed_.write.close();  // a guard that had it, and was stopped, would keep await_exec waiting
   if (!start_guard()) throw no_process();
   if (terminal.is_interactive()) terminal.give_to(pid_);

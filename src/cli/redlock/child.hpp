@@ -32,7 +32,7 @@ class Child {
 
   /// Its process group, which has the number of the command's own process.
   [[nodiscard]] pid_t group() const noexcept { return pid_; }
-  /// Sends a signal to every process of the group that we may send it to: out_of_reach() has the
+  /// Sends a signal to every process of the group that we may signal: out_of_reach() has the
   /// others.
   void signal(int number) const noexcept;
   /// The processes of the group that we may neither signal nor kill, as they run with the rights of
@@ -49,8 +49,8 @@ class Child {
   /// After `stopped`: by which signal.
   [[nodiscard]] int stop_signal() const;
 
-  /// What has become of the guard. If it has ended, by somebody's SIGKILL say, another is started;
-  /// one that was stopped is continued.
+  /// The state of the guard. If the guard has ended, by a SIGKILL, say, another is started; a
+  /// stopped guard is continued.
   enum class Guard { watches, replaced, missing };
   Guard tend_guard();
 

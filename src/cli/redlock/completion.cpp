@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // redlock completion: scripts by which shells complete subcommands, options and file names. They
-// are made of what the parser knows, so that they cannot differ from --help.
+// are made from the parser's options, so that they cannot differ from --help.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -64,8 +64,8 @@ std::string joined_parents(const CommandEntry& command) {
   return joined_words(parent);
 }
 
-// What is offered depends on the subcommand in front of the cursor; behind `--` it is what the
-// command that stands there completes.
+// The completions depend on the subcommand in front of the cursor; behind `--` they are those of
+// the user's command.
 std::string for_bash(const Commands& commands) {
   std::string text = R"sh(# bash completion for redlock
 _redlock() {
@@ -146,8 +146,8 @@ std::string zsh_specs(const CommandEntry& command) {
   return text;
 }
 
-// An argument of which nothing can be offered is (), an empty list: a message, " ", as for values,
-// keeps the only option that matches from being taken.
+// An argument without completions is (), an empty list: a message, " ", as for values, keeps the
+// only option that matches from being taken.
 std::string zsh_function(const CommandEntry& command) {
   std::string name = "_redlock";
   for (const auto& word : command.words) name += "_" + word;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes events of what a client tells its observer: --log json of exec and acquire.
+// Turns an observer's calls into events of the log: --log json of exec and acquire.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace redlock::cli {
 
-/// The observer of a client that takes one lock; with --log json it logs what happens to that, and
-/// to the nodes.
+/// The observer of a client that takes one lock; with --log json it logs the events of that lock,
+/// and of the nodes.
 [[nodiscard]] std::shared_ptr<AttemptWatch> make_watch();
 
 }  // namespace redlock::cli

@@ -61,7 +61,7 @@ With --log json each line that redlock writes on stderr is a JSON object: time (
 info, warning, error), event, the event's own fields, and message. Events are waiting, acquired,
 renewed, renewal_failed, released, release_unconfirmed, lost, command_told_to_end, command_killed,
 command_not_killed and command_out_of_reach (with the processes), guard_replaced and guard_missing
-(for the process that kills CMD if redlock is killed, and was killed itself), node_up, node_down,
+(when the process that kills CMD if redlock is killed was killed itself), node_up, node_down,
 clock_moved, failed (with the exit status), dropped (with a count), and note (any other message).
 CMD writes its own output to the same stderr.
 
@@ -76,8 +76,8 @@ The environment of CMD has no REDLOCK_NODES if that contains a password.
 
 Exit status: that of CMD, 128+N if signal N ended it; 126 CMD cannot be run, 127 CMD not found;
 79 lease lost; 75 contended or timed out (or -E); 69 no quorum; 78 configuration; 64 usage;
-125 internal. A signal N that ends the wait for the lock: 128+N. redlock never exits 124, which
-timeout(1) uses.
+125 internal. A signal N that ends the wait for the lock: 128+N. None of these is 124, the status of
+timeout(1).
 
 docs/exec.md shows the options of flock and consul lock beside these.
 
@@ -125,7 +125,7 @@ class Exec {
   }
 
   int run() {
-    // Before anything is said: a stderr that nobody reads must not hold up what follows.
+    // Before the first message: a stderr that nothing reads must not hold up the command.
     log_in_background();
     check();
     auto options = nodes_.client_options();
@@ -195,7 +195,7 @@ class Exec {
 
   Ended run_command(const Lease& lease, Signals& signals, BootClock::time_point granted) {
     Terminal terminal;
-    finish_log();  // what was said before CMD stands before what CMD says
+    finish_log();  // messages from before CMD come before CMD's output
     // Before the command runs: redlock alone would be stopped otherwise, and not renew the lease.
     signals.take_stop_requests();
     Child child(

@@ -35,7 +35,7 @@ fs::path path_of(const std::string& name) {
   return fs::read_symlink("/proc/self/exe", none).replace_filename("redlock-" + name);
 }
 
-/// What the program says of its own subcommands and options; nothing if it cannot be run.
+/// The program's description of its subcommands and options; nothing if it cannot be run.
 std::vector<CommandEntry> described_by(const fs::path& program) {
   if (::access(program.c_str(), X_OK) != 0) return {};
   const auto line = for_shell(program.string()) + " " + describe_option;

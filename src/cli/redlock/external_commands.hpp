@@ -17,8 +17,8 @@ void run_external_command(int argc, char** argv);
 /// For --help: their names and descriptions.
 void add_external_commands(CLI::App& app);
 
-/// The command tree of `app`, with what the programs say of themselves. One that is not installed
-/// has its name and description there.
+/// The command tree of `app`, with the programs' own descriptions. A program that is not installed
+/// appears with its name and description.
 [[nodiscard]] std::vector<CommandEntry> whole_command_tree(CLI::App& app);
 
 }  // namespace redlock::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// redlock fence: lets a command write to a file only if nobody came with a larger token before.
+// redlock fence: lets a command write to a file only if no larger token has been used before.
 #include <cerrno>
 #include <cstdlib>
 #include <fmt/core.h>

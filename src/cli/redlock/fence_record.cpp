@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Two files stand beside FILE: FILE.fence, the record, which is replaced by rename and so is whole
 // at any moment; and FILE.fence.lock, which is never replaced, because a lock on a file that is
-// renamed away excludes nobody.
+// renamed away excludes no other process.
 #include "cli/redlock/fence_record.hpp"
 
 #include <algorithm>
@@ -78,7 +78,7 @@ void leave_group() {
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
 }
 
-// Nobody waits for this process, and it has nothing open that somebody waits to be closed.
+// No process waits for this one, and it has no descriptor open whose closing is awaited.
 [[noreturn]] void run_keeper(int lock, int command) {
   ::prctl(PR_SET_NAME, "redlock-keeper");
   const auto [low, high] =
@@ -167,8 +167,8 @@ std::optional<std::uint64_t> FenceRecord::token() const {
 
 void FenceRecord::stamp(std::uint64_t token) const {
   const fs::path path = beside(".fence");
-  // One name is enough: whoever writes it has the lock. What stands there is left by somebody who
-  // died, and may be another user's, or a link or pipe that was put there for a trap.
+  // One name is enough: only the process with the lock writes it. A file of that name was left by a
+  // process that died, and may be another user's, or a link or pipe that was put there as a trap.
   const fs::path fresh = beside(".fence.new");
   if (::unlink(fresh.c_str()) != 0 && errno != ENOENT) fail("replace", fresh);
   const std::string text = fmt::format("{}\n", token);

@@ -23,11 +23,11 @@ class FenceRecord {
   /// that one file has one record. Throws Exit, as everything below does.
   explicit FenceRecord(const std::filesystem::path& file);
 
-  /// Takes the lock, waiting this long (redlock::forever: without end); false if somebody else has
-  /// had it all the time. It is held until the last process is gone that got its descriptor.
+  /// Takes the lock, waiting this long (redlock::forever: without end); false if another process
+  /// had it all the time. The lock is held until the last process that got its descriptor is gone.
   [[nodiscard]] bool lock(std::chrono::milliseconds wait);
-  /// Makes the lock last until this process ends, whatever it may run by then and whatever that
-  /// does to its descriptors.
+  /// Makes the lock last until this process ends, whatever program it runs by then and whatever
+  /// that program does to its descriptors.
   void keep_locked() const;
 
   /// The largest token seen; nothing if there was none.

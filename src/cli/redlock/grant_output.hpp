@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How acquire and hold show what they got.
+// How acquire and hold print their grant.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace redlock::cli {
 
-/// `owner=... token=... valid_ms=...`, which a shell can evaluate, or the same as JSON. A token
-/// that is not known is left out.
+/// `owner=... token=... valid_ms=...`, which a shell can evaluate, or the same as JSON. An unknown
+/// token is left out.
 [[nodiscard]] std::string grant_line(const Lease& lease, Format format);
 
-/// Prints that line. Throws Exit if nobody takes it.
+/// Prints that line. Throws Exit if it cannot be written.
 void print_grant(const Lease& lease, Format format);
 
 }  // namespace redlock::cli

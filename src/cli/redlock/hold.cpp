@@ -55,7 +55,7 @@ class Hold {
                      .attach(grant_, {.lease = lease_.value_or(client.options().lease),
                                       .renewal = Renewal::never});
     if (!lease) throw failure(lease.error());
-    // It was there before this command and stays, whether or not its line is read.
+    // The lock existed before this command and stays, whether or not the line is read.
     const auto line = grant_line(*lease, format_);
     static_cast<void>(lease->detach());
     try {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which program holds a lock, in words. What stands here was written by somebody else: it is shown,
-// never used.
+// Which program holds a lock, in words. Another program wrote this text: it is shown, never used.
 #pragma once
 
 #include <optional>
@@ -13,7 +12,7 @@
 
 namespace redlock::cli {
 
-/// "backup.sh, pid 4711 on web-1"; "?" if it is not known.
+/// "backup.sh, pid 4711 on web-1"; "?" if the holder is unknown.
 [[nodiscard]] std::string program_of(const std::optional<Holder>& holder);
 
 /// The same, and since when, in UTC.

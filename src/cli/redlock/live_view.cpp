@@ -55,11 +55,11 @@ class Changes {
 };
 
 /// A block of lines that is drawn over the one before it. It hides no cursor and changes no setting
-/// of the terminal, so that nothing is to be restored, however the command ends. Nothing is cleared
-/// first, so that nothing flickers.
+/// of the terminal, so that nothing has to be restored, however the command ends. Nothing is
+/// cleared first, so that nothing flickers.
 class ScreenBlock {
  public:
-  /// What is to be written for these lines.
+  /// The text to write for these lines.
   std::string drawn(const std::string& text) {
     const auto size = screen_size();
     auto lines = lines_of(text);
@@ -70,7 +70,7 @@ class ScreenBlock {
       lines.push_back(fmt::format("… {} more lines; make the terminal higher", hidden));
     }
     std::string out;
-    // What was drawn has moved: begin on an empty screen.
+    // The drawn lines have moved: begin on an empty screen.
     const bool has_moved =
         drawn_ > 0 && (size.columns != size_.columns || size.lines != size_.lines);
     if (has_moved) out += "\x1b[H\x1b[2J";
@@ -83,7 +83,7 @@ class ScreenBlock {
     return out + "\x1b[J";
   }
 
-  /// Others have written meanwhile: the next block is drawn below that.
+  /// Other output has come meanwhile: the next block is drawn below it.
   void leave() { drawn_ = 0; }
 
  private:
@@ -101,7 +101,7 @@ class ScreenBlock {
   ScreenSize size_;        // when it was drawn
 };
 
-/// Whether somebody else is at the terminal behind stdout, and would be drawn over.
+/// Whether another program uses the terminal behind stdout, and would be drawn over.
 bool is_in_background() {
   const pid_t in_front = ::tcgetpgrp(STDOUT_FILENO);
   return in_front > 0 && in_front != ::getpgrp();
@@ -184,7 +184,7 @@ class LiveView {
     }
   }
 
-  /// Ends the command if one of them asks for that.
+  /// Ends the command if a signal asks for that.
   void hear_signals() {
     while (const auto signal = signals_.take()) {
       if (asks_to_end(*signal)) end_by(*signal);
@@ -196,7 +196,7 @@ class LiveView {
   [[noreturn]] void end_by(int signal) const {
     pollfd room{STDOUT_FILENO, POLLOUT, 0};
     if (redraws_ && ::poll(&room, 1, 0) == 1) {
-      // Without the terminal's "^C". A terminal that is gone (SIGHUP) does not mind.
+      // Without the terminal's "^C". On a terminal that is gone (SIGHUP) this does no harm.
       constexpr std::string_view erased = "\r\x1b[K";
       [[maybe_unused]] const auto count = ::write(STDOUT_FILENO, erased.data(), erased.size());
     }
@@ -241,7 +241,7 @@ class LiveView {
   Changes changes_;
   std::deque<std::string> news_;
   ScreenBlock block_;
-  bool is_stale_ = false;  // what is on the terminal: it was resized, or used by others
+  bool is_stale_ = false;  // the terminal was resized, or other programs wrote to it
   BootClock::time_point due_ = BootClock::now();
   std::thread worker_;
 };

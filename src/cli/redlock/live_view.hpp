@@ -16,7 +16,7 @@
 
 namespace redlock::cli {
 
-/// What was seen, and how it is shown.
+/// The findings of a look, and how they are shown.
 struct Look {
   std::function<std::string()> text;  ///< for people; made anew when the terminal's width changes
   Json json;
@@ -30,10 +30,10 @@ class LookOptions {
  public:
   explicit LookOptions(CLI::App& app);
 
-  /// Prepares, looks and shows that. Without --watch once: the result is the look's status. With it
-  /// until a signal N asks the command to end, which it then does here, with 128 + N. Every look is
-  /// taken on a thread of its own. To be called before there is another thread: `prepare`, which
-  /// may make some, is called when signals are blocked.
+  /// Prepares, looks and shows the look. Without --watch it does so once: the result is the look's
+  /// status. With --watch it goes on until a signal N asks the command to end, and then ends it
+  /// here, with 128 + N. Every look is taken on a thread of its own. To be called before there is
+  /// another thread: `prepare`, which may make some, is called when signals are blocked.
   int show(const std::function<std::function<Look()>()>& prepare) const;
 
  private:
@@ -41,8 +41,8 @@ class LookOptions {
   std::optional<std::chrono::milliseconds> interval_;
 };
 
-/// `--watch` has a value only if what follows begins with a digit; the parser would take a lock's
-/// name for one. Gives each without a value the default.
+/// `--watch` has a value only if the next argument begins with a digit; the parser would take a
+/// lock's name for the value. Gives the default to a `--watch` without a value.
 void complete_watch_option(std::vector<std::string>& arguments);
 
 }  // namespace redlock::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What status and waiters say of one lock.
+// The parts of the report on one lock that status and waiters share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,14 +13,14 @@
 
 namespace redlock::cli {
 
-/// Whose it is, and who that is, in lines.
+/// The owner of the lock, and its holder, in lines.
 [[nodiscard]] std::string verdict_lines(const LockReport& report);
 
 /// The status of a command that could not find out enough: from the votes that an acquisition would
 /// get now, which decide between no quorum and a configuration that the nodes refuse.
 [[nodiscard]] int exit_code_of_unknown(const LockReport& report);
 
-/// A subcommand that looks at one lock, and shows of it what `look_of` makes of the report.
+/// A subcommand that looks at one lock, and shows the report in the form that `look_of` gives it.
 class LockLook {
  public:
   LockLook(CLI::App& app, const Invocation& invocation, Look (*look_of)(LockReport));

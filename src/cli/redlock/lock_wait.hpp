@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Takes the lock while listening to signals, and shows what it waits for. For exec and acquire.
+// Takes the lock while handling signals, and shows the progress of the wait. For exec and acquire.
 #pragma once
 
 #include <atomic>
@@ -26,13 +26,13 @@ class AttemptWatch : public Metrics {
                   std::chrono::nanoseconds elapsed) override;
   void on_waiting(std::string_view name, std::size_t place) override;
 
-  /// Whether any node has ever answered, be it to refuse us.
+  /// Whether any node has ever answered, even with a refusal.
   [[nodiscard]] bool reached_a_node() const noexcept { return reached_; }
   /// Notified at every failed attempt, and at every change of the place in the queue.
   [[nodiscard]] const Event& event() const noexcept { return event_; }
   /// The last attempt's failure since the last call, if there was one.
   [[nodiscard]] std::optional<Error> take();
-  /// How many are before the call that waits; none until that is known.
+  /// How many waiters are before the call; none until that is known.
   [[nodiscard]] std::optional<std::size_t> place() const;
 
  private:

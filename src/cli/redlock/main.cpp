@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The redlock command: what stands around its subcommands, and their list.
+// The redlock command: the frame around its subcommands, and their list.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>

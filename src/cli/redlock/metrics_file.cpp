@@ -68,13 +68,14 @@ void MetricsFile::keep_writing() {
     try {
       write();
     } catch (const Exit& exit) {
-      // The command that runs is not ended for it; who looks at the file sees that it is old.
+      // The command is not ended because of it; a reader of the file sees that it is old.
       if (has_ended) say(exit.what());
     }
   }
 }
 
-// Beside it, and moved over it: who reads it reads all of it or the one before.
+// Written beside the file, and moved over it: a reader gets the whole new file or the whole old
+// one.
 void MetricsFile::write() const {
   // A file that a killed process of this number left, or a pipe, for whose reader we would wait.
   ::unlink(fresh_.c_str());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Metrics as a file that is read by others (the textfile collector of Prometheus' node_exporter):
-// whole at every moment, new every ten seconds.
+// Metrics as a file for other programs (the textfile collector of Prometheus' node_exporter):
+// complete at every moment, new every ten seconds.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +21,7 @@ class MetricsFile {
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
-  /// Writes it for the last time. Says on stderr if that fails.
+  /// Writes the file for the last time. Reports on stderr if that fails.
   void finish() noexcept;
 
  private:

@@ -31,10 +31,10 @@ owner from now on, so that it cannot renew or heal its way back. Prints the outc
   unknown       too few nodes answered; changes stay, and the call can be repeated  (exit 69 or 78)
 and, for every node, whether it deleted the lock, did not have it, or did not answer: a lock on such
 a node ends with its lease. Waits for the nodes one --node-timeout at most.
-The holder is not asked. It learns of the release at its next renewal (a third of its lease); until
-then it works on, perhaps beside the next holder. Its fencing token is older than the next holder's:
-a resource that refuses older tokens turns the late holder away, any other resource does not. So
-look first, and force a release only if the holder is known to be dead:
+The holder is not asked. Its next renewal (a third of its lease) reports the loss; until then it
+works on, perhaps beside the next holder. Its fencing token is older than the next holder's: a
+resource that refuses older tokens turns the late holder away, any other resource does not. So look
+first, and force a release only if the holder is known to be dead:
   redlock status NAME
 
 Examples:

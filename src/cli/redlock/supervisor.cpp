@@ -177,8 +177,8 @@ void Supervisor::follow_stop() {
   const bool wants_terminal = asks || terminal_.given();
   terminal_.take_back();
   stops_with_child_ = false;
-  // If we cannot be stopped, nobody will continue us, and the child would be stopped again and
-  // again.
+  // If redlock cannot be stopped, nothing will continue it, and the child would be stopped again
+  // and again.
   if (!signals_.stop_self() && asks) return;
   // We were continued, perhaps long after the lease expired.
   watch_lease(BootClock::now());

@@ -40,7 +40,7 @@ WaitProgress::~WaitProgress() {
   if (drawn_) write_to_stderr("\r\x1b[K");
 }
 
-// In the background the line would go through what somebody else is doing there.
+// In the background the line would disturb the output of another program.
 bool WaitProgress::on_terminal() const {
   return log_format() == LogFormat::text && can_redraw(STDERR_FILENO) &&
          ::tcgetpgrp(STDERR_FILENO) == ::getpgrp();

@@ -25,17 +25,17 @@ class WaitProgress {
 
   /// When there is something to show next.
   [[nodiscard]] BootClock::time_point due() const noexcept { return due_; }
-  /// Whether it is also time to find out anew what is waited for: every few seconds at most.
+  /// Whether it is also time to find out anew who holds the lock: every few seconds at most.
   [[nodiscard]] bool wants_reason(BootClock::time_point now) const noexcept {
     return now >= reason_due_;
   }
 
-  /// How many are before this one. On a terminal that is shown at once, elsewhere with the next
-  /// line.
+  /// How many waiters are before this one. On a terminal that is shown at once, elsewhere with the
+  /// next line.
   void move_to(BootClock::time_point now, std::optional<std::size_t> place);
 
-  /// Shows what is waited for, and for how long still (nothing: for ever). `reason` replaces the
-  /// last one, if it is given.
+  /// Shows the reason of the wait, and how much longer it may last (nothing: for ever). `reason`
+  /// replaces the last reason, if it is given.
   void show(BootClock::time_point now, const std::string& name, std::optional<std::string> reason,
             std::optional<BootClock::time_point> until);
 

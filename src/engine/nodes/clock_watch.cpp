@@ -15,21 +15,22 @@ namespace {
 
 using std::chrono::microseconds;
 
-/// A window at the least: a small step is much within milliseconds, and nothing for any lease.
+/// The smallest window: within milliseconds a small step would count as much, but it matters to no
+/// lease.
 constexpr Duration shortest_window = std::chrono::seconds(10);
 /// Readings are this part of the window apart, so that a few are enough.
 constexpr int readings_in_a_window = 8;
 constexpr std::size_t moves_of_a_node = 8;
-/// A clock that runs wild does not make us read them all the time.
+/// A clock that runs wild does not make the client read the clocks all the time.
 constexpr Duration between_asking_all = std::chrono::seconds(1);
-/// Clocks may show anything, and nobody holds a lease for so long.
+/// Clocks may show anything, and no lease lasts that long.
 constexpr std::int64_t a_year_us = microseconds(std::chrono::hours(24 * 365)).count();
 
 std::int64_t to_us(Duration duration) {
   return std::chrono::duration_cast<microseconds>(duration).count();
 }
 
-/// Nobody sees that it is no more than a year.
+/// The limit of a year makes no visible difference.
 Duration to_duration(std::int64_t us) {
   return microseconds(std::clamp(us, -a_year_us, a_year_us));
 }
@@ -62,7 +63,8 @@ ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::in
   clock.readings.push_back(reading);
   if (move) {
     clock.compared_from = now;
-    // Of a clock that runs wild the last few: the latest says for how long it is not trusted.
+    // Keeps the last few movements of a clock that runs wild: the latest says for how long the
+    // clock is not trusted.
     if (clock.moves.size() >= moves_of_a_node) clock.moves.erase(clock.moves.begin());
     clock.moves.push_back(*move);
     if (most_us > 0) findings.earlier.push_back({node, to_duration(most_us)});
@@ -104,15 +106,16 @@ void ClockWatch::thin_out(Node& clock) const {
   if (close && before->at >= clock.compared_from) readings.erase(last);
 }
 
-/// The node's readings that say something of a movement that is seen then. Twice as long as a
-/// lease: the last one before a node hung is older than what it confirmed then.
+/// The node's readings that bear on a movement seen at that time. Twice as long as a lease: the
+/// last one before a node hung is older than what it confirmed then.
 std::span<const ClockWatch::Reading> ClockWatch::comparable(NodeIndex node, Instant seen) const {
   const auto& readings = nodes_[node].readings;
   return {std::ranges::lower_bound(readings, seen - 2 * window_, {}, &Reading::at), readings.end()};
 }
 
 /// By how much the node's clock was ahead at some moment, from the last reading before it to the
-/// first that was asked for after it: it went there by a jump or steadily, and in one direction.
+/// first that was asked for after it: between them the clock moved by a jump or steadily, in one
+/// direction.
 ClockWatch::Interval ClockWatch::around(std::span<const Reading> readings, Instant when) {
   auto reading = std::ranges::upper_bound(readings, when, {}, &Reading::at);
   if (reading != readings.begin()) --reading;
@@ -132,14 +135,15 @@ ClockWatch::Interval ClockWatch::displacement(const Move& move, NodeIndex node) 
   return {end.least_us - start.most_us, end.most_us - start.least_us};
 }
 
-/// Whether the node may have gone so far meanwhile. Two clocks that keep time drift apart as well.
+/// Whether the node's clock may have moved that far meanwhile. Two clocks that keep time drift
+/// apart as well.
 bool ClockWatch::may_have_gone(const Move& move, NodeIndex node, const Interval& by) const {
   const Interval gone = displacement(move, node);
   const std::int64_t drift = allowed_us(move.at - move.from);
   return gone.most_us >= by.least_us - drift && gone.least_us <= by.most_us + drift;
 }
 
-/// What the node's readings say of the movement of another.
+/// The verdict of the node's readings on the movement of another clock.
 ClockWatch::Witness ClockWatch::witness(const Move& move, NodeIndex of, NodeIndex node) const {
   if (node == of) return Witness::truechimer;
   const auto readings = comparable(node, move.at);
@@ -151,7 +155,7 @@ ClockWatch::Witness ClockWatch::witness(const Move& move, NodeIndex of, NodeInde
   const bool certain =
       !may_have_gone(move, node, {}) || std::ranges::any_of(nodes_[node].moves, moved_as_well);
   if (possible && certain) return Witness::truechimer;
-  // What was asked before the movement was seen may have been answered before it happened.
+  // A question from before the movement was seen may have been answered before it happened.
   const bool known = readings.front().at <= move.from && readings.back().asked >= move.at;
   if (!known) return Witness::unknown;
   return possible ? Witness::undecided : Witness::falseticker;
@@ -179,7 +183,7 @@ void ClockWatch::judge() {
   }
 }
 
-/// If it was us, it was so for the nodes too whose readings do not show it.
+/// If our clock moved, that holds for the nodes whose readings do not show it, too.
 void ClockWatch::shorten_with_ours(std::vector<Earlier>& earlier) {
   for (NodeIndex of = 0; of < nodes_.size(); ++of) {
     for (const Move& move : nodes_[of].moves) {

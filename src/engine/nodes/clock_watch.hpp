@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Whether the nodes' clocks keep time with ours. A node ends a lease by its own clock: if that
-// jumps or runs, the lease ends there at another time than this client thinks. A clock is compared
-// with what it showed before, so it may be wrong by any amount as long as it stays so.
+// clock jumps or drifts, the lease ends there at another time than this client expects. A clock is
+// compared with its own earlier readings, so it may be wrong by any amount as long as that amount
+// does not change.
 //
-// Who moved, they or we? If we did, every node moved by the same amount over the same time, as far
-// as its readings can tell. So a movement is ours if a quorum of nodes may have made it, and fewer
-// cannot have made it than certainly did.
+// Which clock moved, the node's or ours? If ours did, every node moved by the same amount over the
+// same time, as far as its readings can tell. So a movement is ours if a quorum of nodes may have
+// made it, and more nodes certainly made it than certainly did not.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +27,16 @@ class ClockWatch {
   struct Movement {
     Duration by{};         ///< against our clock; positive: the node's went ahead
     bool ours = false;     ///< as far as is known now; see keeps_time()
-    bool ask_all = false;  ///< the other clocks are to be read at once, to know who moved
+    bool ask_all = false;  ///< the other clocks are to be read at once, to tell which clock moved
   };
-  /// What a node confirmed ends that much earlier, the round trips considered.
+  /// A node's confirmations end that much earlier, the round trips considered.
   struct Earlier {
     NodeIndex node = 0;
     Duration by{};
   };
   struct Findings {
-    std::optional<Movement> movement;  ///< of the clock read, if more than clocks may differ by
+    std::optional<Movement> movement;  ///< the movement of the clock that was read, if more than
+                                       ///< clocks may differ
     std::vector<Earlier> earlier;
   };
   /// The node's clock, in microseconds since 1970, when ours read `now`, give or take half the

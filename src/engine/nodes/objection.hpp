@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Why a node that could be asked does not count: what the engine found out, in values. The
-// sentences for people, which say what to do, are made in wire/objection_text.cpp.
+// Why a node that could be asked does not count: the engine's findings, in values. The sentences
+// for people, which say what to do, are made in wire/objection_text.cpp.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ struct ClockAstray {
 
 /// This client runs without quarantine, and nodes of the set have markers.
 struct MarkerUnwanted {
-  bool is_its_own = false;  ///< or that of another node
+  bool is_its_own = false;  ///< or another node has one
 };
 
-/// Its marker names this set, and which set counts is not known yet.
+/// Its marker names this set, but it is not known yet which set counts.
 struct SetUndecided {
   std::string named;
 };

@@ -10,11 +10,11 @@
 namespace redlock::engine {
 namespace {
 
-/// How often a node without a marker is looked at: somebody may have adopted it.
+/// How often a node without a marker is checked: it may have been adopted.
 constexpr Duration between_looks = std::chrono::seconds(1);
 
-/// How often a client without quarantine looks for markers: long before the quarantine of one with
-/// it is over, who marks them as pending first.
+/// How often a client without quarantine looks for markers: long before the quarantine in a client
+/// with it is over, which marks nodes as pending first.
 Duration between_markers(const Config& config) {
   return std::min<Duration>(std::chrono::seconds(10), Duration(config.max_lease) / 6);
 }
@@ -42,14 +42,15 @@ void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& fa
   state.promoted = facts.promoted;
   const bool same_run = std::exchange(state.run, facts.run) == facts.run;
   // Redis counts the seconds by its wall clock, which may be set after the start. This run is no
-  // older than the last sight of another one, and no older than it once said itself.
+  // older than the last sight of another run, and no older than it once reported itself.
   const Instant no_earlier_than = same_run ? state.up_since : state.seen_at;
   state.up_since = std::clamp(now - facts.uptime, no_earlier_than, now);
   state.seen_at = now;
-  // A setting that is mended now does not bring back what this run forgot when it began.
+  // A setting that is corrected now does not bring back what this run forgot at its start.
   state.durable = facts.durable && (!same_run || state.durable);
   // Between two runs it may have had a marker, granted and forgotten once more. Before a promotion,
-  // too: others may have marked it since it forgot, and what it granted then is lost again.
+  // too: other clients may have marked the node since it forgot, and its grants from then are lost
+  // again.
   if (!same_run || facts.newly_promoted) state.suspect_since.reset();
   if (!facts.marker || rules::promoted_waits(facts.promoted)) {
     suspect(now, state);

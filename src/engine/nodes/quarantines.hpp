@@ -21,13 +21,13 @@ class Quarantines {
  public:
   explicit Quarantines(const Config& config);
 
-  /// A new connection shows this of the node.
+  /// What a new connection shows of the node.
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
   /// The run that was shown last is still there.
   void on_sign_of_life(Instant now, NodeIndex node);
-  /// The marker is there, and names this set.
+  /// The node has a marker, which names this set.
   void on_marker(NodeIndex node, std::string set = {});
-  /// There is none, and the node is pending with this id, which is lost with the rest of its data.
+  /// The node has no marker, and is pending with this id, which is lost with the rest of its data.
   void on_pending_marker(Instant now, NodeIndex node, std::string id);
 
   /// Whether it may be asked for the lock now, as far as this client knows.
@@ -48,7 +48,8 @@ class Quarantines {
     Instant votes_from = Instant::min();
     Instant up_since = Instant::min();
     Instant seen_at = Instant::min();
-    std::optional<Instant> suspect_since;  // without a marker that vouches for it, first seen then
+    std::optional<Instant> suspect_since;  // without a marker that vouches for it, first seen at
+                                           // this time
     std::string run;
     std::string pending;  // the id that was seen last
     bool durable = true;

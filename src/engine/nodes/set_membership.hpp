@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which of the client's nodes belong to its set, by the markers that they show. A node that is
 // listed by mistake, and belongs to another set, must not complete a quorum: the other members of
-// this client's set know nothing of what it grants.
+// this client's set do not have its grants.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@
 namespace redlock::engine {
 
 /// With quarantine: the set is the one that a quorum of the nodes name (markers without a name are
-/// a set of their own). Without: the nodes must have no markers, not one of them.
+/// a set of their own). Without quarantine: no node may have a marker.
 class SetMembership {
  public:
   explicit SetMembership(const Config& config);
 
-  /// A new connection shows this marker: the name of its set, perhaps empty; none: no marker.
+  /// The marker that a new connection shows: the name of its set, perhaps empty; none: no marker.
   void on_marker(NodeIndex node, std::optional<std::string> set);
   /// The node refused an acquire because of a marker that this client does not expect.
   void on_refused(NodeIndex node);
@@ -30,19 +30,19 @@ class SetMembership {
   /// quorum of nodes names a set. Never a name that fewer than a quorum of nodes have.
   [[nodiscard]] std::optional<std::string> name_for_new_marker() const;
 
-  /// Whether nodes that were not seen as yet are to decide which set it is. Without quarantine it
-  /// never is: the first marker that is seen ends it.
+  /// Whether nodes that were not seen yet decide which set counts. Without quarantine they never
+  /// do: the first marker that is seen refuses all nodes.
   [[nodiscard]] bool open() const {
     const bool some_seen = seen_ != NodeSet() && seen_ != NodeSet::first(nodes_);
     return wants_markers_ && !set_ && some_seen;
   }
   [[nodiscard]] bool seen(NodeIndex node) const { return seen_.contains(node); }
-  /// What it grants does not count, unless the set is open and becomes its own.
+  /// Whether the node's grants do not count, unless the set is open and becomes the node's own.
   [[nodiscard]] bool is_stranger(NodeIndex node) const { return strangers_.contains(node); }
   [[nodiscard]] bool has_strangers() const { return strangers_ != NodeSet(); }
   /// Why a stranger is refused.
   [[nodiscard]] Unavailable refusal(NodeIndex node) const;
-  /// The name that a quorum shared last; none if none has.
+  /// The name that a quorum shared last; none if no quorum has.
   [[nodiscard]] const std::optional<std::string>& name() const { return set_; }
 
  private:

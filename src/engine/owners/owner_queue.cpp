@@ -23,7 +23,7 @@ Failed deadline_came(const RetrySchedule& schedule) {
   return failure;
 }
 
-/// What is left of a waiting time.
+/// The rest of a waiting time.
 Duration rest_of(Duration wait, Instant since, Instant now) {
   if (wait > never - since) return Duration::max();
   return std::max(since + wait - now, Duration::zero());
@@ -131,7 +131,7 @@ void OwnerQueue::on_entered(Instant now, const EnterSucceeded& entered, Steps& s
 void OwnerQueue::on_failed(Instant now, Failed failure, RandomSource& random, Steps& steps) {
   WaitingCall& call = calls_.front();
   const bool entered = stage_ == Stage::entering && call.request != 0;
-  // The owner gave back meanwhile what was being entered: then it is acquired anew.
+  // The owner gave the lock back meanwhile while it was being entered: then it is acquired anew.
   if (entered && rules::is_acquired_anew(grant_ == 0) && !closed_) return begin(now, steps);
   if (!entered || failure.code != Errc::no_quorum) return end(now, std::move(failure), steps);
   if (auto final = call.schedule.on_failure(now, std::move(failure), std::nullopt, random)) {

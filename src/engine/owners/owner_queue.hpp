@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The calls of one owner for one name. Two that acquired at once would contend with each other, so
 // they are queued: the first takes the lock, or enters it once more if the owner holds it; each of
-// the others waits up to its own timeout and then enters what the one before it obtained.
+// the others waits up to its own timeout and then enters the lease that the previous call obtained.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace redlock::engine {
 
 class OwnerQueue {
  public:
-  // What is to be done next, in this order. For BeginAcquire and BeginEntry there is one result,
-  // which comes back by on_acquired, on_entered or on_failed; only one of them is under way.
+  // The next steps, in this order. For BeginAcquire and BeginEntry there is one result, which comes
+  // back by on_acquired, on_entered or on_failed; only one of them is under way.
   struct BeginAcquire {
     AcquireRequest what;
   };
@@ -47,10 +47,10 @@ class OwnerQueue {
 
   void take(Instant now, const Config& config, RequestId request, AcquireRequest what,
             Steps& steps);
-  /// One level less of what the owner holds; with the last one the lease is released. Its grant
-  /// then; 0 if there are levels left.
+  /// Leaves one level that the owner holds; with the last one the lease is released. Returns its
+  /// grant then; 0 if there are levels left.
   GrantId leave(RequestId request, Steps& steps);
-  /// Ends a call. One whose entry is under way is answered at once, and the level that nodes grant
+  /// Ends a call. A call whose entry is under way is answered at once, and a level that nodes grant
   /// later is left.
   void cancel(Instant now, RequestId request, Errc why, Steps& steps);
 
@@ -61,12 +61,12 @@ class OwnerQueue {
   [[nodiscard]] Instant deadline() const;
   void on_deadline(Instant now, Steps& steps);
 
-  /// What is under way for the first call has this number.
+  /// The request that is under way for the first call has this number.
   void began(RequestId inner) { inner_ = inner; }
   [[nodiscard]] RequestId inner() const { return inner_; }
 
   [[nodiscard]] const OwnerKey& key() const { return key_; }
-  /// Nothing is held and nobody waits.
+  /// Nothing is held and no call waits.
   [[nodiscard]] bool empty() const { return grant_ == 0 && calls_.empty(); }
 
  private:
@@ -88,10 +88,10 @@ class OwnerQueue {
   OwnerKey key_;
   std::vector<WaitingCall> calls_;  // the first in front
   RequestId inner_ = 0;
-  GrantId grant_ = 0;  // what the owner holds
+  GrantId grant_ = 0;  // the lease that the owner holds
   std::uint32_t levels_ = 0;
   Stage stage_ = Stage::none;
-  bool closed_ = false;  // nothing is begun any more
+  bool closed_ = false;  // no call is begun any more
 };
 
 }  // namespace redlock::engine

@@ -26,7 +26,8 @@ class Owners {
   GrantId leave(Instant now, RequestId request, const OwnerKey& key);
   /// False if there is no such call of an owner.
   bool cancel(Instant now, RequestId request, Errc why);
-  /// Goes on with what acquisitions and leases have finished for the queues. False if nothing was.
+  /// Continues with the results of acquisitions and leases for the queues. False if there were
+  /// none.
   bool advance(Instant now);
 
   [[nodiscard]] Instant deadline() const { return queues_.deadline(); }
@@ -36,7 +37,7 @@ class Owners {
   using QueueId = std::uint64_t;
 
   [[nodiscard]] QueueId queue_of(const OwnerKey& key);
-  /// After every input to a queue: what it wants done.
+  /// After every input to a queue: performs the queue's next steps.
   void perform(Instant now, QueueId id);
   [[nodiscard]] RequestId begin_inner(QueueId id);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Certificates and keys out of PEM files, read whole: what is missing or wrong in which file is
-// said before anything is sent. They are read again on the loop's thread, when they have changed,
-// so that nothing of that may wait for somebody.
+// Certificates and keys out of PEM files, read whole: a problem is reported with its file before
+// anything is sent. The files are read again on the loop's thread, when they have changed, so that
+// reading must never wait.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using FileProblem = std::optional<std::string>;
 
-/// Many times what an authority's bundle takes.
+/// Many times the size of an authority's bundle.
 constexpr std::size_t largest_file = std::size_t{16} << 20;
 constexpr std::size_t at_a_time = std::size_t{64} << 10;
 
@@ -99,7 +99,7 @@ void note_first(std::optional<CertificatePeriod>& first, const CertificatePeriod
   while (X509* const certificate = PEM_read_bio_X509_AUX(bio.get(), nullptr, nullptr, nullptr)) {
     found.emplace_back(certificate);
   }
-  // So OpenSSL tells the end of a text.
+  // This is how OpenSSL reports the end of a text.
   const bool all = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
   if (!all) return "has a certificate that is damaged";
@@ -145,8 +145,8 @@ const char* of_system(const char* variable, const char* otherwise) {
   return named != nullptr ? named : otherwise;
 }
 
-/// That it is there and when it was written, or moved there. Of a pipe or a device always the same:
-/// what was read of it stays.
+/// That it is there and when it was written, or moved there. For a pipe or a device always the
+/// same: its first text stays in use.
 void add_stamp(std::string& stamps, const fs::path& path) {
   struct stat about {};
   const auto add = [&stamps](const auto& value) {
@@ -175,7 +175,8 @@ std::string stamps_of(const TlsOptions& options) {
   } else {
     add_stamp(stamps, options.ca);
     std::error_code error;
-    fs::directory_iterator files(options.ca, error);  // an error for what is none
+    fs::directory_iterator files(options.ca, error);  // an error that stands for "not a regular
+                                                      // file"
     for (; !error && files != fs::directory_iterator(); files.increment(error)) {
       add_stamp(stamps, files->path());
     }

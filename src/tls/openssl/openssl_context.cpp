@@ -41,9 +41,9 @@ std::optional<std::string> configure(LoadedFiles& loaded, const TlsOptions& opti
   SSL_CTX_set_options(&context, SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_mode(&context, SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_verify(&context, SSL_VERIFY_PEER, nullptr);
-  // Whoever names the certificate of an authority between trusts it.
+  // A program that names the certificate of an intermediate authority trusts it.
   X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(&context), X509_V_FLAG_PARTIAL_CHAIN);
-  // Kept for each node, by the callback: a session of one is none of another's.
+  // The callback keeps sessions for each node: a session of one node is of no use for another.
   SSL_CTX_set_session_cache_mode(&context,
                                  SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
   SSL_CTX_sess_set_new_cb(&context, &OpensslFilter::keep_session);
@@ -69,7 +69,7 @@ std::optional<std::string> read_files(const TlsOptions& options, FileReading how
 }  // namespace
 
 std::optional<std::string> OpensslContext::load() {
-  // Before they are read: what is written meanwhile has other stamps.
+  // Taken before the files are read: a file that is written meanwhile has another stamp.
   stamps_ = stamps_of(options_);
   return read_files(options_, FileReading::first, files_);
 }
@@ -77,14 +77,14 @@ std::optional<std::string> OpensslContext::load() {
 OpensslContext::Newest OpensslContext::newest(std::chrono::sys_seconds now) {
   const std::scoped_lock lock(mutex_);
   auto stamps = stamps_of(options_);
-  // Bad ones once a second at most, as the system may have been short of something.
+  // Bad files are read once a second at most: the system may have been short of a resource.
   const bool again = !problem_.empty() && now != read_at_;
   if (again || stamps != stamps_) {
     read_at_ = now;
     problem_ = read_files(options_, FileReading::again, files_).value_or("");
     if (!problem_.empty())
       problem_ += "; the files that were read before are used until that is fixed";
-    stamps_ = std::move(stamps);  // not before: if memory lacks for the above it is tried again
+    stamps_ = std::move(stamps);  // not earlier: if memory runs out above, the files are read again
   }
   return {files_, problem_};
 }

@@ -14,7 +14,7 @@
 
 namespace redlock::tls {
 
-/// What the files gave. It never changes: newer files make another one.
+/// The settings from the files. An object never changes: newer files make another one.
 struct LoadedFiles {
   ContextHandle context;
   std::optional<CertificatePeriod> certificate{};  // the client's own
@@ -41,7 +41,7 @@ class OpensslContext final : public TlsContext {
   const TlsOptions options_;
   std::mutex mutex_;  // Admin's connections are made on a thread of their own
   std::shared_ptr<const LoadedFiles> files_;
-  std::string stamps_;  // of the files that were read last, be they good or bad
+  std::string stamps_;  // of the files that were read last, good or bad
   std::string problem_;
   std::chrono::sys_seconds read_at_{};
 };
@@ -50,7 +50,7 @@ class OpensslContext final : public TlsContext {
 /// must not wait.
 enum class FileReading { first, again };
 
-// What the files give to the context; or a sentence.
+// The context made from the files; or a sentence.
 
 [[nodiscard]] std::optional<std::string> trust(SSL_CTX& context, const std::string& file_or_folder,
                                                FileReading how);
@@ -58,7 +58,7 @@ enum class FileReading { first, again };
 [[nodiscard]] std::optional<std::string> show(LoadedFiles& loaded, const TlsOptions& files,
                                               FileReading how);
 
-/// Another text when one of the files has changed. Reads none of them.
+/// A text that differs when one of the files has changed. Reads no file.
 [[nodiscard]] std::string stamps_of(const TlsOptions& files);
 
 /// Of these certificates, behind the first of which stand those that vouch for it, the one that

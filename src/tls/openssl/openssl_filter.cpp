@@ -61,8 +61,8 @@ OpensslFilter::OpensslFilter(std::shared_ptr<const LoadedFiles> files, const std
 
 OpensslFilter::~OpensslFilter() {
   if (!connection_) return;
-  // Without an exchange of close_notify OpenSSL would give up the session, too; a reply that was
-  // cut off is noticed by RESP.
+  // Without an exchange of close_notify OpenSSL would give up the session, too; RESP shows that a
+  // reply was cut off.
   if (state_ != State::failed) {
     SSL_set_shutdown(connection_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
   }
@@ -77,7 +77,7 @@ bool OpensslFilter::set_name() {
       terms, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   if (is_address(name_)) return X509_VERIFY_PARAM_set1_ip_asc(terms, name_.c_str()) == 1;
   // With a dot before it, a name would stand for every name that ends like it. Not SSL_set1_host,
-  // which has an opinion of its own on what is an address.
+  // which decides by itself whether the text is an address.
   return !name_.empty() && !name_.starts_with('.') &&
          X509_VERIFY_PARAM_set1_host(terms, name_.data(), name_.size()) == 1 &&
          SSL_set_tlsext_host_name(connection, name_.c_str()) == 1;
@@ -102,7 +102,7 @@ int OpensslFilter::keep_session(SSL* connection, SSL_SESSION* session) {
   return 1;  // the reference is ours now
 }
 
-/// A session that is resumed rests on what the first one did.
+/// A resumed session relies on the verification of the first one.
 void OpensslFilter::note_trust() {
   if (SSL_session_reused(connection_.get()) == 1) return;
   trusted_by_ = first_to_end(SSL_get0_verified_chain(connection_.get()));
@@ -185,7 +185,7 @@ void OpensslFilter::close() {
   state_ = State::closed;
 }
 
-/// What a call that did not succeed means.
+/// The meaning of a failed call.
 void OpensslFilter::judge(int result) {
   const int error = SSL_get_error(connection_.get(), result);
   if (error == SSL_ERROR_WANT_READ) return;

@@ -15,9 +15,9 @@
 
 namespace redlock::tls {
 
-/// What the next connection to a node may go on with, for as long as what the first of the sessions
-/// was verified by is as good as then: however often a session is resumed, no certificate is looked
-/// at again.
+/// The session that the next connection to a node may resume, for as long as the certificates and
+/// files that verified the first session are as good as then: however often a session is resumed,
+/// no certificate is verified again.
 struct KeptSession {
   SessionHandle handle{};
   std::shared_ptr<const LoadedFiles> files{};
@@ -28,7 +28,7 @@ class OpensslFilter final : public TlsFilter {
  public:
   /// Verifies that the peer's certificate has this name, and is valid now. `session` is resumed if
   /// it may be; a newer one takes its place. Name and session must outlive the filter. `warning` is
-  /// what is wrong with newer files.
+  /// the problem of newer files.
   OpensslFilter(std::shared_ptr<const LoadedFiles> files, const std::string& name,
                 KeptSession& session, std::chrono::sys_seconds now, std::string warning);
   ~OpensslFilter() override;
@@ -59,7 +59,7 @@ class OpensslFilter final : public TlsFilter {
   ConnectionHandle connection_;
   BIO* received_ = nullptr;  // both belong to the connection
   BIO* to_send_ = nullptr;
-  bool began_ = false;  // the peer has sent something
+  bool began_ = false;  // the peer has sent bytes
   bool asked_for_certificate_ = false;
 };
 

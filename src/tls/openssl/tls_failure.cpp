@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t most_names = 5;
 constexpr std::size_t longest_name = 253;
 
-/// A certificate comes from whoever answers: only what a name may have is repeated.
+/// A certificate comes from an unknown peer: only characters that a name may have are repeated.
 std::string printable_name(std::string_view name) {
   std::string result(name.substr(0, longest_name));
   for (char& c : result) {
@@ -69,7 +69,7 @@ std::string reason_of(unsigned long error) {
   return reason == nullptr ? "unknown" : reason;
 }
 
-/// What a peer says of a certificate that it was shown.
+/// The peer's verdict on this client's certificate.
 bool refuses_certificate(int reason) {
   switch (reason) {
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:

@@ -16,20 +16,20 @@ struct TlsFailure {
   Cause cause = Cause::tls;
 };
 
-/// What this side had to do with the failure.
+/// This side's part in the failure.
 struct ClientPart {
   bool asked_for_certificate = false;
   bool has_certificate = false;
   bool open = false;  ///< the handshake was complete
 };
 
-/// Of a certificate that the verification refuses. `name` is what it must have.
+/// For a certificate that the verification refuses. `name` is the name that it must have.
 [[nodiscard]] std::string describe_refusal(X509_STORE_CTX& verification, const std::string& name);
 
-/// Of the oldest error in OpenSSL's queue.
+/// For the oldest error in OpenSSL's queue.
 [[nodiscard]] TlsFailure describe_error(const ClientPart& client);
 
-/// Of a peer whose very first byte is none of TLS.
+/// For a peer whose very first byte is not TLS.
 [[nodiscard]] std::string describe_plaintext(std::string_view bytes);
 
 }  // namespace redlock::tls
