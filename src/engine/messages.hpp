@@ -131,7 +131,7 @@ struct ForcedOut {};
 struct ReleasedHere {};
 struct NotHeld {};
 // Reply to leave.
-struct Left {};
+struct LineLeft {};
 // Replies to anything.
 struct NoScript {};
 
@@ -149,7 +149,7 @@ struct Unavailable {
   Objection objection{};  ///< the engine's objection to the node
 };
 
-using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, Left,
+using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, LineLeft,
                            NoScript, Unavailable, ForcedOut, AlreadyOurs>;
 
 /// Whether the node has dealt with the command, so that it cannot do so later.

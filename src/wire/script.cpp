@@ -250,7 +250,7 @@ void leave_arguments(CommandWriter& out, const CallContext& context, const Comma
 
 std::optional<engine::Reply> read_leave(const ReplyView& answer) {
   if (!answer.is(ReplyView::Kind::integer) || answer.integer() != 0) return {};
-  return engine::Left{};
+  return engine::LineLeft{};
 }
 
 constexpr std::array<ScriptRow, script_count> rows{

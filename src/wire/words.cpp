@@ -96,7 +96,7 @@ struct ReplyWords {
   }
   std::string operator()(const engine::ReleasedHere&) const { return "released"; }
   std::string operator()(const engine::NotHeld&) const { return "not held"; }
-  std::string operator()(const engine::Left&) const { return "left"; }
+  std::string operator()(const engine::LineLeft&) const { return "left"; }
   std::string operator()(const engine::NoScript&) const { return "no script"; }
   std::string operator()(const engine::ForcedOut&) const { return "forced out"; }
   std::string operator()(const engine::AlreadyOurs&) const { return "this owner's already"; }

@@ -34,7 +34,7 @@ struct Crowd : Rig {
   void answer_acquires(const Reply& reply) {
     for (NodeIndex node = 0; node < 5; ++node) {
       for (auto left = asked_count(node); left > 0; --left) {
-        const Reply other = oldest_is<LeaveCommand>(node) ? Reply(Left{}) : Reply(NotHeld{});
+        const Reply other = oldest_is<LeaveCommand>(node) ? Reply(LineLeft{}) : Reply(NotHeld{});
         answer(node, oldest_is<AcquireCommand>(node) ? reply : other);
       }
     }
@@ -43,7 +43,7 @@ struct Crowd : Rig {
   bool left(NodeIndex node, std::uint64_t line) {
     if (!oldest_is<LeaveCommand>(node)) return false;
     const auto leave = oldest<LeaveCommand>(node);
-    answer(node, Left{});
+    answer(node, LineLeft{});
     return leave.line == line;
   }
 };

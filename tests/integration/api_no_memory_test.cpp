@@ -127,7 +127,7 @@ struct Nodes {
 /// After the failures.
 void check_ended_whole(const Error& error) {
   CHECK(error.code == Errc::closed);
-  CHECK_MESSAGE(contains(error.message, "no memory left"), error.message);
+  CHECK_MESSAGE(contains(error.message, "out of memory"), error.message);
 }
 
 void check_goes_on_or_ended(Client& client, const std::string& name, const Lease& held) {

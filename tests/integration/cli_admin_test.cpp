@@ -85,7 +85,7 @@ TEST_CASE("of a node that floods doctor says so, and where to look for the cause
   const auto client = start_client(options_for({node.uri()}));
   const auto problems = must(Admin(client).examine()).nodes.at(0).problems;
   REQUIRE(problems.size() == 1);
-  CHECK(contains(problems[0].what, "it sent more than 20000 messages within a second"));
+  CHECK(contains(problems[0].what, "it sent more than 20000 unrequested messages within a second"));
   CHECK(contains(problems[0].what, "find what publishes to redlock:wake:*"));
 }
 

@@ -260,7 +260,7 @@ TEST_CASE("what cannot work is refused with one sentence") {
   refuses({"fence", file.path(), "--token", "1", "--wait", "5", "--", "true"}, "say 5s");
   refuses({"fence", "", "--token", "1", "--", "true"}, "FILE");
   refuses({"fence", "/", "--token", "1", "--", "true"}, "beside");
-  refuses({"fence", "/nowhere/file", "--token", "1", "--", "true"}, "no directory");
+  refuses({"fence", "/nowhere/file", "--token", "1", "--", "true"}, "does not exist");
   fs::create_symlink("nothing", file.place.path() / "astray");
   refuses({"fence", (file.place.path() / "astray").string(), "--token", "1", "--", "true"},
           "leads nowhere");

@@ -126,11 +126,11 @@ TEST_CASE("too few nodes that tell who waits is 69, and 78 if their user may not
   enter(fleet, 2, "aa:1", "1000", "w");
   const auto refused = waiters(fleet);
   CHECK(refused.status == 78);
-  CHECK(contains(refused.out, "a: 1 seen waiting, but only 1 of 3 nodes show their queues\n"));
+  CHECK(contains(refused.out, "a: 1 seen waiting, but only 1 of 3 nodes show their lines\n"));
   for (std::size_t node = 0; node < 3; ++node) fleet.kill(node);
   const auto silent = waiters(fleet);
   CHECK(silent.status == 69);
-  CHECK(contains(silent.out, "a: no node shows its queue\n"));
+  CHECK(contains(silent.out, "a: no node shows its line\n"));
   CHECK(contains(silent.out, fleet.uri(2) + ": "));
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("a user of before there were queues locks as well, and the doctor says
       CHECK(node.refusal.cause == redlock::Cause::none);
       REQUIRE(node.problems.size() == 1);
       CHECK(node.problems[0].severity == redlock::Severity::hint);
-      CHECK(node.problems[0].what.find("waiting calls ask it again") != std::string::npos);
+      CHECK(node.problems[0].what.find("these calls ask it again") != std::string::npos);
     }
     CHECK(health->fitness() == redlock::Fitness::healthy);
   }

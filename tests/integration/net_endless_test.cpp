@@ -27,7 +27,7 @@ TEST_CASE("a node that answers the note script with an error without end is cut 
   REQUIRE(stub.await_command("EVAL"));
   const engine::Unavailable why = client.sink.await_down(0);
   CHECK(why.cause == Cause::protocol_error);
-  CHECK(contains(why.detail, "a line longer than any line of a reply"));
+  CHECK(contains(why.detail, "a line longer than any in a reply"));
   CHECK(stub.letters_sent() < soon);
 }
 

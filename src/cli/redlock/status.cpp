@@ -27,7 +27,7 @@ For a node that may have forgotten locks, the table says in how many seconds it 
 "taken by" is the holder's own note: its program (or --as), process, host, and when its attempt
 began, by its own clock. Nothing checks the note.
 The waiters follow, in the order in which they are to get the lock, as the nodes' lines have them.
-A program with many calls for the lock shows the first of them; calls that wait with --ordering barging
+A program with many calls for the lock shows the first of them; calls with --ordering barging
 are not shown.
 status changes nothing, and its report may be out of date when it is printed. Exits 0 whatever the
 verdict, but 69 if it is unknown, or 78 if it is unknown because the nodes refuse us.

@@ -96,7 +96,7 @@ std::string heading(const LockReport& report) {
   const auto read = lines_read(report);
   if (read == 0) return fmt::format("{}: no node shows its line\n", name);
   if (read < report.quorum) {
-    return fmt::format("{}: {} seen waiting, but only {} of {} nodes show their queues\n", name,
+    return fmt::format("{}: {} seen waiting, but only {} of {} nodes show their lines\n", name,
                        count, read, report.nodes.size());
   }
   if (count == 0) return fmt::format("nobody waits for {} in order; {}\n", name, unseen);

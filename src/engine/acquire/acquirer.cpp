@@ -57,7 +57,7 @@ void Acquirer::admit(Instant now) {
   // An attempt may end as it begins, so this is a loop and not what follows from an end.
   while (const auto request = admission_.next(under_way())) {
     Acquisition* const call = calls_.find(*request);
-    if (call == nullptr || !call->is<Acquisition::Admission>()) continue;
+    if (call == nullptr || !call->is<Acquisition::Queued>()) continue;
     begin_attempt(now, *call);
   }
 }

@@ -240,7 +240,7 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
 Instant Acquisition::ends_at() const {
   const bool asks = attempt() != 0;
   if (is<Local>() || (asks && still_waits())) return schedule_.waits_until();
-  const bool first_to_come = is<Admission>() && !schedule_.has_failed();
+  const bool first_to_come = is<Queued>() && !schedule_.has_failed();
   return asks || first_to_come ? what_.deadline : schedule_.waits_until();
 }
 

@@ -31,7 +31,7 @@ class Acquisition {
   /// on a node, but that the acquire of the call before may name its place.
   struct Local {};
   /// Its next attempt waits for room in the client's window.
-  struct Admission {};
+  struct Queued {};
   /// The first of its client's line, without an attempt as yet: the acquire of the call before has
   /// stood it in some nodes' lines, or none. It asks by then, or when its turn comes.
   struct Entering {
@@ -60,7 +60,7 @@ class Acquisition {
     Instant gather_until{};
     bool over = false;
   };
-  using State = std::variant<Local, Admission, Entering, Pausing, Asking, Idle, Turn>;
+  using State = std::variant<Local, Queued, Entering, Pausing, Asking, Idle, Turn>;
 
   /// A node forgets a waiter that has not asked for 2.5 times this long.
   static constexpr Duration refresh = std::chrono::milliseconds(1'000);
@@ -89,7 +89,7 @@ class Acquisition {
   // What happens to the call.
 
   void wait_locally() { state_ = Local{}; }
-  void wait_for_room() { state_ = Admission{}; }
+  void wait_for_room() { state_ = Queued{}; }
   /// It is the first of its line now, or takes part among them, and begins by itself then.
   void take_part(Instant ask_by) { state_ = Entering{ask_by}; }
   /// The acquire of the call before has stood it in the line of this node, or not.

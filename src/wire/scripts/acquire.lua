@@ -5,12 +5,12 @@
 --         (may be left out)
 --   ARGV  1 owner   2 lease in ms   3 floor (a new token is at least this; decimal, 1 to 2^52)
 --         4 holder: kept in the lock's field @ for people to read (may be empty)
---         5 membership: =SET, the marker must name this set (= alone: it must name none); -, neither
+--         5 membership: =SET, the marker must name this set (= alone: it must name none); - neither
 --         marker nor notes may be there; empty: neither is looked at
 --         6 order: empty, takes the lock out of turn; 0, takes it only if nobody waits; w or p,
 --         waits, and is woken by messages or polls
 --         of w and p   7 waiter   8 for how many us its call has waited   9 the length of its turns
---         in ms   10 for how many us the next call of its client has waited: from the grant on, that
+--         in ms   10 for how many us the next call of its client has waited: from the grant on that
 --         call has the place in the line (empty: there is none)
 --         11 whether it is this waiter's turn, of which no client says anything (see pass.lua)
 -- Replies {1, token} granted; {1, token, place} the same, and so many waiters are before the next
@@ -102,8 +102,8 @@ if type(expiry) == 'table' then -- refused (by an ACL, say): a lock without an e
   call('DEL', lock)
   return redis.error_reply(expiry.err .. ' (PEXPIRE)')
 end
--- Not before: after a failure the waiter keeps its place. Any grant ends the turn: a waiter that had
--- it and did not use it keeps its place all the same.
+-- Not before: after a failure the waiter keeps its place. Any grant ends the turn: a waiter that
+-- had it and did not use it keeps its place all the same.
 if not here then
   return {1, token}
 end

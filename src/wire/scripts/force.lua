@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Takes the lock away from one owner, and keeps that owner from coming back: no acquire of it,
--- late or healing, is granted here any more. Another owner's lock is left alone. The next waiter may
--- have the lock, see line.lua.
+-- late or healing, is granted here any more. Another owner's lock is left alone. The next waiter
+-- may have the lock, see line.lua.
 --   KEYS  1 lock   2 fence   3 forced: a key of this owner, which acquire and hold turn away while
 --         it is there   4 line   5 waiters
 --   ARGV  1 owner  2 for how long it is turned away, in ms

@@ -41,8 +41,8 @@ local function open_line(lock, line, waiters)
   -- place from now on, so that it may be a later one.
   local function enter(now, waiter, how, waited, turn, holder, anew)
     local place = string.format('%.0f', now - waited)
-    local record = string.format('%.0f %s %s', math.floor(now / 1000) + (how == 'w' and 2500 or 250),
-      how, turn)
+    local alive_until = math.floor(now / 1000) + (how == 'w' and 2500 or 250)
+    local record = string.format('%.0f %s %s', alive_until, how, turn)
     local is_new -- Nothing is written if the first command is refused.
     if anew then
       is_new = redis.call('ZADD', line, place, waiter) == 1
