@@ -690,7 +690,7 @@ TEST_CASE("a damaged line is no line: locks are taken and given back all the sam
   }
 }
 
-TEST_CASE("a client that may not stand in line takes locks out of turn") {
+TEST_CASE("a client that may not be in line takes locks out of turn") {
   for (const auto flags : both_forms) {
     const auto weak_user = [](const Words& rights) {
       redis(joined({"ACL", "SETUSER", "weak", "reset", "on", "nopass"}, rights));

@@ -57,7 +57,7 @@ void Acquirer::admit(Instant now) {
   // An attempt may end as it begins, so this is a loop and not what follows from an end.
   while (const auto request = admission_.next(under_way())) {
     Acquisition* const call = calls_.find(*request);
-    if (call == nullptr || !call->is<Acquisition::Queued>()) continue;
+    if (call == nullptr || !call->is<Acquisition::AwaitingRoom>()) continue;
     begin_attempt(now, *call);
   }
 }
@@ -371,7 +371,7 @@ void Acquirer::take_part(RequestId request, Instant ask_by) {
 /// Where its client stands after what a failed attempt was granted is given back: in its own place;
 /// in that of the next call if the time was too short for this one, which gives way.
 Place Acquirer::place_to_keep(Instant now, const Attempt& attempt) {
-  const Attempt::Standing& standing = attempt.standing();
+  const Attempt::LinePlaces& standing = attempt.standing();
   if (standing.line == 0) return {};
   Instant began = standing.began;
   const auto next = ordered_.first(attempt.plan().name, 1);

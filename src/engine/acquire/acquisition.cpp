@@ -179,7 +179,7 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
   if (attempt.phase() != Attempt::Phase::voting || !still_waits()) {
     state_ = Asking{grant};
   } else if (attempt.granted().size() > 0) {
-    if (!is<Turn>()) state_ = Turn{grant, now + time_to_gather(round_trip)};
+    if (!is<Gathering>()) state_ = Gathering{grant, now + time_to_gather(round_trip)};
   } else if (attempt.tally().pending() > 0) {
     state_ = Asking{grant};
   } else if (!was_idle) {
@@ -194,7 +194,7 @@ bool Acquisition::may_wait(Instant now, const Attempt& attempt) const {
   if (!still_waits() || attempt.tally().quorum_unavailable()) return false;
   // Also what does not count: the lock is not there for others meanwhile.
   if (attempt.granted().size() > 0) {
-    const auto* const turn = std::get_if<Turn>(&state_);
+    const auto* const turn = std::get_if<Gathering>(&state_);
     return turn == nullptr || (!turn->over && now < turn->gather_until);
   }
   // With a new owner the nodes that this one cannot ask any more can be asked again.
@@ -240,7 +240,7 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
 Instant Acquisition::ends_at() const {
   const bool asks = attempt() != 0;
   if (is<Local>() || (asks && still_waits())) return schedule_.waits_until();
-  const bool first_to_come = is<Queued>() && !schedule_.has_failed();
+  const bool first_to_come = is<AwaitingRoom>() && !schedule_.has_failed();
   return asks || first_to_come ? what_.deadline : schedule_.waits_until();
 }
 
@@ -252,7 +252,7 @@ Instant Acquisition::deadline() const {
   if (const auto* pausing = std::get_if<Pausing>(&state_)) return std::min(first, pausing->until);
   if (attempt() == 0 || !still_waits()) return first;
   if (const auto* idle = std::get_if<Idle>(&state_)) first = std::min(first, idle->ask_at);
-  const auto* const turn = std::get_if<Turn>(&state_);
+  const auto* const turn = std::get_if<Gathering>(&state_);
   if (turn != nullptr && !turn->over) first = std::min(first, turn->gather_until);
   for (const Node& node : nodes_) first = std::min(first, node.wake_at);
   return first;
@@ -269,7 +269,7 @@ bool Acquisition::ask_due(Instant now) {
     idle->ask_at = never;
     due = true;
   }
-  if (auto* turn = std::get_if<Turn>(&state_); turn != nullptr && now >= turn->gather_until) {
+  if (auto* turn = std::get_if<Gathering>(&state_); turn != nullptr && now >= turn->gather_until) {
     turn->over = true;
   }
   return due;

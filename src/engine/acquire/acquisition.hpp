@@ -31,7 +31,7 @@ class Acquisition {
   /// on a node, but that the acquire of the call before may name its place.
   struct Local {};
   /// Its next attempt waits for room in the client's window.
-  struct Queued {};
+  struct AwaitingRoom {};
   /// The first of its client's line, without an attempt as yet: the acquire of the call before has
   /// stood it in some nodes' lines, or none. It asks by then, or when its turn comes.
   struct Entering {
@@ -55,12 +55,12 @@ class Acquisition {
   };
   /// A node has granted. Until then more votes may come: the release that made it grant may still
   /// be on its way to the others. When that time is over, a refusal ends the attempt.
-  struct Turn {
+  struct Gathering {
     GrantId attempt = 0;
     Instant gather_until{};
     bool over = false;
   };
-  using State = std::variant<Local, Queued, Entering, Pausing, Asking, Idle, Turn>;
+  using State = std::variant<Local, AwaitingRoom, Entering, Pausing, Asking, Idle, Gathering>;
 
   /// A node forgets a waiter that has not asked for 2.5 times this long.
   static constexpr Duration refresh = std::chrono::milliseconds(1'000);
@@ -89,7 +89,7 @@ class Acquisition {
   // What happens to the call.
 
   void wait_locally() { state_ = Local{}; }
-  void wait_for_room() { state_ = Queued{}; }
+  void wait_for_room() { state_ = AwaitingRoom{}; }
   /// It is the first of its line now, or takes part among them, and begins by itself then.
   void take_part(Instant ask_by) { state_ = Entering{ask_by}; }
   /// The acquire of the call before has stood it in the line of this node, or not.

@@ -36,7 +36,7 @@ class Attempt {
   };
 
   /// The places of the call, and of the next one of its client, in the nodes' lines.
-  struct Standing {
+  struct LinePlaces {
     std::uint64_t line = 0;  ///< 0: in none
     Instant began{};         ///< the call
     Duration turn{};
@@ -50,7 +50,7 @@ class Attempt {
   Attempt(const Terms& terms, Plan plan, Instant now);
 
   /// What messages say from now on.
-  void stand(const Standing& standing) { standing_ = standing; }
+  void stand(const LinePlaces& standing) { standing_ = standing; }
   /// Asks these nodes, but for those that have granted the lock, have a question, or may still
   /// carry one out whose answer was lost. Returns those that were sent a question.
   NodeSet ask(Instant now, NodeSet nodes, Outbox& out);
@@ -86,7 +86,7 @@ class Attempt {
   [[nodiscard]] NodeSet silent() const { return silent_; }
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
-  [[nodiscard]] const Standing& standing() const { return standing_; }
+  [[nodiscard]] const LinePlaces& standing() const { return standing_; }
   [[nodiscard]] Instant started() const { return started_; }
   /// Of a won attempt.
   [[nodiscard]] Token token() const { return token_; }
@@ -134,7 +134,7 @@ class Attempt {
   std::vector<Token> granted_;  // by each node to this owner; 0 if none is known
   NodeSet settled_;             // nodes that count towards the token
   NodeSet settle_pending_;
-  Standing standing_;
+  LinePlaces standing_;
   Duration patience_;           // with a question
   std::vector<Instant> asked_;  // when each node was sent the question under way; never: none is
   NodeSet silent_;

@@ -54,8 +54,9 @@ void ReleaseLedger::release(Instant now, const OwedGrant& grant, NodeSet nodes, 
             .lease = grant.lease,
             .keep_out = grant.keep_out,
             .late = late};
-    const Line line{.place = grant.place, .first_only = grant.tell_first_only.contains(node)};
-    send(now, node, grant.id, debt, Form::digest, out, line);
+    const ForWaiters waiters{.place = grant.place,
+                             .first_only = grant.tell_first_only.contains(node)};
+    send(now, node, grant.id, debt, Form::digest, out, waiters);
   }
 }
 
@@ -72,7 +73,7 @@ void ReleaseLedger::release_if_granted(Instant now, const OwedGrant& grant, Node
 }
 
 void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form,
-                         Outbox& out, const Line& line) {
+                         Outbox& out, const ForWaiters& waiters) {
   if (!debt.under_way()) {
     debt.state = State::sent;
     ++owed_[node].under_way;
@@ -85,8 +86,8 @@ void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt,
              ReleaseCommand{.name = debt.name,
                             .owner = debt.owner,
                             .alone = debt.alone,
-                            .first_only = line.first_only,
-                            .place = line.place,
+                            .first_only = waiters.first_only,
+                            .place = waiters.place,
                             .since = now},
              form);
   }

@@ -92,14 +92,14 @@ class ReleaseLedger {
   };
 
   /// What a release says of waiters, when it is sent for the first time.
-  struct Line {
+  struct ForWaiters {
     Place place = {};
     bool first_only = false;
   };
   void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out,
-            const Line& line);
+            const ForWaiters& waiters);
   void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out) {
-    send(now, node, grant, debt, form, out, Line());
+    send(now, node, grant, debt, form, out, ForWaiters());
   }
   static void extend_for_late(Instant now, Debt& debt);
   static void answered(Owed& owed, Debt& debt, State next);
