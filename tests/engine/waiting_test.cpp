@@ -770,6 +770,19 @@ TEST_CASE("after an answer that was lost a new owner asks: the old one may still
   CHECK(rig.oldest<AcquireCommand>(0).place.waited >= 20ms);
 }
 
+TEST_CASE("a node that has the lock for another process is asked by a new owner") {
+  Crowd rig;
+  const auto id = rig.acquire(in_order(60s));
+  const auto first = rig.oldest<AcquireCommand>(0);
+  rig.answer(4, AlreadyOurs{});
+  rig.wake(4, id);
+  CHECK_FALSE(rig.asked(4));
+  rig.refuse({0, 1, 2, 3});
+  rig.advance(61ms);
+  REQUIRE(rig.oldest_is<AcquireCommand>(4));
+  CHECK(rig.oldest<AcquireCommand>(4).owner != first.owner);
+}
+
 TEST_CASE("waiters take no room from others") {
   Config config;
   config.attempts_at_once = 1;

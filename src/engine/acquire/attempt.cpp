@@ -132,6 +132,7 @@ void Attempt::on_shared_owner(NodeIndex node) {
   nodes_.share(node);
   granted_[node] = 0;
   settled_.erase(node);
+  spent_.insert(node);
   const Unavailable why = shared_owner();
   lose_vote(node, why);
 }

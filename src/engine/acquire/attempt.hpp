@@ -80,7 +80,8 @@ class Attempt {
   /// Nodes with a question that they have not answered, silent ones too.
   [[nodiscard]] NodeSet asked() const;
   [[nodiscard]] bool is_asked(NodeIndex node) const { return asked_[node] != never; }
-  /// Nodes that may carry out a question of this owner whose answer was lost.
+  /// Nodes that this owner cannot ask any more: they may carry out a question whose answer was
+  /// lost, or have the lock for another process of the same owner.
   [[nodiscard]] NodeSet spent() const { return spent_; }
   /// Nodes that did not answer within the node timeout, and have not answered since.
   [[nodiscard]] NodeSet silent() const { return silent_; }
