@@ -83,8 +83,8 @@ TEST_CASE("waiters are listed in order, with program, waiting time and place on 
 TEST_CASE("a line is shown as each node has it: no place, a turn, a waiter that polls") {
   const Fleet fleet({.nodes = 3});
   enter(fleet, 0, "aa:1", "1000", "w");
-  enter(fleet, 0, "bb:1", "2000", "p");
-  enter(fleet, 2, "bb:1", "2000", "p");
+  enter(fleet, 0, "bb:1", "3600000000", "p");
+  enter(fleet, 2, "bb:1", "3600000000", "p");
   fleet.run(0, {"HSET", waiters_key, "redlock:lock:{a}", "aa:1 99999999999999"});
   fleet.run(1, {"ACL", "SETUSER", "default", "-zrange"});
   const auto report = as_json(fleet);
