@@ -34,6 +34,17 @@ ForcedRelease nobody_found(const LockReport& report) {
   return result;
 }
 
+NodeForced on_node(const std::string& label, const engine::Reply& reply) {
+  if (std::holds_alternative<engine::ReleasedHere>(reply)) return {label, ForcedHere::removed, {}};
+  if (std::holds_alternative<engine::NotHeld>(reply)) return {label, ForcedHere::not_held, {}};
+  const auto* const why = std::get_if<engine::Unavailable>(&reply);
+  if (why == nullptr) {
+    return {label, ForcedHere::unreachable, {Cause::protocol_error, engine::answered_otherwise}};
+  }
+  return {
+      label, ForcedHere::unreachable, {why->cause, wire::sentence_of(why->objection, why->detail)}};
+}
+
 struct AskForce {
   engine::Name of;
   engine::OwnerId owner;
@@ -45,23 +56,20 @@ struct AskForce {
   }
   [[nodiscard]] Result<ForcedRelease> read(Client::Impl& client,
                                            const client::EngineResult& result) const {
-    const auto& done = std::get<engine::ForceDone>(result);
+    const auto& [replies] = std::get<engine::BroadcastDone>(result);
     ForcedRelease report;
     report.name = name();
     report.owner = engine::to_hex(owner);
-    report.removed = done.removed.size();
-    report.confirmed = done.confirmed;
-    report.quorum = engine::quorum_of(static_cast<std::uint32_t>(done.ballots.size()));
-    if (done.confirmed >= report.quorum) {
-      report.outcome = report.removed > 0 ? Forced::released : Forced::nothing_held;
+    report.quorum = engine::quorum_of(static_cast<std::uint32_t>(replies.size()));
+    for (engine::NodeIndex node = 0; node < replies.size(); ++node) {
+      report.nodes.push_back(on_node(client.nodes()[node].label, replies[node]));
+      report.removed += report.nodes.back().what == ForcedHere::removed;
+      report.confirmed += report.nodes.back().what != ForcedHere::unreachable;
     }
-    for (engine::NodeIndex node = 0; node < done.ballots.size(); ++node) {
-      const engine::Ballot& ballot = done.ballots[node];
-      const bool confirmed = ballot.vote == Vote::granted;
-      const auto held = done.removed.contains(node) ? ForcedHere::removed : ForcedHere::not_held;
-      report.nodes.push_back({client.nodes()[node].label,
-                              confirmed ? held : ForcedHere::unreachable,
-                              {ballot.cause, wire::sentence_of(ballot.objection, ballot.detail)}});
+    // A quorum that turns the owner away is enough for good, as no quorum can confirm the owner any
+    // more. Nothing is owed to the other nodes: what they have ends with its lease.
+    if (report.confirmed >= report.quorum) {
+      report.outcome = report.removed > 0 ? Forced::released : Forced::nothing_held;
     }
     return report;
   }

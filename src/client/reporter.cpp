@@ -29,10 +29,9 @@ std::optional<NodeCommand> command_of(engine::Tag::Kind kind) {
       return NodeCommand::release;
     case Kind::force:
       return NodeCommand::force;
-    case Kind::leave:
-      break;
+    default:
+      return {};
   }
-  return {};
 }
 
 }  // namespace

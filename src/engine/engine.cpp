@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <utility>
 
 #include "engine/rules.hpp"
@@ -18,11 +19,12 @@ constexpr std::int64_t absurd_us = std::int64_t{1} << 60;
 Engine::Engine(const Config& config, RandomSource& random)
     : quarantines_(config),
       clocks_(config),
-      terms_(config, quarantines_, clocks_),
-      releases_(terms_, ids_, out_),
-      leases_(terms_, ids_, releases_, out_),
-      acquirer_(terms_, random, ids_, leases_, releases_, out_),
-      owners_(terms_, random, acquirer_, leases_, out_) {}
+      electorate_(config, quarantines_, clocks_),
+      broadcasts_(electorate_, ids_, out_),
+      releaser_(electorate_, ids_, out_),
+      leases_(electorate_, ids_, releaser_, out_),
+      acquirer_(electorate_, random, ids_, leases_, releaser_, out_),
+      owners_(electorate_, random, acquirer_, leases_, out_) {}
 
 void Engine::take(Instant now, RequestId request, TakeRequest what) {
   owners_.take(now, request, std::move(what));
@@ -56,6 +58,14 @@ void Engine::release(Instant now, RequestId request, GrantId grant) {
   admit(now);
 }
 
+void Engine::force_release(Instant now, RequestId request, Name name, OwnerId owner,
+                           std::chrono::milliseconds lease) {
+  // No lease that is valid for its owner now lasts longer, nor does any heal of it.
+  const auto keep_out = std::chrono::ceil<std::chrono::milliseconds>(
+      rules::over_everywhere(lease, electorate_.config().drift_factor));
+  broadcast(now, request, Tag::Kind::force, ForceCommand{std::move(name), owner, keep_out});
+}
+
 void Engine::give_up(Instant now, GrantId grant, LossReason reason) {
   leases_.give_up(now, grant, reason);
   admit(now);
@@ -67,27 +77,26 @@ void Engine::detach(Instant now, GrantId grant) {
 }
 
 void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
-  assert(node < terms_.nodes());
-  if (tag.kind == Tag::Kind::release || tag.kind == Tag::Kind::force) {
-    return releases_.on_reply(now, node, tag, reply);
-  }
+  assert(node < electorate_.nodes());
+  if (is_broadcast(tag.kind)) return broadcasts_.on_reply(node, tag, reply);
+  if (tag.kind == Tag::Kind::release) return releaser_.on_reply(now, node, tag, reply);
   if (tag.kind == Tag::Kind::leave) return;
   const bool acquires = tag.kind == Tag::Kind::acquire || tag.kind == Tag::Kind::heal;
   if (acquires) {
-    releases_.on_acquire_reply(now, node, tag, reply);
+    releaser_.on_acquire_reply(now, node, tag, reply);
     quarantines_.on_acquire_reply(now, node, reply);
   }
   const bool wanted =
       acquirer_.on_reply(now, node, tag, reply) || leases_.on_reply(now, node, tag, reply);
   if (tag.kind == Tag::Kind::hold) leases_.on_hold_ended(now, node, tag, reply);
   // Otherwise the message concerns a grant that is over, whose release is written behind it.
-  if (!wanted && !acquires) releases_.on_hold_reply(now, node, tag, reply);
+  if (!wanted && !acquires) releaser_.on_hold_reply(now, node, tag, reply);
   admit(now);
 }
 
 void Engine::on_node_up(Instant now, NodeIndex node) {
-  terms_.connected(now, node);
-  releases_.on_node_up(now, node);
+  electorate_.connected(now, node);
+  releaser_.on_node_up(now, node);
   acquirer_.on_node_up(now, node);
   admit(now);
 }
@@ -112,14 +121,15 @@ void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
 }
 
 Instant Engine::deadline() const {
-  return std::min({acquirer_.deadline(), leases_.deadline(), releases_.deadline(),
-                   quarantines_.deadline(), owners_.deadline()});
+  return std::min({acquirer_.deadline(), leases_.deadline(), releaser_.deadline(),
+                   broadcasts_.deadline(), quarantines_.deadline(), owners_.deadline()});
 }
 
 void Engine::on_deadline(Instant now) {
   acquirer_.on_deadline(now);
   leases_.on_deadline(now);
-  releases_.on_deadline(now);
+  releaser_.on_deadline(now);
+  broadcasts_.on_deadline(now);
   quarantines_.on_deadline(now, out_);
   owners_.on_deadline(now);
   admit(now);

@@ -14,7 +14,9 @@
 #include <utility>
 
 #include "engine/acquire/acquirer.hpp"
+#include "engine/broadcast/broadcasts.hpp"
 #include "engine/config.hpp"
+#include "engine/electorate.hpp"
 #include "engine/lease/leases.hpp"
 #include "engine/messages.hpp"
 #include "engine/nodes/clock_watch.hpp"
@@ -23,9 +25,8 @@
 #include "engine/outbox.hpp"
 #include "engine/outputs.hpp"
 #include "engine/owners/owners.hpp"
-#include "engine/release/releases.hpp"
+#include "engine/release/releaser.hpp"
 #include "engine/requests.hpp"
-#include "engine/terms.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -70,13 +71,15 @@ class Engine {
   /// Release a grant from elsewhere by its name and owner; its lease was at most this long.
   void release(Instant now, RequestId request, Name name, OwnerId owner,
                std::chrono::milliseconds lease) {
-    releases_.release(now, request, std::move(name), owner, lease);
+    releaser_.release(now, request, std::move(name), owner, lease);
   }
   /// Take a lock away from this owner; its leases are at most this long. Late messages name this
   /// owner, so they harm no other.
   void force_release(Instant now, RequestId request, Name name, OwnerId owner,
-                     std::chrono::milliseconds lease) {
-    releases_.force(now, request, std::move(name), owner, lease);
+                     std::chrono::milliseconds lease);
+  /// Has every node execute this command, and ends with what each replied: BroadcastDone.
+  void broadcast(Instant now, RequestId request, Tag::Kind kind, const Command& command) {
+    broadcasts_.begin(now, request, kind, command);
   }
   /// The loss of this lease has been reported to its holder: the lease is not confirmed or renewed
   /// any more.
@@ -102,19 +105,19 @@ class Engine {
   /// Why the node may not be asked for a lock now; nothing if it may. For commands that waited for
   /// the connection.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
-    return terms_.objection(now, node);
+    return electorate_.objection(now, node);
   }
   /// The client begins to connect to every node.
-  void on_connecting() { terms_.connecting(); }
+  void on_connecting() { electorate_.connecting(); }
   /// A connection could not be made, or is lost.
   void on_node_down(NodeIndex node) {
-    terms_.not_connected(node);
-    terms_.set_wakes(node, false);
+    electorate_.not_connected(node);
+    electorate_.set_wakes(node, false);
   }
   /// A new connection is ready; nothing sent on an older one can be executed any more.
   void on_node_up(Instant now, NodeIndex node);
   /// Whether the node can wake this client's waiters, until the connection is lost.
-  void on_wakes(NodeIndex node, bool wakes) { terms_.set_wakes(node, wakes); }
+  void on_wakes(NodeIndex node, bool wakes) { electorate_.set_wakes(node, wakes); }
   /// The turn of this client's line of that number has come at the node, or comes after this time
   /// if the waiter before it does not take the lock until then. A hint: it may be lost, late,
   /// doubled or forged.
@@ -140,8 +143,8 @@ class Engine {
 
   /// How many releases were sent and not answered (for a shutdown that waits for them), and by how
   /// many nodes.
-  [[nodiscard]] std::size_t releases_under_way() const { return releases_.under_way(); }
-  [[nodiscard]] std::uint32_t nodes_releasing() const { return releases_.nodes_under_way(); }
+  [[nodiscard]] std::size_t releases_under_way() const { return releaser_.under_way(); }
+  [[nodiscard]] std::uint32_t nodes_releasing() const { return releaser_.nodes_under_way(); }
 
  private:
   /// Called at the end of every input that may have made room for waiting rounds.
@@ -149,10 +152,11 @@ class Engine {
 
   Quarantines quarantines_;
   ClockWatch clocks_;
-  Terms terms_;
+  Electorate electorate_;
   GrantIds ids_;
   Outbox out_;
-  Releases releases_;
+  Broadcasts broadcasts_;
+  Releaser releaser_;
   Leases leases_;
   Acquirer acquirer_;
   Owners owners_;

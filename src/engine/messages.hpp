@@ -3,6 +3,7 @@
 // one script call and one answer (or one failure) into a Reply; it decides nothing.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -87,10 +88,11 @@ struct Tag {
     settle,  ///< a HoldCommand that carries a token to its attempt's nodes
     hold,
     release,
-    force,
     leave,  ///< the line of a name
+    // Those behind are sent to every node once (Broadcasts).
+    force,
   };
-  static constexpr std::size_t kinds = static_cast<std::size_t>(Kind::leave) + 1;
+  static constexpr std::size_t kinds = static_cast<std::size_t>(Kind::force) + 1;
   GrantId grant = 0;
   Instant sent{};
   std::chrono::milliseconds lease{};  ///< the number of levels that a confirmation of this message
@@ -98,6 +100,15 @@ struct Tag {
   std::uint32_t round = 0;
   Kind kind = Kind::acquire;
 };
+
+[[nodiscard]] constexpr const char* in_words(Tag::Kind kind) {
+  constexpr std::array<const char*, Tag::kinds> words{"acquire", "heal",  "settle", "hold",
+                                                      "release", "leave", "force"};
+  return words[static_cast<std::size_t>(kind)];
+}
+[[nodiscard]] constexpr bool is_broadcast(Tag::Kind kind) {
+  return kind > Tag::Kind::leave;
+}
 
 /// How a script is sent: by its digest, or in full after NOSCRIPT.
 enum class Form : std::uint8_t { digest, source };

@@ -75,13 +75,19 @@ struct AcquireSucceeded {
 struct ReleaseDone {
   Released outcome{};
 };
-/// Done if a quorum confirmed. In the ballots `granted` means that the node refuses the owner from
-/// now on; no ballot is pending.
-struct ForceDone {
-  NodeSet removed;              ///< nodes that had the lock for this owner
-  std::uint32_t confirmed = 0;  ///< nodes that no longer have the lock for this owner, and will not
-                                ///< again
-  std::vector<Ballot> ballots;
+/// What each node replied to a command that every node was asked to execute.
+struct BroadcastDone {
+  std::vector<Reply> replies;  ///< by node; Unavailable where there was none
+
+  /// The nodes whose reply is one of these.
+  template <typename... Some>
+  [[nodiscard]] NodeSet replied() const {
+    NodeSet nodes;
+    for (NodeIndex node = 0; node < replies.size(); ++node) {
+      if ((std::holds_alternative<Some>(replies[node]) || ...)) nodes.insert(node);
+    }
+    return nodes;
+  }
 };
 struct ExtendSucceeded {
   Instant valid_until{};
@@ -100,7 +106,8 @@ struct Failed {
 /// A request has ended. Exactly one for every request.
 struct Finish {
   RequestId request = 0;
-  std::variant<AcquireSucceeded, ReleaseDone, ExtendSucceeded, EnterSucceeded, ForceDone, Failed>
+  std::variant<AcquireSucceeded, ReleaseDone, ExtendSucceeded, EnterSucceeded, BroadcastDone,
+               Failed>
       result;
 };
 /// A lease's validity was confirmed anew, or shortened because a node took back its vote or its

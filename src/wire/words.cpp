@@ -40,7 +40,7 @@ std::string of_node(engine::NodeIndex node, NodeAddresses nodes) {
 
 /// What the message is for. Without a grant it is about no attempt: a client leaves a line, say.
 std::string purpose(const engine::Tag& tag) {
-  const std::string kind = in_words(tag.kind);
+  const std::string kind = engine::in_words(tag.kind);
   return tag.grant == 0 ? kind : kind + " for " + of_grant(tag.grant);
 }
 
@@ -69,8 +69,9 @@ struct CommandWords {
            in_ms(c.lease);
   }
   std::string operator()(const engine::ReleaseCommand& c) const { return at(c.place); }
-  std::string operator()(const engine::ForceCommand&) const { return ""; }
   std::string operator()(const engine::LeaveCommand& c) const { return in_line(c.line); }
+  /// Others have nothing to add to their purpose and name.
+  std::string operator()(const auto& /*command*/) const { return ""; }
 
  private:
   static std::string in_line(std::uint64_t line) { return ", line " + to_string(line); }
@@ -122,9 +123,13 @@ struct ResultWords {
   std::string operator()(const engine::ExtendSucceeded& r) const {
     return "extended, " + valid_for(r.valid_until);
   }
-  std::string operator()(const engine::ForceDone& r) const {
-    return "forced, " + to_string(r.removed.size()) + " removed, " + to_string(r.confirmed) +
-           " confirmed";
+  std::string operator()(const engine::BroadcastDone& r) const {
+    std::string words = "replies [";
+    for (const engine::Reply& reply : r.replies) {
+      if (&reply != r.replies.data()) words += ", ";
+      words += in_words(reply);
+    }
+    return words + "]";
   }
   std::string operator()(const engine::EnterSucceeded& r) const {
     return "entered, count " + to_string(r.count) + ", " + valid_for(r.valid_until);
@@ -171,13 +176,6 @@ struct OutputWords {
 };
 
 }  // namespace
-
-const char* in_words(engine::Tag::Kind kind) {
-  static constexpr const char* kinds[] = {"acquire", "heal",  "settle", "hold",
-                                          "release", "force", "leave"};
-  static_assert(std::size(kinds) == engine::Tag::kinds);
-  return kinds[static_cast<int>(kind)];
-}
 
 std::string in_words(const engine::Reply& reply) {
   return std::visit(ReplyWords{}, reply);

@@ -17,8 +17,6 @@ namespace redlock::wire {
 /// Of all nodes, whose labels then stand behind their numbers; or none.
 using NodeAddresses = std::span<const NodeAddress>;
 
-/// The purpose of a message: "acquire", "settle".
-[[nodiscard]] const char* in_words(engine::Tag::Kind kind);
 [[nodiscard]] std::string in_words(const engine::Reply& reply);
 
 /// "node 2 (redis://10.0.0.3:6379) <- acquire for grant 5: ...": a message to the node.

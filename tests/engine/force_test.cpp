@@ -8,6 +8,10 @@ namespace {
 
 const OwnerId somebody{{1, 2}};
 
+Cause cause_at(const BroadcastDone& done, NodeIndex node) {
+  return std::get<Unavailable>(done.replies[node]).cause;
+}
+
 /// Node 0 says in the next round that this owner was forced out; the others confirm.
 void round_forced_out_on_0(Rig& rig) {
   rig.advance(10s);
@@ -39,15 +43,11 @@ TEST_CASE("a force ends when every node has answered, and says what each of them
   CHECK_FALSE(rig.ended(id));
   rig.answer(3, ReleasedHere{});
   rig.answer(4, broken);
-  REQUIRE(rig.ended_with<ForceDone>(id));
-  const auto& done = rig.result<ForceDone>(id);
-  CHECK(done.removed.size() == 3);
-  CHECK(done.removed.contains(0));
-  CHECK_FALSE(done.removed.contains(1));
-  CHECK(done.confirmed == 4);
-  CHECK(done.ballots[1].vote == Vote::granted);
-  CHECK(done.ballots[3].vote == Vote::granted);
-  CHECK(done.ballots[4].vote == Vote::unavailable);
+  REQUIRE(rig.ended_with<BroadcastDone>(id));
+  const auto& done = rig.result<BroadcastDone>(id);
+  CHECK(done.replied<ReleasedHere>() == (NodeSet::of(0) | NodeSet::of(2) | NodeSet::of(3)));
+  CHECK(done.replied<NotHeld>() == NodeSet::of(1));
+  CHECK(done.replied<Unavailable>() == NodeSet::of(4));
 }
 
 TEST_CASE("a node that hangs keeps a force no longer than the node timeout") {
@@ -57,11 +57,10 @@ TEST_CASE("a node that hangs keeps a force no longer than the node timeout") {
   rig.advance(249ms);
   CHECK_FALSE(rig.ended(id));
   rig.advance(1ms);
-  REQUIRE(rig.ended_with<ForceDone>(id));
-  const auto& done = rig.result<ForceDone>(id);
-  CHECK(done.confirmed == 2);
-  CHECK(done.ballots[2].vote == Vote::unavailable);
-  CHECK(done.ballots[2].cause == Cause::timed_out);
+  REQUIRE(rig.ended_with<BroadcastDone>(id));
+  const auto& done = rig.result<BroadcastDone>(id);
+  CHECK(done.replied<ReleasedHere>() == NodeSet::first(2));
+  CHECK(cause_at(done, 2) == Cause::timed_out);
   rig.answer(2, ReleasedHere{});  // of no interest any more
 }
 
@@ -73,27 +72,20 @@ TEST_CASE("a force that too few nodes confirmed ends with the node timeout, and 
   rig.advance(249ms);
   CHECK_FALSE(rig.ended(id));
   rig.advance(1ms);
-  const auto& done = rig.result<ForceDone>(id);
-  CHECK(done.confirmed == 1);
-  CHECK(done.ballots[1].cause == Cause::connection_lost);
-  CHECK(done.ballots[2].cause == Cause::timed_out);
+  const auto& done = rig.result<BroadcastDone>(id);
+  CHECK(done.replied<ReleasedHere>() == NodeSet::of(0));
+  CHECK(cause_at(done, 1) == Cause::connection_lost);
+  CHECK(cause_at(done, 2) == Cause::timed_out);
 }
 
 TEST_CASE("a force is not repeated: what it could not reach ends with its lease") {
   Rig rig(3);
   const auto id = rig.force_release(somebody);
   for (NodeIndex node = 0; node < 3; ++node) rig.answer(node, broken);
-  CHECK(rig.result<ForceDone>(id).confirmed == 0);
+  CHECK(rig.result<BroadcastDone>(id).replied<Unavailable>() == NodeSet::first(3));
   rig.advance(1s);
   rig.node_up(0);
   CHECK_FALSE(rig.asked(0));
-}
-
-TEST_CASE("an answer that belongs to another command is no confirmation") {
-  Rig rig(1);
-  const auto id = rig.force_release(somebody);
-  rig.answer(0, Granted{7});
-  CHECK(rig.result<ForceDone>(id).ballots[0].cause == Cause::protocol_error);
 }
 
 TEST_CASE("a holder that too few nodes still have is lost as forced if one says so") {

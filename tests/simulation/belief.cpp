@@ -58,7 +58,7 @@ void Belief::deny(Node& node, bool quarantined) {
 
 void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine::Reply& reply,
                       Circumstances circumstances) {
-  if (tag.kind == Kind::release || tag.kind == Kind::force) return;
+  if (tag.kind == Kind::release || is_broadcast(tag.kind)) return;
   Node& node = nodes_[index];
   if ((tag.kind == Kind::hold || tag.kind == Kind::settle) && !node.sent.empty()) {
     if (std::holds_alternative<engine::Held>(reply)) {

@@ -189,21 +189,12 @@ void close_globals(lua_State* lua) {
   lua_setmetatable(lua, LUA_GLOBALSINDEX);
 }
 
-/// The name of the library's script, if it is one.
-std::string name_of(std::string_view text) {
-  using wire::ScriptSet;
-  static constexpr const char* commands[] = {"acquire", "hold",  "release",
-                                             "force",   "leave", "pass"};
-  static_assert(std::size(commands) == wire::script_count);
-  for (const auto flags : {ScriptSet::Flags::understood, ScriptSet::Flags::unknown}) {
-    for (const wire::ScriptRow& row : wire::script_rows()) {
-      if (ScriptSet(flags).source(row.script) == text) {
-        return commands[static_cast<std::size_t>(row.script)];
-      }
-    }
+/// The name of the library's script, if it is one. Parts of others may stand in front of its text.
+std::string_view name_of(std::string_view text) {
+  for (const auto& [name, script] : wire::scripts::all) {
+    if (text.ends_with(script)) return name;
   }
-  if (text == wire::scripts::adopt) return "adopt";
-  return text == wire::scripts::pending ? "pending" : "a script";
+  return "a script";
 }
 
 }  // namespace
@@ -242,7 +233,7 @@ const Script& Interpreter::compile(std::string_view text) {
   const auto found = with_planted_bugs(text, [&](std::string_view what) {
     const auto known = scripts_.find(what);
     if (known != scripts_.end()) return known;
-    Script script{.digest = sha1(text), .name = name_of(text), .problem = {}};
+    Script script{.digest = sha1(text), .name = std::string(name_of(text)), .problem = {}};
     script.flagged = what.starts_with("#!lua");
     const std::string_view flags = what.substr(0, script.flagged ? what.find('\n') : 0);
     script.at_maxmemory = flags.find("allow-oom") != std::string_view::npos;

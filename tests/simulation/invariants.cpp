@@ -95,7 +95,7 @@ void Invariants::sent(Instant world, ClientId client, const engine::Send& send) 
   if (send.tag.kind == Kind::leave) return;
   Grant* grant = find(client, send.tag.grant);
   if (grant == nullptr) {
-    if (send.tag.kind == Kind::release || send.tag.kind == Kind::force) return;  // somebody else's
+    if (send.tag.kind == Kind::release || is_broadcast(send.tag.kind)) return;  // somebody else's
     const engine::Name name = of_whom(send.command).first;
     const auto& by_name = clients_[client].by_name;
     if (const auto request = by_name.find(name.get()); request != by_name.end()) {
@@ -240,8 +240,9 @@ void Invariants::told_finish(Instant world, ClientId id, const engine::Finish& f
           });
   if (const auto* success = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
     told_success(world, id, request, *success);
-  } else if (const auto* done = std::get_if<engine::ForceDone>(&finish.result)) {
-    if (done->confirmed > nodes_.size() / 2) told_forced(world, *request.forces);
+  } else if (const auto* done = std::get_if<engine::BroadcastDone>(&finish.result)) {
+    const auto confirmed = done->replied<engine::ReleasedHere, engine::NotHeld>();
+    if (confirmed.size() > nodes_.size() / 2) told_forced(world, *request.forces);
   }
   if (request.enters != 0) told_entry(id, request, finish);
   if (request.owner) told_take(now, id, request, finish);

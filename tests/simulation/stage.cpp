@@ -187,7 +187,7 @@ void Stage::deliver(const std::string& name, Node node) {
   link.to_node.pop_front();
   const engine::Reply reply = execute(node, send);
   link.to_client.push_back({send.tag, reply});
-  say(fmt::format("{} to {}: {}: {}", name, node, wire::in_words(send.tag.kind),
+  say(fmt::format("{} to {}: {}: {}", name, node, engine::in_words(send.tag.kind),
                   wire::in_words(reply)));
 }
 
@@ -197,7 +197,7 @@ void Stage::deliver_late(const std::string& name, Node node) {
   const engine::Send send = std::move(link.late.front());
   link.late.pop_front();
   const engine::Reply reply = execute(node, send);
-  say(fmt::format("{} to {}, late: {}: {}", name, node, wire::in_words(send.tag.kind),
+  say(fmt::format("{} to {}, late: {}: {}", name, node, engine::in_words(send.tag.kind),
                   wire::in_words(reply)));
 }
 
@@ -299,11 +299,12 @@ void Stage::tell(Client& of, const engine::Finish& finish) {
     say(fmt::format("{}: FAILED {}", of.name, to_string(failed->code)));
   } else if (const auto* done = std::get_if<engine::ReleaseDone>(&finish.result)) {
     say(fmt::format("{}: release: {}", of.name, to_string(done->outcome)));
-  } else if (const auto* forced = std::get_if<engine::ForceDone>(&finish.result)) {
-    const bool by_quorum = forced->confirmed > nodes_.size() / 2;
+  } else if (const auto* forced = std::get_if<engine::BroadcastDone>(&finish.result)) {
+    const std::uint32_t removed = forced->replied<engine::ReleasedHere>().size();
+    const std::uint32_t confirmed = removed + forced->replied<engine::NotHeld>().size();
+    const bool by_quorum = confirmed > nodes_.size() / 2;
     say(fmt::format("{}: {}: {} removed, {} confirmed", of.name,
-                    by_quorum ? "FORCED" : "force unknown", forced->removed.size(),
-                    forced->confirmed));
+                    by_quorum ? "FORCED" : "force unknown", removed, confirmed));
   } else {
     say(fmt::format("{}: EXTENDED, valid for {}", of.name, validity(of)));
   }

@@ -9,22 +9,22 @@
 
 namespace redlock::engine {
 
-Acquirer::Acquirer(const Terms& terms, RandomSource& random, GrantIds& ids, Leases& leases,
-                   Releases& releases, Outbox& out)
-    : terms_(terms),
+Acquirer::Acquirer(const Electorate& electorate, RandomSource& random, GrantIds& ids,
+                   Leases& leases, Releaser& releaser, Outbox& out)
+    : electorate_(electorate),
       random_(random),
       ids_(ids),
       leases_(leases),
-      releases_(releases),
+      releaser_(releaser),
       out_(out),
-      floors_(terms.nodes(), terms.config().clock_floor),
-      round_trips_(terms.nodes()),
-      admission_(terms.config().attempts_at_once, terms.config().node_timeout),
-      wakes_(terms.nodes()) {}
+      floors_(electorate.nodes(), electorate.config().clock_floor),
+      round_trips_(electorate.nodes()),
+      admission_(electorate.config().attempts_at_once, electorate.config().node_timeout),
+      wakes_(electorate.nodes()) {}
 
 void Acquirer::acquire(Instant now, RequestId request, AcquireRequest what) {
   assert(request != 0);
-  Acquisition& call = calls_.add(request, Acquisition(terms_, request, std::move(what), now));
+  Acquisition& call = calls_.add(request, Acquisition(electorate_, request, std::move(what), now));
   Lines* const lines = lines_of(call.what());
   const bool takes_part = lines == nullptr || lines->join(call.what().name, request);
   if (!takes_part) call.wait_locally();
@@ -78,8 +78,8 @@ void Acquirer::begin_attempt(Instant now, Acquisition& call) {
       .silent = call.in_line() ? silent_nodes() : NodeSet(),
   };
   call.attempt_begins(grant);
-  Attempt& attempt = attempts_.add(grant, Attempt(terms_, std::move(plan), now));
-  ask(now, call, attempt, NodeSet::first(terms_.nodes()));
+  Attempt& attempt = attempts_.add(grant, Attempt(electorate_, std::move(plan), now));
+  ask(now, call, attempt, NodeSet::first(electorate_.nodes()));
   calls_.touched(call.request());
   after_input(now, grant);
 }
@@ -93,7 +93,7 @@ void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nod
   const auto next = ordered_.first(call.what().name, 1);
   attempt.stand({.line = ordered_.number(call.what().name),
                  .began = rules::waits_since(call.began(), attempt.started()),
-                 .turn = rules::length_of_turn(round_trips_.of(terms_.quorum())),
+                 .turn = rules::length_of_turn(round_trips_.of(electorate_.quorum())),
                  .next_began = next ? std::optional(calls_.find(*next)->began()) : std::nullopt});
   call.asked(attempt.ask(now, nodes, out_), next.value_or(0));
 }
@@ -101,7 +101,7 @@ void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nod
 /// If they were so many, all would fail at once, and none could get the answer that shows that they
 /// are back.
 NodeSet Acquirer::silent_nodes() {
-  if (terms_.nodes() - silent_.size() < terms_.quorum()) silent_ = {};
+  if (electorate_.nodes() - silent_.size() < electorate_.quorum()) silent_ = {};
   return silent_;
 }
 
@@ -146,7 +146,7 @@ void Acquirer::on_wake(Instant now, NodeIndex node, std::uint64_t line, Duration
   Attempt* const attempt = attempts_.find(grant);
   const bool asks = call.on_wake(now, node, after, attempt, random_);
   if (attempt == nullptr) return calls_.touched(*first);
-  if (asks) ask(now, call, *attempt, NodeSet::first(terms_.nodes()));
+  if (asks) ask(now, call, *attempt, NodeSet::first(electorate_.nodes()));
   after_input(now, grant);
 }
 
@@ -155,7 +155,7 @@ void Acquirer::after_input(Instant now, GrantId grant) {
   Acquisition& call = *calls_.find(attempt.plan().request);
   const bool first = !call.has_rested();
   if (attempt.out_of_reach() && !call.may_wait(now, attempt)) attempt.give_up();
-  switch (call.follow(now, attempt, round_trips_.of(terms_.quorum()), random_)) {
+  switch (call.follow(now, attempt, round_trips_.of(electorate_.quorum()), random_)) {
     case Acquisition::Step::rests:
       ++idle_;
       tell_that_it_waits(now, call, attempt, first);
@@ -167,7 +167,7 @@ void Acquirer::after_input(Instant now, GrantId grant) {
       break;
   }
   if (attempt.take_release() && rules::failed_attempt_is_released(attempt.failure())) {
-    releases_.release(now, attempt, place_to_keep(now, attempt));
+    releaser_.release(now, attempt, place_to_keep(now, attempt));
   }
   calls_.touched(call.request());
   if (!attempt.ended()) return attempts_.touched(grant);
@@ -208,7 +208,7 @@ void Acquirer::succeed(Instant now, Attempt attempt) {
   const Attempt::Plan& plan = attempt.plan();
   const Acquisition call = calls_.take(plan.request);
   const AcquireRequest& what = call.what();
-  Holding::Plan holding_plan{
+  HeldLease::Plan holding_plan{
       .grant = plan.grant,
       .name = plan.name,
       .owner = plan.owner,
@@ -218,18 +218,18 @@ void Acquirer::succeed(Instant now, Attempt attempt) {
       .since = call.has_rested() ? now : attempt.started(),
   };
   floors_.on_token(stripe_of(*plan.name), attempt.token());
-  const Holding& holding =
-      leases_.add(plan.grant, Holding(terms_, std::move(holding_plan), attempt.nodes(), now));
+  const HeldLease& lease = leases_.add(
+      plan.grant, HeldLease(electorate_, std::move(holding_plan), attempt.nodes(), now));
   out_.put(Finish{plan.request,
-                  AcquireSucceeded{plan.grant, plan.owner, attempt.token(), holding.valid_until(),
-                                   holding.loss_deadline(), holding.key()}});
+                  AcquireSucceeded{plan.grant, plan.owner, attempt.token(), lease.valid_until(),
+                                   lease.loss_deadline(), lease.key()}});
   out_.put(WaitEnded{plan.grant, plan.name, attempt.token(), now - call.began()});
   if (call.has_rested()) wakes_.won();
   if (call.in_line()) return hand_place_on(now, call, attempt);
   Lines* const lines = lines_of(what);
   const auto next = lines != nullptr ? lines->leave(what.name, plan.request) : std::nullopt;
   if (!next) return;
-  const Config& config = terms_.config();
+  const Config& config = electorate_.config();
   take_part(*next, now + random_between(config.retry_min, config.retry_max, random_));
 }
 
@@ -238,7 +238,7 @@ void Acquirer::abandon_attempt(Instant now, GrantId grant) {
   Attempt attempt = attempts_.take(grant);
   if (calls_.find(attempt.plan().request)->is<Acquisition::Idle>()) --idle_;
   attempt.give_up();
-  if (attempt.take_release()) releases_.release(now, attempt, {});
+  if (attempt.take_release()) releaser_.release(now, attempt, {});
 }
 
 void Acquirer::end(Instant now, RequestId request, Failed failure) {
@@ -278,7 +278,7 @@ void Acquirer::due(Instant now, RequestId request) {
   if (!call.over(now)) {
     if (grant == 0) return begin(now, call);
     if (call.ask_due(now)) {
-      ask(now, call, *attempts_.find(grant), NodeSet::first(terms_.nodes()));
+      ask(now, call, *attempts_.find(grant), NodeSet::first(electorate_.nodes()));
     }
     return after_input(now, grant);
   }
@@ -305,7 +305,7 @@ void Acquirer::leave(Instant now, const Name& name, std::uint64_t line, NodeInde
 }
 
 void Acquirer::leave(Instant now, const Name& name, std::uint64_t line, NodeSet nodes) {
-  for (NodeIndex node = 0; node < terms_.nodes(); ++node) {
+  for (NodeIndex node = 0; node < electorate_.nodes(); ++node) {
     if (nodes.contains(node)) leave(now, name, line, node);
   }
 }
@@ -320,7 +320,7 @@ void Acquirer::hand_place_on(Instant now, const Acquisition& call, const Attempt
   Acquisition* const next = first ? calls_.find(*first) : nullptr;
   const NodeSet granted = attempt.granted();
   Departure departure{name, line, {}};
-  for (NodeIndex node = 0; node < terms_.nodes(); ++node) {
+  for (NodeIndex node = 0; node < electorate_.nodes(); ++node) {
     const RequestId named = call.next_named(node);
     const auto place = call.place_of_next(node);
     if (attempt.is_asked(node)) {
@@ -425,7 +425,7 @@ void Acquirer::on_release(Instant now, const Name& name, Instant since) {
     return;
   }
   if (!call.still_waits() || attempt->granted().size() > 0 || !call.is_next()) return;
-  ask(now, call, *attempt, NodeSet::first(terms_.nodes()));
+  ask(now, call, *attempt, NodeSet::first(electorate_.nodes()));
   after_input(now, attempt->plan().grant);
 }
 

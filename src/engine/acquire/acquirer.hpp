@@ -14,6 +14,7 @@
 #include "engine/acquire/admission.hpp"
 #include "engine/acquire/attempt.hpp"
 #include "engine/acquire/floor_estimate.hpp"
+#include "engine/electorate.hpp"
 #include "engine/lease/leases.hpp"
 #include "engine/machine_table.hpp"
 #include "engine/messages.hpp"
@@ -21,17 +22,16 @@
 #include "engine/outbox.hpp"
 #include "engine/queue/lines.hpp"
 #include "engine/queue/wake_allowance.hpp"
-#include "engine/release/releases.hpp"
+#include "engine/release/releaser.hpp"
 #include "engine/requests.hpp"
-#include "engine/terms.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
 
 class Acquirer {
  public:
-  Acquirer(const Terms& terms, RandomSource& random, GrantIds& ids, Leases& leases,
-           Releases& releases, Outbox& out);
+  Acquirer(const Electorate& electorate, RandomSource& random, GrantIds& ids, Leases& leases,
+           Releaser& releaser, Outbox& out);
 
   void acquire(Instant now, RequestId request, AcquireRequest what);
   /// False if there is no such acquire under way.
@@ -100,11 +100,11 @@ class Acquirer {
   void on_release(Instant now, const Name& name, Instant since);
   void pass_on_to_barging(Instant now, const Name& name);
 
-  const Terms& terms_;
+  const Electorate& electorate_;
   RandomSource& random_;
   GrantIds& ids_;
   Leases& leases_;
-  Releases& releases_;
+  Releaser& releaser_;
   Outbox& out_;
   FloorEstimate floors_;
   RoundTrips round_trips_;

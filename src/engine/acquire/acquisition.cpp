@@ -49,13 +49,14 @@ T quorum_th(std::array<T, NodeSet::max_nodes>& values, std::uint32_t count, std:
 
 }  // namespace
 
-Acquisition::Acquisition(const Terms& terms, RequestId request, AcquireRequest what, Instant now)
-    : terms_(&terms),
+Acquisition::Acquisition(const Electorate& electorate, RequestId request, AcquireRequest what,
+                         Instant now)
+    : electorate_(&electorate),
       request_(request),
       what_(std::move(what)),
-      schedule_(terms.config(), what_.wait, what_.deadline, now),
+      schedule_(electorate.config(), what_.wait, what_.deadline, now),
       began_(now) {
-  if (in_line()) nodes_.resize(terms.nodes());
+  if (in_line()) nodes_.resize(electorate.nodes());
 }
 
 GrantId Acquisition::attempt() const {
@@ -160,7 +161,7 @@ std::uint32_t Acquisition::refusals() const {
 bool Acquisition::is_next() const {
   const auto next = std::ranges::count_if(
       nodes_, [](const Node& node) { return node.refused && node.place == 0; });
-  return next >= static_cast<std::ptrdiff_t>(terms_->quorum());
+  return next >= static_cast<std::ptrdiff_t>(electorate_->quorum());
 }
 
 std::uint32_t Acquisition::place() const {
@@ -169,7 +170,7 @@ std::uint32_t Acquisition::place() const {
   for (const Node& node : nodes_) {
     if (node.refused) places[count++] = node.place;
   }
-  return count == 0 ? 0 : quorum_th(places, count, terms_->quorum());
+  return count == 0 ? 0 : quorum_th(places, count, electorate_->quorum());
 }
 
 Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Duration round_trip,
@@ -202,7 +203,7 @@ bool Acquisition::may_wait(Instant now, const Attempt& attempt) const {
 }
 
 Instant Acquisition::ask_again_at(Instant now, RandomSource& random) const {
-  const bool woken = terms_->nodes_that_wake().size() >= terms_->quorum();
+  const bool woken = electorate_->nodes_that_wake().size() >= electorate_->quorum();
   Instant when = now + (woken ? refresh : between_polls(random));
   std::array<Instant, NodeSet::max_nodes> ends;
   std::uint32_t count = 0;
@@ -214,7 +215,7 @@ Instant Acquisition::ask_again_at(Instant now, RandomSource& random) const {
   }
   // By the quorum-th of the leases' ends enough nodes may be free. A waiter that is behind comes
   // when each of those before it could have taken the lock.
-  const Instant end = count > 0 ? quorum_th(ends, count, terms_->quorum()) : never;
+  const Instant end = count > 0 ? quorum_th(ends, count, electorate_->quorum()) : never;
   if (end < never - std::chrono::hours(1))
     when = std::min(when, end + place * rules::length_of_turn({}));
   return std::max(when, now + soonest) + random_between({}, spread, random);

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "engine/acquire/attempt.hpp"
+#include "engine/electorate.hpp"
 #include "engine/outputs.hpp"
 #include "engine/requests.hpp"
 #include "engine/retry_schedule.hpp"
-#include "engine/terms.hpp"
 
 namespace redlock::engine {
 
@@ -68,7 +68,7 @@ class Acquisition {
   /// its question may then go out with the release of what was granted.
   static constexpr Duration goes_with_a_release = std::chrono::milliseconds(1);
 
-  Acquisition(const Terms& terms, RequestId request, AcquireRequest what, Instant now);
+  Acquisition(const Electorate& electorate, RequestId request, AcquireRequest what, Instant now);
 
   [[nodiscard]] RequestId request() const { return request_; }
   [[nodiscard]] const AcquireRequest& what() const { return what_; }
@@ -97,7 +97,7 @@ class Acquisition {
   /// So have these nodes, at a place that is not known.
   void stands_at(NodeSet nodes);
   /// A quorum of nodes has it in its lines.
-  [[nodiscard]] bool entered_by_quorum() const { return refusals() >= terms_->quorum(); }
+  [[nodiscard]] bool entered_by_quorum() const { return refusals() >= electorate_->quorum(); }
   void attempt_begins(GrantId attempt);
   /// These nodes have a question, which names that call as the next one of its client; 0: none.
   void asked(NodeSet nodes, RequestId next);
@@ -173,7 +173,7 @@ class Acquisition {
   [[nodiscard]] std::uint32_t refusals() const;
   [[nodiscard]] Instant ask_again_at(Instant now, RandomSource& random) const;
 
-  const Terms* terms_;
+  const Electorate* electorate_;
   RequestId request_;
   AcquireRequest what_;
   RetrySchedule schedule_;

@@ -16,18 +16,18 @@ using rules::is_far;
 
 }  // namespace
 
-Attempt::Attempt(const Terms& terms, Plan plan, Instant now)
-    : terms_(terms),
+Attempt::Attempt(const Electorate& electorate, Plan plan, Instant now)
+    : electorate_(electorate),
       plan_(std::move(plan)),
       started_(now),
-      nodes_(terms.nodes(), true),
-      granted_(terms.nodes()),
-      patience_(terms.node_timeout()),
-      asked_(terms.nodes(), never),
+      nodes_(electorate.nodes(), true),
+      granted_(electorate.nodes()),
+      patience_(electorate.node_timeout()),
+      asked_(electorate.nodes(), never),
       silent_(plan_.silent),
-      ballots_(terms.nodes()) {
+      ballots_(electorate.nodes()) {
   // Waiting for an answer past the end of the validity could only end in too_late.
-  const Duration validity = terms.trusted_until(now, plan_.lease) - plan_.min_validity - now;
+  const Duration validity = electorate.trusted_until(now, plan_.lease) - plan_.min_validity - now;
   if (!plan_.waits) patience_ = std::min(patience_, validity);
 }
 
@@ -44,7 +44,7 @@ NodeSet Attempt::ask(Instant now, NodeSet nodes, Outbox& out) {
 bool Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
   const bool has_it = nodes_[node].possession == Possession::ours;
   if (has_it || is_asked(node) || spent_.contains(node)) return false;
-  if (auto why = terms_.objection(now, node)) {
+  if (auto why = electorate_.objection(now, node)) {
     withdraw(node);
     lose_vote(node, std::move(*why));
     return false;
@@ -54,7 +54,7 @@ bool Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
   asked_[node] = now;
   send_acquire(now, node, Form::digest, out);
   if (silent_.contains(node)) {
-    const Unavailable why = terms_.silence(now, node);
+    const Unavailable why = electorate_.silence(now, node);
     lose_vote(node, why);
   }
   return true;
@@ -63,7 +63,7 @@ bool Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
 void Attempt::send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out) const {
   const Tag tag{plan_.grant, sent, plan_.lease, 0, Tag::Kind::acquire};
   AcquireCommand command{
-      plan_.name, plan_.owner,   plan_.lease, plan_.floor, terms_.config().quarantine,
+      plan_.name, plan_.owner,   plan_.lease, plan_.floor, electorate_.config().quarantine,
       sent,       plan_.in_order};
   if (standing_.line != 0) {
     command.place = {standing_.line, sent - standing_.began, standing_.turn};
@@ -138,12 +138,12 @@ void Attempt::on_shared_owner(NodeIndex node) {
 }
 
 void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token token, Outbox& out) {
-  if (auto why = terms_.distrust(now, node)) {
+  if (auto why = electorate_.distrust(now, node)) {
     nodes_.confirm_without_trust(node);
     return lose_vote(node, std::move(*why));
   }
   ballots_[node] = {Vote::granted, Cause::none, {}};
-  nodes_.confirm(node, terms_.trusted_until(rules::counts_from(tag.sent, now), plan_.lease));
+  nodes_.confirm(node, electorate_.trusted_until(rules::counts_from(tag.sent, now), plan_.lease));
   granted_[node] = token;
   if (phase_ != Phase::settling) return;
   // What was settled among believable fences is not carried by, or to, one that is beyond them.
@@ -195,7 +195,7 @@ void Attempt::begin_settling(Instant now, Outbox& out) {
     if (rules::settles_as_granted(granted_[node], token_)) settled_.insert(node);
   }
   if (settled_.size() >= quorum()) return;
-  settles_by_ = std::min(now + terms_.node_timeout(), latest);
+  settles_by_ = std::min(now + electorate_.node_timeout(), latest);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (granted_[node] != 0 && !settled_.contains(node) &&
         rules::of_one_range(granted_[node], token_)) {
@@ -250,7 +250,7 @@ void Attempt::on_deadline(Instant now, Outbox& out) {
         is_asked(node) && !silent_.contains(node) && (settling || now >= asked_[node] + patience_);
     if (late) silent_.insert(node);
     if (!late && !settle_pending_.contains(node)) continue;
-    const Unavailable why = terms_.silence(now, node);
+    const Unavailable why = electorate_.silence(now, node);
     lose_vote(node, why);
   }
   settle_pending_ = {};
@@ -276,7 +276,7 @@ void Attempt::give_up() {
 /// What is granted by a node of another set is worth nothing, as nobody else of this set knows of
 /// it. Which set it is may turn out only when nodes were reached that are still to answer.
 void Attempt::judge_sets() {
-  const SetMembership& sets = terms_.sets();
+  const SetMembership& sets = electorate_.sets();
   awaits_set_ = false;
   if (!sets.open() && !sets.has_strangers()) [[likely]]
     return;
@@ -364,11 +364,11 @@ NodeSet Attempt::unanswered() const {
 }
 
 std::uint32_t Attempt::quorum() const {
-  return rules::quorum(terms_.nodes(), tally().nodes);
+  return rules::quorum(electorate_.nodes(), tally().nodes);
 }
 
 Tally Attempt::tally() const {
-  Tally tally{.nodes = terms_.nodes()};
+  Tally tally{.nodes = electorate_.nodes()};
   for (const Ballot& ballot : ballots_) {
     if (ballot.cause == Cause::connection_failed && !rules::unreached_nodes_count()) {
       --tally.nodes;

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/electorate.hpp"
 #include "engine/lease/node_grants.hpp"
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
-#include "engine/terms.hpp"
 
 namespace redlock::engine {
 
@@ -47,7 +47,7 @@ class Attempt {
   /// released, but it is not known yet whether a quorum can vote. won, failed: the end.
   enum class Phase : std::uint8_t { voting, settling, failing, won, failed };
 
-  Attempt(const Terms& terms, Plan plan, Instant now);
+  Attempt(const Electorate& electorate, Plan plan, Instant now);
 
   /// What messages say from now on.
   void stand(const LinePlaces& standing) { standing_ = standing; }
@@ -124,7 +124,7 @@ class Attempt {
   void lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail);
   void lose_vote(NodeIndex node, Unavailable why);
 
-  const Terms& terms_;
+  const Electorate& electorate_;
   Plan plan_;
   Instant started_;
   Instant settles_by_ = never;

@@ -10,29 +10,29 @@
 #include <optional>
 #include <unordered_map>
 
-#include "engine/lease/holding.hpp"
+#include "engine/electorate.hpp"
+#include "engine/lease/held_lease.hpp"
 #include "engine/lease/renewal_pace.hpp"
 #include "engine/machine_table.hpp"
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
-#include "engine/release/releases.hpp"
+#include "engine/release/releaser.hpp"
 #include "engine/requests.hpp"
-#include "engine/terms.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
 
 class Leases {
  public:
-  Leases(const Terms& terms, GrantIds& ids, Releases& releases, Outbox& out)
-      : terms_(terms),
+  Leases(const Electorate& electorate, GrantIds& ids, Releaser& releaser, Outbox& out)
+      : electorate_(electorate),
         ids_(ids),
-        releases_(releases),
+        releaser_(releaser),
         out_(out),
-        pace_(terms.nodes(), terms.node_timeout(), out) {}
+        pace_(electorate.nodes(), electorate.node_timeout(), out) {}
 
   /// A lease just granted.
-  const Holding& add(GrantId grant, Holding holding);
+  const HeldLease& add(GrantId grant, HeldLease lease);
   void attach(Instant now, RequestId request, AttachRequest what);
   /// Ends an attach that is under way; otherwise it does nothing.
   void cancel(RequestId request, Errc why);
@@ -44,7 +44,7 @@ class Leases {
   }
   void leave(Instant now, GrantId grant);
   /// Null if there is no such lease.
-  [[nodiscard]] const Holding* find(GrantId grant) { return holdings_.find(grant); }
+  [[nodiscard]] const HeldLease* find(GrantId grant) { return held_.find(grant); }
   struct Freed {
     Name name;
     Instant since;  ///< when its attempt began
@@ -65,7 +65,7 @@ class Leases {
   /// Rounds and renewals that wait for their turn and have it now.
   void admit(Instant now);
 
-  [[nodiscard]] Instant deadline() const { return holdings_.deadline(); }
+  [[nodiscard]] Instant deadline() const { return held_.deadline(); }
   void on_deadline(Instant now);
 
  private:
@@ -83,12 +83,12 @@ class Leases {
   void after_input(GrantId grant);
   [[nodiscard]] std::size_t renewals_at_once() const;
 
-  const Terms& terms_;
+  const Electorate& electorate_;
   GrantIds& ids_;
-  Releases& releases_;
+  Releaser& releaser_;
   Outbox& out_;
   RenewalPace pace_;
-  MachineTable<Holding> holdings_;  // by grant
+  MachineTable<HeldLease> held_;  // by grant
   std::deque<WaitingRound> waiting_rounds_;
   std::unordered_map<RequestId, GrantId> attaching_;
   std::uint32_t postponed_renewals_ = 0;  // so far

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/electorate.hpp"
 #include "engine/messages.hpp"
 #include "engine/quorum.hpp"
-#include "engine/terms.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {

@@ -6,20 +6,21 @@
 #include <unordered_map>
 
 #include "engine/acquire/acquirer.hpp"
+#include "engine/electorate.hpp"
 #include "engine/lease/leases.hpp"
 #include "engine/machine_table.hpp"
 #include "engine/outbox.hpp"
 #include "engine/owners/owner_queue.hpp"
 #include "engine/requests.hpp"
-#include "engine/terms.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
 
 class Owners {
  public:
-  Owners(const Terms& terms, RandomSource& random, Acquirer& acquirer, Leases& leases, Outbox& out)
-      : terms_(terms), random_(random), acquirer_(acquirer), leases_(leases), out_(out) {}
+  Owners(const Electorate& electorate, RandomSource& random, Acquirer& acquirer, Leases& leases,
+         Outbox& out)
+      : electorate_(electorate), random_(random), acquirer_(acquirer), leases_(leases), out_(out) {}
 
   void take(Instant now, RequestId request, TakeRequest what);
   /// The grant of the lease that is released with its last level; 0 if there are levels left.
@@ -41,7 +42,7 @@ class Owners {
   void perform(Instant now, QueueId id);
   [[nodiscard]] RequestId begin_inner(QueueId id);
 
-  const Terms& terms_;
+  const Electorate& electorate_;
   RandomSource& random_;
   Acquirer& acquirer_;
   Leases& leases_;

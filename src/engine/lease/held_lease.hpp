@@ -9,18 +9,18 @@
 #include <optional>
 #include <vector>
 
+#include "engine/electorate.hpp"
 #include "engine/lease/hold_round.hpp"
 #include "engine/lease/lease_key.hpp"
 #include "engine/lease/node_grants.hpp"
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
 #include "engine/requests.hpp"
-#include "engine/terms.hpp"
 
 namespace redlock::engine {
 
 /// Programs hold many: every byte counts.
-class Holding {
+class HeldLease {
  public:
   struct Plan {
     GrantId grant = 0;
@@ -33,9 +33,9 @@ class Holding {
   };
 
   /// A lease just granted.
-  Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now);
+  HeldLease(const Electorate& electorate, Plan plan, NodeGrants nodes, Instant now);
   /// A grant made elsewhere, to be confirmed: the request ends with the round.
-  Holding(const Terms& terms, Plan plan, RequestId request, Instant now, Outbox& out);
+  HeldLease(const Electorate& electorate, Plan plan, RequestId request, Instant now, Outbox& out);
 
   /// Makes it last `lease` from now; the request ends with the round.
   void extend(Instant now, RequestId request, std::chrono::milliseconds lease, Outbox& out);
@@ -143,7 +143,7 @@ class Holding {
   /// Of a second: 32 bits last for more than a year. Programs hold many leases.
   using Hundredths = std::chrono::duration<std::uint32_t, std::centi>;
 
-  const Terms* terms_;
+  const Electorate* electorate_;
   GrantId grant_;
   SharedLeaseKey key_;
   Instant renew_until_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The terms under which one client locks: how many nodes, how much clocks may differ, how long a
-// node may take. Derived from the Config once and read by every machine of the engine.
+// The nodes as voters: how many there are and how many are a quorum, which of them may not vote now
+// and why, how much clocks may differ, how long a node may take. Every machine of the engine reads
+// it.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +18,10 @@
 
 namespace redlock::engine {
 
-class Terms {
+class Electorate {
  public:
-  /// The quarantines and the clocks must outlive the terms.
-  Terms(const Config& config, const Quarantines& quarantines, const ClockWatch& clocks)
+  /// The quarantines and the clocks must outlive the electorate.
+  Electorate(const Config& config, const Quarantines& quarantines, const ClockWatch& clocks)
       : config_(config),
         quarantines_(&quarantines),
         clocks_(&clocks),

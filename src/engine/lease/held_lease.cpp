@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine/lease/holding.hpp"
+#include "engine/lease/held_lease.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -11,8 +11,8 @@ namespace redlock::engine {
 
 using Purpose = HoldRound::Purpose;
 
-Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
-    : terms_(&terms),
+HeldLease::HeldLease(const Electorate& electorate, Plan plan, NodeGrants nodes, Instant now)
+    : electorate_(&electorate),
       grant_(plan.grant),
       key_(std::make_shared<const LeaseKey>(LeaseKey{*plan.name, plan.owner, plan.token})),
       renew_until_(plan.renew_until),
@@ -26,13 +26,14 @@ Holding::Holding(const Terms& terms, Plan plan, NodeGrants nodes, Instant now)
   if (now < renew_until_) next_renewal_ = in_step(now + renewal_interval(now));
 }
 
-Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, Outbox& out)
-    : terms_(&terms),
+HeldLease::HeldLease(const Electorate& electorate, Plan plan, RequestId request, Instant now,
+                     Outbox& out)
+    : electorate_(&electorate),
       grant_(plan.grant),
       key_(std::make_shared<const LeaseKey>(LeaseKey{*plan.name, plan.owner, plan.token})),
       renew_until_(plan.renew_until),
       since_(plan.since),
-      nodes_(terms.nodes(), false),
+      nodes_(electorate.nodes(), false),
       attaching_(true),
       taken_up_(true),
       longest_lease_(std::chrono::ceil<Hundredths>(plan.lease)) {
@@ -40,18 +41,19 @@ Holding::Holding(const Terms& terms, Plan plan, RequestId request, Instant now, 
   begin_round(now, Purpose::extend, request, plan.lease, out);
 }
 
-void Holding::begin_round_unless_over(Instant now, HoldRound::Purpose purpose, RequestId request,
-                                      std::chrono::milliseconds lease, Outbox& out) {
+void HeldLease::begin_round_unless_over(Instant now, HoldRound::Purpose purpose, RequestId request,
+                                        std::chrono::milliseconds lease, Outbox& out) {
   lose_if_over(now, out);
   if (!lost_) return begin_round(now, purpose, request, lease, out);
   out.put(Finish{request, Failed{Errc::lost, "the lease was lost before", {}}});
 }
 
-void Holding::extend(Instant now, RequestId request, std::chrono::milliseconds lease, Outbox& out) {
+void HeldLease::extend(Instant now, RequestId request, std::chrono::milliseconds lease,
+                       Outbox& out) {
   begin_round_unless_over(now, Purpose::extend, request, lease, out);
 }
 
-void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
+void HeldLease::end_requests(Errc why, const char* detail, Outbox& out) {
   for (HoldRound& round : rounds_) {
     if (round.request() != 0 && round.announce_end()) {
       out.round_ended();
@@ -61,8 +63,8 @@ void Holding::end_requests(Errc why, const char* detail, Outbox& out) {
   rounds_.clear();
 }
 
-void Holding::begin_round(Instant now, HoldRound::Purpose purpose, RequestId request,
-                          std::chrono::milliseconds lease, Outbox& out) {
+void HeldLease::begin_round(Instant now, HoldRound::Purpose purpose, RequestId request,
+                            std::chrono::milliseconds lease, Outbox& out) {
   HoldRound& round = add_round(now, purpose, request, lease, out);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (nodes_.is_shared(node)) {
@@ -73,26 +75,26 @@ void Holding::begin_round(Instant now, HoldRound::Purpose purpose, RequestId req
   }
 }
 
-HoldRound& Holding::add_round(Instant now, HoldRound::Purpose purpose, RequestId request,
-                              std::chrono::milliseconds lease, Outbox& out) {
+HoldRound& HeldLease::add_round(Instant now, HoldRound::Purpose purpose, RequestId request,
+                                std::chrono::milliseconds lease, Outbox& out) {
   ++round_;
   if (request != 0) out.round_began();
   longest_lease_ = std::max(longest_lease_, std::chrono::ceil<Hundredths>(lease));
-  return rounds_.emplace_back(round_, terms_->nodes(), purpose, request, lease,
-                              now + terms_->node_timeout());
+  return rounds_.emplace_back(round_, electorate_->nodes(), purpose, request, lease,
+                              now + electorate_->node_timeout());
 }
 
 /// Renewals that are not answered must not make more of themselves: a node that has too little of a
 /// processor would have ever more to answer, and leases would be lost that it could have renewed.
 /// What it has answers for the lease as soon as it gets there.
-bool Holding::is_asked_to_renew(Instant now, NodeIndex node, NodeSet full) const {
+bool HeldLease::is_asked_to_renew(Instant now, NodeIndex node, NodeSet full) const {
   if (nodes_.hold_is_late(node) || nodes_.is_shared(node)) return false;
   const Instant until = nodes_[node].until();
   const bool urgent = now < until && until - now < lease() / 2;
   return !full.contains(node) || urgent || now >= urgent_at();
 }
 
-void Holding::begin_renewal(Instant now, NodeSet full, Outbox& out) {
+void HeldLease::begin_renewal(Instant now, NodeSet full, Outbox& out) {
   NodeSet asked;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (is_asked_to_renew(now, node, full)) asked.insert(node);
@@ -111,8 +113,8 @@ void Holding::begin_renewal(Instant now, NodeSet full, Outbox& out) {
   }
 }
 
-void Holding::send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form,
-                        Outbox& out) {
+void HeldLease::send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form,
+                          Outbox& out) {
   nodes_.hold_sent(node);
   const Tag tag{grant_, now, round.lease(), round.number(), Tag::Kind::hold};
   const Token token = rules::token_to_raise(attaching_, key_->token);
@@ -121,8 +123,8 @@ void Holding::send_hold(Instant now, NodeIndex node, const HoldRound& round, For
   out.send(node, tag, hold, form);
 }
 
-void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
-                       Outbox& out) {
+void HeldLease::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                         Outbox& out) {
   const bool holds = tag.kind == Tag::Kind::hold || tag.kind == Tag::Kind::settle;
   if (holds) nodes_.hold_answered(node, reply, tag.round == round_);
   lose_if_over(now, out);
@@ -156,8 +158,8 @@ void Holding::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
 
 /// Nothing lengthens a lost lease, but its holder may act on it until the end that it was last
 /// told.
-void Holding::on_reply_after_loss(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
-                                  Outbox& out) {
+void HeldLease::on_reply_after_loss(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                                    Outbox& out) {
   const bool denied = std::holds_alternative<Free>(reply) || std::holds_alternative<Taken>(reply) ||
                       std::holds_alternative<Refused>(reply) ||
                       std::holds_alternative<ForcedOut>(reply);
@@ -166,7 +168,7 @@ void Holding::on_reply_after_loss(Instant now, NodeIndex node, const Tag& tag, c
   shorten_after_loss(now, out);
 }
 
-void Holding::shorten_after_loss(Instant now, Outbox& out) {
+void HeldLease::shorten_after_loss(Instant now, Outbox& out) {
   const Instant confirmed = nodes_.valid_until();
   const Instant until = confirmed == Instant::min() ? now : confirmed;
   if (until >= valid_until_) return;
@@ -174,7 +176,7 @@ void Holding::shorten_after_loss(Instant now, Outbox& out) {
   if (!attach_failed_) out.put(ValidityChanged{grant_, valid_until_, loss_deadline()});
 }
 
-void Holding::on_forced_out(Instant now, NodeIndex node, const Tag& tag) {
+void HeldLease::on_forced_out(Instant now, NodeIndex node, const Tag& tag) {
   deny(now, node, tag);
   on_denied_by_voter();
   forced_ = true;
@@ -183,7 +185,7 @@ void Holding::on_forced_out(Instant now, NodeIndex node, const Tag& tag) {
 }
 
 /// A late answer to the attempt that was granted without it.
-void Holding::on_straggler(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+void HeldLease::on_straggler(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   const bool confirms =
       std::holds_alternative<Granted>(reply) || std::holds_alternative<Held>(reply);
   if (confirms) {
@@ -201,8 +203,8 @@ void Holding::on_straggler(Instant now, NodeIndex node, const Tag& tag, const Re
   if (denied || (tag.kind == Tag::Kind::acquire && not_executed)) deny(now, node, tag);
 }
 
-void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
-                            Outbox& out) {
+void HeldLease::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                              Outbox& out) {
   HoldRound* round = find_round(tag.round);
   if (!rules::rounds_are_apart() && !rounds_.empty()) round = &rounds_.back();
   if (const auto* held = std::get_if<Held>(&reply)) {
@@ -226,26 +228,26 @@ void Holding::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const R
   }
 }
 
-void Holding::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round) {
+void HeldLease::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round) {
   // Sent before the heal, behind which the next answer comes.
   if (nodes_[node].possession == Possession::healing) return;
   confirm(now, node, tag);
   if (round == nullptr) return;
   if (nodes_.is_shared(node)) return round->unavailable(node, shared_owner());
-  if (const auto why = terms_->distrust(now, node)) return round->unavailable(node, *why);
+  if (const auto why = electorate_->distrust(now, node)) return round->unavailable(node, *why);
   round->held(node);
 }
 
-void Holding::confirm(Instant now, NodeIndex node, const Tag& tag) {
-  if (terms_->distrust(now, node)) {
+void HeldLease::confirm(Instant now, NodeIndex node, const Tag& tag) {
+  if (electorate_->distrust(now, node)) {
     nodes_.confirm_without_trust(node);
   } else {
-    nodes_.confirm(node, terms_->trusted_until(tag.sent, tag.lease));
+    nodes_.confirm(node, electorate_->trusted_until(tag.sent, tag.lease));
   }
-  nodes_[node].in_quarantine = terms_->quarantined(now, node);
+  nodes_[node].in_quarantine = electorate_->quarantined(now, node);
 }
 
-void Holding::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out) {
+void HeldLease::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out) {
   nodes_.shorten(node, by);
   if (lost_) return shorten_after_loss(now, out);
   update_validity(now, out);
@@ -256,12 +258,12 @@ void Holding::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& o
   conclude_rounds(now, out);
 }
 
-void Holding::update_validity(Instant now, Outbox& out) {
+void HeldLease::update_validity(Instant now, Outbox& out) {
   const Instant valid_until = nodes_.valid_until();
   if (valid_until == Instant::min()) {
     // A grant being taken up may still find its quorum; a lease without one is over.
-    const bool hopeless = nodes_.can_be_ours() < terms_->quorum();
-    if (!rules::is_over(nodes_.may_hold().size(), terms_->quorum())) return;
+    const bool hopeless = nodes_.can_be_ours() < electorate_->quorum();
+    if (!rules::is_over(nodes_.may_hold().size(), electorate_->quorum())) return;
     if (!attaching_ || hopeless) lose(forced_ ? LossReason::forced : LossReason::taken, out);
     return;
   }
@@ -278,12 +280,12 @@ void Holding::update_validity(Instant now, Outbox& out) {
 }
 
 /// Leases of one length are renewed at common moments, so that many go in one message.
-Instant Holding::in_step(Instant when) const {
+Instant HeldLease::in_step(Instant when) const {
   const auto step = std::max<Duration>(lease() / 3'000, std::chrono::milliseconds(1));
   return Instant(when.time_since_epoch() / step * step);
 }
 
-bool Holding::postpone_renewal(Instant now, std::uint32_t number) {
+bool HeldLease::postpone_renewal(Instant now, std::uint32_t number) {
   if (postponed_ || lost_at_ - now < lease() / 3) return false;
   constexpr std::uint32_t moments = 32;
   const Duration longest = lease() / 30;
@@ -292,34 +294,34 @@ bool Holding::postpone_renewal(Instant now, std::uint32_t number) {
   return postponed_;
 }
 
-Instant Holding::wait_for_room() {
+Instant HeldLease::wait_for_room() {
   waits_for_room_ = true;
   next_renewal_ = urgent_at();
   return next_renewal_;
 }
 
-bool Holding::end_waiting(Instant now) {
+bool HeldLease::end_waiting(Instant now) {
   if (lost_ || !waits_for_room_) return false;
   next_renewal_ = now;
   return true;
 }
 
 /// A third of the lease after the nodes were asked for what they confirmed.
-Instant Holding::renewal_by_validity() const {
+Instant HeldLease::renewal_by_validity() const {
   return in_step(valid_until_ - 2 * lease() / 3);
 }
 
 /// A third of the lease; sooner if the grant took so long that little is left of it.
-Duration Holding::renewal_interval(Instant now) const {
+Duration HeldLease::renewal_interval(Instant now) const {
   return std::min<Duration>(lease() / 3, (lost_at_ - now) / 2);
 }
 
 /// A margin before the validity ends.
-void Holding::set_lost_at(Instant now) {
+void HeldLease::set_lost_at(Instant now) {
   lost_at_ = rules::lost_at(now, valid_until_, lease());
 }
 
-void Holding::conclude_rounds(Instant now, Outbox& out) {
+void HeldLease::conclude_rounds(Instant now, Outbox& out) {
   const std::uint32_t asked = asked_count();
   for (HoldRound& round : rounds_) {
     if (lost_) return;
@@ -331,7 +333,7 @@ void Holding::conclude_rounds(Instant now, Outbox& out) {
   if (asked_count() < asked && rules::failed_entry_is_taken_back()) tell_count(now, out);
 }
 
-void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
+void HeldLease::conclude(Instant now, HoldRound& round, Outbox& out) {
   const bool ok = round.tally().won();
   if (ok && !round.denied_since()) denied_ = false;
   if (round.purpose() == Purpose::tell_count) return;
@@ -371,7 +373,7 @@ void Holding::conclude(Instant now, HoldRound& round, Outbox& out) {
   }
 }
 
-void Holding::on_deadline(Instant now, NodeSet full, Outbox& out) {
+void HeldLease::on_deadline(Instant now, NodeSet full, Outbox& out) {
   lose_if_over(now, out);
   if (lost_) return;
   for (HoldRound& round : rounds_) {
@@ -393,24 +395,24 @@ void Holding::on_deadline(Instant now, NodeSet full, Outbox& out) {
   begin_renewal(now, full, out);
 }
 
-Instant Holding::deadline() const {
+Instant HeldLease::deadline() const {
   if (lost_) return never;
   Instant first = std::min(lost_at_, next_renewal_);
   for (const HoldRound& round : rounds_) first = std::min(first, round.deadline());
   return first;
 }
 
-void Holding::lose_if_over(Instant now, Outbox& out) {
+void HeldLease::lose_if_over(Instant now, Outbox& out) {
   if (lost_ || now < lost_at_) return;
   lose(reason_at(now), out);
 }
 
-void Holding::give_up(Instant now, LossReason reason, Outbox& out) {
+void HeldLease::give_up(Instant now, LossReason reason, Outbox& out) {
   lose_if_over(now, out);
   lose(reason, out);
 }
 
-void Holding::lose(LossReason reason, Outbox& out) {
+void HeldLease::lose(LossReason reason, Outbox& out) {
   if (lost_) return;
   lost_ = true;
   attach_failed_ = attaching_;
@@ -430,7 +432,7 @@ void Holding::lose(LossReason reason, Outbox& out) {
   end_requests(Errc::lost, detail, out);
 }
 
-HoldRound* Holding::find_round(std::uint32_t number) {
+HoldRound* HeldLease::find_round(std::uint32_t number) {
   const auto found = std::ranges::find(rounds_, number, &HoldRound::number);
   return found == rounds_.end() ? nullptr : &*found;
 }
@@ -438,13 +440,14 @@ HoldRound* Holding::find_round(std::uint32_t number) {
 // --- nodes that do not have the lease: what follows from their answers, and how they take part
 // again
 
-void Holding::on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round, Outbox& out) {
+void HeldLease::on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* round,
+                        Outbox& out) {
   if (explained_by_quarantine(now, node)) {
     nodes_.forget(node);
   } else {
     deny(now, node, tag);
   }
-  if (const auto why = terms_->quarantine(now, node)) {
+  if (const auto why = electorate_->quarantine(now, node)) {
     if (round != nullptr) round->unavailable(node, *why);
     return;
   }
@@ -455,45 +458,46 @@ void Holding::on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* ro
 
 /// Whether the node does not have the lease because it lost its data: it confirmed before it was
 /// quarantined, and grants nothing until the lease is over.
-bool Holding::explained_by_quarantine(Instant now, NodeIndex node) const {
+bool HeldLease::explained_by_quarantine(Instant now, NodeIndex node) const {
   const NodeGrant& grant = nodes_[node];
   return grant.possession == Possession::ours && !grant.in_quarantine && !denied_ &&
-         terms_->quarantined(now, node);
+         electorate_->quarantined(now, node);
 }
 
 /// It has nothing of this owner.
-void Holding::deny(Instant now, NodeIndex node, const Tag& tag) {
+void HeldLease::deny(Instant now, NodeIndex node, const Tag& tag) {
   const NodeGrant& grant = nodes_[node];
   // Messages to a node are answered in their order: this one was sent before the heal.
   if (grant.possession == Possession::healing && tag.kind != Tag::Kind::heal) return;
-  if (now < grant.until() && !terms_->quarantined(now, node)) on_denied_by_voter();
+  if (now < grant.until() && !electorate_->quarantined(now, node)) on_denied_by_voter();
   nodes_.withdraw(node);
 }
 
 /// Somebody took the lease away (by force, or by releasing it from elsewhere), or data was lost
 /// that should not be. A node in quarantine may have lost the trace of that as well, and not only
 /// the lease.
-void Holding::on_denied_by_voter() {
+void HeldLease::on_denied_by_voter() {
   denied_ = true;
   for (HoldRound& round : rounds_) round.on_denial();
   nodes_.withdraw_forgotten();
 }
 
-void Holding::send_heal(Instant now, NodeIndex node, std::chrono::milliseconds lease, Form form,
-                        Outbox& out) {
+void HeldLease::send_heal(Instant now, NodeIndex node, std::chrono::milliseconds lease, Form form,
+                          Outbox& out) {
   nodes_[node].possession = Possession::healing;
   const Tag tag{grant_, now, lease, round_, Tag::Kind::heal};
   const Token floor = std::min(key_->token, floor_limit);
-  out.send(node, tag,
-           AcquireCommand{name(), key_->owner, lease, floor, terms_->config().quarantine, since_},
-           form);
+  out.send(
+      node, tag,
+      AcquireCommand{name(), key_->owner, lease, floor, electorate_->config().quarantine, since_},
+      form);
 }
 
 /// A valid lease has its quorum, whichever nodes answer at the moment, so no other owner has one.
 /// A grant that this node had given to another was released, or is over.
-void Holding::heal(Instant now, NodeIndex node, std::chrono::milliseconds asked, Outbox& out) {
+void HeldLease::heal(Instant now, NodeIndex node, std::chrono::milliseconds asked, Outbox& out) {
   const bool gone = nodes_[node].possession == Possession::not_ours;
-  if (!gone || terms_->objection(now, node)) return;
+  if (!gone || electorate_->objection(now, node)) return;
   // What is not renewed lasts no longer here than was asked for, or than it does elsewhere.
   const auto left = std::chrono::floor<std::chrono::milliseconds>(valid_until_ - now);
   const bool renewed = now < renew_until_;
@@ -501,7 +505,7 @@ void Holding::heal(Instant now, NodeIndex node, std::chrono::milliseconds asked,
 }
 
 /// Once the round has shown what there is.
-void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
+void HeldLease::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
   if (lost_ || attach_failed_ || !round.announced()) return;
   const NodeSet free = round.take_free();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
@@ -509,8 +513,8 @@ void Holding::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
   }
 }
 
-void Holding::on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
-                            Outbox& out) {
+void HeldLease::on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
+                              Outbox& out) {
   if (nodes_[node].possession != Possession::healing) return;
   if (std::holds_alternative<Granted>(reply) || std::holds_alternative<AlreadyOurs>(reply)) {
     confirm(now, node, tag);
@@ -532,17 +536,17 @@ void Holding::on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const R
 // one that missed a message is put right by the next; the count of this lease rises only when a
 // quorum has confirmed it, and falls at once
 
-std::uint32_t Holding::asked_count() const {
+std::uint32_t HeldLease::asked_count() const {
   return count_ + static_cast<std::uint32_t>(std::ranges::count_if(rounds_, &HoldRound::entering));
 }
 
-void Holding::enter(Instant now, RequestId request, const EnterRequest& what, Outbox& out) {
+void HeldLease::enter(Instant now, RequestId request, const EnterRequest& what, Outbox& out) {
   assert(!attaching_);
   const Purpose purpose = what.renew ? Purpose::enter_and_renew : Purpose::enter;
   begin_round_unless_over(now, purpose, request, what.lease, out);
 }
 
-void Holding::entered(Instant now, const HoldRound& round, Outbox& out) {
+void HeldLease::entered(Instant now, const HoldRound& round, Outbox& out) {
   ++count_;
   const bool renewed = renew_until_ != Instant::min();
   if (round.purpose() == Purpose::enter_and_renew && !renewed) {
@@ -553,7 +557,7 @@ void Holding::entered(Instant now, const HoldRound& round, Outbox& out) {
   out.put(Finish{round.request(), EnterSucceeded{count_, valid_until_}});
 }
 
-void Holding::leave(Instant now, Outbox& out) {
+void HeldLease::leave(Instant now, Outbox& out) {
   lose_if_over(now, out);
   if (lost_ || count_ == 1) return;
   --count_;
@@ -561,7 +565,7 @@ void Holding::leave(Instant now, Outbox& out) {
 }
 
 /// Asks for no more than there is: an explicit lease is not lengthened by the way.
-void Holding::tell_count(Instant now, Outbox& out) {
+void HeldLease::tell_count(Instant now, Outbox& out) {
   const auto left = std::chrono::floor<std::chrono::milliseconds>(valid_until_ - now);
   begin_round(now, Purpose::tell_count, 0, std::max(left, std::chrono::milliseconds(1)), out);
 }

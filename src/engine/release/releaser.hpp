@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Everything that takes locks away: releases of our own grants and of those from elsewhere, and
-// forced ones. The ledger repeats what nodes have not confirmed; the counting machines tell a
-// caller who waits.
+// Releases of our own grants, and of those from elsewhere. The ledger repeats what nodes have not
+// confirmed; the tallies end the calls that wait for a release.
 #pragma once
 
 #include <algorithm>
@@ -9,37 +8,35 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/electorate.hpp"
 #include "engine/machine_table.hpp"
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
 #include "engine/quorum.hpp"
 #include "engine/release/release_ledger.hpp"
-#include "engine/release/removal.hpp"
-#include "engine/terms.hpp"
+#include "engine/release/release_tally.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
 
 class Attempt;
-class Holding;
+class HeldLease;
 
-class Releases {
+class Releaser {
  public:
-  Releases(const Terms& terms, GrantIds& ids, Outbox& out)
-      : terms_(terms), ids_(ids), out_(out), ledger_(terms.nodes()) {}
+  Releaser(const Electorate& electorate, GrantIds& ids, Outbox& out)
+      : electorate_(electorate), ids_(ids), out_(out), ledger_(electorate.nodes()) {}
 
   /// What an attempt that failed may have left on nodes. Its client stands in their lines at this
   /// place then, or as before.
   void release(Instant now, const Attempt& attempt, const Place& place);
   /// A lease that its holder gives back; request 0 asks for no Finish.
-  void release(Instant now, RequestId request, const Holding& holding);
+  void release(Instant now, RequestId request, const HeldLease& lease);
   /// Somebody's grant; it was at most this lease long.
   void release(Instant now, RequestId request, Name name, OwnerId owner,
                std::chrono::milliseconds lease);
-  void force(Instant now, RequestId request, Name name, OwnerId owner,
-             std::chrono::milliseconds lease);
 
-  /// To a release or a force.
+  /// To a release.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   /// To an acquire or heal of a grant that may be over.
   void on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
@@ -52,7 +49,7 @@ class Releases {
   void on_node_up(Instant now, NodeIndex node) { ledger_.on_node_up(now, node, out_); }
 
   [[nodiscard]] Instant deadline() const {
-    return std::min(removals_.deadline(), ledger_.deadline());
+    return std::min(tallies_.deadline(), ledger_.deadline());
   }
   void on_deadline(Instant now);
 
@@ -64,11 +61,11 @@ class Releases {
              NodeSet confirmed);
   void after_input(GrantId grant);
 
-  const Terms& terms_;
+  const Electorate& electorate_;
   GrantIds& ids_;
   Outbox& out_;
   ReleaseLedger ledger_;
-  MachineTable<Removal> removals_;  // by grant
+  MachineTable<ReleaseTally> tallies_;  // by grant
 };
 
 }  // namespace redlock::engine

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "engine/release/releaser.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/acquire/attempt.hpp"
+#include "engine/lease/held_lease.hpp"
+#include "engine/rules.hpp"
+
+namespace redlock::engine {
+namespace {
+
+/// Two nodes tell the second waiter when the turn of the first is over: it asks all, and only if
+/// the first does not come. Others each time, so that none has more to do than the rest.
+NodeSet all_but_two(NodeSet nodes, std::uint32_t count, GrantId grant) {
+  NodeSet others = nodes;
+  int tell = 0;
+  for (std::uint32_t i = 0; i < count && tell < 2; ++i) {
+    const auto node = static_cast<NodeIndex>((grant + i) % count);
+    if (!nodes.contains(node)) continue;
+    others.erase(node);
+    ++tell;
+  }
+  return others;
+}
+
+}  // namespace
+
+void Releaser::release(Instant now, const Attempt& attempt, const Place& place) {
+  const Attempt::Plan& plan = attempt.plan();
+  const NodeGrants& nodes = attempt.nodes();
+  const ReleaseLedger::OwedGrant owed{.id = plan.grant,
+                                      .name = plan.name,
+                                      .owner = plan.owner,
+                                      .lease = plan.lease,
+                                      .may_answer_late = nodes.may_answer_late(),
+                                      .awaits_hold = nodes.awaits_hold(),
+                                      .place = place};
+  if (!nodes.is_shared()) return ledger_.release(now, owed, nodes.may_hold(), out_);
+  ledger_.release(now, owed, nodes.ours(), out_);
+  ledger_.release_if_granted(now, owed, attempt.unanswered());
+}
+
+void Releaser::release(Instant now, RequestId request, const HeldLease& lease) {
+  ReleaseLedger::OwedGrant owed{lease.id(),
+                                lease.name(),
+                                lease.key()->owner,
+                                lease.longest_lease(),
+                                lease.nodes().may_answer_late(),
+                                {},
+                                lease.nodes().awaits_hold()};
+  NodeSet nodes = lease.nodes().is_shared() ? lease.nodes().ours() : lease.nodes().may_hold();
+  owed.tell_first_only =
+      all_but_two(nodes & electorate_.nodes_that_wake(), electorate_.nodes(), lease.id());
+  if (lease.taken_up()) {
+    // Whoever detached it may have an acquire or heal on its way, also to a node that denied it;
+    // and what it was granted may last longer than what is asked for here.
+    owed.keep_out = electorate_.config().max_lease;
+    owed.lease = std::max(owed.lease, owed.keep_out);
+    nodes = NodeSet::first(electorate_.nodes());
+  }
+  begin(now, request, owed, nodes, lease.nodes().trusted(now));
+}
+
+void Releaser::release(Instant now, RequestId request, Name name, OwnerId owner,
+                       std::chrono::milliseconds lease) {
+  const auto keep_out = std::max(lease, electorate_.config().max_lease);
+  begin(now, request, {ids_.next(), std::move(name), owner, lease, {}, keep_out},
+        NodeSet::first(electorate_.nodes()), {});
+}
+
+void Releaser::begin(Instant now, RequestId request, const ReleaseLedger::OwedGrant& grant,
+                     NodeSet nodes, NodeSet confirmed) {
+  ledger_.release(now, grant, nodes, out_);
+  if (request == 0) return;
+  tallies_.add(grant.id, ReleaseTally(electorate_, request, nodes, confirmed, now));
+  after_input(grant.id);
+}
+
+void Releaser::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
+  const bool again = ledger_.on_reply(now, node, tag, reply, out_);
+  ReleaseTally* const tally = tallies_.find(tag.grant);
+  if (tally == nullptr || again) return;  // nobody waits, or its end has been told
+  tally->on_reply(now, node, reply);
+  after_input(tag.grant);
+}
+
+void Releaser::after_input(GrantId grant) {
+  auto result = tallies_.find(grant)->result();
+  if (!result) return tallies_.touched(grant);
+  out_.put(std::move(*result));
+  tallies_.erase(grant);
+}
+
+void Releaser::on_deadline(Instant now) {
+  while (const auto grant = tallies_.due(now)) {
+    tallies_.find(*grant)->on_deadline(now);
+    after_input(*grant);
+  }
+  ledger_.on_deadline(now, out_);
+}
+
+}  // namespace redlock::engine
