@@ -118,21 +118,12 @@ namespace redlock::engine::rules {
 
 // --- tokens
 
-/// Beyond the largest floor.
-[[nodiscard]] constexpr bool is_far(Token token) {
-  return token > floor_limit;
-}
-
-/// A fence beyond the largest floor is damage of its node, unless a quorum of fences is there:
-/// carried to the others, and learnt as a floor, it would use up the tokens of every stripe and
-/// node.
-[[nodiscard]] inline bool damage_is_contained() {
-  return !planted(Bug::damaged_fence_carried);
-}
-
-/// Whether one of these may be carried to the node that granted the other.
-[[nodiscard]] inline bool of_one_range(Token granted, Token token) {
-  return is_far(granted) == is_far(token) || !damage_is_contained();
+/// The largest token that is believed of one node, by what a quorum says of clocks or fences. One
+/// beyond it is damage: carried to the others, and learnt as a floor, it would use up their tokens,
+/// and each new damage more of them.
+[[nodiscard]] inline Token ceiling_above(Token of_quorum) {
+  if (planted(Bug::damaged_fence_carried)) return token_limit;
+  return of_quorum + fence_lead;
 }
 
 /// Whether the node that granted this settles the token without being asked: the owner's own grant

@@ -24,9 +24,11 @@ using NodeIndex = std::uint32_t;
 using Token = std::uint64_t;
 /// Tokens end here: Redis scripts count in doubles, which are exact below 2^53.
 inline constexpr Token token_limit = Token{1} << 53;
-/// No floor is above this; clocks in microseconds reach it in 2112. A fence beyond it is the damage
-/// of its node, unless a quorum of fences is.
+/// No floor is above this; clocks in microseconds reach it in 2112.
 inline constexpr Token floor_limit = token_limit / 2;
+/// A fence that is further ahead of a quorum's fences and clocks is the damage of its node: some
+/// 400 days in microseconds, and as many grants.
+inline constexpr Token fence_lead = Token{1} << 45;
 
 /// The number of a caller's request; chosen by the caller, never 0 and never used again.
 using RequestId = std::uint64_t;

@@ -107,7 +107,9 @@ class Invariants {
   void detached(ClientId client, engine::GrantId grant);
   /// Its holder is told that it is lost before the client has noticed.
   void given_up(ClientId client, engine::GrantId grant);
-  /// The node's fences are far beyond those of the others from now on.
+  /// Further than the clocks of any world.
+  static constexpr engine::Token damaged_fence = engine::floor_limit - 1;
+  /// The node's fences are damaged, or that far, from now on.
   void fence_damaged(std::uint32_t node) { damaged_.insert(node); }
 
   // What passes between clients and nodes.

@@ -11,7 +11,7 @@ void Invariants::executed(Instant world, std::uint32_t node, const ScriptRun& ru
   const SimNode& at = nodes_[node];
   std::string_view last;
   for (const std::string_view key : run.keys) {
-    if (at.data.fence(key) > engine::floor_limit && !damaged_.contains(node)) {
+    if (at.data.fence(key) >= damaged_fence && !damaged_.contains(node)) {
       throw Violation{"the damage of one fence stays on its node", fmt::format("node {}", node)};
     }
     const std::string_view name = NodeData::name_of(key);
@@ -40,10 +40,10 @@ void Invariants::check_key(Instant world, std::uint32_t node, const HeldLock& lo
 void Invariants::check_counts(Instant world, std::uint32_t node, const ScriptRun& run) const {
   if (run.reply.front() == '-' || run.reply.find("\r\n-") != run.reply.npos) return;
   const SimNode& at = nodes_[node];
-  for (std::size_t i = 0; 2 * i < run.keys.size() && 4 * i + 1 < run.arguments.size(); ++i) {
-    const Words later = run.keys.subspan(2 * i + 1);
-    if (std::ranges::count(later, run.keys[2 * i]) > 0) continue;
-    const auto lock = at.data.lock(NodeData::name_of(run.keys[2 * i]), at.now_ms(world));
+  for (std::size_t i = 0; 3 * i < run.keys.size() && 4 * i + 1 < run.arguments.size(); ++i) {
+    const Words later = run.keys.subspan(3 * i + 1);
+    if (std::ranges::count(later, run.keys[3 * i]) > 0) continue;
+    const auto lock = at.data.lock(NodeData::name_of(run.keys[3 * i]), at.now_ms(world));
     if (!lock || lock->foreign_type) continue;
     const auto digits = engine::hex_digits(lock->owner);
     const bool holds = run.arguments[4 * i] == std::string_view(digits.data(), digits.size());

@@ -79,7 +79,7 @@ void choose_oddities(Plan& plan) {
   const bool orderly = plan.kind == WorldKind::orderly;
   if (random.chance(150) && others && plan.judges_tokens()) {
     plan.fence = random.pick(
-        {FenceDamage::far, FenceDamage::far, FenceDamage::text, FenceDamage::other_type});
+        {FenceDamage::ahead, FenceDamage::far, FenceDamage::text, FenceDamage::other_type});
   }
   plan.absurd_clock = random.chance(150) && others;
   plan.cloned = random.chance(300) && plan.kind == WorldKind::wild_clocks;

@@ -37,7 +37,7 @@ inline constexpr std::int64_t drift_bound_ppm = 10'000;
 inline constexpr std::int32_t drift_within = 4'500;
 
 /// What is wrong with the counters of one node from the beginning.
-enum class FenceDamage : std::uint8_t { none, far, text, other_type };
+enum class FenceDamage : std::uint8_t { none, ahead, far, text, other_type };
 
 /// What becomes of the messages by which nodes wake those who wait.
 struct WakeFaults {

@@ -46,6 +46,7 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
   for (const std::string& name : plan.names) {
     NodeData& data = nodes.front().data;
     const std::uint32_t stripe = engine::stripe_of(name);
+    if (plan.fence == FenceDamage::ahead) data.set_fence(stripe, Invariants::damaged_fence);
     if (plan.fence == FenceDamage::far) data.set_fence(stripe, engine::token_limit / 4 * 3 - 2);
     if (plan.fence == FenceDamage::text) data.damage_fence(stripe);
     if (plan.fence == FenceDamage::other_type) data.put_foreign_fence(stripe);

@@ -71,8 +71,6 @@ inline constexpr auto script_bugs = std::to_array<ScriptBug>({
     // With those of the library.
     {"markers_ignored_without_quarantine", wire::scripts::acquire,
      "if call('EXISTS', marker, notes) > 0 then", "if false then", ScriptBug::Where::forgetful},
-    {"damaged_fence_carried", wire::scripts::hold,
-     "\n    and (wanted <= limit / 2 or reached > limit / 2)", ""},
 });
 
 /// Of this thread; empty: none.

@@ -73,6 +73,7 @@ void Acquirer::begin_attempt(Instant now, Acquisition& call) {
       .lease = what.lease,
       .min_validity = what.min_validity,
       .floor = floors_.floor(now, stripe_of(*what.name)),
+      .ceiling = floors_.ceiling(now, stripe_of(*what.name)),
       .in_order = what.in_order,
       .waits = call.in_line(),
       .silent = call.in_line() ? silent_nodes() : NodeSet(),

@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::chrono::milliseconds a_day = std::chrono::hours(24);
 
-using rules::is_far;
-
 }  // namespace
 
 Attempt::Attempt(const Electorate& electorate, Plan plan, Instant now)
@@ -146,34 +144,38 @@ void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token toke
   nodes_.confirm(node, electorate_.trusted_until(rules::counts_from(tag.sent, now), plan_.lease));
   granted_[node] = token;
   if (phase_ != Phase::settling) return;
-  // What was settled among believable fences is not carried by, or to, one that is beyond them.
-  if (!rules::of_one_range(token, token_)) return;
   if (token == token_) return settled_.insert(node);
   if (rules::may_settle(token, token_)) send_settle(now, node, Form::digest, out);
 }
 
-/// Until it is known whether a quorum shares a fence beyond what floors reach, its vote is pending.
-void Attempt::judge_far_fences() {
-  if (!rules::damage_is_contained() || std::ranges::none_of(granted_, is_far)) return;
-  std::uint32_t far = 0;
-  std::uint32_t open = 0;
+/// The largest token that is believed: by clocks, or because a quorum of nodes has come as far.
+Token Attempt::ceiling() const {
+  std::vector<Token> fences = granted_;
+  const auto of_quorum = fences.begin() + static_cast<std::ptrdiff_t>(quorum() - 1);
+  std::ranges::nth_element(fences, of_quorum, std::ranges::greater());
+  return std::max({plan_.ceiling, token_, rules::ceiling_above(*of_quorum)});
+}
+
+/// A node's damaged fence costs its vote. That vote is pending as long as a quorum may turn out to
+/// have come as far.
+void Attempt::judge_fences() {
+  const auto beyond = [](Token ceiling) { return [=](Token token) { return token > ceiling; }; };
+  if (std::ranges::none_of(granted_, beyond(plan_.ceiling))) [[likely]]
+    return;
+  const auto is_far = beyond(ceiling());
   std::uint32_t near = 0;
+  std::uint32_t others = 0;  // that may be as far
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (is_far(granted_[node])) {
-      ++far;
-    } else if (ballots_[node].vote == Vote::pending) {
-      ++open;
-    } else if (ballots_[node].vote == Vote::granted) {
-      ++near;
-    }
+    const bool far = is_far(granted_[node]);
+    const bool undecided_yet = granted_[node] != 0 && ballots_[node].vote == Vote::pending;
+    if (!far && undecided_yet) ballots_[node] = {Vote::granted, Cause::none, {}};
+    near += !far && ballots_[node].vote == Vote::granted;
+    others += far || ballots_[node].vote == Vote::pending;
   }
-  const bool shared = far >= quorum() || (phase_ == Phase::settling && is_far(token_));
-  const bool may_be_shared = phase_ == Phase::voting && near < quorum() && far + open >= quorum();
+  const bool undecided = phase_ == Phase::voting && near < quorum() && others >= quorum();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (!is_far(granted_[node])) continue;
-    if (shared) {
-      ballots_[node] = {Vote::granted, Cause::none, {}};
-    } else if (may_be_shared) {
+    if (undecided) {
       ballots_[node] = {};
     } else {
       lose_vote(node, Vote::unavailable, Cause::server_error,
@@ -197,10 +199,8 @@ void Attempt::begin_settling(Instant now, Outbox& out) {
   if (settled_.size() >= quorum()) return;
   settles_by_ = std::min(now + electorate_.node_timeout(), latest);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (granted_[node] != 0 && !settled_.contains(node) &&
-        rules::of_one_range(granted_[node], token_)) {
-      send_settle(now, node, Form::digest, out);
-    }
+    const bool lags = granted_[node] != 0 && !settled_.contains(node);
+    if (lags) send_settle(now, node, Form::digest, out);
   }
 }
 
@@ -295,7 +295,7 @@ void Attempt::judge_sets() {
 
 void Attempt::decide(Instant now, Outbox& out) {
   judge_sets();
-  judge_far_fences();
+  judge_fences();
   if (phase_ == Phase::voting && tally().won()) begin_settling(now, out);
   decide_settling(now);
   decide_failing();
@@ -353,14 +353,6 @@ NodeSet Attempt::asked() const {
     if (is_asked(node)) set.insert(node);
   }
   return set;
-}
-
-NodeSet Attempt::unanswered() const {
-  NodeSet set;
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (ballots_[node].vote == Vote::pending) set.insert(node);
-  }
-  return set & nodes_.asked();
 }
 
 std::uint32_t Attempt::quorum() const {

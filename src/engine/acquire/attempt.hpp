@@ -30,6 +30,7 @@ class Attempt {
     std::chrono::milliseconds lease{};
     Duration min_validity{};
     Token floor = 0;
+    Token ceiling = 0;      ///< tokens beyond it are believed only of a quorum of nodes
     bool in_order = false;  ///< overtakes no call that waits
     bool waits = false;     ///< in line: the time of each question counts for itself
     NodeSet silent{};       ///< nodes that did not answer earlier attempts, so are not waited for
@@ -95,7 +96,6 @@ class Attempt {
   /// Of a failed attempt.
   [[nodiscard]] Errc failure() const { return failure_; }
   [[nodiscard]] NodeSet granted() const { return nodes_.ours(); }
-  [[nodiscard]] NodeSet unanswered() const;
   /// How soon one of the nodes that refused will be free by itself, as far as any said.
   [[nodiscard]] std::optional<Duration> expires_in() const { return expires_in_; }
   [[nodiscard]] const std::vector<Ballot>& ballots() const { return ballots_; }
@@ -111,7 +111,8 @@ class Attempt {
   void on_settle_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
   void forced_out(NodeIndex node);
   void on_shared_owner(NodeIndex node);
-  void judge_far_fences();
+  void judge_fences();
+  [[nodiscard]] Token ceiling() const;
   void begin_settling(Instant now, Outbox& out);
   void judge_sets();
   void decide(Instant now, Outbox& out);

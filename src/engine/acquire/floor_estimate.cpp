@@ -48,12 +48,18 @@ void FloorEstimate::on_token(std::uint32_t stripe, Token token) {
   seen = std::max(seen, token);
 }
 
+Token FloorEstimate::clock(Instant now) const {
+  if (!offset_us_) return 0;
+  return static_cast<Token>(std::max<std::int64_t>(to_us(now) + *offset_us_, 0));
+}
+
+Token FloorEstimate::ceiling(Instant now, std::uint32_t stripe) const {
+  return rules::ceiling_above(std::max(after_seen(stripe), clock(now)));
+}
+
 Token FloorEstimate::floor(Instant now, std::uint32_t stripe) const {
-  const Token after_seen = seen_[stripe % cells] + 1;
   // Neither absurd clocks nor the counter of one stripe use up the tokens of others.
-  if (!use_clocks_ || !offset_us_) return std::min(after_seen, floor_limit);
-  const std::int64_t clock = std::max<std::int64_t>(to_us(now) + *offset_us_, 0);
-  return std::min(std::max(after_seen, static_cast<Token>(clock)), floor_limit);
+  return std::min(std::max(after_seen(stripe), use_clocks_ ? clock(now) : 0), floor_limit);
 }
 
 }  // namespace redlock::engine

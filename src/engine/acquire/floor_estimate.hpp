@@ -25,6 +25,8 @@ class FloorEstimate {
   /// A token of a name on this stripe was given to somebody.
   void on_token(std::uint32_t stripe, Token token);
 
+  /// The largest token that clocks, or tokens lately seen, make believable of a single node.
+  [[nodiscard]] Token ceiling(Instant now, std::uint32_t stripe) const;
   /// The larger of (largest token lately seen + 1) and the median of the nodes' clocks (or, before
   /// a quorum of them is known, our own); floor_limit at most.
   [[nodiscard]] Token floor(Instant now, std::uint32_t stripe) const;
@@ -32,6 +34,9 @@ class FloorEstimate {
  private:
   // Stripes that share a cell raise each other's floors, which is harmless.
   static constexpr std::size_t cells = 4096;
+
+  [[nodiscard]] Token after_seen(std::uint32_t stripe) const { return seen_[stripe % cells] + 1; }
+  [[nodiscard]] Token clock(Instant now) const;
 
   bool use_clocks_;
   std::vector<std::optional<std::int64_t>> node_offsets_us_;  // each node's clock less ours

@@ -108,8 +108,6 @@ class NodeGrants {
   [[nodiscard]] std::uint32_t can_be_ours() const;
   /// Nodes that confirmed, and have denied nothing since.
   [[nodiscard]] NodeSet ours() const { return in(Possession::ours); }
-  /// Nodes that were asked, and have not answered as far as is known.
-  [[nodiscard]] NodeSet asked() const { return in(Possession::asked); }
   /// Nodes that confirmed, and are trusted to have the lock still.
   [[nodiscard]] NodeSet trusted(Instant now) const;
   /// Nodes that may have something of this owner, and so must be released.

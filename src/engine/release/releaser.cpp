@@ -39,7 +39,7 @@ void Releaser::release(Instant now, const Attempt& attempt, const Place& place) 
                                       .place = place};
   if (!nodes.is_shared()) return ledger_.release(now, owed, nodes.may_hold(), out_);
   ledger_.release(now, owed, nodes.ours(), out_);
-  ledger_.release_if_granted(now, owed, attempt.unanswered());
+  ledger_.release_if_granted(now, owed, attempt.asked());
 }
 
 void Releaser::release(Instant now, RequestId request, const HeldLease& lease) {

@@ -39,11 +39,8 @@ local function hold(lock, fence, forced, owner, count, token, lease)
     reached = type(text) == 'string' and string.match(text, '^%d+$') and tonumber(text)
   end
   local usable = reached and reached < limit
-  -- Over 2^52 only a fence that is there already: a quorum of fences shares a token beyond it, or
-  -- the token is wrong.
   local wanted = tonumber(token)
   local raise = usable and reached < wanted and wanted < limit
-    and (wanted <= limit / 2 or reached > limit / 2)
 
   -- At maxmemory Redis before 7 lets only those commands of a script grow memory that follow a
   -- write of the same script. So a write that needs no memory goes first; one that changes nothing
