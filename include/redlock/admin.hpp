@@ -46,7 +46,7 @@ struct NodeQuarantine {
 
 /// A client that waits for a lock in a node's line, with the first of its calls that wait in order
 /// (Ordering::fifo; calls that barge stand in no line). The others wait inside the client.
-struct QueuedCall {
+struct WaitingCall {
   std::string id;  ///< of the client, and the number of its line for this lock
   /// Which program waits, and since when; none if it says nothing of itself.
   std::optional<Holder> who;
@@ -83,7 +83,7 @@ struct NodeLock {
   std::optional<NodeQuarantine> quarantine;
   /// The calls that wait for the lock on this node, in order. None if the client's user may not
   /// read the node's line.
-  std::optional<std::vector<QueuedCall>> waiting{};
+  std::optional<std::vector<WaitingCall>> waiting{};
 
   /// The node could be asked.
   [[nodiscard]] bool answered() const noexcept { return trouble.cause == Cause::none; }
@@ -115,7 +115,7 @@ struct LockReport {
   /// The calls that wait on any node, in the order in which they are to get the lock. If a client
   /// has many calls for this name, only the first two are at the nodes. A call whose process was
   /// killed stays listed for 2.5 s.
-  std::vector<QueuedCall> waiting{};
+  std::vector<WaitingCall> waiting{};
 };
 
 /// What stands in a lock's place, on the nodes that answered.
@@ -266,7 +266,7 @@ struct NodeHealth {
   std::vector<std::string> readable_passwords;
   /// Whether waiters for a lock on this node are served in order, and woken; none if the node
   /// refused the lock.
-  std::optional<bool> queues;
+  std::optional<bool> serves_in_order;
   /// For a client that starts now; a client that has seen the node before waits less.
   std::optional<NodeQuarantine> quarantine;
   /// Of the certificates by which the node is trusted, the one that ends first; none without TLS.

@@ -306,7 +306,8 @@ class Examiner {
         admin::trial_of, timeout,
         [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress& node) {
           health.refusal = admin::refusal_of(answers, node);
-          if (health.refusal.cause == Cause::none) health.queues = admin::queues(answers, node);
+          if (health.refusal.cause == Cause::none)
+            health.serves_in_order = admin::serves_in_order(answers, node);
         });
   }
 

@@ -79,7 +79,7 @@ class NodeRules {
     doors();
     clock();
     refusal();
-    queues();
+    order_of_waiters();
     rights();
     certificate();
     return std::move(problems_);
@@ -167,8 +167,8 @@ class NodeRules {
     }
   }
 
-  void queues() {
-    if (node_.queues.value_or(true)) return;
+  void order_of_waiters() {
+    if (node_.serves_in_order.value_or(true)) return;
     hint(
         "the user may not put waiting calls into a line, or receive turns, so these calls ask it "
         "again and again" +

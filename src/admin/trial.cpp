@@ -71,7 +71,7 @@ NodeTrouble refusal_of(const NodeAnswers& answers, const wire::NodeAddress& node
   return {};
 }
 
-bool queues(const NodeAnswers& answers, const wire::NodeAddress& node) {
+bool serves_in_order(const NodeAnswers& answers, const wire::NodeAddress& node) {
   const bool placed = texts_of(answers.answers[place_of_waiting]).size() == 3;
   const auto message = trouble_of(answers.answers[place_of_message], node);
   return answers.wakes && placed && message.cause == Cause::none;

@@ -18,6 +18,6 @@ namespace redlock::admin {
 /// The problem with the node that the replies show.
 [[nodiscard]] NodeTrouble refusal_of(const NodeAnswers& answers, const wire::NodeAddress& node);
 /// Whether a waiter is stood in a line there, and told when its turn comes.
-[[nodiscard]] bool queues(const NodeAnswers& answers, const wire::NodeAddress& node);
+[[nodiscard]] bool serves_in_order(const NodeAnswers& answers, const wire::NodeAddress& node);
 
 }  // namespace redlock::admin

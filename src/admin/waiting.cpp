@@ -75,13 +75,13 @@ std::vector<QueryCommand> waiting_questions(const std::string& name) {
           {"TIME"}};
 }
 
-std::optional<std::vector<QueuedCall>> read_waiting(const std::string& name,
-                                                    const wire::NodeAddress& node,
-                                                    const wire::Answer* answers) {
+std::optional<std::vector<WaitingCall>> read_waiting(const std::string& name,
+                                                     const wire::NodeAddress& node,
+                                                     const wire::Answer* answers) {
   if (trouble_of(answers[0], node).cause != Cause::none) return std::nullopt;
   const Fields records = fields_of(answers[1]);
   const std::int64_t now = clock_of(answers[2]);
-  std::vector<QueuedCall> waiting;
+  std::vector<WaitingCall> waiting;
   const std::string turn = turn_of(field_of(records, wire::redlock_layout.lock(name)), now);
   for (auto& [id, place] : ids_and_places(answers[0])) {
     // A record: until when the node counts the waiter as alive, how it is woken, how long its turns
@@ -99,22 +99,22 @@ std::optional<std::vector<QueuedCall>> read_waiting(const std::string& name,
   return waiting;
 }
 
-std::vector<QueuedCall> waiting_on_any(const std::vector<NodeLock>& nodes) {
-  std::map<std::string, QueuedCall> all;
+std::vector<WaitingCall> waiting_on_any(const std::vector<NodeLock>& nodes) {
+  std::map<std::string, WaitingCall> all;
   for (const NodeLock& node : nodes) {
     if (!node.waiting) continue;
-    for (const QueuedCall& call : *node.waiting) {
-      QueuedCall& known = all.try_emplace(call.id, call).first->second;
+    for (const WaitingCall& call : *node.waiting) {
+      WaitingCall& known = all.try_emplace(call.id, call).first->second;
       if (!known.who) known.who = call.who;
       known.waited = std::max(known.waited, call.waited);
       known.polls = known.polls || call.polls;
       known.has_turn = known.has_turn || call.has_turn;
     }
   }
-  std::vector<QueuedCall> waiting;
+  std::vector<WaitingCall> waiting;
   waiting.reserve(all.size());
   for (auto& [id, call] : all) waiting.push_back(std::move(call));
-  std::ranges::stable_sort(waiting, std::ranges::greater(), &QueuedCall::waited);
+  std::ranges::stable_sort(waiting, std::ranges::greater(), &WaitingCall::waited);
   return waiting;
 }
 

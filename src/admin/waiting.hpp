@@ -17,12 +17,12 @@ namespace redlock::admin {
 
 /// `answers` begins with the replies to these commands. None if the node refused them, as it does
 /// with a user who was given no rights to its lines.
-[[nodiscard]] std::optional<std::vector<QueuedCall>> read_waiting(const std::string& name,
-                                                                  const wire::NodeAddress& node,
-                                                                  const wire::Answer* answers);
+[[nodiscard]] std::optional<std::vector<WaitingCall>> read_waiting(const std::string& name,
+                                                                   const wire::NodeAddress& node,
+                                                                   const wire::Answer* answers);
 
 /// Every waiter of any of the nodes, once; those that have waited longest come first.
-[[nodiscard]] std::vector<QueuedCall> waiting_on_any(const std::vector<NodeLock>& nodes);
+[[nodiscard]] std::vector<WaitingCall> waiting_on_any(const std::vector<NodeLock>& nodes);
 
 /// A text that a program left about itself: HolderText.
 [[nodiscard]] std::optional<Holder> read_holder(const std::string& text,

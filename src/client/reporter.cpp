@@ -49,7 +49,7 @@ void Reporter::on(const engine::AttemptDecided& output) const {
 
 void Reporter::on(const engine::AttemptWaits& output) const {
   if (!options_.observer) return;
-  // Before the attempt, so that an observer of the attempt already has the place in the queue.
+  // Before the attempt, so that an observer of the attempt already has the place in the line.
   options_.observer->on_waiting(*output.name, output.place);
   if (!output.first) return;
   constexpr Errc contended = Errc::contended;

@@ -225,7 +225,7 @@ void Metrics::Impl::write_calls(Exposition& out) const {
              "From a release here to the next grant here of a name for which a call here waited in "
              "order.");
   out.value({}, handoffs_);
-  out.family("redlock_queue_place", "gauge",
+  out.family("redlock_waiting_place", "gauge",
              "How many calls were before the waiting call whose place was reported last; 0 when it "
              "ended.");
   out.value({}, last_place_);

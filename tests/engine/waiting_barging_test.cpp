@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls that wait in no order: which of a client's ask the nodes, when the others move up, and how
 // each ends.
-#include "engine/queue/lines.hpp"
+#include "engine/line/lines.hpp"
 #include "engine/rig.hpp"
 
 using namespace redlock::engine::test;

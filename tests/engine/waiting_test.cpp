@@ -2,8 +2,8 @@
 // Waiting in order: what a call that waits asks of which node, and when; what it gives back, and
 // when its client leaves the nodes' lines.
 #include "engine/acquire/acquisition.hpp"
-#include "engine/queue/lines.hpp"
-#include "engine/queue/wake_allowance.hpp"
+#include "engine/line/lines.hpp"
+#include "engine/line/wake_allowance.hpp"
 #include "engine/rig.hpp"
 
 using namespace redlock::engine::test;

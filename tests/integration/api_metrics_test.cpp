@@ -317,12 +317,12 @@ TEST_CASE("metrics count each thing that an observer is told, and nothing else")
         Names{R"(redlock_clock_moves_total{node="n"})"});
   CHECK(change([&] { metrics.on_release_failed("x", Error{}); }) ==
         Names{"redlock_failed_releases_total"});
-  CHECK(change([&] { metrics.on_waiting("x", 3); }) == Names{"redlock_queue_place"});
+  CHECK(change([&] { metrics.on_waiting("x", 3); }) == Names{"redlock_waiting_place"});
   CHECK(change([&] { metrics.on_call("another", nullptr); }) ==
         Names{R"(redlock_calls_total{result="granted"})"});
   constexpr Errc timed_out = Errc::timed_out;
   CHECK(change([&] { metrics.on_call("x", &timed_out); }) ==
-        Names{R"(redlock_calls_total{result="timed_out"})", "redlock_queue_place"});
+        Names{R"(redlock_calls_total{result="timed_out"})", "redlock_waiting_place"});
   CHECK(change([&] { metrics.on_node_added("n"); }).empty());
   CHECK(change([&] { metrics.on_node_up("n", "unsafe"); }) ==
         Names{R"(redlock_node_up{node="n"})", R"(redlock_node_warning{node="n"})"});

@@ -36,7 +36,7 @@ json bench_json(const Fleet& fleet, Arguments more, int status = 0) {
   return json::parse(finished.out);
 }
 
-/// Names of locks, queues and whatever else the bench has on any node; the fences are all names'.
+/// Names of locks, lines and whatever else the bench has on any node; the fences are all names'.
 std::string keys_left(const Fleet& fleet) {
   std::string all;
   for (std::size_t node = 0; node < fleet.size(); ++node) {

@@ -108,12 +108,12 @@ TEST_CASE("the administrator of users.acl can lock, extend, release and look at 
     CHECK(node.reachable());
     CHECK(node.append_fsync == "always");
     CHECK(node.marker.has_value());
-    CHECK(node.queues == true);
+    CHECK(node.serves_in_order == true);
   }
   CHECK(health->safe());
 }
 
-TEST_CASE("a user of before there were queues locks as well, and the doctor says what it lacks") {
+TEST_CASE("a user of before there were lines locks as well, and the doctor says what it lacks") {
   for (const char* lacks : {"resetchannels", "-subscribe", "-publish", "-zadd"}) {
     const auto fleet = fleet_with_the_users();
     for (std::size_t i = 0; i < fleet.size(); ++i) {
@@ -128,7 +128,7 @@ TEST_CASE("a user of before there were queues locks as well, and the doctor says
     REQUIRE(health);
     for (const auto& node : health->nodes) {
       INFO(node.refusal.detail);
-      CHECK_MESSAGE(node.queues == false, lacks);
+      CHECK_MESSAGE(node.serves_in_order == false, lacks);
       CHECK(node.refusal.cause == redlock::Cause::none);
       REQUIRE(node.problems.size() == 1);
       CHECK(node.problems[0].severity == redlock::Severity::hint);

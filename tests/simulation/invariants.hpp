@@ -240,7 +240,7 @@ class Invariants {
     std::unordered_map<const std::string*, engine::RequestId> by_name;
     std::unordered_map<engine::RequestId, Grant*> attempts;
     std::unordered_map<engine::GrantId, Grant> grants;
-    /// Nodes that put the waiter of an attempt into their queues before it asked any.
+    /// Nodes that put the waiter of an attempt into their lines before it asked any.
     std::vector<Grant*> live;
     std::vector<const Grant*> failed;  // attempts, in this turn
     std::map<std::pair<std::string, std::uint64_t>, OwnerState> owners;

@@ -220,7 +220,7 @@ Json as_json(const NodeHealth& node) {
       {"missing_rights", node.missing_rights},
       {"open", node.open},
       {"readable_passwords", node.readable_passwords},
-      {"queues", or_null(node.queues)},
+      {"serves_in_order", or_null(node.serves_in_order)},
       {"quarantine", quarantine_as_json(node.quarantine)},
       {"certificate", as_json(node.certificate)},
       {"problems", as_json(node.problems)}};

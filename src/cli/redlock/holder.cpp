@@ -27,7 +27,7 @@ Json holder_as_json(const std::optional<Holder>& holder) {
           {"since_unix_ms", holder->since.time_since_epoch().count()}};
 }
 
-Json waiting_as_json(const std::vector<QueuedCall>& waiting) {
+Json waiting_as_json(const std::vector<WaitingCall>& waiting) {
   Json calls = Json::array();
   for (const auto& call : waiting) {
     calls.push_back({{"id", call.id}, {"who", holder_as_json(call.who)}});

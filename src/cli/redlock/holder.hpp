@@ -22,6 +22,6 @@ namespace redlock::cli {
 [[nodiscard]] Json holder_as_json(const std::optional<Holder>& holder);
 
 /// [{id, who}], first the next in line; `who` as above.
-[[nodiscard]] Json waiting_as_json(const std::vector<QueuedCall>& waiting);
+[[nodiscard]] Json waiting_as_json(const std::vector<WaitingCall>& waiting);
 
 }  // namespace redlock::cli

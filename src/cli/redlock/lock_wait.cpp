@@ -110,7 +110,7 @@ class LockWait {
     progress_.show(now, name_, std::move(reason), give_up_at_ ? give_up_at_ : until_);
   }
 
-  /// A call that reaches no quorum has left the queue.
+  /// A call that reaches no quorum has left the line.
   [[nodiscard]] std::optional<std::size_t> place() const {
     return failed_->code == Errc::contended ? watch_.place() : std::nullopt;
   }

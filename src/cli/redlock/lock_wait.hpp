@@ -28,7 +28,7 @@ class AttemptWatch : public Metrics {
 
   /// Whether any node has ever answered, even with a refusal.
   [[nodiscard]] bool reached_a_node() const noexcept { return reached_; }
-  /// Notified at every failed attempt, and at every change of the place in the queue.
+  /// Notified at every failed attempt, and at every change of the place in the line.
   [[nodiscard]] const Event& event() const noexcept { return event_; }
   /// The last attempt's failure since the last call, if there was one.
   [[nodiscard]] std::optional<Error> take();

@@ -68,7 +68,7 @@ std::string note_on(const NodeLock& node) {
 
 constexpr std::size_t most_lines = 20;
 
-std::string waiting_lines(const std::vector<QueuedCall>& waiting) {
+std::string waiting_lines(const std::vector<WaitingCall>& waiting) {
   if (waiting.empty()) return {};
   std::string text = fmt::format("{} waiting:\n", waiting.size());
   for (std::size_t i = 0; i < std::min(waiting.size(), most_lines); ++i) {

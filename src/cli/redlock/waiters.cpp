@@ -43,15 +43,15 @@ Examples:
 constexpr auto* unseen = "calls that wait with --ordering barging are in no line, and not shown";
 
 /// Its place in this node's line, from 1; 0 if it is not there; none if that is not known.
-std::optional<std::size_t> place_on(const NodeLock& node, const QueuedCall& call) {
+std::optional<std::size_t> place_on(const NodeLock& node, const WaitingCall& call) {
   if (!node.answered() || !node.waiting) return std::nullopt;
   const auto found = std::find_if(node.waiting->begin(), node.waiting->end(),
-                                  [&call](const QueuedCall& here) { return here.id == call.id; });
+                                  [&call](const WaitingCall& here) { return here.id == call.id; });
   if (found == node.waiting->end()) return 0;
   return static_cast<std::size_t>(std::distance(node.waiting->begin(), found)) + 1;
 }
 
-std::string places_of(const LockReport& report, const QueuedCall& call) {
+std::string places_of(const LockReport& report, const WaitingCall& call) {
   std::string text;
   for (const auto& node : report.nodes) {
     const auto place = place_on(node, call);
@@ -61,14 +61,14 @@ std::string places_of(const LockReport& report, const QueuedCall& call) {
   return text;
 }
 
-std::string waited_of(const QueuedCall& call) {
+std::string waited_of(const WaitingCall& call) {
   if (!call.waited) return "?";
   const auto ms = call.waited->count();
   if (ms < 10'000) return fmt::format("{} ms", ms);
   return ms < 7'200'000 ? fmt::format("{} s", ms / 1000) : fmt::format("{} h", ms / 3'600'000);
 }
 
-std::string woken_of(const QueuedCall& call) {
+std::string woken_of(const WaitingCall& call) {
   if (call.has_turn) return "turn";
   return call.polls ? "polls" : "yes";
 }
@@ -121,7 +121,7 @@ std::string waiters_table(const LockReport& report) {
   return text;
 }
 
-Json waiter_as_json(const LockReport& report, const QueuedCall& call) {
+Json waiter_as_json(const LockReport& report, const WaitingCall& call) {
   Json places = Json::array();
   for (const auto& node : report.nodes) {
     const auto place = place_on(node, call);

@@ -43,7 +43,7 @@ void OwnerQueue::take(Instant now, const Config& config, RequestId request, Acqu
 }
 
 void OwnerQueue::begin(Instant now, Steps& steps) {
-  const WaitingCall& call = calls_.front();
+  const OwnerCall& call = calls_.front();
   if (grant_ != 0) {
     if (now >= call.what.deadline) return end(now, deadline_came(call.schedule), steps);
     stage_ = Stage::entering;
@@ -97,7 +97,7 @@ GrantId OwnerQueue::leave(RequestId request, Steps& steps) {
 
 void OwnerQueue::cancel(Instant now, RequestId request, Errc why, Steps& steps) {
   closed_ = closed_ || why == Errc::closed;
-  const auto call = std::ranges::find(calls_, request, &WaitingCall::request);
+  const auto call = std::ranges::find(calls_, request, &OwnerCall::request);
   if (call == calls_.end()) return;
   if (call != calls_.begin()) {
     calls_.erase(call);
@@ -129,7 +129,7 @@ void OwnerQueue::on_entered(Instant now, const EnterSucceeded& entered, Steps& s
 }
 
 void OwnerQueue::on_failed(Instant now, Failed failure, RandomSource& random, Steps& steps) {
-  WaitingCall& call = calls_.front();
+  OwnerCall& call = calls_.front();
   const bool entered = stage_ == Stage::entering && call.request != 0;
   // The owner gave the lock back meanwhile while it was being entered: then it is acquired anew.
   if (entered && rules::is_acquired_anew(grant_ == 0) && !closed_) return begin(now, steps);
@@ -151,13 +151,13 @@ Instant OwnerQueue::deadline() const {
 }
 
 void OwnerQueue::on_deadline(Instant now, Steps& steps) {
-  std::erase_if(calls_, [&](const WaitingCall& call) {
+  std::erase_if(calls_, [&](const OwnerCall& call) {
     const bool over = &call != &calls_.front() && now >= call.schedule.waits_until();
     if (over) steps.push_back(Finish{call.request, turn_did_not_come()});
     return over;
   });
   if (calls_.empty()) return;
-  const WaitingCall& call = calls_.front();
+  const OwnerCall& call = calls_.front();
   if (stage_ == Stage::entering && call.request != 0 && now >= call.what.deadline) {
     give_up(deadline_came(call.schedule), steps);
   } else if (stage_ == Stage::pausing && now >= call.schedule.waits_until()) {

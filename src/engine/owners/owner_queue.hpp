@@ -73,7 +73,7 @@ class OwnerQueue {
   /// What the first call is doing.
   enum class Stage : std::uint8_t { none, acquiring, entering, pausing };
 
-  struct WaitingCall {
+  struct OwnerCall {
     RequestId request = 0;  // 0: answered, while its entry is under way
     AcquireRequest what;
     Instant since;
@@ -86,7 +86,7 @@ class OwnerQueue {
   void give_up(Failed failure, Steps& steps);
 
   OwnerKey key_;
-  std::vector<WaitingCall> calls_;  // the first in front
+  std::vector<OwnerCall> calls_;  // the first in front
   RequestId inner_ = 0;
   GrantId grant_ = 0;  // the lease that the owner holds
   std::uint32_t levels_ = 0;

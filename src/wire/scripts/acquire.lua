@@ -65,9 +65,9 @@ if there % 2 == 1 then
 elseif there % 4 >= 2 then
   return {3} -- a healing, or a late message of it
 end
-local queued = there >= 4
-local here = (queued or next_call) and open_line(lock, line, waiters)
-if queued and order ~= '' and not passed then
+local waited_for = there >= 4
+local here = (waited_for or next_call) and open_line(lock, line, waiters)
+if waited_for and order ~= '' and not passed then
   local known, kept, place = pcall(function()
     local ms = here.kept_for_another(waits and waiter, order, waited, turn, holder)
     return ms, ms and waits and here.place_of(waiter)
@@ -108,7 +108,7 @@ if not here then
   return {1, token}
 end
 local known, place = pcall(function()
-  if queued then
+  if waited_for then
     here.end_turn()
   end
   if next_call then
