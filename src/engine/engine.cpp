@@ -112,6 +112,9 @@ void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
     if (moved->ask_all) out_.put(ReadClocks{});
     out_.put(NodeClockMoved{node, moved->by, moved->ours});
   }
+  for (const NodeIndex blamed : found.to_note) {
+    out_.put(NoteClock{blamed, clocks_.trusted_from(blamed) - now});
+  }
   if (!rules::a_clock_ahead_shortens()) return;
   for (const auto& earlier : found.earlier) {
     acquirer_.node_ran_ahead(earlier.node, earlier.by);

@@ -93,6 +93,7 @@ class Engine {
   /// before the first call, a node is asked without conditions.
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
     quarantines_.on_node_facts(now, node, facts);
+    clocks_.on_note(now, node, facts.clock_noted);
   }
   /// The node has a marker, which names this set.
   void on_marker(NodeIndex node, std::string set = {}) {

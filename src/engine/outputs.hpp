@@ -46,7 +46,13 @@ struct TendMarker {
 /// Every node's clock is to be read at once, to tell which clock moved.
 struct ReadClocks {};
 
-using NodeOutput = std::variant<Send, TendMarker, ReadClocks>;
+/// A note is to be left on the node that its clock is not to be trusted for so long.
+struct NoteClock {
+  NodeIndex node = 0;
+  Duration lasts{};
+};
+
+using NodeOutput = std::variant<Send, TendMarker, ReadClocks, NoteClock>;
 
 // For the client.
 

@@ -81,6 +81,12 @@ namespace redlock::engine::rules {
   return truechimers + undecided >= quorum_of(nodes) && falsetickers < truechimers;
 }
 
+/// Whether it was certainly the node's clock: a quorum of the others kept time with ours. Only then
+/// are clients that start later told, so that one client with a bad clock costs no node its votes.
+[[nodiscard]] inline bool certainly_its_clock(std::uint32_t falsetickers, std::uint32_t nodes) {
+  return falsetickers >= quorum_of(nodes);
+}
+
 // --- quorums
 
 /// A quorum is a majority of the configured nodes: two clients that reach different nodes need a

@@ -109,6 +109,8 @@ void Driver::perform(Instant now, engine::NodeOutput&& output) {
     links_[send->node]->submit(now, send->tag, std::move(send->command), send->form);
   } else if (const auto* what = std::get_if<engine::TendMarker>(&output)) {
     tend(now, *what);
+  } else if (const auto* note = std::get_if<engine::NoteClock>(&output)) {
+    note_clock(now, *note);
   } else {
     for (const auto& link : links_) link->probe(now);  // ReadClocks
   }
@@ -143,6 +145,16 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
         }
         judge_nodes(then);
       });
+}
+
+void Driver::note_clock(Instant now, const engine::NoteClock& note) {
+  const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
+  const auto lasts = std::chrono::ceil<milliseconds>(note.lasts);
+  const std::string key(link_config_.handshake.set.layout.clock);
+  // A node that does not answer is not asked again: its clock is read again with the next
+  // connection, by each client.
+  ask(now, note.node, {"SET", key, "moved", "PX", std::to_string(lasts.count())}, timeout,
+      [](Instant, const Answer&) {});
 }
 
 /// Judges all nodes: the marker of one may decide to which set another belongs.
@@ -189,6 +201,7 @@ void Driver::on_node_facts(Instant now, NodeIndex node, const ServerFacts& facts
                           .promoted = promotion.pending,
                           .newly_promoted = promotion.is_new,
                           .uptime = facts.uptime,
+                          .clock_noted = facts.clock_noted,
                           .run = facts.run_id,
                           .set = facts.set});
 }

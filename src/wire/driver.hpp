@@ -77,6 +77,7 @@ class Driver final : LinkListener {
  private:
   void perform(engine::Instant now, engine::NodeOutput&& output);
   void tend(engine::Instant now, const engine::TendMarker& what);
+  void note_clock(engine::Instant now, const engine::NoteClock& note);
   void judge_nodes(engine::Instant now);
   void ask_to_write_nothing(engine::Instant now, engine::NodeIndex node);
 

@@ -45,6 +45,7 @@ void Handshake::start(std::string& out) {
   send(out, Step::client_id, {"CLIENT", "ID"});
   send(out, Step::info, {"INFO"});
   send(out, Step::marker, {"HGETALL", config_.set.layout.marker});
+  send(out, Step::clock_note, {"PTTL", config_.set.layout.clock});
   // Redis 6.2 takes one name at a time; a pattern that covers them would bring passwords along.
   send(out, Step::appendonly, {"CONFIG", "GET", "appendonly"});
   send(out, Step::appendfsync, {"CONFIG", "GET", "appendfsync"});
@@ -147,6 +148,9 @@ bool Handshake::take_denial(Step step, engine::Unavailable why) {
       return warn("the channel of turns", "waiting calls ask it again and again");
     case Step::time:
       return warn("TIME", "a jump of its clock goes unnoticed");
+    case Step::clock_note:
+      return warn("PTTL of redlock:node:clock",
+                  "a jump of its clock that another client saw goes unnoticed");
     case Step::info:
       return warn("INFO", "its version, role and identity are not checked");
     case Step::client_id:
@@ -189,6 +193,11 @@ bool Handshake::take_answer(Step step, const ReplyView& reply) {
     case Step::client_id:
       if (!reply.is(Kind::integer)) return garbled();
       facts_.client_id = reply.integer();
+      return true;
+    case Step::clock_note:
+      if (!reply.is(Kind::integer)) return garbled();
+      // -2: there is no such key. One without an end was not written by this library.
+      facts_.clock_noted = milliseconds(std::max<std::int64_t>(reply.integer(), 0));
       return true;
     case Step::info:
       return reply.is(Kind::text) ? take_info(reply.text()) : garbled();

@@ -68,6 +68,7 @@ class Handshake {
     client_id,
     info,
     marker,
+    clock_note,
     appendonly,
     appendfsync,
     maxmemory_policy,

@@ -14,6 +14,7 @@ struct KeyLayout {
   std::string_view id;              ///< which the marker names
   std::string_view marker;          ///< a hash: the set that the node belongs to
   std::string_view notes;           ///< a hash: that a node without a marker is pending
+  std::string_view clock;           ///< there while the node's clock is not to be trusted
   std::string_view nothing;         ///< never there: a node that takes no write refuses one of it
   std::string_view lock_prefix;     ///< before a name in braces: the hash owner -> count
   std::string_view line_prefix;     ///< the same: who waits, in order
@@ -44,6 +45,7 @@ struct KeyLayout {
 inline constexpr KeyLayout redlock_layout{.id = "redlock-2",
                                           .marker = "redlock:node",
                                           .notes = "redlock:node:notes",
+                                          .clock = "redlock:node:clock",
                                           .nothing = "redlock:node:nothing",
                                           .lock_prefix = "redlock:lock:",
                                           .line_prefix = "redlock:line:",

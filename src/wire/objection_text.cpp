@@ -48,10 +48,11 @@ struct ObjectionWriter {
 
   std::string operator()(const engine::ClockAstray& why) const {
     const auto by = std::chrono::round<std::chrono::milliseconds>(std::chrono::abs(why.ahead));
-    return std::string("its clock went ") +
-           (why.ahead > engine::Duration::zero() ? "ahead" : "back") + " by " +
-           std::to_string(by.count()) + " ms against ours; it votes in " +
-           in_seconds(why.votes_in) +
+    const std::string moved = std::string(why.ahead > engine::Duration::zero() ? "ahead" : "back") +
+                              " by " + std::to_string(by.count()) + " ms against ours";
+    const bool by_others = why.ahead == engine::Duration::zero();
+    return (by_others ? "another client saw its clock move" : "its clock went " + moved) +
+           "; it votes in " + in_seconds(why.votes_in) +
            " if it keeps time until then: let chrony slew it, and step it only before "
            "redis-server starts";
   }

@@ -26,8 +26,10 @@ struct ServerFacts {
   std::string role;               ///< empty if INFO is not permitted
   std::string replid;             ///< another one with every promotion, among other occasions
   std::chrono::seconds uptime{};  ///< zero if not known
-  bool subscribed = false;        ///< the node wakes this client's waiters
-  std::string warnings;           ///< the unsafe findings, sentences joined by "; "
+  std::chrono::milliseconds clock_noted{};  ///< for how long another client's note says that its
+                                            ///< clock is not to be trusted
+  bool subscribed = false;                  ///< the node wakes this client's waiters
+  std::string warnings;                     ///< the unsafe findings, sentences joined by "; "
   ScriptSet scripts{ScriptSet::Flags::unknown};
 
   void warn(std::string_view sentence) {

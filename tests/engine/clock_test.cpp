@@ -52,6 +52,48 @@ TEST_CASE("a clock that is wrong and stays so is no matter") {
   CHECK(rig.clocks_moved.empty());
 }
 
+TEST_CASE("a clock that certainly jumped is noted on its node, once, for clients that start later") {
+  Rig rig(3);
+  Clocks clocks(rig);
+  clocks.read({0, 1, 2});
+  rig.advance(10s);
+  clocks.read(0, 1h);
+  clocks.read(1);
+  CHECK(rig.clock_notes.empty());  // two may be wrong, ours and that of node 1
+  rig.advance(1s);
+  clocks.read(1);
+  clocks.read(0, 1h);
+  CHECK(rig.clock_notes.empty());
+  clocks.read(2);
+  REQUIRE(rig.clock_notes.size() == 1);
+  CHECK(rig.clock_notes[0].node == 0);
+  CHECK(rig.clock_notes[0].lasts == 59s);
+}
+
+TEST_CASE("a movement of our own clock is noted nowhere") {
+  Rig rig(3);
+  Clocks clocks(rig);
+  clocks.read({0, 1, 2});
+  rig.advance(10s);
+  clocks.read({0, 1, 2}, 1h);
+  CHECK(rig.clock_notes.empty());
+}
+
+TEST_CASE("a node with a note of another client does not count while it lasts, max_lease at most") {
+  for (const auto& [lasts, votes_in] : {std::pair(20s, 20s), std::pair(9000s, 60s)}) {
+    Rig rig(3);
+    const NodeFacts noted{.durable = true, .clock_noted = lasts};
+    rig.engine.on_node_facts(rig.now, 2, noted);
+    REQUIRE(astray(rig, 2));
+    CHECK(astray(rig, 2)->ahead == 0s);
+    CHECK(astray(rig, 2)->votes_in == votes_in);
+    rig.acquire();
+    CHECK_FALSE(rig.asked(2));
+    rig.advance(votes_in);
+    CHECK_FALSE(astray(rig, 2));
+  }
+}
+
 TEST_CASE("a node whose clock jumps does not count until it has kept time for max_lease") {
   Rig rig(3);
   Clocks clocks(rig);

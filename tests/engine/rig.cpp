@@ -196,6 +196,8 @@ void Rig::collect() {
       sent_.at(send->node).push_back(std::move(*send));
     } else if (const auto* tend = std::get_if<TendMarker>(&output)) {
       tended.push_back(*tend);
+    } else if (const auto* note = std::get_if<NoteClock>(&output)) {
+      clock_notes.push_back(*note);
     } else {
       ++readings_asked_for;
     }

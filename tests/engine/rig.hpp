@@ -120,6 +120,7 @@ class Rig {
   std::vector<AttemptDecided> attempts;
   std::vector<TendMarker> tended;
   std::vector<NodeClockMoved> clocks_moved;
+  std::vector<NoteClock> clock_notes;
   int readings_asked_for = 0;  ///< of all clocks
   Counter random;
   Engine engine;

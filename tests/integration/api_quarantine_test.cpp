@@ -58,6 +58,24 @@ bool eventually_granted(RedLock& lock) {
   return lease.has_value();
 }
 
+TEST_CASE("a client that starts does not count a node whose clock another client saw move") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  for (const std::size_t node : {0U, 1U}) {
+    fleet.run(node, {"SET", "redlock:node:clock", "moved", "PX", "60000"});
+  }
+  const Client late = start_client(careful(fleet));
+  const auto refused = late.lock("a").acquire();
+  REQUIRE(code_of(refused) == Errc::no_quorum);
+  for (const std::size_t node : {0U, 1U}) {
+    const NodeVote& vote = refused.error().votes.at(node);
+    CHECK(vote.cause == Cause::clock_moved);
+    CHECK(contains(vote.detail, "another client saw its clock move"));
+    fleet.run(node, {"DEL", "redlock:node:clock"});
+  }
+  const Client later = start_client(careful(fleet));
+  CHECK(later.lock("a").acquire({.wait = patience}).has_value());
+}
+
 TEST_CASE("nodes without a marker do not vote, and the error says for how long") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
   const Client client = start_client(careful(fleet));

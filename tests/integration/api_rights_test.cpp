@@ -282,7 +282,8 @@ User user_of(const std::string& application) {
   for (const std::string& key :
        {"lock:{" + application + ":*", "line:{" + application + ":*",
         "waiters:{" + application + ":*", "forced:{" + application + ":*", std::string("fence:*"),
-        std::string("node"), std::string("node:notes"), std::string("node:nothing")}) {
+        std::string("node"), std::string("node:notes"), std::string("node:clock"),
+        std::string("node:nothing")}) {
     rights.push_back("~redlock:" + key);
   }
   return {application, "secret-of-" + application, rights};

@@ -93,6 +93,7 @@ std::string like_redis(const RedisCommand& command) {
   if (is(command, "CLIENT KILL")) return integer(0);
   if (is(command, "INFO")) return bulk(kInfo);
   if (is(command, "CONFIG GET")) return config_get(command);
+  if (is(command, "PTTL")) return integer(-2);
   if (is(command, "TIME")) return time_now();
   if (is(command, "SCRIPT LOAD")) return bulk(std::string(40, '0'));
   return error(fmt::format("ERR unknown command '{}'", command.empty() ? "" : command[0]));

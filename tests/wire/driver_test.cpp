@@ -340,6 +340,9 @@ TEST_CASE("a node whose clock moved is down until it has kept time, and ours is 
     rig.pass(25s);
     REQUIRE(rig.downs.size() == 1);
     CHECK(contains(rig.downs[0], "its clock went ahead by 3600000 ms"));
+    // For clients that start later, who have not seen it.
+    const RedisCommand note{"SET", "redlock:node:clock", "moved", "PX", "60000"};
+    CHECK(std::count(rig.commands.begin(), rig.commands.end(), note) == 1);
     rig.pass(80s);
     CHECK(rig.ups == std::vector<std::string>(4));
     CHECK(rig.downs.size() == 1);
@@ -349,6 +352,7 @@ TEST_CASE("a node whose clock moved is down until it has kept time, and ours is 
     rig.pass(80s);
     CHECK(rig.ups.size() == 3);
     CHECK(rig.downs.empty());
+    CHECK(rig.said("SET") == 0);
   }
 }
 

@@ -243,6 +243,7 @@ TEST_CASE("what the user may not run is left out where the lock stays safe") {
   CHECK(contains(warnings(but("CONFIG", denied)), "refuses CONFIG GET"));
   CHECK(contains(warnings(but("CLIENT SETNAME", denied)), "refuses CLIENT SETNAME"));
   CHECK(contains(warnings(but("TIME", denied)), "a jump of its clock goes unnoticed"));
+  CHECK(contains(warnings(but("PTTL", denied)), "that another client saw goes unnoticed"));
   CHECK(contains(warnings(but("INFO", denied)), "refuses INFO"));
   CHECK(contains(warnings(but("CLIENT ID", denied)), "refuses CLIENT ID"));
   CHECK(contains(warnings(but("CONFIG", error("ERR unknown command 'CONFIG'"))),
@@ -315,7 +316,7 @@ TEST_CASE("a password that the node repeats, whole or cut off, is not repeated b
 }
 
 TEST_CASE("answers of another shape are not those of Redis") {
-  for (const char* name : {"CLIENT ID", "INFO", "HGETALL", "CONFIG", "SCRIPT", "TIME"}) {
+  for (const char* name : {"CLIENT ID", "INFO", "HGETALL", "PTTL", "CONFIG", "SCRIPT", "TIME"}) {
     for (const std::string& odd : {std::string("*1\r\n*0\r\n"), nil()}) {
       Meeting meeting("redis://host", but(name, odd));
       if (std::string(name) == "CONFIG" && odd != nil()) continue;  // an empty list: not known

@@ -28,6 +28,8 @@ TEST_CASE("a clock that moved is told with its direction") {
         "its clock went ahead by 3600000 ms against ours; it votes in 60 s if it keeps time until "
         "then: let chrony slew it, and step it only before redis-server starts");
   CHECK(sentence_of(engine::ClockAstray{-5s, 1s}).starts_with("its clock went back by 5000 ms "));
+  CHECK(sentence_of(engine::ClockAstray{0s, 1s})
+            .starts_with("another client saw its clock move; it votes in 1 s if "));
 }
 
 TEST_CASE("a node of another set is told with both sets, and a long name in short") {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "engine/rules.hpp"
 
@@ -70,6 +71,7 @@ ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::in
     if (most_us > 0) findings.earlier.push_back({node, to_duration(most_us)});
   }
   judge();
+  findings.to_note = take_to_note();
   shorten_with_ours(findings.earlier);
   thin_out(clock);
   if (!move) return findings;
@@ -161,14 +163,15 @@ ClockWatch::Witness ClockWatch::witness(const Move& move, NodeIndex of, NodeInde
   return possible ? Witness::undecided : Witness::falseticker;
 }
 
-bool ClockWatch::is_ours(const Move& move, NodeIndex of) const {
+void ClockWatch::judge(Move& move, NodeIndex of) const {
   std::array<std::uint32_t, 4> count{};
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     ++count[static_cast<std::size_t>(witness(move, of, node))];
   }
   const auto [unknown, truechimers, undecided, falsetickers] = count;
-  return rules::our_clock_moved(truechimers, undecided, falsetickers,
-                                static_cast<std::uint32_t>(nodes_.size()));
+  const auto nodes = static_cast<std::uint32_t>(nodes_.size());
+  move.ours = rules::our_clock_moved(truechimers, undecided, falsetickers, nodes);
+  move.certain = !move.ours && rules::certainly_its_clock(falsetickers, nodes);
 }
 
 void ClockWatch::judge() {
@@ -177,10 +180,21 @@ void ClockWatch::judge() {
     if (clock.moves.empty()) continue;
     clock.trusted_from = Instant::min();
     for (Move& move : clock.moves) {
-      move.ours = is_ours(move, node);
+      judge(move, node);
       if (!move.ours) clock.trusted_from = move.at + window_;
     }
   }
+}
+
+std::vector<NodeIndex> ClockWatch::take_to_note() {
+  std::vector<NodeIndex> nodes;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    for (Move& move : nodes_[node].moves) {
+      if (!move.certain || std::exchange(move.noted, true)) continue;
+      if (nodes.empty() || nodes.back() != node) nodes.push_back(node);
+    }
+  }
+  return nodes;
 }
 
 /// If our clock moved, that holds for the nodes whose readings do not show it, too.
@@ -207,13 +221,17 @@ void ClockWatch::shorten_with(const Move& move, NodeIndex of, std::vector<Earlie
 std::optional<Unavailable> ClockWatch::objection(Instant now, NodeIndex node) const {
   if (keeps_time(now, node)) return std::nullopt;
   const Node& clock = nodes_[node];
+  if (now >= clock.trusted_from) {
+    return Unavailable{
+        Cause::clock_moved, Delivery::not_sent, {}, ClockAstray{{}, clock.noted_until - now}};
+  }
   const auto found = std::find_if(clock.moves.rbegin(), clock.moves.rend(),
                                   [](const Move& move) { return !move.ours; });
   assert(found != clock.moves.rend());
   const Move& move = *found;
   const Duration moved = to_duration((move.by.least_us + move.by.most_us) / 2);
   return Unavailable{
-      Cause::clock_moved, Delivery::not_sent, {}, ClockAstray{moved, clock.trusted_from - now}};
+      Cause::clock_moved, Delivery::not_sent, {}, ClockAstray{moved, trusted_from(node) - now}};
 }
 
 }  // namespace redlock::engine

@@ -9,6 +9,7 @@
 // made it, and more nodes certainly made it than certainly did not.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -38,14 +39,25 @@ class ClockWatch {
     std::optional<Movement> movement;  ///< the movement of the clock that was read, if more than
                                        ///< clocks may differ
     std::vector<Earlier> earlier;
+    /// Nodes whose clocks have certainly moved: clients that start later must be told so.
+    std::vector<NodeIndex> to_note;
   };
   /// The node's clock, in microseconds since 1970, when ours read `now`, give or take half the
   /// round trip that brought it.
   Findings on_reading(Instant now, NodeIndex node, std::int64_t unix_us, Duration uncertainty);
 
+  /// Another client left a note that says for how long the node's clock is not to be trusted; zero:
+  /// there is none. A note that lasts longer than any client's was moved with the clock.
+  void on_note(Instant now, NodeIndex node, Duration lasts) {
+    nodes_[node].noted_until = now + std::min(lasts, window_);
+  }
+
   /// False for max_lease after the node's clock was seen to move, unless it was our own.
   [[nodiscard]] bool keeps_time(Instant now, NodeIndex node) const {
-    return now >= nodes_[node].trusted_from;
+    return now >= trusted_from(node);
+  }
+  [[nodiscard]] Instant trusted_from(NodeIndex node) const {
+    return std::max(nodes_[node].trusted_from, nodes_[node].noted_until);
   }
   /// Why its votes do not count now, in words; nothing if they do.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;
@@ -67,12 +79,15 @@ class ClockWatch {
     Instant at{};
     Interval by;
     bool ours = false;
+    bool certain = false;  // that it was the node's: a quorum of the other nodes kept time with us
+    bool noted = false;
   };
   struct Node {
     std::vector<Reading> readings;  // of the last three max_lease, a few
     std::vector<Move> moves;
     Instant compared_from = Instant::min();  // older ones only tell how it moved with the others
     Instant trusted_from = Instant::min();
+    Instant noted_until = Instant::min();
   };
   /// If it was our clock that moved, the nodes that kept time (the truechimers) show the same
   /// movement, and the falsetickers do not. The undecided may have moved, and may have kept time.
@@ -85,8 +100,9 @@ class ClockWatch {
   [[nodiscard]] Interval displacement(const Move& move, NodeIndex node) const;
   [[nodiscard]] bool may_have_gone(const Move& move, NodeIndex node, const Interval& by) const;
   [[nodiscard]] Witness witness(const Move& move, NodeIndex of, NodeIndex node) const;
-  [[nodiscard]] bool is_ours(const Move& move, NodeIndex of) const;
+  void judge(Move& move, NodeIndex of) const;
   void judge();
+  [[nodiscard]] std::vector<NodeIndex> take_to_note();
   void shorten_with_ours(std::vector<Earlier>& earlier);
   void shorten_with(const Move& move, NodeIndex of, std::vector<Earlier>& earlier);
   void thin_out(Node& clock) const;

@@ -15,6 +15,7 @@ struct NodeFacts {
   bool promoted = false;        ///< it was a replica, and its marker does not vouch for it
   bool newly_promoted = false;  ///< by a promotion that earlier connections did not show
   Duration uptime{};            ///< zero if it is not known
+  Duration clock_noted{};       ///< for how long its clock is not to be trusted, by a client's note
   std::string run = {};         ///< its run id, new with every start
   std::string set = {};         ///< the set that its marker names; empty if it names none
 };

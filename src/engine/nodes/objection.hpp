@@ -23,9 +23,9 @@ struct InQuarantine {
   Duration votes_in{};  ///< zero: as soon as its marker is written
 };
 
-/// Its clock moved against ours.
+/// Its clock moved against ours, or that of another client, which left a note there.
 struct ClockAstray {
-  Duration ahead{};  ///< negative: back
+  Duration ahead{};  ///< negative: back; zero: another client saw it
   Duration votes_in{};
 };
 
