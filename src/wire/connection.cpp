@@ -96,11 +96,10 @@ void Connection::send(const engine::Tag& tag, engine::Command command, engine::F
 /// Releases that are being collected are written behind it, unless one is of its name.
 void Connection::send_acquire(const engine::Tag& tag, const engine::Command& command,
                               engine::Form form) {
-  const auto& acquire = std::get<engine::AcquireCommand>(command);
-  const engine::Name& name = acquire.name;
+  const engine::Name& name = std::get<engine::AcquireCommand>(command).name;
   acquire_.clear();
   Script script = script_for<engine::AcquireCommand>;
-  if (passes(acquire, form)) {
+  if (passes(name, form)) {
     std::swap(acquire_, last_release_);
     freed_.pop_back();
     tags_.push_back(call_tags_.back());
@@ -115,10 +114,10 @@ void Connection::send_acquire(const engine::Tag& tag, const engine::Command& com
 }
 
 /// Whether it takes the lock that the newest release gives back.
-bool Connection::passes(const engine::AcquireCommand& acquire, engine::Form form) const {
-  if (last_release_.count() == 0 || form != call_form_ || acquire.place.line == 0) return false;
+bool Connection::passes(const engine::Name& name, engine::Form form) const {
+  if (last_release_.count() == 0 || form != call_form_) return false;
   if (form != engine::Form::digest) return false;
-  return *freed_.back() == *acquire.name && std::ranges::count(freed_, *acquire.name, named) == 1;
+  return *freed_.back() == *name && std::ranges::count(freed_, *name, named) == 1;
 }
 
 /// Of the call that is being collected.

@@ -150,7 +150,7 @@ class Connection {
   void write(CallParts& call, Script script, engine::Form form);
   void send_acquire(const engine::Tag& tag, const engine::Command& command, engine::Form form);
   [[nodiscard]] bool goes_alone(const engine::HoldCommand& hold, engine::Form form) const;
-  [[nodiscard]] bool passes(const engine::AcquireCommand& acquire, engine::Form form) const;
+  [[nodiscard]] bool passes(const engine::Name& name, engine::Form form) const;
   [[nodiscard]] CallContext context();
   [[nodiscard]] bool judge_refusal(const engine::Reply& answer);
   void refused_hold(engine::Instant now, Awaited& awaited);

@@ -383,7 +383,7 @@ TEST_CASE("a key of another type where the lock was denies the lease") {
   }
 }
 
-TEST_CASE("what its holder was told is lost is lost: it is neither confirmed nor renewed") {
+TEST_CASE("a lease whose loss was told is lost: it is neither confirmed nor renewed") {
   Rig rig(3);
   const auto lease = rig.lease_on_all(Rig::renewed());
   rig.advance(10s);

@@ -85,7 +85,7 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
     if (!before_healing) deny(node, false);
   } else if (std::holds_alternative<engine::AlreadyOurs>(reply)) {
     if (tag.kind == Kind::heal) return confirm(node, tag, circumstances);
-    // It is another's, whom nodes cannot tell from this one: it says nothing from now on.
+    // The lock there is another process's of the same owner: the node says nothing from now on.
     node.may_hold = node.ours = false;
     node.shared = owner_is_shared_ = true;
   } else if (tag.kind == Kind::acquire && nothing_happened(reply)) {

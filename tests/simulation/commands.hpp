@@ -13,7 +13,7 @@
 
 namespace redlock::simulation {
 
-/// Those who are subscribed to channels of the node.
+/// The connections that are subscribed to channels of the node.
 class Publisher {
  public:
   /// How many it has reached.

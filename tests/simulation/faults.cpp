@@ -203,7 +203,7 @@ void Faults::inject_in_node(Fault fault, NodeIndex node, ActiveFault& active) {
   }
 }
 
-/// What somebody does to a node's keys.
+/// What happens to a node's keys by hand.
 void Faults::inject_by_hand(Fault fault, NodeIndex node) {
   SimNode& at_node = scene_.nodes[node];
   const std::string& name = scene_.random.pick(std::span<const std::string>(scene_.plan.names));
@@ -218,7 +218,7 @@ void Faults::lose(NodeIndex node) {
   scene_.plan.older_states ? servers_.restore_snapshot(node) : servers_.forget_newest(node);
 }
 
-/// Not before a quarantine is over and somebody has had the lock again.
+/// Not before a quarantine is over and the lock was granted again.
 bool Faults::may_forget() {
   const bool was_replica = std::ranges::count(promoted_until_, engine::never) > 0;
   if (scene_.now < may_forget_from_ || was_replica) return false;

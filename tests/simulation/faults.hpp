@@ -32,7 +32,7 @@ class Faults final : public RareMoments {
   void on_sent(ClientIndex client, const engine::Send& send);
   /// A client was granted a lock that lasts so long.
   void on_granted(Duration lease);
-  /// A client learns that none of those who wait is before one of its own.
+  /// A client is told that no waiter is before one of its own.
   void on_first_in_line(ClientIndex client);
   void repair_all();
 

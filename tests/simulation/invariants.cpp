@@ -129,7 +129,7 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
     const bool in_line = acquire.place.line != 0;
     const auto& by_name = clients_[grant.client].by_name;
     const auto request = by_name.find(acquire.name.get());
-    require(!in_line || request != by_name.end(), "who has left enters no line", what);
+    require(!in_line || request != by_name.end(), "a client that left enters no line", what);
     if (in_line) asks_in_line(*acquire.name, request->second, acquire.place.line);
     // A call that waits asks a node several times, each after the reply to the one before.
     const bool again = in_line && (send.form == engine::Form::source ||
@@ -220,7 +220,7 @@ void Invariants::told(Instant world, ClientId client, const engine::ClientOutput
   } else if (const auto* renewal = std::get_if<engine::RenewalDecided>(&output)) {
     const Grant* grant = find(client, renewal->grant);
     require(grant != nullptr && grant->state == State::live,
-            "what is lost or released is not renewed",
+            "a lost or released lease is not renewed",
             [&] { return fmt::format("grant {} of client {}", renewal->grant, client); });
   }
 }
@@ -291,7 +291,7 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
 void Invariants::check_token(const Grant& grant) {
   if (!judged_.tokens) return;
   NameState& name = names_[*grant.name];
-  // Whoever passed on a wrong token: those who come later have larger ones.
+  // A lease that was taken up may have a wrong token, but later grants have larger ones.
   if (grant.taken_up) {
     name.largest_returned = std::max(name.largest_returned, grant.token);
     return;
@@ -357,22 +357,48 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
     require(std::min(voted, answered) > nodes_.size() / 2, "contended means that a quorum voted",
             what);
   }
+  if (decision.failure == Errc::no_quorum) check_no_quorum(world, id, grant, decision);
   if (decision.failure && decision.failure != Errc::contended) {
     gives_way(*decision.name, request->second);
   }
   if (decision.failure) attempt_over(world, client, request->second);
 }
 
+/// A node that is well, and was when the attempt began, votes, unless its answer is late or an
+/// error: the client has no reason of its own not to count it. Not judged where it may have one,
+/// nor where a quorum granted the lock and did not settle the token in time.
+void Invariants::check_no_quorum(Instant world, ClientId client, const Grant& grant,
+                                 const engine::AttemptDecided& decision) const {
+  const auto forgot = [](const SimNode& node) { return !node.forgot.empty(); };
+  if (!judged_.clocks || judged_.clones || !well_since_ || !damaged_.empty()) return;
+  if (std::ranges::any_of(nodes_, forgot)) return;
+  const Instant began = world - (local(world, client) - grant.started);
+  const auto granted = std::ranges::count(decision.ballots, Vote::granted, &engine::Ballot::vote);
+  if (static_cast<std::size_t>(granted) > nodes_.size() / 2) return;
+  std::uint32_t voters = 0;
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    const engine::Ballot& ballot = decision.ballots[node];
+    const WellSince since = well_since_(client, node);
+    const bool well = since && *since < began;
+    const bool by_engine = ballot.cause == Cause::none || ballot.cause == Cause::quarantined ||
+                           ballot.cause == Cause::clock_moved ||
+                           ballot.cause == Cause::incompatible;
+    voters += ballot.vote == Vote::granted || ballot.vote == Vote::refused || (well && by_engine);
+  }
+  require(voters <= nodes_.size() / 2, "a quorum that is well is not said to be missing",
+          [&] { return fmt::format("client {}: {}", client, wire::in_words({}, decision)); });
+}
+
 void Invariants::told_validity(Instant world, ClientId client, engine::GrantId id,
                                Instant valid_until) {
   Grant* grant = find(client, id);
   const auto what = [&] { return fmt::format("grant {} of client {}", id, client); };
-  // Its user, who was told of it in this turn, gave it back before this is told.
+  // The user was told of the lease in this turn, and gave it back before this output.
   if (grant != nullptr && grant->state == State::over && grant->over_at == world) return;
   require(grant != nullptr && (grant->state == State::live || grant->state == State::lost),
-          "what is released is not confirmed again", what);
+          "a released lease is not confirmed again", what);
   const bool lost = grant->state == State::lost;
-  require(!lost || valid_until < grant->valid_until, "what is lost only ends earlier", what);
+  require(!lost || valid_until < grant->valid_until, "a lost lease only ends earlier", what);
   // Of several changes in one turn the last is judged when the turn ends.
   const Instant confirmed = std::max(grant->confirmed_in_turn, grant->belief.valid_until());
   rule(judged_, valid_until <= confirmed || (lost && valid_until <= local(world, client)),
@@ -397,7 +423,7 @@ void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLo
   ++counts_.lost;
   grant->state = State::lost;
   std::erase(clients_[client].live, grant);
-  // Who finds the lock gone knows that its validity was an illusion, and is told so.
+  // A client that finds the lock gone reports that the validity was never there.
   if (loss.reason == LossReason::taken || loss.reason == LossReason::forced) {
     grant->valid_until = Instant::min();
     end_claim(*grant);
@@ -445,7 +471,7 @@ void Invariants::check_live(Instant world, const Client& client, const Grant& gr
   const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
   require(local(world, grant.client) < grant.valid_until + rounding || client.resumed == world,
           "a loss is reported before the validity ends", what);
-  require(!grant.given_up, "what its holder was told is lost is lost", what);
+  require(!grant.given_up, "a lease whose loss was told is lost", what);
   rule(judged_, grant.valid_until <= grant.belief.valid_until(),
        "validity is what a quorum confirmed", what);
   rule(judged_, grant.belief.confirmed() > nodes_.size() / 2,

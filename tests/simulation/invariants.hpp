@@ -45,7 +45,7 @@ struct Judged {
   bool clones = false;  ///< two processes may draw the same owner
 };
 
-/// How those who wait in order are judged; what is zero is not.
+/// How calls that wait in order are judged; a member that is zero is not judged.
 struct JudgedWaiting {
   bool order = false;           ///< who began later is not before one whom a quorum knows
   Duration delays_differ{};     ///< for "later": the ways of two messages, and the nodes' clocks
@@ -146,7 +146,7 @@ class Invariants {
                                                            engine::Token token);
   void write_register(const std::string& name, engine::Token token, std::uint64_t value);
 
-  // Those who wait (invariants_waiting.cpp).
+  // Calls that wait (invariants_waiting.cpp).
   /// Since when nothing was wrong between a client and a node; none if something is.
   using WellSince = std::optional<Instant>;
   using LooksWell = std::function<WellSince(ClientId, std::uint32_t)>;
@@ -154,9 +154,9 @@ class Invariants {
     waiting_ = judged;
     well_since_ = std::move(well_since);
   }
-  /// Nobody waits in vain, and nobody who has left is in a queue.
+  /// A free lock is granted to a waiting call, and a client that left is in no line.
   void look_at_lines(Instant world);
-  /// Long after everybody has left.
+  /// Long after the last client left.
   void must_be_no_lines(Instant world, const std::string& name) const;
 
   /// A node that has long been well and within reach of a client must have nothing of its attempts
@@ -274,7 +274,7 @@ class Invariants {
     Instant began{};
     Instant at{};
   };
-  /// Those who wait for one name.
+  /// The calls that wait for one name.
   struct Line {
     std::vector<Waiting> waiting;
     std::deque<Departed> departed;
@@ -320,6 +320,8 @@ class Invariants {
                  const engine::Finish& finish);
   [[nodiscard]] static std::uint32_t may_be_entered(const Grant& grant, Instant now);
   void told_decision(Instant world, ClientId client, const engine::AttemptDecided& decision);
+  void check_no_quorum(Instant world, ClientId client, const Grant& grant,
+                       const engine::AttemptDecided& decision) const;
   void told_validity(Instant world, ClientId client, engine::GrantId grant, Instant valid_until);
   void told_clock(Instant now, ClientId client, const engine::NodeClockMoved& moved);
   [[nodiscard]] Duration allowed(Duration between) const;
@@ -377,7 +379,7 @@ void Invariants::must_be_tidy(Instant world, std::uint32_t node, Duration grace,
     // What is owed to a node is remembered for one lease by clocks that may be wrong.
     if (!judged_.clocks && *well > grant.over_at + grant.lease / 2) continue;
     if (world - std::max(*well, grant.over_at) < grace) continue;
-    throw Violation{"what is over leaves nothing behind",
+    throw Violation{"an ended grant leaves nothing behind",
                     "node " + std::to_string(node) + " still has grant " +
                         std::to_string(grant.id) + " of client " + std::to_string(grant.client)};
   }

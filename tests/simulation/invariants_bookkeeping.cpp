@@ -75,7 +75,7 @@ void Invariants::released(Instant world, ClientId client, engine::GrantId id) {
   grant->over_at = world;
   end_claim(*grant);
   given_back(world, *grant);
-  // Who took it up and gives it back leaves nothing of it either.
+  // A client that took the lease up and gives it back leaves nothing of it either.
   if (!grant->taken_up) return;
   Grant*& first = owners_[grant->owner.bits];
   if (first != nullptr) grant->lease = std::max(grant->lease, first->lease);

@@ -134,7 +134,7 @@ void Invariants::told_clock(Instant now, ClientId id, const engine::NodeClockMov
       {before.at, now, latest.ahead - before.ahead, std::exchange(clock.must_be_noticed, false)});
   const bool theirs = surely_theirs(client, moved.node, moved.by);
   const bool wrong = moved.ours ? theirs : surely_ours(client, clock);
-  if (wrong) throw Violation{"whose clock moved is found out", what()};
+  if (wrong) throw Violation{"it is found out which clock moved", what()};
   clock.blamed_until = theirs ? now + max_lease_ : Instant::min();
   clock.blamed_for = moved.by;
 

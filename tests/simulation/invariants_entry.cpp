@@ -20,7 +20,7 @@ void Invariants::check_entry(Grant& grant, const engine::EnterSucceeded& entered
     throw Violation{
         rule, fmt::format("client {}, grant {}: told {}", grant.client, grant.id, entered.count)};
   };
-  require(grant.state == State::live, "what is lost or released is not entered");
+  require(grant.state == State::live, "a lost or released lease is not entered");
   require(entered.count == ++grant.count, "an entry is one level more than was told before");
   require(grant.belief.counted(entered.count), "a count is told once a quorum confirmed it");
   require(entered.valid_until == grant.valid_until, "an entry tells the validity");

@@ -36,7 +36,7 @@ void Invariants::told_forced(Instant world, const Forced& forced) {
     return node.data.holds(forced.name, forced.owner, node.now_ms(world));
   });
   if (static_cast<std::size_t>(holding) > nodes_.size() / 2) {
-    throw Violation{"who was forced out has no quorum any more",
+    throw Violation{"an owner that was forced out has no quorum any more",
                     fmt::format("{} is still on {} nodes", forced.name, holding)};
   }
   if (!forced_.insert(forced.owner.bits).second) return;
@@ -51,7 +51,7 @@ void Invariants::told_forced(Instant world, const Forced& forced) {
 
 void Invariants::check_forced(const Grant& grant) const {
   if (grant.valid_until <= grant.forced_bound) return;
-  throw Violation{"who was forced out is not confirmed again",
+  throw Violation{"an owner that was forced out is not confirmed again",
                   fmt::format("grant {} of client {}", grant.id, grant.client)};
 }
 

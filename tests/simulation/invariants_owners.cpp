@@ -28,15 +28,15 @@ void Invariants::told_take(Instant now, ClientId client, const Request& request,
   Grant* const held = find(client, state.grant);
   --state.calls;
   if (const auto* acquired = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
-    require(held == nullptr, "who holds a lease enters it", client, by.number);
+    require(held == nullptr, "the holder of a lease enters it", client, by.number);
     state.grant = acquired->grant;
   } else if (const auto* entered = std::get_if<engine::EnterSucceeded>(&finish.result)) {
-    require(held != nullptr && entered->grant == held->id, "who holds a lease enters it", client,
-            by.number);
+    require(held != nullptr && entered->grant == held->id, "the holder of a lease enters it",
+            client, by.number);
     check_entry(*held, *entered);
   } else if (const auto* failed = std::get_if<engine::Failed>(&finish.result)) {
     const bool lost = held != nullptr && held->state == State::lost;
-    require(failed->code != Errc::lost || lost, "who is told of a loss holds what is lost", client,
+    require(failed->code != Errc::lost || lost, "a loss is told to the holder of the lease", client,
             by.number);
     state.entry_until = now + by.entry_takes;
   }

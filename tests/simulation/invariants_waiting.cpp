@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What those who wait in order are promised: who is next, that nobody waits for a free lock, that
-// nobody stays in a queue who has left, and what that costs the nodes (docs/waiting.md).
+// What calls that wait in order are promised: which one is next, that a free lock is granted, that
+// no client stays in a line that it left, and what that costs the nodes (docs/waiting.md).
 //
-// Order and progress are judged for callers with whom nothing was wrong: to whom every node was
-// well since before they began. What a fault does to others is not their fault: those behind a
-// waiter that is stopped lose its turn, and no more.
+// Order and progress are judged for calls with which nothing was wrong: all nodes were well to
+// their clients since before the calls began. What a fault does to others is not their fault: those
+// behind a waiter that is stopped lose its turn, and no more.
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
@@ -129,8 +129,8 @@ Invariants::WellSince Invariants::well_with_all(ClientId client) const {
   return latest;
 }
 
-/// A call is granted the lock. Somebody who began before it, and whom a quorum knew before it
-/// began, has not been granted it as yet.
+/// A call is granted the lock. No other call may still wait that began earlier, and that a quorum
+/// of the nodes knew before this one began.
 void Invariants::check_order(ClientId client, const Request& request) const {
   if (!waiting_.order || !request.in_order || !request.acquires) return;
   const auto line = lines_.find(*request.name);
@@ -146,7 +146,7 @@ void Invariants::check_order(ClientId client, const Request& request) const {
     if (who.gave_way) continue;
     const WellSince since = well_with_all(who.client);
     if (!since || *since > who.began) continue;
-    throw Violation{"who waits is not overtaken by who came later",
+    throw Violation{"a waiting call is not overtaken by a later one",
                     fmt::format("{}: client {} request {}, before client {} request {}, which had "
                                 "begun {} us before it",
                                 *request.name, client, request.id, who.client, who.request,
@@ -172,8 +172,8 @@ bool Invariants::two_are_away(Instant since) const {
   return away >= 2;
 }
 
-/// A lock is free for somebody if it is on a quorum of the nodes that he reaches: what is there of
-/// attempts that came to nothing must go soon, if the nodes are well to whoever made them.
+/// A lock is free for a call if it is free on a quorum of the nodes that its client reaches. What
+/// failed attempts left there must go soon, if the nodes are well to the clients that made them.
 void Invariants::check_free(Instant world, const std::string& name, Line& line) {
   std::vector<bool> free_at(nodes_.size());
   Instant settled = Instant::min();
@@ -215,7 +215,7 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
                                 !two_are_away(passed_on);
     if (world - from <= waiting_.free_at_most && !passed_on_late) continue;
     throw Violation{
-        "a free lock is granted to somebody who waits",
+        "a free lock is granted to a waiting call",
         fmt::format("{}: client {} request {} waits for {} us{}", name, who.client, who.request,
                     us(world - from), passed_on_late ? ", since it was given back" : "")};
   }
@@ -227,7 +227,7 @@ bool Invariants::stands_in(Instant world, std::uint32_t node, const std::string&
   return std::ranges::count(there, line, &NodeData::Waiter::line) > 0;
 }
 
-/// A client none of whose calls waits is in no line of a node that was well to it all the time.
+/// A client without a waiting call is in no line of a node that was well to it all the time.
 void Invariants::check_departed(Instant world, const std::string& name, Line& line) const {
   while (!line.departed.empty() && world - line.departed.front().at > waiting_.leaves_within) {
     const Departed who = line.departed.front();
@@ -241,7 +241,7 @@ void Invariants::check_departed(Instant world, const std::string& name, Line& li
       if (!since || *since > who.began) continue;
       if (!stands_in(world, node, name, who.line)) continue;
       throw Violation{
-          "who leaves is in no line",
+          "a client that left is in no line",
           fmt::format("{}: node {} still has client {}, whose request {} ended {} us ago", name,
                       node, who.client, who.request, us(world - who.at))};
     }
@@ -255,7 +255,7 @@ void Invariants::must_be_no_lines(Instant world, const std::string& name) const 
     const bool lined = at.data.has_line(name, at.now_ms(world));
     // What a broken connection carried may have come late.
     if (!lined || world - entered_[node] < std::chrono::milliseconds(3'050)) continue;
-    throw Violation{"long after the last has left there is no line",
+    throw Violation{"long after the last client left there is no line",
                     fmt::format("{}: node {} has {} entries", name, node,
                                 at.data.waiters(name, at.now_ms(world)).size())};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a node has, read and changed by the product's names of keys: for judges, who look, and for
-// what somebody's hand may do. Only this file and its .cpp know what is in a lock, or in a line.
+// What a node has, read and changed by the product's names of keys: for judges, which look, and for
+// faults, which change it. Only this file and its .cpp know what is in a lock, or in a line.
 #pragma once
 
 #include <chrono>

@@ -84,7 +84,7 @@ void choose_oddities(Plan& plan) {
   plan.absurd_clock = random.chance(150) && others;
   plan.cloned = random.chance(300) && plan.kind == WorldKind::wild_clocks;
   plan.older_states = random.chance(500) && plan.kind == WorldKind::forgetful && !plan.durable;
-  // Who allows more drift overlooks more: where clocks run wild all are judged by one measure.
+  // A client that allows more drift overlooks more: where clocks run wild, all allow the same.
   if (random.chance(200) && plan.kind != WorldKind::wild_clocks) {
     for (std::uint32_t client = 0; client < plan.clients; ++client) {
       plan.drift_factors.push_back(random.pick({0.01, 0.02, 0.05}));
@@ -93,17 +93,17 @@ void choose_oddities(Plan& plan) {
   plan.other_settings = random.chance(50) && orderly;
   if (random.chance(200)) plan.password = "correct horse";
   if (random.chance(120)) plan.denied.set(random.below(static_cast<std::uint32_t>(Denied::hello)));
-  // Who may not look whether a server is another one takes its word for what it has.
+  // A client whose user may not run INFO believes what the server says that it has.
   if (plan.forgets()) plan.denied.reset(static_cast<std::size_t>(Denied::info));
 }
 
-/// Who waits behind whom.
+/// How many calls wait, and in which order.
 void choose_order(Plan& plan) {
   Random random(plan.seed ^ 0xf1f0);
   plan.in_order = random.pick({0U, 1U, 3U, 3U});
 }
 
-/// What becomes of wake-ups, where somebody waits for them.
+/// What happens to wake-ups, in worlds with calls that wait.
 void choose_wakes(Plan& plan) {
   Random random(plan.seed ^ 0x3a4e);
   if (plan.in_order == 0 || random.chance(400)) return;
@@ -221,7 +221,7 @@ void choose_losses(Plan& plan) {
     }
   }
   if (!plan.promotions) return;
-  // Somebody must wait for the lock of one who does not notice, and probes be rare or frequent.
+  // A call must wait for the lock of a holder that does not notice, and probes be rare or frequent.
   plan.leases = {std::chrono::ceil<milliseconds>(plan.engine.node_timeout) * random.pick({15, 40})};
   plan.engine.max_lease = plan.max_lease();
   plan.between_probes = plan.max_lease() / random.pick({1, 4, 16});
@@ -319,7 +319,7 @@ JudgedWaiting Plan::judged_waiting() const {
   judged.leaves_within = 2 * trip + milliseconds(2);
   const Duration places = engine::rules::length_of_turn(trip) * (static_cast<int>(clients) + 1);
   if (is_calm() && wakes.all_arrive()) {
-    // Who is behind looks when each of those before could have taken what ended by itself.
+    // A waiter that is behind asks when each one before it could have taken a lock that ended.
     judged.free_at_most = places + 8 * trip;
     judged.passed_on_within = engine::rules::length_of_turn(trip);
     if (wakes.forged == Duration::zero()) judged.asks_per_grant = 3;

@@ -39,7 +39,7 @@ inline constexpr std::int32_t drift_within = 4'500;
 /// What is wrong with the counters of one node from the beginning.
 enum class FenceDamage : std::uint8_t { none, ahead, far, text, other_type };
 
-/// What becomes of the messages by which nodes wake those who wait.
+/// What happens to the messages by which nodes wake waiters.
 struct WakeFaults {
   std::uint32_t lost = 0;     ///< of a thousand
   std::uint32_t doubled = 0;  ///< likewise
@@ -122,7 +122,7 @@ struct Plan {
     return !denies(Denied::client_kill) && !denies(Denied::client_id) && !older_states;
   }
 
-  /// Nothing goes wrong but for the messages that wake somebody.
+  /// Nothing goes wrong but for the messages that wake waiters.
   [[nodiscard]] bool is_calm() const { return between_faults == Duration::zero(); }
   /// What waiting callers are promised here (docs/waiting.md).
   [[nodiscard]] JudgedWaiting judged_waiting() const;

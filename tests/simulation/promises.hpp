@@ -13,7 +13,7 @@ enum class Promise {
   exclusion,  ///< two leases on a name never overlap, and who was forced out is out
   tokens,     ///< unique, rising, and one node's damage stays there
   knowledge,  ///< what callers are told is true, complete and in time
-  tidiness,   ///< what is over leaves nothing behind
+  tidiness,   ///< an ended grant leaves nothing behind
   order,      ///< who waits is served in turn
   progress,   ///< and soon, and costs the nodes little
 };
@@ -32,8 +32,8 @@ struct Promised {
 inline constexpr auto promised = std::to_array<Promised>({
     {"validity intervals of a name never overlap", Promise::exclusion},
     {"while a lease is valid a quorum of nodes has it", Promise::exclusion},
-    {"who was forced out has no quorum any more", Promise::exclusion},
-    {"who was forced out is not confirmed again", Promise::exclusion},
+    {"an owner that was forced out has no quorum any more", Promise::exclusion},
+    {"an owner that was forced out is not confirmed again", Promise::exclusion},
     {"tokens of a name are unique", Promise::tokens},
     {"a token is larger than every one returned before its attempt", Promise::tokens},
     {"a fenced register loses no update", Promise::tokens},
@@ -47,28 +47,29 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"a lease is lost once", Promise::knowledge},
     {"a loss is reported before the validity ends", Promise::knowledge},
     {"an ended validity is never extended", Promise::knowledge},
-    {"what is lost only ends earlier", Promise::knowledge},
-    {"what is released is not confirmed again", Promise::knowledge},
-    {"what is lost or released is not renewed", Promise::knowledge},
-    {"what is lost or released is not entered", Promise::knowledge},
-    {"what its holder was told is lost is lost", Promise::knowledge},
+    {"a lost lease only ends earlier", Promise::knowledge},
+    {"a released lease is not confirmed again", Promise::knowledge},
+    {"a lost or released lease is not renewed", Promise::knowledge},
+    {"a lost or released lease is not entered", Promise::knowledge},
+    {"a lease whose loss was told is lost", Promise::knowledge},
     {"a count is told once a quorum confirmed it", Promise::knowledge},
     {"an entry is one level more than was told before", Promise::knowledge},
     {"an entry tells the validity", Promise::knowledge},
-    {"who holds a lease enters it", Promise::knowledge},
-    {"who is told of a loss holds what is lost", Promise::knowledge},
+    {"the holder of a lease enters it", Promise::knowledge},
+    {"a loss is told to the holder of the lease", Promise::knowledge},
     {"clocks within the bound are not blamed", Promise::knowledge},
-    {"whose clock moved is found out", Promise::knowledge},
-    {"what is over leaves nothing behind", Promise::tidiness},
+    {"it is found out which clock moved", Promise::knowledge},
+    {"an ended grant leaves nothing behind", Promise::tidiness},
     {"a key lasts one lease from the last message at most", Promise::tidiness},
     {"with its last level a lease is given back", Promise::tidiness},
     {"a hold sets the count of its message", Promise::tidiness},
-    {"who waits is not overtaken by who came later", Promise::order},
-    {"a free lock is granted to somebody who waits", Promise::progress},
+    {"a waiting call is not overtaken by a later one", Promise::order},
+    {"a free lock is granted to a waiting call", Promise::progress},
+    {"a quorum that is well is not said to be missing", Promise::progress},
     {"a hand-off costs few messages", Promise::progress},
-    {"who leaves is in no line", Promise::tidiness},
-    {"who has left enters no line", Promise::tidiness},
-    {"long after the last has left there is no line", Promise::tidiness},
+    {"a client that left is in no line", Promise::tidiness},
+    {"a client that left enters no line", Promise::tidiness},
+    {"long after the last client left there is no line", Promise::tidiness},
     // Of scenarios.
     {"locks are where they must be", Promise::tidiness},
     {"counts are what they must be", Promise::tidiness},

@@ -30,7 +30,7 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
       now(seconds(1)),
       invariants(judged(plan), nodes, drift_bound_ppm, plan.engine.max_lease) {
   for (NodeIndex node = 0; node < plan.engine.nodes; ++node) {
-    // Nearer where it is judged who began first.
+    // Nearer to each other where order is judged.
     const Duration apart = milliseconds(plan.waits ? 10 : 300);
     const Duration offset = random.between(-apart, apart);
     const std::int32_t drift = random.between(-drift_within, drift_within);

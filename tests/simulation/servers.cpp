@@ -102,7 +102,7 @@ void Servers::demote(NodeIndex node) {
   servers_[node].demote();
 }
 
-/// Whoever sees that counts on it as little as on one that forgot.
+/// A client that sees that counts the node as little as one that forgot.
 void Servers::promote(NodeIndex node) {
   servers_[node].promote();
   scene_.nodes[node].forgot.push_back(scene_.now);
@@ -145,7 +145,7 @@ void Servers::on_executed(StreamId stream, const ScriptRun& run) {
                        in_words(run));
   });
   scene_.invariants.executed(scene_.now, node, run);
-  // What is forced out may be followed by somebody's key of another type.
+  // After a lock that was forced out, a key of another type may stand there.
   const bool deletes = run.script == "force" && run.reply == "*1\r\n:1\r\n";
   if (deletes && scene_.plan.kind == WorldKind::forced && scene_.random.chance(500)) {
     scene_.nodes[node].data.put_foreign(NodeData::name_of(run.keys.front()));

@@ -67,7 +67,7 @@ class Stage final : NodeServerHost {
 
   void read(const std::string& client);
   void write(const std::string& client);
-  /// Says who believes to hold what.
+  /// Prints which clients believe to hold which locks.
   void who_is_valid();
   /// Which nodes have a lock of that name: "0 2", "none".
   [[nodiscard]] std::string who_has(const std::string& name) const;
