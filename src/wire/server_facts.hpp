@@ -26,8 +26,11 @@ struct ServerFacts {
   std::string role;               ///< empty if INFO is not permitted
   std::string replid;             ///< another one with every promotion, among other occasions
   std::chrono::seconds uptime{};  ///< zero if not known
-  bool subscribed = false;        ///< the node wakes this client's waiters
-  std::string warnings;           ///< the unsafe findings, sentences joined by "; "
+  /// What the key of the identity check holds there; empty: nothing. None: not asked, or refused.
+  std::optional<std::string> identity;
+  std::string identity_refusal;  ///< why the node does not say what the key holds
+  bool subscribed = false;       ///< the node wakes this client's waiters
+  std::string warnings;          ///< the unsafe findings, sentences joined by "; "
   ScriptSet scripts{ScriptSet::Flags::unknown};
 
   void warn(std::string_view sentence) {
