@@ -12,6 +12,12 @@ const std::string* text_of(const Answer& answer) {
   return answer ? std::get_if<std::string>(&answer->data) : nullptr;
 }
 
+/// In milliseconds. If no client looks for that long, the next one begins to wait anew.
+std::string notes_kept(const SetTerms& set) {
+  const auto kept = 4 * set.max_lease + std::chrono::minutes(1);
+  return std::to_string(kept / std::chrono::milliseconds(1));
+}
+
 }  // namespace
 
 std::string random_id(engine::RandomSource& random) {
@@ -32,21 +38,22 @@ std::vector<std::string> adoption_command(engine::RandomSource& random, const Se
                                    std::to_string(set.max_lease.count()),
                                    std::string(name),
                                    std::string(promotion)};
-  if (pending != nullptr) command.push_back(*pending);
+  if (pending != nullptr) {
+    command.push_back(*pending);
+    command.push_back(notes_kept(set));
+  }
   return command;
 }
 
 std::vector<std::string> pending_command(engine::RandomSource& random, const SetTerms& set) {
-  // If no client looks for that long, the next one begins to wait anew. The id is always new: a
-  // repeated id would hide that the node has lost it.
-  const auto kept = 4 * set.max_lease + std::chrono::minutes(1);
+  // The id is always new: a repeated id would hide that the node has lost it.
   return {"EVAL",
           std::string(scripts::pending),
           "2",
           std::string(set.layout.marker),
           std::string(set.layout.notes),
           random_id(random),
-          std::to_string(kept / std::chrono::milliseconds(1))};
+          notes_kept(set)};
 }
 
 std::vector<std::string> look_command(const SetTerms& set) {

@@ -38,14 +38,16 @@ constexpr const char* not_of_the_script = "its answer is none that the script ca
 
 Connection::Connection(const NodeAddress& address, Passwords& passwords,
                        const Handshake::Config& config, SharedTexts& texts,
-                       std::optional<LostConnection> lost, ConnectionListener& listener)
+                       std::optional<LostConnection> lost, std::string identity_key,
+                       ConnectionListener& listener)
     : passwords_(passwords),
       layout_(config.set.layout),
       texts_(texts),
       listener_(listener),
       client_(config.client),
       channel_(layout_.channel(client_)),
-      handshake_(std::make_unique<Handshake>(address, passwords, config, std::move(lost))) {}
+      handshake_(std::make_unique<Handshake>(address, passwords, config, std::move(lost),
+                                             std::move(identity_key))) {}
 
 void Connection::start(engine::Instant now) {
   handshake_->start(output_);

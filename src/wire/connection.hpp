@@ -63,7 +63,8 @@ class Connection {
 
   /// All references must outlive the connection.
   Connection(const NodeAddress& address, Passwords& passwords, const Handshake::Config& config,
-             SharedTexts& texts, std::optional<LostConnection> lost, ConnectionListener& listener);
+             SharedTexts& texts, std::optional<LostConnection> lost, std::string identity_key,
+             ConnectionListener& listener);
 
   /// Begins the handshake.
   void start(engine::Instant now);

@@ -27,6 +27,12 @@ std::string draw_client(engine::RandomSource& random) {
   return engine::to_hex({{random.next(), 0}}).substr(0, 16);
 }
 
+std::vector<std::uint32_t> databases_of(const std::vector<NodeAddress>& nodes) {
+  std::vector<std::uint32_t> databases;
+  for (const NodeAddress& node : nodes) databases.push_back(node.db);
+  return databases;
+}
+
 Link::Config link_config(const DriverConfig& config, engine::RandomSource& random) {
   // A node that is merely slow ends attempts, and not its connection.
   const auto patience = std::chrono::ceil<milliseconds>(4 * config.engine.node_timeout);
@@ -50,9 +56,10 @@ Driver::Driver(DriverConfig config, engine::RandomSource& random, Streams& strea
     : config_(completed(std::move(config))),
       link_config_(link_config(config_, random)),
       host_(host),
+      random_(random),
       engine_(config_.engine, random),
       texts_{.hold = {}, .holder = config_.holder},
-      identities_(config_.nodes.size(), config_.engine.max_lease),
+      identities_(databases_of(config_.nodes), config_.engine.max_lease),
       markers_(random, link_config_.handshake.set, config_.engine.quarantine),
       standings_(config_.nodes.size(), host) {
   LinkListener& self = *this;
@@ -91,7 +98,9 @@ void Driver::ask(Instant now, NodeIndex node, std::vector<std::string> command,
 void Driver::turn(Instant now) {
   for (Link* link : flushed_) link->on_flushed(now);
   flushed_.clear();
-  for (const NodeIndex node : std::exchange(to_reconnect_, {})) links_[node]->reconnect(now);
+  for (auto& [node, why] : std::exchange(to_reconnect_, {})) {
+    links_[node]->reconnect(now, std::move(why));
+  }
   while (std::exchange(engine_touched_, false)) {
     engine_.take_outputs(outputs_);
     for (engine::NodeOutput& output : outputs_.nodes) perform(now, std::move(output));
@@ -135,7 +144,7 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
       [what, this](Instant then, const Answer& answer) {
         const MarkerTending::Finding found = markers_.read(what, answer);
         if (found.written) links_[what.node]->on_marker_written(what.set);
-        if (found.reconnect) to_reconnect_.push_back(what.node);
+        if (found.reconnect) to_reconnect_.emplace_back(what.node, "its marker was written");
         if (!found.there && !found.pending) return;
         host_.on_marker_seen(what.node);
         if (found.pending) {
@@ -186,10 +195,48 @@ void Driver::on_reply(Instant now, NodeIndex node, const engine::Tag& tag,
 
 std::optional<std::string> Driver::find_objection(Instant now, NodeIndex node,
                                                   const ServerFacts& facts) {
-  const auto twin = identities_.find_twin(now, node, facts.run_id);
-  if (!twin) return {};
-  return "it is the same server as " + config_.nodes[*twin].label +
-         "; list each server once, by one address";
+  const auto suspicion = identities_.judge(now, node, facts);
+  if (!suspicion) return {};
+  check_identity(now, node);
+  return refusal_of(*suspicion, facts);
+}
+
+std::string Driver::refusal_of(const ServerIdentities::Suspicion& suspicion,
+                               const ServerFacts& facts) const {
+  using Finding = ServerIdentities::Finding;
+  const std::string& twin = config_.nodes[suspicion.twin].label;
+  const std::string claim = "it reports the run id of " + twin;
+  switch (suspicion.finding) {
+    case Finding::proved:
+      return "it is the same server as " + twin + "; list each server once, by one address";
+    case Finding::unreadable:
+      return claim + ", and refuses the check whether both are one server (" +
+             facts.identity_refusal + ")";
+    case Finding::gave_way:
+      return claim + ", and did not write the key that shows whether both are one server; " + twin +
+             " takes its place";
+    case Finding::claimed:
+      break;
+  }
+  return claim + "; it does not count until a check shows that they are two servers, or the " +
+         "votes of that node are over";
+}
+
+/// Begins the check of a node that is refused, if there is something to begin with.
+void Driver::check_identity(Instant now, NodeIndex node) {
+  if (config_.unfit != UnfitNodes::refuse) return;
+  const auto write = identities_.next_write(now, node, random_);
+  if (!write) return;
+  const auto lasts = std::to_string(ServerIdentities::key_lasts.count());
+  const auto through = static_cast<NodeIndex>(write->through);
+  // A node that does not answer loses its connection before.
+  ask(now, through, {"SET", write->key, write->value, "PX", lasts}, 2 * link_config_.silence,
+      [node, through, write = *write, this](Instant, const Answer& answer) {
+        const bool written = answer && !std::holds_alternative<Value::ErrorText>(answer->data);
+        if (!identities_.on_written(node, write, written)) return;
+        to_reconnect_.emplace_back(through, "it did not write the key that shows whether it and " +
+                                                config_.nodes[node].label + " are one server");
+      });
 }
 
 void Driver::on_node_facts(Instant now, NodeIndex node, const ServerFacts& facts) {
@@ -212,6 +259,7 @@ std::optional<engine::Unavailable> Driver::objection_to_ask(Instant now, NodeInd
 
 void Driver::on_link_up(Instant now, NodeIndex node, const ServerFacts& facts) {
   identities_.set_up(now, node, true);
+  for (NodeIndex other = 0; other < links_.size(); ++other) check_identity(now, other);
   host_.on_wakes(node, facts.subscribed);
   engine().on_wakes(node, facts.subscribed);
   host_.on_link_up(node);

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -78,11 +79,17 @@ class Driver final : LinkListener {
   void perform(engine::Instant now, engine::NodeOutput&& output);
   void tend(engine::Instant now, const engine::TendMarker& what);
   void note_clock(engine::Instant now, const engine::NoteClock& note);
+  void check_identity(engine::Instant now, engine::NodeIndex node);
+  [[nodiscard]] std::string refusal_of(const ServerIdentities::Suspicion& suspicion,
+                                       const ServerFacts& facts) const;
   void judge_nodes(engine::Instant now);
   void ask_to_write_nothing(engine::Instant now, engine::NodeIndex node);
 
   void on_reply(engine::Instant now, engine::NodeIndex node, const engine::Tag& tag,
                 const engine::Reply& reply) override;
+  std::string identity_key(engine::Instant now, engine::NodeIndex node) override {
+    return identities_.key_to_read(now, node);
+  }
   std::optional<std::string> find_objection(engine::Instant now, engine::NodeIndex node,
                                             const ServerFacts& facts) override;
   void on_node_facts(engine::Instant now, engine::NodeIndex node,
@@ -100,6 +107,7 @@ class Driver final : LinkListener {
   const DriverConfig config_;
   const Link::Config link_config_;
   DriverHost& host_;
+  engine::RandomSource& random_;
   engine::Engine engine_;
   SharedTexts texts_;
   ServerIdentities identities_;
@@ -110,7 +118,7 @@ class Driver final : LinkListener {
   engine::Outputs outputs_;
   std::vector<Link*> to_flush_;
   std::vector<Link*> flushed_;
-  std::vector<engine::NodeIndex> to_reconnect_;
+  std::vector<std::pair<engine::NodeIndex, std::string>> to_reconnect_;  // and why
 };
 
 }  // namespace redlock::wire

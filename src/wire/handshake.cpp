@@ -16,12 +16,13 @@ namespace redlock::wire {
 using Kind = ReplyView::Kind;
 
 Handshake::Handshake(const NodeAddress& address, Passwords& passwords, const Config& config,
-                     std::optional<LostConnection> lost)
+                     std::optional<LostConnection> lost, std::string identity_key)
     : address_(address),
       passwords_(passwords),
       to_try_(passwords.to_try()),
       config_(config),
       lost_(std::move(lost)),
+      identity_key_(std::move(identity_key)),
       channel_(config.set.layout.channel(config.client)) {}
 
 void Handshake::send(std::string& out, Step step, std::initializer_list<std::string_view> command) {
@@ -66,6 +67,7 @@ void Handshake::send_second_part(std::string& out) {
     send(out, Step::load, {"SCRIPT", "LOAD", facts_.scripts.source(row.script)});
     loading_.push_back(row.script);
   }
+  if (!identity_key_.empty()) send(out, Step::identity, {"GET", identity_key_});
   send(out, Step::time, {"TIME"});  // last: it is fresh when the handshake is complete
 }
 
@@ -146,6 +148,9 @@ bool Handshake::take_denial(Step step, engine::Unavailable why) {
       return warn("CONFIG GET", "it is not known whether it is durable");
     case Step::subscribe:
       return warn("the channel of turns", "waiting calls ask it again and again");
+    case Step::identity:
+      facts_.identity_refusal = std::move(why.detail);
+      return true;
     case Step::time:
       return warn("TIME", "a jump of its clock goes unnoticed");
     case Step::clock_note:
@@ -213,6 +218,8 @@ bool Handshake::take_answer(Step step, const ReplyView& reply) {
       return reply.is(Kind::integer) || reply.is(Kind::text) || garbled();
     case Step::load:
       return take_digest(reply);
+    case Step::identity:
+      return take_identity(reply);
     case Step::subscribe:
       return garbled();  // a push confirms it
   }
@@ -293,6 +300,12 @@ bool Handshake::take_digest(const ReplyView& reply) {
   if (!reply.is(Kind::text)) return garbled();
   facts_.scripts.set_digest(loading_.front(), reply.text());
   loading_.pop_front();
+  return true;
+}
+
+bool Handshake::take_identity(const ReplyView& reply) {
+  if (!reply.is(Kind::text) && !reply.is(Kind::nil)) return garbled();
+  facts_.identity = reply.is(Kind::text) ? reply.text() : std::string_view();
   return true;
 }
 

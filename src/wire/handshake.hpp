@@ -42,9 +42,10 @@ class Handshake {
   enum class Progress : std::uint8_t { going_on, complete, failed };
 
   /// `address`, `passwords` and `config` must outlive the handshake. Where the node says that a
-  /// password is wrong, the next one is tried on the same connection.
+  /// password is wrong, the next one is tried on the same connection. `identity_key`: to be read,
+  /// see ServerIdentities; empty: none.
   Handshake(const NodeAddress& address, Passwords& passwords, const Config& config,
-            std::optional<LostConnection> lost);
+            std::optional<LostConnection> lost, std::string identity_key = {});
 
   /// Appends the first commands.
   void start(std::string& out);
@@ -75,6 +76,7 @@ class Handshake {
     kill,
     subscribe,
     load,
+    identity,
     time,
   };
 
@@ -94,6 +96,7 @@ class Handshake {
   bool take_marker(const ReplyView& reply);
   bool take_setting(Step step, const ReplyView& reply);
   bool take_digest(const ReplyView& reply);
+  bool take_identity(const ReplyView& reply);
 
   bool fail(Cause cause, std::string detail);
   bool unfit(std::string reason);
@@ -105,6 +108,7 @@ class Handshake {
   std::size_t to_skip_ = 0;  // replies to commands behind a wrong password
   const Config& config_;
   std::optional<LostConnection> lost_;
+  const std::string identity_key_;
   const std::string channel_;
   std::deque<Step> expected_;
   std::deque<Script> loading_;  // of the load steps

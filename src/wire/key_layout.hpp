@@ -21,6 +21,8 @@ struct KeyLayout {
   std::string_view waiters_prefix;  ///< the same: what is known of those
   std::string_view forced_prefix;   ///< the same, and the owner behind it: it was forced out
   std::string_view fence_prefix;    ///< before the stripe: the counter of all names of that stripe
+  /// Before a random id: see ServerIdentities. Below the fences, where every user may write.
+  std::string_view identity_prefix;
   std::string_view wake_prefix;  ///< before a client's id: the channel on which it is told of turns
 
   [[nodiscard]] std::string lock(std::string_view name) const { return of(lock_prefix, name); }
@@ -52,6 +54,7 @@ inline constexpr KeyLayout redlock_layout{.id = "redlock-2",
                                           .waiters_prefix = "redlock:waiters:",
                                           .forced_prefix = "redlock:forced:",
                                           .fence_prefix = "redlock:fence:",
+                                          .identity_prefix = "redlock:fence:identity:",
                                           .wake_prefix = "redlock:wake:"};
 
 }  // namespace redlock::wire

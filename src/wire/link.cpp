@@ -121,10 +121,10 @@ void Link::on_marker_written(std::string set) {
   if (state_ == State::up) connection_->on_marker_written(std::move(set));
 }
 
-void Link::reconnect(Instant now) {
+void Link::reconnect(Instant now, std::string why) {
   if (state_ != State::up) return;
   backoff_.reset();
-  give_up(now, {Cause::connection_lost, engine::Delivery::unknown, "its marker was written"});
+  give_up(now, {Cause::connection_lost, engine::Delivery::unknown, std::move(why)});
 }
 
 void Link::probe(Instant now) {
@@ -140,8 +140,8 @@ void Link::on_connected(Instant now, Instant give_up_at, std::string password,
   warning_ = std::move(warning);
   passwords_.offer(std::move(password));
   ConnectionListener& self = *this;
-  connection_ =
-      std::make_unique<Connection>(address_, passwords_, config_.handshake, texts_, lost_, self);
+  connection_ = std::make_unique<Connection>(address_, passwords_, config_.handshake, texts_, lost_,
+                                             listener_.identity_key(now, node_), self);
   connection_->start(now);
   has_output();
 }

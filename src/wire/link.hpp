@@ -32,6 +32,8 @@ class LinkListener {
  public:
   virtual void on_reply(engine::Instant now, engine::NodeIndex node, const engine::Tag& tag,
                         const engine::Reply& reply) = 0;
+  /// The key that the handshake of a new connection is to read, see ServerIdentities; empty: none.
+  virtual std::string identity_key(engine::Instant now, engine::NodeIndex node) = 0;
   /// A connection is about to be used. A sentence refuses it.
   virtual std::optional<std::string> find_objection(engine::Instant now, engine::NodeIndex node,
                                                     const ServerFacts& facts) = 0;
@@ -98,8 +100,8 @@ class Link final : ConnectionListener {
   void probe(engine::Instant now);
   /// The marker was written by an answer to a question of this connection.
   void on_marker_written(std::string set);
-  /// Replaces the connection, so that a handshake reads the marker again.
-  void reconnect(engine::Instant now);
+  /// Replaces the connection, so that a handshake judges the node again.
+  void reconnect(engine::Instant now, std::string why);
 
   // The reports of Streams, in their order.
 

@@ -28,8 +28,11 @@ struct ServerFacts {
   std::chrono::seconds uptime{};  ///< zero if not known
   std::chrono::milliseconds clock_noted{};  ///< for how long another client's note says that its
                                             ///< clock is not to be trusted
-  bool subscribed = false;                  ///< the node wakes this client's waiters
-  std::string warnings;                     ///< the unsafe findings, sentences joined by "; "
+  /// What the key of the identity check holds there; empty: nothing. None: not asked, or refused.
+  std::optional<std::string> identity;
+  std::string identity_refusal;  ///< why the node does not say what the key holds
+  bool subscribed = false;       ///< the node wakes this client's waiters
+  std::string warnings;          ///< the unsafe findings, sentences joined by "; "
   ScriptSet scripts{ScriptSet::Flags::unknown};
 
   void warn(std::string_view sentence) {

@@ -176,15 +176,66 @@ TEST_CASE(
   CHECK(rig.downs.empty());
 }
 
+namespace {
+
+/// Nodes 1 and 2 report one run id, and keep keys: their own, or each other's.
+struct Namesakes {
+  explicit Namesakes(bool one_server) : one_server_(one_server) {}
+
+  std::string operator()(std::size_t node, const RedisCommand& command) {
+    auto& keys = keys_[one_server_ ? 1 : node];
+    if (is(command, "SET") && writes) {
+      CHECK(command.at(3) == "PX");
+      keys[command.at(1)] = command.at(2);
+      return simple("OK");
+    }
+    if (is(command, "SET")) return error("OOM command not allowed");
+    if (is(command, "GET"))
+      return keys.contains(command.at(1)) ? bulk(keys.at(command.at(1))) : nil();
+    return member_number(node == 2 ? 1 : node, command);
+  }
+
+  bool writes = true;
+
+ private:
+  bool one_server_;
+  std::map<std::size_t, std::map<std::string, std::string>> keys_;
+};
+
+}  // namespace
+
 TEST_CASE("two nodes of the list that are one server do not both vote") {
   DriverRig rig;
-  rig.node = [](std::size_t node, const RedisCommand& command) {
-    return member_number(node == 2 ? 1 : node, command);
-  };
-  rig.run();
+  rig.node = Namesakes(true);
+  rig.pass(1s);
   CHECK(rig.ups.size() == 2);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(contains(rig.downs[0], "it is the same server as"));
+  REQUIRE(rig.downs.size() == 2);
+  CHECK(contains(rig.downs[0], "it reports the run id of"));
+  CHECK(contains(rig.downs[1], "it is the same server as"));
+  rig.pass(10min);
+  CHECK(rig.ups.size() == 2);
+}
+
+TEST_CASE("a node that only reports the run id of another votes beside it") {
+  DriverRig rig;
+  rig.node = Namesakes(false);
+  rig.pass(1s);
+  CHECK(rig.ups.size() == 3);
+  CHECK(rig.downs.size() == 1);
+  rig.pass(10min);
+  CHECK(rig.downs.size() == 1);
+}
+
+TEST_CASE("a node that does not write the key of the check leaves its place to the other") {
+  DriverRig rig;
+  Namesakes namesakes(true);
+  namesakes.writes = false;
+  rig.node = namesakes;
+  rig.pass(50s);
+  CHECK(rig.ups.size() == 2);  // of which one gave way
+  CHECK(contains(rig.downs.back(), "takes its place"));
+  rig.pass(20s);
+  CHECK(rig.ups.size() == 3);
 }
 
 TEST_CASE("questions end at their timeouts, and when the driver stops") {

@@ -33,13 +33,13 @@ std::vector<RedisCommand> parsed(const std::string& bytes) {
 struct Meeting {
   Meeting(const std::string& uri, const Answers& answers,
           std::optional<LostConnection> lost = std::nullopt, UnfitNodes unfit = UnfitNodes::refuse,
-          Passwords known = Passwords({}))
+          Passwords known = Passwords({}), std::string identity_key = {})
       : address(*parse_node_uri(uri)),
         passwords(address.password.empty() ? std::move(known) : Passwords(address.password)),
         config{.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
                .client_name = "redlock-test",
                .unfit = unfit},
-        handshake(address, passwords, config, std::move(lost)) {
+        handshake(address, passwords, config, std::move(lost), std::move(identity_key)) {
     std::string out;
     handshake.start(out);
     while (!out.empty() && progress == Progress::going_on) {
@@ -180,6 +180,22 @@ TEST_CASE("a lost connection is killed before the scripts are loaded, if it is o
   CHECK_FALSE(restarted.said("CLIENT KILL"));
   Meeting unnumbered("redis://host", healthy, LostConnection{run_id, 0});
   CHECK_FALSE(unnumbered.said("CLIENT KILL"));
+}
+
+TEST_CASE("a key of the identity check is read where there is one, and a refusal is kept") {
+  const auto reading = [](const Answers& answers) {
+    return Meeting("redis://host", answers, std::nullopt, UnfitNodes::refuse, Passwords({}), "key");
+  };
+  CHECK_FALSE(Meeting("redis://host", healthy).said("GET"));
+  Meeting found = reading(but("GET", bulk("value")));
+  CHECK(found.said("GET"));
+  CHECK(found.handshake.facts().identity == "value");
+  CHECK(reading(but("GET", nil())).handshake.facts().identity == "");
+  Meeting denied = reading(but("GET", error("NOPERM this user has no permissions")));
+  CHECK(denied.progress == Progress::complete);
+  CHECK(denied.handshake.facts().identity == std::nullopt);
+  CHECK(contains(denied.handshake.facts().identity_refusal, "NOPERM"));
+  CHECK(reading(but("GET", integer(1))).progress == Progress::failed);
 }
 
 TEST_CASE("what is shown of a node never has the password, wherever the node puts it") {

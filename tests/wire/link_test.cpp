@@ -573,7 +573,7 @@ TEST_CASE("looking anew makes a new connection soon, however many there were") {
   LinkRig rig;
   rig.run();
   for (int i = 2; i <= 9; ++i) {
-    rig.link().reconnect(rig.now);
+    rig.link().reconnect(rig.now, "its marker was written");
     rig.pass(20ms);
     CHECK(rig.connections == i);
   }

@@ -209,6 +209,7 @@ class LinkRig final : public SampleCommands, LinkListener, Streams {
                 const engine::Reply& reply) override {
     replies.emplace_back(tag.grant, reply);
   }
+  std::string identity_key(engine::Instant, engine::NodeIndex) override { return {}; }
   std::optional<std::string> find_objection(engine::Instant, engine::NodeIndex,
                                             const ServerFacts&) override {
     return objection;

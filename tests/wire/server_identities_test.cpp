@@ -4,30 +4,222 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <doctest/doctest.h>
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "wire/server_facts.hpp"
 
 using namespace std::chrono_literals;
 using redlock::engine::Duration;
 using redlock::engine::Instant;
+using redlock::wire::ServerFacts;
 using redlock::wire::ServerIdentities;
+using Finding = ServerIdentities::Finding;
 
 namespace {
 
+class CountedRandom final : public redlock::engine::RandomSource {
+ public:
+  std::uint64_t next() override { return ++last_; }
+
+ private:
+  std::uint64_t last_ = 0;
+};
+
 struct List {
-  /// What a node does that is connected to.
+  explicit List(std::vector<std::uint32_t> databases = {0, 0, 0})
+      : ids(std::move(databases), 60s) {}
+
+  /// What a node does that is connected to. Without a finding it is up.
+  std::optional<Finding> finding_of(std::size_t node, const std::string& run_id) {
+    ServerFacts facts;
+    facts.run_id = run_id;
+    const std::string key = ids.key_to_read(now, node);
+    if (!key.empty()) {
+      if (reads) facts.identity = keys[server_of(node)][key];
+      if (!reads) facts.identity_refusal = "NOPERM";
+    }
+    const auto suspicion = ids.judge(now, node, facts);
+    ids.set_up(now, node, !suspicion);
+    return suspicion ? std::optional(suspicion->finding) : std::nullopt;
+  }
   bool comes_up(std::size_t node, const std::string& run_id) {
-    const bool refused = ids.find_twin(now, node, run_id).has_value();
-    ids.set_up(now, node, !refused);
-    return !refused;
+    return !finding_of(node, run_id).has_value();
   }
   void goes_down(std::size_t node) { ids.set_up(now, node, false); }
 
+  std::optional<ServerIdentities::Write> next_write(std::size_t node) {
+    return ids.next_write(now, node, random);
+  }
+  /// The write with which the check of a refused node begins reaches the server of the other node.
+  void check(std::size_t node) {
+    const auto write = next_write(node);
+    REQUIRE(write);
+    keys[server_of(write->through)][write->key] = write->value;
+    CHECK_FALSE(ids.on_written(node, *write, true));
+  }
+  /// The same, but it is not written. Whether the other node gives way.
+  bool check_fails(std::size_t node) {
+    const auto write = next_write(node);
+    REQUIRE(write);
+    const bool gives_way = ids.on_written(node, *write, false);
+    if (gives_way) goes_down(write->through);
+    return gives_way;
+  }
+
   Instant now{1h};
-  ServerIdentities ids{3, 60s};
+  ServerIdentities ids;
+  CountedRandom random;
+  bool reads = true;                       ///< the node does not refuse to
+  std::map<std::size_t, std::size_t> led;  ///< nodes that lead to the server of another
+  std::map<std::size_t, std::map<std::string, std::string>> keys;  ///< of each server
+
+ private:
+  [[nodiscard]] std::size_t server_of(std::size_t node) const {
+    return led.contains(node) ? led.at(node) : node;
+  }
 };
 
 }  // namespace
+
+TEST_CASE("two addresses of one server are proved to be one, and stay so") {
+  List list;
+  list.led[1] = 0;
+  REQUIRE(list.comes_up(0, "a"));
+  CHECK(list.finding_of(1, "a") == Finding::claimed);
+  list.check(1);
+  for (int i = 0; i < 100; ++i) {
+    CHECK(list.finding_of(1, "a") != std::nullopt);
+    if (list.next_write(1)) break;  // the key is too old to prove anything
+    CHECK(list.finding_of(1, "a") == Finding::proved);
+    list.now += 1s;
+  }
+  CHECK(list.finding_of(1, "a") == Finding::claimed);
+}
+
+TEST_CASE("a node that only reports the run id of another puts out neither") {
+  for (const std::size_t first : {0U, 1U}) {
+    List list;
+    REQUIRE(list.comes_up(first, "a"));
+    CHECK(list.finding_of(1 - first, "a") == Finding::claimed);
+    list.check(1 - first);
+    CHECK(list.comes_up(1 - first, "a"));
+    CHECK(list.ids.key_to_read(list.now, 1 - first).empty());
+    // And again, from the other side, when a connection breaks.
+    list.goes_down(first);
+    CHECK(list.finding_of(first, "a") == Finding::claimed);
+    list.check(first);
+    CHECK(list.comes_up(first, "a"));
+  }
+}
+
+TEST_CASE("two nodes that report the run id of a third one are told from it one after the other") {
+  List list;
+  REQUIRE(list.comes_up(0, "a"));
+  REQUIRE_FALSE(list.comes_up(1, "a"));
+  list.check(1);
+  REQUIRE(list.comes_up(1, "a"));
+  for (int other = 0; other < 2; ++other) {
+    CHECK(list.finding_of(2, "a") == Finding::claimed);
+    list.check(2);
+  }
+  CHECK(list.comes_up(2, "a"));
+}
+
+TEST_CASE("a key that may have ended, or of an earlier start, proves nothing") {
+  List list;
+  list.led[1] = 0;
+  REQUIRE(list.comes_up(0, "a"));
+  REQUIRE_FALSE(list.comes_up(1, "a"));
+  list.check(1);
+  list.keys.clear();
+  SUBCASE("it is too old") {
+    list.now += ServerIdentities::key_lasts / 2;
+    CHECK(list.ids.key_to_read(list.now, 1).empty());
+    CHECK(list.finding_of(1, "a") == Finding::claimed);
+  }
+  SUBCASE("the server was restarted without its data") {
+    list.goes_down(0);
+    CHECK_FALSE(list.comes_up(1, "b"));
+    REQUIRE(list.comes_up(0, "b"));
+    CHECK_FALSE(list.comes_up(1, "b"));
+  }
+}
+
+TEST_CASE("a key in another database proves nothing") {
+  List list({0, 1, 0});
+  REQUIRE(list.comes_up(0, "a"));
+  CHECK(list.finding_of(1, "a") == Finding::claimed);
+  CHECK_FALSE(list.next_write(1));
+  CHECK(list.finding_of(2, "a") == Finding::claimed);
+  CHECK(list.next_write(2));
+}
+
+TEST_CASE("a node that does not say what the key holds stays out") {
+  List list;
+  list.reads = false;
+  REQUIRE(list.comes_up(0, "a"));
+  REQUIRE_FALSE(list.comes_up(1, "a"));
+  list.check(1);
+  CHECK(list.finding_of(1, "a") == Finding::unreadable);
+}
+
+TEST_CASE("a node that does not write the key gives way when its own votes are over") {
+  List list;
+  REQUIRE(list.comes_up(0, "a"));
+  CHECK(list.finding_of(1, "a") == Finding::claimed);
+  CHECK_FALSE(list.check_fails(1));
+  CHECK_FALSE(list.check_fails(1));
+  CHECK(list.check_fails(1));
+  list.now += 59s;
+  CHECK(list.finding_of(0, "a") == Finding::gave_way);
+  CHECK(list.finding_of(1, "a") == Finding::claimed);  // node 0 may have voted
+  list.now += 1s;
+  CHECK(list.finding_of(0, "a") == Finding::gave_way);
+  SUBCASE("to the other, which then proves it") {
+    REQUIRE(list.comes_up(1, "a"));
+    CHECK(list.finding_of(0, "a") == Finding::claimed);
+    list.check(0);
+    CHECK(list.comes_up(0, "a"));
+  }
+  SUBCASE("and comes back if the other does not come") {
+    list.now += 5s;
+    CHECK(list.comes_up(0, "a"));
+  }
+}
+
+TEST_CASE("a broken connection or two in the middle of checks put no node out") {
+  List list;
+  REQUIRE(list.comes_up(0, "a"));
+  REQUIRE_FALSE(list.comes_up(1, "a"));
+  for (int i = 0; i < 10; ++i) {
+    CHECK_FALSE(list.check_fails(1));
+    CHECK_FALSE(list.check_fails(1));
+    list.check(1);
+    list.now += ServerIdentities::key_lasts;
+  }
+}
+
+TEST_CASE("a node is not kept out for good by one that comes up for moments only") {
+  List list;
+  REQUIRE(list.comes_up(0, "a"));
+  REQUIRE_FALSE(list.comes_up(1, "a"));
+  // The check begins as soon as node 0 is up, although node 1 connects only later.
+  bool let_in = false;
+  bool gave_way = false;
+  for (int i = 0; i < 10 && !let_in; ++i) {
+    if (!gave_way && list.comes_up(0, "a")) gave_way = list.check_fails(1);
+    list.goes_down(0);
+    list.now += 20s;
+    let_in = list.comes_up(1, "a");
+  }
+  CHECK(let_in);
+}
 
 TEST_CASE("two nodes whose addresses were exchanged come back when no old vote counts") {
   List list;

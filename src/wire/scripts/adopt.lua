@@ -7,6 +7,7 @@
 --   KEYS  1 marker (hash)   2 notes (hash)
 --   ARGV  1 id   2 layout   3 number of nodes   4 max_lease in ms   5 set (or empty)
 --         6 promotion (or empty, or none)   7 id of the pending node (or none: an operator's word)
+--         8 how long notes are kept, in ms; with 7
 -- Replies 'written', the id of the pending node if it is another (perhaps a new one), or the fields
 -- and values of the marker that is there.
 local marker, notes, set = KEYS[1], KEYS[2], ARGV[5]
@@ -16,6 +17,7 @@ if is_new and pending then
   local id = redis.call('HGET', notes, 'pending')
   if not id then
     redis.call('HSET', notes, 'pending', ARGV[1])
+    redis.call('PEXPIRE', notes, ARGV[8])
   end
   if id ~= pending then
     return id or ARGV[1]

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// No key that the library writes stays for good, but for the fences and the marker: what is left on
+// a node ends by itself, however the programs ended that left it.
+#include <regex>
+
+#include "api_fixture.hpp"
+#include "engine/types.hpp"
+#include "wire/adoption.hpp"
+
+namespace redlock::testing {
+namespace {
+
+constexpr std::chrono::milliseconds max_lease{2'000};
+// The longest lease, its drift allowance and a second.
+constexpr std::chrono::milliseconds forced_for = max_lease * 101 / 100 + 2ms + 1s;
+
+/// The keys of docs/protocol.md.
+struct KeyRule {
+  const char* pattern;
+  std::chrono::milliseconds longest{};  ///< zero: it has no end
+};
+const std::vector<KeyRule> key_rules{
+    {R"(redlock:lock:\{[^{}]+\})", max_lease},
+    {R"(redlock:line:\{[^{}]+\})", 3s},
+    {R"(redlock:waiters:\{[^{}]+\})", 3s},
+    {R"(redlock:forced:\{[^{}]+\}:[0-9a-f]{32})", forced_for},
+    {R"(redlock:fence:[0-9]{1,5})", 0s},
+    {R"(redlock:node)", 0s},
+    {R"(redlock:node:notes)", 4 * max_lease + 60s},
+    {R"(redlock:fence:identity:[0-9a-f]{32})", 60s},
+};
+
+/// Looks at every key of every node, and keeps which rules it met.
+class KeyInspector {
+ public:
+  explicit KeyInspector(const Fleet& fleet) : fleet_(fleet) {}
+
+  void look() {
+    for (std::size_t node = 0; node < fleet_.size(); ++node) look(node);
+  }
+  /// The patterns of which no key was found.
+  [[nodiscard]] std::string missed() const {
+    std::string patterns;
+    for (std::size_t i = 0; i < key_rules.size(); ++i) {
+      if (!met_.contains(i)) patterns += std::string(key_rules[i].pattern) + " ";
+    }
+    return patterns;
+  }
+
+ private:
+  void look(std::size_t node) {
+    // In one step, so that no key ends between its name and its end.
+    std::istringstream keys(fleet_.run(
+        node, {"EVAL",
+               "local found, cursor = {}, '0' repeat local page = redis.call('SCAN', cursor) "
+               "cursor = page[1] for _, key in ipairs(page[2]) do "
+               "found[#found + 1] = redis.call('PTTL', key) .. ' ' .. key end until cursor == '0' "
+               "return table.concat(found, '\\n')",
+               "0"}));
+    for (std::string line; std::getline(keys, line);) {
+      const std::size_t space = line.find(' ');
+      if (space != std::string::npos) judge(line.substr(space + 1), std::stoll(line));
+    }
+  }
+  void judge(const std::string& key, long long ends_in) {
+    CAPTURE(key);
+    CAPTURE(ends_in);
+    const auto rule = std::ranges::find_if(key_rules, [&](const KeyRule& each) {
+      return std::regex_match(key, std::regex(each.pattern));
+    });
+    CHECK_MESSAGE(rule != key_rules.end(), "the key is in no row of the table");
+    if (rule == key_rules.end()) return;
+    met_.insert(static_cast<std::size_t>(rule - key_rules.begin()));
+    if (rule->longest == 0s) {
+      CHECK(ends_in == -1);
+    } else {
+      CHECK(ends_in >= 0);
+      CHECK(ends_in <= rule->longest.count());
+    }
+  }
+
+  const Fleet& fleet_;
+  std::set<std::size_t> met_;
+};
+
+ClientOptions careful(std::vector<std::string> nodes) {
+  ClientOptions options = options_for(std::move(nodes));
+  options.quarantine = Quarantine::on;
+  options.max_lease = max_lease;
+  options.lease = max_lease;
+  return options;
+}
+
+/// Callers that time out while they wait, holders that vanish, grants that others release, forces.
+void storm(const Client& client, const Client& other, KeyInspector& inspector) {
+  for (int round = 0; round < 10; ++round) {
+    const std::string name = "n" + std::to_string(round);
+    auto held = client.lock(name).acquire({.wait = 100ms});
+    auto waiting = other.lock(name).async_acquire({.wait = 30ms}).as_future();
+    const auto refused = other.lock(name).acquire({.wait = 10ms});
+    if (held && round % 5 == 0) {
+      const Grant grant = held->detach();  // nobody releases it
+    } else if (held && round % 5 == 1) {
+      const Grant grant = held->detach();
+      if (auto taken_up = other.lock(name).attach(grant)) static_cast<void>(taken_up->release());
+    } else if (held && round % 5 == 2) {
+      static_cast<void>(Admin(other).force_release(name));
+    } else if (held && round % 5 == 3) {
+      static_cast<void>(held->release());
+    }
+    inspector.look();
+    const auto late = waiting.get();
+  }
+}
+
+/// Asks until the nodes vote, or wait for that no more.
+void await_votes(const Client& client, KeyInspector& inspector) {
+  REQUIRE(eventually([&] {
+    inspector.look();
+    return client.lock("votes").acquire().has_value();
+  }));
+}
+
+}  // namespace
+
+TEST_CASE("after a storm every key on every node has an end, or is a fence or the marker") {
+  Fleet fleet({.nodes = 3, .persistence = cluster::Persistence::always, .unix_sockets = true});
+  KeyInspector inspector(fleet);
+  {
+    const Client client = start_client(careful(fleet.uris()));
+    const Client other = start_client(careful(fleet.uris()));
+    await_votes(client, inspector);  // they write the markers
+    await_votes(other, inspector);
+    storm(client, other, inspector);
+    fleet.run(0, {"FLUSHALL"});
+    storm(client, other, inspector);
+    fleet.restart(1, cluster::Data::empty);
+    storm(client, other, inspector);
+    const Client twins = start_client(careful({fleet.uri(0), fleet.unix_uri(0), fleet.uri(1)}));
+    REQUIRE(eventually([&] {
+      return contains(fleet.run(0, {"KEYS", "redlock:fence:identity:*"}), "identity");
+    }));
+    const Lease held = must(client.lock("a").acquire({.wait = patience}));
+    auto left_waiting = other.lock("a").async_acquire({.wait = patience}).as_future();
+    REQUIRE(eventually([&] {
+      inspector.look();
+      return fleet.run(2, {"EXISTS", "redlock:line:{a}", "redlock:waiters:{a}"}) == "2";
+    }));
+    inspector.look();
+    REQUIRE(eventually([&] {
+      static_cast<void>(client.lock("b").acquire());
+      const auto forced = Admin(other).force_release("b");
+      return forced && forced->outcome == Forced::released;
+    }));
+    inspector.look();
+  }
+  inspector.look();
+  CHECK(inspector.missed() == "");
+}
+
+TEST_CASE("a node that lost the id for which a client waited keeps the new one only for a while") {
+  class Random final : public engine::RandomSource {
+   public:
+    std::uint64_t next() override { return ++last_; }
+
+   private:
+    std::uint64_t last_ = 0;
+  } random;
+  const Fleet fleet({.nodes = 1});
+  const wire::SetTerms set{.nodes = 1, .max_lease = max_lease};
+  const std::string lost = "lost";
+  CHECK(fleet.run(0, wire::adoption_command(random, set, "s", "", &lost)) != "written");
+  CHECK(fleet.run(0, {"EXISTS", "redlock:node:notes"}) == "1");
+  KeyInspector(fleet).look();
+}
+
+}  // namespace redlock::testing

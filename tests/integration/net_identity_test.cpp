@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// Two nodes of a list with one run id: one server under two addresses, or a node that only claims
+// to be another.
+#include "net_core_fixture.hpp"
+
+using namespace redlock::net;
+
+namespace {
+
+std::string run_id_of(const Fleet& fleet, std::size_t node) {
+  const std::string info = fleet.run(node, {"INFO", "server"});
+  const auto begin = info.find("run_id:") + 7;
+  return info.substr(begin, 40);
+}
+
+/// Reports the run id of another server; otherwise a healthy node that grants no lock.
+StubScript claiming(const std::string& run_id) {
+  return [run_id](const RedisCommand& command) -> StubReply {
+    if (is(command, "HGETALL")) return array({});
+    if (is(command, "SET")) return simple("OK");  // and it forgets
+    if (is(command, "GET")) return bulk("whatever it held");
+    if (!is(command, "INFO")) return like_redis(command);
+    return bulk("redis_version:7.0.15\r\nrole:master\r\nrun_id:" + run_id +
+                "\r\nuptime_in_seconds:100000\r\n");
+  };
+}
+
+/// As users.acl says of applications that are not to touch each other's locks.
+void permit_application(const Fleet& fleet) {
+  fleet.run(0, {"ACL",
+                "SETUSER",
+                "app",
+                "on",
+                ">word",
+                "resetkeys",
+                "resetchannels",
+                "&redlock:wake:*",
+                "~redlock:lock:{app:*",
+                "~redlock:node",
+                "~redlock:node:*",
+                "~redlock:line:{app:*",
+                "-@all",
+                "~redlock:fence:*",
+                "+client|id",
+                "+client|kill",
+                "+client|setname",
+                "+config|get",
+                "+eval",
+                "+evalsha",
+                "+exists",
+                "+get",
+                "+hgetall",
+                "+info",
+                "+script|load",
+                "+set",
+                "+subscribe",
+                "+time"});
+}
+
+}  // namespace
+
+TEST_CASE("a node that only claims to be another, and is nearer, costs its own vote alone") {
+  const Fleet fleet({.nodes = 2});
+  StubServer liar(claiming(run_id_of(fleet, 0)));
+  Proxy far(fleet.port(0));
+  far.delay(milliseconds(20));
+  Running client({liar.uri(), far.uri(), fleet.uri(1)});
+  client.sink.await_up(0);
+  client.sink.await_up(1);
+  client.sink.await_up(2);
+  for (engine::RequestId request = 1; request <= 3; ++request) {
+    granted(client.acquire(request, "n" + std::to_string(request)));
+  }
+}
+
+TEST_CASE("a node that only claims to be another, and is further away, costs its own vote alone") {
+  const Fleet fleet({.nodes = 2});
+  StubServer liar(claiming(run_id_of(fleet, 0)));
+  Proxy far(liar.port());
+  far.delay(milliseconds(20));
+  Running client({far.uri(), fleet.uri(0), fleet.uri(1)});
+  client.sink.await_up(0);
+  client.sink.await_up(1);
+  client.sink.await_up(2);
+  granted(client.acquire(1, "n"));
+}
+
+TEST_CASE("two addresses of one server are proved to be one, by a key that ends") {
+  const Fleet fleet({.nodes = 2, .unix_sockets = true});
+  permit_application(fleet);
+  const std::string host = "127.0.0.1:" + std::to_string(fleet.port(0));
+  const std::string path = fleet.unix_uri(0).substr(std::string("unix://").size());
+  const std::vector<std::vector<std::string>> pairs{
+      {fleet.uri(0), fleet.unix_uri(0)}, {"redis://app:word@" + host, "unix://app:word@" + path}};
+  for (const auto& uris : pairs) {
+    Running client({uris[0], uris[1], fleet.uri(1)});
+    const auto proved = [&] {
+      return contains(client.sink.why_down(0) + client.sink.why_down(1),
+                      "it is the same server as");
+    };
+    REQUIRE(eventually(proved));
+    client.sink.await_up(2);
+    const bool first = client.ask(0, {"TIME"}).get().has_value();
+    const bool second = client.ask(1, {"TIME"}).get().has_value();
+    CHECK(first != second);
+  }
+  const std::string text = fleet.run(
+      0, {"EVAL",
+          "local n = 0 for _, key in ipairs(redis.call('KEYS', 'redlock:fence:identity:*')) do "
+          "local ends = redis.call('PTTL', key) "
+          "if ends <= 0 or ends > 60000 then return -1 end n = n + 1 end return n",
+          "0"});
+  CHECK(std::stoi(text) >= 2);
+}
