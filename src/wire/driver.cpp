@@ -203,19 +203,19 @@ std::optional<std::string> Driver::find_objection(Instant now, NodeIndex node,
 
 std::string Driver::refusal_of(const ServerIdentities::Suspicion& suspicion,
                                const ServerFacts& facts) const {
-  using Finding = ServerIdentities::Finding;
+  using Evidence = ServerIdentities::Evidence;
   const std::string& twin = config_.nodes[suspicion.twin].label;
   const std::string claim = "it reports the run id of " + twin;
-  switch (suspicion.finding) {
-    case Finding::proved:
+  switch (suspicion.evidence) {
+    case Evidence::proved:
       return "it is the same server as " + twin + "; list each server once, by one address";
-    case Finding::unreadable:
+    case Evidence::unreadable:
       return claim + ", and refuses the check whether both are one server (" +
              facts.identity_refusal + ")";
-    case Finding::gave_way:
+    case Evidence::gave_way:
       return claim + ", and did not write the key that shows whether both are one server; " + twin +
              " takes its place";
-    case Finding::claimed:
+    case Evidence::claimed:
       break;
   }
   return claim + "; it does not count until a check shows that they are two servers, or the " +

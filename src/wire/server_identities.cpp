@@ -50,7 +50,7 @@ std::optional<ServerIdentities::Suspicion> ServerIdentities::judge(Instant now, 
   const std::string& run_id = facts.run_id;
   if (run_id.empty()) return {};
   Known& self = known_[node];
-  if (gives_way(now, self)) return Suspicion{*self.gives_way_to, Finding::gave_way};
+  if (gives_way(now, self)) return Suspicion{*self.gives_way_to, Evidence::gave_way};
   const bool proved = is_proved(now, self, facts);
   for (std::size_t other = 0; other < known_.size(); ++other) {
     const Known& known = known_[other];
@@ -62,9 +62,9 @@ std::optional<ServerIdentities::Suspicion> ServerIdentities::judge(Instant now, 
     const bool two = (twin.up && twin.run_id != run_id) || differs(now, self, *self.twin, run_id);
     if (!two && may_have_voted(now, twin)) {
       const bool unread = !facts.identity_refusal.empty();
-      return Suspicion{*self.twin, proved   ? Finding::proved
-                                   : unread ? Finding::unreadable
-                                            : Finding::claimed};
+      return Suspicion{*self.twin, proved   ? Evidence::proved
+                                   : unread ? Evidence::unreadable
+                                            : Evidence::claimed};
     }
     self.twin.reset();
   }
@@ -77,7 +77,7 @@ std::optional<ServerIdentities::Suspicion> ServerIdentities::judge(Instant now, 
 /// Whether the node has read what was written through the other. Records a difference.
 bool ServerIdentities::is_proved(Instant now, Known& node, const ServerFacts& facts) {
   if (!node.check || !node.check->written || !facts.identity) return false;
-  const Check& check = *node.check;
+  const KeyCheck& check = *node.check;
   // After a restart the server may have lost the key.
   if (check.run_id != facts.run_id || now >= check.begun + conclusive_for) return false;
   if (*facts.identity == check.write.value) return true;
@@ -112,7 +112,7 @@ std::optional<ServerIdentities::Write> ServerIdentities::next_write(Instant now,
   if (under_way) return {};
   const Write write{*self.twin, std::string(redlock_layout.identity_prefix) + random_id(random),
                     random_id(random)};
-  self.check = Check{write, twin.run_id, now, false};
+  self.check = KeyCheck{write, twin.run_id, now, false};
   return write;
 }
 

@@ -21,7 +21,7 @@ struct ServerFacts;
 class ServerIdentities {
  public:
   /// Why a node is refused.
-  enum class Finding : std::uint8_t {
+  enum class Evidence : std::uint8_t {
     claimed,     ///< both report one run id: the check is under way, or cannot be made now
     proved,      ///< they are one server
     unreadable,  ///< the node does not say what the key holds
@@ -29,7 +29,7 @@ class ServerIdentities {
   };
   struct Suspicion {
     std::size_t twin = 0;  ///< the other node
-    Finding finding = Finding::claimed;
+    Evidence evidence = Evidence::claimed;
   };
   /// A key with an end, to be written through a node that is up.
   struct Write {
@@ -59,7 +59,7 @@ class ServerIdentities {
   [[nodiscard]] bool on_written(std::size_t node, const Write& write, bool written);
 
  private:
-  struct Check {
+  struct KeyCheck {
     Write write;
     std::string run_id;  // that both report
     engine::Instant begun{};
@@ -75,7 +75,7 @@ class ServerIdentities {
     bool up = false;
     engine::Instant last_up{};  // of one that is down
     std::optional<std::size_t> twin;
-    std::optional<Check> check;           // of one that is down, against its twin
+    std::optional<KeyCheck> check;        // of one that is down, against its twin
     std::vector<Difference> differences;  // of one that is down
     int unwritten = 0;                    // keys in succession that it was to write
     std::optional<std::size_t> gives_way_to;

@@ -4,8 +4,6 @@
 #include <regex>
 
 #include "api_fixture.hpp"
-#include "engine/types.hpp"
-#include "wire/adoption.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -156,22 +154,6 @@ TEST_CASE("after a storm every key on every node has an end, or is a fence or th
   }
   inspector.look();
   CHECK(inspector.missed() == "");
-}
-
-TEST_CASE("a node that lost the id for which a client waited keeps the new one only for a while") {
-  class Random final : public engine::RandomSource {
-   public:
-    std::uint64_t next() override { return ++last_; }
-
-   private:
-    std::uint64_t last_ = 0;
-  } random;
-  const Fleet fleet({.nodes = 1});
-  const wire::SetTerms set{.nodes = 1, .max_lease = max_lease};
-  const std::string lost = "lost";
-  CHECK(fleet.run(0, wire::adoption_command(random, set, "s", "", &lost)) != "written");
-  CHECK(fleet.run(0, {"EXISTS", "redlock:node:notes"}) == "1");
-  KeyInspector(fleet).look();
 }
 
 }  // namespace redlock::testing

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "cluster/fleet.hpp"
+#include "net/kernel_random.hpp"
 #include "net_narrow_user.hpp"
 #include "net_server_kind.hpp"
 #include "support/text.hpp"
+#include "wire/adoption.hpp"
 #include "wire/script_set.hpp"
 
 using namespace redlock::wire;
@@ -391,4 +393,16 @@ TEST_CASE("on a full node hold and release work, whatever they have to change") 
     CHECK(node.release("a") == "1");
     CHECK_FALSE(lock_exists());
   }
+}
+
+TEST_CASE("a node that lost the id for which a client waited keeps the new one only for a while") {
+  redlock::net::KernelRandom random;
+  const SetTerms set{.nodes = 1, .max_lease = std::chrono::milliseconds(2'000)};
+  const std::string lost = "lost";
+  const std::string notes(redlock_layout.notes);
+  CHECK(fleet().run(0, adoption_command(random, set, "s", "", &lost)) != "written");
+  const int ends_in = std::stoi(fleet().run(0, {"PTTL", notes}));
+  CHECK(ends_in > 0);
+  CHECK(ends_in <= 4 * 2'000 + 60'000);
+  fleet().run(0, {"DEL", notes});
 }

@@ -19,7 +19,7 @@ using redlock::engine::Duration;
 using redlock::engine::Instant;
 using redlock::wire::ServerFacts;
 using redlock::wire::ServerIdentities;
-using Finding = ServerIdentities::Finding;
+using Evidence = ServerIdentities::Evidence;
 
 namespace {
 
@@ -35,8 +35,8 @@ struct List {
   explicit List(std::vector<std::uint32_t> databases = {0, 0, 0})
       : ids(std::move(databases), 60s) {}
 
-  /// What a node does that is connected to. Without a finding it is up.
-  std::optional<Finding> finding_of(std::size_t node, const std::string& run_id) {
+  /// What a node does that is connected to. Without any it is up.
+  std::optional<Evidence> evidence_on(std::size_t node, const std::string& run_id) {
     ServerFacts facts;
     facts.run_id = run_id;
     const std::string key = ids.key_to_read(now, node);
@@ -46,10 +46,10 @@ struct List {
     }
     const auto suspicion = ids.judge(now, node, facts);
     ids.set_up(now, node, !suspicion);
-    return suspicion ? std::optional(suspicion->finding) : std::nullopt;
+    return suspicion ? std::optional(suspicion->evidence) : std::nullopt;
   }
   bool comes_up(std::size_t node, const std::string& run_id) {
-    return !finding_of(node, run_id).has_value();
+    return !evidence_on(node, run_id).has_value();
   }
   void goes_down(std::size_t node) { ids.set_up(now, node, false); }
 
@@ -91,28 +91,28 @@ TEST_CASE("two addresses of one server are proved to be one, and stay so") {
   List list;
   list.led[1] = 0;
   REQUIRE(list.comes_up(0, "a"));
-  CHECK(list.finding_of(1, "a") == Finding::claimed);
+  CHECK(list.evidence_on(1, "a") == Evidence::claimed);
   list.check(1);
   for (int i = 0; i < 100; ++i) {
-    CHECK(list.finding_of(1, "a") != std::nullopt);
+    CHECK(list.evidence_on(1, "a") != std::nullopt);
     if (list.next_write(1)) break;  // the key is too old to prove anything
-    CHECK(list.finding_of(1, "a") == Finding::proved);
+    CHECK(list.evidence_on(1, "a") == Evidence::proved);
     list.now += 1s;
   }
-  CHECK(list.finding_of(1, "a") == Finding::claimed);
+  CHECK(list.evidence_on(1, "a") == Evidence::claimed);
 }
 
 TEST_CASE("a node that only reports the run id of another puts out neither") {
   for (const std::size_t first : {0U, 1U}) {
     List list;
     REQUIRE(list.comes_up(first, "a"));
-    CHECK(list.finding_of(1 - first, "a") == Finding::claimed);
+    CHECK(list.evidence_on(1 - first, "a") == Evidence::claimed);
     list.check(1 - first);
     CHECK(list.comes_up(1 - first, "a"));
     CHECK(list.ids.key_to_read(list.now, 1 - first).empty());
     // And again, from the other side, when a connection breaks.
     list.goes_down(first);
-    CHECK(list.finding_of(first, "a") == Finding::claimed);
+    CHECK(list.evidence_on(first, "a") == Evidence::claimed);
     list.check(first);
     CHECK(list.comes_up(first, "a"));
   }
@@ -125,7 +125,7 @@ TEST_CASE("two nodes that report the run id of a third one are told from it one 
   list.check(1);
   REQUIRE(list.comes_up(1, "a"));
   for (int other = 0; other < 2; ++other) {
-    CHECK(list.finding_of(2, "a") == Finding::claimed);
+    CHECK(list.evidence_on(2, "a") == Evidence::claimed);
     list.check(2);
   }
   CHECK(list.comes_up(2, "a"));
@@ -141,7 +141,7 @@ TEST_CASE("a key that may have ended, or of an earlier start, proves nothing") {
   SUBCASE("it is too old") {
     list.now += ServerIdentities::key_lasts / 2;
     CHECK(list.ids.key_to_read(list.now, 1).empty());
-    CHECK(list.finding_of(1, "a") == Finding::claimed);
+    CHECK(list.evidence_on(1, "a") == Evidence::claimed);
   }
   SUBCASE("the server was restarted without its data") {
     list.goes_down(0);
@@ -154,9 +154,9 @@ TEST_CASE("a key that may have ended, or of an earlier start, proves nothing") {
 TEST_CASE("a key in another database proves nothing") {
   List list({0, 1, 0});
   REQUIRE(list.comes_up(0, "a"));
-  CHECK(list.finding_of(1, "a") == Finding::claimed);
+  CHECK(list.evidence_on(1, "a") == Evidence::claimed);
   CHECK_FALSE(list.next_write(1));
-  CHECK(list.finding_of(2, "a") == Finding::claimed);
+  CHECK(list.evidence_on(2, "a") == Evidence::claimed);
   CHECK(list.next_write(2));
 }
 
@@ -166,24 +166,24 @@ TEST_CASE("a node that does not say what the key holds stays out") {
   REQUIRE(list.comes_up(0, "a"));
   REQUIRE_FALSE(list.comes_up(1, "a"));
   list.check(1);
-  CHECK(list.finding_of(1, "a") == Finding::unreadable);
+  CHECK(list.evidence_on(1, "a") == Evidence::unreadable);
 }
 
 TEST_CASE("a node that does not write the key gives way when its own votes are over") {
   List list;
   REQUIRE(list.comes_up(0, "a"));
-  CHECK(list.finding_of(1, "a") == Finding::claimed);
+  CHECK(list.evidence_on(1, "a") == Evidence::claimed);
   CHECK_FALSE(list.check_fails(1));
   CHECK_FALSE(list.check_fails(1));
   CHECK(list.check_fails(1));
   list.now += 59s;
-  CHECK(list.finding_of(0, "a") == Finding::gave_way);
-  CHECK(list.finding_of(1, "a") == Finding::claimed);  // node 0 may have voted
+  CHECK(list.evidence_on(0, "a") == Evidence::gave_way);
+  CHECK(list.evidence_on(1, "a") == Evidence::claimed);  // node 0 may have voted
   list.now += 1s;
-  CHECK(list.finding_of(0, "a") == Finding::gave_way);
+  CHECK(list.evidence_on(0, "a") == Evidence::gave_way);
   SUBCASE("to the other, which then proves it") {
     REQUIRE(list.comes_up(1, "a"));
-    CHECK(list.finding_of(0, "a") == Finding::claimed);
+    CHECK(list.evidence_on(0, "a") == Evidence::claimed);
     list.check(0);
     CHECK(list.comes_up(0, "a"));
   }
