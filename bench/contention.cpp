@@ -3,8 +3,9 @@
 // shared. In order (fifo), in no order (barging), and by plain random polling, in turns on the same
 // five nodes; beside them what one caller does that contends with nobody, and bare hiredis. Callers
 // are threads of several processes (this program again, with --worker). Then what a crowd, nodes
-// that are stopped, users who may not subscribe, and faults of holders and waiters cost those who
-// wait in order. --scene TEXT runs the scenes whose names contain it.
+// that are stopped, users who may not subscribe, faults of holders and waiters, and a caller far
+// away from the nodes cost those who wait in order. --scene TEXT runs the scenes whose names
+// contain it.
 #include <algorithm>
 #include <array>
 #include <benchmark/benchmark.h>
@@ -25,6 +26,7 @@
 #include "cluster/fleet.hpp"
 #include "rounds.hpp"
 #include "samples.hpp"
+#include "support/proxy.hpp"
 #include "waiting_faults.hpp"
 
 namespace {
@@ -41,6 +43,7 @@ struct Scene {
   int callers;  // in each
   milliseconds section;
   milliseconds think;
+  bool awaits_release = true;  // before the next call
 };
 
 constexpr std::array scenes{
@@ -52,6 +55,8 @@ constexpr std::array scenes{
     Scene{"empty section, 1 x 1", 1, 1, milliseconds(0), milliseconds(0)},
     Scene{"5 ms section, 1 x 64", 1, 64, milliseconds(5), milliseconds(0)},
     Scene{"empty section, 4 x 250", 4, 250, milliseconds(0), milliseconds(0)},
+    Scene{"5 ms section, 4 x 1", 4, 1, milliseconds(5), milliseconds(0), false},
+    Scene{"5 ms section, release awaited, 4 x 1", 4, 1, milliseconds(5), milliseconds(0)},
 };
 constexpr std::size_t in_turns = 7;  // of which: in every way
 
@@ -72,6 +77,18 @@ constexpr std::array comparisons{
     Comparison{"subscribe denied, empty section", 0, 0, false, true, 0},
     Comparison{"subscribe denied, 5 ms, then 10 ms", 1, 1, false, true, 0},
 };
+
+/// Three callers near the nodes, and a fourth as far away as this. One that awaits the answer to
+/// its release is in no line meanwhile, for a round trip and a half.
+struct FarCase {
+  const char* name;
+  std::size_t scene;
+  std::size_t way;
+};
+constexpr std::array far_cases{FarCase{"fifo", 8, 0}, FarCase{"fifo, release awaited", 9, 0},
+                               FarCase{"barging", 8, 1}};
+constexpr std::array far_round_trips{milliseconds(1), milliseconds(10), milliseconds(60),
+                                     milliseconds(150)};
 
 enum class Way { fifo, barging, polling };
 
@@ -116,7 +133,8 @@ void call(const redlock::Client& client, const Scene& scene, Way way, BootClock:
     calls.waits.push_back(static_cast<std::uint32_t>(waited.count()));
     if (start + waited < end) ++calls.in_time;
     if (scene.section.count() > 0) std::this_thread::sleep_for(scene.section);
-    lease.release();
+    if (scene.awaits_release) lease.release();
+    lease = {};
     if (scene.think.count() > 0) std::this_thread::sleep_for(scene.think);
   }
 }
@@ -261,13 +279,27 @@ class Contention {
     const double cycles = floor.rate();
     summary.push_back(fmt::format("\n{}; bare hiredis {:.0f} cycles/s", what.name, cycles));
     report(state, usual, "usual", cycles);
-    report(state, other, "so", cycles);
+    report(state, other, "changed", cycles);
     const double longer = usual.rate() / std::max(other.rate(), 0.001);
     const char* verdict = longer <= what.bar ? "met" : "MISSED";
     summary.push_back(
         what.bar == 0 ? fmt::format("  a hand-off takes {:.2f} times as long", longer)
                       : fmt::format("  a hand-off takes {:.2f} times as long; at most {:.2f}: {}",
                                     longer, what.bar, verdict));
+  }
+
+  /// Each case in one piece: a far caller is granted the lock a few times in a second.
+  void run_far(milliseconds round_trip, milliseconds length) {
+    const auto relays = redlock::testing::proxies_of(fleet_);
+    for (const auto& relay : relays) relay->delay(microseconds(round_trip) / 2);
+    summary.push_back(fmt::format("\n5 ms section, three callers near and one {} ms away, {:.1f} s",
+                                  round_trip.count(),
+                                  std::chrono::duration<double>(length).count()));
+    for (const auto& [name, scene, way] : far_cases) {
+      const auto all_near = calls_of_workers(scene, way, length, {});
+      const auto one_far = calls_of_workers(scene, way, length, relays);
+      report(name, all_near, one_far, length);
+    }
   }
 
  private:
@@ -310,28 +342,37 @@ class Contention {
   void measure(Figures& figures, std::size_t scene, std::size_t way) {
     const Load before = load();
     const double cpu_before = cpu_of_workers();
+    figures.add(calls_of_workers(scene, way, length_, {}));
+    figures.seconds += std::chrono::duration<double>(length_).count();
+    const Load after = load();
+    figures.nodes.calls += after.calls - before.calls;
+    figures.nodes.cpu += after.cpu - before.cpu;
+    figures.client_cpu += cpu_of_workers() - cpu_before;
+  }
+
+  /// The last process reaches the nodes through `relays`, if there are any.
+  std::vector<Calls> calls_of_workers(std::size_t scene, std::size_t way, milliseconds length,
+                                      const redlock::testing::Proxies& relays) const {
     const BootClock::time_point start = BootClock::now() + warming_up();
     std::vector<bench::Process> workers;
     for (int process = 0; process < scenes[scene].processes; ++process) {
+      const bool is_far = !relays.empty() && process == scenes[scene].processes - 1;
       std::vector<std::string> arguments{"--worker",
                                          std::to_string(scene),
                                          std::to_string(way),
                                          std::to_string(start.time_since_epoch().count()),
-                                         std::to_string(length_.count()),
+                                         std::to_string(length.count()),
                                          std::to_string(1000 * process + 1)};
-      for (const std::string& uri : fleet_.uris()) arguments.push_back(uri);
+      for (const std::string& uri : is_far ? uris_of(relays) : fleet_.uris()) {
+        arguments.push_back(uri);
+      }
       workers.emplace_back(std::move(arguments));
     }
     std::vector<Calls> callers;
     for (bench::Process& worker : workers) {
       for (Calls& calls : calls_of(worker)) callers.push_back(std::move(calls));
     }
-    figures.add(callers);
-    figures.seconds += std::chrono::duration<double>(length_).count();
-    const Load after = load();
-    figures.nodes.calls += after.calls - before.calls;
-    figures.nodes.cpu += after.cpu - before.cpu;
-    figures.client_cpu += cpu_of_workers() - cpu_before;
+    return callers;
   }
 
   [[nodiscard]] Load load() const {
@@ -362,6 +403,32 @@ class Contention {
         figures.wait(0.99) / std::max(median, 0.001), figures.wait(1), fewest, most,
         figures.nodes.calls / grants / nodes, 1e6 * figures.nodes.cpu / grants / nodes,
         1e6 * figures.client_cpu / grants));
+  }
+
+  static void report(const char* name, const std::vector<Calls>& all_near,
+                     const std::vector<Calls>& one_far, milliseconds length) {
+    const auto hand_offs = [length](const std::vector<Calls>& callers) {
+      double grants = 0;
+      for (const Calls& one : callers) grants += one.in_time;
+      return grants / std::chrono::duration<double>(length).count();
+    };
+    const auto longest_wait = [](const Calls& calls) {
+      return calls.waits.empty() ? 0 : std::ranges::max(calls.waits) / 1000;
+    };
+    const auto of_each = [&](const std::vector<Calls>& callers, const auto& what) {
+      std::string text;
+      for (std::size_t i = 0; i < callers.size(); ++i) {
+        const char* between = i == 0 ? "" : i + 1 < callers.size() ? ", " : "; far ";
+        text += fmt::format("{}{}", between, what(callers[i]));
+      }
+      return text;
+    };
+    summary.push_back(fmt::format(
+        "  {:<21} grants: near {}; longest wait in ms: near {}; {:.1f} hand-offs/s, {:.2f} of the "
+        "{:.1f} with all four near",
+        name, of_each(one_far, [](const Calls& calls) { return calls.in_time; }),
+        of_each(one_far, longest_wait), hand_offs(one_far),
+        hand_offs(one_far) / std::max(hand_offs(all_near), 0.001), hand_offs(all_near)));
   }
 
   milliseconds length_;
@@ -432,7 +499,8 @@ int main(int argc, char** argv) {
   std::string names;
   int added = 0;
   benchmark::Initialize(&argc, argv);
-  Contention contention(milliseconds(1'500));
+  constexpr milliseconds length(1'500);
+  Contention contention(length);
   const auto add = [&](const std::string& name, int times, auto&& what) {
     names += "  " + name + '\n';
     if (name.find(chosen) == std::string::npos) return;
@@ -447,6 +515,11 @@ int main(int argc, char** argv) {
   }
   for (const Comparison& what : comparisons) {
     add(what.name, rounds, [&](benchmark::State& state) { contention.run(state, what); });
+  }
+  for (const milliseconds round_trip : far_round_trips) {
+    add(fmt::format("far, {} ms", round_trip.count()), 1, [&, round_trip](benchmark::State& state) {
+      for ([[maybe_unused]] auto _ : state) contention.run_far(round_trip, rounds * length);
+    });
   }
   add("faults of the first waiter", 7 * rounds, run_head_faults);
   add("faults of the holder", 7 * rounds, run_holder_faults);

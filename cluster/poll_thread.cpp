@@ -5,16 +5,24 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <sys/eventfd.h>
 
 namespace redlock::cluster {
 namespace {
 
-int poll_timeout(std::optional<PollThread::TimePoint> deadline) {
-  if (!deadline) return -1;
+timespec left_until(PollThread::TimePoint deadline) {
   const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now());
-  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+      std::clamp<std::chrono::nanoseconds>(deadline - std::chrono::steady_clock::now(),
+                                           std::chrono::nanoseconds(0), std::chrono::minutes(1));
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+  return {.tv_sec = seconds.count(), .tv_nsec = (left - seconds).count()};
+}
+
+// Not to the millisecond, as poll: a relay may delay by less.
+void sleep_in_poll(std::vector<pollfd>& polled, std::optional<PollThread::TimePoint> deadline) {
+  const timespec left = deadline ? left_until(*deadline) : timespec{};
+  ::ppoll(polled.data(), polled.size(), deadline ? &left : nullptr, nullptr);
 }
 
 }  // namespace
@@ -39,7 +47,7 @@ void PollThread::run() {
     polled.push_back({wake_.get(), POLLIN, 0});
 
     lock.unlock();
-    ::poll(polled.data(), polled.size(), poll_timeout(deadline));
+    sleep_in_poll(polled, deadline);
     std::uint64_t count = 0;
     if (polled.back().revents != 0) (void)!::read(wake_.get(), &count, sizeof count);
     lock.lock();

@@ -27,7 +27,8 @@ void Relay::pass() {
     requests_held_ = false;
     replies_held_ = false;
     forgets_given_up_ = false;
-    delay_ = jitter_ = pause_ = std::chrono::milliseconds(0);
+    delay_ = jitter_ = std::chrono::microseconds(0);
+    pause_ = std::chrono::milliseconds(0);
     cut_after_.reset();
     rubbish_.clear();
     for (auto& connection : connections_) {
@@ -69,7 +70,7 @@ bool Relay::await_late() {
   return thread_.await([&] { return late_ == 0; });
 }
 
-void Relay::delay(std::chrono::milliseconds time, std::chrono::milliseconds jitter) {
+void Relay::delay(std::chrono::microseconds time, std::chrono::microseconds jitter) {
   thread_.change([&] {
     delay_ = time;
     jitter_ = jitter;
@@ -260,8 +261,8 @@ std::size_t Relay::take(const UniqueFd& source, Direction& stream) {
   const auto count = received.bytes.size();
   if (count == 0) return 0;
   if (records_) recorded_ += received.bytes;
-  std::uniform_int_distribution<std::chrono::milliseconds::rep> more(0, jitter_.count());
-  const auto later = delay_ + std::chrono::milliseconds(more(random_));
+  std::uniform_int_distribution<std::chrono::microseconds::rep> more(0, jitter_.count());
+  const auto later = delay_ + std::chrono::microseconds(more(random_));
   stream.under_way.push_back({std::move(received.bytes), Clock::now() + later});
   return count;
 }

@@ -52,7 +52,7 @@ class Relay {
 
   /// What arrives from now on is passed on this much later, in each direction, and each piece by a
   /// random part of `jitter` more; none overtakes another.
-  void delay(std::chrono::milliseconds time, std::chrono::milliseconds jitter = {});
+  void delay(std::chrono::microseconds time, std::chrono::microseconds jitter = {});
 
   /// Replies go back byte by byte, with this pause behind each.
   void drip(std::chrono::milliseconds pause);
@@ -131,8 +131,8 @@ class Relay {
   bool forgets_given_up_ = false;
   bool stranded_held_ = false;
   std::size_t late_ = 0;  // stranded connections that the node has neither answered nor closed
-  std::chrono::milliseconds delay_{0};
-  std::chrono::milliseconds jitter_{0};
+  std::chrono::microseconds delay_{0};
+  std::chrono::microseconds jitter_{0};
   std::chrono::milliseconds pause_{0};  // behind each byte of a reply
   std::optional<std::size_t> cut_after_;
   std::string rubbish_;
