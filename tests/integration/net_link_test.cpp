@@ -12,7 +12,8 @@ UniqueFd shake_hands(LinkFixture& link, const UniqueFd& listener) {
   UniqueFd node;
   link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
   std::string handshake = simple("OK") + healthy({"CLIENT", "ID"}) + healthy({"INFO"}) +
-                          healthy({"HGETALL"}) + array({}) + array({}) + array({});
+                          healthy({"HGETALL"}) + healthy({"PTTL"}) + array({}) + array({}) +
+                          array({});
   REQUIRE(send_some(node, handshake));
   std::string bytes;
   link.run_until([&] { return contains(bytes += receive(node).bytes, "TIME"); });
