@@ -19,9 +19,8 @@ Attempt::Attempt(const Electorate& electorate, Plan plan, Instant now)
       plan_(std::move(plan)),
       started_(now),
       nodes_(electorate.nodes(), true),
-      granted_(electorate.nodes()),
+      per_node_(electorate.nodes()),
       patience_(electorate.node_timeout()),
-      asked_(electorate.nodes(), never),
       silent_(plan_.silent),
       ballots_(electorate.nodes()) {
   // Waiting for an answer past the end of the validity could only end in too_late.
@@ -49,7 +48,7 @@ bool Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
   }
   ballots_[node] = {};
   nodes_[node].possession = Possession::asked;
-  asked_[node] = now;
+  per_node_[node].asked = now;
   send_acquire(now, node, Form::digest, out);
   if (silent_.contains(node)) {
     const Unavailable why = electorate_.silence(now, node);
@@ -75,7 +74,7 @@ void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   assert(!ended());
   if (tag.kind == Tag::Kind::settle) nodes_.hold_answered(node, reply, false);
   if (tag.kind == Tag::Kind::acquire) {
-    asked_[node] = never;
+    per_node_[node].asked = never;
     silent_.erase(node);
     on_acquire_reply(now, node, tag, reply, out);
   } else {
@@ -105,7 +104,7 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
   } else if (std::holds_alternative<NoScript>(reply)) {
     if (rules::may_repeat_acquire(phase_ == Phase::failing)) {
       // With the first send's time: time counts from there.
-      asked_[node] = tag.sent;
+      per_node_[node].asked = tag.sent;
       return send_acquire(tag.sent, node, Form::source, out);
     }
     // Its release is written already: an acquire behind it would stay for a whole lease.
@@ -128,7 +127,7 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
 /// or the node says so wrongly: its vote is lost, and no other.
 void Attempt::on_shared_owner(NodeIndex node) {
   nodes_.share(node);
-  granted_[node] = 0;
+  per_node_[node].granted = 0;
   settled_.erase(node);
   spent_.insert(node);
   const Unavailable why = shared_owner();
@@ -142,7 +141,7 @@ void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token toke
   }
   ballots_[node] = {Vote::granted, Cause::none, {}};
   nodes_.confirm(node, electorate_.trusted_until(rules::counts_from(tag.sent, now), plan_.lease));
-  granted_[node] = token;
+  per_node_[node].granted = token;
   if (phase_ != Phase::settling) return;
   if (token == token_) return settled_.insert(node);
   if (rules::may_settle(token, token_)) send_settle(now, node, Form::digest, out);
@@ -150,56 +149,56 @@ void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token toke
 
 /// The largest token that is believed: by clocks, or because a quorum of nodes has come as far.
 Token Attempt::ceiling() const {
-  std::vector<Token> fences = granted_;
-  const auto of_quorum = fences.begin() + static_cast<std::ptrdiff_t>(quorum() - 1);
-  std::ranges::nth_element(fences, of_quorum, std::ranges::greater());
-  return std::max({plan_.ceiling, token_, rules::ceiling_above(*of_quorum)});
+  std::vector<Node> sorted = per_node_;
+  const auto of_quorum = sorted.begin() + static_cast<std::ptrdiff_t>(quorum() - 1);
+  std::ranges::nth_element(sorted, of_quorum, std::ranges::greater(), &Node::granted);
+  return std::max({plan_.ceiling, token_, rules::ceiling_above(of_quorum->granted)});
 }
 
 /// A node's damaged fence costs its vote. That vote is pending as long as a quorum may turn out to
 /// have come as far.
 void Attempt::judge_fences() {
   const auto beyond = [](Token ceiling) { return [=](Token token) { return token > ceiling; }; };
-  if (std::ranges::none_of(granted_, beyond(plan_.ceiling))) [[likely]]
+  if (std::ranges::none_of(per_node_, beyond(plan_.ceiling), &Node::granted)) [[likely]]
     return;
   const auto is_far = beyond(ceiling());
   std::uint32_t near = 0;
   std::uint32_t others = 0;  // that may be as far
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    const bool far = is_far(granted_[node]);
-    const bool undecided_yet = granted_[node] != 0 && ballots_[node].vote == Vote::pending;
+    const bool far = is_far(per_node_[node].granted);
+    const bool undecided_yet = per_node_[node].granted != 0 && ballots_[node].vote == Vote::pending;
     if (!far && undecided_yet) ballots_[node] = {Vote::granted, Cause::none, {}};
     near += !far && ballots_[node].vote == Vote::granted;
     others += far || ballots_[node].vote == Vote::pending;
   }
   const bool undecided = phase_ == Phase::voting && near < quorum() && others >= quorum();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (!is_far(granted_[node])) continue;
+    if (!is_far(per_node_[node].granted)) continue;
     if (undecided) {
       ballots_[node] = {};
     } else {
       lose_vote(node, Vote::unavailable, Cause::server_error,
-                "its fence counter is damaged (" + std::to_string(granted_[node]) + ")");
-      granted_[node] = 0;
+                "its fence counter is damaged (" + std::to_string(per_node_[node].granted) + ")");
+      per_node_[node].granted = 0;
     }
   }
 }
 
 void Attempt::begin_settling(Instant now, Outbox& out) {
   phase_ = Phase::settling;
-  token_ = *std::ranges::max_element(granted_);
+  token_ = std::ranges::max_element(per_node_, {}, &Node::granted)->granted;
   const Instant at_most = nodes_.valid_until();
   const Instant latest = at_most - plan_.min_validity;
   if (!rules::enough_is_left(now, started_, at_most, plan_.min_validity)) {
     return fail(Errc::too_late);
   }
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (rules::settles_as_granted(granted_[node], token_)) settled_.insert(node);
+    if (rules::settles_as_granted(per_node_[node].granted, token_)) settled_.insert(node);
   }
   if (settled_.size() >= quorum()) return;
   settles_by_ = std::min(now + electorate_.node_timeout(), latest);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    const bool lags = granted_[node] != 0 && !settled_.contains(node);
+    const bool lags = per_node_[node].granted != 0 && !settled_.contains(node);
     if (lags) send_settle(now, node, Form::digest, out);
   }
 }
@@ -215,7 +214,7 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
   if (phase_ != Phase::settling) return;
   settle_pending_.erase(node);
   if (const auto* held = std::get_if<Held>(&reply)) {
-    if (rules::settled(granted_[node], token_, held->fence)) settled_.insert(node);
+    if (rules::settled(per_node_[node].granted, token_, held->fence)) settled_.insert(node);
     if (held->fence < token_) {
       lose_vote(node, Vote::unavailable, Cause::server_error, "its fence counter does not rise");
     }
@@ -246,8 +245,8 @@ void Attempt::on_deadline(Instant now, Outbox& out) {
   const bool settling = phase_ == Phase::settling;
   if (settling && now < settles_by_) return;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    const bool late =
-        is_asked(node) && !silent_.contains(node) && (settling || now >= asked_[node] + patience_);
+    const bool late = is_asked(node) && !silent_.contains(node) &&
+                      (settling || now >= per_node_[node].asked + patience_);
     if (late) silent_.insert(node);
     if (!late && !settle_pending_.contains(node)) continue;
     const Unavailable why = electorate_.silence(now, node);
@@ -263,7 +262,7 @@ Instant Attempt::deadline() const {
   Instant first = never;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (is_asked(node) && !silent_.contains(node))
-      first = std::min(first, asked_[node] + patience_);
+      first = std::min(first, per_node_[node].asked + patience_);
   }
   return first;
 }
@@ -287,7 +286,7 @@ void Attempt::judge_sets() {
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (ballots_[node].vote != Vote::granted || !sets.is_stranger(node)) continue;
     nodes_[node].set_until(Instant::min());
-    granted_[node] = 0;
+    per_node_[node].granted = 0;
     Unavailable why = sets.refusal(node);
     lose_vote(node, std::move(why));
   }
@@ -333,7 +332,7 @@ void Attempt::fail(Errc why) {
 
 void Attempt::withdraw(NodeIndex node) {
   nodes_.withdraw(node);
-  granted_[node] = 0;
+  per_node_[node].granted = 0;
   settled_.erase(node);
 }
 

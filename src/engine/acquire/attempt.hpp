@@ -80,7 +80,7 @@ class Attempt {
   [[nodiscard]] Instant deadline() const;
   /// Nodes with a question that they have not answered, silent ones too.
   [[nodiscard]] NodeSet asked() const;
-  [[nodiscard]] bool is_asked(NodeIndex node) const { return asked_[node] != never; }
+  [[nodiscard]] bool is_asked(NodeIndex node) const { return per_node_[node].asked != never; }
   /// Nodes that this owner cannot ask any more: they may carry out a question whose answer was
   /// lost, or have the lock for another process of the same owner.
   [[nodiscard]] NodeSet spent() const { return spent_; }
@@ -102,6 +102,11 @@ class Attempt {
   [[nodiscard]] Tally tally() const;
 
  private:
+  struct Node {
+    Token granted = 0;      // to this owner; 0 if none is known
+    Instant asked = never;  // when it was sent the question under way; never: none is
+  };
+
   bool ask(Instant now, NodeIndex node, Outbox& out);
   void send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out) const;
   void send_settle(Instant now, NodeIndex node, Form form, Outbox& out);
@@ -133,12 +138,11 @@ class Attempt {
   Errc failure_ = Errc::no_quorum;
   Token token_ = 0;
   NodeGrants nodes_;
-  std::vector<Token> granted_;  // by each node to this owner; 0 if none is known
-  NodeSet settled_;             // nodes that count towards the token
+  std::vector<Node> per_node_;
+  NodeSet settled_;  // nodes that count towards the token
   NodeSet settle_pending_;
   LinePlaces standing_;
-  Duration patience_;           // with a question
-  std::vector<Instant> asked_;  // when each node was sent the question under way; never: none is
+  Duration patience_;  // with a question
   NodeSet silent_;
   NodeSet spent_;
   bool released_ = false;

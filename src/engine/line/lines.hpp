@@ -9,10 +9,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "engine/types.hpp"
 
@@ -83,7 +83,7 @@ class Lines {
  private:
   struct Line {
     std::uint64_t number = 0;
-    std::deque<RequestId> calls;
+    std::vector<RequestId> calls;
   };
 
   std::size_t taking_part_;
