@@ -3,6 +3,8 @@
 // without it; any other refusal ends the handshake with the reason.
 #include "wire/handshake.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "engine/rules.hpp"
@@ -202,7 +204,7 @@ bool Handshake::take_answer(Step step, const ReplyView& reply) {
     case Step::clock_note:
       if (!reply.is(Kind::integer)) return garbled();
       // -2: there is no such key. One without an end was not written by this library.
-      facts_.clock_noted = milliseconds(std::max<std::int64_t>(reply.integer(), 0));
+      facts_.clock_noted = std::chrono::milliseconds(std::max<std::int64_t>(reply.integer(), 0));
       return true;
     case Step::info:
       return reply.is(Kind::text) ? take_info(reply.text()) : garbled();
