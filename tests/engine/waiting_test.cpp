@@ -346,6 +346,36 @@ TEST_CASE("a call whose lease is too short lets the next of its client have its 
   CHECK(rig.ended_with<AcquireSucceeded>(second));
 }
 
+TEST_CASE("calls of which none can succeed pause, and are in no line meanwhile") {
+  Crowd rig;
+  auto short_lease = in_order(60s);
+  short_lease.lease = 10ms;
+  const auto first = rig.acquire(short_lease);
+  rig.acquire(short_lease);
+  for (int call = 0; call < 2; ++call) {
+    rig.advance(8ms);
+    for (const NodeIndex node : all) {
+      REQUIRE(rig.oldest_is<AcquireCommand>(node));
+      rig.answer(node, Granted{7});  // too late for such a lease
+    }
+    for (const NodeIndex node : all) {
+      if (rig.oldest_is<ReleaseCommand>(node)) rig.answer(node, ReleasedHere{});
+      while (call == 1 && rig.asked(node)) {
+        CHECK_FALSE(rig.oldest_is<AcquireCommand>(node));
+        if (rig.oldest_is<LeaveCommand>(node))
+          CHECK(rig.left(node, first));
+        else
+          rig.take(node);
+      }
+      while (rig.oldest_is<LeaveCommand>(node)) rig.take(node);
+    }
+    rig.advance(0ns);
+  }
+  CHECK(rig.asked_in_all() == 0);
+  rig.advance(200ms);
+  CHECK(rig.asked_in_all() == 5);
+}
+
 TEST_CASE("without a quorum the next call of a client comes when the first one would have") {
   Crowd rig;
   rig.acquire(in_order(60s));

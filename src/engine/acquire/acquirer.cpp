@@ -376,33 +376,39 @@ Place Acquirer::place_to_keep(Instant now, const Attempt& attempt) {
   if (standing.line == 0) return {};
   Instant began = standing.began;
   const auto next = ordered_.first(attempt.plan().name, 1);
-  if (next && gives_way_at_once(attempt)) began = calls_.find(*next)->began();
+  if (next && gives_way_at_once(now, attempt)) began = calls_.find(*next)->began();
   return {standing.line, now - began, standing.turn};
 }
 
-bool Acquirer::gives_way_at_once(const Attempt& attempt) {
-  return attempt.phase() == Attempt::Phase::failed && attempt.failure() == Errc::too_late &&
-         rules::failed_call_gives_way();
+/// Not to a call that has failed so itself a moment ago: calls of which none can succeed would keep
+/// the lock from other clients without a pause.
+bool Acquirer::gives_way_at_once(Instant now, const Attempt& attempt) {
+  if (attempt.phase() != Attempt::Phase::failed || attempt.failure() != Errc::too_late)
+    return false;
+  const auto next = ordered_.first(attempt.plan().name, 1);
+  return next && calls_.find(*next)->retry_at() <= now && rules::failed_call_gives_way();
 }
 
 /// The call fails for a reason of its own (no quorum, or too little of its lease is left): others
 /// of its client are not to wait for it. It comes again behind them. Without a quorum they would
-/// fail, too, so the next one comes when this one would have.
+/// fail, too, so the next one comes when this one would have; one that has failed itself, not
+/// before its own pause is over.
 void Acquirer::give_way(Instant now, Acquisition& call, const Attempt& attempt) {
   const Name& name = call.what().name;
   const std::uint64_t line = ordered_.number(name);
   NodeSet left = call.leave_nodes();
   const Instant retry_at = call.deadline();
+  const bool at_once = gives_way_at_once(now, attempt);
   const auto first =
       rules::failed_call_gives_way() ? ordered_.step_back(name, call.request()) : std::nullopt;
-  const bool at_once = first && gives_way_at_once(attempt);
   if (at_once) left = left - attempt.granted();
   leave(now, name, line, left);
   if (first) {
     call.wait_locally();
     Acquisition& next = *calls_.find(*first);
     if (at_once) next.stands_at(attempt.granted());
-    take_part(*first, at_once ? now : retry_at);
+    const Instant later = attempt.failure() == Errc::too_late ? next.retry_at() : retry_at;
+    take_part(*first, at_once ? now : later);
   }
   calls_.touched(call.request());
 }

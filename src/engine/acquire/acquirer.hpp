@@ -94,7 +94,7 @@ class Acquirer {
   /// The next call of a line takes part from then on.
   void take_part(RequestId request, Instant ask_by);
   [[nodiscard]] Place place_to_keep(Instant now, const Attempt& attempt);
-  [[nodiscard]] static bool gives_way_at_once(const Attempt& attempt);
+  [[nodiscard]] bool gives_way_at_once(Instant now, const Attempt& attempt);
   void give_way(Instant now, Acquisition& call, const Attempt& attempt);
   /// A lease of this name, held since then, is being released.
   void on_release(Instant now, const Name& name, Instant since);

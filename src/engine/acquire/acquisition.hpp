@@ -145,6 +145,10 @@ class Acquisition {
   /// The result of a call whose time is over; the attempt under way is null if there is none.
   [[nodiscard]] Failed time_is_over(const Attempt* under_way) const;
   [[nodiscard]] bool has_failed() const { return schedule_.has_failed(); }
+  /// Until then it pauses after its last failure.
+  [[nodiscard]] Instant retry_at() const {
+    return schedule_.has_failed() ? schedule_.retry_at() : Instant::min();
+  }
 
  private:
   /// What a node replied of the line, and is to be asked for.
