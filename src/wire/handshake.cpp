@@ -203,8 +203,9 @@ bool Handshake::take_answer(Step step, const ReplyView& reply) {
       return true;
     case Step::clock_note:
       if (!reply.is(Kind::integer)) return garbled();
-      // -2: there is no such key. One without an end was not written by this library.
-      facts_.clock_noted = std::chrono::milliseconds(std::max<std::int64_t>(reply.integer(), 0));
+      // -2: there is no such key. No note lasts longer than a lease, whatever a damaged node says.
+      facts_.clock_noted = std::clamp(std::chrono::milliseconds(reply.integer()),
+                                      std::chrono::milliseconds(0), config_.set.max_lease);
       return true;
     case Step::info:
       return reply.is(Kind::text) ? take_info(reply.text()) : garbled();
