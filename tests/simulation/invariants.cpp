@@ -380,9 +380,7 @@ void Invariants::check_no_quorum(Instant world, ClientId client, const Grant& gr
     const engine::Ballot& ballot = decision.ballots[node];
     const WellSince since = well_since_(client, node);
     const bool well = since && *since < began;
-    const bool by_engine = ballot.cause == Cause::none || ballot.cause == Cause::quarantined ||
-                           ballot.cause == Cause::clock_moved ||
-                           ballot.cause == Cause::incompatible;
+    const bool by_engine = ballot.cause == Cause::none || ballot.cause == Cause::clock_moved;
     voters += ballot.vote == Vote::granted || ballot.vote == Vote::refused || (well && by_engine);
   }
   require(voters <= nodes_.size() / 2, "a quorum that is well is not said to be missing",
