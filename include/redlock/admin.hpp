@@ -231,6 +231,16 @@ struct CertificateHealth {
   bool of_authority = false;          ///< an authority's certificate, not the one that is presented
 };
 
+/// A counter of tokens that is not what grants have made it: no number, or so far ahead of the
+/// clocks and of the other nodes' counters that it would use up their tokens. Its node does not
+/// vote on locks whose names share this counter.
+struct DamagedFence {
+  std::uint32_t stripe = 0;  ///< which counter: its key is redlock:fence:STRIPE
+  std::string value;         ///< as it stands there; empty if it is no number
+  /// What Admin::mend_fences() sets the counter to; none if too few other nodes answered to tell.
+  std::optional<std::uint64_t> mended{};
+};
+
 /// One node, examined. An optional member is empty if the node did not report it.
 struct NodeHealth {
   std::string node;     ///< as it was configured, without its password
@@ -269,6 +279,10 @@ struct NodeHealth {
   std::optional<bool> serves_in_order;
   /// For a client that starts now; a client that has seen the node before waits less.
   std::optional<NodeQuarantine> quarantine;
+  /// By stripe.
+  std::vector<DamagedFence> damaged_fences{};
+  /// Whether the node's counters were read, and enough of the other nodes' to compare them.
+  bool fences_compared = false;
   /// Of the certificates by which the node is trusted, the one that ends first; none without TLS.
   std::optional<CertificateHealth> certificate{};
   std::vector<Problem> problems;  ///< what is wrong with it, and what to do
@@ -319,9 +333,17 @@ struct NodeAdoption {
   std::string detail;         ///< in words, empty if there is nothing to add
 };
 
+/// A damaged counter that mend_fences() was to mend.
+struct MendedFence {
+  std::string node;
+  DamagedFence fence;
+  std::string problem;  ///< why it was not mended; empty if it was
+};
+
 /// Asks all nodes of a client in parallel. Every call blocks, at most one node timeout for each
 /// round of questions (inspect and marked_set need one; list one for each thousand keys and each
-/// 200 locks; examine five; adopt and force_release two), and must not be made in a callback of the
+/// 200 locks; examine six, and one for each thousand keys; mend_fences one more; adopt and
+/// force_release two), and must not be made in a callback of the
 /// client or with a client on a loop of the program's own (it answers would_deadlock). A node that
 /// does not answer is part of the report, not an error. Thread-safe.
 class REDLOCK_EXPORT Admin {
@@ -360,6 +382,13 @@ class REDLOCK_EXPORT Admin {
   /// releases the lock "redlock-doctor"; nothing else is changed. The call makes connections of its
   /// own, and waits for them: up to resolve_timeout and connect_timeout more.
   [[nodiscard]] Result<Examination> examine() const;
+
+  /// Sets the damaged counters that examine() finds to a value that no token of the past has
+  /// reached: the largest of the other nodes' counters and clocks, and an hour of tokens more. A
+  /// counter that changes meanwhile is left alone, and so is one for which too few of the other
+  /// nodes could be asked. The result has each damaged counter. Locks may be held and taken while
+  /// this is done.
+  [[nodiscard]] Result<std::vector<MendedFence>> mend_fences() const;
 
   /// The set to which the nodes belong, by the majority of the markers found, whatever this
   /// client's own list and max_lease are; none if there is no marker, or no majority of markers

@@ -14,6 +14,7 @@
 
 #include <redlock/admin.hpp>
 
+#include "admin/fences.hpp"
 #include "admin/marker.hpp"
 #include "admin/node_query.hpp"
 #include "admin/problems.hpp"
@@ -27,6 +28,7 @@
 #include "engine/rules.hpp"
 #include "wire/info_text.hpp"
 #include "wire/key_layout.hpp"
+#include "wire/redlock_scripts.hpp"
 
 namespace redlock {
 namespace {
@@ -175,6 +177,7 @@ class Examiner {
     if (auto done = lock(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = rights(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = strangers(); !done) return tl::make_unexpected(done.error());
+    if (auto done = fences(); !done) return tl::make_unexpected(done.error());
     for (auto& node : result_.nodes) {
       if (may_vote_some_day(node)) {
         node.quarantine = admin::quarantine_at_first_sight(node, query_.options());
@@ -342,6 +345,29 @@ class Examiner {
     return {};
   }
 
+  Result<void> fences() {
+    const auto fences = admin::read_fences(query_, result_.nodes);
+    if (!fences) return tl::make_unexpected(fences.error());
+    const bool is_set = std::ranges::any_of(
+        result_.nodes, [](const NodeHealth& node) { return node.marker.has_value(); });
+    std::vector<bool> remembers;
+    for (const auto& node : result_.nodes) {
+      remembers.push_back(may_vote_some_day(node) && (node.marker || !is_set));
+    }
+    admin::compare_fences(result_.nodes, *fences, remembers, median_clock());
+    return {};
+  }
+
+  [[nodiscard]] microseconds median_clock() const {
+    std::vector<microseconds> offsets;
+    for (const auto& node : result_.nodes) {
+      if (node.clock_offset) offsets.push_back(*node.clock_offset);
+    }
+    std::ranges::sort(offsets);
+    return now_.time_since_epoch() +
+           (offsets.empty() ? microseconds::zero() : offsets[(offsets.size() - 1) / 2]);
+  }
+
   Client::Impl& client_;
   admin::NodeQuery& query_;
   const std::chrono::sys_seconds now_ =
@@ -349,7 +375,76 @@ class Examiner {
   Examination result_;
 };
 
+/// Gives the damaged fences of examined nodes their new values.
+class Mending {
+ public:
+  Mending(admin::NodeQuery& query, const std::vector<NodeHealth>& nodes)
+      : query_(query), commands_(nodes.size()), asked_(nodes.size()) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      for (const auto& fence : nodes[i].damaged_fences) note(i, nodes[i], fence);
+    }
+  }
+
+  Result<std::vector<MendedFence>> run() {
+    const auto answers = query_.ask(commands_, query_.options().node_timeout);
+    if (!answers) return tl::make_unexpected(answers.error());
+    for (std::size_t i = 0; i < asked_.size(); ++i) {
+      for (std::size_t at = 0; at < asked_[i].size(); ++at) {
+        fences_[asked_[i][at]].problem = problem_of((*answers)[i].answers[at], query_.nodes()[i]);
+      }
+    }
+    return std::move(fences_);
+  }
+
+ private:
+  void note(std::size_t node, const NodeHealth& health, const DamagedFence& fence) {
+    fences_.push_back({health.node, fence, {}});
+    auto& problem = fences_.back().problem;
+    if (!fence.mended) {
+      problem =
+          "too few of the other nodes answer, or have kept their counters; try again when "
+          "more do";
+    } else if (!health.clock_offset) {
+      problem = "its clock cannot be read; allow the user TIME";
+    }
+    if (!problem.empty()) return;
+    constexpr std::chrono::minutes latest(1);
+    const auto now = std::chrono::duration_cast<microseconds>(
+        std::chrono::system_clock::now().time_since_epoch());
+    commands_[node].push_back(
+        {"EVAL", std::string(wire::scripts::mend), "1",
+         std::string(wire::redlock_layout.fence_prefix) + std::to_string(fence.stripe), fence.value,
+         std::to_string(*fence.mended),
+         std::to_string((now + *health.clock_offset + latest).count())});
+    asked_[node].push_back(fences_.size() - 1);
+  }
+
+  static std::string problem_of(const wire::Answer& answer, const wire::NodeAddress& node) {
+    const auto trouble = admin::trouble_of(answer, node, wire::scripts::mend);
+    if (trouble.cause != Cause::none) {
+      return trouble.detail.empty() ? std::string(to_string(trouble.cause)) : trouble.detail;
+    }
+    const auto reply = admin::number_of(answer);
+    if (reply == 1) return {};
+    return reply == 0 ? "it has changed meanwhile; look again"
+                      : "the message took more than a minute; try again";
+  }
+
+  admin::NodeQuery& query_;
+  std::vector<std::vector<QueryCommand>> commands_;
+  std::vector<std::vector<std::size_t>> asked_;  // places in fences_
+  std::vector<MendedFence> fences_;
+};
+
 }  // namespace
+
+Result<std::vector<MendedFence>> Admin::mend_fences() const {
+  auto query = admin::NodeQuery::inspecting(*client_->impl());
+  if (!query) return tl::make_unexpected(query.error());
+  const auto examination = Examiner(*client_->impl(), *query).run();
+  if (!examination) return tl::make_unexpected(examination.error());
+  return Mending(*query, examination->nodes).run();
+}
 
 Result<Examination> Admin::examine() const {
   auto query = admin::NodeQuery::inspecting(*client_->impl());

@@ -10,6 +10,7 @@
 
 #include <redlock/admin.hpp>
 
+#include "admin/key_walk.hpp"
 #include "admin/locks.hpp"
 #include "admin/node_query.hpp"
 #include "client/client_impl.hpp"
@@ -22,41 +23,21 @@ namespace {
 using admin::NodeAnswers;
 using admin::QueryCommand;
 
-constexpr std::size_t keys_per_scan = 1000;
 constexpr std::size_t names_per_round = 200;
 
-/// Walks over the keys of every node, all nodes in step, until each has been walked completely or
-/// has named more locks than the limit.
-class Walk {
+/// The names of locks that each node has: of a node with more of them than the limit, some.
+class Names {
  public:
-  Walk(admin::NodeQuery& query, const std::string& pattern, std::size_t limit)
-      : query_(query),
-        pattern_(wire::redlock_layout.lock(pattern)),
-        limit_(limit),
-        cursors_(query.nodes().size(), "0"),
-        names_(query.nodes().size()) {
-    for (const auto& node : query.nodes()) nodes_.push_back({node.label, {}});
+  explicit Names(std::size_t nodes) : names_(nodes) {}
+
+  /// Returns how many names of this node are known.
+  std::size_t note(std::size_t node, const std::string& key) {
+    constexpr auto prefix = wire::redlock_layout.lock_prefix;
+    if (key.starts_with(prefix)) note_name(node, key.substr(prefix.size()));
+    return names_[node].size();
   }
 
-  Result<void> run() {
-    for (bool more = true; more;) {
-      std::vector<std::vector<QueryCommand>> commands(cursors_.size());
-      for (std::size_t i = 0; i < cursors_.size(); ++i) {
-        if (cursors_[i].empty()) continue;
-        commands[i] = {
-            {"SCAN", cursors_[i], "MATCH", pattern_, "COUNT", std::to_string(keys_per_scan)}};
-      }
-      const auto answers = query_.ask(std::move(commands), query_.options().node_timeout);
-      if (!answers) return tl::make_unexpected(answers.error());
-      more = false;
-      for (std::size_t i = 0; i < cursors_.size(); ++i) {
-        if (!cursors_[i].empty()) more = take(i, (*answers)[i].answers[0]) || more;
-      }
-    }
-    return {};
-  }
-
-  [[nodiscard]] std::set<std::string> names() const {
+  [[nodiscard]] std::set<std::string> all() const {
     std::set<std::string> all;
     for (const auto& of_node : names_) all.insert(of_node.begin(), of_node.end());
     return all;
@@ -65,40 +46,16 @@ class Walk {
   [[nodiscard]] bool named(std::size_t node, const std::string& name) const {
     return names_[node].contains(name);
   }
-  [[nodiscard]] const std::vector<LockList::Node>& nodes() const { return nodes_; }
 
  private:
-  // Whether the node has more to say.
-  bool take(std::size_t node, const wire::Answer& answer) {
-    nodes_[node].trouble = admin::trouble_of(answer, query_.nodes()[node]);
-    const auto* parts = answer ? std::get_if<std::vector<wire::Value>>(&answer->data) : nullptr;
-    const auto cursor = parts != nullptr && parts->size() == 2
-                            ? admin::text_of((*parts)[0]).value_or("0")
-                            : std::string("0");
-    if (parts != nullptr && parts->size() == 2) {
-      for (const auto& key : admin::texts_of((*parts)[1])) note(node, key);
-    }
-    const bool more = cursor != "0" && names_[node].size() <= limit_;
-    cursors_[node] = more ? cursor : "";
-    return more;
-  }
-
-  void note(std::size_t node, const std::string& key) {
-    constexpr auto prefix = wire::redlock_layout.lock_prefix;
-    if (!key.starts_with(prefix)) return;
-    auto name = key.substr(prefix.size());
+  void note_name(std::size_t node, std::string name) {
     if (!name.starts_with("{") || !name.ends_with("}") || name.size() < 2) return;
     name = name.substr(1, name.size() - 2);
     // There may be keys that only look like a lock's.
     if (client::check_name(name)) names_[node].insert(std::move(name));
   }
 
-  admin::NodeQuery& query_;
-  std::string pattern_;
-  std::size_t limit_;
-  std::vector<std::string> cursors_;  ///< empty: walked completely
   std::vector<std::set<std::string>> names_;
-  std::vector<LockList::Node> nodes_;
 };
 
 ListedAs kind_of(const ListedLock& listed, const std::vector<NodeLock>& nodes) {
@@ -131,8 +88,8 @@ ListedLock summary(const std::string& name, const std::vector<NodeLock>& nodes) 
 /// between the scans.
 class LookUp {
  public:
-  LookUp(admin::NodeQuery& query, const Walk& walk, LockList& list)
-      : query_(query), walk_(walk), list_(list), silent_(list.nodes.size(), false) {}
+  LookUp(admin::NodeQuery& query, const Names& names, LockList& list)
+      : query_(query), names_(names), list_(list), silent_(list.nodes.size(), false) {}
 
   Result<void> run(const std::vector<std::string>& names) {
     for (std::size_t begin = 0; begin < names.size(); begin += names_per_round) {
@@ -167,7 +124,7 @@ class LookUp {
       nodes.push_back(read(i, answers[i].answers, at));
       const auto& lock = nodes.back();
       // A node that listed the lock and now does not answer has not said that the lock is free.
-      gone = gone && (lock.answered() ? lock.free() : !walk_.named(i, name));
+      gone = gone && (lock.answered() ? lock.free() : !names_.named(i, name));
       if (lock.answered()) {
         waiting = std::max(waiting, admin::texts_of(answers[i].answers[at + 2]).size());
       }
@@ -194,7 +151,7 @@ class LookUp {
   }
 
   admin::NodeQuery& query_;
-  const Walk& walk_;
+  const Names& names_;
   LockList& list_;
   std::vector<bool> silent_;
 };
@@ -203,15 +160,20 @@ class LookUp {
 
 Result<LockList> Admin::list(std::string_view pattern, std::size_t limit) const {
   auto query = admin::NodeQuery::of(*client_->impl());
-  Walk walk(query, std::string(pattern), limit);
-  if (auto walked = walk.run(); !walked) return tl::make_unexpected(walked.error());
+  Names found(query.nodes().size());
+  const auto walked = admin::walk_keys(
+      query, std::vector<NodeTrouble>(query.nodes().size()), wire::redlock_layout.lock(pattern),
+      [&](std::size_t node, const std::string& key) { return found.note(node, key) <= limit; });
+  if (!walked) return tl::make_unexpected(walked.error());
   LockList list;
   list.quorum = query.quorum();
-  list.nodes = walk.nodes();
-  auto names = walk.names();
+  for (std::size_t i = 0; i < walked->size(); ++i) {
+    list.nodes.push_back({query.nodes()[i].label, (*walked)[i]});
+  }
+  auto names = found.all();
   list.truncated = names.size() > limit;
   while (names.size() > limit) names.erase(std::prev(names.end()));
-  const auto looked = LookUp(query, walk, list).run({names.begin(), names.end()});
+  const auto looked = LookUp(query, found, list).run({names.begin(), names.end()});
   if (!looked) return tl::make_unexpected(looked.error());
   return list;
 }

@@ -81,6 +81,7 @@ class NodeRules {
     refusal();
     order_of_waiters();
     rights();
+    fences();
     certificate();
     return std::move(problems_);
   }
@@ -189,6 +190,20 @@ class NodeRules {
     if (node_.missing_rights.empty() || named_rights_) return;
     hint("the user lacks rights of cluster/users.acl, which says what each is for" +
          what_to_permit());
+  }
+
+  void fences() {
+    const auto& damaged = node_.damaged_fences;
+    if (damaged.empty()) return;
+    const auto& first = damaged.front();
+    const bool mendable = std::ranges::any_of(
+        damaged, [](const DamagedFence& fence) { return fence.mended.has_value(); });
+    warn("its fence counter redlock:fence:" + std::to_string(first.stripe) + " is damaged (" +
+         (first.value.empty() ? "no number" : first.value) +
+         (damaged.size() > 1 ? ", and " + std::to_string(damaged.size() - 1) + " more are" : "") +
+         "), so it does not vote on locks that use it; " +
+         (mendable ? "run `redlock doctor --mend`"
+                   : "run `redlock doctor --mend` when more of the other nodes answer"));
   }
 
   [[nodiscard]] std::string what_to_permit() {
@@ -399,6 +414,29 @@ void check_quorum(std::vector<Problem>& problems, const std::vector<NodeHealth>&
                                            std::to_string(quorum) + " must: no lock can be taken"});
 }
 
+/// Nodes that can vote, but not on the locks of one counter.
+void check_fences(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
+                  const Expectation& expected) {
+  std::map<std::uint32_t, std::uint32_t> damaged;  // how many voters, by stripe
+  std::uint32_t voters = 0;
+  for (const auto& node : nodes) {
+    if (!can_vote(node, expected)) continue;
+    ++voters;
+    for (const auto& fence : node.damaged_fences) ++damaged[fence.stripe];
+  }
+  const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(nodes.size()));
+  const auto lost = std::ranges::find_if(
+      damaged, [&](const auto& of_stripe) { return voters - of_stripe.second < quorum; });
+  if (voters < quorum || lost == damaged.end()) return;
+  problems.push_back(
+      {Severity::error,
+       "only " + std::to_string(voters - lost->second) + " of " + std::to_string(nodes.size()) +
+           " nodes can vote on locks that use the fence counter redlock:fence:" +
+           std::to_string(lost->first) + " and " + std::to_string(quorum) +
+           " must: none of these locks can be taken; start the nodes that are down, and run "
+           "`redlock doctor --mend`"});
+}
+
 void check_identity(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
   std::map<std::string, std::string> seen;
   for (const auto& node : nodes) {
@@ -490,6 +528,7 @@ std::vector<Problem> problems_of_set(const std::vector<NodeHealth>& nodes,
   std::vector<Problem> problems;
   check_size(problems, nodes.size());
   check_quorum(problems, nodes, expected);
+  check_fences(problems, nodes, expected);
   check_memory(problems, nodes);
   check_identity(problems, nodes);
   check_markers(problems, nodes, expected);

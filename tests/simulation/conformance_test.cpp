@@ -555,5 +555,14 @@ TEST_CASE("the library's scripts reply the same, from the first grant to a line 
     CHECK(acquire(ann, {""}) == "error HASMARKER");
     CHECK(server.run(wire::scripts::pending, marker_keys, {"me", "600000"}) ==
           "['id' 'id' 'layout' 'redlock-2' 'nodes' '3' 'max_lease_ms' '60000' 'set' 'mine']");
+    const auto mend = [&](const std::string& found, const std::string& latest) {
+      return server.run(wire::scripts::mend, {keys.fence}, {found, "12", latest});
+    };
+    const std::string some_day = "9000000000000000";
+    CHECK(mend("11", some_day) == "0");
+    CHECK(mend("", "0") == "-1");
+    CHECK(mend("", some_day) == "1");
+    CHECK(server.ask("GET " + keys.fence) == "'12'");
+    CHECK(mend("11", some_day) == "0");
   });
 }

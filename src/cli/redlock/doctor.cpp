@@ -25,23 +25,29 @@ eviction policy, uptime, its clock against this machine's, its marker (see redlo
 and whether it votes: a node that may have forgotten locks does not vote at first, and the table
 says for how many seconds. Each node grants, holds and releases the lock "redlock-doctor". Doctor
 also tries each right that the user needs (cluster/users.acl), and, on a node without
-protected-mode, what a client without a password may do. Nothing else is changed.
+protected-mode, what a client without a password may do; and compares the counters from which
+tokens come (redlock:fence:*), which needs the right to SCAN. Nothing else is changed.
 Then doctor examines the set as a whole. The first line is the verdict:
   healthy   every node votes, and there is nothing to do                                  (exit 0)
   degraded  all guarantees hold and locks are granted; there is a warning                 (exit 1)
   unsafe    there is an error: a guarantee is broken or cannot be confirmed, or too few
-            nodes can vote for any lock to be granted                                     (exit 2)
+            nodes can vote for a lock to be granted                                       (exit 2)
 Then each problem, with what to do about it:
   error     a voting node that may forget or evict locks, or does not show whether it may; one
             server listed as two nodes; nodes of different sets; a majority that is unreachable,
             or without markers (a new set, until `redlock adopt`); a node that lets other
             machines in without a password, or whose user may read another user's password
   warning   a node that does not vote, or does not vote yet: down, refusing us, in quarantine;
-            clocks that are apart; appendfsync everysec; a certificate, of a node or of this
-            client, that ends within 14 days (or the last third of its life); a key file that
-            other users may read
+            clocks that are apart; a damaged counter; appendfsync everysec; a certificate, of a
+            node or of this client, that ends within 14 days (or the last third of its life); a
+            key file that other users may read
   hint      a possible improvement; a set with hints alone is healthy
 Columns that a terminal has no room for are left out; -o json has everything.
+
+--mend sets each damaged counter (it is no number, or years ahead of all clocks and of most nodes)
+to the largest of the other nodes' counters and clocks and an hour of tokens more, and then
+examines. Locks may be in use meanwhile. Until a counter is mended its node has no vote on the locks
+that use it; everything else goes on.
 
 --watch examines the nodes again and again over the same connections. The output is redrawn in place
 on a terminal, written in blocks with the time elsewhere, and with -o json one object per line, with
@@ -191,6 +197,16 @@ Json as_json(const std::optional<CertificateHealth>& certificate) {
           {"of_authority", certificate->of_authority}};
 }
 
+Json as_json(const std::vector<DamagedFence>& fences) {
+  Json list = Json::array();
+  for (const auto& fence : fences) {
+    list.push_back({{"stripe", fence.stripe},
+                    {"value", fence.value.empty() ? Json(nullptr) : Json(fence.value)},
+                    {"mended", or_null(fence.mended)}});
+  }
+  return list;
+}
+
 Json as_json(const NodeHealth& node) {
   const auto trip =
       node.round_trip
@@ -222,6 +238,8 @@ Json as_json(const NodeHealth& node) {
       {"readable_passwords", node.readable_passwords},
       {"serves_in_order", or_null(node.serves_in_order)},
       {"quarantine", quarantine_as_json(node.quarantine)},
+      {"fences_compared", node.fences_compared},
+      {"damaged_fences", as_json(node.damaged_fences)},
       {"certificate", as_json(node.certificate)},
       {"problems", as_json(node.problems)}};
 }
@@ -255,11 +273,14 @@ Look look_of(Examination examination) {
 
 class Doctor {
  public:
-  Doctor(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation), look_(app) {}
+  Doctor(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation), look_(app) {
+    app.add_flag("--mend", mend_, "Mend damaged counters of tokens first; see below");
+  }
 
   int run() {
     return look_.show([this] {
       auto set = std::make_shared<ExaminedSet>(nodes_.connect_to_look());
+      if (mend_) mend(set->client);
       return [this, set]() mutable {
         auto examination = set->examine();
         if (!examination.safe() && differs(examination, set->client.options())) {
@@ -274,6 +295,18 @@ class Doctor {
   }
 
  private:
+  static void mend(const Client& client) {
+    const auto fences = Admin(client).mend_fences();
+    if (!fences) throw failure(fences.error());
+    if (fences->empty()) say("no counter of tokens is damaged");
+    for (const auto& [node, fence, problem] : *fences) {
+      const auto what = fmt::format("redlock:fence:{} of {} ({})", fence.stripe, node,
+                                    fence.value.empty() ? "no number" : fence.value);
+      say(problem.empty() ? fmt::format("mended {}: it is {} now", what, *fence.mended)
+                          : fmt::format("did not mend {}: {}", what, problem));
+    }
+  }
+
   /// Whether a marker has other terms than this client.
   static bool differs(const Examination& examination, const ClientOptions& options) {
     return std::ranges::any_of(examination.nodes, [&](const NodeHealth& node) {
@@ -296,6 +329,7 @@ class Doctor {
 
   NodeOptions nodes_;
   LookOptions look_;
+  bool mend_ = false;
 };
 
 }  // namespace
