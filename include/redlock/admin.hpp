@@ -248,9 +248,10 @@ struct NodeHealth {
   std::optional<std::chrono::nanoseconds> round_trip;  ///< of one PING
   std::optional<std::string> version;                  ///< of Redis, as the server says it
   std::optional<std::string> run_id;                   ///< random, new at each start of the server
-  std::optional<std::string> role;                     ///< "master", "slave"
-  bool promoted = false;                               ///< the node was a replica at some time
-                                                       ///< since its start
+  std::string same_as{};  ///< an earlier node of the list that is the same server; empty: none
+  std::optional<std::string> role;  ///< "master", "slave"
+  bool promoted = false;            ///< the node was a replica at some time
+                                    ///< since its start
   bool vouched = false;             ///< its marker was written after that, so the node votes all
                                     ///< the same
   bool cluster = false;             ///< cluster-enabled
@@ -262,6 +263,9 @@ struct NodeHealth {
   std::optional<std::chrono::seconds> uptime;  ///< since the start of the server
   /// The node's clock minus this machine's, known to within half the round trip.
   std::optional<std::chrono::microseconds> clock_offset;
+  /// For how long clients that start now do not count the node, because another client has seen
+  /// its clock move; zero: they do.
+  std::chrono::milliseconds clock_noted{};
   std::optional<Marker> marker;  ///< none if the node has no marker
   /// Why the node could not grant, hold and release the lock "redlock-doctor"; no cause if it
   /// could, or if the node is no independent master and was not asked.
@@ -342,8 +346,8 @@ struct MendedFence {
 
 /// Asks all nodes of a client in parallel. Every call blocks, at most one node timeout for each
 /// round of questions (inspect and marked_set need one; list one for each thousand keys and each
-/// 200 locks; examine six, and one for each thousand keys; mend_fences one more; adopt and
-/// force_release two), and must not be made in a callback of the
+/// 200 locks; examine six, one for each thousand keys, and two where nodes report one run id;
+/// mend_fences one more; adopt and force_release two), and must not be made in a callback of the
 /// client or with a client on a loop of the program's own (it answers would_deadlock). A node that
 /// does not answer is part of the report, not an error. Thread-safe.
 class REDLOCK_EXPORT Admin {

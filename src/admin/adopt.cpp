@@ -13,6 +13,7 @@
 
 #include "admin/marker.hpp"
 #include "admin/node_query.hpp"
+#include "admin/twins.hpp"
 #include "client/client_impl.hpp"
 #include "client/sentence.hpp"
 #include "client/set_name.hpp"
@@ -45,7 +46,7 @@ constexpr auto* not_all =
 class Candidates {
  public:
   explicit Candidates(const std::vector<wire::NodeAddress>& nodes)
-      : nodes_(nodes), promotions_(nodes.size()), markers_(nodes.size()) {
+      : nodes_(nodes), promotions_(nodes.size()), run_ids_(nodes.size()), markers_(nodes.size()) {
     for (const auto& node : nodes) {
       adoptions_.emplace_back();
       adoptions_.back().node = node.label;
@@ -64,13 +65,17 @@ class Candidates {
     } else if (info.is_in_cluster()) {
       fail(node, Cause::incompatible, "it belongs to a Redis Cluster; take an independent master");
     }
-    const std::string run_id(info.value("run_id"));
     if (info.was_replica()) promotions_[node] = info.promotion();
-    if (run_id.empty()) return;
-    const auto [first, is_new] = seen_.emplace(run_id, node);
-    if (is_new) return;
-    fail(node, Cause::incompatible, same_as(first->second));
-    fail(first->second, Cause::incompatible, same_as(node));
+    run_ids_[node] = info.value("run_id");
+  }
+
+  [[nodiscard]] const std::vector<std::string>& run_ids() const { return run_ids_; }
+  void take_twins(const std::vector<std::optional<std::size_t>>& twins) {
+    for (std::size_t node = 0; node < twins.size(); ++node) {
+      if (!twins[node]) continue;
+      fail(node, Cause::incompatible, same_as(*twins[node]));
+      fail(*twins[node], Cause::incompatible, same_as(node));
+    }
   }
 
   void take_marker(std::size_t node, const wire::Answer& answer) {
@@ -180,8 +185,8 @@ class Candidates {
   const std::vector<wire::NodeAddress>& nodes_;
   std::vector<NodeAdoption> adoptions_;
   std::vector<std::string> promotions_;
+  std::vector<std::string> run_ids_;
   std::vector<std::optional<wire::NodeMarker>> markers_;
-  std::map<std::string, std::size_t> seen_;
 };
 
 /// As reports name them; the list may spell the same address in other ways.
@@ -286,6 +291,9 @@ Result<std::vector<NodeAdoption>> Admin::adopt(const std::vector<std::string>& r
     candidates.take(i, (*infos)[i].answers[0]);
     candidates.take_marker(i, (*infos)[i].answers[1]);
   }
+  const auto twins = admin::find_twins(*query, candidates.run_ids());
+  if (!twins) return tl::make_unexpected(twins.error());
+  candidates.take_twins(*twins);
 
   net::KernelRandom random;
   const auto name = candidates.set_name(random, set);

@@ -21,6 +21,7 @@
 #include "admin/quarantine.hpp"
 #include "admin/rights.hpp"
 #include "admin/trial.hpp"
+#include "admin/twins.hpp"
 #include "client/client_impl.hpp"
 #include "client/fork.hpp"
 #include "client/sentence.hpp"
@@ -174,6 +175,7 @@ class Examiner {
     if (auto done = ping(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = clock(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = the_rest(timeout); !done) return tl::make_unexpected(done.error());
+    if (auto done = twins(); !done) return tl::make_unexpected(done.error());
     if (auto done = lock(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = rights(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = strangers(); !done) return tl::make_unexpected(done.error());
@@ -284,17 +286,20 @@ class Examiner {
 
   Result<void> the_rest(milliseconds timeout) {
     std::vector<QueryCommand> questions{{"INFO"},
-                                        {"HGETALL", std::string(wire::redlock_layout.marker)}};
+                                        {"HGETALL", std::string(wire::redlock_layout.marker)},
+                                        {"PTTL", std::string(wire::redlock_layout.clock)}};
     for (const char* name : asked_settings) questions.push_back({"CONFIG", "GET", name});
     return round(questions, timeout,
                  [](NodeHealth& health, const NodeAnswers& answers, const wire::NodeAddress& node) {
                    const Info info(answers.answers[0], node);
                    take_info(health, info);
                    Settings settings;
-                   for (std::size_t i = 2; i < answers.answers.size(); ++i) {
+                   for (std::size_t i = 3; i < answers.answers.size(); ++i) {
                      settings.merge(admin::fields_of(answers.answers[i]));
                    }
                    take_settings(health, settings, node);
+                   const auto noted = admin::number_of(answers.answers[2]).value_or(0);
+                   health.clock_noted = milliseconds(std::max(noted, std::int64_t{0}));
                    if (const auto marker = admin::read_marker(answers.answers[1], node)) {
                      health.marker = {marker->id, marker->layout, marker->nodes,
                                       marker->max_lease_ms, marker->set_name};
@@ -302,6 +307,17 @@ class Examiner {
                          !marker->vouched.empty() && marker->vouched == info.fields().promotion();
                    }
                  });
+  }
+
+  Result<void> twins() {
+    std::vector<std::string> run_ids;
+    for (const auto& node : result_.nodes) run_ids.push_back(node.run_id.value_or(""));
+    const auto twins = admin::find_twins(query_, run_ids);
+    if (!twins) return tl::make_unexpected(twins.error());
+    for (std::size_t i = 0; i < twins->size(); ++i) {
+      if ((*twins)[i]) result_.nodes[i].same_as = result_.nodes[*(*twins)[i]].node;
+    }
+    return {};
   }
 
   Result<void> lock(milliseconds timeout) {

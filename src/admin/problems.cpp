@@ -336,6 +336,11 @@ class NodeRules {
   }
 
   void clock() {
+    if (node_.clock_noted > milliseconds::zero()) {
+      warn("a client has seen its clock move, and clients that start now do not count it for " +
+           in_s(std::chrono::ceil<std::chrono::seconds>(node_.clock_noted)) +
+           "; find out what moved it, and run a time service (chrony, ntpd)");
+    }
     if (node_.clock_offset) return;
     warn("its clock cannot be read, so a jump goes unnoticed; allow the user TIME");
   }
@@ -438,13 +443,11 @@ void check_fences(std::vector<Problem>& problems, const std::vector<NodeHealth>&
 }
 
 void check_identity(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
-  std::map<std::string, std::string> seen;
   for (const auto& node : nodes) {
-    if (!node.run_id) continue;
-    const auto [at, is_new] = seen.emplace(*node.run_id, node.node);
-    if (is_new) continue;
-    problems.push_back({Severity::error, at->second + " and " + node.node +
-                                             " are the same server (run id " + *node.run_id +
+    if (node.same_as.empty()) continue;
+    problems.push_back({Severity::error, node.same_as + " and " + node.node +
+                                             " are the same server (run id " +
+                                             node.run_id.value_or("unknown") +
                                              "), which would vote twice; name every node once"});
   }
 }

@@ -47,6 +47,13 @@ std::optional<std::chrono::milliseconds> waited_since(std::int64_t place, std::i
   return std::chrono::milliseconds(std::max<std::int64_t>(now - place / 1000, 0));
 }
 
+/// The id of a waiter without the digits of its client's connection to the node.
+std::string on_every_node(const std::string& id) {
+  constexpr std::size_t of_client = 16;
+  const std::size_t colon = std::min(id.find(':'), id.size());
+  return id.substr(0, std::min(of_client, colon)) + id.substr(colon);
+}
+
 /// ZRANGE with scores: members and scores in turn, or (by RESP3) pairs of them.
 std::vector<std::pair<std::string, std::int64_t>> ids_and_places(const wire::Answer& range) {
   std::vector<std::string> flat;
@@ -90,7 +97,7 @@ std::optional<std::vector<WaitingCall>> read_waiting(const std::string& name,
     if (!is_ahead(record, now)) continue;
     const auto note = records.find("@" + id);
     waiting.push_back(
-        {.id = client::cleaned(id, node),
+        {.id = client::cleaned(on_every_node(id), node),
          .who = note == records.end() ? std::nullopt : read_holder(note->second, node),
          .waited = waited_since(place, now),
          .polls = record.find(" p ") != std::string::npos,

@@ -37,16 +37,15 @@ constexpr const char* not_of_the_script = "its answer is none that the script ca
 }  // namespace
 
 Connection::Connection(const NodeAddress& address, Passwords& passwords,
-                       const Handshake::Config& config, SharedTexts& texts,
+                       Handshake::Config config, SharedTexts& texts,
                        std::optional<LostConnection> lost, std::string identity_key,
                        ConnectionListener& listener)
     : passwords_(passwords),
-      layout_(config.set.layout),
+      config_(std::move(config)),
       texts_(texts),
       listener_(listener),
-      client_(config.client),
-      channel_(layout_.channel(client_)),
-      handshake_(std::make_unique<Handshake>(address, passwords, config, std::move(lost),
+      channel_(layout_.channel(config_.client)),
+      handshake_(std::make_unique<Handshake>(address, passwords, config_, std::move(lost),
                                              std::move(identity_key))) {}
 
 void Connection::start(engine::Instant now) {
@@ -58,7 +57,7 @@ CallContext Connection::context() {
   return {.layout = layout_,
           .holder = &texts_.holder,
           .set = set_,
-          .client = client_,
+          .client = config_.client,
           .subscribed = subscribed_};
 }
 
@@ -336,7 +335,7 @@ bool Connection::take_handshake_reply(engine::Instant now, const ReplyView& repl
   role_ = facts.role;
   replid_ = facts.replid;
   if (const auto refusal = listener_.on_ready(now, facts)) {
-    return fail(Cause::incompatible, *refusal);
+    return fail(refusal->cause, refusal->detail);
   }
   report_clock(now, facts.unix_us, handshake_sent_);
   return true;

@@ -41,8 +41,8 @@ struct SharedTexts {
 
 class ConnectionListener {
  public:
-  /// The handshake is complete. A sentence refuses the node: the connection then ends.
-  virtual std::optional<std::string> on_ready(engine::Instant now, ServerFacts& facts) = 0;
+  /// The handshake is complete. A reason refuses the node: the connection then ends.
+  virtual std::optional<engine::Unavailable> on_ready(engine::Instant now, ServerFacts& facts) = 0;
   virtual void on_reply(engine::Instant now, const engine::Tag& tag,
                         const engine::Reply& reply) = 0;
   /// The node's clock as it stood `now`, reckoned from the middle of the round trip that brought
@@ -61,8 +61,8 @@ class Connection {
   /// Why the connection cannot go on, and is to be destroyed; none: it can go on.
   using EndReason = std::optional<engine::Unavailable>;
 
-  /// All references must outlive the connection.
-  Connection(const NodeAddress& address, Passwords& passwords, const Handshake::Config& config,
+  /// All references must outlive the connection. `config.client` is of this connection alone.
+  Connection(const NodeAddress& address, Passwords& passwords, Handshake::Config config,
              SharedTexts& texts, std::optional<LostConnection> lost, std::string identity_key,
              ConnectionListener& listener);
 
@@ -160,10 +160,10 @@ class Connection {
   [[nodiscard]] std::uint64_t appended() const { return handed_over_ + output_.size(); }
 
   const Passwords& passwords_;
-  const KeyLayout& layout_;
+  const Handshake::Config config_;
+  const KeyLayout& layout_ = config_.set.layout;
   SharedTexts& texts_;
   ConnectionListener& listener_;
-  const std::string& client_;  // as which the node knows this client's waiters
   const std::string channel_;
   std::unique_ptr<Handshake> handshake_;  // none once complete
   engine::Instant handshake_sent_{};

@@ -63,7 +63,11 @@ void Handshake::send_second_part(std::string& out) {
   if (engine::rules::kills_what_it_replaces(same_server)) {
     send(out, Step::kill, {"CLIENT", "KILL", "ID", std::to_string(lost_->client_id)});
   }
-  if (resp3_) send(out, Step::subscribe, {"SUBSCRIBE", channel_});
+  if (resp3_) {
+    send(out, Step::subscribe, {"SUBSCRIBE", channel_});
+    // An empty message wakes nobody. Its answer is how many receive it.
+    if (config_.may_be_shared) send(out, Step::name, {"PUBLISH", channel_, ""});
+  }
   for (const ScriptRow& row : script_rows()) {
     if (!row.loaded) continue;
     send(out, Step::load, {"SCRIPT", "LOAD", facts_.scripts.source(row.script)});
@@ -126,6 +130,7 @@ bool Handshake::take_error(Step step, std::string_view error) {
   if (!denied) return fail(why.cause, why.detail);
   switch (step) {
     case Step::hello:
+    case Step::name:
     case Step::appendfsync:
     case Step::maxmemory_policy:
       return true;
@@ -219,6 +224,10 @@ bool Handshake::take_answer(Step step, const ReplyView& reply) {
       return take_setting(step, reply);
     case Step::kill:
       return reply.is(Kind::integer) || reply.is(Kind::text) || garbled();
+    case Step::name:
+      if (!reply.is(Kind::integer)) return garbled();
+      facts_.name_is_shared = reply.integer() > 1;
+      return true;
     case Step::load:
       return take_digest(reply);
     case Step::identity:

@@ -35,8 +35,11 @@ class Handshake {
   struct Config {
     SetTerms set;
     std::string client_name;
-    /// As which the nodes know this client's waiters, 16 hexadecimal digits; empty: it has none.
+    /// As which the node knows this client's waiters, hexadecimal digits (see draw_client, Link);
+    /// empty: it has none.
     std::string client = {};
+    /// Whether another client may have that name, so that it is looked for.
+    bool may_be_shared = false;
     UnfitNodes unfit = UnfitNodes::refuse;
   };
   enum class Progress : std::uint8_t { going_on, complete, failed };
@@ -75,6 +78,7 @@ class Handshake {
     maxmemory_policy,
     kill,
     subscribe,
+    name,
     load,
     identity,
     time,

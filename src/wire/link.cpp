@@ -134,14 +134,32 @@ void Link::probe(Instant now) {
   has_output();
 }
 
+/// A copy of this machine may be connected with the name that this client had in lines. A new name
+/// is no copy's.
+bool Link::shares_its_name(const ServerFacts& facts) {
+  const bool drawn_now = std::exchange(name_is_new_, false);
+  if (!facts.name_is_shared || drawn_now) return false;
+  own_part_ = engine::to_hex({{random_.next(), 0}}).substr(8, 8);
+  name_is_new_ = true;
+  return true;
+}
+
+Handshake::Config Link::of_next_connection() const {
+  auto config = config_.handshake;
+  if (!config.client.empty()) config.client += own_part_;
+  config.may_be_shared = !name_is_new_;
+  return config;
+}
+
 void Link::on_connected(Instant now, Instant give_up_at, std::string password,
                         std::string warning) {
   at_ = give_up_at;
   warning_ = std::move(warning);
   passwords_.offer(std::move(password));
   ConnectionListener& self = *this;
-  connection_ = std::make_unique<Connection>(address_, passwords_, config_.handshake, texts_, lost_,
-                                             listener_.identity_key(now, node_), self);
+  connection_ =
+      std::make_unique<Connection>(address_, passwords_, of_next_connection(), texts_, lost_,
+                                   listener_.identity_key(now, node_), self);
   connection_->start(now);
   has_output();
 }
@@ -164,9 +182,17 @@ void Link::on_writable() {
   if (connection_) has_output();
 }
 
-std::optional<std::string> Link::on_ready(Instant now, ServerFacts& facts) {
+std::optional<engine::Unavailable> Link::on_ready(Instant now, ServerFacts& facts) {
+  if (shares_its_name(facts)) {
+    return engine::Unavailable{Cause::connection_lost, engine::Delivery::not_sent,
+                               "a copy of this client is connected by its name; this one connects "
+                               "again with a new name"};
+  }
   if (auto objection = listener_.find_objection(now, node_, facts)) {
-    if (config_.handshake.unfit == UnfitNodes::refuse) return objection;
+    if (config_.handshake.unfit == UnfitNodes::refuse) {
+      return engine::Unavailable{Cause::incompatible, engine::Delivery::not_sent,
+                                 std::move(*objection)};
+    }
     facts.warn(*objection);
   }
   if (!warning_.empty()) facts.warn(warning_);

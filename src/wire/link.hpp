@@ -130,7 +130,7 @@ class Link final : ConnectionListener {
   };
   using QueuedItem = std::variant<QueuedCommand, std::shared_ptr<Question>>;
 
-  std::optional<std::string> on_ready(engine::Instant now, ServerFacts& facts) override;
+  std::optional<engine::Unavailable> on_ready(engine::Instant now, ServerFacts& facts) override;
   void on_reply(engine::Instant now, const engine::Tag& tag, const engine::Reply& reply) override;
   void on_clock(engine::Instant now, std::int64_t unix_us, engine::Duration uncertainty) override;
   void on_wake(engine::Instant now, const Wake& wake) override;
@@ -139,6 +139,8 @@ class Link final : ConnectionListener {
   void time_out_questions(engine::Instant now);
   void forget_answered();
   void has_output();
+  [[nodiscard]] Handshake::Config of_next_connection() const;
+  [[nodiscard]] bool shares_its_name(const ServerFacts& facts);
   void give_up(engine::Instant now, engine::Unavailable why);
   void cut_off(engine::Instant now, engine::Unavailable why);
   void drop(engine::Instant now, engine::Unavailable why);
@@ -151,6 +153,8 @@ class Link final : ConnectionListener {
   Passwords passwords_;
   const Config& config_;
   SharedTexts& texts_;
+  std::string own_part_;     // of this client's name, behind what all links have
+  bool name_is_new_ = true;  // no copy of this machine can have it
   engine::RandomSource& random_;
   Streams& streams_;
   LinkListener& listener_;

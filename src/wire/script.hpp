@@ -44,7 +44,7 @@ struct CallContext {
   const KeyLayout& layout = redlock_layout;
   HolderText* holder = nullptr;  ///< who takes the lock; null: no text is sent
   std::string_view set = {};     ///< the set that the node's marker must name; empty: none
-  std::string_view client = {};  ///< whose waiters they are: 16 hexadecimal digits; empty: none
+  std::string_view client = {};  ///< whose waiters they are (see Handshake::Config); empty: none
   bool subscribed = false;       ///< whether this node can wake this client's waiters
 };
 

@@ -32,6 +32,7 @@ struct ServerFacts {
   std::optional<std::string> identity;
   std::string identity_refusal;  ///< why the node does not say what the key holds
   bool subscribed = false;       ///< the node wakes this client's waiters
+  bool name_is_shared = false;   ///< and wakes another client by the same name, perhaps
   std::string warnings;          ///< the unsafe findings, sentences joined by "; "
   ScriptSet scripts{ScriptSet::Flags::unknown};
 

@@ -194,6 +194,17 @@ TEST_CASE("one server under two names is found") {
   CHECK(contains(finished.out, "same server"));
 }
 
+TEST_CASE("a node that reports the run id of another is no second name of it") {
+  const Fleet fleet({.nodes = 2, .persistence = Persistence::always});
+  const std::string info = fleet.run(0, {"INFO", "server"});
+  StubServer liar([&info](const RedisCommand& command) -> StubReply {
+    return is(command, "INFO") ? bulk(info) : like_redis(command);
+  });
+  const Uris uris{liar.uri(), fleet.uri(0), fleet.uri(1)};
+  CHECK_FALSE(contains(ask(uris, {"doctor"}).out, "same server"));
+  CHECK_FALSE(contains(ask(uris, {"adopt"}).out, "same server"));
+}
+
 TEST_CASE("adopt leaves a list alone that mixes a node of another set with blank ones") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
   adopt(Uris{fleet.uri(0)});
@@ -392,6 +403,16 @@ TEST_CASE("clocks that are apart are reported") {
   const auto examination = examine({fleet.uri(0), fleet.uri(1), ahead.uri()});
   CHECK(has_problem(examination["problems"], "warning", "clocks"));
   CHECK(examination["nodes"][2]["clock_offset_us"].get<std::int64_t>() > 1'000'000);
+}
+
+TEST_CASE("a clock that another client saw move is reported while clients that start heed that") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+  adopt(fleet);
+  fleet.run(1, {"SET", "redlock:node:clock", "", "PX", "59000"});
+  const auto finished = ask_as_a_client(fleet, {"doctor", "-o", "json"});
+  CHECK(finished.status == 1);
+  const auto node = json::parse(finished.out)["nodes"][1];
+  CHECK(has_problem(node["problems"], "warning", "a client has seen its clock move"));
 }
 
 TEST_CASE("a node that cannot write, is too old, or tells nothing is reported") {

@@ -193,6 +193,35 @@ TEST_CASE("a subscription that is confirmed as a reply is none") {
   CHECK(rig.downs.front().cause == Cause::protocol_error);
 }
 
+TEST_CASE("a client that finds a copy of itself connects again with a new name, once") {
+  // From the second connection on somebody else is there, whatever the channel.
+  int receivers = 0;
+  std::vector<std::string> channels;
+  LinkRig rig(
+      [&](const RedisCommand& command) {
+        if (is(command, "PUBLISH")) return integer(receivers);
+        if (!is(command, "SUBSCRIBE")) return waking(command);
+        channels.push_back(command[1]);
+        return pushed({bulk("subscribe"), bulk(command[1]), integer(1)});
+      },
+      as_client);
+  rig.run();
+  CHECK_FALSE(said(rig, "PUBLISH"));
+  receivers = 1;
+  rig.break_stream();
+  rig.pass(2s);
+  CHECK(said(rig, "PUBLISH"));
+  CHECK(channels == std::vector<std::string>{channel, channel});
+  receivers = 2;
+  rig.break_stream();
+  rig.pass(5s);
+  CHECK(rig.is_open());
+  REQUIRE(channels.size() == 4);
+  CHECK(channels[2] == channel);
+  CHECK(channels[3].starts_with(channel));
+  CHECK(channels[3].size() == std::string(channel).size() + 8);
+}
+
 TEST_CASE("a message on the client's channel wakes a waiter, whatever is awaited") {
   LinkRig rig(waking, as_client);
   rig.run();
