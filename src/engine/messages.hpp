@@ -23,6 +23,7 @@ struct Place {
   std::uint64_t line = 0;  ///< the client's number of its own line for the name; 0: it waits not
   Duration waited{};       ///< how long the call has waited when this is sent
   Duration turn{};         ///< for how long a node is to keep the lock for it
+  bool is_new = false;     ///< of another call than before, which may have begun later
 };
 
 /// Take the lock for this owner unless somebody else has it; a new grant's token is at least floor.
@@ -61,10 +62,12 @@ struct ReleaseCommand {
   Instant since{};  ///< when that attempt began; for people who look at the line
 };
 
-/// Take the client out of the line of a name.
+/// Take the client out of the line of a name, or stand it there for another of its calls.
 struct LeaveCommand {
   Name name;
   std::uint64_t line = 0;
+  Place next{};     ///< of that call, in the same line; line 0: there is none
+  Instant since{};  ///< when it is sent; for people who look at the lock
 };
 
 /// Delete the lock if it is this owner's, and refuse this owner for that long, so that no late

@@ -27,6 +27,9 @@ class RetrySchedule {
   [[nodiscard]] Instant waits_until() const { return waits_until_; }
   [[nodiscard]] Instant retry_at() const { return retry_at_; }
   [[nodiscard]] bool has_failed() const { return last_failure_.has_value(); }
+  [[nodiscard]] bool was_too_late() const {
+    return last_failure_ && last_failure_->code == Errc::too_late;
+  }
   /// The result of a call whose time is over; `under_way`: the ballots of its attempt, if any.
   [[nodiscard]] Failed time_is_over(std::vector<Ballot> under_way) const;
 

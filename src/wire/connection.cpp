@@ -36,10 +36,9 @@ constexpr const char* not_of_the_script = "its answer is none that the script ca
 
 }  // namespace
 
-Connection::Connection(const NodeAddress& address, Passwords& passwords,
-                       Handshake::Config config, SharedTexts& texts,
-                       std::optional<LostConnection> lost, std::string identity_key,
-                       ConnectionListener& listener)
+Connection::Connection(const NodeAddress& address, Passwords& passwords, Handshake::Config config,
+                       SharedTexts& texts, std::optional<LostConnection> lost,
+                       std::string identity_key, ConnectionListener& listener)
     : passwords_(passwords),
       config_(std::move(config)),
       texts_(texts),

@@ -157,9 +157,8 @@ void Link::on_connected(Instant now, Instant give_up_at, std::string password,
   warning_ = std::move(warning);
   passwords_.offer(std::move(password));
   ConnectionListener& self = *this;
-  connection_ =
-      std::make_unique<Connection>(address_, passwords_, of_next_connection(), texts_, lost_,
-                                   listener_.identity_key(now, node_), self);
+  connection_ = std::make_unique<Connection>(address_, passwords_, of_next_connection(), texts_,
+                                             lost_, listener_.identity_key(now, node_), self);
   connection_->start(now);
   has_output();
 }

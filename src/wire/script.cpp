@@ -91,6 +91,15 @@ void waited_and_turn(CommandWriter& out, const CallContext& context, const Place
   out.number(whole_us(place.waited)).number(static_cast<std::uint64_t>(turn.count()));
 }
 
+/// Of a call that stands in a line without asking.
+void manner_and_place(CommandWriter& out, const CallContext& context, const Place& place,
+                      engine::Instant since) {
+  out.bulk(manner(context));
+  waited_and_turn(out, context, place);
+  out.bulk(context.holder != nullptr ? context.holder->since(since) : std::string_view());
+  if (place.is_new) out.bulk("1");
+}
+
 // acquire
 
 void acquire_keys(CommandWriter& out, const CallContext& context, const Command& command) {
@@ -201,9 +210,7 @@ void release_arguments(CommandWriter& out, const CallContext& context, const Com
   owner(out, what.owner).bulk(what.first_only ? "1" : "2");
   if (!stands(context, what.place)) return;
   waiter(out, context, what.place.line);
-  out.bulk(manner(context));
-  waited_and_turn(out, context, what.place);
-  out.bulk(context.holder != nullptr ? context.holder->since(what.since) : std::string_view());
+  manner_and_place(out, context, what.place, what.since);
 }
 
 std::optional<engine::Reply> released_or_not(std::int64_t code) {
@@ -245,7 +252,9 @@ void leave_keys(CommandWriter& out, const CallContext& context, const Command& c
 }
 
 void leave_arguments(CommandWriter& out, const CallContext& context, const Command& command) {
-  waiter(out, context, std::get<LeaveCommand>(command).line);
+  const auto& what = std::get<LeaveCommand>(command);
+  waiter(out, context, what.line);
+  if (stands(context, what.next)) manner_and_place(out, context, what.next, what.since);
 }
 
 std::optional<engine::Reply> read_leave(const ReplyView& answer) {

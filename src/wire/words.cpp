@@ -69,7 +69,10 @@ struct CommandWords {
            in_ms(c.lease);
   }
   std::string operator()(const engine::ReleaseCommand& c) const { return at(c.place); }
-  std::string operator()(const engine::LeaveCommand& c) const { return in_line(c.line); }
+  std::string operator()(const engine::LeaveCommand& c) const {
+    const bool heir = c.next.line != 0;
+    return in_line(c.line) + (heir ? ", for a call that waited " + in_us(c.next.waited) : "");
+  }
   /// Others have nothing to add to their purpose and name.
   std::string operator()(const auto& /*command*/) const { return ""; }
 

@@ -332,6 +332,7 @@ TEST_CASE("a call whose lease is too short lets the next of its client have its 
     REQUIRE(rig.oldest_is<ReleaseCommand>(node));
     CHECK(rig.oldest<ReleaseCommand>(node).place.line == first);
     CHECK(rig.oldest<ReleaseCommand>(node).place.waited == 7ms);
+    CHECK(rig.oldest<ReleaseCommand>(node).place.is_new);
     rig.answer(node, ReleasedHere{});
   }
   rig.advance(0ns);
@@ -374,6 +375,38 @@ TEST_CASE("calls of which none can succeed pause, and are in no line meanwhile")
   CHECK(rig.asked_in_all() == 0);
   rig.advance(200ms);
   CHECK(rig.asked_in_all() == 5);
+}
+
+TEST_CASE("a new call does not wait for the pause of one whose lease is too short") {
+  Crowd rig;
+  auto short_lease = in_order(60s);
+  short_lease.lease = 10ms;
+  const auto first = rig.acquire(short_lease);
+  rig.advance(8ms);
+  for (const NodeIndex node : all) rig.answer(node, Granted{7});
+  for (const NodeIndex node : all) {
+    while (rig.asked(node)) rig.take(node);
+  }
+  const auto second = rig.acquire(in_order(60s));
+  for (const NodeIndex node : all) rig.answer(node, Granted{8});
+  CHECK_FALSE(rig.ended(first));
+  CHECK(rig.ended_with<AcquireSucceeded>(second));
+}
+
+TEST_CASE("a call that ends stands the next of its client in its place, with its turn") {
+  Crowd rig;
+  const auto first = rig.acquire(in_order(600ms));
+  rig.refuse(all);
+  rig.advance(100ms);
+  rig.acquire(in_order(60s));
+  rig.advance(500ms);
+  REQUIRE(rig.ended(first));
+  for (const NodeIndex node : all) {
+    REQUIRE(rig.oldest_is<LeaveCommand>(node));
+    CHECK(rig.oldest<LeaveCommand>(node).line == first);
+    CHECK(rig.oldest<LeaveCommand>(node).next.line == first);
+    CHECK(rig.oldest<LeaveCommand>(node).next.waited == 500ms);
+  }
 }
 
 TEST_CASE("without a quorum the next call of a client comes when the first one would have") {

@@ -106,8 +106,19 @@ class LineNode {
         keys.of_release(),
         {owner, told, waiting.id, waiting.how, in_us(waiting.waited_ms), waiting.turn, text});
   }
+  /// Another call of its client stands there.
+  [[nodiscard]] std::string release_to(const std::string& owner, const Waiting& next) const {
+    return run<engine::ReleaseCommand>(
+        keys.of_release(),
+        {owner, "2", next.id, next.how, in_us(next.waited_ms), next.turn, "", "1"});
+  }
   [[nodiscard]] std::string leave(const std::string& waiter) const {
     return run<engine::LeaveCommand>(keys.of_leave(), {waiter});
+  }
+  /// And another call of its client stands there.
+  [[nodiscard]] std::string leave_to(const Waiting& next) const {
+    return run<engine::LeaveCommand>(
+        keys.of_leave(), {next.id, next.how, in_us(next.waited_ms), next.turn, "about it"});
   }
   /// A release and an acquire in one call.
   template <typename How>
@@ -561,6 +572,26 @@ TEST_CASE("a waiter that leaves while the turn is its own passes it on, unless t
   }
 }
 
+TEST_CASE("a waiter that leaves its place to another call of its client keeps the turn if first") {
+  for (const auto flags : both_forms) {
+    const LineNode node(flags);
+    Subscribed a("aa");
+    node.line_up({{"aa:1", 50}, {"aa:2", 30}});
+    CHECK(node.release("holder") == "1");
+    CHECK(a.messages() == "1 0\n2 20");
+    CHECK(node.leave_to(Waiting{"aa:1", 40}) == "0");
+    CHECK(line() == "aa:1\naa:2");
+    CHECK(turn() == turn_of("aa:1", node.now_ms() + 20));
+    CHECK(redis({"ZSCORE", keys.line, "aa:1"}) == node.place(40));
+    CHECK(redis({"HGET", keys.waiters, "@aa:1"}) == "about it");
+    (void)a.messages();
+    CHECK(node.leave_to(Waiting{"aa:1", 20}) == "0");
+    CHECK(line() == "aa:2\naa:1");
+    CHECK(turn() == turn_of("aa:2", node.now_ms() + 20));
+    CHECK(a.messages() == "2 0\n1 20");
+  }
+}
+
 TEST_CASE("a release whose client goes on waiting stands it in its place before any is told") {
   for (const auto flags : both_forms) {
     const LineNode node(flags);
@@ -578,6 +609,11 @@ TEST_CASE("a release whose client goes on waiting stands it in its place before 
     CHECK(node.release("a", Waiting{"aa:1", 30}) == "1");
     CHECK(line() == "bb:1\naa:1");
     CHECK(turn() == turn_of("bb:1", node.now_ms() + 20));
+    // And in that of another call, which has waited less.
+    REQUIRE(node.acquire("b", Waiting{.id = "bb:1", .waited_ms = 40, .next_waited_us = "35000"}) ==
+            "1\n3\n0");
+    CHECK(node.release_to("b", Waiting{"bb:1", 10}) == "1");
+    CHECK(line() == "aa:1\nbb:1");
     // Also where nobody else waits, and where it has nothing to release.
     const LineNode fresh(flags);
     REQUIRE(fresh.acquire("a") == "1\n1");

@@ -43,8 +43,8 @@ void Faults::attract_fault(ClientIndex client, std::optional<Fault> fault,
   if (plan.between_faults == Duration::zero() || scene_.ending || !possible) return;
   if (!scene_.random.chance(per_mille)) return;
   const std::uint64_t which = fault ? static_cast<std::uint64_t>(*fault) : fault_count;
-  scene_.at(scene_.now + scene_.random.up_to(plan.delay_min + plan.delay_jitter),
-            Event::What::fault, client, 0, which);
+  scene_.at(scene_.now + scene_.random.up_to(plan.longest_way()), Event::What::fault, client, 0,
+            which);
 }
 
 void Faults::on_sent(ClientIndex client, const engine::Send& send) {

@@ -158,6 +158,8 @@ class Invariants {
   void look_at_lines(Instant world);
   /// Long after the last client left.
   void must_be_no_lines(Instant world, const std::string& name) const;
+  /// Of all keys only fences and markers last for ever.
+  void must_have_ends() const;
 
   /// A node that has long been well and within reach of a client must have nothing of its attempts
   /// that are over. `well_since(client)`: none if it is not well.

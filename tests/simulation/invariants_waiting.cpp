@@ -116,6 +116,10 @@ void Invariants::look_at_line(Instant world, std::uint32_t node, std::string_vie
 void Invariants::waiter_asked(const Grant& grant, const engine::Reply& reply) {
   const auto line = lines_.find(*grant.name);
   const bool asked = grant.in_line && !std::holds_alternative<engine::Unavailable>(reply);
+  if (line == lines_.end()) return;
+  // A call that cannot succeed tries again and again.
+  const auto& waiting = line->second.waiting;
+  if (std::ranges::any_of(waiting, [](const Waiting& who) { return who.gave_way; })) return;
   if (asked && line != lines_.end() && line->second.given_back) ++line->second.asked;
 }
 
@@ -210,7 +214,8 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
     counts_.longest_free = std::max(counts_.longest_free, world - from);
     // Whose turn it is was told so, when the holder gave it back.
     const Instant passed_on = std::max(from, line.given_back.value_or(world));
-    const bool passed_on_late = waiting_.passed_on_within > Duration::zero() &&
+    // A call that failed for a reason of its own pauses.
+    const bool passed_on_late = waiting_.passed_on_within > Duration::zero() && !who.gave_way &&
                                 world - passed_on > waiting_.passed_on_within + turns_of_the_dead &&
                                 !two_are_away(passed_on);
     if (world - from <= waiting_.free_at_most && !passed_on_late) continue;
@@ -232,7 +237,9 @@ void Invariants::check_departed(Instant world, const std::string& name, Line& li
   while (!line.departed.empty() && world - line.departed.front().at > waiting_.leaves_within) {
     const Departed who = line.departed.front();
     line.departed.pop_front();
-    if (!clients_[who.client].alive || who.line == 0) continue;
+    // Calls that an engine makes for an owner have numbers that other clients give, too.
+    const bool unique = who.line != 0 && who.line < engine::first_inner_request;
+    if (!clients_[who.client].alive || !unique) continue;
     // It stands there for others of its calls, or for one that ended later.
     if (std::ranges::count(line.waiting, who.client, &Waiting::client) > 0) continue;
     if (std::ranges::count(line.departed, who.client, &Departed::client) > 0) continue;

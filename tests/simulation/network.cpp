@@ -29,10 +29,11 @@ const Network::Way& Network::way(ClientIndex client, NodeIndex node) const {
   return ways_[client * scene_.nodes.size() + node];
 }
 
-Duration Network::delay(NodeIndex node) {
+Duration Network::delay(StreamId id) {
   const Plan& plan = scene_.plan;
   Random& random = scene_.random;
-  Duration delay = plan.delay_min + nodes_->slow(node);
+  const Stream& stream = streams_[id];
+  Duration delay = plan.delay_min + plan.distance_of(stream.client) + nodes_->slow(stream.node);
   // Little jitter is common, much of it rare.
   const Duration jitter = plan.delay_jitter / (1 + random.below(64));
   delay += jitter / (1 + random.below(8));
@@ -50,7 +51,7 @@ std::size_t Network::room(const Pipe& pipe) const {
 void Network::push(StreamId id, Pipe& pipe, Event::What event, Segment segment) {
   pipe.bytes_on_the_way += segment.bytes.size();
   pipe.on_the_way.push_back(std::move(segment));
-  pipe.last_arrival = std::max(pipe.last_arrival, scene_.now + delay(streams_[id].node));
+  pipe.last_arrival = std::max(pipe.last_arrival, scene_.now + delay(id));
   scene_.at(pipe.last_arrival, event, id);
 }
 
@@ -245,7 +246,7 @@ void Network::read_at_node(StreamId id) {
     if (!stream.client_open) stream.unsent.clear();
     send_replies(id);
     if (stream.waits_for_room) {
-      scene_.at(scene_.now + delay(stream.node), Event::What::writable, id);
+      scene_.at(scene_.now + delay(id), Event::What::writable, id);
     }
   }
   if (!open || stream.to_node.ended) close_at_node(id);

@@ -131,7 +131,7 @@ class Network {
     std::vector<StreamId> streams;
   };
 
-  [[nodiscard]] Duration delay(NodeIndex node);
+  [[nodiscard]] Duration delay(StreamId id);
   [[nodiscard]] Way& way(ClientIndex client, NodeIndex node);
   [[nodiscard]] const Way& way(ClientIndex client, NodeIndex node) const;
   [[nodiscard]] std::size_t room(const Pipe& pipe) const;

@@ -387,6 +387,7 @@ void NodeServer::call_script(Asked& asked, const Script& script) {
     return misread(asked, "a script call whose number of keys is wrong");
   }
   if (refuses(script, asked.reply)) return;
+  if (settings_.lie != Lie::none && lie_about(script, keys, asked.reply)) return;
   const ScriptRun run{.script = script.name,
                       .keys = rest.first(static_cast<std::size_t>(keys)),
                       .arguments = rest.subspan(static_cast<std::size_t>(keys)),
@@ -407,6 +408,34 @@ void NodeServer::call_script(Asked& asked, const Script& script) {
   }
   if (!was_marked && data_.is_marked(now_us_ / 1'000)) host_.on_marked(asked.stream);
   host_.on_executed(asked.stream, {run.script, run.keys, run.arguments, bytes});
+}
+
+/// Whether the script is about locks: then nothing of it is run.
+bool NodeServer::lie_about(const Script& script, std::int64_t keys, Reply& reply) {
+  Lie lie = settings_.lie;
+  if (lie == Lie::any) lie = static_cast<Lie>(1 + ++lies_ % 4);
+  const auto refused = [&](Reply& to) {
+    to.array(lie == Lie::taken ? 2 : 1);
+    to.integer(lie == Lie::taken ? 0 : lie == Lie::shared_owner ? 4 : lie == Lie::forced ? 3 : 2);
+    if (lie == Lie::taken) to.integer(-1);
+  };
+  if (script.name == "acquire") {
+    refused(reply);
+  } else if (script.name == "pass") {
+    reply.array(2);
+    reply.integer(0);
+    refused(reply);
+  } else if (script.name == "hold" || script.name == "release") {
+    reply.array(static_cast<std::size_t>(keys / 3));
+    for (std::int64_t i = 0; i < keys / 3; ++i) {
+      if (script.name == "hold") reply.array(1);
+      const int not_held = lie == Lie::forced ? -3 : lie == Lie::foreign ? -2 : -1;
+      reply.integer(script.name == "hold" ? not_held : 0);
+    }
+  } else {
+    return false;
+  }
+  return true;
 }
 
 void NodeServer::call_from_script(Words words, Reply& reply) {

@@ -45,6 +45,16 @@ struct ScriptRun {
   std::string_view reply;  ///< in RESP
 };
 
+/// What a node answers to every script about locks, without running it: well-formed, and wrong.
+enum class Lie : std::uint8_t {
+  none,
+  taken,         ///< another owner has the lock
+  shared_owner,  ///< this owner had it before
+  forced,        ///< this owner was forced out
+  foreign,       ///< a key of another type stands there
+  any,           ///< one of these, at random
+};
+
 /// What a node server tells, while it runs a request.
 class NodeServerHost {
  public:
@@ -76,6 +86,7 @@ class NodeServer final : Publisher, ScriptHost {
     std::string password = {};  ///< of the default user; empty: none is needed
     bool durable = true;        ///< appendonly yes, appendfsync always
     DeniedCommands denied = {};
+    Lie lie = Lie::none;
   };
 
   /// The data and the host must outlive it.
@@ -144,6 +155,7 @@ class NodeServer final : Publisher, ScriptHost {
   void run_eval(Asked& asked);
   void run_evalsha(Asked& asked);
   void call_script(Asked& asked, const Script& script);
+  bool lie_about(const Script& script, std::int64_t keys, Reply& reply);
   [[nodiscard]] bool refuses(const Script& script, Reply& reply) const;
   const Script* take_in(Asked& asked, std::string_view text);
 
@@ -177,6 +189,7 @@ class NodeServer final : Publisher, ScriptHost {
   std::string own_pushes_;     // to that one
   bool at_maxmemory_ = false;  // it may write there
   bool wrote_ = false;         // it cannot be stopped any more
+  std::uint32_t lies_ = 0;
 };
 
 }  // namespace redlock::simulation

@@ -82,6 +82,10 @@ void choose_oddities(Plan& plan) {
         {FenceDamage::ahead, FenceDamage::far, FenceDamage::text, FenceDamage::other_type});
   }
   plan.absurd_clock = random.chance(150) && others;
+  if (random.chance(120) && others && !plan.forgets() && !plan.absurd_clock) {
+    plan.fence = FenceDamage::none;
+    plan.lie = random.pick({Lie::taken, Lie::shared_owner, Lie::forced, Lie::foreign, Lie::any});
+  }
   plan.cloned = random.chance(300) && plan.kind == WorldKind::wild_clocks;
   plan.older_states = random.chance(500) && plan.kind == WorldKind::forgetful && !plan.durable;
   // A client that allows more drift overlooks more: where clocks run wild, all allow the same.
@@ -122,8 +126,28 @@ void choose_wakes(Plan& plan) {
   }
 }
 
-/// Clients near the nodes, which all wait in order and hold locks for a short time. What goes wrong
-/// is drawn apart: how long a lock may be free, and who must be next, depends on it.
+/// Round trips from a tenth of a millisecond to a fifth of a second; often one client is farther
+/// away.
+void choose_distances(Plan& plan, Random& random) {
+  plan.delay_min = microseconds(20) + random.up_to(microseconds(200));
+  plan.delay_jitter = random.pick({microseconds(100), microseconds(500), microseconds(1'500)});
+  if (random.chance(500)) return;
+  plan.delay_min = random.pick({milliseconds(1), milliseconds(5), milliseconds(20)});
+  plan.delay_jitter = plan.delay_min / random.pick({2, 10});
+  plan.distances.assign(plan.clients, Duration::zero());
+  if (random.chance(600)) plan.distances[0] = plan.delay_min * random.pick({1, 4});
+  const auto trip = std::chrono::ceil<milliseconds>(2 * plan.longest_way());
+  plan.engine.node_timeout = std::max<Duration>(plan.engine.node_timeout, trip * 3);
+  plan.engine.retry_min = plan.engine.node_timeout / 5;
+  plan.engine.retry_max = plan.engine.node_timeout * 3 / 5;
+  plan.engine.retry_cap = plan.engine.node_timeout * 2;
+  plan.leases = {std::chrono::ceil<milliseconds>(plan.engine.node_timeout) *
+                 random.pick({5, 15, 40})};
+  plan.engine.max_lease = plan.max_lease();
+}
+
+/// Clients that all wait in order and hold locks for a short time. What goes wrong is drawn apart:
+/// how long a lock may be free, and who must be next, depends on it.
 void choose_waiting(Plan& plan) {
   Random random(plan.seed ^ 0x3a17);
   const bool possible = plan.kind == WorldKind::orderly && !plan.crowd;
@@ -131,6 +155,7 @@ void choose_waiting(Plan& plan) {
   plan.waits = true;
   plan.in_order = 3;
   plan.fence = FenceDamage::none;
+  plan.lie = Lie::none;
   plan.other_settings = false;
   plan.denied.reset();
   plan.window = 65'536;
@@ -139,11 +164,11 @@ void choose_waiting(Plan& plan) {
   plan.users_per_client = 1 + random.below(4);
   plan.contention_per_mille = 900;
   plan.keep_per_mille = random.pick({200U, 500U});
-  plan.delay_min = microseconds(20) + random.up_to(microseconds(200));
-  plan.delay_jitter = random.pick({microseconds(100), microseconds(500), microseconds(1'500)});
+  choose_distances(plan, random);
   plan.think = random.pick({milliseconds(1), milliseconds(4), milliseconds(15)});
   plan.length = milliseconds(600) + random.up_to(milliseconds(1'500));
-  plan.between_probes = milliseconds(100);
+  if (!plan.distances.empty()) plan.length += 100 * plan.longest_way();
+  plan.between_probes = std::max<Duration>(milliseconds(100), 8 * plan.longest_way());
   plan.engine.attempts_at_once = engine::Config().attempts_at_once;
   const bool calm = random.chance(500);
   plan.between_faults =
@@ -312,22 +337,24 @@ JudgedWaiting Plan::judged_waiting() const {
   JudgedWaiting judged;
   judged.lines_end = kind != WorldKind::wild_clocks;
   if (!waits) return judged;
-  const Duration trip = 2 * (delay_min + delay_jitter);
+  const Duration trip = 2 * longest_way();
   const Duration drift = between_probes * 2 * drift_bound_ppm / 1'000'000;
-  judged.order = wakes.all_arrive();
+  judged.order = wakes.all_arrive() && distances.empty();
   judged.delays_differ = trip + drift + milliseconds(1);
   judged.leaves_within = 2 * trip + milliseconds(2);
   const Duration places = engine::rules::length_of_turn(trip) * (static_cast<int>(clients) + 1);
   if (is_calm() && wakes.all_arrive()) {
     // A waiter that is behind asks when each one before it could have taken a lock that ended.
     judged.free_at_most = places + 8 * trip;
-    judged.passed_on_within = engine::rules::length_of_turn(trip);
-    if (wakes.forged == Duration::zero()) judged.asks_per_grant = 3;
+    // Far from the nodes many a call is over before it can use its turn.
+    if (distances.empty()) judged.passed_on_within = engine::rules::length_of_turn(trip);
+    const bool near = distances.empty();
+    if (near && wakes.forged == Duration::zero()) judged.asks_per_grant = 3;
   } else {
     // By its own timers: once a second, and in turn.
-    judged.free_at_most = engine::Acquisition::refresh * 11 / 10 + places + 10 * trip;
+    judged.free_at_most = engine::Acquisition::refresh * 11 / 10 + places + 20 * trip;
     if (!is_calm()) judged.free_at_most += engine.node_timeout * 4;
-    bool clients_alone = wakes.all_arrive();
+    bool clients_alone = wakes.all_arrive() && distances.empty();
     for (std::size_t fault = 0; fault < fault_count; ++fault) {
       if (faults[fault] && !happens_to_client(static_cast<Fault>(fault))) clients_alone = false;
     }
@@ -347,6 +374,9 @@ std::string Plan::in_words() const {
                   engine.clock_floor ? "by clocks" : "none", delay_min.count() / 1000,
                   delay_jitter.count() / 1000, slow_per_mille, between_faults.count() / 1'000'000);
   if (fence != FenceDamage::none) text += " a damaged fence,";
+  if (lie != Lie::none) text += " a node that lies,";
+  if (!distances.empty())
+    text += fmt::format(" one client {} us farther,", distances[0].count() / 1000);
   if (absurd_clock) text += " an absurd clock,";
   if (cloned) text += " clones,";
   if (older_states) text += " older states,";

@@ -3,6 +3,7 @@
 // and how often, and which promises can be judged in it.
 #pragma once
 
+#include <algorithm>
 #include <bitset>
 #include <chrono>
 #include <cstddef>
@@ -64,6 +65,7 @@ struct Plan {
   std::vector<std::chrono::milliseconds> leases;
   Duration delay_min{};                    ///< of every message
   Duration delay_jitter{};                 ///< on top, most often little of it
+  std::vector<Duration> distances = {};    ///< on top for each client; empty: all are near
   bool careless = false;                   ///< the first client runs without quarantine
   bool other_sets = false;                 ///< addresses may come to lead to nodes of other sets
   bool flushed_twice = false;              ///< nodes, soon after they had their markers again
@@ -79,6 +81,7 @@ struct Plan {
   Duration between_faults{};            ///< on average; zero: none
   std::bitset<fault_count> faults;
   FenceDamage fence = FenceDamage::none;  ///< of the first node
+  Lie lie = Lie::none;                    ///< of the first node
   bool absurd_clock = false;              ///< one node's is of the next century
   bool cloned = false;                    ///< now and then two clients draw the same random numbers
   bool older_states = false;              ///< nodes restart with what they had a while ago
@@ -104,6 +107,14 @@ struct Plan {
   }
   /// What a slow message takes longer than others, at most.
   [[nodiscard]] Duration slowest() const { return engine.node_timeout * 3 / 2; }
+  [[nodiscard]] Duration distance_of(std::uint32_t client) const {
+    return distances.empty() ? Duration::zero() : distances[client];
+  }
+  /// What a message takes that is not slow, at most.
+  [[nodiscard]] Duration longest_way() const {
+    const auto farthest = std::ranges::max_element(distances);
+    return delay_min + delay_jitter + (farthest == distances.end() ? Duration::zero() : *farthest);
+  }
   [[nodiscard]] bool denies(Denied what) const {
     return denied.test(static_cast<std::size_t>(what));
   }
@@ -117,9 +128,11 @@ struct Plan {
     return kind == WorldKind::orderly || kind == WorldKind::damaged;
   }
   /// Whether nodes must have nothing of what is over. What a lost connection carried may come at
-  /// any time, unless the next one can end it; and an older state has what was given back.
+  /// any time, unless the next one can end it; an older state has what was given back; and what may
+  /// be a copy's, by the word of one node, is not deleted.
   [[nodiscard]] bool judges_leftovers() const {
-    return !denies(Denied::client_kill) && !denies(Denied::client_id) && !older_states;
+    return !denies(Denied::client_kill) && !denies(Denied::client_id) && !older_states &&
+           lie != Lie::shared_owner && lie != Lie::any;
   }
 
   /// Nothing goes wrong but for the messages that wake waiters.

@@ -68,6 +68,7 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"a quorum that is well is not said to be missing", Promise::progress},
     {"a hand-off costs few messages", Promise::progress},
     {"a client that left is in no line", Promise::tidiness},
+    {"a key that is no fence and no marker has an end", Promise::tidiness},
     {"a client that left enters no line", Promise::tidiness},
     {"long after the last client left there is no line", Promise::tidiness},
     // Of scenarios.

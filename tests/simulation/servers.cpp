@@ -33,11 +33,12 @@ Servers::Servers(Scene& scene, Network& network)
   for (NodeIndex node = 0; node < scene.nodes.size(); ++node) {
     if (plan.engine.quarantine) set_marker(node, own_set);
     NodeServerHost& self = *this;
-    servers_.emplace_back(
-        scene.nodes[node].data,
-        NodeServer::Settings{
-            .password = plan.password, .durable = plan.durable, .denied = plan.denied},
-        self);
+    servers_.emplace_back(scene.nodes[node].data,
+                          NodeServer::Settings{.password = plan.password,
+                                               .durable = plan.durable,
+                                               .denied = plan.denied,
+                                               .lie = node == 0 ? plan.lie : Lie::none},
+                          self);
     // An hour ago, by its clock.
     servers_.back().start(new_run_id(node), scene.nodes[node].now_us(scene.now) - 3'600'000'000);
     take_snapshot(node);
@@ -65,7 +66,8 @@ NodeEnd::Process Servers::process(NodeIndex node) const {
 
 bool Servers::is_well(NodeIndex node) const {
   const State& state = states_[node];
-  return !state.down && state.hung == 0 && state.slow == Duration::zero() &&
+  const bool lies = node == 0 && scene_.plan.lie != Lie::none;
+  return !lies && !state.down && state.hung == 0 && state.slow == Duration::zero() &&
          scene_.nodes[node].data.ailment == Ailment::none;
 }
 

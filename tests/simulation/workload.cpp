@@ -102,7 +102,7 @@ void Workload::clone(ClientIndex client) {
   if (other == client || !clients_.is_alive(other) || clients_.is_paused(other)) return;
   for (User& user : users_) {
     const bool starts = user.client == other && user.state == User::State::idle;
-    if (starts) next(user, scene_.plan.delay_min + scene_.plan.delay_jitter);
+    if (starts) next(user, scene_.plan.longest_way());
   }
 }
 

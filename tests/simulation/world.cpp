@@ -48,6 +48,7 @@ void World::run() {
   for (const std::string& name : scene_.plan.names) {
     scene_.invariants.must_be_no_lines(scene_.now, name);
   }
+  scene_.invariants.must_have_ends();
 }
 
 void World::live_until(Instant end) {
@@ -131,7 +132,7 @@ void World::tidy() {
   if (!plan.judges_leftovers()) return;
   // A release that a node refused is repeated after half a second of a clock that may be slow.
   const Duration slow = plan.slow_per_mille > 0 ? plan.engine.node_timeout * 3 : Duration::zero();
-  const Duration grace = milliseconds(700) + slow + (plan.delay_min + plan.delay_jitter) * 4;
+  const Duration grace = milliseconds(700) + slow + plan.longest_way() * 4;
   for (NodeIndex node = 0; node < scene_.nodes.size(); ++node) {
     scene_.invariants.must_be_tidy(scene_.now, node, grace,
                                    [&](ClientId life) { return clients_.well_since(life, node); });

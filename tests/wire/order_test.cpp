@@ -89,11 +89,23 @@ TEST_CASE("a release says which waiters are told, and the place that its client 
   CHECK(of_release(false, {}, subscribed) == Words{"2"});
   CHECK(of_release(false, place, subscribed) == Words{"2", waiter, "w", "1500", "81", ""});
   CHECK(of_release(false, place, {}) == Words{"2"});
+  auto of_another = place;
+  of_another.is_new = true;
+  CHECK(of_release(false, of_another, subscribed) ==
+        Words{"2", waiter, "w", "1500", "81", "", "1"});
 }
 
 TEST_CASE("a client that leaves a line names itself there") {
-  const engine::LeaveCommand command{std::make_shared<const std::string>("n"), 7};
+  const engine::LeaveCommand command{.name = std::make_shared<const std::string>("n"), .line = 7};
   CHECK(arguments_of(command, subscribed) == Words{"00112233445566ff:7"});
+}
+
+TEST_CASE("a client with another call names its place when it leaves a line for it") {
+  const engine::LeaveCommand command{
+      .name = std::make_shared<const std::string>("n"),
+      .line = 7,
+      .next = {7, std::chrono::microseconds(1500), std::chrono::milliseconds(80)}};
+  CHECK(arguments_of(command, subscribed) == Words{"00112233445566ff:7", "w", "1500", "80", ""});
 }
 
 TEST_CASE("before the order stand the holder, and what the marker must name") {

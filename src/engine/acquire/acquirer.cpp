@@ -26,7 +26,8 @@ void Acquirer::acquire(Instant now, RequestId request, AcquireRequest what) {
   assert(request != 0);
   Acquisition& call = calls_.add(request, Acquisition(electorate_, request, std::move(what), now));
   Lines* const lines = lines_of(call.what());
-  const bool takes_part = lines == nullptr || lines->join(call.what().name, request);
+  bool takes_part = lines == nullptr || lines->join(call.what().name, request);
+  if (!takes_part) takes_part = overtakes_pause(call);
   if (!takes_part) call.wait_locally();
   if (call.over(now)) return end(now, request, call.time_is_over(nullptr));
   if (!takes_part) return calls_.touched(request);
@@ -94,7 +95,7 @@ void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nod
   const auto next = ordered_.first(call.what().name, 1);
   attempt.stand({.line = ordered_.number(call.what().name),
                  .began = rules::waits_since(call.began(), attempt.started()),
-                 .turn = rules::length_of_turn(round_trips_.of(electorate_.quorum())),
+                 .turn = length_of_turn(),
                  .next_began = next ? std::optional(calls_.find(*next)->began()) : std::nullopt});
   call.asked(attempt.ask(now, nodes, out_), next.value_or(0));
 }
@@ -248,8 +249,16 @@ void Acquirer::end(Instant now, RequestId request, Failed failure) {
   const AcquireRequest& what = call.what();
   Lines* const lines = lines_of(what);
   if (lines == nullptr) return;
-  leave(now, what.name, lines->number(what.name), call.leave_nodes());
+  LeaveCommand leaves{.name = what.name, .line = lines->number(what.name), .since = now};
+  const NodeSet left = call.leave_nodes();
   const auto next = lines->leave(what.name, request);
+  // Its turn, if it had one, is for the client's next call, if that is the first one there.
+  if (next && what.in_order) {
+    Acquisition& heir = *calls_.find(*next);
+    leaves.next = {leaves.line, now - heir.began(), length_of_turn()};
+    heir.stands_at(left);
+  }
+  leave(now, leaves, left);
   if (!next) return;
   calls_.find(*next)->wait_for_room();
   admission_.wait(*next);
@@ -300,15 +309,19 @@ Lines* Acquirer::lines_of(const AcquireRequest& what) {
 }
 
 /// No reply is waited for: a node that is not reached forgets a waiter that does not ask again.
-void Acquirer::leave(Instant now, const Name& name, std::uint64_t line, NodeIndex node) {
+void Acquirer::leave(Instant now, LeaveCommand command, NodeIndex node) {
   if (!rules::end_leaves_lines()) return;
-  out_.send(node, Tag{0, now, {}, 0, Tag::Kind::leave}, LeaveCommand{name, line});
+  out_.send(node, Tag{0, now, {}, 0, Tag::Kind::leave}, std::move(command));
 }
 
-void Acquirer::leave(Instant now, const Name& name, std::uint64_t line, NodeSet nodes) {
+void Acquirer::leave(Instant now, const LeaveCommand& command, NodeSet nodes) {
   for (NodeIndex node = 0; node < electorate_.nodes(); ++node) {
-    if (nodes.contains(node)) leave(now, name, line, node);
+    if (nodes.contains(node)) leave(now, command, node);
   }
+}
+
+Duration Acquirer::length_of_turn() const {
+  return rules::length_of_turn(round_trips_.of(electorate_.quorum()));
 }
 
 /// A node that granted has stood the client there for the next call that it was named, or taken it
@@ -329,7 +342,7 @@ void Acquirer::hand_place_on(Instant now, const Acquisition& call, const Attempt
     } else if (next != nullptr && named == *first && place && granted.contains(node)) {
       next->entered(node, *place);
     } else if (named != 0 || !granted.contains(node)) {
-      leave(now, name, line, node);
+      leave(now, {.name = name, .line = line}, node);
     }
   }
   if (!departure.awaited.empty()) departures_[attempt.plan().grant] = std::move(departure);
@@ -359,7 +372,7 @@ void Acquirer::departed(Instant now, NodeIndex node, const Tag& tag, const Reply
   } else if (next != nullptr && next->attempt() != 0) {
     // It has asked there since, so that this place is its own.
   } else if (granted == nullptr || named != 0) {
-    leave(now, name, line, node);
+    leave(now, {.name = name, .line = line}, node);
   }
   if (awaited.empty()) departures_.erase(found);
 }
@@ -374,10 +387,25 @@ void Acquirer::take_part(RequestId request, Instant ask_by) {
 Place Acquirer::place_to_keep(Instant now, const Attempt& attempt) {
   const Attempt::LinePlaces& standing = attempt.standing();
   if (standing.line == 0) return {};
-  Instant began = standing.began;
+  if (!gives_way_at_once(now, attempt)) {
+    return {standing.line, now - standing.began, standing.turn};
+  }
   const auto next = ordered_.first(attempt.plan().name, 1);
-  if (next && gives_way_at_once(now, attempt)) began = calls_.find(*next)->began();
-  return {standing.line, now - began, standing.turn};
+  return {standing.line, now - calls_.find(*next)->began(), standing.turn, true};
+}
+
+/// The first call of the line pauses for a reason of its own, and no other call waits: it goes
+/// behind this new one.
+bool Acquirer::overtakes_pause(const Acquisition& call) {
+  const Name& name = call.what().name;
+  if (!call.what().in_order || !rules::failed_call_gives_way()) return false;
+  const RequestId first = *ordered_.first(name);
+  Acquisition& pausing = *calls_.find(first);
+  if (!pausing.pauses_as_too_late() || ordered_.first(name, 1) != call.request()) return false;
+  ordered_.step_back(name, first);
+  pausing.wait_locally();
+  calls_.touched(first);
+  return true;
 }
 
 /// Not to a call that has failed so itself a moment ago: calls of which none can succeed would keep
@@ -402,7 +430,7 @@ void Acquirer::give_way(Instant now, Acquisition& call, const Attempt& attempt) 
   const auto first =
       rules::failed_call_gives_way() ? ordered_.step_back(name, call.request()) : std::nullopt;
   if (at_once) left = left - attempt.granted();
-  leave(now, name, line, left);
+  leave(now, {.name = name, .line = line}, left);
   if (first) {
     call.wait_locally();
     Acquisition& next = *calls_.find(*first);

@@ -85,8 +85,10 @@ class Acquirer {
 
   /// In which such a call stands; null if it does not wait.
   [[nodiscard]] Lines* lines_of(const AcquireRequest& what);
-  void leave(Instant now, const Name& name, std::uint64_t line, NodeIndex node);
-  void leave(Instant now, const Name& name, std::uint64_t line, NodeSet nodes);
+  [[nodiscard]] bool overtakes_pause(const Acquisition& call);
+  [[nodiscard]] Duration length_of_turn() const;
+  void leave(Instant now, LeaveCommand command, NodeIndex node);
+  void leave(Instant now, const LeaveCommand& command, NodeSet nodes);
   /// The call has the lock: the next one of its line has its place where nodes were told so.
   void hand_place_on(Instant now, const Acquisition& call, const Attempt& attempt);
   /// The node has dealt with a question of an attempt that is over.

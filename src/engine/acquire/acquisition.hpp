@@ -145,6 +145,11 @@ class Acquisition {
   /// The result of a call whose time is over; the attempt under way is null if there is none.
   [[nodiscard]] Failed time_is_over(const Attempt* under_way) const;
   [[nodiscard]] bool has_failed() const { return schedule_.has_failed(); }
+  /// It pauses because too little of its lease was left: another call may have more.
+  [[nodiscard]] bool pauses_as_too_late() const {
+    const auto* const pausing = std::get_if<Pausing>(&state_);
+    return pausing != nullptr && !pausing->in_line && schedule_.was_too_late();
+  }
   /// Until then it pauses after its last failure.
   [[nodiscard]] Instant retry_at() const {
     return schedule_.has_failed() ? schedule_.retry_at() : Instant::min();

@@ -125,10 +125,14 @@ local function open_line(lock, line, waiters)
     give_turn(clock(), nil, first_only)
   end
 
-  -- The waiter leaves the line; a turn that it had goes to the next one.
-  local function leave(waiter)
+  -- The waiter leaves the line, or stands there for another call from now on (as in enter). A turn
+  -- that it had goes to the first one.
+  local function leave(waiter, how, ...)
     local turn = string.match(redis.call('HGET', waiters, lock) or '', '^%S+')
     remove(waiter)
+    if how then
+      enter(clock(), waiter, how, ...)
+    end
     if turn == waiter then
       end_turn()
       if redis.call('EXISTS', lock) == 0 then
