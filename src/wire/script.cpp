@@ -91,7 +91,7 @@ void waited_and_turn(CommandWriter& out, const CallContext& context, const Place
   out.number(whole_us(place.waited)).number(static_cast<std::uint64_t>(turn.count()));
 }
 
-/// Of a call that stands in a line without asking.
+/// Of a call that keeps a place in a line without asking.
 void manner_and_place(CommandWriter& out, const CallContext& context, const Place& place,
                       engine::Instant since) {
   out.bulk(manner(context));
