@@ -87,7 +87,9 @@ void Acquirer::begin_attempt(Instant now, Acquisition& call) {
 }
 
 void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nodes) {
-  attempt.raise_floor(floors_.floor(now, stripe_of(*call.what().name)));
+  // Not while votes gather: nodes that grant by two floors grant two tokens, which must be settled.
+  const bool gathers = attempt.granted().size() > 0 || attempt.tally().pending() > 0;
+  if (!gathers) attempt.raise_floor(floors_.floor(now, stripe_of(*call.what().name)));
   if (!call.in_line()) {
     attempt.ask(now, nodes, out_);
     return;
@@ -339,6 +341,7 @@ void Acquirer::hand_place_on(Instant now, const Acquisition& call, const Attempt
     const auto place = call.place_of_next(node);
     if (attempt.is_asked(node)) {
       departure.awaited[node] = named;
+      if (next != nullptr) next->comes_behind(node, attempt.plan().grant);
     } else if (next != nullptr && named == *first && place && granted.contains(node)) {
       next->entered(node, *place);
     } else if (named != 0 || !granted.contains(node)) {
@@ -366,8 +369,10 @@ void Acquirer::departed(Instant now, NodeIndex node, const Tag& tag, const Reply
   const auto first = ordered_.first_of(line);
   Acquisition* const next = first ? calls_.find(*first) : nullptr;
   const auto* const granted = std::get_if<Granted>(&reply);
-  if (next != nullptr && next->is<Acquisition::Entering>() && granted != nullptr &&
-      granted->next_place && named == *first) {
+  if (next != nullptr && !next->earlier_answered(node, tag.grant)) {
+    // The place there follows from the later question.
+  } else if (next != nullptr && next->is<Acquisition::Entering>() && granted != nullptr &&
+             granted->next_place && named == *first) {
     next->entered(node, *granted->next_place);
   } else if (next != nullptr && next->attempt() != 0) {
     // It has asked there since, so that this place is its own.

@@ -72,16 +72,19 @@ GrantId Acquisition::attempt() const {
 }
 
 void Acquisition::entered(NodeIndex node, std::uint32_t place) {
-  Node& at = nodes_[node];
-  at = {};
-  at.place = place;
-  at.refused = at.stands = true;
+  nodes_[node] = {.place = place, .refused = true, .stands = true};
 }
 
 void Acquisition::stands_at(NodeSet nodes) {
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (nodes.contains(node)) nodes_[node].stands = true;
   }
+}
+
+bool Acquisition::earlier_answered(NodeIndex node, GrantId grant) {
+  GrantId& before = nodes_[node].before;
+  if (before == grant) before = 0;
+  return before == 0;
 }
 
 void Acquisition::attempt_begins(GrantId attempt) {
@@ -118,7 +121,7 @@ bool Acquisition::on_answer(Instant now, NodeIndex node, const Reply& reply) {
 
 bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Attempt* attempt,
                           RandomSource& random) {
-  if (!rules::wakes_are_heeded()) return false;
+  if (!rules::wakes_are_heeded() || nodes_[node].before != 0) return false;
   const bool later = after > Duration::zero();
   const Instant when = later ? now + after + random_between({}, 2 * spread, random) : now;
   if (auto* entering = std::get_if<Entering>(&state_)) {

@@ -62,7 +62,7 @@ class Acquisition {
   };
   using State = std::variant<Local, AwaitingRoom, Entering, Pausing, Asking, Idle, Gathering>;
 
-  /// A node forgets a waiter that has not asked for 2.5 times this long.
+  /// A node forgets a waiter that has not asked for twice this long, or 2.5 times.
   static constexpr Duration refresh = std::chrono::milliseconds(1'000);
   /// A waiter that enters after a grant to its client is not the next. It asks so much later, as
   /// its question may then go out with the release of what was granted.
@@ -96,6 +96,11 @@ class Acquisition {
   void entered(NodeIndex node, std::uint32_t place);
   /// So have these nodes, at a place that is not known.
   void stands_at(NodeSet nodes);
+  /// An attempt of the call before, of that grant, has a question under way at the node. Until it
+  /// is answered, what the node says of a turn is about that attempt.
+  void comes_behind(NodeIndex node, GrantId before) { nodes_[node].before = before; }
+  /// That question was answered. False if a later one is under way there.
+  bool earlier_answered(NodeIndex node, GrantId grant);
   /// A quorum of nodes has it in its lines.
   [[nodiscard]] bool entered_by_quorum() const { return refusals() >= electorate_->quorum(); }
   void attempt_begins(GrantId attempt);
@@ -161,21 +166,16 @@ class Acquisition {
     Instant free_at = never;  // the holder's lease ends by itself
     Instant wake_at = never;  // the turn of the waiter before this one is over
     RequestId next = 0;
-    std::optional<std::uint32_t> next_place;
+    std::optional<std::uint32_t> next_place = {};
     std::uint32_t place = 0;
     bool refused = false;
     bool asked = false;   // a question is under way
     bool stands = false;  // an earlier one may have stood the client in the line
+    bool woken = false;   // while a question was under way
+    GrantId before = 0;   // of an earlier call, whose question is under way there; 0: none
 
     /// Of what the node replied.
-    void forget() {
-      const bool stood = stands;
-      const bool was_asked = asked;
-      *this = {};
-      stands = stood;
-      asked = was_asked;
-    }
-    bool woken = false;  // while a question was under way
+    void forget() { *this = {.asked = asked, .stands = stands, .before = before}; }
   };
 
   [[nodiscard]] Instant ends_at() const;

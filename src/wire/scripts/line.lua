@@ -41,15 +41,24 @@ local function open_line(lock, line, waiters)
   -- place from now on, so that it may be a later one.
   local function enter(now, waiter, how, waited, turn, holder, anew)
     local place = string.format('%.0f', now - waited)
-    local alive_until = math.floor(now / 1000) + (how == 'w' and 2500 or 250)
-    local record = string.format('%.0f %s %s', alive_until, how, turn)
+    local lives = how == 'w' and 2500 or 250
+    local alive_until = math.floor(now / 1000) + lives
+    local manner = ' ' .. how .. ' ' .. turn
     local is_new -- Nothing is written if the first command is refused.
     if anew then
       is_new = redis.call('ZADD', line, place, waiter) == 1
     else
       is_new = redis.call('ZADD', line, 'LT', place, waiter) == 1
     end
+    if not is_new then -- A record that says nearly the same is left: three commands less.
+      local until_then, same = string.match(redis.call('HGET', waiters, waiter) or '', '^(%d+)(.*)$')
+      local older = alive_until - (until_then or 0)
+      if same == manner and older >= 0 and older < lives / 5 then
+        return
+      end
+    end
     redis.call('PEXPIRE', line, '3000')
+    local record = string.format('%.0f', alive_until) .. manner
     if is_new and holder and holder ~= '' then
       redis.call('HSET', waiters, waiter, record, '@' .. waiter, holder)
     else
