@@ -7,18 +7,17 @@
 namespace redlock::testing {
 namespace {
 
-/// Clients on a thread of their own.
+/// On a thread of its own.
 struct OfItsOwn {
-  Client start(ClientOptions options) { return start_client(std::move(options)); }
+  Client start() { return start_client(three_nodes()); }
   static bool soon_free(const std::string& name) {
     return soon_free_everywhere(three_nodes(), name);
   }
 };
 
 /// Calls that block.
-class Blocking : public OfItsOwn {
- public:
-  explicit Blocking(const Fleet& fleet) : client(start_client(fleet)) {}
+struct Blocking : OfItsOwn {
+  Client client = start();
 
   Result<Lease> acquire(RedLock& lock, AcquireOptions how = {}, std::stop_token stop = {}) {
     return lock.acquire(how, std::move(stop));
@@ -31,49 +30,38 @@ class Blocking : public OfItsOwn {
   Result<std::size_t> take(RedLock& lock, AcquireOptions how = {.wait = patience}) {
     try {
       if (lock.try_lock_for(how.wait)) return lock.hold_count();
-      const Error error = lock.last_error().value();
-      CHECK(error.code != Errc::lost);  // which is thrown
-      return tl::unexpected(error);
+      CHECK(lock.last_error()->code != Errc::lost);  // which is thrown
     } catch (const std::system_error& error) {
-      return tl::unexpected(Error{static_cast<Errc>(error.code().value()), error.what(), {}});
+      CHECK(error.code() == lock.last_error()->code);
     }
+    return tl::unexpected(lock.last_error().value());
   }
   auto give(RedLock& lock) { return lock.release(); }
-
-  Client client;
 };
 
-/// Operations, each brought to its end in some way, on which it also creates the client.
+/// Operations, each brought to its end in some way, in which also the client is created.
 template <typename Way>
-class Started {
- public:
-  explicit Started(const Fleet& fleet) : client(way_.start(options_for(fleet.uris()))) {}
+struct Started : Way {
+  Client client = Way::start();
 
-  Result<Lease> acquire(RedLock& lock, AcquireOptions how = {}, std::stop_token stop = {}) {
-    return way_.result_of(lock.async_acquire(how, std::move(stop)));
+  auto acquire(RedLock& lock, AcquireOptions how = {}, std::stop_token stop = {}) {
+    return Way::result_of(lock.async_acquire(how, std::move(stop)));
   }
   auto extend(Lease& lease, std::chrono::milliseconds by) {
-    return way_.result_of(lease.async_extend(by));
+    return Way::result_of(lease.async_extend(by));
   }
-  auto confirm(Lease& lease) { return way_.result_of(lease.async_confirm()); }
-  auto release(Lease& lease) { return way_.result_of(lease.async_release()); }
+  auto confirm(Lease& lease) { return Way::result_of(lease.async_confirm()); }
+  auto release(Lease& lease) { return Way::result_of(lease.async_release()); }
   auto attach(RedLock& lock, const Grant& grant) {
-    return way_.result_of(lock.async_attach(grant));
+    return Way::result_of(lock.async_attach(grant));
   }
   auto release(RedLock& lock, const Grant& grant) {
-    return way_.result_of(lock.async_release(grant));
+    return Way::result_of(lock.async_release(grant));
   }
-  Result<std::size_t> take(RedLock& lock, AcquireOptions how = {.wait = patience}) {
-    return way_.result_of(lock.async_try_lock(how));
+  auto take(RedLock& lock, AcquireOptions how = {.wait = patience}) {
+    return Way::result_of(lock.async_try_lock(how));
   }
-  auto give(RedLock& lock) { return way_.result_of(lock.async_release()); }
-  bool soon_free(const std::string& name) { return way_.soon_free(name); }
-
- private:
-  Way way_;
-
- public:
-  Client client;
+  auto give(RedLock& lock) { return Way::result_of(lock.async_release()); }
 };
 
 struct ByCallback : OfItsOwn {
@@ -81,16 +69,14 @@ struct ByCallback : OfItsOwn {
   Result<T> result_of(Operation<T> operation) {
     std::promise<Result<T>> given;
     std::move(operation).start([&](Result<T> result) { given.set_value(std::move(result)); });
-    auto future = given.get_future();
-    return get_soon(future);
+    return get_soon(given);
   }
 };
 
 struct ByFuture : OfItsOwn {
   template <typename T>
   Result<T> result_of(Operation<T> operation) {
-    auto future = std::move(operation).as_future();
-    return get_soon(future);
+    return get_soon(std::move(operation).as_future());
   }
 };
 
@@ -105,36 +91,36 @@ struct ByAwaiting : OfItsOwn {
     std::promise<Result<T>> given;
     await_operation<T>(std::move(operation),
                        [&](Result<T> result) { given.set_value(std::move(result)); });
-    auto future = given.get_future();
-    return get_soon(future);
+    return get_soon(given);
   }
 };
 
 /// Continued on the thread that asked, which runs what resume_on is given.
 struct ByResuming : OfItsOwn {
-  Client start(ClientOptions options) {
-    options.resume_on = [this](Continuation next) { next_->set_value(std::move(next)); };
-    return start_client(std::move(options));
+  Client start() {
+    return start_client(three_nodes(), [this](ClientOptions& options) {
+      options.resume_on = [this](Continuation continuation) {
+        next->set_value(std::move(continuation));
+      };
+    });
   }
   template <typename T>
   Result<T> result_of(Operation<T> operation) {
-    next_.emplace();
-    auto next = next_->get_future();
+    next.emplace();
     std::optional<Result<T>> given;
     std::move(operation).start([&, here = std::this_thread::get_id()](Result<T> result) {
       CHECK(std::this_thread::get_id() == here);
       given.emplace(std::move(result));
     });
-    if (!given) get_soon(next)();  // without a client it goes on where it is
+    if (!given) get_soon (*next)();  // without a client it goes on where it is
     return std::move(given.value());
   }
 
- private:
-  std::optional<std::promise<Continuation>> next_;
+  std::optional<std::promise<Continuation>> next;
 };
 
 struct ByAwaitingOnLoop {
-  Client start(ClientOptions options) { return start_on(*loop_, std::move(options)); }
+  Client start() { return start_on(*loop); }
   template <typename T>
   Result<T> result_of(Operation<T> operation) {
     std::optional<Result<T>> given;
@@ -143,16 +129,15 @@ struct ByAwaitingOnLoop {
                          CHECK(std::this_thread::get_id() == here);
                          given.emplace(std::move(result));
                        });
-    REQUIRE(loop_->runs_until([&] { return given.has_value(); }));
+    REQUIRE(loop->runs_until([&] { return given.has_value(); }));
     return std::move(*given);
   }
   /// What the last node is sent after the quorum has answered needs the loop.
   bool soon_free(const std::string& name) {
-    return loop_->runs_until([&] { return nodes_with_lock(three_nodes(), name) == 0; });
+    return loop->runs_until([&] { return nodes_with_lock(three_nodes(), name) == 0; });
   }
 
- private:
-  std::unique_ptr<ProgramLoop> loop_ = std::make_unique<ProgramLoop>();
+  std::unique_ptr<ProgramLoop> loop = std::make_unique<ProgramLoop>();
 };
 
 #define REDLOCK_FORMS                                                                         \
@@ -172,7 +157,7 @@ bool soon_held(const std::string& name, std::uint64_t times) {
 
 TEST_CASE_TEMPLATE("a lock is acquired, extended, confirmed, handed on and released", Form,
                    REDLOCK_FORMS) {
-  Form form(three_nodes());
+  Form form;
   RedLock lock = form.client.lock("every form");
   CHECK(code_of(form.acquire(lock, {.lease = -1s})) == Errc::invalid_argument);
   Lease lease = must(form.acquire(lock, {.wait = patience}));
@@ -195,7 +180,7 @@ TEST_CASE_TEMPLATE("a lock is acquired, extended, confirmed, handed on and relea
 
 TEST_CASE_TEMPLATE("a wait ends with the lease of the holder, with a stop and with its deadline",
                    Form, REDLOCK_FORMS) {
-  Form form(three_nodes());
+  Form form;
   RedLock lock = form.client.lock("waited for");
   const Client other = start_client(three_nodes());
   Lease held = must(other.lock("waited for").acquire({.lease = 1s, .wait = patience}));
@@ -215,7 +200,7 @@ TEST_CASE_TEMPLATE("a wait ends with the lease of the holder, with a stop and wi
 
 TEST_CASE_TEMPLATE("levels of one owner share a lease, and must be left as often", Form,
                    REDLOCK_FORMS) {
-  Form form(three_nodes());
+  Form form;
   const Owner owner = Owner::create();
   RedLock outer = form.client.lock("levels", owner);
   RedLock inner = form.client.lock("levels", owner);
@@ -239,7 +224,7 @@ TEST_CASE_TEMPLATE("levels of one owner share a lease, and must be left as often
 
 TEST_CASE_TEMPLATE("after a loss an owner is told so until all its levels are given back", Form,
                    REDLOCK_FORMS) {
-  Form form(three_nodes());
+  Form form;
   RedLock lock = form.client.lock("lost levels", Owner::create());
   CHECK(must(form.take(lock)) == 1);
   CHECK(must(form.take(lock)) == 2);

@@ -43,90 +43,74 @@ struct Listening {
   std::shared_ptr<Journal> journal = std::make_shared<Journal>();
   Client client;
 
-  explicit Listening(const Fleet& fleet, ClientOptions options = options_for({}))
-      : client(start_client([&] {
-          options.nodes = fleet.uris();
+  explicit Listening(const Fleet& fleet, std::chrono::milliseconds node_timeout = 3s)
+      : client(start_client(fleet, [&](ClientOptions& options) {
           options.observer = journal;
-          return options;
-        }())) {}
+          // For leases that must not be lost: a busy machine may stand still for seconds.
+          options.lease = 6s;
+          options.node_timeout = node_timeout;
+        })) {}
+
+  [[nodiscard]] Lease acquire(const std::string& name, AcquireOptions options = {}) const {
+    options.wait = patience;
+    return must(client.lock(name).acquire(options));
+  }
 };
 
 /// Becomes ready when the lease is lost.
 class Loss {
  public:
   explicit Loss(const Lease& lease) : callback_(lease.lost(), [this] { lost_.set_value(); }) {}
-  void await() {
-    auto future = lost_.get_future();
-    get_soon(future);
-  }
+  void await() { get_soon(lost_); }
 
  private:
   std::promise<void> lost_;
   std::stop_callback<std::function<void()>> callback_;
 };
 
-/// For leases that must not be lost: a busy machine may stand still for seconds.
-ClientOptions steady_lease() {
-  ClientOptions options = options_for({});
-  options.lease = 6s;
-  options.node_timeout = 3s;
-  return options;
-}
+TEST_CASE("a lease is renewed again and again, if it is not to end by itself") {
+  std::optional<Listening> listening(std::in_place, three_nodes());
+  const auto journal = listening->journal;
+  Lease renewed = listening->acquire("renewed");
+  const auto first = renewed.valid_until();
+  const Lease always = listening->acquire("always", {.lease = 6s, .renewal = Renewal::always});
+  const Lease never = listening->acquire("never", {.lease = 3s, .renewal = Renewal::never});
+  const Lease bounded = listening->acquire("bounded", {.max_hold = 5s});
+  const Lease brief = listening->acquire("brief", {.lease = 2s});
+  const auto reason = brief.loss_reason();
+  if (brief.valid()) CHECK_FALSE(reason.has_value());
 
-TEST_CASE("a lease of default length is renewed again and again until it is released") {
-  const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  Lease lease = must(listening.client.lock("renewed").acquire({.wait = patience}));
-  const auto first = lease.valid_until();
-  REQUIRE(listening.journal->records("renewed renewed", 4));  // longer than the lease
-  CHECK(lease.valid());
-  CHECK(lease.valid_until() > first);
-  CHECK_FALSE(lease.lost().stop_requested());
-  CHECK(must(lease.release()) == Released::released);
-}
-
-TEST_CASE("a lease of explicit length ends by itself, and says why") {
-  const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet);
-  const Lease lease = must(listening.client.lock("short").acquire({.lease = 2s, .wait = patience}));
-  const auto reason = lease.loss_reason();
-  if (lease.valid()) CHECK_FALSE(reason.has_value());
-  Loss(lease).await();
-  CHECK(lease.loss_reason() == LossReason::expired);
-  CHECK(listening.journal->records("lost short " + std::to_string(lease.token()) + " expired"));
-  CHECK(listening.journal->count("renewed short") == 0);
-  CHECK(soon_free_everywhere(fleet, "short"));
-}
-
-TEST_CASE("renewal can be asked for and forbidden") {
-  const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  const Lease always = must(listening.client.lock("always").acquire(
-      {.lease = 6s, .renewal = Renewal::always, .wait = patience}));
-  const Lease never = must(listening.client.lock("never").acquire(
-      {.lease = 3s, .renewal = Renewal::never, .wait = patience}));
+  Loss(brief).await();
+  CHECK(brief.loss_reason() == LossReason::expired);
+  const std::string lost_brief = "lost brief " + std::to_string(brief.token());
+  CHECK(journal->records(lost_brief + " expired"));
+  CHECK(journal->count("renewed brief") == 0);
+  CHECK(soon_free_everywhere(three_nodes(), "brief"));
   Loss(never).await();
-  CHECK(listening.journal->records("renewed always", 4));
-  CHECK(listening.journal->count("renewed never") == 0);
-  CHECK(always.valid());
-}
+  CHECK(journal->count("renewed never") == 0);
+  Loss(bounded).await();  // two or more renewals later, or one where the machine stood still
+  CHECK(bounded.loss_reason() == LossReason::expired);
+  CHECK(journal->count("renewed bounded") > 0);
 
-TEST_CASE("max_hold bounds a holder that never lets go") {
-  const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  const Lease lease =
-      must(listening.client.lock("bounded").acquire({.wait = patience, .max_hold = 5s}));
-  Loss(lease).await();  // two or more renewals later, or one where the machine stood still
-  CHECK(lease.loss_reason() == LossReason::expired);
-  CHECK(listening.journal->count("renewed bounded") > 0);
+  CHECK(journal->records("renewed always", 4));
+  REQUIRE(journal->records("renewed renewed", 4));  // longer than the lease
+  CHECK(always.valid());
+  CHECK(renewed.valid());
+  CHECK(renewed.valid_until() > first);
+  CHECK_FALSE(renewed.lost().stop_requested());
+  CHECK(must(renewed.release()) == Released::released);
+
+  listening.reset();
+  CHECK(always.loss_reason() == LossReason::closed);
+  CHECK(brief.loss_reason() == LossReason::expired);
+  CHECK(journal->count(lost_brief + " expired") == 1);
+  CHECK(journal->count(lost_brief + " closed") == 0);
 }
 
 TEST_CASE("a holder learns from its own clock that three of five nodes hang") {
   Fleet fleet({.nodes = 5});
-  ClientOptions options = steady_lease();
-  options.node_timeout = 500ms;  // a renewal ends in vain long before the lease does
-  const Listening listening(fleet, options);
-  Lease lease = must(listening.client.lock("seat").acquire({.wait = patience}));
+  const Listening listening(fleet, 500ms);  // a renewal ends in vain long before the lease does
+  Lease lease = listening.acquire("seat");
   Loss loss(lease);
   for (const std::size_t node : {0U, 1U, 2U}) fleet.pause(node);
   loss.await();
@@ -139,10 +123,15 @@ TEST_CASE("a holder learns from its own clock that three of five nodes hang") {
   CHECK(soon_free_everywhere(fleet, "seat"));
 }
 
-TEST_CASE("a holder learns that others took the lock away from it on a quorum of nodes") {
+TEST_CASE("a renewal heals a node that lost a lock, and finds one that others took on a quorum") {
   const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  const Lease lease = must(listening.client.lock("robbed").acquire({.wait = patience}));
+  const Listening listening(fleet);
+  const Lease lease = listening.acquire("robbed");
+  REQUIRE(soon_locked_everywhere(fleet, "robbed"));
+  fleet.run(1, {"DEL", "redlock:lock:{robbed}"});
+  CHECK(eventually([&] { return is_locked_on(fleet, 1, "robbed"); }));
+  CHECK(lease.valid());
+
   Loss loss(lease);
   for (const std::size_t node : {0U, 1U}) {
     // In one step, or a renewal in between heals the node.
@@ -155,65 +144,31 @@ TEST_CASE("a holder learns that others took the lock away from it on a quorum of
   CHECK(lease.remaining() == 0s);
 }
 
-TEST_CASE("a node that lost a lock in the hands of a quorum is healed by a renewal") {
-  const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  const Lease lease = must(listening.client.lock("healed").acquire({.wait = patience}));
-  REQUIRE(eventually([&] { return nodes_with_lock(fleet, "healed") == 3; }));
-  fleet.run(1, {"DEL", "redlock:lock:{healed}"});
-  CHECK(eventually([&] { return is_locked_on(fleet, 1, "healed"); }));
-  CHECK(lease.valid());
-}
-
-TEST_CASE("a lease that was won beside a rival outlives the first of its nodes") {
-  Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  fleet.run(2, {"HSET", "redlock:lock:{bare}", "rival", "1"});
-  const Lease lease = must(listening.client.lock("bare").acquire({.wait = patience}));
-  fleet.run(2, {"DEL", "redlock:lock:{bare}"});
-  fleet.kill(0);
-  CHECK(eventually([&] { return is_locked_on(fleet, 2, "bare"); }));
-  CHECK(listening.journal->records("renewed bare", 3));
-  CHECK(lease.valid());
-}
-
-TEST_CASE("an observer is told of nodes that come and go, without their passwords") {
+TEST_CASE("a lease over nodes that restart empty one at a time is held through, and all is told") {
   Fleet fleet({.nodes = 3, .password = "open-sesame"});
-  const Listening listening(fleet);
-  const std::string node = "redis://127.0.0.1:" + std::to_string(fleet.port(1));
-  CHECK(listening.journal->records("up " + node));
-  fleet.kill(1);
-  CHECK(eventually([&] {
-    return listening.journal->count("down " + node + " connection_lost") > 0 ||
-           listening.journal->count("down " + node + " connection_failed") > 0;
-  }));
-  fleet.restart(1);
-  CHECK(listening.journal->records("up " + node, 2));
-}
-
-TEST_CASE("a lease over nodes that restart empty one at a time is held through") {
-  Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  const Lease lease = must(listening.client.lock("held through").acquire({.wait = patience}));
-  for (std::size_t node = 0; node < 3; ++node) {
-    fleet.restart(node, cluster::Data::empty);
-    REQUIRE(eventually([&] { return is_locked_on(fleet, node, "held through"); }));
-    // It counts once a later round has found it held.
-    const std::size_t renewals = listening.journal->count("renewed held through");
-    REQUIRE(listening.journal->records("renewed held through", renewals + 2));
-  }
-  CHECK(lease.valid());
-}
-
-TEST_CASE("an observer is told that a lease ended with its client") {
-  const Fleet fleet({.nodes = 3});
   std::optional<Listening> listening(std::in_place, fleet);
   const auto journal = listening->journal;
-  const Lease lease = must(listening->client.lock("outlived").acquire());
+  const Lease lease = listening->acquire("held through");
+  for (std::size_t node = 0; node < 3; ++node) {
+    const std::string uri = "redis://127.0.0.1:" + std::to_string(fleet.port(node));
+    CHECK(journal->records("up " + uri));
+    fleet.restart(node, cluster::Data::empty);
+    REQUIRE(eventually([&] { return is_locked_on(fleet, node, "held through"); }));
+    CHECK(eventually([&] {
+      return journal->count("down " + uri + " connection_lost") > 0 ||
+             journal->count("down " + uri + " connection_failed") > 0;
+    }));
+    CHECK(journal->records("up " + uri, 2));
+    // It counts once a later round has found it held.
+    const std::size_t renewals = journal->count("renewed held through");
+    REQUIRE(journal->records("renewed held through", renewals + 2));
+  }
+  CHECK(lease.valid());
+
   listening.reset();
   CHECK(lease.loss_reason() == LossReason::closed);
   CHECK(lease.remaining() == 0ns);
-  CHECK(journal->count("lost outlived " + std::to_string(lease.token()) + " closed") == 1);
+  CHECK(journal->count("lost held through " + std::to_string(lease.token()) + " closed") == 1);
 }
 
 }  // namespace

@@ -19,31 +19,24 @@ struct Told {
   }
 };
 
-struct LossCount final : Observer {
-  std::atomic<int> lost{0};
-  void on_lost(std::string_view, std::uint64_t, LossReason) override { ++lost; }
-};
-
 std::thread::id loop_thread_of(const Client& client) {
   std::promise<std::thread::id> here;
   client.lock("whose thread").async_acquire().start([&](const auto&) {
     here.set_value(std::this_thread::get_id());
   });
-  auto future = here.get_future();
-  return get_soon(future);
+  return get_soon(here);
 }
 
 /// Holds the loop thread of a client up, from within a callback, until it goes.
 class HeldUp {
  public:
   explicit HeldUp(const Client& client) {
-    auto started = started_.get_future();
     client.lock("held up").async_acquire().start(
         [this, until = go_on_.get_future().share()](const auto&) {
           started_.set_value();
           until.wait();
         });
-    get_soon(started);
+    get_soon(started_);
   }
   ~HeldUp() { go_on_.set_value(); }
   HeldUp(const HeldUp&) = delete;
@@ -54,47 +47,33 @@ class HeldUp {
   std::promise<void> go_on_;
 };
 
-TEST_CASE("a function tied to lost() runs once, and knows the reason") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
+TEST_CASE("a function tied to lost() runs once, and knows the reason, which is kept") {
   const auto here = std::this_thread::get_id();
   within_a_lease([&] {
-    const Lease lease = must(client.lock("told").acquire({.lease = 500ms, .wait = patience}));
+    std::optional<Client> client = start_client(three_nodes());
+    const Lease lease = must(client->lock("told").acquire({.lease = 500ms, .wait = patience}));
     Told told;
     const std::stop_callback on_lost(lease.lost(), [&] { told.record(lease); });
-    auto future = told.told.get_future();
-    get_soon(future);
+    get_soon(told.told);
     CHECK(told.reason == LossReason::expired);
     // Too late to be called on another thread: it is called here, at once, and the first not again.
     Told late;
     const std::stop_callback at_once(lease.lost(), [&] { late.record(lease); });
     CHECK(late.times == 1);
     CHECK(late.thread == here);
-    loop_thread_of(client);
+    loop_thread_of(*client);
+    CHECK(told.times == 1);
+    client.reset();
+    CHECK(lease.loss_reason() == LossReason::expired);
+    CHECK_FALSE(lease.valid());
     CHECK(told.times == 1);
     return told.thread != here;
   });
 }
 
-TEST_CASE("the reason of a loss is kept when the client goes, and is told once") {
-  const auto losses = std::make_shared<LossCount>();
-  ClientOptions options = options_for(three_nodes().uris());
-  options.observer = losses;
-  std::optional<Client> client(start_client(options));
-  const Lease lease = must(client->lock("kept").acquire({.lease = 500ms, .wait = patience}));
-  REQUIRE(eventually([&] { return losses->lost == 1; }));
-  CHECK(lease.loss_reason() == LossReason::expired);
-  client.reset();
-  CHECK(lease.loss_reason() == LossReason::expired);
-  CHECK_FALSE(lease.valid());
-  CHECK(losses->lost == 1);
-}
-
 TEST_CASE("lost() comes while the loop thread is held up, for explicit and renewed leases") {
-  const Fleet fleet({.nodes = 3});
-  ClientOptions options = options_for(fleet.uris());
-  options.lease = 2s;
-  const Client client = start_client(options);
+  const Client client =
+      start_client(three_nodes(), [](ClientOptions& options) { options.lease = 2s; });
   const auto loop = loop_thread_of(client);
   within_a_lease([&] {
     const Lease fixed = must(client.lock("fixed").acquire({.lease = 1s, .wait = patience}));
@@ -106,10 +85,8 @@ TEST_CASE("lost() comes while the loop thread is held up, for explicit and renew
     {
       const HeldUp held_up(client);
       if (fixed.lost().stop_requested()) return false;
-      auto first = of_fixed.told.get_future();
-      auto second = of_renewed.told.get_future();
-      get_soon(first);
-      get_soon(second);
+      get_soon(of_fixed.told);
+      get_soon(of_renewed.told);
       CHECK(of_fixed.thread != loop);
       CHECK(of_fixed.reason == LossReason::expired);
       CHECK(of_renewed.reason == LossReason::nodes_unavailable);
@@ -143,18 +120,15 @@ TEST_CASE("what the guard has given up is not renewed for ever") {
     lease.async_extend(2s).start(
         [&](const auto& answer) { extended.set_value(answer ? Errc{} : answer.error().code); });
   });
-  auto end = over.get_future();
-  get_soon(end);
-  auto answer = extended.get_future();
-  CHECK(get_soon(answer) == Errc::lost);
+  get_soon(over);
+  CHECK(get_soon(extended) == Errc::lost);
   CHECK(lease.loss_reason() == LossReason::nodes_unavailable);
   // A lease that the loop itself loses ends on the nodes within its length.
   CHECK(client.lock("given up").acquire({.wait = patience}).has_value());
 }
 
 TEST_CASE("what cannot wait in a function that is tied to lost() is told so, on either thread") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
+  const Client client = start_client(three_nodes());
   const auto here = std::this_thread::get_id();
   for (const bool held_up : {false, true}) {
     within_a_lease([&] {
@@ -167,8 +141,7 @@ TEST_CASE("what cannot wait in a function that is tied to lost() is told so, on 
         released.set_value(lease.release());
       });
       if (held_up) obstacle.emplace(client);
-      auto future = released.get_future();
-      const auto answer = get_soon(future);
+      const auto answer = get_soon(released);
       if (called_on == here) return false;
       REQUIRE_FALSE(answer);
       CHECK(answer.error().code == Errc::would_deadlock);
@@ -178,8 +151,7 @@ TEST_CASE("what cannot wait in a function that is tied to lost() is told so, on 
 }
 
 TEST_CASE("a callback of the client may wait for the loss of a lease of the same client") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
+  const Client client = start_client(three_nodes());
   RedLock lock = client.lock("waited for");
   std::promise<bool> lost;
   lock.async_acquire({.lease = 500ms, .wait = patience}).start([&](const Result<Lease>& lease) {
@@ -187,8 +159,7 @@ TEST_CASE("a callback of the client may wait for the loss of a lease of the same
     const std::stop_callback on_lost(lease.value().lost(), [&] { told.set_value(); });
     lost.set_value(told.get_future().wait_for(patience) == std::future_status::ready);
   });
-  auto future = lost.get_future();
-  CHECK(future.get());
+  CHECK(get_soon(lost));
 }
 
 /// Begins to give `given` back, whose lease of 2 s began before the call, and holds the loop up
@@ -204,26 +175,19 @@ bool gives_back_untold(const Client& client, Given& given) {
     const HeldUp held_up(client);
     answer = given.async_release().as_future();
     if (lost.stop_requested()) return false;
-    auto future = told.told.get_future();
-    get_soon(future);
+    get_soon(told.told);
     CHECK_FALSE(lost.stop_requested());
   }
   CHECK(get_soon(answer).has_value());
   return true;
 }
 
-TEST_CASE("a lease whose release has begun is not told lost, though the loop is held up") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
+TEST_CASE("what is being given back is not told lost, though the loop is held up") {
+  const Client client = start_client(three_nodes());
   within_a_lease([&] {
     Lease lease = must(client.lock("released").acquire({.lease = 2s, .wait = patience}));
     return gives_back_untold(client, lease);
   });
-}
-
-TEST_CASE("a lock whose last level is being left is not told lost, though the loop is held up") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
   within_a_lease([&] {
     RedLock lock = client.lock("left", Owner::create());
     REQUIRE(lock.try_lock_for(patience, 2s));
@@ -255,12 +219,9 @@ TEST_CASE("a lock that is taken while its last level is being left is told lost 
         told.set_value(eventually([&] { return lost.stop_requested(); }));  // by the guard
       });
     });
-    auto unlocked = left.get_future();
-    auto in_time = entered.get_future();
-    auto result = told.get_future();
-    CHECK(get_soon(result));
-    get_soon(unlocked);
-    return get_soon(in_time);
+    CHECK(get_soon(told));
+    get_soon(left);
+    return get_soon(entered);
   });
 }
 
@@ -279,20 +240,18 @@ TEST_CASE("a re-entry that the guard was quicker than says what to do") {
       refused.set_value(count ? Error{} : count.error());
     });
   });
-  auto result = refused.get_future();
-  const Error error = get_soon(result);
+  const Error error = get_soon(refused);
   CHECK(error.code == Errc::lost);
-  CHECK(error.message.find("unlock()") != std::string::npos);
+  CHECK(contains(error.message, "unlock()"));
   CHECK(lock.hold_count() == 1);
   CHECK(lock.release() != Released::still_held);
 }
 
 TEST_CASE("a client may go in a function that is tied to lost(), on either thread") {
-  const Fleet fleet({.nodes = 3});
   const auto here = std::this_thread::get_id();
   for (const bool held_up : {false, true}) {
     within_a_lease([&] {
-      std::optional<Client> client(start_client(fleet));
+      std::optional<Client> client(start_client(three_nodes()));
       const Lease lease = must(client->lock("last").acquire({.lease = 500ms, .wait = patience}));
       std::optional<HeldUp> obstacle;
       if (held_up) obstacle.emplace(*client);
@@ -304,8 +263,7 @@ TEST_CASE("a client may go in a function that is tied to lost(), on either threa
         if (in_time) client.reset();
         gone.set_value(in_time);
       });
-      auto future = gone.get_future();
-      const bool in_time = get_soon(future);
+      const bool in_time = get_soon(gone);
       obstacle.reset();
       CHECK(eventually([&] { return !lease.valid(); }));  // it ends behind its back
       return in_time;
