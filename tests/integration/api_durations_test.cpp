@@ -159,40 +159,32 @@ StubServer damaged_node(const std::string& number) {
   });
 }
 
-Client client_of(const std::vector<std::string>& nodes) {
-  auto options = options_for(nodes);
-  options.quarantine = Quarantine::on;
-  return start_client(options);
-}
-
-TEST_CASE("a node whose clock and uptime are absurd is examined like any other") {
+TEST_CASE("absurd clocks, uptimes and times of a node overflow nothing, and are examined") {
   const auto healthy = damaged_node("1790000000");
-  const auto damaged = damaged_node("999999999999");
-  const auto client = client_of({healthy.uri(), damaged.uri()});
-  const auto examination = must(Admin(client).examine());
-  const auto& node = examination.nodes[1];
-  REQUIRE(node.clock_offset.has_value());
-  CHECK(*node.clock_offset > hours(24 * 365 * 30'000));
-  CHECK(node.uptime.value_or(0s) > 0s);
-  const auto found = std::ranges::find_if(examination.problems, [](const Problem& problem) {
-    return contains(problem.what, "ms apart");
-  });
-  REQUIRE(found != examination.problems.end());
-  CHECK_MESSAGE(contains(found->what, "are 99"), found->what);
-}
-
-TEST_CASE("the largest numbers of a node overflow nothing") {
   for (const auto* number :
-       {"9223372036854775807", "18446744073709551615", "-9223372036854775808"}) {
+       {"999999999999", "9223372036854775807", "18446744073709551615", "-9223372036854775808"}) {
     CAPTURE(number);
     const auto damaged = damaged_node(number);
-    const auto client = client_of({damaged.uri()});
+    auto options = options_for({damaged.uri(), healthy.uri()});
+    options.quarantine = Quarantine::on;
+    const auto client = start_client(options);
     const Admin admin(client);
     const auto examination = must(admin.examine());
     CHECK(examination.nodes[0].uptime.value_or(0s) >= 0s);
-    CHECK(must(admin.inspect("a")).nodes.size() == 1);
+    CHECK(must(admin.inspect("a")).nodes.size() == 2);
     CHECK(admin.list().has_value());
     CHECK_FALSE(client.lock("a").acquire({.wait = 100ms}).has_value());
+    if (number != std::string_view("999999999999")) continue;
+
+    const auto& offset = examination.nodes[0].clock_offset;
+    REQUIRE(offset.has_value());
+    CHECK(*offset > hours(24 * 365 * 30'000));
+    CHECK(examination.nodes[0].uptime.value_or(0s) > 0s);
+    const auto found = std::ranges::find_if(examination.problems, [](const Problem& problem) {
+      return contains(problem.what, "ms apart");
+    });
+    REQUIRE(found != examination.problems.end());
+    CHECK_MESSAGE(contains(found->what, "are 99"), found->what);
   }
 }
 

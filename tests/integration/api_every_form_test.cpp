@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What holds in every form of a call: blocking, with a callback, as std::future, awaited, continued
+// What holds in every form of an operation: with a callback, as std::future, awaited, continued
 // where resume_on says, and awaited on a loop of the program's own.
 #include "integration/api_coroutines.hpp"
 #include "integration/api_program_loop.hpp"
@@ -7,61 +7,13 @@
 namespace redlock::testing {
 namespace {
 
-/// On a thread of its own.
+/// A form has a client, and brings operations to their ends. This one has a thread of its own.
 struct OfItsOwn {
-  Client start() { return start_client(three_nodes()); }
+  Client client = start_client(three_nodes());
+
   static bool soon_free(const std::string& name) {
     return soon_free_everywhere(three_nodes(), name);
   }
-};
-
-/// Calls that block.
-struct Blocking : OfItsOwn {
-  Client client = start();
-
-  Result<Lease> acquire(RedLock& lock, AcquireOptions how = {}, std::stop_token stop = {}) {
-    return lock.acquire(how, std::move(stop));
-  }
-  auto extend(Lease& lease, std::chrono::milliseconds by) { return lease.extend(by); }
-  auto confirm(Lease& lease) { return lease.confirm(); }
-  auto release(Lease& lease) { return lease.release(); }
-  auto attach(RedLock& lock, const Grant& grant) { return lock.attach(grant); }
-  auto release(RedLock& lock, const Grant& grant) { return lock.release(grant); }
-  Result<std::size_t> take(RedLock& lock, AcquireOptions how = {.wait = patience}) {
-    try {
-      if (lock.try_lock_for(how.wait)) return lock.hold_count();
-      CHECK(lock.last_error()->code != Errc::lost);  // which is thrown
-    } catch (const std::system_error& error) {
-      CHECK(error.code() == lock.last_error()->code);
-    }
-    return tl::unexpected(lock.last_error().value());
-  }
-  auto give(RedLock& lock) { return lock.release(); }
-};
-
-/// Operations, each brought to its end in some way, in which also the client is created.
-template <typename Way>
-struct Started : Way {
-  Client client = Way::start();
-
-  auto acquire(RedLock& lock, AcquireOptions how = {}, std::stop_token stop = {}) {
-    return Way::result_of(lock.async_acquire(how, std::move(stop)));
-  }
-  auto extend(Lease& lease, std::chrono::milliseconds by) {
-    return Way::result_of(lease.async_extend(by));
-  }
-  auto confirm(Lease& lease) { return Way::result_of(lease.async_confirm()); }
-  auto release(Lease& lease) { return Way::result_of(lease.async_release()); }
-  auto attach(RedLock& lock, const Grant& grant) {
-    return Way::result_of(lock.async_attach(grant));
-  }
-  auto release(RedLock& lock, const Grant& grant) {
-    return Way::result_of(lock.async_release(grant));
-  }
-  auto take(RedLock& lock, AcquireOptions how = {.wait = patience}) {
-    return Way::result_of(lock.async_try_lock(how));
-  }
-  auto give(RedLock& lock) { return Way::result_of(lock.async_release()); }
 };
 
 struct ByCallback : OfItsOwn {
@@ -97,11 +49,9 @@ struct ByAwaiting : OfItsOwn {
 
 /// Continued on the thread that asked, which runs what resume_on is given.
 struct ByResuming : OfItsOwn {
-  Client start() {
-    return start_client(three_nodes(), [this](ClientOptions& options) {
-      options.resume_on = [this](Continuation continuation) {
-        next->set_value(std::move(continuation));
-      };
+  ByResuming() {
+    client = start_client(three_nodes(), [this](ClientOptions& options) {
+      options.resume_on = [this](Continuation it) { next->set_value(std::move(it)); };
     });
   }
   template <typename T>
@@ -120,7 +70,6 @@ struct ByResuming : OfItsOwn {
 };
 
 struct ByAwaitingOnLoop {
-  Client start() { return start_on(*loop); }
   template <typename T>
   Result<T> result_of(Operation<T> operation) {
     std::optional<Result<T>> given;
@@ -129,20 +78,19 @@ struct ByAwaitingOnLoop {
                          CHECK(std::this_thread::get_id() == here);
                          given.emplace(std::move(result));
                        });
-    REQUIRE(loop->runs_until([&] { return given.has_value(); }));
+    REQUIRE(loop.runs_until([&] { return given.has_value(); }));
     return std::move(*given);
   }
   /// What the last node is sent after the quorum has answered needs the loop.
   bool soon_free(const std::string& name) {
-    return loop->runs_until([&] { return nodes_with_lock(three_nodes(), name) == 0; });
+    return loop.runs_until([&] { return nodes_with_lock(three_nodes(), name) == 0; });
   }
 
-  std::unique_ptr<ProgramLoop> loop = std::make_unique<ProgramLoop>();
+  ProgramLoop loop;
+  Client client = start_on(loop);
 };
 
-#define REDLOCK_FORMS                                                                         \
-  Blocking, Started<ByCallback>, Started<ByFuture>, Started<ByAwaiting>, Started<ByResuming>, \
-      Started<ByAwaitingOnLoop>
+#define REDLOCK_FORMS ByCallback, ByFuture, ByAwaiting, ByResuming, ByAwaitingOnLoop
 
 /// On a quorum: nobody may run the loop any more, which the others would need.
 bool soon_held(const std::string& name, std::uint64_t times) {
@@ -159,22 +107,22 @@ TEST_CASE_TEMPLATE("a lock is acquired, extended, confirmed, handed on and relea
                    REDLOCK_FORMS) {
   Form form;
   RedLock lock = form.client.lock("every form");
-  CHECK(code_of(form.acquire(lock, {.lease = -1s})) == Errc::invalid_argument);
-  Lease lease = must(form.acquire(lock, {.wait = patience}));
+  CHECK(code_of(form.result_of(lock.async_acquire({.lease = -1s}))) == Errc::invalid_argument);
+  Lease lease = must(form.result_of(lock.async_acquire({.wait = patience})));
   CHECK(lease.valid());
-  CHECK(code_of(form.acquire(lock)) == Errc::contended);
+  CHECK(code_of(form.result_of(lock.async_acquire())) == Errc::contended);
   const auto first = lease.valid_until();
-  const auto extended = must(form.extend(lease, 40s));
+  const auto extended = must(form.result_of(lease.async_extend(40s)));
   CHECK(extended > first);
-  const auto confirmed = must(form.confirm(lease));
+  const auto confirmed = must(form.result_of(lease.async_confirm()));
   CHECK(confirmed >= extended);
   CHECK(confirmed <= lease.valid_until());  // later if more nodes have confirmed since
   const Grant grant = lease.detach();
-  CHECK(code_of(form.confirm(lease)) == Errc::lost);
-  Lease attached = must(form.attach(lock, grant));
+  CHECK(code_of(form.result_of(lease.async_confirm())) == Errc::lost);
+  Lease attached = must(form.result_of(lock.async_attach(grant)));
   CHECK(attached.token() == grant.token);
-  CHECK(must(form.release(attached)) == Released::released);
-  CHECK(must(form.release(lock, grant)) == Released::already_gone);
+  CHECK(must(form.result_of(attached.async_release())) == Released::released);
+  CHECK(must(form.result_of(lock.async_release(grant))) == Released::already_gone);
   CHECK(form.soon_free("every form"));
 }
 
@@ -185,16 +133,18 @@ TEST_CASE_TEMPLATE("a wait ends with the lease of the holder, with a stop and wi
   const Client other = start_client(three_nodes());
   Lease held = must(other.lock("waited for").acquire({.lease = 1s, .wait = patience}));
   const Grant gone = held.detach();
-  Lease lease = must(form.acquire(lock, {.wait = forever}));
+  Lease lease = must(form.result_of(lock.async_acquire({.wait = forever})));
   CHECK(lease.token() > gone.token);
-  must(form.release(lease));
+  must(form.result_of(lease.async_release()));
 
   held = must(other.lock("waited for").acquire({.wait = patience}));
   const auto deadline = BootClock::now() + 20ms;
-  CHECK(code_of(form.acquire(lock, {.wait = forever, .deadline = deadline})) == Errc::timed_out);
+  CHECK(code_of(form.result_of(lock.async_acquire({.wait = forever, .deadline = deadline}))) ==
+        Errc::timed_out);
   std::stop_source stop;
   stop.request_stop();
-  CHECK(code_of(form.acquire(lock, {.wait = forever}, stop.get_token())) == Errc::cancelled);
+  CHECK(code_of(form.result_of(lock.async_acquire({.wait = forever}, stop.get_token()))) ==
+        Errc::cancelled);
   CHECK(held.valid());
 }
 
@@ -205,45 +155,45 @@ TEST_CASE_TEMPLATE("levels of one owner share a lease, and must be left as often
   RedLock outer = form.client.lock("levels", owner);
   RedLock inner = form.client.lock("levels", owner);
   RedLock other = form.client.lock("levels", Owner::create());
-  CHECK(must(form.take(outer)) == 1);
+  CHECK(must(form.result_of(outer.async_try_lock({.wait = patience}))) == 1);
   const std::uint64_t token = outer.token();
-  CHECK(must(form.take(inner)) == 2);
+  CHECK(must(form.result_of(inner.async_try_lock({.wait = patience}))) == 2);
   CHECK(inner.token() == token);
   CHECK(inner.held_by_me());
   CHECK(soon_held("levels", 2));
-  CHECK_FALSE(form.take(other, {}).has_value());
-  CHECK(code_of(form.give(other)) == Errc::invalid_argument);
+  CHECK_FALSE(form.result_of(other.async_try_lock()).has_value());
+  CHECK(code_of(form.result_of(other.async_release())) == Errc::invalid_argument);
   CHECK(other.hold_count() == 0);
-  CHECK(must(form.give(inner)) == Released::still_held);
+  CHECK(must(form.result_of(inner.async_release())) == Released::still_held);
   CHECK(soon_held("levels", 1));
-  CHECK(must(form.give(outer)) == Released::released);
+  CHECK(must(form.result_of(outer.async_release())) == Released::released);
   CHECK(outer.hold_count() == 0);
   CHECK(form.soon_free("levels"));
-  CHECK(code_of(form.give(outer)) == Errc::invalid_argument);
+  CHECK(code_of(form.result_of(outer.async_release())) == Errc::invalid_argument);
 }
 
 TEST_CASE_TEMPLATE("after a loss an owner is told so until all its levels are given back", Form,
                    REDLOCK_FORMS) {
   Form form;
   RedLock lock = form.client.lock("lost levels", Owner::create());
-  CHECK(must(form.take(lock)) == 1);
-  CHECK(must(form.take(lock)) == 2);
+  CHECK(must(form.result_of(lock.async_try_lock({.wait = patience}))) == 1);
+  CHECK(must(form.result_of(lock.async_try_lock({.wait = patience}))) == 2);
   REQUIRE(soon_held("lost levels", 2));
   for (std::size_t node = 0; node < 3; ++node) {
     three_nodes().run(node, {"DEL", "redlock:lock:{lost levels}"});
   }
   for (int i = 0; i < 2; ++i) {
-    const auto entered = form.take(lock);
+    const auto entered = form.result_of(lock.async_try_lock({.wait = patience}));
     CHECK(code_of(entered) == Errc::lost);
     CHECK(contains(entered.error().message, "unlock()"));
   }
   CHECK(lock.lost().stop_requested());
   CHECK(lock.hold_count() == 2);
   CHECK_FALSE(lock.held_by_me());
-  CHECK(must(form.give(lock)) == Released::already_gone);
-  CHECK(must(form.give(lock)) == Released::already_gone);
-  CHECK(must(form.take(lock)) == 1);
-  CHECK(must(form.give(lock)) == Released::released);
+  CHECK(must(form.result_of(lock.async_release())) == Released::already_gone);
+  CHECK(must(form.result_of(lock.async_release())) == Released::already_gone);
+  CHECK(must(form.result_of(lock.async_try_lock({.wait = patience}))) == 1);
+  CHECK(must(form.result_of(lock.async_release())) == Released::released);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST_CASE("a lock that was not got says why, with the votes, until a call succee
   lock.unlock();
 }
 
-TEST_CASE("an exception has the code, and last_error() the votes") {
+TEST_CASE("an exception has the code, last_error() the votes; who waits outlives lost nodes") {
   Fleet fleet({.nodes = 3});
   const Client client = start_client(fleet);
   warm_up(client, fleet);
@@ -60,8 +60,17 @@ TEST_CASE("an exception has the code, and last_error() the votes") {
   REQUIRE(why);
   CHECK(why->code == Errc::no_quorum);
   REQUIRE(why->votes.size() == 3);
+  for (std::size_t node = 0; node < 3; ++node) CHECK(why->votes[node].node == fleet.uri(node));
   CHECK(why->votes[0].vote == Vote::unavailable);
+  CHECK_FALSE(why->is_configuration());
+  CHECK(contains(why->message, "no quorum for 'a'"));
   CHECK(contains(why->message, fleet.uri(0)));
+
+  auto waiting = client.lock("a").async_acquire({.wait = forever}).as_future();
+  CHECK_FALSE(lock.try_lock());
+  fleet.restart(0);
+  fleet.restart(1);
+  CHECK(must(get_soon(waiting)).valid());
 }
 
 TEST_CASE("each thread is told of its own failure, an owner's calls share one; 64 are kept") {

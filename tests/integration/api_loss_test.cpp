@@ -127,41 +127,6 @@ TEST_CASE("what the guard has given up is not renewed for ever") {
   CHECK(client.lock("given up").acquire({.wait = patience}).has_value());
 }
 
-TEST_CASE("what cannot wait in a function that is tied to lost() is told so, on either thread") {
-  const Client client = start_client(three_nodes());
-  const auto here = std::this_thread::get_id();
-  for (const bool held_up : {false, true}) {
-    within_a_lease([&] {
-      Lease lease = must(client.lock("x").acquire({.lease = 500ms, .wait = patience}));
-      std::optional<HeldUp> obstacle;
-      std::thread::id called_on;
-      std::promise<Result<Released>> released;
-      const std::stop_callback on_lost(lease.lost(), [&] {
-        called_on = std::this_thread::get_id();
-        released.set_value(lease.release());
-      });
-      if (held_up) obstacle.emplace(client);
-      const auto answer = get_soon(released);
-      if (called_on == here) return false;
-      REQUIRE_FALSE(answer);
-      CHECK(answer.error().code == Errc::would_deadlock);
-      return true;
-    });
-  }
-}
-
-TEST_CASE("a callback of the client may wait for the loss of a lease of the same client") {
-  const Client client = start_client(three_nodes());
-  RedLock lock = client.lock("waited for");
-  std::promise<bool> lost;
-  lock.async_acquire({.lease = 500ms, .wait = patience}).start([&](const Result<Lease>& lease) {
-    std::promise<void> told;
-    const std::stop_callback on_lost(lease.value().lost(), [&] { told.set_value(); });
-    lost.set_value(told.get_future().wait_for(patience) == std::future_status::ready);
-  });
-  CHECK(get_soon(lost));
-}
-
 /// Begins to give `given` back, whose lease of 2 s began before the call, and holds the loop up
 /// until a lease that ends later is told lost. False: this one had been told before.
 template <typename Given>
@@ -247,12 +212,12 @@ TEST_CASE("a re-entry that the guard was quicker than says what to do") {
   CHECK(lock.release() != Released::still_held);
 }
 
-TEST_CASE("a client may go in a function that is tied to lost(), on either thread") {
+TEST_CASE("a function that is tied to lost() may end the client, but not wait, on either thread") {
   const auto here = std::this_thread::get_id();
   for (const bool held_up : {false, true}) {
     within_a_lease([&] {
       std::optional<Client> client(start_client(three_nodes()));
-      const Lease lease = must(client->lock("last").acquire({.lease = 500ms, .wait = patience}));
+      Lease lease = must(client->lock("last").acquire({.lease = 500ms, .wait = patience}));
       std::optional<HeldUp> obstacle;
       if (held_up) obstacle.emplace(*client);
       // From here on the client is the function's alone, unless the lease is over already: then
@@ -260,7 +225,11 @@ TEST_CASE("a client may go in a function that is tied to lost(), on either threa
       std::promise<bool> gone;
       const std::stop_callback on_lost(lease.lost(), [&] {
         const bool in_time = std::this_thread::get_id() != here;
-        if (in_time) client.reset();
+        if (in_time) {
+          CHECK(code_of(client->lock("another").acquire()) == Errc::would_deadlock);
+          CHECK(code_of(lease.release()) == Errc::would_deadlock);
+          client.reset();
+        }
         gone.set_value(in_time);
       });
       const bool in_time = get_soon(gone);
