@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Lease::async_lost(): what ends it, with which result, and where the program then continues. That
-// the child of a fork does not await it is in api_lifetime_test.cpp.
+// it comes while the loop is held up is in api_loss_test.cpp, the child of a fork in
+// api_lifetime_test.cpp.
 #include "integration/api_coroutines.hpp"
 #include "integration/api_fixture.hpp"
 
@@ -58,16 +59,6 @@ TEST_CASE("who awaits a loss is told when the lease is given back, in whichever 
   CHECK(soon_free_everywhere(three_nodes(), "next"));
 }
 
-TEST_CASE("an operation that awaits a loss does not begin before its start, nor keep the lease") {
-  const Client client = start_client(three_nodes());
-  Lease lease = must(client.lock("prepared").acquire({.wait = patience}));
-  auto operation = lease.async_lost();
-  auto dropped = lease.async_lost();
-  lease = Lease();
-  CHECK(soon_free_everywhere(three_nodes(), "prepared"));
-  CHECK(code_of(get_soon(std::move(operation))) == Errc::lost);
-}
-
 TEST_CASE("awaiting a loss is ended by its stop_token, the lease stays; and by its client") {
   std::optional<Client> client = start_client(three_nodes());
   const Lease lease = must(client->lock("cancelled").acquire({.wait = patience}));
@@ -85,22 +76,6 @@ TEST_CASE("awaiting a loss is ended by its stop_token, the lease stays; and by i
   REQUIRE_FALSE(is_awaited(other));
   CHECK(must(other.get()) == LossReason::closed);
   CHECK(must(get_soon(lease.async_lost())) == LossReason::closed);
-}
-
-TEST_CASE("an awaited loss comes although the loop thread is held up") {
-  const Client client = start_client(three_nodes());
-  const Lease lease = must(client.lock("held up").acquire({.lease = 1s, .wait = patience}));
-  std::promise<Errc> inside;
-  lease.async_lost().start([&](const Result<LossReason>&) {
-    inside.set_value(code_of(client.lock("inside").acquire()));
-  });
-  std::promise<bool> in_time;
-  client.lock("first").async_acquire().start([&](const auto&) {
-    auto told = inside.get_future();
-    in_time.set_value(told.wait_for(patience) == std::future_status::ready &&
-                      told.get() == Errc::would_deadlock);
-  });
-  CHECK(get_soon(in_time));
 }
 
 TEST_CASE("a loss, a release and a cancellation are continued where resume_on says") {

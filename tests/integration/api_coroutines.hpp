@@ -33,13 +33,11 @@ class Task {
     }
     std::suspend_always initial_suspend() noexcept { return {}; }
     auto final_suspend() noexcept {
-      struct HandOver {
-        [[nodiscard]] bool await_ready() const noexcept { return false; }
+      struct HandOver : std::suspend_always {
         std::coroutine_handle<> await_suspend(
             std::coroutine_handle<promise_type> ended) const noexcept {
           return ended.promise().awaiting;
         }
-        void await_resume() const noexcept {}
       };
       return HandOver{};
     }

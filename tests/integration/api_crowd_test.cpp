@@ -10,32 +10,6 @@ namespace {
 
 constexpr std::size_t crowd = 10'000;
 
-/// Waits for that many callbacks, however long they take.
-class Count {
- public:
-  template <typename T>
-  void operator()(const Result<T>& result) {
-    const std::scoped_lock lock(mutex_);
-    if (!result && bad_ == 0) first_failure_ = result.error().message;
-    ++(result ? good_ : bad_);
-    changed_.notify_all();
-  }
-  /// How many were good.
-  std::size_t await(std::size_t all) {
-    std::unique_lock lock(mutex_);
-    REQUIRE(changed_.wait_for(lock, 5min, [&] { return good_ + bad_ == all; }));
-    CHECK_MESSAGE(bad_ == 0, first_failure_);
-    return good_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t good_ = 0;
-  std::size_t bad_ = 0;
-  std::string first_failure_;
-};
-
 class Listener final : public Observer {
  public:
   void on_lost(std::string_view, std::uint64_t, LossReason reason) override {
@@ -54,21 +28,21 @@ ClientOptions hurried(const Fleet& fleet, std::shared_ptr<Observer> observer = {
   return options;
 }
 
-/// All at once; keeps the leases that were granted.
+/// All at once, and all that they were given, however long they take.
+template <typename T>
+std::vector<T> await_all(std::vector<std::future<Result<T>>> crowd_of_calls) {
+  std::vector<T> results;
+  for (auto& call : crowd_of_calls) results.push_back(must(call.get()));
+  return results;
+}
+
 std::vector<Lease> acquire_crowd(const Client& client, std::size_t size,
                                  AcquireOptions options = {}) {
-  std::vector<Lease> leases;
-  leases.reserve(size);
-  Count count;
+  std::vector<std::future<Result<Lease>>> calls;
   for (std::size_t i = 0; i < size; ++i) {
-    client.lock("lock " + std::to_string(i)).async_acquire(options).start([&](Result<Lease> lease) {
-      // Before it is counted: the loop thread is the only one that adds.
-      if (lease) leases.push_back(std::move(*lease));
-      count(lease);
-    });
+    calls.push_back(client.lock("lock " + std::to_string(i)).async_acquire(options).as_future());
   }
-  CHECK(count.await(size) == size);
-  return leases;
+  return await_all(std::move(calls));
 }
 
 /// What a crowd would take here and now if all of it were sent at once is a multiple of this.
@@ -104,12 +78,9 @@ TEST_CASE("a crowd is granted, extended and released in full, beside leases that
                  .acquire({.lease = lease, .renewal = Renewal::always, .wait = patience})));
   }
   std::vector<Lease> leases = acquire_crowd(client, crowd);
-  Count extended;
-  for (Lease& lease : leases) {
-    lease.async_extend(6min).start(
-        [&](const Result<BootClock::time_point>& result) { extended(result); });
-  }
-  CHECK(extended.await(leases.size()) == crowd);
+  std::vector<std::future<Result<BootClock::time_point>>> extended;
+  for (Lease& lease : leases) extended.push_back(lease.async_extend(6min).as_future());
+  CHECK(await_all(std::move(extended)).size() == crowd);
   CHECK(listener->lost == 0);
   const CloseReport report = must(client.close());
   CHECK(report.released == crowd + renewed.size());

@@ -111,6 +111,14 @@ TEST_CASE_TEMPLATE("a lock is acquired, extended, confirmed, handed on and relea
   Lease lease = must(form.result_of(lock.async_acquire({.wait = patience})));
   CHECK(lease.valid());
   CHECK(code_of(form.result_of(lock.async_acquire())) == Errc::contended);
+  const auto deadline = BootClock::now() + 20ms;
+  CHECK(code_of(form.result_of(lock.async_acquire({.wait = forever, .deadline = deadline}))) ==
+        Errc::timed_out);
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK(code_of(form.result_of(lock.async_acquire({.wait = forever}, stop.get_token()))) ==
+        Errc::cancelled);
+
   const auto first = lease.valid_until();
   const auto extended = must(form.result_of(lease.async_extend(40s)));
   CHECK(extended > first);
@@ -126,74 +134,51 @@ TEST_CASE_TEMPLATE("a lock is acquired, extended, confirmed, handed on and relea
   CHECK(form.soon_free("every form"));
 }
 
-TEST_CASE_TEMPLATE("a wait ends with the lease of the holder, with a stop and with its deadline",
+TEST_CASE_TEMPLATE("levels of one owner share a lease, and must be left as often, also if lost",
                    Form, REDLOCK_FORMS) {
   Form form;
-  RedLock lock = form.client.lock("waited for");
-  const Client other = start_client(three_nodes());
-  Lease held = must(other.lock("waited for").acquire({.lease = 1s, .wait = patience}));
-  const Grant gone = held.detach();
-  Lease lease = must(form.result_of(lock.async_acquire({.wait = forever})));
-  CHECK(lease.token() > gone.token);
-  must(form.result_of(lease.async_release()));
-
-  held = must(other.lock("waited for").acquire({.wait = patience}));
-  const auto deadline = BootClock::now() + 20ms;
-  CHECK(code_of(form.result_of(lock.async_acquire({.wait = forever, .deadline = deadline}))) ==
-        Errc::timed_out);
-  std::stop_source stop;
-  stop.request_stop();
-  CHECK(code_of(form.result_of(lock.async_acquire({.wait = forever}, stop.get_token()))) ==
-        Errc::cancelled);
-  CHECK(held.valid());
-}
-
-TEST_CASE_TEMPLATE("levels of one owner share a lease, and must be left as often", Form,
-                   REDLOCK_FORMS) {
-  Form form;
+  const auto take = [&](RedLock& lock) {
+    return form.result_of(lock.async_try_lock({.wait = patience}));
+  };
+  const auto give = [&](RedLock& lock) { return form.result_of(lock.async_release()); };
   const Owner owner = Owner::create();
   RedLock outer = form.client.lock("levels", owner);
   RedLock inner = form.client.lock("levels", owner);
   RedLock other = form.client.lock("levels", Owner::create());
-  CHECK(must(form.result_of(outer.async_try_lock({.wait = patience}))) == 1);
+  CHECK(must(take(outer)) == 1);
   const std::uint64_t token = outer.token();
-  CHECK(must(form.result_of(inner.async_try_lock({.wait = patience}))) == 2);
+  CHECK(must(take(inner)) == 2);
   CHECK(inner.token() == token);
   CHECK(inner.held_by_me());
   CHECK(soon_held("levels", 2));
   CHECK_FALSE(form.result_of(other.async_try_lock()).has_value());
-  CHECK(code_of(form.result_of(other.async_release())) == Errc::invalid_argument);
+  CHECK(code_of(give(other)) == Errc::invalid_argument);
   CHECK(other.hold_count() == 0);
-  CHECK(must(form.result_of(inner.async_release())) == Released::still_held);
+  CHECK(must(give(inner)) == Released::still_held);
   CHECK(soon_held("levels", 1));
-  CHECK(must(form.result_of(outer.async_release())) == Released::released);
+  CHECK(must(give(outer)) == Released::released);
   CHECK(outer.hold_count() == 0);
   CHECK(form.soon_free("levels"));
-  CHECK(code_of(form.result_of(outer.async_release())) == Errc::invalid_argument);
-}
+  CHECK(code_of(give(outer)) == Errc::invalid_argument);
 
-TEST_CASE_TEMPLATE("after a loss an owner is told so until all its levels are given back", Form,
-                   REDLOCK_FORMS) {
-  Form form;
-  RedLock lock = form.client.lock("lost levels", Owner::create());
-  CHECK(must(form.result_of(lock.async_try_lock({.wait = patience}))) == 1);
-  CHECK(must(form.result_of(lock.async_try_lock({.wait = patience}))) == 2);
-  REQUIRE(soon_held("lost levels", 2));
+  CHECK(must(take(outer)) == 1);
+  CHECK(must(take(outer)) == 2);
+  REQUIRE(soon_held("levels", 2));
   for (std::size_t node = 0; node < 3; ++node) {
-    three_nodes().run(node, {"DEL", "redlock:lock:{lost levels}"});
+    three_nodes().run(node, {"DEL", "redlock:lock:{levels}"});
   }
   for (int i = 0; i < 2; ++i) {
-    const auto entered = form.result_of(lock.async_try_lock({.wait = patience}));
+    const auto entered = take(outer);
     CHECK(code_of(entered) == Errc::lost);
     CHECK(contains(entered.error().message, "unlock()"));
   }
-  CHECK(lock.lost().stop_requested());
-  CHECK(lock.hold_count() == 2);
-  CHECK_FALSE(lock.held_by_me());
-  CHECK(must(form.result_of(lock.async_release())) == Released::already_gone);
-  CHECK(must(form.result_of(lock.async_release())) == Released::already_gone);
-  CHECK(must(form.result_of(lock.async_try_lock({.wait = patience}))) == 1);
-  CHECK(must(form.result_of(lock.async_release())) == Released::released);
+  CHECK(outer.lost().stop_requested());
+  CHECK(outer.hold_count() == 2);
+  CHECK_FALSE(outer.held_by_me());
+  CHECK(must(give(outer)) == Released::already_gone);
+  CHECK(must(give(outer)) == Released::already_gone);
+  CHECK(must(take(outer)) == 1);
+  CHECK(must(give(outer)) == Released::released);
 }
 
 }  // namespace

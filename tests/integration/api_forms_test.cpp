@@ -161,7 +161,11 @@ TEST_CASE("a lease may be moved or dropped before an operation of it starts") {
 
   Lease dropped = must(client.lock("moved").acquire());
   auto confirm = dropped.async_confirm();
+  auto lost = dropped.async_lost();
+  auto never_started = dropped.async_lost();
   dropped = Lease();
+  CHECK(soon_free_everywhere(three_nodes(), "moved"));
+  CHECK(code_of(get_soon(std::move(lost))) == Errc::lost);
   CHECK(code_of(get_soon(std::move(confirm))) == Errc::lost);
 }
 

@@ -13,13 +13,10 @@ struct Answers {
   std::atomic<int> closed{0};
   std::atomic<int> good{0};
 
-  template <typename T>
-  Callback<T> count() {
-    return [this](const Result<T>& result) {
-      ++all;
-      if (result) ++good;
-      if (!result && result.error().code == Errc::closed) ++closed;
-    };
+  void operator()(const auto& result) {
+    ++all;
+    if (result) ++good;
+    if (!result && result.error().code == Errc::closed) ++closed;
   }
 };
 
@@ -29,7 +26,7 @@ TEST_CASE("destroying a client ends those who wait with closed, each once") {
   const Lease held = must(holder.lock("seat").acquire());
   Answers answers;
   for (int i = 0; i < 50; ++i) {
-    client->lock("seat").async_acquire({.wait = forever}).start(answers.count<Lease>());
+    client->lock("seat").async_acquire({.wait = forever}).start(std::ref(answers));
   }
   std::promise<Errc> blocked;
   std::jthread thread([&, lock = client->lock("seat")]() mutable {
@@ -47,7 +44,7 @@ TEST_CASE("destroying a client right after many submissions loses no callback an
     std::optional<Client> client = start_client(three_nodes());
     Answers answers;
     for (int i = 0; i < 100; ++i) {
-      client->lock("many " + std::to_string(i)).async_acquire().start(answers.count<Lease>());
+      client->lock("many " + std::to_string(i)).async_acquire().start(std::ref(answers));
     }
     client.reset();
     CHECK(answers.all == 100);
@@ -73,7 +70,7 @@ TEST_CASE("what a client's leases hold is released when it goes, and they answer
   CHECK(code_of(lock.acquire()) == Errc::closed);
   CHECK(code_of(get_soon(lock.async_acquire())) == Errc::closed);
   Answers answers;
-  lock.async_acquire().start(answers.count<Lease>());
+  lock.async_acquire().start(std::ref(answers));
   CHECK(answers.closed == 1);
 }
 
@@ -86,9 +83,9 @@ TEST_CASE("a client whose nodes hang is gone after one node timeout, with every 
   Lease to_extend = must(client->lock("to extend").acquire({.wait = 30s}));
   for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
   Answers answers;
-  client->lock("x").async_acquire().start(answers.count<Lease>());
-  to_release.async_release().start(answers.count<Released>());
-  to_extend.async_extend(20s).start(answers.count<BootClock::time_point>());
+  client->lock("x").async_acquire().start(std::ref(answers));
+  to_release.async_release().start(std::ref(answers));
+  to_extend.async_extend(20s).start(std::ref(answers));
   client.reset();
   CHECK(answers.all == 3);
 }
@@ -103,9 +100,9 @@ TEST_CASE("a client may be destroyed, but not closed, by one of its own callback
   lock.async_acquire().start([&, client](Result<Lease> lease) {
     CHECK(lease.has_value());
     CHECK(code_of((*client)->close()) == Errc::would_deadlock);
-    lock.async_acquire({.wait = forever}).start(others.count<Lease>());
+    lock.async_acquire({.wait = forever}).start(std::ref(others));
     client->reset();
-    lock.async_acquire().start(others.count<Lease>());
+    lock.async_acquire().start(std::ref(others));
     done.set_value();
   });
   get_soon(done);
@@ -157,10 +154,10 @@ TEST_CASE("leases and locks may go while something is asked of them") {
   Answers acquired;
   for (int i = 0; i < 50; ++i) {
     Lease lease = must(client.lock("going").acquire({.wait = 30s}));
-    lease.async_extend(20s).start(extended.count<BootClock::time_point>());
+    lease.async_extend(20s).start(std::ref(extended));
     lease = Lease();
     RedLock lock = client.lock("going too");
-    lock.async_acquire({.wait = 30s}).start(acquired.count<Lease>());
+    lock.async_acquire({.wait = 30s}).start(std::ref(acquired));
   }
   CHECK(eventually([&] { return extended.all == 50 && acquired.all == 50; }));
   CHECK(acquired.good == 50);

@@ -10,17 +10,11 @@ namespace redlock::testing {
 namespace {
 
 template <typename T>
-concept BasicLockable = requires(T lock) {
+concept TimedLockable = requires(T lock) {
   lock.lock();
   { lock.unlock() }
   noexcept;
-};
-template <typename T>
-concept Lockable = BasicLockable<T> && requires(T lock) {
   { lock.try_lock() } -> std::same_as<bool>;
-};
-template <typename T>
-concept TimedLockable = Lockable<T> && requires(T lock) {
   { lock.try_lock_for(1s) } -> std::same_as<bool>;
   { lock.try_lock_until(std::chrono::steady_clock::now()) } -> std::same_as<bool>;
 };
