@@ -8,7 +8,7 @@ namespace redlock::testing {
 namespace {
 
 constexpr std::size_t far_caller = 3;
-constexpr int enough = 20;
+constexpr int enough_grants = 20;
 constexpr int times_as_often = 3;
 
 /// Callers that take one lock in turns, as soon as each can, until the far one was granted it often
@@ -32,7 +32,8 @@ struct FarAndNear {
       }
       if (holders_++ != 0) ++beside_another;
       if (last_token_.exchange(lease->token()) >= lease->token()) ++tokens_not_higher;
-      if (++grants[caller] >= (caller == far_caller ? enough : times_as_often * enough + 1)) {
+      if (++grants[caller] >=
+          (caller == far_caller ? enough_grants : times_as_often * enough_grants + 1)) {
         over_ = true;
       }
       --holders_;
@@ -64,7 +65,7 @@ TEST_CASE("a caller 60 ms away from five nodes has the lock as often as three th
     CAPTURE(near);
     CHECK(all.grants[near] <= times_as_often * all.grants[far_caller]);
   }
-  CHECK(all.grants[far_caller] >= enough);
+  CHECK(all.grants[far_caller] >= enough_grants);
   CHECK(all.failures == 0);
   CHECK(all.beside_another == 0);
   CHECK(all.tokens_not_higher == 0);

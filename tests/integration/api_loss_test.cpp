@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// lost() and what is tied to it: on which thread it runs, that it runs once and knows the reason,
-// and that it comes although the client's loop thread does not.
+// lost() and what is tied to it: on which thread it runs, that it knows the reason, and that it
+// comes although the client's loop thread does not. And async_lost(): what ends it, with which
+// result, and where the program then continues. (The child of a fork is in api_lifetime_test.cpp.)
+#include "integration/api_coroutines.hpp"
 #include "integration/api_fixture.hpp"
 
 namespace redlock::testing {
@@ -95,28 +97,34 @@ TEST_CASE("lost() comes while the loop thread is held up, for explicit and renew
   });
 }
 
-TEST_CASE("what the guard has given up is not renewed for ever") {
+TEST_CASE("what the guard has given up is neither renewed nor entered, and who tries is told why") {
   const Fleet fleet({.nodes = 1});
   const Client client = start_client(fleet);
   warm_up(client, fleet);
   Lease lease = must(client.lock("given up").acquire({.lease = 2s, .renewal = Renewal::always}));
-  const std::stop_token lost = lease.lost();
   std::this_thread::sleep_for(1s);  // past its first renewal
-  std::promise<void> over;
-  std::promise<Errc> extended;
-  // In one turn of the loop: an answer whose callback does not return, and behind it a new
-  // validity.
+  RedLock lock = client.lock("too late", Owner::create());
+  REQUIRE(lock.try_lock_for(patience, 2s));
+  const std::stop_token lost = lease.lost();
+  const std::stop_token lock_lost = lock.lost();
+  std::promise<Result<BootClock::time_point>> extended;
+  std::promise<Result<std::size_t>> entered;
+  // In one turn of the loop: an answer whose callback does not return, and behind it a new validity
+  // and a level.
   client.lock("first").async_acquire().start([&](const auto&) {
     client.lock("second").async_acquire().start([&](const auto&) {
-      CHECK(eventually([&] { return lost.stop_requested(); }));
-      over.set_value();
+      CHECK(eventually([&] { return lost.stop_requested() && lock_lost.stop_requested(); }));
     });
-    lease.async_extend(2s).start(
-        [&](const auto& answer) { extended.set_value(answer ? Errc{} : answer.error().code); });
+    lease.async_extend(2s).start([&](const auto& answer) { extended.set_value(answer); });
+    lock.async_try_lock({.lease = 2s}).start([&](const auto& count) { entered.set_value(count); });
   });
-  get_soon(over);
-  CHECK(get_soon(extended) == Errc::lost);
+  CHECK(code_of(get_soon(extended)) == Errc::lost);
   CHECK(lease.loss_reason() == LossReason::nodes_unavailable);
+  const auto refused = get_soon(entered);
+  CHECK(code_of(refused) == Errc::lost);
+  CHECK(contains(refused.error().message, "unlock()"));
+  CHECK(lock.hold_count() == 1);
+  CHECK(lock.release() != Released::still_held);
   // A lease that the loop itself loses ends on the nodes within its length.
   CHECK(client.lock("given up").acquire({.wait = patience}).has_value());
 }
@@ -184,28 +192,6 @@ TEST_CASE("a lock that is taken while its last level is being left is told lost 
   });
 }
 
-TEST_CASE("a re-entry that the guard was quicker than says what to do") {
-  const Fleet fleet({.nodes = 1});
-  const Client client = start_client(fleet);
-  warm_up(client, fleet);
-  RedLock lock = client.lock("too late", Owner::create());
-  REQUIRE(lock.try_lock_for(patience, 2s));
-  const std::stop_token lost = lock.lost();
-  std::promise<Error> refused;
-  client.lock("first").async_acquire().start([&](const auto&) {
-    client.lock("second").async_acquire().start(
-        [&](const auto&) { CHECK(eventually([&] { return lost.stop_requested(); })); });
-    lock.async_try_lock({.lease = 2s}).start([&](const Result<std::size_t>& count) {
-      refused.set_value(count ? Error{} : count.error());
-    });
-  });
-  const Error error = get_soon(refused);
-  CHECK(error.code == Errc::lost);
-  CHECK(contains(error.message, "unlock()"));
-  CHECK(lock.hold_count() == 1);
-  CHECK(lock.release() != Released::still_held);
-}
-
 TEST_CASE("a function that is tied to lost() may end the client, but not wait, on either thread") {
   const auto here = std::this_thread::get_id();
   for (const bool held_up : {false, true}) {
@@ -231,6 +217,128 @@ TEST_CASE("a function that is tied to lost() may end the client, but not wait, o
       CHECK(eventually([&] { return !lease.valid(); }));  // it ends behind its back
       return in_time;
     });
+  }
+}
+
+FireAndForget await_loss(const Lease& lease, std::promise<Result<LossReason>>& done) {
+  done.set_value(co_await lease.async_lost());
+}
+
+bool is_awaited(const std::future<Result<LossReason>>& loss) {
+  return loss.wait_for(0s) == std::future_status::timeout;
+}
+
+TEST_CASE("a loss is awaited: its reason comes while the lease is still valid") {
+  const Client client = start_client(three_nodes());
+  within_a_lease([&] {
+    const Lease lease = must(client.lock("awaited").acquire({.lease = 1s, .wait = patience}));
+    std::promise<Result<LossReason>> done;
+    await_loss(lease, done);
+    CHECK(must(get_soon(done)) == LossReason::expired);
+    CHECK(lease.loss_reason() == LossReason::expired);
+    // Known at once from now on.
+    auto late = lease.async_lost().as_future();
+    REQUIRE_FALSE(is_awaited(late));
+    CHECK(must(late.get()) == LossReason::expired);
+    return lease.valid();
+  });
+}
+
+TEST_CASE("who awaits a loss is told when the lease is given back, in whichever way") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("given back");
+  const std::vector<std::function<void(Lease&)>> ways{
+      [](Lease& lease) { must(lease.release()); },
+      [](Lease& lease) { must(get_soon(lease.async_release())); },
+      [](Lease& lease) { lease = Lease(); },
+      [&](Lease& lease) { lease = must(client.lock("next").acquire({.wait = patience})); },
+      [&](Lease& lease) { must(lock.release(lease.detach())); },
+      [](Lease& lease) { std::thread([dropped = std::move(lease)] {}).join(); }};
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    CAPTURE(way);
+    Lease lease = must(lock.acquire({.wait = patience}));
+    auto first = lease.async_lost().as_future();
+    auto second = lease.async_lost().as_future();
+    Lease moved = std::move(lease);
+    CHECK(is_awaited(first));
+    ways[way](moved);
+    CHECK(code_of(get_soon(first)) == Errc::lost);
+    CHECK(code_of(get_soon(second)) == Errc::lost);
+    CHECK(soon_free_everywhere(three_nodes(), "given back"));
+    moved = Lease();
+    CHECK(code_of(get_soon(moved.async_lost())) == Errc::lost);
+  }
+  CHECK(soon_free_everywhere(three_nodes(), "next"));
+}
+
+TEST_CASE("awaiting a loss is ended by its stop_token, the lease stays; and by its client") {
+  std::optional<Client> client = start_client(three_nodes());
+  const Lease lease = must(client->lock("cancelled").acquire({.wait = patience}));
+  std::stop_source stop;
+  auto stopped = lease.async_lost(stop.get_token()).as_future();
+  auto other = lease.async_lost().as_future();
+  stop.request_stop();
+  CHECK(code_of(get_soon(stopped)) == Errc::cancelled);
+  CHECK(code_of(get_soon(lease.async_lost(stop.get_token()))) == Errc::cancelled);
+  CHECK(is_awaited(other));
+  CHECK(lease.valid());
+  CHECK_FALSE(lease.lost().stop_requested());
+
+  client.reset();
+  REQUIRE_FALSE(is_awaited(other));
+  CHECK(must(other.get()) == LossReason::closed);
+  CHECK(must(get_soon(lease.async_lost())) == LossReason::closed);
+}
+
+TEST_CASE("a loss, a release and a cancellation are continued where resume_on says") {
+  std::atomic<int> resumed{0};
+  std::optional<Client> client = start_client(three_nodes(), [&](ClientOptions& options) {
+    options.resume_on = [&](Continuation it) {
+      ++resumed;
+      it();
+    };
+  });
+  Lease released = must(client->lock("on 1").acquire({.wait = patience}));
+  const Lease closed = must(client->lock("on 2").acquire({.wait = patience}));
+  auto first = released.async_lost().as_future();
+  auto second = closed.async_lost().as_future();
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK(code_of(get_soon(closed.async_lost(stop.get_token()))) == Errc::cancelled);
+  CHECK(resumed == 1);
+  must(released.release());
+  CHECK(code_of(get_soon(first)) == Errc::lost);
+  CHECK(resumed == 2);
+  client.reset();
+  CHECK(must(get_soon(second)) == LossReason::closed);
+  CHECK(resumed == 3);
+}
+
+TEST_CASE("whatever ends the awaiting of a loss first, it has one result") {
+  for (int turn = 0; turn < 40; ++turn) {
+    std::optional<Client> client = start_client(three_nodes());
+    Lease lease = must(client->lock("raced").acquire({.wait = patience}));
+    std::vector<std::stop_source> stops(20);
+    std::atomic<int> results{0};
+    std::latch go(3);
+    {
+      std::jthread starting([&] {
+        go.arrive_and_wait();
+        for (auto& stop : stops) {
+          lease.async_lost(stop.get_token()).start([&](const Result<LossReason>&) { ++results; });
+        }
+      });
+      std::jthread stopping([&] {
+        go.arrive_and_wait();
+        for (auto& stop : stops) stop.request_stop();
+      });
+      go.arrive_and_wait();
+      if (turn % 2 == 0) client.reset();
+    }
+    if (turn % 3 == 0) lease = Lease();
+    CHECK(eventually([&] { return results == 20; }));
+    client.reset();
+    CHECK(results == 20);
   }
 }
 

@@ -11,7 +11,6 @@
 
 #include "c/last_error.hpp"
 #include "integration/api_fixture.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -73,10 +72,6 @@ redlock_status try_in_c(const OwnedClient& client, const char* name,
   const OwnedLease owned(lease);
   CHECK((lease == nullptr) == (status != REDLOCK_OK));
   return status;
-}
-
-bool error_starts_with(const char* text) {
-  return std::string_view(redlock_last_error()).starts_with(text);
 }
 
 bool is_readable(int descriptor, int milliseconds) {
@@ -226,13 +221,14 @@ TEST_CASE("C: an option that is refused is named, so each is where it belongs") 
     CAPTURE(name);
     redlock_client* none = nullptr;
     CHECK(redlock_client_create(&options, &none) == REDLOCK_INVALID_ARGUMENT);
-    CHECK(error_starts_with(name));
+    CHECK(std::string_view(redlock_last_error()).starts_with(name));
   };
   const std::pair<const char * Options::*, const char*> texts[] = {
       {&Options::tls_ca, "tls.ca "},
       {&Options::tls_name, "tls.name "},
       {&Options::tls_certificate, "tls.certificate "},
-      {&Options::tls_key, "tls.key "}};
+      {&Options::tls_key, "tls.key "},
+      {&Options::password_file, "password_file: "}};
   for (const auto& [member, name] : texts) {
     Options options = options_in_c("127.0.0.1:1");
     options.*member = "a";
@@ -248,25 +244,6 @@ TEST_CASE("C: an option that is refused is named, so each is where it belongs") 
     options.*member = -1;
     check_refused(options, name);
   }
-}
-
-TEST_CASE("C: the password of a file is that of every node") {
-  const Fleet fleet({.nodes = 3, .password = "c-secret"});
-  const TemporaryDirectory directory;
-  const auto file = (directory.path() / "password").string();
-  std::ofstream(file) << "c-secret\n";
-  std::string nodes;
-  for (std::size_t node = 0; node < 3; ++node) {
-    nodes += "127.0.0.1:" + std::to_string(fleet.port(node)) + " ";
-  }
-  redlock_client_options options = options_in_c(nodes.c_str());
-  options.password_file = file.c_str();
-  const OwnedClient client = client_in_c(&options);
-  CHECK(redlock_lease_valid(lease_in_c(client, "c-password").get()) == 1);
-  std::ofstream(file) << "\n";
-  redlock_client* none = nullptr;
-  CHECK(redlock_client_create(&options, &none) == REDLOCK_INVALID_ARGUMENT);
-  CHECK(error_starts_with("password_file: its first line"));
 }
 
 TEST_CASE("C: options of another version are told apart by their size") {
