@@ -126,12 +126,6 @@ TEST_CASE("a lock says on every node which program took it, since when, and who 
     CHECK(node.holder->since == report.holder->since);
   }
 
-  const auto list = must(Admin(client).list());
-  REQUIRE(list.locks.size() == 1);
-  CHECK(list.locks.front().kind == ListedAs::lock);
-  REQUIRE(list.locks.front().holder);
-  CHECK(list.locks.front().holder->label == "nightly backup");
-
   // With its note it is entered, forced and taken again like any.
   lock.lock();
   CHECK(lock.hold_count() == 2);

@@ -39,19 +39,14 @@ struct Refused {
  private:
   template <typename Call>
   std::future<bool> begin(const Call& call) {
-    return std::async(std::launch::async, [&] {
-      RedLock lock = client.lock("a");
-      const bool got = call(lock);
-      if (got) lock.unlock();
-      return got;
-    });
+    return std::async(std::launch::async, [&] { return call(client.lock("a")); });
   }
 };
 
 TEST_CASE("a time that is over is one attempt, one too long for its type waiting for ever") {
   Refused refused;
   const auto at_once = [&](auto wait) {
-    return refused.ends_at_once([&](RedLock& lock) { return lock.try_lock_for(wait); });
+    return refused.ends_at_once([&](RedLock lock) { return lock.try_lock_for(wait); });
   };
   CHECK(at_once(-1ns));
   CHECK(at_once(hours::min()));
@@ -66,7 +61,7 @@ TEST_CASE("a time that is over is one attempt, one too long for its type waiting
   CHECK(at_once(Thirds::min()));
 
   const auto waits = [&](auto wait) {
-    return refused.waits([&](RedLock& lock) { return lock.try_lock_for(wait); });
+    return refused.waits([&](RedLock lock) { return lock.try_lock_for(wait); });
   };
   CHECK(waits(hours::max()));
   CHECK(waits(hours(2'562'047'788'016)));
@@ -76,7 +71,7 @@ TEST_CASE("a time that is over is one attempt, one too long for its type waiting
   CHECK(waits(Thirds::max()));
 
   const auto until = [](auto when) {
-    return [when](RedLock& lock) { return lock.try_lock_until(when); };
+    return [when](RedLock lock) { return lock.try_lock_until(when); };
   };
   using Clock = std::chrono::system_clock;
   using InHours = std::chrono::time_point<Clock, hours>;

@@ -101,15 +101,13 @@ Errc code_of(const Result<T>& result) {
   return result.error().code;
 }
 
-template <typename T>
-T get_soon(std::future<T>& future) {
+template <typename Future>
+requires requires(Future& future) {
+  future.wait_for(patience);
+}
+auto get_soon(Future&& future) {
   REQUIRE(future.wait_for(patience) == std::future_status::ready);
   return future.get();
-}
-
-template <typename T>
-T get_soon(std::future<T>&& future) {
-  return get_soon(future);
 }
 
 template <typename T>

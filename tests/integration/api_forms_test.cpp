@@ -52,31 +52,24 @@ TEST_CASE("a release on the loop thread gives the lock back although it cannot w
   CHECK(soon_free_everywhere(three_nodes(), "released inside"));
 }
 
-TEST_CASE("an operation that is never started does nothing") {
+TEST_CASE("an operation is started by moving it, and once; one that never starts does nothing") {
   const Client client = start_client(three_nodes());
-  RedLock lock = client.lock("never started", Owner::create());
-  { const auto operation = lock.async_acquire(); }
-  { const auto operation = lock.async_try_lock(); }
+  RedLock lock = client.lock("once", Owner::create());
+  { const auto never_started = lock.async_try_lock(); }
   CHECK(lock.hold_count() == 0);
-  Lease lease = must(lock.acquire());
-  { const auto operation = lease.async_release(); }
-  CHECK(lease.valid());
-  CHECK(must(lease.release()) == Released::released);
-  lock.lock();
-  { const auto operation = lock.async_release(); }
-  CHECK(lock.hold_count() == 1);
-}
-
-TEST_CASE("an operation that has a name is started by moving it, and once") {
-  const Client client = start_client(three_nodes());
-  RedLock lock = client.lock("once");
+  { const auto never_started = lock.async_acquire(); }
   auto operation = lock.async_acquire();
   auto moved = std::move(operation);
-  const Lease lease = must(get_soon(std::move(moved)));
-  CHECK(lease.valid());
+  Lease lease = must(get_soon(std::move(moved)));
   for (auto* empty : {&operation, &moved}) {
     CHECK(code_of(get_soon(std::move(*empty))) == Errc::invalid_argument);
   }
+  { const auto never_started = lease.async_release(); }
+  CHECK(lease.valid());
+  CHECK(must(lease.release()) == Released::released);
+  lock.lock();
+  { const auto never_started = lock.async_release(); }
+  CHECK(lock.hold_count() == 1);
 }
 
 TEST_CASE("what is known at once is told on the thread that starts, before start returns") {
@@ -200,31 +193,6 @@ TEST_CASE("a coroutine that awaits many errors in a loop does not use up its sta
   std::promise<int> done;
   await_errors(lock, 200'000, done);
   CHECK(get_soon(done) == 200'000);
-}
-
-Task<std::uint64_t> take_and_leave(RedLock& lock) {
-  Lease lease = must(co_await lock.async_acquire({.wait = patience}));
-  const std::uint64_t token = lease.token();
-  must(co_await lease.async_release());
-  co_return token;
-}
-
-Task<bool> rise(RedLock& lock, int depth) {
-  const std::uint64_t before = co_await take_and_leave(lock);
-  const bool risen = depth == 0 || co_await rise(lock, depth - 1);
-  co_return co_await take_and_leave(lock) > before&& risen;
-}
-
-FireAndForget run(Task<bool> task, std::promise<bool>& done) {
-  done.set_value(co_await std::move(task));
-}
-
-TEST_CASE("operations are awaited in tasks that hand over to each other by symmetric transfer") {
-  const Client client = start_client(three_nodes());
-  RedLock lock = client.lock("tasks");
-  std::promise<bool> done;
-  run(rise(lock, 5), done);
-  CHECK(get_soon(done));
 }
 
 TEST_CASE("awaiting races with the answer: the coroutine goes on once, and with its result") {

@@ -24,22 +24,40 @@ static_assert(std::movable<RedLock> && std::movable<Lease> && std::movable<Clien
 static_assert(!std::copyable<RedLock> && !std::copyable<Lease> && !std::copyable<Client>);
 static_assert(std::is_nothrow_move_constructible_v<Lease>);
 
-TEST_CASE("std::unique_lock locks, tries, times out and unlocks") {
+constexpr auto somebody_else = "somebody else";
+constexpr auto itself = "this client holds it itself";
+
+/// Of a wait that ends while another has the lock: between two attempts, or with the last of them.
+bool is_in_vain(Errc code) {
+  return code == Errc::timed_out || code == Errc::contended;
+}
+
+TEST_CASE("std::unique_lock locks, tries, times out and unlocks; last_error() says why not") {
   const Client client = start_client(three_nodes());
-  RedLock mine = client.lock("unique");
+  const Client holder = start_client(three_nodes());
+  RedLock mine = holder.lock("unique");
   RedLock other = client.lock("unique", Owner::create());
+  CHECK_FALSE(other.last_error());
   {
     const std::unique_lock guard(mine);
     CHECK(mine.token() > 0);
     CHECK_FALSE(mine.lost().stop_requested());
     const std::unique_lock rival(other, std::try_to_lock);
     CHECK_FALSE(rival.owns_lock());
-    CHECK_FALSE(std::unique_lock(other, 20ms).owns_lock());
+    const auto why = other.last_error();
+    REQUIRE(why);
+    CHECK(why->code == Errc::contended);
+    CHECK(why->votes.size() == 3);
+    CHECK(contains(why->message, somebody_else));
     CHECK_FALSE(std::unique_lock(other, std::chrono::steady_clock::now() - 1h).owns_lock());
+    CHECK_FALSE(std::unique_lock(other, 20ms).owns_lock());
+    REQUIRE(other.last_error());
+    CHECK(is_in_vain(other.last_error()->code));
     CHECK(other.token() == 0);
   }
   CHECK(mine.token() == 0);
   CHECK(std::unique_lock(other, std::chrono::hours::max()).owns_lock());
+  CHECK_FALSE(other.last_error());
   CHECK(std::unique_lock(mine, std::chrono::steady_clock::time_point::max()).owns_lock());
   CHECK(std::unique_lock(other, std::chrono::system_clock::now() + 1h).owns_lock());
 }
@@ -143,39 +161,6 @@ TEST_CASE("lock(lease) ends by itself, lock() is renewed") {
   const std::stop_callback on_lost(lock.lost(), [&] { ended.set_value(); });
   get_soon(ended);
   CHECK(must(client.lock("bounded").acquire({.wait = 30s})).token() > lock.token());
-  lock.unlock();
-}
-
-constexpr auto somebody_else = "somebody else";
-constexpr auto itself = "this client holds it itself";
-
-/// Of a wait that ends while another has the lock: between two attempts, or with the last of them.
-bool is_in_vain(Errc code) {
-  return code == Errc::timed_out || code == Errc::contended;
-}
-
-TEST_CASE("a lock that was not got says why, with the votes, until a call succeeds") {
-  const Client holder = start_client(three_nodes());
-  const Client client = start_client(three_nodes());
-  RedLock lock = client.lock("a");
-  CHECK_FALSE(lock.last_error());
-  Lease lease = must(holder.lock("a").acquire());
-
-  CHECK_FALSE(lock.try_lock());
-  REQUIRE(lock.last_error());
-  CHECK(lock.last_error()->code == Errc::contended);
-  CHECK(lock.last_error()->votes.size() == 3);
-  CHECK(contains(lock.last_error()->message, somebody_else));
-
-  const std::unique_lock guard(lock, 20ms);
-  CHECK_FALSE(guard.owns_lock());
-  REQUIRE(lock.last_error());
-  CHECK(is_in_vain(lock.last_error()->code));
-
-  must(lease.release());
-  REQUIRE(soon_free_everywhere(three_nodes(), "a"));
-  CHECK(lock.try_lock_for(patience));
-  CHECK_FALSE(lock.last_error());
   lock.unlock();
 }
 

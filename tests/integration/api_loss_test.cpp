@@ -48,23 +48,39 @@ class HeldUp {
   std::promise<void> go_on_;
 };
 
-TEST_CASE("a function tied to lost() runs once, and knows the reason, which is kept") {
+FireAndForget await_loss(const Lease& lease, std::promise<Result<LossReason>>& done) {
+  done.set_value(co_await lease.async_lost());
+}
+
+bool is_awaited(const std::future<Result<LossReason>>& loss) {
+  return loss.wait_for(0s) == std::future_status::timeout;
+}
+
+TEST_CASE("a loss is told while the lease is valid, with its reason, which is kept") {
   const auto here = std::this_thread::get_id();
   within_a_lease([&] {
     std::optional<Client> client = start_client(three_nodes());
-    const Lease lease = must(client->lock("told").acquire({.lease = 500ms, .wait = patience}));
+    const Lease lease = must(client->lock("told").acquire({.lease = 1s, .wait = patience}));
     Told told;
     const std::stop_callback on_lost(lease.lost(), [&] { told.record(lease); });
+    std::promise<Result<LossReason>> awaited;
+    await_loss(lease, awaited);
     get_soon(told.told);
     CHECK(told.reason == LossReason::expired);
+    CHECK(must(get_soon(awaited)) == LossReason::expired);
+    const bool in_time = lease.valid() && told.thread != here;
+
     // Too late to be called on another thread: it is called here, at once.
     Told late;
     const std::stop_callback at_once(lease.lost(), [&] { late.record(lease); });
     CHECK(late.thread == here);
+    auto known = lease.async_lost().as_future();
+    REQUIRE_FALSE(is_awaited(known));
+    CHECK(must(known.get()) == LossReason::expired);
     client.reset();
     CHECK(lease.loss_reason() == LossReason::expired);
     CHECK_FALSE(lease.valid());
-    return told.thread != here;
+    return in_time;
   });
 }
 
@@ -218,30 +234,6 @@ TEST_CASE("a function that is tied to lost() may end the client, but not wait, o
       return in_time;
     });
   }
-}
-
-FireAndForget await_loss(const Lease& lease, std::promise<Result<LossReason>>& done) {
-  done.set_value(co_await lease.async_lost());
-}
-
-bool is_awaited(const std::future<Result<LossReason>>& loss) {
-  return loss.wait_for(0s) == std::future_status::timeout;
-}
-
-TEST_CASE("a loss is awaited: its reason comes while the lease is still valid") {
-  const Client client = start_client(three_nodes());
-  within_a_lease([&] {
-    const Lease lease = must(client.lock("awaited").acquire({.lease = 1s, .wait = patience}));
-    std::promise<Result<LossReason>> done;
-    await_loss(lease, done);
-    CHECK(must(get_soon(done)) == LossReason::expired);
-    CHECK(lease.loss_reason() == LossReason::expired);
-    // Known at once from now on.
-    auto late = lease.async_lost().as_future();
-    REQUIRE_FALSE(is_awaited(late));
-    CHECK(must(late.get()) == LossReason::expired);
-    return lease.valid();
-  });
 }
 
 TEST_CASE("who awaits a loss is told when the lease is given back, in whichever way") {

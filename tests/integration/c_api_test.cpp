@@ -17,10 +17,7 @@ namespace {
 
 template <auto destroy>
 struct Destroyer {
-  template <typename Handle>
-  void operator()(Handle* handle) const noexcept {
-    destroy(handle);
-  }
+  void operator()(auto* handle) const noexcept { destroy(handle); }
 };
 using OwnedClient = std::unique_ptr<redlock_client, Destroyer<redlock_client_destroy>>;
 using OwnedLease = std::unique_ptr<redlock_lease, Destroyer<redlock_lease_destroy>>;
