@@ -15,17 +15,16 @@ class AnswerLog : public Observer {
     nodes_[{answer.command, answer.attempt}].emplace(answer.node);
   }
 
-  [[nodiscard]] std::set<std::string> nodes(std::uint64_t attempt, NodeCommand command) const {
+  [[nodiscard]] std::set<std::string> nodes(std::uint64_t attempt, NodeCommand command) {
     const std::scoped_lock lock(mutex_);
-    const auto found = nodes_.find({command, attempt});
-    return found == nodes_.end() ? std::set<std::string>() : found->second;
+    return nodes_[{command, attempt}];
   }
   /// Of the attempts with such a command, the last one; 0 if there is none.
   [[nodiscard]] std::uint64_t last_with(NodeCommand command) const {
     const std::scoped_lock lock(mutex_);
     std::uint64_t last = 0;
     for (const auto& [key, nodes] : nodes_) {
-      if (key.first == command) last = key.second;
+      if (key.first == command && !nodes.empty()) last = key.second;
     }
     return last;
   }

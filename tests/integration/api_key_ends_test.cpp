@@ -75,27 +75,14 @@ void storm(const Client& client, const Client& other, const Fleet& fleet) {
     auto held = client.lock(name).acquire({.wait = 100ms});
     auto waiting = other.lock(name).async_acquire({.wait = 30ms}).as_future();
     const auto refused = other.lock(name).acquire({.wait = 10ms});
-    if (held && round % 5 == 0) {
-      const Grant grant = held->detach();  // nobody releases it
-    } else if (held && round % 5 == 1) {
-      const Grant grant = held->detach();
-      if (auto taken_up = other.lock(name).attach(grant)) static_cast<void>(taken_up->release());
-    } else if (held && round % 5 == 2) {
-      static_cast<void>(Admin(other).force_release(name));
-    } else if (held && round % 5 == 3) {
-      static_cast<void>(held->release());
-    }
+    const int fate = held ? round % 5 : 4;
+    if (fate == 0) static_cast<void>(held->detach());  // nobody releases it
+    if (fate == 1) static_cast<void>(other.lock(name).attach(held->detach()));
+    if (fate == 2) static_cast<void>(Admin(other).force_release(name));
+    if (fate == 3) static_cast<void>(held->release());
     inspect(fleet);
     const auto late = waiting.get();
   }
-}
-
-/// Asks until the nodes vote, or wait for that no more.
-void await_votes(const Client& client, const Fleet& fleet) {
-  REQUIRE(eventually([&] {
-    inspect(fleet);
-    return client.lock("votes").acquire().has_value();
-  }));
 }
 
 }  // namespace
@@ -105,8 +92,12 @@ TEST_CASE("after a storm every key on every node has an end, or is a fence or th
   {
     const Client client = start_client(careful(fleet.uris()));
     const Client other = start_client(careful(fleet.uris()));
-    await_votes(client, fleet);  // they write the markers
-    await_votes(other, fleet);
+    for (const Client* each : {&client, &other}) {  // which write the markers
+      REQUIRE(eventually([&] {
+        inspect(fleet);
+        return each->lock("votes").acquire().has_value();
+      }));
+    }
     storm(client, other, fleet);
     fleet.run(0, {"FLUSHALL"});
     storm(client, other, fleet);

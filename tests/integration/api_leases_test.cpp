@@ -58,12 +58,6 @@ struct Listening {
   }
 };
 
-void await_loss(const Lease& lease) {
-  std::promise<void> lost;
-  const std::stop_callback callback(lease.lost(), [&] { lost.set_value(); });
-  get_soon(lost);
-}
-
 TEST_CASE("a lease is renewed again and again, if it is not to end by itself") {
   std::optional<Listening> listening(std::in_place, three_nodes());
   const auto journal = listening->journal;
@@ -76,16 +70,15 @@ TEST_CASE("a lease is renewed again and again, if it is not to end by itself") {
   const auto reason = brief.loss_reason();
   if (brief.valid()) CHECK_FALSE(reason.has_value());
 
-  await_loss(brief);
-  CHECK(brief.loss_reason() == LossReason::expired);
+  CHECK(must(get_soon(brief.async_lost())) == LossReason::expired);
   const std::string lost_brief = "lost brief " + std::to_string(brief.token());
   CHECK(journal->records(lost_brief + " expired"));
   CHECK(journal->count("renewed brief") == 0);
   CHECK(soon_free_everywhere(three_nodes(), "brief"));
-  await_loss(never);
+  CHECK(must(get_soon(never.async_lost())) == LossReason::expired);
   CHECK(journal->count("renewed never") == 0);
-  await_loss(bounded);  // two or more renewals later, or one where the machine stood still
-  CHECK(bounded.loss_reason() == LossReason::expired);
+  // Two or more renewals later, or one where the machine stood still.
+  CHECK(must(get_soon(bounded.async_lost())) == LossReason::expired);
   CHECK(journal->count("renewed bounded") > 0);
 
   CHECK(journal->records("renewed always", 4));

@@ -263,47 +263,39 @@ TEST_CASE("who awaits a loss is told when the lease is given back, in whichever 
   CHECK(soon_free_everywhere(three_nodes(), "next"));
 }
 
-TEST_CASE("awaiting a loss is ended by its stop_token, the lease stays; and by its client") {
-  std::optional<Client> client = start_client(three_nodes());
-  const Lease lease = must(client->lock("cancelled").acquire({.wait = patience}));
-  std::stop_source stop;
-  auto stopped = lease.async_lost(stop.get_token()).as_future();
-  auto other = lease.async_lost().as_future();
-  stop.request_stop();
-  CHECK(code_of(get_soon(stopped)) == Errc::cancelled);
-  CHECK(code_of(get_soon(lease.async_lost(stop.get_token()))) == Errc::cancelled);
-  CHECK(is_awaited(other));
-  CHECK(lease.valid());
-  CHECK_FALSE(lease.lost().stop_requested());
+TEST_CASE(
+    "awaiting a loss is ended by a stop_token, a release or the client, where resume_on says") {
+  for (const bool resumes : {false, true}) {
+    CAPTURE(resumes);
+    std::atomic<int> resumed{0};
+    std::optional<Client> client = start_client(three_nodes(), [&](ClientOptions& options) {
+      if (!resumes) return;
+      options.resume_on = [&](Continuation it) {
+        ++resumed;
+        it();
+      };
+    });
+    Lease released = must(client->lock("on 1").acquire({.wait = patience}));
+    const Lease closed = must(client->lock("on 2").acquire({.wait = patience}));
+    auto first = released.async_lost().as_future();
+    auto second = closed.async_lost().as_future();
+    std::stop_source stop;
+    auto stopped = closed.async_lost(stop.get_token()).as_future();
+    stop.request_stop();
+    CHECK(code_of(get_soon(stopped)) == Errc::cancelled);
+    CHECK(code_of(get_soon(closed.async_lost(stop.get_token()))) == Errc::cancelled);
+    CHECK(is_awaited(second));
+    CHECK(closed.valid());
+    CHECK_FALSE(closed.lost().stop_requested());
+    must(released.release());
+    CHECK(code_of(get_soon(first)) == Errc::lost);
 
-  client.reset();
-  REQUIRE_FALSE(is_awaited(other));
-  CHECK(must(other.get()) == LossReason::closed);
-  CHECK(must(get_soon(lease.async_lost())) == LossReason::closed);
-}
-
-TEST_CASE("a loss, a release and a cancellation are continued where resume_on says") {
-  std::atomic<int> resumed{0};
-  std::optional<Client> client = start_client(three_nodes(), [&](ClientOptions& options) {
-    options.resume_on = [&](Continuation it) {
-      ++resumed;
-      it();
-    };
-  });
-  Lease released = must(client->lock("on 1").acquire({.wait = patience}));
-  const Lease closed = must(client->lock("on 2").acquire({.wait = patience}));
-  auto first = released.async_lost().as_future();
-  auto second = closed.async_lost().as_future();
-  std::stop_source stop;
-  stop.request_stop();
-  CHECK(code_of(get_soon(closed.async_lost(stop.get_token()))) == Errc::cancelled);
-  CHECK(resumed == 1);
-  must(released.release());
-  CHECK(code_of(get_soon(first)) == Errc::lost);
-  CHECK(resumed == 2);
-  client.reset();
-  CHECK(must(get_soon(second)) == LossReason::closed);
-  CHECK(resumed == 3);
+    client.reset();
+    REQUIRE_FALSE(is_awaited(second));
+    CHECK(must(second.get()) == LossReason::closed);
+    CHECK(resumed == (resumes ? 4 : 0));
+    CHECK(must(get_soon(closed.async_lost())) == LossReason::closed);
+  }
 }
 
 TEST_CASE("whatever ends the awaiting of a loss first, it has one result") {
