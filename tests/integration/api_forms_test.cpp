@@ -59,9 +59,11 @@ TEST_CASE("an operation is started by moving it, and once; one that never starts
   CHECK(lock.hold_count() == 0);
   { const auto never_started = lock.async_acquire(); }
   auto operation = lock.async_acquire();
+  auto* const moved_from = &operation;
   auto moved = std::move(operation);
+  auto* const started = &moved;
   Lease lease = must(get_soon(std::move(moved)));
-  for (auto* empty : {&operation, &moved}) {
+  for (auto* const empty : {moved_from, started}) {
     CHECK(code_of(get_soon(std::move(*empty))) == Errc::invalid_argument);
   }
   { const auto never_started = lease.async_release(); }

@@ -138,8 +138,9 @@ TEST_CASE("C: an error's texts are JSON whatever bytes they have") {
       {"r\xC3\xA4tsel \xE2\x82\xAC \xF0\x9F\x94\x92",
        "r\xC3\xA4tsel \xE2\x82\xAC \xF0\x9F\x94\x92"},
       {"\xC3 \xE2\x82 \xF0\x9F\x94 ", bad + " " + bad + bad + " " + bad + bad + bad + " "}};
-  for (const auto& [given, read] : texts) {
-    CAPTURE(given);
+  for (const auto& text : texts) {
+    const auto& [given, read] = text;
+    CAPTURE(text.first);
     const Error error{Errc::no_quorum,
                       given,
                       {{given, Vote::unavailable, Cause::tls, given},
