@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::size_t crowd = 10'000;
 
-class Listener final : public Observer {
- public:
+struct Listener final : Observer {
   void on_lost(std::string_view, std::uint64_t, LossReason reason) override {
     if (reason != LossReason::closed) ++lost;
   }

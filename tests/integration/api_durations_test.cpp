@@ -74,12 +74,11 @@ TEST_CASE("a time that is over is one attempt, one too long for its type waiting
     return [when](RedLock lock) { return lock.try_lock_until(when); };
   };
   using Clock = std::chrono::system_clock;
-  using InHours = std::chrono::time_point<Clock, hours>;
   CHECK(refused.waits(until(Clock::time_point::max())));
-  CHECK(refused.waits(until(InHours::max())));
+  CHECK(refused.waits(until(std::chrono::time_point<Clock, hours>::max())));
   CHECK(refused.waits(until(BootClock::time_point::max())));
   CHECK(refused.ends_at_once(until(Clock::time_point::min())));
-  CHECK(refused.ends_at_once(until(InHours::min())));
+  CHECK(refused.ends_at_once(until(std::chrono::time_point<Clock, hours>::min())));
   CHECK(refused.ends_at_once(until(BootClock::time_point::min())));
 }
 

@@ -62,21 +62,6 @@ struct TlsArena {
   }
 };
 
-/// What a call says whose nodes 0 and 1 are behind the fault, and of one of which it knows why.
-void check_failure(const Error& error, const std::vector<Cause>& causes) {
-  CAPTURE(error.message);
-  CHECK(error.code == Errc::no_quorum);
-  REQUIRE(error.votes.size() == 3);
-  std::size_t known = 0;
-  for (const NodeVote& vote : {error.votes[0], error.votes[1]}) {
-    CHECK((vote.vote == Vote::unavailable || vote.vote == Vote::pending));
-    if (vote.vote != Vote::unavailable) continue;
-    CHECK_MESSAGE(std::ranges::count(causes, vote.cause) == 1, to_string(vote.cause));
-    ++known;
-  }
-  CHECK(known > 0);
-}
-
 void check(const TlsArena& arena, const NetworkFault& fault) {
   CAPTURE(fault.name);
   const Client client = arena.start(fault.node_timeout);
@@ -89,7 +74,19 @@ void check(const TlsArena& arena, const NetworkFault& fault) {
   fault.begin(*arena.proxies[1]);
   const auto refused = client.lock("seat").acquire();
   REQUIRE_FALSE(refused.has_value());
-  check_failure(refused.error(), fault.causes);
+  const Error& error = refused.error();
+  CAPTURE(error.message);
+  CHECK(error.code == Errc::no_quorum);
+  REQUIRE(error.votes.size() == 3);
+  std::size_t known = 0;  // of one of them at the least it is known why
+  for (const NodeVote& vote : {error.votes[0], error.votes[1]}) {
+    CHECK((vote.vote == Vote::unavailable || vote.vote == Vote::pending));
+    if (vote.vote != Vote::unavailable) continue;
+    CHECK_MESSAGE(std::ranges::count(fault.causes, vote.cause) == 1, to_string(vote.cause));
+    ++known;
+  }
+  CHECK(known > 0);
+
   const auto deadline = BootClock::now() + 50ms;
   const Errc end = code_of(
       get_soon(client.lock("other").async_acquire({.wait = forever, .deadline = deadline})));
