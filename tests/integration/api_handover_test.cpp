@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Grants that go from hand to hand, on real servers: what is late of the first holder finds no way
-// back.
+// Grants that go from hand to hand: what is late of the first holder finds no way back.
 #include "integration/api_fixture.hpp"
 #include "support/proxy.hpp"
 
