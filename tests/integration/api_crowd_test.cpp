@@ -10,34 +10,7 @@ namespace {
 
 constexpr std::size_t crowd = 10'000;
 
-/// Waits for that many callbacks, however long they take.
-class Count {
- public:
-  template <typename T>
-  void operator()(const Result<T>& result) {
-    const std::scoped_lock lock(mutex_);
-    if (!result && bad_ == 0) first_failure_ = result.error().message;
-    ++(result ? good_ : bad_);
-    changed_.notify_all();
-  }
-  /// How many were good.
-  std::size_t await(std::size_t all) {
-    std::unique_lock lock(mutex_);
-    REQUIRE(changed_.wait_for(lock, 5min, [&] { return good_ + bad_ == all; }));
-    CHECK_MESSAGE(bad_ == 0, first_failure_);
-    return good_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t good_ = 0;
-  std::size_t bad_ = 0;
-  std::string first_failure_;
-};
-
-class Listener final : public Observer {
- public:
+struct Listener final : Observer {
   void on_lost(std::string_view, std::uint64_t, LossReason reason) override {
     if (reason != LossReason::closed) ++lost;
   }
@@ -54,26 +27,21 @@ ClientOptions hurried(const Fleet& fleet, std::shared_ptr<Observer> observer = {
   return options;
 }
 
-std::string number(std::size_t i) {
-  return "lock " + std::to_string(i);
+/// All at once, and all that they were given, however long they take.
+template <typename T>
+std::vector<T> await_all(std::vector<std::future<Result<T>>> crowd_of_calls) {
+  std::vector<T> results;
+  for (auto& call : crowd_of_calls) results.push_back(must(call.get()));
+  return results;
 }
 
-/// All at once; keeps the leases that were granted.
 std::vector<Lease> acquire_crowd(const Client& client, std::size_t size,
                                  AcquireOptions options = {}) {
-  std::vector<Lease> leases;
-  leases.reserve(size);
-  Count count;
+  std::vector<std::future<Result<Lease>>> calls;
   for (std::size_t i = 0; i < size; ++i) {
-    client.lock(number(i)).async_acquire(options).start([&](Result<Lease> lease) {
-      // Before it is counted: the loop thread is the only one that adds.
-      if (lease) leases.push_back(std::move(*lease));
-      count(lease);
-    });
+    calls.push_back(client.lock("lock " + std::to_string(i)).async_acquire(options).as_future());
   }
-  const std::size_t good = count.await(size);
-  CHECK(good == size);
-  return leases;
+  return await_all(std::move(calls));
 }
 
 /// What a crowd would take here and now if all of it were sent at once is a multiple of this.
@@ -102,21 +70,16 @@ TEST_CASE("a crowd is granted, extended and released in full, beside leases that
   Client client = start_client(std::move(scaled));
   std::vector<Lease> renewed;
   for (int i = 0; i < 50; ++i) {
-    AcquireOptions options;
     // Longer than this machine needs to give all of them back.
-    options.lease = std::min(8 * client.options().node_timeout, client.options().max_lease);
-    options.renewal = Renewal::always;
-    options.wait = patience;
-    renewed.push_back(must(client.lock("renewed " + std::to_string(i)).acquire(options)));
+    const auto lease = std::min(8 * client.options().node_timeout, client.options().max_lease);
+    renewed.push_back(
+        must(client.lock("renewed " + std::to_string(i))
+                 .acquire({.lease = lease, .renewal = Renewal::always, .wait = patience})));
   }
   std::vector<Lease> leases = acquire_crowd(client, crowd);
-  Count extended;
-  for (Lease& lease : leases) {
-    lease.async_extend(6min).start(
-        [&](const Result<BootClock::time_point>& result) { extended(result); });
-  }
-  const std::size_t good = extended.await(leases.size());
-  CHECK(good == crowd);
+  std::vector<std::future<Result<BootClock::time_point>>> extended;
+  for (Lease& lease : leases) extended.push_back(lease.async_extend(6min).as_future());
+  CHECK(await_all(std::move(extended)).size() == crowd);
   CHECK(listener->lost == 0);
   const CloseReport report = must(client.close());
   CHECK(report.released == crowd + renewed.size());
@@ -137,9 +100,7 @@ TEST_CASE("a client that is destroyed beside a hung minority releases all its le
     ClientOptions unhurried = hurried(fleet, listener);
     unhurried.node_timeout = 4s;  // a busy machine has to release all within a few of these
     const Client client = start_client(std::move(unhurried));
-    AcquireOptions options;
-    options.wait = patience;
-    leases = acquire_crowd(client, crowd / 2, options);
+    leases = acquire_crowd(client, crowd / 2, {.wait = patience});
     fleet.pause(0);
     fleet.pause(3);
   }
@@ -147,25 +108,18 @@ TEST_CASE("a client that is destroyed beside a hung minority releases all its le
   for (const std::size_t node : {1U, 2U, 4U}) CHECK(locks_on(fleet, node) == 0);
 }
 
-TEST_CASE("leases that the program dropped just before are released, too") {
-  const Fleet fleet({.nodes = 3});
+TEST_CASE("leases that the program dropped just before are released; without a quorum in vain") {
+  Fleet fleet({.nodes = 3});
   {
     const Client client = start_client(hurried(fleet));
-    AcquireOptions options;
-    options.wait = patience;
-    const auto leases = acquire_crowd(client, crowd / 2, options);
+    acquire_crowd(client, crowd / 2, {.wait = patience});
   }
   for (std::size_t node = 0; node < fleet.size(); ++node) {
     CHECK(eventually([&] { return locks_on(fleet, node) == 0; }));
   }
-}
 
-TEST_CASE("closing without a quorum says how many releases it could not confirm") {
-  Fleet fleet({.nodes = 3});
   Client client = start_client(hurried(fleet));
-  AcquireOptions options;
-  options.wait = patience;
-  const auto leases = acquire_crowd(client, 2'000, options);
+  const auto leases = acquire_crowd(client, 2'000, {.wait = patience});
   fleet.pause(0);
   fleet.pause(1);
   const CloseReport report = must(client.close());
@@ -173,19 +127,4 @@ TEST_CASE("closing without a quorum says how many releases it could not confirm"
   CHECK(report.released == 0);
   // What could be sent was sent.
   CHECK(eventually([&] { return locks_on(fleet, 2) == 0; }));
-}
-
-TEST_CASE("a client is closed once, and not by its own thread") {
-  Client client = start_client(three_nodes());
-  std::promise<Errc> from_callback;
-  client.lock("closing").async_acquire().start(
-      [&](Result<Lease>) { from_callback.set_value(code_of(client.close())); });
-  auto code = from_callback.get_future();
-  CHECK(get_soon(code) == Errc::would_deadlock);
-  Lease lease = must(client.lock("closed").acquire());
-  CHECK(must(client.close()).released == 1);
-  CHECK(lease.lost().stop_requested());
-  CHECK(code_of(client.close()) == Errc::closed);
-  CHECK(code_of(client.lock("closed").acquire()) == Errc::closed);
-  CHECK(soon_free_everywhere(three_nodes(), "closed"));
 }

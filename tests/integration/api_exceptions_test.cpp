@@ -2,9 +2,8 @@
 // An exception that leaves a function of the program on the client's thread ends the client, and
 // nothing else: every call has an answer that says so, every lease is lost, the program goes on.
 #include <stdexcept>
-#include <uv.h>
 
-#include "integration/api_fixture.hpp"
+#include "integration/api_program_loop.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -27,18 +26,15 @@ class ThrowingObserver final : public Observer {
   std::atomic<std::size_t> unconfirmed{0};
 };
 
-void check_says_why(const Error& error) {
-  CHECK(error.code == Errc::closed);
-  CHECK_MESSAGE(contains(error.message, sentence), error.message);
+template <typename T>
+void check_says_why(const Result<T>& result) {
+  CHECK(code_of(result) == Errc::closed);
+  CHECK_MESSAGE(contains(result.error().message, sentence), result.error().message);
 }
 
 void check_has_ended(Client& client) {
-  const auto refused = client.lock("later").acquire();
-  REQUIRE_FALSE(refused.has_value());
-  check_says_why(refused.error());
-  const auto closed = client.close();
-  REQUIRE_FALSE(closed.has_value());
-  check_says_why(closed.error());
+  check_says_why(client.lock("later").acquire());
+  check_says_why(client.close());
 }
 
 /// Where resume_on is not set, the callback runs on the client's own thread.
@@ -50,18 +46,16 @@ void throw_in_callback(const Client& client) {
 }  // namespace
 
 TEST_CASE("an observer that throws ends its client: callers are answered, leases lost") {
-  const Fleet fleet({.nodes = 3});
   const auto observer = std::make_shared<ThrowingObserver>();
-  ClientOptions options = options_for(fleet.uris());
-  options.observer = observer;
-  Client client = start_client(std::move(options));
+  Client client =
+      start_client(three_nodes(), [&](ClientOptions& options) { options.observer = observer; });
   const Lease first = must(client.lock("first").acquire());
   const Lease second = must(client.lock("second").acquire());
   auto waiting = client.lock("first").async_acquire({.wait = forever}).as_future();
 
   const auto refused = client.lock("defect").acquire();
   CHECK((refused.has_value() || refused.error().code == Errc::closed));
-  check_says_why(get_soon(waiting).error());
+  check_says_why(get_soon(waiting));
   for (const Lease* lease : {&first, &second}) {
     CHECK(lease->lost().stop_requested());
     CHECK(lease->loss_reason() == LossReason::closed);
@@ -70,60 +64,36 @@ TEST_CASE("an observer that throws ends its client: callers are answered, leases
   CHECK(eventually([&] { return observer->unconfirmed >= 2; }));
   CHECK(observer->lost >= 2);
   check_has_ended(client);
-  CHECK(nodes_with_lock(fleet, "first") >= 2);  // nothing was released
+  CHECK(nodes_with_lock(three_nodes(), "first") >= 2);  // nothing was released
 }
 
-TEST_CASE("a callback that throws ends its client, and no other") {
-  Client other = start_client(three_nodes());
+TEST_CASE("a callback, or a password function, that throws ends its client, and no other") {
+  const Client other = start_client(three_nodes());
   Client client = start_client(three_nodes());
   const Lease lease = must(client.lock("held").acquire());
   throw_in_callback(client);
   CHECK(eventually([&] { return lease.lost().stop_requested(); }));
   check_has_ended(client);
+
+  client = start_client(three_nodes(), [](ClientOptions& options) {
+    options.password = [](std::string_view) -> std::string { throw std::runtime_error(sentence); };
+  });
+  check_has_ended(client);
+
+  // One that is called where it is started throws there.
+  CHECK_THROWS_AS(other.lock("").async_acquire().start(
+                      [](Result<Lease>) { throw std::runtime_error(sentence); }),
+                  std::runtime_error);
   CHECK(other.lock("other").acquire().has_value());
 }
 
-TEST_CASE("a password function that throws ends its client") {
-  ClientOptions options = options_for(three_nodes().uris());
-  options.password = [](std::string_view) -> std::string { throw std::runtime_error(sentence); };
-  Client client = start_client(std::move(options));
-  check_has_ended(client);
-}
-
-TEST_CASE("a callback that is called where it is started throws there, and ends no client") {
-  const Client client = start_client(three_nodes());
-  CHECK_THROWS_AS(client.lock("").async_acquire().start(
-                      [](Result<Lease>) { throw std::runtime_error(sentence); }),
-                  std::runtime_error);
-  CHECK(client.lock("goes on").acquire().has_value());
-}
-
 TEST_CASE("on a loop of the program's own no exception passes through libuv") {
-  uv_loop_t loop;
-  REQUIRE(uv_loop_init(&loop) == 0);
-  {
-    const Client client = must(Client::create(options_for(three_nodes().uris()), &loop));
-    std::optional<Result<Lease>> held;
-    client.lock("on a loop").async_acquire().start([&](Result<Lease> lease) {
-      held.emplace(std::move(lease));
-      uv_stop(&loop);
-    });
-    uv_run(&loop, UV_RUN_DEFAULT);
-    REQUIRE(held);
-    const Lease lease = must(std::move(*held));
-    std::optional<Result<Lease>> waiting;
-    client.lock("on a loop").async_acquire({.wait = forever}).start([&](Result<Lease> result) {
-      waiting.emplace(std::move(result));
-      uv_stop(&loop);
-    });
-    throw_in_callback(client);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    REQUIRE(waiting);
-    check_says_why(waiting->error());
-    CHECK(lease.loss_reason() == LossReason::closed);
-  }
-  CHECK(uv_run(&loop, UV_RUN_DEFAULT) == 0);
-  CHECK(uv_loop_close(&loop) == 0);
+  ProgramLoop loop;
+  const Client client = start_on(loop);
+  const Lease lease = must(loop.result_of(client.lock("on a loop").async_acquire()));
+  throw_in_callback(client);
+  check_says_why(loop.result_of(client.lock("on a loop").async_acquire({.wait = forever})));
+  CHECK(lease.loss_reason() == LossReason::closed);
 }
 
 }  // namespace redlock::testing

@@ -80,6 +80,14 @@ inline Client start_client(const Fleet& fleet) {
   return start_client(options_for(fleet.uris()));
 }
 
+/// With options that `change` has changed.
+template <typename Change>
+Client start_client(const Fleet& fleet, const Change& change) {
+  ClientOptions options = options_for(fleet.uris());
+  change(options);
+  return start_client(std::move(options));
+}
+
 /// The value, or the test ends with the error's sentence.
 template <typename T>
 T must(Result<T> result) {
@@ -93,10 +101,23 @@ Errc code_of(const Result<T>& result) {
   return result.error().code;
 }
 
-template <typename T>
-T get_soon(std::future<T>& future) {
+template <typename Future>
+requires requires(Future& future) {
+  future.wait_for(patience);
+}
+auto get_soon(Future&& future) {
   REQUIRE(future.wait_for(patience) == std::future_status::ready);
   return future.get();
+}
+
+template <typename T>
+T get_soon(std::promise<T>& promise) {
+  return get_soon(promise.get_future());
+}
+
+template <typename T>
+Result<T> get_soon(Operation<T> operation) {
+  return get_soon(std::move(operation).as_future());
 }
 
 inline bool is_locked_on(const Fleet& fleet, std::size_t node, const std::string& name) {
@@ -118,6 +139,18 @@ inline bool soon_free_everywhere(const Fleet& fleet, const std::string& name) {
   return eventually([&] { return nodes_with_lock(fleet, name) == 0; });
 }
 
+inline bool soon_locked_everywhere(const Fleet& fleet, const std::string& name) {
+  return eventually([&] { return nodes_with_lock(fleet, name) == fleet.size(); });
+}
+
+/// Held on every node, so that whatever is found was not a straggler.
+inline Lease lock_everywhere(const Client& client, const Fleet& fleet, const std::string& name,
+                             AcquireOptions options = {.wait = patience}) {
+  Lease lease = must(client.lock(name).acquire(options));
+  REQUIRE(soon_locked_everywhere(fleet, name));
+  return lease;
+}
+
 /// For what has to happen while a short lease is valid: `round` says whether it did. A machine that
 /// stood still for that long has another try.
 template <typename Round>
@@ -130,9 +163,7 @@ void within_a_lease(const Round& round) {
 
 /// Until the client has taken and left a lock on every node: connections stand, scripts are known.
 inline void warm_up(const Client& client, const Fleet& fleet, const std::string& name = "warm-up") {
-  Lease lease = must(client.lock(name).acquire());
-  REQUIRE(eventually([&] { return nodes_with_lock(fleet, name) == fleet.size(); }));
-  must(lease.release());
+  must(lock_everywhere(client, fleet, name).release());
   REQUIRE(soon_free_everywhere(fleet, name));
 }
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Every operation as blocking call, with a callback, as std::future and awaited, over 1 to 5 real
-// nodes; and what an Operation promises before, at and after its start.
+// Sets of 1 to 5 real nodes; what an Operation promises before, at and after its start; coroutines;
+// and what holds in every form of an operation: with a callback, as std::future, awaited, continued
+// where resume_on says, and awaited on a loop of the program's own.
 #include "integration/api_coroutines.hpp"
-#include "integration/api_fixture.hpp"
+#include "integration/api_program_loop.hpp"
 
 namespace redlock::testing {
 namespace {
 
-const Fleet& five_nodes() {
-  static const Fleet fleet({.nodes = 5});
-  return fleet;
-}
-
 TEST_CASE("a blocking acquire holds a quorum until the lease is released, on sets of 1 to 5") {
   for (std::size_t size = 1; size <= 5; ++size) {
-    const Fleet fleet({.nodes = size});
-    const Client client = start_client(fleet);
+    CAPTURE(size);
+    const Fleet fleet({.nodes = size, .unix_sockets = true, .password = "sesame"});
+    std::string socket = fleet.unix_uri(size / 2);
+    socket.insert(std::string_view("unix://").size(), ":sesame@");
+    const Client client =
+        start_client(fleet, [&](ClientOptions& options) { options.nodes[size / 2] = socket; });
     const Client rival = start_client(fleet);
     RedLock lock = client.lock("seat A05");
 
@@ -42,61 +42,40 @@ TEST_CASE("a blocking acquire holds a quorum until the lease is released, on set
   }
 }
 
-TEST_CASE("tokens are small numbers from 1 when no clock is to be their floor") {
-  const Fleet fleet({.nodes = 3});
-  ClientOptions options = options_for(fleet.uris());
-  options.fence_floor = FenceFloor::none;
-  const Client client = start_client(options);
-  for (std::uint64_t turn = 1; turn <= 3; ++turn) {
-    Lease lease = must(client.lock("x").acquire());
-    CHECK(lease.token() == turn);
-    must(lease.release());
-    REQUIRE(soon_free_everywhere(fleet, "x"));
-  }
-}
-
 TEST_CASE("a release on the loop thread gives the lock back although it cannot wait for it") {
-  const Client client = start_client(five_nodes());
+  const Client client = start_client(three_nodes());
   RedLock lock = client.lock("released inside");
   std::promise<Errc> answered;
   lock.async_acquire().start(
       [&](Result<Lease> lease) { answered.set_value(lease.value().release().error().code); });
-  auto answer = answered.get_future();
-  CHECK(get_soon(answer) == Errc::would_deadlock);
-  CHECK(soon_free_everywhere(five_nodes(), "released inside"));
+  CHECK(get_soon(answered) == Errc::would_deadlock);
+  CHECK(soon_free_everywhere(three_nodes(), "released inside"));
 }
 
-TEST_CASE("an operation that is never started does nothing") {
-  const Client client = start_client(five_nodes());
-  RedLock lock = client.lock("never started", Owner::create());
-  { const auto operation = lock.async_acquire(); }
-  { const auto operation = lock.async_try_lock(); }
+TEST_CASE("an operation is started by moving it, and once; one that never starts does nothing") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("once", Owner::create());
+  { const auto never_started = lock.async_try_lock(); }
   CHECK(lock.hold_count() == 0);
-  Lease lease = must(lock.acquire());
-  { const auto operation = lease.async_release(); }
+  { const auto never_started = lock.async_acquire(); }
+  auto operation = lock.async_acquire();
+  auto* const moved_from = &operation;
+  auto moved = std::move(operation);
+  auto* const started = &moved;
+  Lease lease = must(get_soon(std::move(moved)));
+  for (auto* const empty : {moved_from, started}) {
+    CHECK(code_of(get_soon(std::move(*empty))) == Errc::invalid_argument);
+  }
+  { const auto never_started = lease.async_release(); }
   CHECK(lease.valid());
   CHECK(must(lease.release()) == Released::released);
   lock.lock();
-  { const auto operation = lock.async_release(); }
+  { const auto never_started = lock.async_release(); }
   CHECK(lock.hold_count() == 1);
 }
 
-TEST_CASE("an operation that has a name is started by moving it, and once") {
-  const Client client = start_client(five_nodes());
-  RedLock lock = client.lock("once");
-  auto operation = lock.async_acquire();
-  auto moved = std::move(operation);
-  auto acquiring = std::move(moved).as_future();
-  const Lease lease = must(get_soon(acquiring));
-  CHECK(lease.valid());
-  for (auto* empty : {&operation, &moved}) {
-    auto again = std::move(*empty).as_future();
-    CHECK(code_of(get_soon(again)) == Errc::invalid_argument);
-  }
-}
-
 TEST_CASE("what is known at once is told on the thread that starts, before start returns") {
-  std::optional<Client> client = start_client(five_nodes());
+  std::optional<Client> client = start_client(three_nodes());
   RedLock lock = client->lock("at once", Owner::create());
   auto after_the_end = lock.async_acquire();
   auto take_after_the_end = lock.async_try_lock();
@@ -117,47 +96,36 @@ TEST_CASE("what is known at once is told on the thread that starts, before start
 }
 
 /// Says when it goes, and on which thread.
-struct GoneFlag {
-  std::promise<std::thread::id>* gone;
-  GoneFlag(GoneFlag&& other) noexcept : gone(std::exchange(other.gone, nullptr)) {}
-  explicit GoneFlag(std::promise<std::thread::id>& told) : gone(&told) {}
-  GoneFlag& operator=(GoneFlag&&) = delete;
-  ~GoneFlag() {
-    if (gone != nullptr) gone->set_value(std::this_thread::get_id());
-  }
-};
-
-/// Acquires with a callback that cannot be copied, and of this size.
-template <std::size_t size>
-void check_ownership(const Client& client) {
-  std::promise<std::thread::id> called;
-  std::promise<std::thread::id> gone;
-  client.lock("owned")
-      .async_acquire({.wait = patience})
-      .start([&called, end = GoneFlag(gone), owned = std::make_unique<int>(7),
-              much = std::array<char, size>{}](Result<Lease> lease) {
-        CHECK(lease.has_value());
-        CHECK(*owned + much[size - 1] == 7);
-        called.set_value(std::this_thread::get_id());
-      });
-  auto on = called.get_future();
-  auto where = gone.get_future();
-  CHECK(get_soon(on) == get_soon(where));
+std::shared_ptr<void> tells_when_gone(std::promise<std::thread::id>& gone) {
+  return {nullptr, [&gone](void*) { gone.set_value(std::this_thread::get_id()); }};
 }
 
 TEST_CASE("a callback need not be copyable, and goes after its call, on the same thread") {
-  const Client client = start_client(five_nodes());
-  check_ownership<1>(client);
-  check_ownership<1000>(client);
+  const Client client = start_client(three_nodes());
+  const auto acquire_with = [&](auto much) {
+    std::promise<std::thread::id> called;
+    std::promise<std::thread::id> gone;
+    client.lock("owned")
+        .async_acquire({.wait = patience})
+        .start([&called, end = tells_when_gone(gone), owned = std::make_unique<int>(7),
+                much](const Result<Lease>& lease) {
+          CHECK(lease.has_value());
+          CHECK(*owned + much.back() == 7);
+          called.set_value(std::this_thread::get_id());
+        });
+    const auto here = get_soon(called);
+    CHECK(get_soon(gone) == here);
+  };
+  acquire_with(std::array<char, 1>{});
+  acquire_with(std::array<char, 1000>{});
 }
 
 TEST_CASE("a callback that is never called goes with its operation") {
   std::promise<std::thread::id> gone;
   {
-    const Callback<Lease> callback = [end = GoneFlag(gone)](const Result<Lease>&) {};
+    const Callback<Lease> callback = [end = tells_when_gone(gone)](const Result<Lease>&) {};
   }
-  auto where = gone.get_future();
-  CHECK(get_soon(where) == std::this_thread::get_id());
+  CHECK(get_soon(gone) == std::this_thread::get_id());
 
   int calls = 0;
   Callback<int> first = [&](const Result<int>& result) { calls += *result; };
@@ -168,49 +136,45 @@ TEST_CASE("a callback that is never called goes with its operation") {
 }
 
 TEST_CASE("a lease may be moved or dropped before an operation of it starts") {
-  const Client client = start_client(five_nodes());
+  const Client client = start_client(three_nodes());
   Lease lease = must(client.lock("moved").acquire());
   auto extend = lease.async_extend(40s);
   auto release = lease.async_release();
   auto late = lease.async_release();
   Lease moved = std::move(lease);
-  auto extending = std::move(extend).as_future();
-  const auto until = must(get_soon(extending));
+  const auto until = must(get_soon(std::move(extend)));
   CHECK(until <= moved.valid_until());  // more nodes may have answered
   auto releasing = std::move(release).as_future();
   CHECK_FALSE(moved);  // from the start of the release
   CHECK_FALSE(moved.valid());
   CHECK(moved.token() == 0);
   CHECK(must(get_soon(releasing)) == Released::released);
-  auto twice = std::move(late).as_future();
-  CHECK(code_of(get_soon(twice)) == Errc::lost);
+  CHECK(code_of(get_soon(std::move(late))) == Errc::lost);
   CHECK(code_of(moved.release()) == Errc::lost);
 
   Lease dropped = must(client.lock("moved").acquire());
   auto confirm = dropped.async_confirm();
+  auto lost = dropped.async_lost();
+  auto never_started = dropped.async_lost();
   dropped = Lease();
-  auto confirming = std::move(confirm).as_future();
-  CHECK(code_of(get_soon(confirming)) == Errc::lost);
+  CHECK(soon_free_everywhere(three_nodes(), "moved"));
+  CHECK(code_of(get_soon(std::move(lost))) == Errc::lost);
+  CHECK(code_of(get_soon(std::move(confirm))) == Errc::lost);
 }
 
 TEST_CASE("a RedLock may go before an operation of it starts") {
-  const Client client = start_client(five_nodes());
+  const Client client = start_client(three_nodes());
   const Owner owner = Owner::create();
   std::optional<RedLock> lock = client.lock("gone", owner);
   auto acquire = lock->async_acquire();
   auto take = lock->async_try_lock();
   auto leave = lock->async_release();
   lock.reset();
-  {
-    auto acquiring = std::move(acquire).as_future();
-    CHECK(must(get_soon(acquiring)).valid());
-  }
-  auto taking = std::move(take).as_future();
-  CHECK(code_of(get_soon(taking)) == Errc::cancelled);
+  CHECK(must(get_soon(std::move(acquire))).valid());
+  CHECK(code_of(get_soon(std::move(take))) == Errc::cancelled);
   RedLock other = client.lock("gone", owner);
   REQUIRE(other.try_lock_for(patience));
-  auto leaving = std::move(leave).as_future();
-  CHECK(must(get_soon(leaving)) == Released::released);
+  CHECK(must(get_soon(std::move(leave))) == Released::released);
   CHECK(other.hold_count() == 0);
 }
 
@@ -223,42 +187,15 @@ FireAndForget await_errors(RedLock& lock, int times, std::promise<int>& done) {
 }
 
 TEST_CASE("a coroutine that awaits many errors in a loop does not use up its stack") {
-  const Client client = start_client(five_nodes());
+  const Client client = start_client(three_nodes());
   RedLock lock = client.lock("loop");
   std::promise<int> done;
   await_errors(lock, 200'000, done);
-  auto refused = done.get_future();
-  CHECK(get_soon(refused) == 200'000);
-}
-
-Task<std::uint64_t> take_and_leave(RedLock& lock) {
-  Lease lease = must(co_await lock.async_acquire({.wait = patience}));
-  const std::uint64_t token = lease.token();
-  must(co_await lease.async_release());
-  co_return token;
-}
-
-Task<bool> rise(RedLock& lock, int depth) {
-  const std::uint64_t before = co_await take_and_leave(lock);
-  const bool risen = depth == 0 || co_await rise(lock, depth - 1);
-  co_return co_await take_and_leave(lock) > before&& risen;
-}
-
-FireAndForget run(Task<bool> task, std::promise<bool>& done) {
-  done.set_value(co_await std::move(task));
-}
-
-TEST_CASE("operations are awaited in tasks that hand over to each other by symmetric transfer") {
-  const Client client = start_client(five_nodes());
-  RedLock lock = client.lock("tasks");
-  std::promise<bool> done;
-  run(rise(lock, 5), done);
-  auto risen = done.get_future();
-  CHECK(get_soon(risen));
+  CHECK(get_soon(done) == 200'000);
 }
 
 TEST_CASE("awaiting races with the answer: the coroutine goes on once, and with its result") {
-  const Client client = start_client(five_nodes());
+  const Client client = start_client(three_nodes());
   std::vector<std::promise<bool>> done(200);
   const auto work = [](const Client& of, int number, std::promise<bool>& told) -> FireAndForget {
     RedLock lock = of.lock("race " + std::to_string(number));
@@ -266,68 +203,181 @@ TEST_CASE("awaiting races with the answer: the coroutine goes on once, and with 
     told.set_value(lease.has_value());
   };
   for (int i = 0; i < 200; ++i) work(client, i % 10, done[static_cast<std::size_t>(i)]);
-  for (auto& one : done) {
-    auto held = one.get_future();
-    CHECK(get_soon(held));
-  }
+  for (auto& held : done) CHECK(get_soon(held));
 }
 
-TEST_CASE("a grant that was detached is taken up, extended and released by another client") {
-  const Client first = start_client(five_nodes());
-  const Client second = start_client(five_nodes());
-  Lease lease = must(first.lock("handed over").acquire());
-  const std::uint64_t token = lease.token();
+/// A form has a client, and brings operations to their ends. This one has a thread of its own.
+struct OfItsOwn {
+  Client client = start_client(three_nodes());
+
+  static bool soon_free(const std::string& name) {
+    return soon_free_everywhere(three_nodes(), name);
+  }
+};
+
+struct ByCallback : OfItsOwn {
+  template <typename T>
+  Result<T> result_of(Operation<T> operation) {
+    std::promise<Result<T>> given;
+    std::move(operation).start([&](Result<T> result) { given.set_value(std::move(result)); });
+    return get_soon(given);
+  }
+};
+
+struct ByFuture : OfItsOwn {
+  template <typename T>
+  Result<T> result_of(Operation<T> operation) {
+    return get_soon(std::move(operation).as_future());
+  }
+};
+
+template <typename T>
+FireAndForget await_operation(Operation<T> operation, std::function<void(Result<T>)> took) {
+  took(co_await std::move(operation));
+}
+
+struct ByAwaiting : OfItsOwn {
+  template <typename T>
+  Result<T> result_of(Operation<T> operation) {
+    std::promise<Result<T>> given;
+    await_operation<T>(std::move(operation),
+                       [&](Result<T> result) { given.set_value(std::move(result)); });
+    return get_soon(given);
+  }
+};
+
+/// Continued on the thread that asked, which runs what resume_on is given.
+struct ByResuming : OfItsOwn {
+  ByResuming() {
+    client = start_client(three_nodes(), [this](ClientOptions& options) {
+      options.resume_on = [this](Continuation it) { next->set_value(std::move(it)); };
+    });
+  }
+  template <typename T>
+  Result<T> result_of(Operation<T> operation) {
+    next.emplace();
+    std::optional<Result<T>> given;
+    std::move(operation).start([&, here = std::this_thread::get_id()](Result<T> result) {
+      CHECK(std::this_thread::get_id() == here);
+      given.emplace(std::move(result));
+    });
+    if (!given) get_soon (*next)();  // without a client it goes on where it is
+    return std::move(given.value());
+  }
+
+  std::optional<std::promise<Continuation>> next;
+};
+
+struct ByAwaitingOnLoop {
+  template <typename T>
+  Result<T> result_of(Operation<T> operation) {
+    std::optional<Result<T>> given;
+    await_operation<T>(std::move(operation),
+                       [&, here = std::this_thread::get_id()](Result<T> result) {
+                         CHECK(std::this_thread::get_id() == here);
+                         given.emplace(std::move(result));
+                       });
+    REQUIRE(loop.runs_until([&] { return given.has_value(); }));
+    return std::move(*given);
+  }
+  /// What the last node is sent after the quorum has answered needs the loop.
+  bool soon_free(const std::string& name) {
+    return loop.runs_until([&] { return nodes_with_lock(three_nodes(), name) == 0; });
+  }
+
+  ProgramLoop loop;
+  Client client = start_on(loop);
+};
+
+#define REDLOCK_FORMS ByCallback, ByFuture, ByAwaiting, ByResuming, ByAwaitingOnLoop
+
+/// On a quorum: nobody may run the loop any more, which the others would need.
+bool soon_held(const std::string& name, std::uint64_t times) {
+  return eventually([&] {
+    const Client client = start_client(three_nodes());
+    const auto state = must(Admin(client).inspect(name));
+    return std::ranges::count_if(state.nodes, [&](const auto& node) {
+             return (node.owners.empty() ? 0 : node.owners.front().count) == times;
+           }) >= 2;
+  });
+}
+
+TEST_CASE_TEMPLATE("a lock is acquired, extended, confirmed, handed on and released", Form,
+                   REDLOCK_FORMS) {
+  Form form;
+  RedLock lock = form.client.lock("every form");
+  CHECK(code_of(form.result_of(lock.async_acquire({.lease = -1s}))) == Errc::invalid_argument);
+  Lease lease = must(form.result_of(lock.async_acquire({.wait = patience})));
+  CHECK(lease.valid());
+  CHECK(code_of(form.result_of(lock.async_acquire())) == Errc::contended);
+  const auto deadline = BootClock::now() + 20ms;
+  CHECK(code_of(form.result_of(lock.async_acquire({.wait = forever, .deadline = deadline}))) ==
+        Errc::timed_out);
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK(code_of(form.result_of(lock.async_acquire({.wait = forever}, stop.get_token()))) ==
+        Errc::cancelled);
+
+  const auto first = lease.valid_until();
+  const auto extended = must(form.result_of(lease.async_extend(40s)));
+  CHECK(extended > first);
+  const auto confirmed = must(form.result_of(lease.async_confirm()));
+  CHECK(confirmed >= extended);
+  CHECK(confirmed <= lease.valid_until());  // later if more nodes have confirmed since
   const Grant grant = lease.detach();
-  CHECK_FALSE(lease);
-  CHECK(code_of(lease.extend(1s)) == Errc::lost);
-  CHECK(grant.token == token);
-  CHECK(code_of(first.lock("handed over").acquire()) == Errc::contended);
-
-  Lease taken_up = must(second.lock("handed over").attach(grant, {.lease = 20s}));
-  CHECK(taken_up.token() == token);
-  CHECK(taken_up.owner() == grant.owner);
-  const auto before = taken_up.valid_until();
-  CHECK(must(taken_up.extend(40s)) > before);
-  CHECK(must(taken_up.extend(1s)) > before);  // never shortened
-
-  CHECK(must(first.lock("handed over").release(grant)) == Released::released);
-  CHECK(code_of(taken_up.extend(20s)) == Errc::lost);
-  CHECK(code_of(second.lock("handed over").attach(grant)) == Errc::lost);
-  CHECK(taken_up.loss_reason() == LossReason::forced);  // for good: by its grant, from elsewhere
-  CHECK(taken_up.lost().stop_requested());
-  CHECK_FALSE(taken_up.valid());
-  CHECK(must(taken_up.release()) == Released::already_gone);
+  CHECK(code_of(form.result_of(lease.async_confirm())) == Errc::lost);
+  Lease attached = must(form.result_of(lock.async_attach(grant)));
+  CHECK(attached.token() == grant.token);
+  CHECK(must(form.result_of(attached.async_release())) == Released::released);
+  CHECK(must(form.result_of(lock.async_release(grant))) == Released::already_gone);
+  CHECK(form.soon_free("every form"));
 }
 
-TEST_CASE("an extension that cannot work is refused and leaves the lease as it is") {
-  const Client client = start_client(five_nodes());
-  Lease lease = must(client.lock("kept").acquire());
-  const auto until = lease.valid_until();
-  CHECK(code_of(lease.extend(0s)) == Errc::invalid_argument);
-  CHECK(code_of(lease.extend(61s)) == Errc::invalid_argument);
-  CHECK(lease.valid_until() == until);
-  CHECK(lease.valid());
-}
+TEST_CASE_TEMPLATE("levels of one owner share a lease, and must be left as often, also if lost",
+                   Form, REDLOCK_FORMS) {
+  Form form;
+  const auto take = [&](RedLock& lock) {
+    return form.result_of(lock.async_try_lock({.wait = patience}));
+  };
+  const auto give = [&](RedLock& lock) { return form.result_of(lock.async_release()); };
+  const Owner owner = Owner::create();
+  RedLock outer = form.client.lock("levels", owner);
+  RedLock inner = form.client.lock("levels", owner);
+  RedLock other = form.client.lock("levels", Owner::create());
+  CHECK(must(take(outer)) == 1);
+  const std::uint64_t token = outer.token();
+  CHECK(must(take(inner)) == 2);
+  CHECK(inner.token() == token);
+  CHECK(inner.held_by_me());
+  CHECK(soon_held("levels", 2));
+  CHECK_FALSE(form.result_of(other.async_try_lock()).has_value());
+  CHECK(code_of(give(other)) == Errc::invalid_argument);
+  CHECK(other.hold_count() == 0);
+  CHECK(must(give(inner)) == Released::still_held);
+  CHECK(soon_held("levels", 1));
+  CHECK(must(give(outer)) == Released::released);
+  CHECK(outer.hold_count() == 0);
+  CHECK(form.soon_free("levels"));
+  CHECK(code_of(give(outer)) == Errc::invalid_argument);
 
-TEST_CASE("assigning to a lease releases what it held before") {
-  const Client client = start_client(five_nodes());
-  Lease lease = must(client.lock("left").acquire());
-  lease = must(client.lock("right").acquire());
-  CHECK(soon_free_everywhere(five_nodes(), "left"));
-  CHECK(lease.valid());
-  lease = Lease();
-  CHECK(soon_free_everywhere(five_nodes(), "right"));
-}
-
-TEST_CASE("the nodes may be reached through Unix sockets and with a password") {
-  const Fleet fleet({.nodes = 3, .unix_sockets = true, .password = "open sesame"});
-  ClientOptions options = options_for({});
+  CHECK(must(take(outer)) == 1);
+  CHECK(must(take(outer)) == 2);
+  REQUIRE(soon_held("levels", 2));
   for (std::size_t node = 0; node < 3; ++node) {
-    options.nodes.push_back(node == 0 ? fleet.unix_uri(node) : fleet.uri(node));
+    three_nodes().run(node, {"DEL", "redlock:lock:{levels}"});
   }
-  const Client client = start_client(options);
-  Lease lease = must(client.lock("x").acquire());
-  CHECK(must(lease.release()) == Released::released);
+  for (int i = 0; i < 2; ++i) {
+    const auto entered = take(outer);
+    CHECK(code_of(entered) == Errc::lost);
+    CHECK(contains(entered.error().message, "unlock()"));
+  }
+  CHECK(outer.lost().stop_requested());
+  CHECK(outer.hold_count() == 2);
+  CHECK_FALSE(outer.held_by_me());
+  CHECK(must(give(outer)) == Released::already_gone);
+  CHECK(must(give(outer)) == Released::already_gone);
+  CHECK(must(take(outer)) == 1);
+  CHECK(must(give(outer)) == Released::released);
 }
 
 }  // namespace

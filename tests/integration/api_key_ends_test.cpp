@@ -16,8 +16,9 @@ constexpr std::chrono::milliseconds forced_for = max_lease * 101 / 100 + 2ms + 1
 struct KeyRule {
   const char* pattern;
   std::chrono::milliseconds longest{};  ///< zero: it has no end
+  bool met = false;
 };
-const std::vector<KeyRule> key_rules{
+std::vector<KeyRule> key_rules{
     {R"(redlock:lock:\{[^{}]+\})", max_lease},
     {R"(redlock:line:\{[^{}]+\})", 3s},
     {R"(redlock:waiters:\{[^{}]+\})", 3s},
@@ -28,27 +29,24 @@ const std::vector<KeyRule> key_rules{
     {R"(redlock:fence:identity:[0-9a-f]{32})", 60s},
 };
 
-/// Looks at every key of every node, and keeps which rules it met.
-class KeyInspector {
- public:
-  explicit KeyInspector(const Fleet& fleet) : fleet_(fleet) {}
+void judge(const std::string& key, long long ends_in) {
+  CAPTURE(key);
+  CAPTURE(ends_in);
+  const auto rule = std::ranges::find_if(key_rules, [&](const KeyRule& each) {
+    return std::regex_match(key, std::regex(each.pattern));
+  });
+  REQUIRE_MESSAGE(rule != key_rules.end(), "the key is in no row of the table");
+  rule->met = true;
+  CHECK((ends_in == -1) == (rule->longest == 0s));
+  CHECK(ends_in >= -1);
+  CHECK(ends_in <= rule->longest.count());
+}
 
-  void look() {
-    for (std::size_t node = 0; node < fleet_.size(); ++node) look(node);
-  }
-  /// The patterns of which no key was found.
-  [[nodiscard]] std::string missed() const {
-    std::string patterns;
-    for (std::size_t i = 0; i < key_rules.size(); ++i) {
-      if (!met_.contains(i)) patterns += std::string(key_rules[i].pattern) + " ";
-    }
-    return patterns;
-  }
-
- private:
-  void look(std::size_t node) {
+/// Looks at every key of every node.
+void inspect(const Fleet& fleet) {
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
     // In one step, so that no key ends between its name and its end.
-    std::istringstream keys(fleet_.run(
+    std::istringstream keys(fleet.run(
         node, {"EVAL",
                "local found, cursor = {}, '0' repeat local page = redis.call('SCAN', cursor) "
                "cursor = page[1] for _, key in ipairs(page[2]) do "
@@ -60,26 +58,7 @@ class KeyInspector {
       if (space != std::string::npos) judge(line.substr(space + 1), std::stoll(line));
     }
   }
-  void judge(const std::string& key, long long ends_in) {
-    CAPTURE(key);
-    CAPTURE(ends_in);
-    const auto rule = std::ranges::find_if(key_rules, [&](const KeyRule& each) {
-      return std::regex_match(key, std::regex(each.pattern));
-    });
-    CHECK_MESSAGE(rule != key_rules.end(), "the key is in no row of the table");
-    if (rule == key_rules.end()) return;
-    met_.insert(static_cast<std::size_t>(rule - key_rules.begin()));
-    if (rule->longest == 0s) {
-      CHECK(ends_in == -1);
-    } else {
-      CHECK(ends_in >= 0);
-      CHECK(ends_in <= rule->longest.count());
-    }
-  }
-
-  const Fleet& fleet_;
-  std::set<std::size_t> met_;
-};
+}
 
 ClientOptions careful(std::vector<std::string> nodes) {
   ClientOptions options = options_for(std::move(nodes));
@@ -90,50 +69,40 @@ ClientOptions careful(std::vector<std::string> nodes) {
 }
 
 /// Callers that time out while they wait, holders that vanish, grants that others release, forces.
-void storm(const Client& client, const Client& other, KeyInspector& inspector) {
+void storm(const Client& client, const Client& other, const Fleet& fleet) {
   for (int round = 0; round < 10; ++round) {
     const std::string name = "n" + std::to_string(round);
     auto held = client.lock(name).acquire({.wait = 100ms});
     auto waiting = other.lock(name).async_acquire({.wait = 30ms}).as_future();
     const auto refused = other.lock(name).acquire({.wait = 10ms});
-    if (held && round % 5 == 0) {
-      const Grant grant = held->detach();  // nobody releases it
-    } else if (held && round % 5 == 1) {
-      const Grant grant = held->detach();
-      if (auto taken_up = other.lock(name).attach(grant)) static_cast<void>(taken_up->release());
-    } else if (held && round % 5 == 2) {
-      static_cast<void>(Admin(other).force_release(name));
-    } else if (held && round % 5 == 3) {
-      static_cast<void>(held->release());
-    }
-    inspector.look();
+    const int fate = held ? round % 5 : 4;
+    if (fate == 0) static_cast<void>(held->detach());  // nobody releases it
+    if (fate == 1) static_cast<void>(other.lock(name).attach(held->detach()));
+    if (fate == 2) static_cast<void>(Admin(other).force_release(name));
+    if (fate == 3) static_cast<void>(held->release());
+    inspect(fleet);
     const auto late = waiting.get();
   }
-}
-
-/// Asks until the nodes vote, or wait for that no more.
-void await_votes(const Client& client, KeyInspector& inspector) {
-  REQUIRE(eventually([&] {
-    inspector.look();
-    return client.lock("votes").acquire().has_value();
-  }));
 }
 
 }  // namespace
 
 TEST_CASE("after a storm every key on every node has an end, or is a fence or the marker") {
   Fleet fleet({.nodes = 3, .persistence = cluster::Persistence::always, .unix_sockets = true});
-  KeyInspector inspector(fleet);
   {
     const Client client = start_client(careful(fleet.uris()));
     const Client other = start_client(careful(fleet.uris()));
-    await_votes(client, inspector);  // they write the markers
-    await_votes(other, inspector);
-    storm(client, other, inspector);
+    for (const Client* each : {&client, &other}) {  // which write the markers
+      REQUIRE(eventually([&] {
+        inspect(fleet);
+        return each->lock("votes").acquire().has_value();
+      }));
+    }
+    storm(client, other, fleet);
     fleet.run(0, {"FLUSHALL"});
-    storm(client, other, inspector);
+    storm(client, other, fleet);
     fleet.restart(1, cluster::Data::empty);
-    storm(client, other, inspector);
+    storm(client, other, fleet);
     const Client twins = start_client(careful({fleet.uri(0), fleet.unix_uri(0), fleet.uri(1)}));
     REQUIRE(eventually([&] {
       return contains(fleet.run(0, {"KEYS", "redlock:fence:identity:*"}), "identity");
@@ -141,19 +110,19 @@ TEST_CASE("after a storm every key on every node has an end, or is a fence or th
     const Lease held = must(client.lock("a").acquire({.wait = patience}));
     auto left_waiting = other.lock("a").async_acquire({.wait = patience}).as_future();
     REQUIRE(eventually([&] {
-      inspector.look();
+      inspect(fleet);
       return fleet.run(2, {"EXISTS", "redlock:line:{a}", "redlock:waiters:{a}"}) == "2";
     }));
-    inspector.look();
+    inspect(fleet);
     REQUIRE(eventually([&] {
       static_cast<void>(client.lock("b").acquire());
       const auto forced = Admin(other).force_release("b");
       return forced && forced->outcome == Forced::released;
     }));
-    inspector.look();
+    inspect(fleet);
   }
-  inspector.look();
-  CHECK(inspector.missed() == "");
+  inspect(fleet);
+  for (const KeyRule& rule : key_rules) CHECK_MESSAGE(rule.met, rule.pattern);
 }
 
 }  // namespace redlock::testing

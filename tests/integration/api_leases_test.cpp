@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The life of a lease: renewed until released, ending by itself, bounded, lost; and what an
-// observer is told of it.
+// observer is told of it; and asking a quorum whether the lock is still ours, which changes
+// nothing.
 #include "integration/api_fixture.hpp"
 
 namespace redlock::testing {
@@ -43,177 +44,151 @@ struct Listening {
   std::shared_ptr<Journal> journal = std::make_shared<Journal>();
   Client client;
 
-  explicit Listening(const Fleet& fleet, ClientOptions options = options_for({}))
-      : client(start_client([&] {
-          options.nodes = fleet.uris();
+  explicit Listening(const Fleet& fleet)
+      : client(start_client(fleet, [&](ClientOptions& options) {
           options.observer = journal;
-          return options;
-        }())) {}
-};
+          // For leases that must not be lost: a busy machine may stand still for seconds.
+          options.lease = 6s;
+          options.node_timeout = 3s;
+        })) {}
 
-/// Becomes ready when the lease is lost.
-class Loss {
- public:
-  explicit Loss(const Lease& lease) : callback_(lease.lost(), [this] { lost_.set_value(); }) {}
-  void await() {
-    auto future = lost_.get_future();
-    get_soon(future);
+  [[nodiscard]] Lease acquire(const std::string& name, AcquireOptions options = {}) const {
+    options.wait = patience;
+    return must(client.lock(name).acquire(options));
   }
-
- private:
-  std::promise<void> lost_;
-  std::stop_callback<std::function<void()>> callback_;
 };
 
-/// For leases that must not be lost: a busy machine may stand still for seconds.
-ClientOptions steady_lease() {
-  ClientOptions options = options_for({});
-  options.lease = 6s;
-  options.node_timeout = 3s;
-  return options;
-}
+TEST_CASE("a lease is renewed again and again, if it is not to end by itself") {
+  std::optional<Listening> listening(std::in_place, three_nodes());
+  const auto journal = listening->journal;
+  Lease renewed = listening->acquire("renewed");
+  const auto first = renewed.valid_until();
+  const Lease always = listening->acquire("always", {.lease = 6s, .renewal = Renewal::always});
+  const Lease never = listening->acquire("never", {.lease = 3s, .renewal = Renewal::never});
+  const Lease bounded = listening->acquire("bounded", {.max_hold = 5s});
+  const Lease brief = listening->acquire("brief", {.lease = 2s});
+  const auto reason = brief.loss_reason();
+  if (brief.valid()) CHECK_FALSE(reason.has_value());
 
-TEST_CASE("a lease of default length is renewed again and again until it is released") {
-  const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  Lease lease = must(listening.client.lock("renewed").acquire({.wait = patience}));
-  const auto first = lease.valid_until();
-  REQUIRE(listening.journal->records("renewed renewed", 4));  // longer than the lease
-  CHECK(lease.valid());
-  CHECK(lease.valid_until() > first);
-  CHECK_FALSE(lease.lost().stop_requested());
-  CHECK(must(lease.release()) == Released::released);
-}
+  CHECK(must(get_soon(brief.async_lost())) == LossReason::expired);
+  const std::string lost_brief = "lost brief " + std::to_string(brief.token());
+  CHECK(journal->records(lost_brief + " expired"));
+  CHECK(journal->count("renewed brief") == 0);
+  CHECK(soon_free_everywhere(three_nodes(), "brief"));
+  CHECK(must(get_soon(never.async_lost())) == LossReason::expired);
+  CHECK(journal->count("renewed never") == 0);
+  // Two or more renewals later, or one where the machine stood still.
+  CHECK(must(get_soon(bounded.async_lost())) == LossReason::expired);
+  CHECK(journal->count("renewed bounded") > 0);
 
-TEST_CASE("a lease of explicit length ends by itself, and says why") {
-  const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet);
-  const Lease lease = must(listening.client.lock("short").acquire({.lease = 2s, .wait = patience}));
-  const auto reason = lease.loss_reason();
-  if (lease.valid()) CHECK_FALSE(reason.has_value());
-  Loss(lease).await();
-  CHECK(lease.loss_reason() == LossReason::expired);
-  CHECK(listening.journal->records("lost short " + std::to_string(lease.token()) + " expired"));
-  CHECK(listening.journal->count("renewed short") == 0);
-  CHECK(soon_free_everywhere(fleet, "short"));
-}
-
-TEST_CASE("renewal can be asked for and forbidden") {
-  const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  const Lease always = must(listening.client.lock("always").acquire(
-      {.lease = 6s, .renewal = Renewal::always, .wait = patience}));
-  const Lease never = must(listening.client.lock("never").acquire(
-      {.lease = 3s, .renewal = Renewal::never, .wait = patience}));
-  Loss(never).await();
-  CHECK(listening.journal->records("renewed always", 4));
-  CHECK(listening.journal->count("renewed never") == 0);
+  CHECK(journal->records("renewed always", 4));
+  REQUIRE(journal->records("renewed renewed", 4));  // longer than the lease
   CHECK(always.valid());
+  CHECK(renewed.valid());
+  CHECK(renewed.valid_until() > first);
+  CHECK_FALSE(renewed.lost().stop_requested());
+  CHECK(must(renewed.release()) == Released::released);
+
+  listening.reset();
+  CHECK(always.loss_reason() == LossReason::closed);
+  CHECK(brief.loss_reason() == LossReason::expired);
+  CHECK(journal->count(lost_brief + " expired") == 1);
+  CHECK(journal->count(lost_brief + " closed") == 0);
 }
 
-TEST_CASE("max_hold bounds a holder that never lets go") {
-  const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  const Lease lease =
-      must(listening.client.lock("bounded").acquire({.wait = patience, .max_hold = 5s}));
-  Loss(lease).await();  // two or more renewals later, or one where the machine stood still
-  CHECK(lease.loss_reason() == LossReason::expired);
-  CHECK(listening.journal->count("renewed bounded") > 0);
-}
-
-TEST_CASE("a holder learns from its own clock that three of five nodes hang") {
-  Fleet fleet({.nodes = 5});
-  ClientOptions options = steady_lease();
-  options.node_timeout = 500ms;  // a renewal ends in vain long before the lease does
-  const Listening listening(fleet, options);
-  Lease lease = must(listening.client.lock("seat").acquire({.wait = patience}));
-  Loss loss(lease);
-  for (const std::size_t node : {0U, 1U, 2U}) fleet.pause(node);
-  loss.await();
-  CHECK(lease.loss_reason() == LossReason::nodes_unavailable);
-  CHECK(listening.journal->count("not renewed seat") > 0);
-  CHECK(code_of(lease.extend(5s)) == Errc::lost);
-  for (const std::size_t node : {0U, 1U, 2U}) fleet.resume(node);
-  CHECK(code_of(lease.extend(5s)) == Errc::lost);  // once lost it is not revived
-  static_cast<void>(lease.release());
-  CHECK(soon_free_everywhere(fleet, "seat"));
-}
-
-TEST_CASE("a holder learns that others took the lock away from it on a quorum of nodes") {
-  const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  const Lease lease = must(listening.client.lock("robbed").acquire({.wait = patience}));
-  Loss loss(lease);
-  for (const std::size_t node : {0U, 1U}) {
-    // In one step, or a renewal in between heals the node.
-    fleet.run(node, {"EVAL", "redis.call('DEL', KEYS[1]) redis.call('HSET', KEYS[1], 'x', '1')",
-                     "1", "redlock:lock:{robbed}"});
-  }
-  loss.await();
-  CHECK(lease.loss_reason() == LossReason::taken);
-  CHECK_FALSE(lease.valid());
-  CHECK(lease.remaining() == 0s);
-}
-
-TEST_CASE("a node that lost a lock in the hands of a quorum is healed by a renewal") {
-  const Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  const Lease lease = must(listening.client.lock("healed").acquire({.wait = patience}));
-  REQUIRE(eventually([&] { return nodes_with_lock(fleet, "healed") == 3; }));
-  fleet.run(1, {"DEL", "redlock:lock:{healed}"});
-  CHECK(eventually([&] { return is_locked_on(fleet, 1, "healed"); }));
-  CHECK(lease.valid());
-}
-
-TEST_CASE("a lease that was won beside a rival outlives the first of its nodes") {
-  Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  fleet.run(2, {"HSET", "redlock:lock:{bare}", "rival", "1"});
-  const Lease lease = must(listening.client.lock("bare").acquire({.wait = patience}));
-  fleet.run(2, {"DEL", "redlock:lock:{bare}"});
-  fleet.kill(0);
-  CHECK(eventually([&] { return is_locked_on(fleet, 2, "bare"); }));
-  CHECK(listening.journal->records("renewed bare", 3));
-  CHECK(lease.valid());
-}
-
-TEST_CASE("an observer is told of nodes that come and go, without their passwords") {
+TEST_CASE("a lease over nodes that restart empty one at a time is held through, and all is told") {
   Fleet fleet({.nodes = 3, .password = "open-sesame"});
-  const Listening listening(fleet);
-  const std::string node = "redis://127.0.0.1:" + std::to_string(fleet.port(1));
-  CHECK(listening.journal->records("up " + node));
-  fleet.kill(1);
-  CHECK(eventually([&] {
-    return listening.journal->count("down " + node + " connection_lost") > 0 ||
-           listening.journal->count("down " + node + " connection_failed") > 0;
-  }));
-  fleet.restart(1);
-  CHECK(listening.journal->records("up " + node, 2));
-}
-
-TEST_CASE("a lease over nodes that restart empty one at a time is held through") {
-  Fleet fleet({.nodes = 3});
-  const Listening listening(fleet, steady_lease());
-  const Lease lease = must(listening.client.lock("held through").acquire({.wait = patience}));
-  for (std::size_t node = 0; node < 3; ++node) {
-    fleet.restart(node, cluster::Data::empty);
-    REQUIRE(eventually([&] { return is_locked_on(fleet, node, "held through"); }));
-    // It counts once a later round has found it held.
-    const std::size_t renewals = listening.journal->count("renewed held through");
-    REQUIRE(listening.journal->records("renewed held through", renewals + 2));
-  }
-  CHECK(lease.valid());
-}
-
-TEST_CASE("an observer is told that a lease ended with its client") {
-  const Fleet fleet({.nodes = 3});
   std::optional<Listening> listening(std::in_place, fleet);
   const auto journal = listening->journal;
-  const Lease lease = must(listening->client.lock("outlived").acquire());
+  const Lease lease = listening->acquire("held through");
+  for (std::size_t node = 0; node < 3; ++node) {
+    const std::string uri = "redis://127.0.0.1:" + std::to_string(fleet.port(node));
+    CHECK(journal->records("up " + uri));
+    fleet.restart(node, cluster::Data::empty);
+    REQUIRE(eventually([&] { return is_locked_on(fleet, node, "held through"); }));
+    CHECK(eventually([&] {
+      return journal->count("down " + uri + " connection_lost") > 0 ||
+             journal->count("down " + uri + " connection_failed") > 0;
+    }));
+    CHECK(journal->records("up " + uri, 2));
+    // It counts once a later round has found it held.
+    const std::size_t renewals = journal->count("renewed held through");
+    REQUIRE(journal->records("renewed held through", renewals + 2));
+  }
+  CHECK(lease.valid());
+
   listening.reset();
   CHECK(lease.loss_reason() == LossReason::closed);
   CHECK(lease.remaining() == 0ns);
-  CHECK(journal->count("lost outlived " + std::to_string(lease.token()) + " closed") == 1);
+  CHECK(journal->count("lost held through " + std::to_string(lease.token()) + " closed") == 1);
+}
+
+/// As if somebody had removed the lock by hand and another client had taken it. (Where it is merely
+/// gone the client is given it again, perhaps before the last node has answered.)
+void take_away_on(const Fleet& fleet, std::initializer_list<std::size_t> nodes) {
+  for (const std::size_t node : nodes) {
+    fleet.run(node, {"EVAL",
+                     "redis.call('DEL', KEYS[1]) redis.call('HSET', KEYS[1], 'rival', 1) "
+                     "return redis.call('PEXPIRE', KEYS[1], 60000)",
+                     "1", "redlock:lock:{asked}"});
+  }
+}
+
+TEST_CASE("a quorum that is there confirms a lock or says that it is lost, without one nobody") {
+  Fleet fleet({.nodes = 5});
+  const Client client =
+      start_client(fleet, [](ClientOptions& options) { options.node_timeout = 2s; });
+  Lease lease = lock_everywhere(client, fleet, "asked", {.lease = 59s, .wait = patience});
+  const auto before = lease.valid_until();
+  fleet.pause(0);
+  fleet.pause(1);
+  CHECK(must(lease.confirm()) == before);
+  fleet.pause(2);
+  CHECK(code_of(lease.confirm()) == Errc::no_quorum);
+  CHECK(lease.valid());
+  CHECK(lease.valid_until() == before);
+  CHECK_FALSE(lease.lost().stop_requested());
+
+  for (const std::size_t node : {0U, 1U, 2U}) fleet.resume(node);
+  CHECK(eventually([&] { return lease.confirm().has_value(); }));
+  take_away_on(fleet, {0, 1});
+  CHECK(eventually([&] { return lease.confirm() == lease.valid_until(); }));
+  take_away_on(fleet, {2, 3, 4});
+  // The reason is there by the time of the answer.
+  std::promise<std::optional<LossReason>> reason;
+  lease.async_confirm().start([&](auto until) {
+    CHECK(code_of(until) == Errc::lost);
+    reason.set_value(lease.loss_reason());
+  });
+  CHECK(get_soon(reason) == LossReason::taken);
+  CHECK_FALSE(lease.valid());
+  CHECK(code_of(lease.confirm()) == Errc::lost);
+}
+
+TEST_CASE("a question that the end of its lease or client cuts short says so") {
+  Fleet fleet({.nodes = 3});
+  std::optional<Client> client = start_client(fleet);
+  Lease released = must(client->lock("asked").acquire({.lease = 40s}));
+  Lease detached = must(client->lock("detached").acquire({.lease = 40s}));
+  Lease outlived = must(client->lock("outlived").acquire({.lease = 40s}));
+  for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
+
+  auto cut_by_release = released.async_confirm().as_future();
+  auto release = released.async_release().as_future();
+  CHECK(code_of(get_soon(cut_by_release)) == Errc::lost);
+  auto cut_by_detach = detached.async_extend(50s).as_future();
+  static_cast<void>(detached.detach());
+  const auto answer = get_soon(cut_by_detach);
+  CHECK(code_of(answer) == Errc::lost);
+  CHECK(contains(answer.error().message, "stays taken until it expires"));
+
+  auto cut_by_close = outlived.async_confirm().as_future();
+  auto ending = std::async(std::launch::async, [&] { client.reset(); });
+  CHECK(code_of(get_soon(cut_by_close)) == Errc::closed);
+  // The releases need not wait for the node timeout.
+  for (std::size_t node = 0; node < 3; ++node) fleet.resume(node);
+  get_soon(ending);
+  get_soon(release);
 }
 
 }  // namespace

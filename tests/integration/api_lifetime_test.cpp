@@ -13,27 +13,20 @@ struct Answers {
   std::atomic<int> closed{0};
   std::atomic<int> good{0};
 
-  template <typename T>
-  Callback<T> count() {
-    return [this](const Result<T>& result) {
-      ++all;
-      if (result) ++good;
-      if (!result && result.error().code == Errc::closed) ++closed;
-    };
+  void operator()(const auto& result) {
+    ++all;
+    if (result) ++good;
+    if (!result && result.error().code == Errc::closed) ++closed;
   }
 };
 
-std::optional<Client> optional_client(const ClientOptions& options) {
-  return start_client(options);
-}
-
 TEST_CASE("destroying a client ends those who wait with closed, each once") {
-  std::optional<Client> client = optional_client(options_for(three_nodes().uris()));
+  std::optional<Client> client = start_client(three_nodes());
   const Client holder = start_client(three_nodes());
   const Lease held = must(holder.lock("seat").acquire());
   Answers answers;
   for (int i = 0; i < 50; ++i) {
-    client->lock("seat").async_acquire({.wait = forever}).start(answers.count<Lease>());
+    client->lock("seat").async_acquire({.wait = forever}).start(std::ref(answers));
   }
   std::promise<Errc> blocked;
   std::jthread thread([&, lock = client->lock("seat")]() mutable {
@@ -41,18 +34,17 @@ TEST_CASE("destroying a client ends those who wait with closed, each once") {
   });
   // The blocked thread is in once its request was refused at least once; either way it must end.
   client.reset();
-  auto end = blocked.get_future();
-  CHECK(get_soon(end) == Errc::closed);
+  CHECK(get_soon(blocked) == Errc::closed);
   CHECK(answers.all == 50);
   CHECK(answers.closed == 50);
 }
 
 TEST_CASE("destroying a client right after many submissions loses no callback and no lock") {
   for (int turn = 0; turn < 10; ++turn) {
-    std::optional<Client> client = optional_client(options_for(three_nodes().uris()));
+    std::optional<Client> client = start_client(three_nodes());
     Answers answers;
     for (int i = 0; i < 100; ++i) {
-      client->lock("many " + std::to_string(i)).async_acquire().start(answers.count<Lease>());
+      client->lock("many " + std::to_string(i)).async_acquire().start(std::ref(answers));
     }
     client.reset();
     CHECK(answers.all == 100);
@@ -64,10 +56,9 @@ TEST_CASE("destroying a client right after many submissions loses no callback an
 }
 
 TEST_CASE("what a client's leases hold is released when it goes, and they answer closed") {
-  std::optional<Client> client = optional_client(options_for(three_nodes().uris()));
+  std::optional<Client> client = start_client(three_nodes());
   RedLock lock = client->lock("outlived");
-  Lease lease = must(lock.acquire());
-  REQUIRE(eventually([] { return nodes_with_lock(three_nodes(), "outlived") == 3; }));
+  Lease lease = lock_everywhere(*client, three_nodes(), "outlived");
   client.reset();
   CHECK(nodes_with_lock(three_nodes(), "outlived") == 0);  // confirmed before the client was gone
   CHECK(lease.lost().stop_requested());
@@ -77,48 +68,44 @@ TEST_CASE("what a client's leases hold is released when it goes, and they answer
   CHECK(code_of(lease.release()) == Errc::closed);
   CHECK_FALSE(lease);
   CHECK(code_of(lock.acquire()) == Errc::closed);
-  auto future = lock.async_acquire().as_future();
-  CHECK(code_of(get_soon(future)) == Errc::closed);
+  CHECK(code_of(get_soon(lock.async_acquire())) == Errc::closed);
   Answers answers;
-  lock.async_acquire().start(answers.count<Lease>());
+  lock.async_acquire().start(std::ref(answers));
   CHECK(answers.closed == 1);
 }
 
 TEST_CASE("a client whose nodes hang is gone after one node timeout, with every callback called") {
   Fleet fleet({.nodes = 3});
-  ClientOptions options = options_for(fleet.uris());
-  options.node_timeout = 500ms;
-  std::optional<Client> client = optional_client(options);
+  std::optional<Client> client =
+      start_client(fleet, [](ClientOptions& options) { options.node_timeout = 500ms; });
   const Lease held = must(client->lock("held").acquire({.wait = 30s}));
   Lease to_release = must(client->lock("to release").acquire({.wait = 30s}));
   Lease to_extend = must(client->lock("to extend").acquire({.wait = 30s}));
   for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
   Answers answers;
-  client->lock("x").async_acquire().start(answers.count<Lease>());
-  to_release.async_release().start(answers.count<Released>());
-  to_extend.async_extend(20s).start(answers.count<BootClock::time_point>());
+  client->lock("x").async_acquire().start(std::ref(answers));
+  to_release.async_release().start(std::ref(answers));
+  to_extend.async_extend(20s).start(std::ref(answers));
   client.reset();
   CHECK(answers.all == 3);
 }
 
-TEST_CASE("a client may be destroyed by one of its own callbacks") {
+TEST_CASE("a client may be destroyed, but not closed, by one of its own callbacks") {
   const auto still_there = std::make_shared<Observer>();
-  ClientOptions options = options_for(three_nodes().uris());
-  options.observer = still_there;
-  auto client = std::make_shared<std::optional<Client>>(optional_client(options));
-  options.observer.reset();
+  auto client = std::make_shared<std::optional<Client>>(
+      start_client(three_nodes(), [&](ClientOptions& options) { options.observer = still_there; }));
   RedLock lock = (*client)->lock("last");
   std::promise<void> done;
   Answers others;
   lock.async_acquire().start([&, client](Result<Lease> lease) {
     CHECK(lease.has_value());
-    lock.async_acquire({.wait = forever}).start(others.count<Lease>());
+    CHECK(code_of((*client)->close()) == Errc::would_deadlock);
+    lock.async_acquire({.wait = forever}).start(std::ref(others));
     client->reset();
-    lock.async_acquire().start(others.count<Lease>());
+    lock.async_acquire().start(std::ref(others));
     done.set_value();
   });
-  auto end = done.get_future();
-  get_soon(end);
+  get_soon(done);
   CHECK(eventually([&] { return others.all == 2; }));
   CHECK(others.good == 0);
   CHECK(soon_free_everywhere(three_nodes(), "last"));
@@ -128,21 +115,28 @@ TEST_CASE("a client may be destroyed by one of its own callbacks") {
   CHECK(eventually([&] { return still_there.use_count() == 1; }));
 }
 
-TEST_CASE("a client may be destroyed by a coroutine or callback of another client") {
-  std::optional<Client> first = optional_client(options_for(three_nodes().uris()));
-  const Client second = start_client(three_nodes());
+TEST_CASE("a client may be destroyed by a callback of another client, and by assigning one") {
+  const StubServer silent = StubServer::silent();
+  std::optional<Client> first = start_client(three_nodes());
+  Client second = start_client(three_nodes());
   std::promise<void> done;
   second.lock("cross").async_acquire().start([&](const auto&) {
     first.reset();
     done.set_value();
   });
-  auto end = done.get_future();
-  get_soon(end);
+  get_soon(done);
+
+  RedLock old = second.lock("old");
+  second = start_client(three_nodes());
+  CHECK(code_of(old.acquire()) == Errc::closed);
+  CHECK(must(second.lock("new").acquire()).valid());
+  // One that never reached a node goes as well.
+  second = start_client(options_for({silent.uri(), "redis://127.0.0.1:1"}));
 }
 
 TEST_CASE("leases dropped by other threads while their client goes are no problem") {
   for (int turn = 0; turn < 20; ++turn) {
-    std::optional<Client> client = optional_client(options_for(three_nodes().uris()));
+    std::optional<Client> client = start_client(three_nodes());
     std::vector<Lease> leases;
     for (int i = 0; i < 8; ++i) {
       leases.push_back(must(client->lock("dropped " + std::to_string(i)).acquire()));
@@ -163,29 +157,15 @@ TEST_CASE("leases and locks may go while something is asked of them") {
   Answers acquired;
   for (int i = 0; i < 50; ++i) {
     Lease lease = must(client.lock("going").acquire({.wait = 30s}));
-    lease.async_extend(20s).start(extended.count<BootClock::time_point>());
+    lease.async_extend(20s).start(std::ref(extended));
     lease = Lease();
     RedLock lock = client.lock("going too");
-    lock.async_acquire({.wait = 30s}).start(acquired.count<Lease>());
+    lock.async_acquire({.wait = 30s}).start(std::ref(acquired));
   }
   CHECK(eventually([&] { return extended.all == 50 && acquired.all == 50; }));
   CHECK(acquired.good == 50);
   CHECK(soon_free_everywhere(three_nodes(), "going"));
   CHECK(soon_free_everywhere(three_nodes(), "going too"));
-}
-
-TEST_CASE("assigning a client ends the one that was there") {
-  Client client = start_client(three_nodes());
-  RedLock old = client.lock("old");
-  client = start_client(three_nodes());
-  CHECK(code_of(old.acquire()) == Errc::closed);
-  CHECK(must(client.lock("new").acquire()).valid());
-}
-
-TEST_CASE("a client that never reached a node goes as well") {
-  const StubServer silent = StubServer::silent();
-  const Client client =
-      start_client(options_for({silent.uri(), "redis://127.0.0.1:1", "redis://127.0.0.1:2"}));
 }
 
 /// What a child of fork, made in the middle of everything, finds; the exit code says how far.
@@ -202,6 +182,7 @@ int in_the_child(Client& client, RedLock& lock, Lease& lease, RedLock& held,
   if (Admin(client).adopt().error().code != Errc::closed) return 10;
   if (examinations->next().error().code != Errc::closed) return 12;
   if (Examinations(client).next().error().code != Errc::closed) return 13;
+  if (lease.async_lost().as_future().get().error().code != Errc::closed) return 14;
   examinations.reset();
   held.unlock();
   if (held.token() != 0) return 6;
@@ -223,19 +204,27 @@ TEST_CASE("the child of a fork holds nothing, is told so, and harms nothing") {
   RedLock held = client.lock("held by lock()");
   Lease lease = must(lock.acquire());
   held.lock();
+  std::stop_source stop;
+  std::atomic<int> results{0};
+  lease.async_lost(stop.get_token()).start([&](const auto&) { ++results; });
   std::optional<Examinations> examinations(std::in_place, client);
   must(examinations->next());
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
     ::alarm(20);
-    ::_exit(in_the_child(client, lock, lease, held, examinations));
+    const int found = in_the_child(client, lock, lease, held, examinations);
+    stop.request_stop();
+    ::_exit(results == 0 ? found : 15);
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
 
+  CHECK(results == 0);
+  stop.request_stop();
+  CHECK(eventually([&] { return results == 1; }));
   CHECK(lease.valid());
   must(examinations->next());
   must(lease.extend(40s));
@@ -248,8 +237,7 @@ TEST_CASE("a client may go while its timer is due") {
     ClientOptions options = options_for({"redis://127.0.0.1:1"});
     options.retry_min = options.retry_max = options.retry_cap = 1ms;
     std::optional<Client> client(start_client(options));
-    const Owner owner = Owner::create();
-    RedLock lock = client->lock("x", owner);
+    RedLock lock = client->lock("x", Owner::create());
     std::atomic<int> answers{0};
     for (int i = 0; i < 2; ++i) {
       lock.async_try_lock({.wait = 1h}).start([&](const auto&) { ++answers; });

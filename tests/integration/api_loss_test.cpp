@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// lost() and what is tied to it: on which thread it runs, that it runs once and knows the reason,
-// and that it comes although the client's loop thread does not.
+// lost() and what is tied to it: on which thread it runs, that it knows the reason, and that it
+// comes although the client's loop thread does not. And async_lost(): what ends it, with which
+// result, and where the program then continues. (The child of a fork is in api_lifetime_test.cpp.)
+#include "integration/api_coroutines.hpp"
 #include "integration/api_fixture.hpp"
 
 namespace redlock::testing {
 namespace {
 
 struct Told {
-  std::atomic<int> times{0};
   std::optional<LossReason> reason;
   std::thread::id thread;
   std::promise<void> told;
@@ -15,13 +16,8 @@ struct Told {
   void record(const Lease& lease) {
     reason = lease.loss_reason();
     thread = std::this_thread::get_id();
-    if (++times == 1) told.set_value();
+    told.set_value();
   }
-};
-
-struct LossCount final : Observer {
-  std::atomic<int> lost{0};
-  void on_lost(std::string_view, std::uint64_t, LossReason) override { ++lost; }
 };
 
 std::thread::id loop_thread_of(const Client& client) {
@@ -29,21 +25,19 @@ std::thread::id loop_thread_of(const Client& client) {
   client.lock("whose thread").async_acquire().start([&](const auto&) {
     here.set_value(std::this_thread::get_id());
   });
-  auto future = here.get_future();
-  return get_soon(future);
+  return get_soon(here);
 }
 
 /// Holds the loop thread of a client up, from within a callback, until it goes.
 class HeldUp {
  public:
   explicit HeldUp(const Client& client) {
-    auto started = started_.get_future();
     client.lock("held up").async_acquire().start(
         [this, until = go_on_.get_future().share()](const auto&) {
           started_.set_value();
           until.wait();
         });
-    get_soon(started);
+    get_soon(started_);
   }
   ~HeldUp() { go_on_.set_value(); }
   HeldUp(const HeldUp&) = delete;
@@ -54,47 +48,45 @@ class HeldUp {
   std::promise<void> go_on_;
 };
 
-TEST_CASE("a function tied to lost() runs once, and knows the reason") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
+FireAndForget await_loss(const Lease& lease, std::promise<Result<LossReason>>& done) {
+  done.set_value(co_await lease.async_lost());
+}
+
+bool is_awaited(const std::future<Result<LossReason>>& loss) {
+  return loss.wait_for(0s) == std::future_status::timeout;
+}
+
+TEST_CASE("a loss is told while the lease is valid, with its reason, which is kept") {
   const auto here = std::this_thread::get_id();
   within_a_lease([&] {
-    const Lease lease = must(client.lock("told").acquire({.lease = 500ms, .wait = patience}));
+    std::optional<Client> client = start_client(three_nodes());
+    const Lease lease = must(client->lock("told").acquire({.lease = 1s, .wait = patience}));
     Told told;
     const std::stop_callback on_lost(lease.lost(), [&] { told.record(lease); });
-    auto future = told.told.get_future();
-    get_soon(future);
+    std::promise<Result<LossReason>> awaited;
+    await_loss(lease, awaited);
+    get_soon(told.told);
     CHECK(told.reason == LossReason::expired);
-    // Too late to be called on another thread: it is called here, at once, and the first not again.
+    CHECK(must(get_soon(awaited)) == LossReason::expired);
+    const bool in_time = lease.valid() && told.thread != here;
+
+    // Too late to be called on another thread: it is called here, at once.
     Told late;
     const std::stop_callback at_once(lease.lost(), [&] { late.record(lease); });
-    CHECK(late.times == 1);
     CHECK(late.thread == here);
-    loop_thread_of(client);
-    CHECK(told.times == 1);
-    return told.thread != here;
+    auto known = lease.async_lost().as_future();
+    REQUIRE_FALSE(is_awaited(known));
+    CHECK(must(known.get()) == LossReason::expired);
+    client.reset();
+    CHECK(lease.loss_reason() == LossReason::expired);
+    CHECK_FALSE(lease.valid());
+    return in_time;
   });
 }
 
-TEST_CASE("the reason of a loss is kept when the client goes, and is told once") {
-  const auto losses = std::make_shared<LossCount>();
-  ClientOptions options = options_for(three_nodes().uris());
-  options.observer = losses;
-  std::optional<Client> client(start_client(options));
-  const Lease lease = must(client->lock("kept").acquire({.lease = 500ms, .wait = patience}));
-  REQUIRE(eventually([&] { return losses->lost == 1; }));
-  CHECK(lease.loss_reason() == LossReason::expired);
-  client.reset();
-  CHECK(lease.loss_reason() == LossReason::expired);
-  CHECK_FALSE(lease.valid());
-  CHECK(losses->lost == 1);
-}
-
 TEST_CASE("lost() comes while the loop thread is held up, for explicit and renewed leases") {
-  const Fleet fleet({.nodes = 3});
-  ClientOptions options = options_for(fleet.uris());
-  options.lease = 2s;
-  const Client client = start_client(options);
+  const Client client =
+      start_client(three_nodes(), [](ClientOptions& options) { options.lease = 2s; });
   const auto loop = loop_thread_of(client);
   within_a_lease([&] {
     const Lease fixed = must(client.lock("fixed").acquire({.lease = 1s, .wait = patience}));
@@ -103,92 +95,54 @@ TEST_CASE("lost() comes while the loop thread is held up, for explicit and renew
     Told of_renewed;
     const std::stop_callback fixed_lost(fixed.lost(), [&] { of_fixed.record(fixed); });
     const std::stop_callback renewed_lost(renewed.lost(), [&] { of_renewed.record(renewed); });
+    auto awaited = fixed.async_lost().as_future();
     {
       const HeldUp held_up(client);
       if (fixed.lost().stop_requested()) return false;
-      auto first = of_fixed.told.get_future();
-      auto second = of_renewed.told.get_future();
-      get_soon(first);
-      get_soon(second);
+      get_soon(of_fixed.told);
+      get_soon(of_renewed.told);
+      CHECK(must(get_soon(awaited)) == LossReason::expired);
       CHECK(of_fixed.thread != loop);
       CHECK(of_fixed.reason == LossReason::expired);
       CHECK(of_renewed.reason == LossReason::nodes_unavailable);
     }
-    // What the loop finds when it goes on revives nothing, and tells nobody twice.
-    loop_thread_of(client);
-    Lease over = must(client.lock("another").acquire({.wait = patience}));
-    CHECK(of_fixed.times == 1);
-    CHECK(of_renewed.times == 1);
+    // What the loop finds when it goes on revives nothing.
+    must(client.lock("another").acquire({.wait = patience}));
     CHECK(renewed.loss_reason() == LossReason::nodes_unavailable);
     return true;
   });
 }
 
-TEST_CASE("what the guard has given up is not renewed for ever") {
+TEST_CASE("what the guard has given up is neither renewed nor entered, and who tries is told why") {
   const Fleet fleet({.nodes = 1});
   const Client client = start_client(fleet);
   warm_up(client, fleet);
   Lease lease = must(client.lock("given up").acquire({.lease = 2s, .renewal = Renewal::always}));
-  const std::stop_token lost = lease.lost();
   std::this_thread::sleep_for(1s);  // past its first renewal
-  std::promise<void> over;
-  std::promise<Errc> extended;
-  // In one turn of the loop: an answer whose callback does not return, and behind it a new
-  // validity.
+  RedLock lock = client.lock("too late", Owner::create());
+  REQUIRE(lock.try_lock_for(patience, 2s));
+  const std::stop_token lost = lease.lost();
+  const std::stop_token lock_lost = lock.lost();
+  std::promise<Result<BootClock::time_point>> extended;
+  std::promise<Result<std::size_t>> entered;
+  // In one turn of the loop: an answer whose callback does not return, and behind it a new validity
+  // and a level.
   client.lock("first").async_acquire().start([&](const auto&) {
     client.lock("second").async_acquire().start([&](const auto&) {
-      CHECK(eventually([&] { return lost.stop_requested(); }));
-      over.set_value();
+      CHECK(eventually([&] { return lost.stop_requested() && lock_lost.stop_requested(); }));
     });
-    lease.async_extend(2s).start(
-        [&](const auto& answer) { extended.set_value(answer ? Errc{} : answer.error().code); });
+    lease.async_extend(2s).start([&](const auto& answer) { extended.set_value(answer); });
+    lock.async_try_lock({.lease = 2s}).start([&](const auto& count) { entered.set_value(count); });
   });
-  auto end = over.get_future();
-  get_soon(end);
-  auto answer = extended.get_future();
-  CHECK(get_soon(answer) == Errc::lost);
+  CHECK(code_of(get_soon(extended)) == Errc::lost);
   CHECK(lease.loss_reason() == LossReason::nodes_unavailable);
+  const auto refused = get_soon(entered);
+  CHECK(code_of(refused) == Errc::lost);
+  CHECK(contains(refused.error().message, "unlock()"));
+  CHECK(lock.hold_count() == 1);
+  CHECK(lock.release() != Released::still_held);
   // A lease that the loop itself loses ends on the nodes within its length.
   CHECK(client.lock("given up").acquire({.wait = patience}).has_value());
-}
-
-TEST_CASE("what cannot wait in a function that is tied to lost() is told so, on either thread") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
-  const auto here = std::this_thread::get_id();
-  for (const bool held_up : {false, true}) {
-    within_a_lease([&] {
-      Lease lease = must(client.lock("x").acquire({.lease = 500ms, .wait = patience}));
-      std::optional<HeldUp> obstacle;
-      std::thread::id called_on;
-      std::promise<Result<Released>> released;
-      const std::stop_callback on_lost(lease.lost(), [&] {
-        called_on = std::this_thread::get_id();
-        released.set_value(lease.release());
-      });
-      if (held_up) obstacle.emplace(client);
-      auto future = released.get_future();
-      const auto answer = get_soon(future);
-      if (called_on == here) return false;
-      REQUIRE_FALSE(answer);
-      CHECK(answer.error().code == Errc::would_deadlock);
-      return true;
-    });
-  }
-}
-
-TEST_CASE("a callback of the client may wait for the loss of a lease of the same client") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
-  RedLock lock = client.lock("waited for");
-  std::promise<bool> lost;
-  lock.async_acquire({.lease = 500ms, .wait = patience}).start([&](const Result<Lease>& lease) {
-    std::promise<void> told;
-    const std::stop_callback on_lost(lease.value().lost(), [&] { told.set_value(); });
-    lost.set_value(told.get_future().wait_for(patience) == std::future_status::ready);
-  });
-  auto future = lost.get_future();
-  CHECK(future.get());
 }
 
 /// Begins to give `given` back, whose lease of 2 s began before the call, and holds the loop up
@@ -204,26 +158,19 @@ bool gives_back_untold(const Client& client, Given& given) {
     const HeldUp held_up(client);
     answer = given.async_release().as_future();
     if (lost.stop_requested()) return false;
-    auto future = told.told.get_future();
-    get_soon(future);
+    get_soon(told.told);
     CHECK_FALSE(lost.stop_requested());
   }
   CHECK(get_soon(answer).has_value());
   return true;
 }
 
-TEST_CASE("a lease whose release has begun is not told lost, though the loop is held up") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
+TEST_CASE("what is being given back is not told lost, though the loop is held up") {
+  const Client client = start_client(three_nodes());
   within_a_lease([&] {
     Lease lease = must(client.lock("released").acquire({.lease = 2s, .wait = patience}));
     return gives_back_untold(client, lease);
   });
-}
-
-TEST_CASE("a lock whose last level is being left is not told lost, though the loop is held up") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
   within_a_lease([&] {
     RedLock lock = client.lock("left", Owner::create());
     REQUIRE(lock.try_lock_for(patience, 2s));
@@ -255,45 +202,18 @@ TEST_CASE("a lock that is taken while its last level is being left is told lost 
         told.set_value(eventually([&] { return lost.stop_requested(); }));  // by the guard
       });
     });
-    auto unlocked = left.get_future();
-    auto in_time = entered.get_future();
-    auto result = told.get_future();
-    CHECK(get_soon(result));
-    get_soon(unlocked);
-    return get_soon(in_time);
+    CHECK(get_soon(told));
+    get_soon(left);
+    return get_soon(entered);
   });
 }
 
-TEST_CASE("a re-entry that the guard was quicker than says what to do") {
-  const Fleet fleet({.nodes = 1});
-  const Client client = start_client(fleet);
-  warm_up(client, fleet);
-  RedLock lock = client.lock("too late", Owner::create());
-  REQUIRE(lock.try_lock_for(patience, 2s));
-  const std::stop_token lost = lock.lost();
-  std::promise<Error> refused;
-  client.lock("first").async_acquire().start([&](const auto&) {
-    client.lock("second").async_acquire().start(
-        [&](const auto&) { CHECK(eventually([&] { return lost.stop_requested(); })); });
-    lock.async_try_lock({.lease = 2s}).start([&](const Result<std::size_t>& count) {
-      refused.set_value(count ? Error{} : count.error());
-    });
-  });
-  auto result = refused.get_future();
-  const Error error = get_soon(result);
-  CHECK(error.code == Errc::lost);
-  CHECK(error.message.find("unlock()") != std::string::npos);
-  CHECK(lock.hold_count() == 1);
-  CHECK(lock.release() != Released::still_held);
-}
-
-TEST_CASE("a client may go in a function that is tied to lost(), on either thread") {
-  const Fleet fleet({.nodes = 3});
+TEST_CASE("a function that is tied to lost() may end the client, but not wait, on either thread") {
   const auto here = std::this_thread::get_id();
   for (const bool held_up : {false, true}) {
     within_a_lease([&] {
-      std::optional<Client> client(start_client(fleet));
-      const Lease lease = must(client->lock("last").acquire({.lease = 500ms, .wait = patience}));
+      std::optional<Client> client(start_client(three_nodes()));
+      Lease lease = must(client->lock("last").acquire({.lease = 500ms, .wait = patience}));
       std::optional<HeldUp> obstacle;
       if (held_up) obstacle.emplace(*client);
       // From here on the client is the function's alone, unless the lease is over already: then
@@ -301,15 +221,108 @@ TEST_CASE("a client may go in a function that is tied to lost(), on either threa
       std::promise<bool> gone;
       const std::stop_callback on_lost(lease.lost(), [&] {
         const bool in_time = std::this_thread::get_id() != here;
-        if (in_time) client.reset();
+        if (in_time) {
+          CHECK(code_of(client->lock("another").acquire()) == Errc::would_deadlock);
+          CHECK(code_of(lease.release()) == Errc::would_deadlock);
+          client.reset();
+        }
         gone.set_value(in_time);
       });
-      auto future = gone.get_future();
-      const bool in_time = get_soon(future);
+      const bool in_time = get_soon(gone);
       obstacle.reset();
       CHECK(eventually([&] { return !lease.valid(); }));  // it ends behind its back
       return in_time;
     });
+  }
+}
+
+TEST_CASE("who awaits a loss is told when the lease is given back, in whichever way") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("given back");
+  const std::vector<std::function<void(Lease&)>> ways{
+      [](Lease& lease) { must(lease.release()); },
+      [](Lease& lease) { must(get_soon(lease.async_release())); },
+      [](Lease& lease) { lease = Lease(); },
+      [&](Lease& lease) { lease = must(client.lock("next").acquire({.wait = patience})); },
+      [&](Lease& lease) { must(lock.release(lease.detach())); },
+      [](Lease& lease) { std::thread([dropped = std::move(lease)] {}).join(); }};
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    CAPTURE(way);
+    Lease lease = must(lock.acquire({.wait = patience}));
+    auto first = lease.async_lost().as_future();
+    auto second = lease.async_lost().as_future();
+    Lease moved = std::move(lease);
+    CHECK(is_awaited(first));
+    ways[way](moved);
+    CHECK(code_of(get_soon(first)) == Errc::lost);
+    CHECK(code_of(get_soon(second)) == Errc::lost);
+    CHECK(soon_free_everywhere(three_nodes(), "given back"));
+    moved = Lease();
+    CHECK(code_of(get_soon(moved.async_lost())) == Errc::lost);
+  }
+  CHECK(soon_free_everywhere(three_nodes(), "next"));
+}
+
+TEST_CASE(
+    "awaiting a loss is ended by a stop_token, a release or the client, where resume_on says") {
+  for (const bool resumes : {false, true}) {
+    CAPTURE(resumes);
+    std::atomic<int> resumed{0};
+    std::optional<Client> client = start_client(three_nodes(), [&](ClientOptions& options) {
+      if (!resumes) return;
+      options.resume_on = [&](Continuation it) {
+        ++resumed;
+        it();
+      };
+    });
+    Lease released = must(client->lock("on 1").acquire({.wait = patience}));
+    const Lease closed = must(client->lock("on 2").acquire({.wait = patience}));
+    auto first = released.async_lost().as_future();
+    auto second = closed.async_lost().as_future();
+    std::stop_source stop;
+    auto stopped = closed.async_lost(stop.get_token()).as_future();
+    stop.request_stop();
+    CHECK(code_of(get_soon(stopped)) == Errc::cancelled);
+    CHECK(code_of(get_soon(closed.async_lost(stop.get_token()))) == Errc::cancelled);
+    CHECK(is_awaited(second));
+    CHECK(closed.valid());
+    CHECK_FALSE(closed.lost().stop_requested());
+    must(released.release());
+    CHECK(code_of(get_soon(first)) == Errc::lost);
+
+    client.reset();
+    REQUIRE_FALSE(is_awaited(second));
+    CHECK(must(second.get()) == LossReason::closed);
+    CHECK(resumed == (resumes ? 4 : 0));
+    CHECK(must(get_soon(closed.async_lost())) == LossReason::closed);
+  }
+}
+
+TEST_CASE("whatever ends the awaiting of a loss first, it has one result") {
+  for (int turn = 0; turn < 40; ++turn) {
+    std::optional<Client> client = start_client(three_nodes());
+    Lease lease = must(client->lock("raced").acquire({.wait = patience}));
+    std::vector<std::stop_source> stops(20);
+    std::atomic<int> results{0};
+    std::latch go(3);
+    {
+      std::jthread starting([&] {
+        go.arrive_and_wait();
+        for (auto& stop : stops) {
+          lease.async_lost(stop.get_token()).start([&](const Result<LossReason>&) { ++results; });
+        }
+      });
+      std::jthread stopping([&] {
+        go.arrive_and_wait();
+        for (auto& stop : stops) stop.request_stop();
+      });
+      go.arrive_and_wait();
+      if (turn % 2 == 0) client.reset();
+    }
+    if (turn % 3 == 0) lease = Lease();
+    CHECK(eventually([&] { return results == 20; }));
+    client.reset();
+    CHECK(results == 20);
   }
 }
 
