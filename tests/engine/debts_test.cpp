@@ -25,8 +25,14 @@ const Case answers[] = {
 
 /// An attempt that was cancelled, and of which node 2 may have anything.
 void cancelled_attempt(Rig& rig) {
-  const auto id = rig.acquire();
-  rig.cancel(id);
+  rig.cancel(rig.acquire());
+}
+
+/// The release, which is what node 2 is asked now, was executed or not, and it comes back later.
+void back_after(Rig& rig, Duration time) {
+  rig.answer(2, broken);
+  rig.advance(time);
+  rig.node_up(2);
 }
 
 /// That many leases were released, and node 2 has answered each release with this.
@@ -54,34 +60,25 @@ int wake_ups(Rig& rig, Duration span) {
 
 }  // namespace
 
-TEST_CASE("only an answer that says so shows that an acquire left nothing to release") {
-  for (const Case& answer : answers) {
-    CAPTURE(answer.what);
-    Rig rig(3);
-    const auto id = rig.acquire();
-    const Send straggler = rig.take(2);
-    rig.cancel(id);
-    rig.answer(straggler, answer.reply);
-    rig.answer(2, broken);  // the release
-    rig.node_up(2);
-    CHECK(rig.releases(2) == (answer.clears ? 0 : 1));
-  }
-}
-
-TEST_CASE("only an answer that says so shows that a heal left nothing to release") {
-  for (const Case& answer : answers) {
-    CAPTURE(answer.what);
-    Rig rig(3);
-    const auto lease = rig.lease_on_all(Rig::renewed());
-    rig.advance(10s);
-    rig.answer(2, Free{});
-    rig.answer({0, 1}, Held{7});
-    const Send heal = rig.take(2);
-    rig.release(lease.grant);
-    rig.answer(heal, answer.reply);
-    rig.answer(2, broken);
-    rig.node_up(2);
-    CHECK(rig.releases(2) == (answer.clears ? 0 : 1));
+TEST_CASE("only an answer that says so shows that an acquire, or a heal, left nothing to release") {
+  for (const bool heals : {false, true}) {
+    for (const Case& answer : answers) {
+      CAPTURE(answer.what);
+      Rig rig(3);
+      Send straggler;
+      if (heals) {
+        const GrantId grant = rig.lease_on_all(Rig::renewed()).grant;
+        straggler = rig.heal_of(2);
+        rig.release(grant);
+      } else {
+        const auto id = rig.acquire();
+        straggler = rig.take(2);
+        rig.cancel(id);
+      }
+      rig.answer(straggler, answer.reply);
+      back_after(rig, 0s);
+      CHECK(rig.releases(2) == (answer.clears ? 0 : 1));
+    }
   }
 }
 
@@ -156,68 +153,54 @@ TEST_CASE("releases that a node refuses are asked again a part at a time, too") 
   CHECK(repeated == 1'000);
 }
 
-TEST_CASE("a release that is under way is not repeated") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all();
-  rig.release(lease.grant);
+TEST_CASE("a release that is under way is not repeated, nor one that was confirmed") {
+  LeaseRig rig;
+  rig.release(rig.grant);
   rig.node_up(2);
   CHECK(rig.releases(2) == 1);
   CHECK(rig.engine.releases_under_way() == 3);
+  rig.answer({0, 1, 2}, ReleasedHere{});
+  rig.node_up(2);
+  CHECK_FALSE(rig.asked(2));
+  CHECK(rig.engine.releases_under_way() == 0);
 }
 
 TEST_CASE("a release is owed for the longest lease that was asked for") {
   for (const auto& extended : {60s, 1s}) {
-    Rig rig(3);
-    const auto lease = rig.lease_on_all();
-    rig.extend(lease.grant, extended);
+    LeaseRig rig;
+    rig.extend(rig.grant, extended);
     rig.answer(2, broken);  // it may have lengthened the lease all the same
-    rig.release(lease.grant);
-    rig.answer(2, broken);
+    rig.release(rig.grant);
     const auto longest = std::max<Duration>(extended, 30s);
-    rig.advance(longest - 15s);
-    rig.node_up(2);
+    back_after(rig, longest - 15s);
     CHECK(rig.releases(2) == 1);
-    rig.answer(2, broken);
-    rig.advance(longest - 1s);  // it may have been lengthened as late as that
-    rig.node_up(2);
+    back_after(rig, longest - 1s);  // it may have been lengthened as late as that
     CHECK(rig.releases(2) == 1);
-    rig.answer(2, broken);
-    rig.advance(1s);
-    rig.node_up(2);
+    back_after(rig, 1s);
     CHECK_FALSE(rig.asked(2));
   }
 }
 
 TEST_CASE("a debt stays while a hold may come late, and lengthen what it finds") {
-  struct Late {
-    const char* what;
-    bool answered;
-    bool kept;
-  };
-  for (const Late& late : {Late{"the hold was answered", true, false},
-                           Late{"nobody knows of the hold", false, true}}) {
-    CAPTURE(late.what);
-    Rig rig(3);
-    const auto lease = rig.lease_on_all(Rig::renewed());
+  for (const bool late : {false, true}) {
+    CAPTURE(late);
+    RenewedRig rig;
     rig.advance(10s);
-    rig.answer(2, late.answered ? Reply{Held{7}} : Reply{broken});
+    rig.answer(2, late ? Reply{broken} : Reply{Held{7}});
     rig.answer({0, 1}, Held{7});
-    rig.release(lease.grant);
+    rig.release(rig.grant);
     rig.answer(2, broken);
     rig.advance(10min);
     CHECK_FALSE(rig.asked(2));
     CHECK(rig.engine.deadline() == never);
     rig.node_up(2);
-    CHECK(rig.releases(2) == (late.kept ? 1 : 0));
+    CHECK(rig.releases(2) == (late ? 1 : 0));
   }
 }
 
 TEST_CASE("a settling hold that may come late keeps the debt of its attempt") {
   Rig rig(3);
-  const auto id = rig.acquire();
-  rig.answer(0, Granted{2});
-  rig.answer(1, Granted{1});
-  rig.answer(2, Refused{9s});
+  const auto id = rig.attempt({Granted{2}, Granted{1}, Refused{9s}});
   rig.answer(1, broken);
   CHECK(rig.failure(id).has_value());
   rig.answer(1, broken);
@@ -226,36 +209,30 @@ TEST_CASE("a settling hold that may come late keeps the debt of its attempt") {
   CHECK(rig.releases(1) == 1);
 }
 
-TEST_CASE("the release of an acquire that was never answered is kept until the node is up, once") {
-  // A node that hung for longer than the lease may execute the acquire when it comes back.
-  for (const Reply& then : {Reply{ReleasedHere{}}, Reply{broken}}) {
-    Rig rig(3);
-    cancelled_attempt(rig);
-    rig.answer(2, broken);
-    rig.answer(2, broken);
-    rig.advance(10min);
-    CHECK_FALSE(rig.asked(2));
-    rig.node_up(2);
-    REQUIRE(rig.releases(2) == 1);
-    rig.answer(2, then);
-    rig.advance(10min);
-    rig.node_up(2);
-    CHECK_FALSE(rig.asked(2));
+TEST_CASE("the release of what was never answered is kept until the node is up, once") {
+  // A node that hung for longer than the lease may execute it when it comes back.
+  for (const bool heals : {false, true}) {
+    for (const Reply& then : {Reply{ReleasedHere{}}, Reply{broken}}) {
+      Rig rig(3);
+      if (heals) {
+        const GrantId grant = rig.lease_on_all(Rig::renewed()).grant;
+        rig.forgets(2);
+        rig.release(grant);
+      } else {
+        cancelled_attempt(rig);
+      }
+      rig.answer(2, broken);
+      rig.answer(2, broken);
+      rig.advance(10min);
+      CHECK_FALSE(rig.asked(2));
+      rig.node_up(2);
+      REQUIRE(rig.releases(2) == 1);
+      rig.answer(2, then);
+      rig.advance(10min);
+      rig.node_up(2);
+      CHECK_FALSE(rig.asked(2));
+    }
   }
-}
-
-TEST_CASE("the release of a heal that was never answered is kept until the node is up, too") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all(Rig::renewed());
-  rig.advance(10s);
-  rig.answer(2, Free{});
-  rig.answer({0, 1}, Held{7});
-  rig.release(lease.grant);
-  rig.answer(2, broken);
-  rig.answer(2, broken);
-  rig.advance(10min);
-  rig.node_up(2);
-  CHECK(rig.releases(2) == 1);
 }
 
 TEST_CASE("a grant that comes after the release lasts from then on, and so does what is owed") {
@@ -264,25 +241,24 @@ TEST_CASE("a grant that comes after the release lasts from then on, and so does 
   cancelled_attempt(rig);
   rig.advance(25s);
   rig.answer(2, Granted{7});
-  rig.answer(2, broken);
-  rig.advance(10s);
-  rig.node_up(2);
+  back_after(rig, 10s);
   CHECK(rig.releases(2) == 1);
-  rig.answer(2, broken);
-  rig.advance(20s);
-  rig.node_up(2);
+  back_after(rig, 20s);
   CHECK_FALSE(rig.asked(2));
 }
 
-TEST_CASE("the release of an acquire that was answered is not kept past the lease") {
-  Rig rig(3);
-  const auto id = rig.acquire();
-  rig.answer(2, Granted{7});
-  rig.cancel(id);
-  rig.answer(2, broken);
-  rig.advance(10min);
-  rig.node_up(2);
-  CHECK_FALSE(rig.asked(2));
+TEST_CASE(
+    "the release of an acquire that was answered, before it or behind it, ends with the lease") {
+  for (const bool behind : {false, true}) {
+    Rig rig(3);
+    const auto id = rig.acquire();
+    const Send sent = rig.take(2);
+    if (!behind) rig.answer(sent, Granted{7});
+    rig.cancel(id);
+    if (behind) rig.answer(sent, Granted{7});
+    back_after(rig, 10min);
+    CHECK_FALSE(rig.asked(2));
+  }
 }
 
 TEST_CASE("many debts to a dead node wake nobody more than twice a second") {
@@ -324,40 +300,37 @@ TEST_CASE("a debt that only waits for its node sets no timer") {
 }
 
 TEST_CASE("a release that a node answered with any error of its own is asked again") {
-  for (const Cause cause : {Cause::server_error, Cause::permission}) {
-    Rig rig(3);
-    const auto lease = rig.lease_on_all();
-    rig.release(lease.grant);
+  for (const Unavailable& error : {Unavailable{Cause::server_error, Delivery::unknown, "ERR"},
+                                   Unavailable{Cause::permission, Delivery::unknown, "ERR"},
+                                   Unavailable{Cause::busy, Delivery::refused, "BUSY"}}) {
+    LeaseRig rig;
+    rig.release(rig.grant);
     // The script may have run, but it was the node that answered: no new connection will come.
-    rig.answer(2, Unavailable{cause, Delivery::unknown, "ERR"});
-    // Perhaps it was another release of the same call that it could not do.
-    REQUIRE(rig.releases(2) == 1);
-    CHECK(rig.oldest<ReleaseCommand>(2).alone);
-    rig.answer(2, Unavailable{cause, Delivery::unknown, "ERR"});
+    rig.answer(2, error);
+    if (error.delivery == Delivery::unknown) {
+      // Perhaps it was another release of the same call that it could not do.
+      REQUIRE(rig.releases(2) == 1);
+      CHECK(rig.oldest<ReleaseCommand>(2).alone);
+      rig.answer(2, error);
+    }
     CHECK_FALSE(rig.asked(2));
     rig.advance(500ms);
-    CHECK(rig.releases(2) == 1);
+    REQUIRE(rig.releases(2) == 1);
+    rig.answer(2, ReleasedHere{});
+    rig.advance(60s);
+    CHECK_FALSE(rig.asked(2));
   }
 }
 
-TEST_CASE("a release whose connection broke waits for the next connection") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all();
-  rig.release(lease.grant);
+TEST_CASE("a release whose connection broke waits for the next connection, for one lease") {
+  LeaseRig rig;
+  rig.release(rig.grant);
   rig.answer(2, broken);
   rig.advance(5s);
   CHECK_FALSE(rig.asked(2));
-}
-
-TEST_CASE("an acquire that was answered behind its release is not kept past the lease") {
-  Rig rig(3);
-  const auto id = rig.acquire();
-  const Send straggler = rig.take(2);
-  rig.cancel(id);
-  rig.answer(straggler, Granted{7});
-  rig.answer(2, broken);  // the release
-  rig.advance(10min);
   rig.node_up(2);
+  REQUIRE(rig.releases(2) == 1);
+  back_after(rig, 30s);
   CHECK_FALSE(rig.asked(2));
 }
 
@@ -369,7 +342,7 @@ TEST_CASE("a heal that left nothing settles no release of a grant that was taken
     rig.answer(2, Free{});
     rig.answer({0, 1}, Held{7});
     const Send heal = rig.take(2);
-    rig.release(rig.result<AcquireSucceeded>(id).grant);
+    rig.release(rig.grant_of(id));
     rig.answer(heal, Refused{});
     rig.answer(2, of_release);
     rig.node_up(2);
@@ -380,13 +353,10 @@ TEST_CASE("a heal that left nothing settles no release of a grant that was taken
 TEST_CASE("the release of a grant that was taken up is kept past the lease if a hold may be late") {
   for (const bool late : {false, true}) {
     Rig rig(3);
-    const auto id = rig.attach({{5, 6}}, 7, 30s);
-    rig.answer({0, 1}, Held{7});
+    const GrantId grant = rig.take_up();
     rig.answer(2, late ? Reply{broken} : Reply{Held{7}});
-    rig.release(rig.result<AcquireSucceeded>(id).grant);
-    rig.answer(2, broken);
-    rig.advance(10min);
-    rig.node_up(2);
+    rig.release(grant);
+    back_after(rig, 10min);
     CHECK(rig.asked(2) == late);
   }
 }

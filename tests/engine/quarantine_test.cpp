@@ -9,17 +9,16 @@ namespace {
 /// max_lease, its drift allowance and a second: 60 s + 602 ms + 1 s.
 constexpr auto quarantine = 61'602ms;
 
-Config careful() {
-  return {.max_lease = 60s, .quarantine = true};
-}
-
-const NodeFacts sound{.marker = true, .durable = true};
-
-void all_but(Rig& rig, std::uint32_t nodes, NodeIndex but) {
-  for (NodeIndex node = 0; node < nodes; ++node) {
-    if (node != but) rig.engine.on_node_facts(rig.now, node, sound);
+/// Nodes that are known to keep their data, but for one of which nothing is known.
+struct QuarantineRig : CarefulRig {
+  explicit QuarantineRig(NodeIndex but = 0) : CarefulRig(3) {
+    for (NodeIndex node = 0; node < 3; ++node) {
+      if (node != but) see(node, sound);
+    }
   }
-}
+};
+
+constexpr NodeIndex none = 99;
 
 /// Whether a fresh attempt asks this node; the attempt is given up.
 bool asks(Rig& rig, NodeIndex node) {
@@ -51,15 +50,13 @@ std::chrono::seconds votes_in(Rig& rig, NodeIndex node) {
 }  // namespace
 
 TEST_CASE("a durable node with its marker votes at once, however young it is") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 3);
+  QuarantineRig rig(none);
   CHECK(asks(rig, 0));
 }
 
 TEST_CASE("a node that is not durable votes when it has been up for a quarantine") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .durable = false, .uptime = 60s});
+  QuarantineRig rig;
+  rig.see(0, {.marker = true, .durable = false, .uptime = 60s});
   CHECK(votes_in(rig, 0) == 2s);
   CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::restart);
   CHECK_FALSE(asks(rig, 0));
@@ -70,14 +67,12 @@ TEST_CASE("a node that is not durable votes when it has been up for a quarantine
 }
 
 TEST_CASE("a node is no older than the last sight of the run before, whatever its clock says") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
+  QuarantineRig rig;
   const NodeFacts before{.marker = true, .durable = false, .uptime = 24h, .run = "a"};
-  rig.engine.on_node_facts(rig.now, 0, before);
+  rig.see(0, before);
   // Its machine started in 1970, and was told the time after redis-server had started.
   const auto another_run = [&](Duration uptime = 500'000h) {
-    rig.engine.on_node_facts(rig.now, 0,
-                             {.marker = true, .durable = false, .uptime = uptime, .run = "b"});
+    rig.see(0, {.marker = true, .durable = false, .uptime = uptime, .run = "b"});
   };
   CHECK(asks(rig, 0));
   rig.advance(20s);
@@ -106,40 +101,29 @@ TEST_CASE("a node is no older than the last sight of the run before, whatever it
   }
 }
 
-TEST_CASE("an uptime that leaps, because the node's clock was set, ends no quarantine") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 5s, .run = "a"});
+TEST_CASE("neither an uptime that leaps nor a setting that is mended ends a quarantine") {
+  QuarantineRig rig;
+  rig.see(0, {.marker = true, .uptime = 5s, .run = "a"});
   rig.advance(2s);
-  // The same run, by another connection.
-  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 1h, .run = "a"});
+  // The same run, by another connection: the node's clock was set.
+  rig.see(0, {.marker = true, .uptime = 1h, .run = "a"});
   CHECK(votes_in(rig, 0) == 55s);
-}
-
-TEST_CASE("a setting that is mended in quarantine does not end it") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 5s, .run = "a"});
-  REQUIRE(quarantine_of(rig, 0));
-  rig.advance(5s);
-  // The operator did just that, by CONFIG SET; what the crash took is still forgotten.
-  rig.engine.on_node_facts(rig.now, 0,
-                           {.marker = true, .durable = true, .uptime = 10s, .run = "a"});
+  // The operator mended it by CONFIG SET; what the crash took is still forgotten.
+  rig.see(0, {.marker = true, .durable = true, .uptime = 10s, .run = "a"});
   CHECK(quarantine_of(rig, 0));
 }
 
 TEST_CASE("a node without a marker waits from when it was first seen so, and is then marked") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
+  QuarantineRig rig;
   // How long it has been up says nothing: it may have been flushed a moment ago.
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .uptime = 1h});
+  rig.see(0, {.marker = false, .durable = true, .uptime = 1h});
   CHECK(votes_in(rig, 0) == 62s);
   CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::no_marker);
   rig.advance(30s);
   CHECK_FALSE(rig.tended.empty());
   CHECK_FALSE(rig.tended.back().write);
   // Another connection does not begin it anew.
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true});
+  rig.see(0, wiped);
   rig.advance(quarantine - 30s);
   CHECK_FALSE(asks(rig, 0));
   rig.advance(1s);
@@ -150,9 +134,8 @@ TEST_CASE("a node without a marker waits from when it was first seen so, and is 
 }
 
 TEST_CASE("a node that has forgotten once more begins to wait anew") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "a"});
+  QuarantineRig rig;
+  rig.see(0, {.marker = false, .durable = true, .run = "a"});
   rig.advance(1s);
   rig.engine.on_pending_marker(rig.now, 0, "first");
   rig.advance(40s);
@@ -160,7 +143,7 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
     rig.engine.on_pending_marker(rig.now, 0, "second");
   }
   SUBCASE("it has been restarted") {
-    rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "b"});
+    rig.see(0, {.marker = false, .durable = true, .run = "b"});
   }
   rig.advance(quarantine - 1s);
   CHECK_FALSE(asks(rig, 0));
@@ -174,9 +157,8 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
 }
 
 TEST_CASE("a node waits from when its id was first seen, whoever marked it as pending, and when") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "a"});
+  QuarantineRig rig;
+  rig.see(0, {.marker = false, .durable = true, .run = "a"});
   // It was marked, granted and forgot before the command that looked came there, whose reply is
   // lost. The next reply says that it is pending.
   rig.advance(5s);
@@ -190,41 +172,32 @@ TEST_CASE("a node waits from when its id was first seen, whoever marked it as pe
   CHECK(rig.tended.back().pending == "id");
 }
 
-TEST_CASE("a node that is promoted once more while it waits begins to wait anew") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
+TEST_CASE("a node that is promoted while it waits begins to wait anew, whatever it waited for") {
+  QuarantineRig rig;
   NodeFacts facts{.marker = true, .durable = true, .promoted = true, .run = "a"};
-  rig.engine.on_node_facts(rig.now, 0, facts);
+  SUBCASE("for a promotion before") {}
+  SUBCASE("for what it forgot") {
+    // Others may have waited already, marked it, and been granted what the promotion lost.
+    facts.marker = facts.promoted = false;
+  }
+  rig.see(0, facts);
   rig.advance(40s);
-  rig.engine.on_node_facts(rig.now, 0, facts);
+  rig.see(0, facts);
   CHECK(votes_in(rig, 0) == 22s);
-  facts.newly_promoted = true;
-  rig.engine.on_node_facts(rig.now, 0, facts);
-  CHECK(votes_in(rig, 0) == 62s);
-}
-
-TEST_CASE("a node that is promoted while it waits for what it forgot begins to wait anew") {
-  // Others may have waited already, marked it, and been granted what the promotion lost.
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  NodeFacts facts{.marker = false, .durable = true, .run = "a"};
-  rig.engine.on_node_facts(rig.now, 0, facts);
-  rig.advance(60s);
   facts.marker = facts.promoted = facts.newly_promoted = true;
-  rig.engine.on_node_facts(rig.now, 0, facts);
+  rig.see(0, facts);
   CHECK(votes_in(rig, 0) == 62s);
   facts.newly_promoted = false;
   rig.advance(10s);
-  rig.engine.on_node_facts(rig.now, 0, facts);
+  rig.see(0, facts);
   CHECK(votes_in(rig, 0) == 52s);
 }
 
 TEST_CASE("a node that somebody adopted meanwhile votes at once") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true});
+  QuarantineRig rig;
+  rig.see(0, wiped);
   rig.advance(5s);
-  rig.engine.on_node_facts(rig.now, 0, sound);
+  rig.see(0, sound);
   CHECK(asks(rig, 0));
   const auto looks = rig.tended.size();
   rig.advance(10s);
@@ -232,8 +205,7 @@ TEST_CASE("a node that somebody adopted meanwhile votes at once") {
 }
 
 TEST_CASE("an acquire that finds no marker quarantines the node") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 3);
+  QuarantineRig rig(none);
   const RequestId request = rig.acquire();
   rig.answer(0, Unavailable{Cause::marker_missing, Delivery::refused, "NOMARKER"});
   rig.answer({1, 2}, Granted{7});
@@ -243,34 +215,27 @@ TEST_CASE("an acquire that finds no marker quarantines the node") {
 }
 
 TEST_CASE("a promoted replica waits although it has a marker") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .durable = true, .promoted = true});
+  QuarantineRig rig;
+  rig.see(0, {.marker = true, .durable = true, .promoted = true});
   CHECK(votes_in(rig, 0) == 62s);
   CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::promotion);
   CHECK_FALSE(asks(rig, 0));
 }
 
 TEST_CASE("with too few voters left an attempt fails at once and says for how long") {
-  Rig rig(5, careful());
-  for (NodeIndex node = 0; node < 3; ++node) {
-    rig.engine.on_node_facts(rig.now, node, {.marker = false, .durable = true});
-  }
+  CarefulRig rig(5);
+  rig.see({0, 1, 2}, wiped);
   const RequestId request = rig.acquire();
   REQUIRE(rig.failure(request) == Errc::no_quorum);
-  CHECK(rig.result<Failed>(request).ballots[0].cause == Cause::quarantined);
-  const auto& why = std::get<InQuarantine>(rig.result<Failed>(request).ballots[0].objection);
-  CHECK(why.votes_in > 61s);
+  CHECK(rig.ballot(request, 0).cause == Cause::quarantined);
+  CHECK(std::get<InQuarantine>(rig.ballot(request, 0).objection).votes_in > 61s);
 }
 
 TEST_CASE("a quarantined node is not healed, but what it still holds counts") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 3);
+  QuarantineRig rig(none);
   const auto lease = rig.lease_on_all(Rig::renewed());
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true});
-  rig.advance(10s);
-  rig.answer(0, Free{});
-  rig.answer({1, 2}, Held{7});
+  rig.see(0, wiped);
+  rig.forgets(0);
   CHECK_FALSE(rig.asked(0));
   rig.advance(10s);
   rig.answer({0, 1}, Held{7});

@@ -143,6 +143,34 @@ Send Rig::take(NodeIndex node) {
   return send;
 }
 
+void Rig::take_each() {
+  for (NodeIndex node = 0; node < sent_.size(); ++node) take(node);
+}
+
+void Rig::take_all() {
+  for (auto& sent : sent_) sent.clear();
+}
+
+void Rig::answer_all(const Reply& reply) {
+  for (NodeIndex node = 0; node < sent_.size(); ++node) {
+    while (asked(node)) answer(node, reply);
+  }
+}
+
+void Rig::serve(const Answers& answers) {
+  for (NodeIndex node = 0; node < sent_.size(); ++node) {
+    while (asked(node)) {
+      if (oldest_is<AcquireCommand>(node)) {
+        answer(node, answers.acquire);
+      } else if (oldest_is<LeaveCommand>(node)) {
+        answer(node, LineLeft{});
+      } else {
+        answer(node, oldest_is<HoldCommand>(node) ? answers.hold : answers.release);
+      }
+    }
+  }
+}
+
 void Rig::answer(NodeIndex node, const Reply& reply) {
   answer(take(node), reply);
 }
@@ -161,9 +189,33 @@ std::size_t Rig::releases(NodeIndex node) const {
       sent_[node], [](const Send& send) { return send.tag.kind == Tag::Kind::release; }));
 }
 
+bool Rig::all_have_releases(std::size_t count) const {
+  for (NodeIndex node = 0; node < sent_.size(); ++node) {
+    if (releases(node) != count) return false;
+  }
+  return true;
+}
+
+bool Rig::all_answered() const {
+  return std::ranges::all_of(sent_, [](const auto& sent) { return sent.empty(); });
+}
+
 std::optional<Errc> Rig::failure(RequestId request) const {
   if (!ended_with<Failed>(request)) return std::nullopt;
   return result<Failed>(request).code;
+}
+
+RequestId Rig::attempt(std::initializer_list<Reply> answers, AcquireRequest what) {
+  const RequestId id = acquire(std::move(what));
+  NodeIndex node = 0;
+  for (const Reply& reply : answers) answer(node++, reply);
+  return id;
+}
+
+AcquireSucceeded Rig::lease_on(std::initializer_list<NodeIndex> nodes, AcquireRequest what) {
+  const RequestId id = acquire(std::move(what));
+  answer(nodes, Granted{7});
+  return result<AcquireSucceeded>(id);
 }
 
 AcquireSucceeded Rig::lease_on_all(AcquireRequest what, Token token) {
@@ -178,6 +230,26 @@ GrantId Rig::lease_beside_rival(AcquireRequest what) {
   for (NodeIndex node = 0; node < last; ++node) answer(node, Granted{7});
   answer(last, Refused{30s});
   return result<AcquireSucceeded>(id).grant;
+}
+
+GrantId Rig::take_up(std::chrono::milliseconds lease) {
+  const RequestId id = attach({{5, 6}}, 7, lease);
+  answer({0, 1}, Held{7});
+  return grant_of(id);
+}
+
+void Rig::forgets(NodeIndex node, Token token) {
+  advance(10s);
+  answer(node, Free{});
+  for (NodeIndex other = 0; other < sent_.size(); ++other) {
+    if (other != node) answer(other, Held{token});
+  }
+}
+
+Send Rig::heal_of(NodeIndex node, Token token) {
+  forgets(node, token);
+  REQUIRE(oldest_is<AcquireCommand>(node));
+  return take(node);
 }
 
 void Rig::read_clock(NodeIndex node, Duration ahead, Duration uncertainty) {
