@@ -165,13 +165,6 @@ TEST_CASE("the floor is the median of the nodes' clocks, or one above the last t
   CHECK(rig.oldest<AcquireCommand>(0).floor == static_cast<Token>(noon + 501));
 }
 
-TEST_CASE("without the clock floor, tokens are small") {
-  Rig rig(1, {.clock_floor = false});
-  rig.engine.on_node_clock(rig.now, 0, 1'700'000'000'000'000);
-  rig.acquire();
-  CHECK(rig.oldest<AcquireCommand>(0).floor == 1);
-}
-
 TEST_CASE("stripes are part of the layout on the nodes and never change") {
   CHECK(stripe_of("seat A05") == 47627);
   CHECK(stripe_of("") < stripe_count);

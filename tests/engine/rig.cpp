@@ -224,6 +224,12 @@ AcquireSucceeded Rig::lease_on_all(AcquireRequest what, Token token) {
   return result<AcquireSucceeded>(id);
 }
 
+std::vector<GrantId> Rig::renewed_leases(int count, std::chrono::milliseconds lease) {
+  std::vector<GrantId> grants;
+  for (int i = 0; i < count; ++i) grants.push_back(lease_on_all(renewed(lease)).grant);
+  return grants;
+}
+
 GrantId Rig::lease_beside_rival(AcquireRequest what) {
   const RequestId id = acquire(std::move(what));
   const auto last = static_cast<NodeIndex>(sent_.size() - 1);

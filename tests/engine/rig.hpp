@@ -132,6 +132,8 @@ class Rig {
   AcquireSucceeded lease_on(std::initializer_list<NodeIndex> nodes, AcquireRequest what = {});
   /// Acquires over all nodes, each granting this token.
   AcquireSucceeded lease_on_all(AcquireRequest what = {}, Token token = 7);
+  /// The same of so many leases that are renewed.
+  std::vector<GrantId> renewed_leases(int count, std::chrono::milliseconds lease = 30s);
   /// Acquires over all nodes but the last, where somebody else has it. Token 7.
   GrantId lease_beside_rival(AcquireRequest what);
 

@@ -17,6 +17,13 @@ AcquireRequest in_order(Duration wait) {
   return what;
 }
 
+/// Granted after 8 ms it is too late.
+AcquireRequest short_lease() {
+  auto what = in_order(60s);
+  what.lease = 10ms;
+  return what;
+}
+
 /// A client of five nodes, all of which wake its waiters.
 struct Crowd : Rig {
   Crowd() : Rig(5) { wakes(5); }
@@ -24,6 +31,12 @@ struct Crowd : Rig {
   void refuse(std::initializer_list<NodeIndex> nodes, std::chrono::milliseconds expires_in = 30s,
               std::uint32_t place = 0) {
     answer(nodes, Refused{.expires_in = expires_in, .foreign_type = false, .place = place});
+  }
+  /// A call that waits for a minute, and that all nodes have refused.
+  RequestId waiter() {
+    const RequestId id = acquire(in_order(60s));
+    refuse({0, 1, 2, 3, 4});
+    return id;
   }
   [[nodiscard]] std::size_t asked_in_all() const {
     std::size_t sum = 0;
@@ -129,8 +142,7 @@ TEST_CASE("a turn that comes while a question is under way is asked for once mor
 
 TEST_CASE("the runner-up asks when the time of the first is over") {
   Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
-  rig.refuse(all);
+  const auto id = rig.waiter();
   rig.wake(1, id, 20ms);
   rig.advance(19ms);
   CHECK(rig.asked_in_all() == 0);
@@ -141,20 +153,12 @@ TEST_CASE("the runner-up asks when the time of the first is over") {
 TEST_CASE("nodes are asked when the lease of the holder is over on a quorum of them") {
   Crowd rig;
   rig.acquire(in_order(60s));
-  rig.refuse({0}, 100ms);
-  rig.refuse({1}, 200ms);
-  rig.refuse({2}, 300ms);
-  rig.refuse({3}, 400ms);
-  rig.refuse({4}, 500ms);
+  for (const NodeIndex node : all) rig.refuse({node}, 100ms * (node + 1));
   rig.advance(299ms);
   CHECK(rig.asked_in_all() == 0);
   rig.advance(3ms);
   CHECK(rig.asked_in_all() == 5);
-}
-
-TEST_CASE("who is behind asks later when a lease is over") {
-  Crowd rig;
-  rig.acquire(in_order(60s));
+  // Who is behind asks later.
   rig.refuse(all, 300ms, 4);
   rig.advance(379ms);
   CHECK(rig.asked_in_all() == 0);
@@ -293,9 +297,7 @@ TEST_CASE("a moment in which no node answered does not keep a call from the lock
     for (NodeIndex node = 0; node < 5; ++node) rig.node_up(node);
   }
   SUBCASE("if what they were asked until then is never answered") {
-    for (NodeIndex node = 0; node < 5; ++node) {
-      while (rig.asked(node)) rig.take(node);
-    }
+    rig.take_all();
   }
   rig.advance(70ms);
   REQUIRE(rig.asked_in_all() >= 5);
@@ -320,9 +322,7 @@ TEST_CASE("without a quorum that can vote it leaves the lines, and comes back wi
 
 TEST_CASE("a call whose lease is too short lets the next of its client have its place at once") {
   Crowd rig;
-  auto short_lease = in_order(60s);
-  short_lease.lease = 10ms;
-  const auto first = rig.acquire(short_lease);
+  const auto first = rig.acquire(short_lease());
   rig.advance(1ms);
   const auto second = rig.acquire(in_order(60s));
   rig.advance(7ms);
@@ -349,24 +349,21 @@ TEST_CASE("a call whose lease is too short lets the next of its client have its 
 
 TEST_CASE("calls of which none can succeed pause, and are in no line meanwhile") {
   Crowd rig;
-  auto short_lease = in_order(60s);
-  short_lease.lease = 10ms;
-  const auto first = rig.acquire(short_lease);
-  rig.acquire(short_lease);
+  const auto first = rig.acquire(short_lease());
+  rig.acquire(short_lease());
   for (int call = 0; call < 2; ++call) {
     rig.advance(8ms);
-    for (const NodeIndex node : all) {
-      REQUIRE(rig.oldest_is<AcquireCommand>(node));
-      rig.answer(node, Granted{7});  // too late for such a lease
-    }
+    for (const NodeIndex node : all) REQUIRE(rig.oldest_is<AcquireCommand>(node));
+    rig.answer(all, Granted{7});  // too late for such a lease
     for (const NodeIndex node : all) {
       if (rig.oldest_is<ReleaseCommand>(node)) rig.answer(node, ReleasedHere{});
       while (call == 1 && rig.asked(node)) {
         CHECK_FALSE(rig.oldest_is<AcquireCommand>(node));
-        if (rig.oldest_is<LeaveCommand>(node))
+        if (rig.oldest_is<LeaveCommand>(node)) {
           CHECK(rig.left(node, first));
-        else
+        } else {
           rig.take(node);
+        }
       }
       while (rig.oldest_is<LeaveCommand>(node)) rig.take(node);
     }
@@ -379,16 +376,12 @@ TEST_CASE("calls of which none can succeed pause, and are in no line meanwhile")
 
 TEST_CASE("a new call does not wait for the pause of one whose lease is too short") {
   Crowd rig;
-  auto short_lease = in_order(60s);
-  short_lease.lease = 10ms;
-  const auto first = rig.acquire(short_lease);
+  const auto first = rig.acquire(short_lease());
   rig.advance(8ms);
-  for (const NodeIndex node : all) rig.answer(node, Granted{7});
-  for (const NodeIndex node : all) {
-    while (rig.asked(node)) rig.take(node);
-  }
+  rig.answer(all, Granted{7});
+  rig.take_all();
   const auto second = rig.acquire(in_order(60s));
-  for (const NodeIndex node : all) rig.answer(node, Granted{8});
+  rig.answer(all, Granted{8});
   CHECK_FALSE(rig.ended(first));
   CHECK(rig.ended_with<AcquireSucceeded>(second));
 }
@@ -413,9 +406,7 @@ TEST_CASE("without a quorum the next call of a client comes when the first one w
   Crowd rig;
   rig.acquire(in_order(60s));
   const auto second = rig.acquire(in_order(60s));
-  for (const NodeIndex node : all) {
-    while (rig.asked(node)) rig.answer(node, down);
-  }
+  rig.answer_all(down);
   rig.advance(49ms);
   CHECK(rig.asked_in_all() == 0);
   rig.advance(102ms);
@@ -428,9 +419,7 @@ TEST_CASE("a call that gave way and ends leaves no line in which another of its 
   const auto first = rig.acquire(in_order(600ms));
   const auto second = rig.acquire(in_order(60s));
   rig.advance(251ms);  // nobody answers: the first one gives way
-  for (const NodeIndex node : all) {
-    while (rig.asked(node)) rig.take(node);
-  }
+  rig.take_all();
   rig.advance(160ms);
   rig.refuse(all);
   rig.advance(200ms);
@@ -472,33 +461,27 @@ TEST_CASE("a turn is asked for that is twice as long as a quorum's answers take"
 
 TEST_CASE("a call that ends leaves every line at once") {
   Crowd rig;
-  Errc expected{};
-  std::optional<RequestId> id;
+  auto what = in_order(60s);
+  Errc expected = Errc::timed_out;
   SUBCASE("cancelled") {
-    id = rig.acquire(in_order(60s));
-    rig.refuse(all);
-    rig.cancel(*id);
     expected = Errc::cancelled;
   }
   SUBCASE("its waiting time is over") {
-    id = rig.acquire(in_order(100ms));
-    rig.refuse(all);
-    rig.advance(101ms);
-    expected = Errc::timed_out;
+    what.wait = 100ms;
   }
   SUBCASE("its deadline has come") {
-    auto what = in_order(60s);
     what.deadline = rig.now + 100ms;
-    id = rig.acquire(std::move(what));
-    rig.refuse(all);
+  }
+  const auto id = rig.acquire(what);
+  rig.refuse(all);
+  if (expected == Errc::cancelled) {
+    rig.cancel(id);
+  } else {
     rig.advance(101ms);
-    expected = Errc::timed_out;
   }
-  CHECK(rig.failure(*id) == expected);
-  for (const NodeIndex node : all) {
-    CHECK(rig.left(node, *id));
-    CHECK_FALSE(rig.asked(node));
-  }
+  CHECK(rig.failure(id) == expected);
+  for (const NodeIndex node : all) CHECK(rig.left(node, id));
+  CHECK(rig.all_answered());
 }
 
 TEST_CASE("a call that ends with a question under way leaves behind it") {
@@ -580,7 +563,7 @@ TEST_CASE("of the calls of a client for one name the first alone stands in the n
   CHECK(rig.asked_count(0) == 0);
   rig.advance(500us);
   SUBCASE("with the release") {
-    rig.release(rig.result<AcquireSucceeded>(first).grant);
+    rig.release(rig.grant_of(first));
     rig.answer(all, ReleasedHere{});
   }
   SUBCASE("soon") {
@@ -609,7 +592,7 @@ TEST_CASE("a call that is named as the next has the place in the line from the g
   CHECK(rig.oldest<AcquireCommand>(0).next_waited == 0ns);
   for (const NodeIndex node : {0U, 1U, 2U}) rig.answer(node, Granted{7, 3});
   REQUIRE(rig.ended_with<AcquireSucceeded>(first));
-  const GrantId grant = rig.result<AcquireSucceeded>(first).grant;
+  const GrantId grant = rig.grant_of(first);
   SUBCASE("it asks again before nodes forget it") {
     rig.answer({3, 4}, Granted{7, 3});
     rig.advance(999ms);
@@ -685,7 +668,7 @@ TEST_CASE("a client that gives a lock back asks for its next call in the same br
   }
   rig.answer({0, 1, 2}, Granted{7, before_it});
   REQUIRE(rig.ended_with<AcquireSucceeded>(first));
-  rig.release(rig.result<AcquireSucceeded>(first).grant);
+  rig.release(rig.grant_of(first));
   for (const NodeIndex node : {0U, 1U, 2U}) {
     REQUIRE(rig.oldest_is<ReleaseCommand>(node));
     rig.answer(node, ReleasedHere{});
@@ -708,11 +691,11 @@ TEST_CASE("a call that waits in the lines asks behind its client's release if it
     for (const NodeIndex node : {1U, 2U, 3U}) rig.wake(node, second, 20ms);
     rig.advance(25ms);  // it has looked once more, as the runner-up does
     rig.refuse(all, 30s, 0);
-    rig.release(rig.result<AcquireSucceeded>(first).grant);
+    rig.release(rig.grant_of(first));
     CHECK(rig.asked_count(0) == 2);
   }
   SUBCASE("not otherwise") {
-    rig.release(rig.result<AcquireSucceeded>(first).grant);
+    rig.release(rig.grant_of(first));
     CHECK(rig.asked_count(0) == 1);
   }
 }
@@ -794,24 +777,21 @@ TEST_CASE("where too few nodes can wake it a waiter asks every 20 to 60 ms") {
 
 TEST_CASE("a node that is reached again is asked at once") {
   Crowd rig;
-  rig.acquire(in_order(60s));
-  rig.refuse({0, 1, 2, 3});
-  rig.answer(4, down);
-  rig.node_up(4);
-  CHECK(rig.asked(4));
-  CHECK(rig.asked_in_all() == 1);
-}
-
-TEST_CASE("while others are still to answer, a node that is reached again is asked as well") {
-  Crowd rig;
   const auto id = rig.acquire(in_order(60s));
   rig.refuse({0});
-  SUBCASE("if nothing can come of what it was asked before") {
+  SUBCASE("when the others have answered") {
+    rig.refuse({1, 2, 3});
+    rig.answer(4, down);
+    rig.node_up(4);
+    CHECK(rig.asked(4));
+    CHECK(rig.asked_in_all() == 1);
+  }
+  SUBCASE("and before, if nothing can come of what it was asked") {
     rig.answer(4, down);
     rig.node_up(4);
     CHECK(rig.asked(4));
   }
-  SUBCASE("not if that may still be carried out") {
+  SUBCASE("not before if that may still be carried out") {
     rig.answer(4, broken);
     rig.node_up(4);
     rig.wake(0, id);
@@ -876,8 +856,7 @@ TEST_CASE("a turn of somebody who is unknown, or that comes again, changes nothi
 
 TEST_CASE("of wake-ups that lead to no lock so many are heeded in a second, of each node") {
   Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
-  rig.refuse(all);
+  const auto id = rig.waiter();
   const auto heeded = [&](NodeIndex node) {
     rig.wake(node, id);
     const bool asks = rig.asked_in_all() == 5;
@@ -906,7 +885,7 @@ TEST_CASE("wake-ups that lead to locks are heeded however many there are") {
     }
     REQUIRE(rig.asked_in_all() == 5);
     rig.answer(all, Granted{7});
-    rig.drop(rig.result<AcquireSucceeded>(id).grant);
+    rig.drop(rig.grant_of(id));
     rig.answer_acquires(NotHeld{});
   }
 }
