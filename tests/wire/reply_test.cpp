@@ -13,6 +13,7 @@
 using namespace redlock::wire;
 using redlock::Cause;
 using redlock::engine::Delivery;
+using std::chrono::milliseconds;
 namespace engine = redlock::engine;
 using Outcome = ReplyReader::Outcome;
 
@@ -33,6 +34,16 @@ Expected expect(Script script, std::string_view bytes) {
   REQUIRE_MESSAGE(answer, bytes);
   REQUIRE_MESSAGE(std::holds_alternative<Expected>(*answer), bytes);
   return std::get<Expected>(*answer);
+}
+
+/// What is made of the reply of an acquire or a hold.
+template <typename Expected>
+Expected acquire_says(std::string_view bytes) {
+  return expect<Expected>(script_for<engine::AcquireCommand>, bytes);
+}
+template <typename Expected>
+Expected hold_says(std::string_view bytes) {
+  return expect<Expected>(script_for<engine::HoldCommand>, bytes);
 }
 
 Outcome outcome_of(std::string_view bytes) {
@@ -63,17 +74,19 @@ TEST_CASE("a reply may arrive byte by byte") {
   CHECK(inner.first().next().text() == "ERR no");
 }
 
-TEST_CASE("several replies may arrive together") {
-  ReplyReader reader;
-  reader.feed(std::string_view("+OK\r\n*0\r\n:42\r\n:4"));
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  CHECK(reader.reply().text() == "OK");
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  CHECK(reader.reply().is(ReplyView::Kind::array));
-  CHECK(reader.reply().size() == 0);
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  CHECK(reader.reply().integer() == 42);
-  CHECK(reader.next(limit) == Outcome::incomplete);
+TEST_CASE("several replies may arrive together, and are replies though a broken one follows") {
+  for (const bool broken : {false, true}) {
+    ReplyReader reader;
+    reader.feed(std::string("+OK\r\n*0\r\n:42\r\n") + (broken ? "|1\r\n" : ":4"));
+    REQUIRE(reader.next(limit) == Outcome::complete);
+    CHECK(reader.reply().text() == "OK");
+    REQUIRE(reader.next(limit) == Outcome::complete);
+    CHECK(reader.reply().is(ReplyView::Kind::array));
+    CHECK(reader.reply().size() == 0);
+    REQUIRE(reader.next(limit) == Outcome::complete);
+    CHECK(reader.reply().integer() == 42);
+    CHECK(reader.next(limit) == (broken ? Outcome::broken : Outcome::incomplete));
+  }
 }
 
 TEST_CASE("an element behind nested arrays is found") {
@@ -102,18 +115,16 @@ TEST_CASE("a value owns what the reply had") {
 }
 
 TEST_CASE("what is not Redis is broken, and stays so") {
+  using namespace std::string_view_literals;
   for (const std::string_view bytes :
-       {std::string_view("HTTP/1.1 400 Bad Request\r\n\r\n"), std::string_view("\0\0\0\0\r\n", 6),
-        std::string_view("$x\r\n"), std::string_view("*x\r\n"), std::string_view(":1x\r\n"),
-        std::string_view("*-2\r\n"), std::string_view("$-2\r\n"), std::string_view("\r\n"),
-        std::string_view("+a\n"), std::string_view("+a\rb\r\n"), std::string_view("-a\r\r\n"),
-        std::string_view("+a\nb\r\n"), std::string_view("$1x\r\n"), std::string_view("*\r\n"),
-        std::string_view("$ 1\r\n"), std::string_view("*0000000000000000000000001\r\n:1\r\n"),
-        std::string_view("\x16\x03\x01\x02\r\n")}) {
+       {"HTTP/1.1 400 Bad Request\r\n\r\n"sv, "\0\0\0\0\r\n"sv, "$x\r\n"sv, "*x\r\n"sv, ":1x\r\n"sv,
+        "*-2\r\n"sv, "$-2\r\n"sv, "\r\n"sv, "+a\n"sv, "+a\rb\r\n"sv, "-a\r\r\n"sv, "+a\nb\r\n"sv,
+        "$1x\r\n"sv, "*\r\n"sv, "$ 1\r\n"sv, "*0000000000000000000000001\r\n:1\r\n"sv,
+        "\x16\x03\x01\x02\r\n"sv}) {
     ReplyReader reader;
     reader.feed(bytes);
     CHECK_MESSAGE(reader.next(limit) == Outcome::broken, bytes);
-    reader.feed(std::string_view("+OK\r\n"));
+    reader.feed("+OK\r\n"sv);
     CHECK(reader.next(limit) == Outcome::broken);
     CHECK_FALSE(reader.problem().empty());
   }
@@ -125,16 +136,6 @@ TEST_CASE("what no server sends is refused at its first byte, also inside an arr
     CHECK_MESSAGE(outcome_of(bytes) == Outcome::broken, bytes);
     CHECK_MESSAGE(outcome_of("*2\r\n:1\r\n" + std::string(bytes)) == Outcome::broken, bytes);
   }
-}
-
-TEST_CASE("replies that arrive before the one that is broken are still replies") {
-  ReplyReader reader;
-  reader.feed(std::string_view("+OK\r\n:1\r\n|1\r\n"));
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  CHECK(reader.reply().text() == "OK");
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  CHECK(reader.reply().integer() == 1);
-  CHECK(reader.next(limit) == Outcome::broken);
 }
 
 TEST_CASE("a line is refused when it is longer than any in a reply, whole or not") {
@@ -187,17 +188,15 @@ TEST_CASE("the same bytes in other pieces are the same replies") {
 }
 
 TEST_CASE("what announces more than the limit is refused at once") {
-  CHECK(outcome_of("*312\r\n:1\r\n") == Outcome::broken);  // 313 parts of 32 bytes
+  for (const std::string_view bytes :
+       {"*312\r\n:1\r\n",  // 313 parts of 32 bytes
+        "$9969\r\n", "*2147483647\r\n:1\r\n", "*2147483648\r\n", "*2\r\n*2147483648\r\n",
+        "*9223372036854775807\r\n", "*99999999999999999999999\r\n",
+        "$9223372036854775807\r\nabc\r\n", "$18446744073709551614\r\nabc\r\n"}) {
+    CHECK_MESSAGE(outcome_of(bytes) == Outcome::broken, bytes);
+  }
   CHECK(outcome_of("*311\r\n:1\r\n") == Outcome::incomplete);
-  CHECK(outcome_of("$9969\r\n") == Outcome::broken);
   CHECK(outcome_of("$9968\r\n") == Outcome::incomplete);
-  CHECK(outcome_of("*2147483647\r\n:1\r\n") == Outcome::broken);
-  CHECK(outcome_of("*2147483648\r\n") == Outcome::broken);
-  CHECK(outcome_of("*2\r\n*2147483648\r\n") == Outcome::broken);
-  CHECK(outcome_of("*9223372036854775807\r\n") == Outcome::broken);
-  CHECK(outcome_of("*99999999999999999999999\r\n") == Outcome::broken);
-  CHECK(outcome_of("$9223372036854775807\r\nabc\r\n") == Outcome::broken);
-  CHECK(outcome_of("$18446744073709551614\r\nabc\r\n") == Outcome::broken);
 }
 
 TEST_CASE("arrays nested without end are refused") {
@@ -207,45 +206,40 @@ TEST_CASE("arrays nested without end are refused") {
 }
 
 TEST_CASE("a reply beyond the limit is refused, announced or not, whole or in parts") {
-  CHECK(outcome_of("$20000\r\n" + std::string(20'000, 'x') + "\r\n") == Outcome::broken);
-  CHECK(outcome_of("$20000\r\n" + std::string(15'000, 'x')) == Outcome::broken);
-  CHECK(outcome_of("+" + std::string(15'000, 'x') + "\r\n") == Outcome::broken);
   std::string many = "*2000\r\n";
   for (int i = 0; i < 2'000; ++i) many += ":1\r\n";
-  CHECK(outcome_of(many) == Outcome::broken);
+  for (const std::string& bytes :
+       {"$20000\r\n" + std::string(20'000, 'x') + "\r\n", "$20000\r\n" + std::string(15'000, 'x'),
+        "+" + std::string(15'000, 'x') + "\r\n", many}) {
+    CHECK(outcome_of(bytes) == Outcome::broken);
+  }
   CHECK(outcome_of("$9000\r\n" + std::string(9'000, 'x') + "\r\n") == Outcome::complete);
 }
 
 TEST_CASE("each answer of a script has its meaning") {
-  CHECK(expect<engine::Granted>(script_for<engine::AcquireCommand>,
-                                "*2\r\n:1\r\n:9007199254740991\r\n")
-            .token == 9'007'199'254'740'991U);
-  CHECK(*expect<engine::Refused>(script_for<engine::AcquireCommand>, "*2\r\n:0\r\n:1500\r\n")
-             .expires_in == std::chrono::milliseconds(1'500));
-  CHECK_FALSE(expect<engine::Refused>(script_for<engine::AcquireCommand>, "*2\r\n:0\r\n:-1\r\n")
-                  .expires_in);
-  const auto waits =
-      expect<engine::Refused>(script_for<engine::AcquireCommand>, "*3\r\n:0\r\n:20\r\n:7\r\n");
-  CHECK(*waits.expires_in == std::chrono::milliseconds(20));
+  const auto largest = acquire_says<engine::Granted>("*2\r\n:1\r\n:9007199254740991\r\n");
+  CHECK(largest.token == 9'007'199'254'740'991U);
+  using engine::Refused;
+  CHECK(acquire_says<Refused>("*2\r\n:0\r\n:1500\r\n").expires_in == milliseconds(1'500));
+  CHECK_FALSE(acquire_says<Refused>("*2\r\n:0\r\n:-1\r\n").expires_in);
+  const auto waits = acquire_says<Refused>("*3\r\n:0\r\n:20\r\n:7\r\n");
+  CHECK(waits.expires_in == milliseconds(20));
   CHECK(waits.place == 7);
-  CHECK(expect<engine::Refused>(script_for<engine::AcquireCommand>, "*1\r\n:2\r\n").foreign_type);
-  CHECK(expect<engine::Held>(script_for<engine::HoldCommand>, "*1\r\n*2\r\n:1\r\n:5\r\n").fence ==
-        5);
-  CHECK(expect<engine::Held>(script_for<engine::HoldCommand>, "*1\r\n*2\r\n:1\r\n:0\r\n").fence ==
-        0);
-  expect<engine::Free>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:0\r\n");
-  CHECK_FALSE(
-      expect<engine::Taken>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:-1\r\n").foreign_type);
-  CHECK(expect<engine::Taken>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:-2\r\n").foreign_type);
-  expect<engine::ForcedOut>(script_for<engine::AcquireCommand>, "*1\r\n:3\r\n");
-  expect<engine::AlreadyOurs>(script_for<engine::AcquireCommand>, "*1\r\n:4\r\n");
-  expect<engine::ForcedOut>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:-3\r\n");
-  expect<engine::ReleasedHere>(script_for<engine::ForceCommand>, "*1\r\n:1\r\n");
-  expect<engine::NotHeld>(script_for<engine::ForceCommand>, "*1\r\n:0\r\n");
-  expect<engine::ReleasedHere>(script_for<engine::ReleaseCommand>, "*1\r\n:1\r\n");
-  expect<engine::NotHeld>(script_for<engine::ReleaseCommand>, "*1\r\n:0\r\n");
-  expect<engine::NoScript>(script_for<engine::HoldCommand>,
-                           "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  CHECK(acquire_says<Refused>("*1\r\n:2\r\n").foreign_type);
+  acquire_says<engine::ForcedOut>("*1\r\n:3\r\n");
+  acquire_says<engine::AlreadyOurs>("*1\r\n:4\r\n");
+  CHECK(hold_says<engine::Held>("*1\r\n*2\r\n:1\r\n:5\r\n").fence == 5);
+  CHECK(hold_says<engine::Held>("*1\r\n*2\r\n:1\r\n:0\r\n").fence == 0);
+  hold_says<engine::Free>("*1\r\n*1\r\n:0\r\n");
+  CHECK_FALSE(hold_says<engine::Taken>("*1\r\n*1\r\n:-1\r\n").foreign_type);
+  CHECK(hold_says<engine::Taken>("*1\r\n*1\r\n:-2\r\n").foreign_type);
+  hold_says<engine::ForcedOut>("*1\r\n*1\r\n:-3\r\n");
+  hold_says<engine::NoScript>("-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  for (const Script script :
+       {script_for<engine::ForceCommand>, script_for<engine::ReleaseCommand>}) {
+    expect<engine::ReleasedHere>(script, "*1\r\n:1\r\n");
+    expect<engine::NotHeld>(script, "*1\r\n:0\r\n");
+  }
 }
 
 TEST_CASE("what no script can have answered is no answer") {
