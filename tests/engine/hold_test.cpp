@@ -25,9 +25,7 @@ TEST_CASE("a lease that is not renewed, or no longer, is lost a tenth of it befo
     auto what = held_too_long ? Rig::renewed() : Rig::request();
     if (held_too_long) what.max_hold = 5s;
     LeaseRig rig(what);
-    rig.advance(29'698ms - 3s - 1ns);
-    CHECK(rig.lost.empty());
-    rig.advance(1ns);
+    CHECK(rig.lost_after(29'698ms - 3s, rig.grant));
     CHECK(rig.lost.at(rig.grant) == LossReason::expired);
     CHECK_FALSE(rig.asked(0));
   }
@@ -105,8 +103,7 @@ TEST_CASE("nothing is renewed after release began, and late answers are ignored"
   const auto id = rig.release(rig.grant);
   rig.answer(held, Free{});
   rig.answer(1, Held{7});
-  rig.answer(1, ReleasedHere{});
-  rig.answer(0, ReleasedHere{});
+  rig.answer({1, 0}, ReleasedHere{});
   CHECK(rig.outcome(id) == Released::released);
   rig.advance(60s);
   CHECK_FALSE(rig.asked(0));
@@ -272,7 +269,6 @@ TEST_CASE("a grant made elsewhere is taken up when a quorum confirms it") {
   const auto id = rig.attach({{5, 6}}, 7, 30s);
   CHECK(rig.oldest<HoldCommand>(0).owner == OwnerId{{5, 6}});
   rig.answer({0, 1}, Held{7});
-  REQUIRE(rig.ended_with<AcquireSucceeded>(id));
   CHECK(rig.result<AcquireSucceeded>(id).valid_until == rig.start + 30s - 302ms);
   rig.release(rig.grant_of(id));
   CHECK(rig.releases(2) == 1);

@@ -19,9 +19,7 @@ TEST_CASE("the margin before loss is half of what is left, if a tenth of the lea
   rig.answer({0, 1}, Granted{7});
   const auto lease = rig.result<AcquireSucceeded>(id);
   CHECK(lease.valid_until == rig.now + 1s);
-  rig.advance(500ms - 1ns);
-  CHECK(rig.lost.empty());
-  rig.advance(1ns);
+  CHECK(rig.lost_after(500ms, lease.grant));
   CHECK(rig.lost.at(lease.grant) == LossReason::expired);
 }
 
@@ -49,9 +47,7 @@ TEST_CASE("a node that takes back the longer confirmation leaves the shorter val
   rig.extend(rig.grant, 1s);
   rig.answer(0, Free{});
   CHECK(rig.valid_until[rig.grant] == rig.start + thirty);
-  rig.advance(thirty - 3s - 1ns);
-  CHECK(rig.lost.empty());
-  rig.advance(1ns);
+  CHECK(rig.lost_after(thirty - 3s, rig.grant));
   CHECK(rig.lost.at(rig.grant) == LossReason::expired);
 }
 

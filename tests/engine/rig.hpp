@@ -37,6 +37,20 @@ class Rig {
 
   /// Lets time pass, calling the engine at every deadline on the way.
   void advance(Duration by);
+  /// Lets that much time pass. Whether this is so at the end of it, and not before.
+  template <typename Happens>
+  [[nodiscard]] bool only_after(Duration by, const Happens& happens, Duration before = 1ns) {
+    advance(by - before);
+    const bool early = happens();
+    advance(before);
+    return !early && happens();
+  }
+  [[nodiscard]] bool ends_after(Duration by, RequestId request) {
+    return only_after(by, [&] { return ended(request); });
+  }
+  [[nodiscard]] bool lost_after(Duration by, GrantId grant) {
+    return only_after(by, [&] { return lost.contains(grant); });
+  }
   /// Time passes and nobody runs: a paused process.
   void pause(Duration by) { now += by; }
   [[nodiscard]] Duration since_start() const { return now - start; }
@@ -112,6 +126,10 @@ class Rig {
   /// The code of a request that ended in failure.
   [[nodiscard]] std::optional<Errc> failure(RequestId request) const;
 
+  /// Why a lease was lost, if it was.
+  [[nodiscard]] std::optional<LossReason> loss_of(GrantId grant) const {
+    return lost.contains(grant) ? std::optional(lost.at(grant)) : std::nullopt;
+  }
   [[nodiscard]] GrantId grant_of(RequestId request) const {
     return result<AcquireSucceeded>(request).grant;
   }

@@ -71,8 +71,7 @@ TEST_CASE("one reason is reported once, however often connecting fails for it") 
     rig.refuse_connection("cannot connect: connection refused");
     rig.pass(2s);
   }
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].cause == Cause::connection_failed);
+  CHECK(rig.only_down().cause == Cause::connection_failed);
   rig.refuse_connection("cannot resolve its name");
   CHECK(rig.downs.size() == 2);
 }
@@ -109,8 +108,7 @@ TEST_CASE("a node that accepts and never answers is given up at the connect time
   rig.pass(999ms);
   CHECK(rig.downs.empty());
   rig.pass(1ms);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].cause == Cause::timed_out);
+  CHECK(rig.only_down().cause == Cause::timed_out);
   CHECK(rig.downs[0].detail == "no answer to the handshake within 1000 ms");
   CHECK(rig.fault(0).delivery == Delivery::not_sent);
   CHECK(rig.closings == std::vector{Closing::reset});
@@ -263,8 +261,7 @@ TEST_CASE("a node that drips bytes and never ends a reply is given up as a silen
   }
   CHECK(rig.downs.empty());
   rig.pass(101ms);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].cause == Cause::timed_out);
+  CHECK(rig.only_down().cause == Cause::timed_out);
   REQUIRE(rig.replies.size() == 1);
   CHECK(rig.fault(0).delivery == Delivery::unknown);
 }
@@ -291,8 +288,7 @@ TEST_CASE("a node that does not read is given up after the silence, however much
   }
   rig.delivers = false;
   rig.pass(1'001ms);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].detail == "silent for 1000 ms; the connection was given up");
+  CHECK(rig.only_down().detail == "silent for 1000 ms; the connection was given up");
   REQUIRE(rig.replies.size() == 2'000);
   CHECK(unavailable(rig.replies.front().second).delivery == Delivery::unknown);
   CHECK(unavailable(rig.replies.back().second).delivery == Delivery::not_sent);
@@ -324,9 +320,7 @@ TEST_CASE("a node that does not read is given up before its output grows without
 TEST_CASE("what the stream did not take goes out when it takes bytes again") {
   ConnectedRig rig;
   rig.room = 10;
-  rig.submit(1, LinkRig::acquire());
-  rig.submit(2, LinkRig::acquire());
-  rig.run();
+  rig.submit_all({LinkRig::acquire(), LinkRig::acquire()});
   CHECK(rig.replies.empty());
   rig.writable();
   CHECK(rig.replies.size() == 2);
@@ -345,9 +339,7 @@ TEST_CASE("a command of which the stream took one byte may have arrived, the nex
   SUBCASE("all of it") {
     rig.room = length;
   }
-  rig.submit(1, LinkRig::acquire());
-  rig.submit(2, LinkRig::acquire());
-  rig.run();
+  rig.submit_all({LinkRig::acquire(), LinkRig::acquire()});
   rig.submit(3, LinkRig::release());  // not even offered
   rig.break_stream();
   REQUIRE(rig.replies.size() == 3);
@@ -448,8 +440,7 @@ TEST_CASE("a question may be answered at length, a command may not") {
   rig.ask({"KEYS", "*"});
   rig.run();
   CHECK(std::get<std::string>(rig.answers.at(0)->data).size() == 3'000'000);
-  rig.submit(1, LinkRig::acquire());
-  rig.run();
+  rig.submit_all({LinkRig::acquire()});
   CHECK(rig.downs.at(0).cause == Cause::protocol_error);
 }
 
@@ -479,10 +470,8 @@ TEST_CASE("stopping answers the questions, and only once, and lets what was writ
 TEST_CASE("an objection refuses a node as incompatible, with the sentence") {
   LinkRig rig;
   rig.objection = "it is the same server as another";
-  rig.submit(1, LinkRig::acquire());
-  rig.run();
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].cause == Cause::incompatible);
+  rig.submit_all({LinkRig::acquire()});
+  CHECK(rig.only_down().cause == Cause::incompatible);
   CHECK(rig.downs[0].detail == "it is the same server as another");
   CHECK(rig.fault(0).delivery == Delivery::not_sent);
   rig.objection.reset();
@@ -493,9 +482,7 @@ TEST_CASE("an objection refuses a node as incompatible, with the sentence") {
 TEST_CASE("what waited for a node that may not be asked is answered, but for acquires it is sent") {
   LinkRig rig;
   rig.unfit = engine::Unavailable{Cause::quarantined, Delivery::not_sent, "it may have forgotten"};
-  rig.submit(1, LinkRig::acquire());
-  rig.submit(2, LinkRig::hold());
-  rig.run();
+  rig.submit_all({LinkRig::acquire(), LinkRig::hold()});
   CHECK(rig.fault(0).detail == "it may have forgotten");
   CHECK(call_in(rig.commands.back()) == "hold 1");
 }
@@ -556,8 +543,7 @@ TEST_CASE(
     rig.pass(500ms);
     if (rig.downs.empty()) rig.receive(a_reply);
   }
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].cause == Cause::timed_out);
+  CHECK(rig.only_down().cause == Cause::timed_out);
   CHECK(contains(rig.downs[0].detail, "answers behind, the first of them for 5000 ms"));
   CHECK(sent <= 20 * 2 * 11);
   CHECK(rig.replies.size() == sent);  // each is told
@@ -579,8 +565,7 @@ TEST_CASE("a question may be answered for longer than a command") {
   SlowNode rig;
   rig.node = silent;
   rig.ask({"KEYS", "*"}, 60s);
-  rig.submit(1, LinkRig::acquire());
-  rig.run();
+  rig.submit_all({LinkRig::acquire()});
   rig.receive("*40\r\n");
   for (int i = 0; i < 40; ++i) {
     rig.pass(500ms);
@@ -610,8 +595,7 @@ TEST_CASE("a node that leaves too many commands unanswered is cut off") {
   rig.run();
   CHECK(rig.downs.empty());
   rig.submit_all({LinkRig::acquire()});
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].cause == Cause::timed_out);
+  CHECK(rig.only_down().cause == Cause::timed_out);
   CHECK(rig.downs[0].detail ==
         "it leaves more than 1000 commands unanswered; the connection was given up");
   CHECK(rig.replies.size() == 1'001);

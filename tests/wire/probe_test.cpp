@@ -48,8 +48,7 @@ TEST_CASE("an idle connection is probed, and one that died unnoticed is replaced
   CHECK(rig.clocks.size() == 4);  // the probe reads the clock
   rig.delivers = false;
   rig.pass(5s + 1'001ms);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].cause == Cause::timed_out);
+  CHECK(rig.only_down().cause == Cause::timed_out);
   rig.delivers = true;
   rig.pass(20ms);
   CHECK(rig.warnings.size() == 2);
@@ -70,8 +69,7 @@ TEST_CASE("only what shows a promotion ends a connection, not every other id") {
   rig.node = node_saying("role:master\r\nmaster_replid:bbb\r\nsecond_repl_offset:9\r\n");
   rig.probe();
   rig.pass(20ms);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].detail == "it has been a replica meanwhile");
+  CHECK(rig.only_down().detail == "it has been a replica meanwhile");
   CHECK(rig.facts->was_replica);
 }
 
@@ -109,8 +107,7 @@ TEST_CASE("a node that refuses to write as a replica is asked for no vote before
     return together ? array({error(refusal)}) : error(refusal);
   };
   CHECK(unavailable(rig.call(refused)).cause == Cause::read_only);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].detail == "it has become a replica");
+  CHECK(rig.only_down().detail == "it has become a replica");
 
   // Before anybody looks it is a master again, with another node's data.
   rig.node = node_saying("role:master\r\nmaster_replid:bbb\r\nsecond_repl_offset:9\r\n");

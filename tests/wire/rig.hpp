@@ -157,6 +157,11 @@ class LinkRig : public SampleCommands, LinkListener, Streams {
   [[nodiscard]] const engine::Unavailable& fault(std::size_t at) const {
     return unavailable(replies.at(at).second);
   }
+  /// Why the node is down, for the only reason until now.
+  [[nodiscard]] const engine::Unavailable& only_down() const {
+    REQUIRE(downs.size() == 1);
+    return downs.front();
+  }
   /// The numbers of what was answered, in this order.
   [[nodiscard]] std::vector<std::uint64_t> answered() const {
     std::vector<std::uint64_t> numbers;

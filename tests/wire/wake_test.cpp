@@ -157,8 +157,7 @@ TEST_CASE("pushes may stand anywhere in the handshake, and say nothing yet") {
 TEST_CASE("a subscription that is confirmed as a reply is none") {
   ClientRig rig(but("SUBSCRIBE", array({bulk("subscribe"), bulk(channel), integer(1)})));
   CHECK_FALSE(rig.facts);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs.front().cause == Cause::protocol_error);
+  CHECK(rig.only_down().cause == Cause::protocol_error);
 }
 
 TEST_CASE("a client that finds a copy of itself connects again with a new name, once") {
@@ -248,8 +247,7 @@ TEST_CASE("a reply that nobody asked for ends the connection, as a push does not
   ClientRig rig;
   rig.receive(array({bulk("message"), bulk(channel), bulk("1 0")}));
   CHECK(rig.wakes.empty());
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].cause == Cause::protocol_error);
+  CHECK(rig.only_down().cause == Cause::protocol_error);
 }
 
 TEST_CASE("a node that answers nothing is given up, however often it wakes somebody") {
@@ -267,8 +265,7 @@ TEST_CASE("a node that answers nothing is given up, however often it wakes someb
       if (rig.downs.empty()) rig.receive(bytes.substr(0, 20));
       if (rig.downs.empty()) rig.receive(bytes.substr(20));
     }
-    REQUIRE(rig.downs.size() == 1);
-    CHECK(contains(rig.downs[0].detail, "silent for 1000 ms"));
+    CHECK(contains(rig.only_down().detail, "silent for 1000 ms"));
     CHECK(rig.wakes.size() > 10);
   }
 }
@@ -285,8 +282,7 @@ TEST_CASE(
       for (int i = 0; i < 19; ++i) rig.receive(thousand);
       CHECK(rig.downs.empty());
       rig.receive(thousand + push);
-      REQUIRE(rig.downs.size() == 1);
-      CHECK(rig.downs[0].cause == Cause::protocol_error);
+      CHECK(rig.only_down().cause == Cause::protocol_error);
       CHECK(rig.downs[0].detail ==
             "it sent more than 20000 unrequested messages within a second; the "
             "connection was given up");
