@@ -84,9 +84,7 @@ TEST_CASE("what waits for its turn is ended by its deadline and by its caller, a
 TEST_CASE("whoever waits for locks has one attempt at the least, and ends in time after that") {
   Rig rig = narrow(1);
   rig.acquire();
-  auto what = Rig::request();
-  what.wait = 50ms;
-  const auto waiting = rig.acquire(what);
+  const auto waiting = rig.acquire(Rig::waiting(50ms));
   rig.advance(100ms);
   rig.answer({0, 1, 2}, Granted{7});
   CHECK_FALSE(rig.ended(waiting));
@@ -96,9 +94,7 @@ TEST_CASE("whoever waits for locks has one attempt at the least, and ends in tim
 
 TEST_CASE("a repeated attempt that waits for its turn ends with the waiting time") {
   Rig rig = narrow(1);
-  auto what = Rig::request();
-  what.wait = 200ms;
-  const auto waiting = rig.acquire(what);
+  const auto waiting = rig.acquire(Rig::waiting(200ms));
   rig.answer({0, 1}, Refused{});
   rig.take(2);
   rig.answer(2, NotHeld{});

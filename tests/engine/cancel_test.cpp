@@ -9,8 +9,7 @@ namespace {
 
 /// A deadline counts for the attempt under way, unlike the end of the waiting time.
 AcquireRequest for_100_ms() {
-  AcquireRequest what = Rig::request();
-  what.wait = 100ms;
+  AcquireRequest what = Rig::waiting(100ms);
   what.deadline = Rig::start + 100ms;
   return what;
 }

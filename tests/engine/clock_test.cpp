@@ -22,6 +22,11 @@ struct ClockRig : Rig {
   void read(std::initializer_list<NodeIndex> nodes, Duration ahead = {}) {
     for (const NodeIndex node : nodes) read(node, ahead);
   }
+  /// That much later.
+  void read_after(Duration time, std::initializer_list<NodeIndex> nodes, Duration ahead = {}) {
+    advance(time);
+    read(nodes, ahead);
+  }
   /// It is seen now, and that those of nodes 1 and 2 have not.
   void node_0_jumps() {
     read(0, 1h);
@@ -57,8 +62,7 @@ TEST_CASE("a clock that certainly jumped is noted on its node for clients that s
   rig.read(0, 1h);
   rig.read(1);
   CHECK(rig.clock_notes.empty());  // two may be wrong, ours and that of node 1
-  rig.advance(1s);
-  rig.read(1);
+  rig.read_after(1s, {1});
   rig.read(0, 1h);
   CHECK(rig.clock_notes.empty());
   rig.read(2);
@@ -100,8 +104,7 @@ TEST_CASE("a node whose clock jumps does not count until it has kept time for ma
   CHECK(rig.ballot(request, 2).cause == Cause::clock_moved);
   CHECK(std::holds_alternative<ClockAstray>(rig.ballot(request, 2).objection));
 
-  rig.advance(59s);
-  rig.read(2, 1h);
+  rig.read_after(59s, {2}, 1h);
   CHECK(astray(rig, 2));
   rig.advance(1s);
   CHECK_FALSE(astray(rig, 2));
@@ -138,8 +141,7 @@ TEST_CASE("a slow round trip is not blamed on the node") {
   // The process was stopped with the answer in its socket: 5 s, so the middle is 2.5 s off.
   rig.read(0, -2500ms, 2500ms);
   CHECK(rig.clocks_moved.empty());
-  rig.advance(10s);
-  rig.read(0);
+  rig.read_after(10s, {0});
   CHECK(rig.clocks_moved.empty());
 }
 
@@ -162,8 +164,7 @@ TEST_CASE(
   ClockRig rig(3, 10s);
   rig.node_0_jumps();
   CHECK(astray(rig, 0));
-  rig.advance(20s);
-  rig.read(2);
+  rig.read_after(20s, {2});
   rig.read(0, 1h);
   rig.read(1, 40s);
   rig.read(2);  // and this one says that we did not move
@@ -174,8 +175,7 @@ TEST_CASE(
 TEST_CASE("our own movement does not excuse a node for an earlier one of its own") {
   ClockRig rig(3, 10s);
   rig.node_0_jumps();
-  rig.advance(10s);
-  rig.read(0, 1h + 20s);
+  rig.read_after(10s, {0}, 1h + 20s);
   rig.read({1, 2}, 20s);  // this machine stood still
   CHECK(rig.clocks_moved.back().ours);
   CHECK(astray(rig, 0).value_or(ClockAstray()).ahead == 1h);
@@ -206,8 +206,7 @@ TEST_CASE("earlier movements that ended during ours are not taken for a word on 
 TEST_CASE("our clock stands still between two readings of one sweep, and no node is blamed") {
   ClockRig rig(5, 10s);
   rig.read({0, 1});
-  rig.advance(5ms);
-  rig.read({2, 3, 4}, 20s);
+  rig.read_after(5ms, {2, 3, 4}, 20s);
   rig.advance(5ms);
   // The readings that were asked for then. Between two sweeps only these two have moved.
   rig.read({0, 1}, 20s);
@@ -220,14 +219,12 @@ TEST_CASE("nodes that are read again one after the other after our pause are not
   ClockRig rig(5, 0s);
   for (NodeIndex node = 0; node < 3; ++node) {
     for (NodeIndex read = 0; read < node; ++read) CHECK(astray(rig, read));
-    rig.advance(3s);
-    rig.read(node, 20s);
+    rig.read_after(3s, {node}, 20s);
   }
   for (NodeIndex node = 0; node < 5; ++node) CHECK_FALSE(astray(rig, node));
   // Long after it nothing has come to another conclusion.
   for (int i = 0; i < 70; ++i) {
-    rig.advance(2s);
-    rig.read({0, 1, 2, 3, 4}, 20s);
+    rig.read_after(2s, {0, 1, 2, 3, 4}, 20s);
     for (NodeIndex node = 0; node < 5; ++node) CHECK_FALSE(astray(rig, node));
   }
 }
@@ -245,11 +242,9 @@ TEST_CASE("nodes that were not read for long are not blamed for a pause of ours,
 TEST_CASE("a node that was not read for very long does not excuse another that jumps meanwhile") {
   ClockRig rig(3, 0s);
   for (int i = 0; i < 12; ++i) {
-    rig.advance(10s);
-    rig.read(0);
+    rig.read_after(10s, {0});
   }
-  rig.advance(10s);
-  rig.read(0, 1h);
+  rig.read_after(10s, {0}, 1h);
   rig.advance(1s);
   rig.read(2, 2h);  // since more than two minutes ago
   CHECK(astray(rig, 0));
@@ -258,13 +253,10 @@ TEST_CASE("a node that was not read for very long does not excuse another that j
 TEST_CASE("nodes that are set one after the other, by as much, are blamed each for itself") {
   ClockRig rig(3, 10s);
   rig.node_0_jumps();
-  rig.advance(1s);
-  rig.read(0, 1h);
+  rig.read_after(1s, {0}, 1h);
   rig.read({1, 2});
-  rig.advance(20s);
-  rig.read({0, 1}, 1h);
-  rig.advance(1s);
-  rig.read({0, 1}, 1h);
+  rig.read_after(20s, {0, 1}, 1h);
+  rig.read_after(1s, {0, 1}, 1h);
   rig.read(2);
   CHECK(rig.clocks_moved.size() == 2);
   CHECK(astray(rig, 0));
@@ -328,11 +320,9 @@ TEST_CASE("after a movement every clock is read at once, but no more than once a
   rig.read({0, 1}, 20s);
   REQUIRE(rig.clocks_moved.size() == 2);
   CHECK(rig.readings_asked_for == 1);
-  rig.advance(999ms);
-  rig.read(2, 1h);
+  rig.read_after(999ms, {2}, 1h);
   CHECK(rig.readings_asked_for == 1);
-  rig.advance(1ms);
-  rig.read(2, 2h);
+  rig.read_after(1ms, {2}, 2h);
   CHECK(rig.readings_asked_for == 2);
 }
 
@@ -368,8 +358,7 @@ TEST_CASE("what a node confirmed ends as much earlier as its clock went ahead") 
 TEST_CASE("a lease is lost when a quorum of nodes has gone beyond its end") {
   ClockRig rig(3, 0s);
   const auto lease = rig.lease_on_all();
-  rig.advance(5s);
-  rig.read(0, 40s);
+  rig.read_after(5s, {0}, 40s);
   CHECK(rig.lost.empty());
   rig.read(1, 40s);
   CHECK(rig.lost.contains(lease.grant));
@@ -404,8 +393,7 @@ TEST_CASE("between its loss and its end a lease still ends earlier if clocks mov
 TEST_CASE("a node whose clock goes back keeps what it confirmed, and confirms nothing more") {
   ClockRig rig(3, 0s);
   const auto lease = rig.lease_on_all(Rig::renewed());
-  rig.advance(5s);
-  rig.read({0}, -1h);
+  rig.read_after(5s, {0}, -1h);
   CHECK_FALSE(rig.valid_until.contains(lease.grant));
   rig.advance(5s);
   rig.answer({0, 1}, Held{7});

@@ -91,14 +91,6 @@ TEST_CASE("a caller that extends what was forced out is told so") {
   CHECK(rig.result<Failed>(id).detail == "somebody released it by force");
 }
 
-TEST_CASE("a grant that was forced out cannot be taken up") {
-  Rig rig(3);
-  const auto id = rig.attach(somebody, 7, 30s);
-  rig.answer({0, 1}, ForcedOut{});
-  CHECK(rig.failure(id) == Errc::lost);
-  CHECK(rig.lost.empty());
-}
-
 TEST_CASE("a node that turns the owner away is not healed, and not released") {
   RenewedRig rig;
   for (int round = 0; round < 2; ++round) {

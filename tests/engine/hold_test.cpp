@@ -51,14 +51,17 @@ TEST_CASE("mixed rounds: validity is the quorum-th latest, 40 s and not 50") {
   CHECK(rig.valid_until[grant] == rig.start + 40s - 302ms);
 }
 
-TEST_CASE("a renewal that no quorum confirmed is tried again soon") {
-  RenewedRig rig;
-  rig.advance(10s);
-  rig.answer({0, 1, 2}, down);
-  REQUIRE(rig.renewals.size() == 1);
-  CHECK_FALSE(rig.renewals[0].ok);
-  rig.advance(2500ms);
-  CHECK(rig.oldest_is<HoldCommand>(0));
+TEST_CASE(
+    "a renewal that no quorum confirmed is tried again soon, as nothing is awaited any more") {
+  for (const Unavailable& why : {down, broken}) {
+    RenewedRig rig;
+    rig.advance(10s);
+    rig.answer({0, 1, 2}, why);
+    REQUIRE(rig.renewals.size() == 1);
+    CHECK_FALSE(rig.renewals[0].ok);
+    rig.advance(2500ms);
+    for (const NodeIndex node : {0U, 1U, 2U}) CHECK(rig.oldest_is<HoldCommand>(node));
+  }
 }
 
 TEST_CASE("hung nodes: the renewal times out, the lease is lost in time, nothing revives it") {
@@ -155,15 +158,19 @@ TEST_CASE("an extend that too few nodes confirm fails and leaves the validity as
 }
 
 TEST_CASE("a lease that a quorum denies is lost at once, and so is its extend") {
-  LeaseRig rig;
-  const auto id = rig.extend(rig.grant, 60s);
-  rig.answer(0, Taken{});
-  CHECK(rig.lost.empty());
-  rig.answer(1, Free{});
-  CHECK(rig.lost.at(rig.grant) == LossReason::taken);
-  CHECK(rig.failure(id) == Errc::lost);
-  const auto again = rig.extend(rig.grant, 60s);
-  CHECK(rig.failure(again) == Errc::lost);
+  for (const bool foreign_type : {false, true}) {
+    LeaseRig rig;
+    const auto id = rig.extend(rig.grant, 60s);
+    rig.answer(0, Taken{foreign_type});
+    CHECK(rig.lost.empty());
+    rig.answer(1, foreign_type ? Reply{Taken{foreign_type}} : Reply{Free{}});
+    CHECK(rig.loss_of(rig.grant) == LossReason::taken);
+    CHECK(rig.failure(id) == Errc::lost);
+    CHECK(rig.failure(rig.extend(rig.grant, 60s)) == Errc::lost);
+    rig.drop(rig.grant);
+    CHECK(rig.releases(2) == 1);
+    CHECK(rig.releases(0) == 0);  // nothing of ours is there
+  }
 }
 
 TEST_CASE("a lease whose confirmed nodes fall below a quorum is over, though others are unknown") {
@@ -275,18 +282,14 @@ TEST_CASE("a grant made elsewhere is taken up when a quorum confirms it") {
 }
 
 TEST_CASE("a grant that is not ours is not taken up, and nothing is released") {
-  for (const bool silent : {false, true}) {
+  for (const std::optional<Reply>& denial :
+       {std::optional<Reply>(), std::optional<Reply>(Taken{}), std::optional<Reply>(ForcedOut{})}) {
     Rig rig(3);
     const auto id = rig.attach({{5, 6}}, 7, 30s);
     rig.answer(0, Held{7});
-    if (silent) {
-      rig.advance(250ms);
-      CHECK(rig.failure(id) == Errc::no_quorum);
-    } else {
-      rig.answer({1, 2}, Taken{});
-      CHECK(rig.failure(id) == Errc::lost);
-    }
-    CHECK(rig.releases(0) == 0);
+    if (denial) rig.answer({1, 2}, *denial);
+    rig.advance(250ms);
+    CHECK(rig.failure(id) == (denial ? Errc::lost : Errc::no_quorum));
     CHECK(rig.lost.empty());
     rig.advance(60s);
     CHECK(rig.releases(0) == 0);
@@ -298,21 +301,6 @@ TEST_CASE("an answer that belongs to another command is no vote, and nobody wait
   const auto id = rig.extend(rig.grant, 60s);
   rig.answer({0, 1}, Granted{9});
   CHECK(rig.failure(id) == Errc::no_quorum);
-}
-
-TEST_CASE("a key of another type where the lock was denies the lease") {
-  for (const bool renewed : {false, true}) {
-    LeaseRig rig(renewed ? Rig::renewed() : Rig::request());
-    const auto id = rig.extend(rig.grant, 30s);
-    rig.answer(0, Taken{.foreign_type = true});
-    CHECK(rig.lost.empty());
-    rig.answer(1, Taken{.foreign_type = true});
-    CHECK(rig.lost.at(rig.grant) == LossReason::taken);
-    CHECK(rig.failure(id) == Errc::lost);
-    rig.drop(rig.grant);
-    CHECK(rig.releases(2) == 1);
-    CHECK(rig.releases(0) == 0);  // nothing of ours is there
-  }
 }
 
 TEST_CASE("a lease whose loss was told is lost: it is neither confirmed nor renewed") {

@@ -78,15 +78,6 @@ TEST_CASE("what answers later than a third of the lease is asked again as it ans
   CHECK(rig.valid_until[rig.grant] > rig.start + 51s);
 }
 
-TEST_CASE("a node whose connection broke is asked again: nothing is awaited of it") {
-  RenewedRig rig;
-  rig.advance(10s);
-  rig.advance(1s);
-  rig.answer({0, 1, 2}, broken);
-  rig.advance(2500ms);
-  for (const NodeIndex node : {0U, 1U, 2U}) CHECK(rig.oldest_is<HoldCommand>(node));
-}
-
 TEST_CASE("a caller's extension is asked for also where a renewal is late") {
   RenewedRig rig;
   rig.advance(11s);

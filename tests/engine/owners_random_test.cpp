@@ -50,8 +50,7 @@ class RandomOwners {
   std::uint32_t below(std::uint64_t end) { return static_cast<std::uint32_t>(random_() % end); }
 
   void take(std::uint64_t owner) {
-    AcquireRequest what = Rig::request();
-    what.wait = std::chrono::milliseconds(below(3) * 100);
+    AcquireRequest what = Rig::waiting(std::chrono::milliseconds(below(3) * 100));
     if (below(3) == 0) what.deadline = rig_.now + std::chrono::milliseconds(1 + below(100));
     waiting_.emplace(++last_, Waiting{owner, what.deadline});
     rig_.engine.take(rig_.now, last_, {owner, std::move(what)});

@@ -15,8 +15,7 @@ struct OwnersRig : Rig {
   explicit OwnersRig(std::uint32_t nodes = 3, Config config = {}) : Rig(nodes, config) {}
 
   RequestId take(std::uint64_t owner, Duration wait = {}, Instant deadline = never) {
-    AcquireRequest what = request();
-    what.wait = wait;
+    AcquireRequest what = waiting(wait);
     what.deadline = deadline;
     return take(owner, what);
   }

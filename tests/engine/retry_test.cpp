@@ -6,12 +6,6 @@ using namespace redlock::engine::test;
 
 namespace {
 
-AcquireRequest waiting(Duration wait) {
-  auto what = Rig::request();
-  what.wait = wait;
-  return what;
-}
-
 /// Lets every node refuse whatever acquire waits at it, and confirm whatever release.
 void refuse_all(Rig& rig, std::optional<std::chrono::milliseconds> expires_in = 30s) {
   rig.serve({.acquire = Refused{expires_in}, .release = NotHeld{}});
@@ -22,7 +16,7 @@ void refuse_all(Rig& rig, std::optional<std::chrono::milliseconds> expires_in = 
 TEST_CASE("a waiting caller tries again after a random pause, and gets the lock when it is free") {
   for (const auto free_in : {30'000ms, std::chrono::milliseconds::max()}) {
     Rig rig(3);
-    const auto id = rig.acquire(waiting(10s));
+    const auto id = rig.acquire(Rig::waiting(10s));
     const auto first_owner = rig.oldest<AcquireCommand>(0).owner;
     refuse_all(rig, free_in);
     CHECK_FALSE(rig.ended(id));
@@ -38,7 +32,7 @@ TEST_CASE("a waiting caller tries again after a random pause, and gets the lock 
 
 TEST_CASE("pauses double up to the cap") {
   Rig rig(1);
-  rig.acquire(waiting(Duration::max()));
+  rig.acquire(Rig::waiting(Duration::max()));
   Duration longest{};
   for (int attempt = 0; attempt < 20; ++attempt) {
     refuse_all(rig);
@@ -53,7 +47,7 @@ TEST_CASE("pauses double up to the cap") {
 TEST_CASE("a waiting time that ends while others hold the lock is timed_out, else no_quorum") {
   for (const bool held : {true, false}) {
     Rig rig(3);
-    const auto id = rig.acquire(waiting(1s));
+    const auto id = rig.acquire(Rig::waiting(1s));
     while (!rig.ended(id)) {
       if (held) refuse_all(rig);
       rig.answer_all(down);
@@ -79,7 +73,7 @@ TEST_CASE("a deadline that is over sends nothing") {
 TEST_CASE("waiting ends at once when no waiting can help: a wrong password on a quorum's worth") {
   const Unavailable wrong{Cause::authentication, Delivery::not_sent, "WRONGPASS"};
   Rig rig(3);
-  const auto id = rig.attempt({wrong}, waiting(Duration::max()));
+  const auto id = rig.attempt({wrong}, Rig::waiting(Duration::max()));
   CHECK_FALSE(rig.ended(id));
   rig.answer(1, wrong);
   CHECK(rig.failure(id) == Errc::no_quorum);
@@ -88,7 +82,7 @@ TEST_CASE("waiting ends at once when no waiting can help: a wrong password on a 
 
 TEST_CASE("cancelling while pausing ends the call and starts nothing more") {
   Rig rig(3);
-  const auto id = rig.acquire(waiting(Duration::max()));
+  const auto id = rig.acquire(Rig::waiting(Duration::max()));
   refuse_all(rig);
   rig.cancel(id);
   CHECK(rig.failure(id) == Errc::cancelled);
@@ -117,7 +111,7 @@ TEST_CASE("an attempt that was granted too late is tried again while there is ti
 TEST_CASE("a waiting time that ends lets the attempt under way be decided") {
   for (const bool free : {true, false}) {
     Rig rig(3);
-    const auto id = rig.acquire(waiting(5ms));
+    const auto id = rig.acquire(Rig::waiting(5ms));
     rig.advance(20ms);
     REQUIRE_FALSE(rig.ended(id));
     if (free) {
@@ -134,7 +128,7 @@ TEST_CASE("the node that will be free first sets the pause, whatever the others 
   constexpr auto centuries = std::chrono::milliseconds::max();
   for (const auto& [zero, one] : {std::pair{20ms, centuries}, std::pair{centuries, 20ms}}) {
     Rig rig(3);
-    rig.attempt({Refused{zero}, Refused{one}}, waiting(10s));
+    rig.attempt({Refused{zero}, Refused{one}}, Rig::waiting(10s));
     rig.advance(21ms);
     CHECK(rig.oldest_is<AcquireCommand>(0));
   }

@@ -37,13 +37,25 @@ AcquireRequest Rig::renewed(std::chrono::milliseconds lease) {
   return what;
 }
 
-RequestId Rig::acquire(AcquireRequest what) {
-  if (!what.name) what.name = std::make_shared<const std::string>("seat A05");
-  if (what.lease == 0ms) what.lease = 30s;
-  const RequestId id = next_request();
-  engine.acquire(now, id, std::move(what));
+AcquireRequest Rig::waiting(Duration wait, bool in_order) {
+  AcquireRequest what = request();
+  what.wait = wait;
+  what.in_order = in_order;
+  return what;
+}
+
+template <typename Input>
+RequestId Rig::request_by(const Input& input) {
+  const RequestId id = ++last_request_;
+  input(id);
   collect();
   return id;
+}
+
+RequestId Rig::acquire(AcquireRequest what) {
+  if (!what.name) what.name = request().name;
+  if (what.lease == 0ms) what.lease = 30s;
+  return request_by([&](RequestId id) { engine.acquire(now, id, std::move(what)); });
 }
 
 void Rig::wake(NodeIndex node, RequestId waiter, Duration after) {
@@ -64,25 +76,16 @@ RequestId Rig::attach(OwnerId owner, Token token, std::chrono::milliseconds leas
 }
 
 RequestId Rig::attach(AttachRequest what) {
-  if (!what.name) what.name = std::make_shared<const std::string>("seat A05");
-  const RequestId id = next_request();
-  engine.attach(now, id, std::move(what));
-  collect();
-  return id;
+  if (!what.name) what.name = request().name;
+  return request_by([&](RequestId id) { engine.attach(now, id, std::move(what)); });
 }
 
 RequestId Rig::extend(GrantId grant, std::chrono::milliseconds lease) {
-  const RequestId id = next_request();
-  engine.extend(now, id, grant, lease);
-  collect();
-  return id;
+  return request_by([&](RequestId id) { engine.extend(now, id, grant, lease); });
 }
 
 RequestId Rig::enter(GrantId grant, std::chrono::milliseconds lease, bool renew) {
-  const RequestId id = next_request();
-  engine.enter(now, id, {grant, lease, renew});
-  collect();
-  return id;
+  return request_by([&](RequestId id) { engine.enter(now, id, {grant, lease, renew}); });
 }
 
 void Rig::leave(GrantId grant) {
@@ -91,24 +94,16 @@ void Rig::leave(GrantId grant) {
 }
 
 RequestId Rig::release(GrantId grant) {
-  const RequestId id = next_request();
-  engine.release(now, id, grant);
-  collect();
-  return id;
+  return request_by([&](RequestId id) { engine.release(now, id, grant); });
 }
 
 RequestId Rig::release_elsewhere(OwnerId owner) {
-  const RequestId id = next_request();
-  engine.release(now, id, std::make_shared<const std::string>("seat A05"), owner, 30s);
-  collect();
-  return id;
+  return request_by([&](RequestId id) { engine.release(now, id, request().name, owner, 30s); });
 }
 
 RequestId Rig::force_release(OwnerId owner) {
-  const RequestId id = next_request();
-  engine.force_release(now, id, std::make_shared<const std::string>("seat A05"), owner, 30s);
-  collect();
-  return id;
+  return request_by(
+      [&](RequestId id) { engine.force_release(now, id, request().name, owner, 30s); });
 }
 
 void Rig::drop(GrantId grant) {

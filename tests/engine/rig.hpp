@@ -169,6 +169,8 @@ class Rig {
   [[nodiscard]] static AcquireRequest request(std::chrono::milliseconds lease = 30s);
   /// The same, to be renewed.
   [[nodiscard]] static AcquireRequest renewed(std::chrono::milliseconds lease = 30s);
+  /// By a call that waits.
+  [[nodiscard]] static AcquireRequest waiting(Duration wait, bool in_order = false);
 
   /// Takes the engine's outputs; the inputs above do.
   void collect();
@@ -187,7 +189,8 @@ class Rig {
   Engine engine;
 
  private:
-  RequestId next_request() { return ++last_request_; }
+  template <typename Input>
+  RequestId request_by(const Input& input);
 
   RequestId last_request_ = 0;
   std::vector<std::deque<Send>> sent_;

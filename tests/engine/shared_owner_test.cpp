@@ -74,9 +74,7 @@ TEST_CASE("a node that answers a failed attempt late is released if it granted t
 
 TEST_CASE("the next attempt draws another owner") {
   Rig rig(3);
-  auto what = Rig::request();
-  what.wait = 10s;
-  const auto id = rig.acquire(what);
+  const auto id = rig.acquire(Rig::waiting(10s));
   const OwnerId first = rig.oldest<AcquireCommand>(0).owner;
   rig.answer({0, 1, 2}, AlreadyOurs{});
   rig.advance(1s);

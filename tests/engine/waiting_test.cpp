@@ -11,10 +11,7 @@ using namespace redlock::engine::test;
 namespace {
 
 AcquireRequest in_order(Duration wait) {
-  auto what = Rig::request();
-  what.wait = wait;
-  what.in_order = true;
-  return what;
+  return Rig::waiting(wait, true);
 }
 
 /// Granted after 8 ms it is too late.
