@@ -20,6 +20,13 @@ struct QuarantineRig : CarefulRig {
 
 constexpr NodeIndex none = 99;
 
+/// What is seen of node 0 by one connection, and how many seconds it waits then.
+struct Sight {
+  Duration after;
+  NodeFacts facts;
+  std::chrono::seconds votes_in;
+};
+
 /// Whether a fresh attempt asks this node; the attempt is given up.
 bool asks(Rig& rig, NodeIndex node) {
   const RequestId request = rig.acquire();
@@ -47,6 +54,15 @@ std::chrono::seconds votes_in(Rig& rig, NodeIndex node) {
       quarantine_of(rig, node).value_or(InQuarantine()).votes_in);
 }
 
+void check(const std::vector<Sight>& sights) {
+  QuarantineRig rig;
+  for (const Sight& sight : sights) {
+    rig.advance(sight.after);
+    rig.see(0, sight.facts);
+    CHECK(votes_in(rig, 0) == sight.votes_in);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a durable node with its marker votes at once, however young it is") {
@@ -66,51 +82,45 @@ TEST_CASE("a node that is not durable votes when it has been up for a quarantine
   CHECK(asks(rig, 0));
 }
 
-TEST_CASE("a node is no older than the last sight of the run before, whatever its clock says") {
-  QuarantineRig rig;
-  const NodeFacts before{.marker = true, .durable = false, .uptime = 24h, .run = "a"};
-  rig.see(0, before);
+TEST_CASE("a node that was restarted is no older than the last sight of the run before") {
+  const NodeFacts before{.marker = true, .uptime = 24h, .run = "a"};
   // Its machine started in 1970, and was told the time after redis-server had started.
-  const auto another_run = [&](Duration uptime = 500'000h) {
-    rig.see(0, {.marker = true, .durable = false, .uptime = uptime, .run = "b"});
-  };
-  CHECK(asks(rig, 0));
+  const NodeFacts another{.marker = true, .uptime = 500'000h, .run = "b"};
+  const NodeFacts young{.marker = true, .uptime = 1h, .run = "b"};
+  const NodeFacts unborn{.marker = true, .uptime = -24h, .run = "b"};
+  const NodeFacts crashed{.marker = true, .uptime = 5s, .run = "a"};
+  const NodeFacts clock_set{.marker = true, .uptime = 1h, .run = "a"};
+  // By CONFIG SET; what the crash took is still forgotten.
+  const NodeFacts mended{.marker = true, .durable = true, .uptime = 12s, .run = "a"};
+  for (const std::vector<Sight>& sights : std::initializer_list<std::vector<Sight>>{
+           {{0s, before, 0s}, {20s, another, 42s}, {10s, another, 32s}},
+           {{0s, before, 0s}, {20s, young, 42s}},
+           {{0s, before, 0s}, {20s, unborn, 62s}},
+           {{0s, crashed, 57s}, {2s, clock_set, 55s}, {5s, mended, 50s}}}) {
+    check(sights);
+  }
+  // Seen, too, when its clock was read.
+  QuarantineRig rig;
+  rig.see(0, before);
   rig.advance(20s);
-  SUBCASE("seen when its clock was read") {
-    rig.engine.on_node_clock(rig.now, 0, 0);
-    rig.advance(5s);
-    another_run();
-    CHECK(votes_in(rig, 0) == 57s);
-  }
-  SUBCASE("seen when it was connected to") {
-    another_run();
-    CHECK(votes_in(rig, 0) == 42s);
-    SUBCASE("and connecting once more makes it no older") {
-      rig.advance(10s);
-      another_run();
-      CHECK(votes_in(rig, 0) == 32s);
-    }
-  }
-  SUBCASE("also one that it says is shorter") {
-    another_run(1h);
-    CHECK(votes_in(rig, 0) == 42s);
-  }
-  SUBCASE("nor younger than nothing") {
-    another_run(-24h);
-    CHECK(votes_in(rig, 0) == 62s);
-  }
+  rig.engine.on_node_clock(rig.now, 0, 0);
+  rig.advance(5s);
+  rig.see(0, another);
+  CHECK(votes_in(rig, 0) == 57s);
 }
 
-TEST_CASE("neither an uptime that leaps nor a setting that is mended ends a quarantine") {
+TEST_CASE("a node that is promoted while it waits begins to wait anew, whatever it waited for") {
+  const NodeFacts promoted{.marker = true, .durable = true, .promoted = true, .run = "a"};
+  NodeFacts once_more = promoted;
+  once_more.newly_promoted = true;
+  // Others may have waited already, marked it, and been granted what the promotion lost.
+  for (const NodeFacts& before : {promoted, wiped}) {
+    check({{0s, before, 62s}, {40s, before, 22s}, {0s, once_more, 62s}, {10s, promoted, 52s}});
+  }
   QuarantineRig rig;
-  rig.see(0, {.marker = true, .uptime = 5s, .run = "a"});
-  rig.advance(2s);
-  // The same run, by another connection: the node's clock was set.
-  rig.see(0, {.marker = true, .uptime = 1h, .run = "a"});
-  CHECK(votes_in(rig, 0) == 55s);
-  // The operator mended it by CONFIG SET; what the crash took is still forgotten.
-  rig.see(0, {.marker = true, .durable = true, .uptime = 10s, .run = "a"});
-  CHECK(quarantine_of(rig, 0));
+  rig.see(0, promoted);
+  CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::promotion);
+  CHECK_FALSE(asks(rig, 0));
 }
 
 TEST_CASE("a node without a marker waits from when it was first seen so, and is then marked") {
@@ -172,27 +182,6 @@ TEST_CASE("a node waits from when its id was first seen, whoever marked it as pe
   CHECK(rig.tended.back().pending == "id");
 }
 
-TEST_CASE("a node that is promoted while it waits begins to wait anew, whatever it waited for") {
-  QuarantineRig rig;
-  NodeFacts facts{.marker = true, .durable = true, .promoted = true, .run = "a"};
-  SUBCASE("for a promotion before") {}
-  SUBCASE("for what it forgot") {
-    // Others may have waited already, marked it, and been granted what the promotion lost.
-    facts.marker = facts.promoted = false;
-  }
-  rig.see(0, facts);
-  rig.advance(40s);
-  rig.see(0, facts);
-  CHECK(votes_in(rig, 0) == 22s);
-  facts.marker = facts.promoted = facts.newly_promoted = true;
-  rig.see(0, facts);
-  CHECK(votes_in(rig, 0) == 62s);
-  facts.newly_promoted = false;
-  rig.advance(10s);
-  rig.see(0, facts);
-  CHECK(votes_in(rig, 0) == 52s);
-}
-
 TEST_CASE("a node that somebody adopted meanwhile votes at once") {
   QuarantineRig rig;
   rig.see(0, wiped);
@@ -211,14 +200,6 @@ TEST_CASE("an acquire that finds no marker quarantines the node") {
   rig.answer({1, 2}, Granted{7});
   CHECK(rig.ended_with<AcquireSucceeded>(request));
   CHECK(votes_in(rig, 0) == 62s);
-  CHECK_FALSE(asks(rig, 0));
-}
-
-TEST_CASE("a promoted replica waits although it has a marker") {
-  QuarantineRig rig;
-  rig.see(0, {.marker = true, .durable = true, .promoted = true});
-  CHECK(votes_in(rig, 0) == 62s);
-  CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::promotion);
   CHECK_FALSE(asks(rig, 0));
 }
 

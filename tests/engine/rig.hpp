@@ -51,6 +51,12 @@ class Rig {
   [[nodiscard]] bool lost_after(Duration by, GrantId grant) {
     return only_after(by, [&] { return lost.contains(grant); });
   }
+  /// Lets time pass until the node is asked something. How long that takes.
+  Duration pause_of(NodeIndex node) {
+    const Instant before = now;
+    while (!asked(node)) advance(1ms);
+    return now - before;
+  }
   /// Time passes and nobody runs: a paused process.
   void pause(Duration by) { now += by; }
   [[nodiscard]] Duration since_start() const { return now - start; }

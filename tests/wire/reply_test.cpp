@@ -46,6 +46,14 @@ Expected hold_says(std::string_view bytes) {
   return expect<Expected>(script_for<engine::HoldCommand>, bytes);
 }
 
+/// Of an error with this cause and consequence.
+engine::Unavailable unavailable(std::string_view error, Cause cause, Delivery delivery) {
+  const engine::Unavailable why = to_unavailable(error, {});
+  CHECK_MESSAGE(why.cause == cause, error);
+  CHECK_MESSAGE(why.delivery == delivery, error);
+  return why;
+}
+
 Outcome outcome_of(std::string_view bytes) {
   ReplyReader reader;
   reader.feed(bytes);
@@ -307,9 +315,7 @@ TEST_CASE("the prefix of an error says why the node did not vote, and its end wh
   };
   for (const Case& entry : cases) {
     for (const char* end : {"", ".", "\r\n"}) {  // servers differ
-      const engine::Unavailable why = to_unavailable(entry.words + end, {});
-      CHECK_MESSAGE(why.cause == entry.cause, entry.words);
-      CHECK_MESSAGE(why.delivery == Delivery::refused, entry.words);
+      const auto why = unavailable(entry.words + end, entry.cause, Delivery::refused);
       CHECK(why.detail == entry.words + entry.remedy);
     }
   }
@@ -325,9 +331,7 @@ TEST_CASE("a command that a script does not find may be one of its later ones") 
            "Unknown Redis command called from Lua script",   // Redis 6.2
        }) {
     for (const std::string behind : {"", " script: 0d, on @user_script:3."}) {
-      const engine::Unavailable why = to_unavailable(words + behind, {});
-      CHECK_MESSAGE(why.cause == Cause::permission, words);
-      CHECK_MESSAGE(why.delivery == Delivery::unknown, words);
+      const auto why = unavailable(words + behind, Cause::permission, Delivery::unknown);
       CHECK(why.detail == words + "; do not rename the commands of a lock node");
     }
   }
@@ -363,9 +367,7 @@ TEST_CASE("a command that the user may not run is a permission, in the words of 
            "ERR ACL failure in script: No permissions to access a key script: 06, on "
            "@user_script:1.",
        }) {
-    const engine::Unavailable why = to_unavailable(text, {});
-    CHECK_MESSAGE(why.cause == Cause::permission, text);
-    CHECK_MESSAGE(why.delivery == Delivery::unknown, text);
+    const auto why = unavailable(text, Cause::permission, Delivery::unknown);
     CHECK_MESSAGE(why.detail.find("@user_script") == std::string::npos, why.detail);
     const bool command = why.detail.find("command") != std::string::npos;
     CHECK_MESSAGE((command || why.detail.ends_with("access a key; permit ~redlock:*")), why.detail);
@@ -433,30 +435,23 @@ TEST_CASE("an error inside a script keeps its cause, in the words of Redis 7 and
       {"MISCONF Redis is configured to save script: 9a, on @user_script:31.", Cause::write_error},
   };
   for (const auto& entry : cases) {
-    const auto& text = entry.first;
-    const auto& cause = entry.second;
-    const engine::Unavailable why = to_unavailable(text, {});
-    CHECK_MESSAGE(why.cause == cause, text);
-    CHECK_MESSAGE(why.delivery == Delivery::refused, text);
+    const auto why = unavailable(entry.first, entry.second, Delivery::refused);
     CHECK_MESSAGE(why.detail.find("script") == std::string::npos, why.detail);
     CHECK_MESSAGE(why.detail.find("; ") != std::string::npos, why.detail);
   }
 }
 
 TEST_CASE("an error that may come after a write leaves open what the node did") {
-  CHECK(to_unavailable("ERR something new", {}).delivery == Delivery::unknown);
-  CHECK(to_unavailable("NOPERM No permissions script: 9a, on @user_script:40.", {}).delivery ==
-        Delivery::unknown);
-  const auto denied =
-      to_unavailable("ERR The user executing the script can't run this command", {});
-  CHECK(denied.cause == Cause::permission);
-  CHECK(denied.delivery == Delivery::unknown);
-  CHECK(to_unavailable("ERR redlock: the fence has reached 2^53", {}).delivery ==
-        Delivery::refused);
-  CHECK(to_unavailable("WRONGTYPE Operation against a key script: 9a, on @user_script:31.", {})
-            .cause == Cause::server_error);
-  CHECK(to_unavailable("BUSYGROUP Consumer Group name already exists", {}).cause ==
-        Cause::server_error);
+  unavailable("ERR something new", Cause::server_error, Delivery::unknown);
+  unavailable("NOPERM No permissions script: 9a, on @user_script:40.", Cause::permission,
+              Delivery::unknown);
+  unavailable("ERR The user executing the script can't run this command", Cause::permission,
+              Delivery::unknown);
+  unavailable("ERR redlock: the fence has reached 2^53", Cause::server_error, Delivery::refused);
+  for (const char* words : {"WRONGTYPE Operation against a key script: 9a, on @user_script:31.",
+                            "BUSYGROUP Consumer Group name already exists"}) {
+    CHECK(to_unavailable(words, {}).cause == Cause::server_error);
+  }
 }
 
 TEST_CASE("what is shown has no password, no control character and no length without end") {
