@@ -117,20 +117,14 @@ TEST_CASE("nodes that answer less often than leases are due lose none, while onc
     CAPTURE(answers_in_a_ms);
     SlowNodes rig(answers_in_a_ms);
     rig.renewed_leases(3'000, 6s);
-    rig.run(30s);
+    rig.run(10s);
+    rig.most_asked = 0;
+    rig.run(20s);
     CHECK(rig.lost.empty());
     CHECK(static_cast<double>(rig.answered) > 3 * 0.8 * 30'000 * answers_in_a_ms);
+    // No more is sent than they answer in the node timeout, while no lease is urgent.
+    if (answers_in_a_ms > 1) CHECK(rig.most_asked <= 312);
   }
-}
-
-TEST_CASE("nodes are sent no more than they answer in time, while no lease is urgent") {
-  SlowNodes rig(1.25);
-  rig.renewed_leases(3'000, 6s);
-  rig.run(10s);
-  rig.most_asked = 0;
-  rig.run(20s);
-  CHECK(rig.lost.empty());
-  CHECK(rig.most_asked <= 312);  // 250 ms, the node timeout
 }
 
 TEST_CASE("a short lease is renewed beside very many long ones that wait") {

@@ -228,18 +228,6 @@ TEST_CASE(
   CHECK(rig.downs.empty());
 }
 
-TEST_CASE("silence is counted anew from each reply") {
-  ConnectedRig rig(healthy_until_scripts());
-  for (std::uint64_t i = 1; i <= 5; ++i) rig.submit(i, LinkRig::acquire());
-  for (int i = 0; i < 4; ++i) {
-    rig.pass(900ms);
-    rig.receive(a_reply);
-  }
-  CHECK(rig.downs.empty());
-  rig.pass(1'002ms);
-  CHECK(rig.downs.size() == 1);
-}
-
 TEST_CASE("the time that it takes to write is not counted as the node's silence") {
   ConnectedRig rig(healthy_until_scripts());
   rig.submit(1, LinkRig::acquire());
@@ -264,20 +252,6 @@ TEST_CASE("a node that drips bytes and never ends a reply is given up as a silen
   CHECK(rig.only_down().cause == Cause::timed_out);
   REQUIRE(rig.replies.size() == 1);
   CHECK(rig.fault(0).delivery == Delivery::unknown);
-}
-
-TEST_CASE("a long answer to a question may arrive as slowly as it does") {
-  ConnectedRig rig;
-  rig.node = silent;
-  rig.ask({"KEYS", "*"}, 1h);
-  rig.run();
-  rig.receive("$30\r\n");
-  for (int i = 0; i < 30; ++i) {
-    rig.pass(900ms);
-    rig.receive("x");
-  }
-  rig.receive("\r\n");
-  CHECK(std::get<std::string>(rig.answers.at(0)->data) == std::string(30, 'x'));
 }
 
 TEST_CASE("a node that does not read is given up after the silence, however much waits for it") {
@@ -568,7 +542,7 @@ TEST_CASE("a question may be answered for longer than a command") {
   rig.submit_all({LinkRig::acquire()});
   rig.receive("*40\r\n");
   for (int i = 0; i < 40; ++i) {
-    rig.pass(500ms);
+    rig.pass(900ms);
     REQUIRE(rig.downs.empty());
     rig.receive(bulk("key"));
   }

@@ -337,13 +337,11 @@ TEST_CASE("a command that a script does not find may be one of its later ones") 
   }
 }
 
-TEST_CASE("what to do stands behind the longest error as well, and nothing grows with it") {
+TEST_CASE(
+    "an error is told in short, with what to do, and as one without a text if it shows nothing") {
   const engine::Unavailable why = to_unavailable("LOADING " + std::string(100'000, 'x'), {});
   CHECK(why.detail.ends_with("xxx...; wait: it votes when it has read its data"));
   CHECK(why.detail.size() < 300);
-}
-
-TEST_CASE("an error that shows nothing is told as that") {
   for (const std::string_view text : {"", " ", "\r\n", "\r"}) {
     CHECK(to_unavailable(text, {}).detail == "an error without a text");
   }
