@@ -152,11 +152,13 @@ void Rig::answer_all(const Reply& reply) {
   }
 }
 
-void Rig::serve(const Answers& answers) {
+std::size_t Rig::serve(const Answers& answers) {
+  std::size_t acquires = 0;
   for (NodeIndex node = 0; node < sent_.size(); ++node) {
     while (asked(node)) {
       if (oldest_is<AcquireCommand>(node)) {
         answer(node, answers.acquire);
+        ++acquires;
       } else if (oldest_is<LeaveCommand>(node)) {
         answer(node, LineLeft{});
       } else {
@@ -164,6 +166,7 @@ void Rig::serve(const Answers& answers) {
       }
     }
   }
+  return acquires;
 }
 
 void Rig::answer(NodeIndex node, const Reply& reply) {

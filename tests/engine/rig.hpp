@@ -112,7 +112,8 @@ class Rig {
     Reply hold = Held{7};
     Reply release = ReleasedHere{};
   };
-  void serve(const Answers& answers);
+  /// How many acquires there were.
+  std::size_t serve(const Answers& answers);
   /// How many releases, of whatever kind, wait unanswered at the node.
   [[nodiscard]] std::size_t releases(NodeIndex node) const;
   /// Whether that many wait at each node.

@@ -20,15 +20,7 @@ struct Bargers : Rig {
   Bargers() : Rig(1, config_of_pauses()) {}
 
   /// Answers every acquire with a refusal, whatever it leads to. How many there were.
-  std::size_t refuse_all() {
-    std::size_t asked = 0;
-    while (this->asked(0)) {
-      const bool acquire = oldest_is<AcquireCommand>(0);
-      asked += acquire ? 1 : 0;
-      answer(0, acquire ? Reply(Refused{30s}) : Reply(NotHeld{}));
-    }
-    return asked;
-  }
+  std::size_t refuse_all() { return serve({.acquire = Refused{30s}, .release = NotHeld{}}); }
   GrantId grant(RequestId id) {
     answer(0, Granted{++token_});
     return result<AcquireSucceeded>(id).grant;

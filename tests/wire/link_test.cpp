@@ -334,14 +334,10 @@ TEST_CASE("what is submitted in one turn is one write") {
 }
 
 TEST_CASE("questions are answered with values, errors and reasons, each once") {
-  LinkRig rig;
-  rig.ask({"PING"});  // before there is a connection
-  rig.run();
-  REQUIRE(rig.answers.size() == 1);
-  CHECK(std::get<std::string>(rig.answers[0]->data) == "PONG");
-  rig.ask({"NONSENSE"});
-  rig.run();
-  CHECK(contains(std::get<Value::ErrorText>(rig.answers.at(1)->data).text, "unknown command"));
+  LinkRig rig;  // before there is a connection
+  CHECK(std::get<std::string>(rig.answer_to({"PING"})->data) == "PONG");
+  const Answer& nonsense = rig.answer_to({"NONSENSE"});
+  CHECK(contains(std::get<Value::ErrorText>(nonsense->data).text, "unknown command"));
   rig.node = silent;
   rig.ask({"PING"});
   rig.run();
@@ -404,16 +400,14 @@ TEST_CASE("a question whose time ends before there is a connection is not sent a
   CHECK(rig.answers.size() == 1);
   rig.accepts = true;
   rig.run();
-  for (const RedisCommand& command : rig.commands) CHECK_FALSE(is(command, "PING"));
+  CHECK(rig.said("PING") == 0);
 }
 
 TEST_CASE("a question may be answered at length, a command may not") {
   const std::string long_text = bulk(std::string(3'000'000, 'x'));
   ConnectedRig rig;
   rig.node = [&](const RedisCommand&) { return long_text; };
-  rig.ask({"KEYS", "*"});
-  rig.run();
-  CHECK(std::get<std::string>(rig.answers.at(0)->data).size() == 3'000'000);
+  CHECK(std::get<std::string>(rig.answer_to({"KEYS", "*"})->data).size() == 3'000'000);
   rig.submit_all({LinkRig::acquire()});
   CHECK(rig.downs.at(0).cause == Cause::protocol_error);
 }
@@ -423,8 +417,7 @@ TEST_CASE("a question asked from within an answer is answered too") {
   rig.on_answer = [&] {
     if (rig.answers.size() == 1) rig.ask({"PING"});
   };
-  rig.ask({"PING"});
-  rig.run();
+  rig.answer_to({"PING"});
   CHECK(rig.answers.size() == 2);
 }
 
@@ -463,18 +456,13 @@ TEST_CASE("what waited for a node that may not be asked is answered, but for acq
 
 TEST_CASE("the connection after a lost one kills that, and one that was never up kills nothing") {
   ConnectedRig rig;
-  const auto kills = [&] {
-    int count = 0;
-    for (const RedisCommand& command : rig.commands) count += is(command, "CLIENT KILL") ? 1 : 0;
-    return count;
-  };
   rig.break_stream();
   rig.node = silent;
   rig.pass(2s);  // a handshake that is not answered
-  CHECK(kills() == 0);
+  CHECK(rig.said("CLIENT KILL") == 0);
   rig.node = healthy;
   rig.pass(2s);
-  CHECK(kills() == 1);
+  CHECK(rig.said("CLIENT KILL") == 1);
   CHECK(rig.warnings.size() == 2);
 }
 

@@ -162,6 +162,17 @@ class LinkRig : public SampleCommands, LinkListener, Streams {
     REQUIRE(downs.size() == 1);
     return downs.front();
   }
+  /// How often the node was sent a command of this name.
+  [[nodiscard]] std::size_t said(std::string_view name) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(commands, [&](const auto& one) { return is(one, name); }));
+  }
+  /// Asks, and takes the answer that comes without time.
+  const Answer& answer_to(std::vector<std::string> command) {
+    ask(std::move(command));
+    run();
+    return answers.back();
+  }
   /// The numbers of what was answered, in this order.
   [[nodiscard]] std::vector<std::uint64_t> answered() const {
     std::vector<std::uint64_t> numbers;
