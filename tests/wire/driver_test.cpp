@@ -74,14 +74,21 @@ class DriverRig final : Streams, DriverHost {
                               .max_hold = {},
                               .deadline = now + 10s});
   }
+  /// Whether the lock is granted without time.
+  bool acquires(engine::RequestId request, const std::string& name = "n") {
+    acquire(request, name);
+    run();
+    return granted(request);
+  }
   [[nodiscard]] bool granted(engine::RequestId request) const {
     return finished.contains(request) &&
            std::holds_alternative<engine::AcquireSucceeded>(finished.at(request).result);
   }
-  [[nodiscard]] int said(std::string_view name) const {
-    int count = 0;
-    for (const RedisCommand& command : commands) count += is(command, name) ? 1 : 0;
-    return count;
+  [[nodiscard]] std::ptrdiff_t said(std::string_view name) const {
+    return std::ranges::count_if(commands, [&](const auto& one) { return is(one, name); });
+  }
+  [[nodiscard]] std::ptrdiff_t count_of(const RedisCommand& command) const {
+    return std::ranges::count(commands, command);
   }
 
   engine::Instant now = start;
@@ -275,9 +282,7 @@ TEST_CASE("a node without its marker is pending, and gets its marker when old le
   // By the connections of the beginning, and told as soon as it votes.
   CHECK(rig.ups == std::vector<std::string>(3));
   CHECK(rig.downs.size() == 1);
-  rig.acquire(1, "n");
-  rig.run();
-  CHECK(rig.granted(1));
+  CHECK(rig.acquires(1));
 }
 
 TEST_CASE("a marker that somebody else wrote is judged by a new handshake") {
@@ -309,9 +314,7 @@ TEST_CASE(
     if (node == 0 && is(command, "EVALSHA")) return "";
     return member_number(node, command);
   };
-  rig.acquire(1, "n");
-  rig.run();
-  CHECK(rig.granted(1));
+  CHECK(rig.acquires(1));
   const auto grant = std::get<engine::AcquireSucceeded>(rig.finished.at(1).result).grant;
   rig.break_stream(0);
   rig.node = member_number;
@@ -345,9 +348,7 @@ TEST_CASE("a connected node whose memory is full is down until it would take a w
   rig.run();
   CHECK(rig.ups.size() == 3);
   full = true;
-  rig.acquire(1, "n");
-  rig.run();
-  CHECK(rig.granted(1));
+  CHECK(rig.acquires(1));
   REQUIRE(rig.downs.size() == 1);
   CHECK(contains(rig.downs[0], "raise maxmemory"));
   rig.pass(1min);
@@ -387,7 +388,7 @@ TEST_CASE("a node whose clock moved is down until it has kept time, and ours is 
     CHECK(contains(rig.downs[0], "its clock went ahead by 3600000 ms"));
     // For clients that start later, who have not seen it.
     const RedisCommand note{"SET", "redlock:node:clock", "moved", "PX", "60000"};
-    CHECK(std::count(rig.commands.begin(), rig.commands.end(), note) == 1);
+    CHECK(rig.count_of(note) == 1);
     rig.pass(80s);
     CHECK(rig.ups == std::vector<std::string>(4));
     CHECK(rig.downs.size() == 1);
@@ -412,6 +413,5 @@ TEST_CASE("all connections of a client subscribe to one channel, its own") {
   REQUIRE(rig.ups.size() == node_count);
   CHECK(rig.said("SUBSCRIBE") == node_count);
   // Of the first number that the rig draws.
-  const RedisCommand expected{"SUBSCRIBE", "redlock:wake:0000000000000001"};
-  CHECK(std::count(rig.commands.begin(), rig.commands.end(), expected) == node_count);
+  CHECK(rig.count_of({"SUBSCRIBE", "redlock:wake:0000000000000001"}) == node_count);
 }

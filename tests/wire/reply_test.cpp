@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From bytes to replies: what arrives in pieces, what no script can have answered, what is not
-// Redis at all, and what each error means.
+// From bytes to replies: what no script can have answered, what is not Redis at all, and what each
+// error means.
 #include <doctest/doctest.h>
 #include <string>
 #include <string_view>
@@ -61,41 +61,6 @@ Outcome outcome_of(std::string_view bytes) {
 }
 
 }  // namespace
-
-TEST_CASE("a reply may arrive byte by byte") {
-  const std::string bytes = "*3\r\n:1\r\n$5\r\nhe\r\nl\r\n*2\r\n$-1\r\n-ERR no\r\n";
-  ReplyReader reader;
-  for (std::size_t i = 0; i + 1 < bytes.size(); ++i) {
-    reader.feed({&bytes[i], 1});
-    REQUIRE(reader.next(limit) == Outcome::incomplete);
-  }
-  reader.feed({&bytes.back(), 1});
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  const ReplyView reply = reader.reply();
-  REQUIRE(reply.size() == 3);
-  CHECK(reply.first().integer() == 1);
-  CHECK(reply.first().next().text() == "he\r\nl");
-  const ReplyView inner = reply.first().next().next();
-  REQUIRE(inner.size() == 2);
-  CHECK(inner.first().is(ReplyView::Kind::nil));
-  CHECK(inner.first().next().is(ReplyView::Kind::error));
-  CHECK(inner.first().next().text() == "ERR no");
-}
-
-TEST_CASE("several replies may arrive together, and are replies though a broken one follows") {
-  for (const bool broken : {false, true}) {
-    ReplyReader reader;
-    reader.feed(std::string("+OK\r\n*0\r\n:42\r\n") + (broken ? "|1\r\n" : ":4"));
-    REQUIRE(reader.next(limit) == Outcome::complete);
-    CHECK(reader.reply().text() == "OK");
-    REQUIRE(reader.next(limit) == Outcome::complete);
-    CHECK(reader.reply().is(ReplyView::Kind::array));
-    CHECK(reader.reply().size() == 0);
-    REQUIRE(reader.next(limit) == Outcome::complete);
-    CHECK(reader.reply().integer() == 42);
-    CHECK(reader.next(limit) == (broken ? Outcome::broken : Outcome::incomplete));
-  }
-}
 
 TEST_CASE("an element behind nested arrays is found") {
   ReplyReader reader;
@@ -161,38 +126,6 @@ TEST_CASE("a line is refused when it is longer than any in a reply, whole or not
   ReplyReader reader;
   reader.feed("-" + std::string(most - 3, 'x') + "\r\n");
   CHECK(reader.next(question_limit) == Outcome::complete);
-}
-
-TEST_CASE("the same bytes in other pieces are the same replies") {
-  const std::string bytes =
-      "-a b\r\n$4\r\n\r\n\r\n\r\n*2\r\n$0\r\n\r\n*1\r\n$-1\r\n*-1\r\n*0\r\n:7\r\n$2\r\n$"
-      "1\r\n|";
-  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
-    CAPTURE(piece);
-    ReplyReader reader;
-    std::size_t fed = 0;
-    const auto next = [&] {
-      Outcome outcome = Outcome::incomplete;
-      while ((outcome = reader.next(limit)) == Outcome::incomplete && fed < bytes.size()) {
-        reader.feed(std::string_view(bytes).substr(fed, piece));
-        fed += piece;
-      }
-      return outcome;
-    };
-    REQUIRE(next() == Outcome::complete);
-    CHECK(reader.reply().text() == "a b");
-    REQUIRE(next() == Outcome::complete);
-    CHECK(reader.reply().text() == "\r\n\r\n");
-    REQUIRE(next() == Outcome::complete);
-    REQUIRE(reader.reply().size() == 2);
-    CHECK(reader.reply().first().next().size() == 1);
-    for (const auto kind : {ReplyView::Kind::nil, ReplyView::Kind::array, ReplyView::Kind::integer,
-                            ReplyView::Kind::text}) {
-      REQUIRE(next() == Outcome::complete);
-      CHECK(reader.reply().is(kind));
-    }
-    CHECK(next() == Outcome::broken);
-  }
 }
 
 TEST_CASE("what announces more than the limit is refused at once") {
