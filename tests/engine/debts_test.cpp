@@ -35,6 +35,16 @@ void back_after(Rig& rig, Duration time) {
   rig.node_up(2);
 }
 
+/// Node 2 answers the release so, and comes back long after the lease. Whether it is released then.
+bool released_long_after(Rig& rig, const Reply& reply = broken) {
+  rig.answer(2, reply);
+  rig.advance(10min);
+  CHECK_FALSE(rig.asked(2));
+  CHECK(rig.engine.deadline() == never);
+  rig.node_up(2);
+  return rig.asked(2);
+}
+
 /// That many leases were released, and node 2 has answered each release with this.
 void owe(Rig& rig, int leases, const Reply& answer) {
   for (int i = 0; i < leases; ++i) {
@@ -175,18 +185,63 @@ TEST_CASE("a release is owed for the longest lease that was asked for") {
 TEST_CASE("a debt stays while a hold may come late, and lengthen what it finds") {
   for (const bool late : {false, true}) {
     CAPTURE(late);
-    RenewedRig rig;
-    rig.advance(10s);
-    rig.answer(2, late ? Reply{broken} : Reply{Held{7}});
-    rig.answer({0, 1}, Held{7});
-    rig.release(rig.grant);
-    rig.answer(2, broken);
-    rig.advance(10min);
-    CHECK_FALSE(rig.asked(2));
-    CHECK(rig.engine.deadline() == never);
-    rig.node_up(2);
-    CHECK(rig.releases(2) == (late ? 1 : 0));
+    const Reply reply = late ? Reply{broken} : Reply{Held{7}};
+    RenewedRig own;
+    own.advance(10s);
+    own.answer(2, reply);
+    own.answer({0, 1}, Held{7});
+    own.release(own.grant);
+    CHECK(released_long_after(own) == late);
+
+    Rig taken_up(3);
+    const GrantId grant = taken_up.take_up();
+    taken_up.answer(2, reply);
+    taken_up.release(grant);
+    CHECK(released_long_after(taken_up) == late);
   }
+}
+
+TEST_CASE("a hold that was not sent leaves what is known of the one before") {
+  for (const bool unknown : {false, true}) {
+    CAPTURE(unknown);
+    LeaseRig rig;
+    rig.extend(rig.grant, 30s);
+    rig.answer(2, unknown ? Reply{broken} : Reply{Held{7}});
+    rig.answer({0, 1}, Held{7});
+    rig.extend(rig.grant, 30s);
+    rig.answer({0, 1}, Held{7});
+    rig.answer(2, down);
+    rig.release(rig.grant);
+    CHECK(released_long_after(rig, down) == unknown);
+  }
+}
+
+TEST_CASE("a hold that turns out not to have been sent after the release is not waited for") {
+  for (const bool sent : {false, true}) {
+    CAPTURE(sent);
+    LeaseRig rig;
+    rig.extend(rig.grant, 30s);
+    rig.answer({0, 1}, Held{7});
+    const Send hold = rig.take(2);  // waits for the connection
+    rig.release(rig.grant);
+    rig.answer(hold, sent ? broken : down);
+    CHECK(released_long_after(rig, down) == sent);
+  }
+}
+
+TEST_CASE(
+    "nothing is owed for ever to a node that was down while a grant of elsewhere was released") {
+  Rig taken_up(3);
+  const GrantId grant = taken_up.take_up();
+  taken_up.answer(2, down);
+  taken_up.release(grant);
+  taken_up.answer({0, 1}, ReleasedHere{});
+  CHECK_FALSE(released_long_after(taken_up, down));
+
+  Rig rig(3);
+  rig.release_elsewhere({{5, 6}});
+  rig.answer({0, 1}, ReleasedHere{});
+  CHECK_FALSE(released_long_after(rig, down));
 }
 
 TEST_CASE("a settling hold that may come late keeps the debt of its attempt") {
@@ -249,8 +304,7 @@ TEST_CASE(
     if (!behind) rig.answer(sent, Granted{7});
     rig.cancel(id);
     if (behind) rig.answer(sent, Granted{7});
-    back_after(rig, 10min);
-    CHECK_FALSE(rig.asked(2));
+    CHECK_FALSE(released_long_after(rig));
   }
 }
 
@@ -334,13 +388,24 @@ TEST_CASE("a heal that left nothing settles no release of a grant that was taken
   }
 }
 
-TEST_CASE("the release of a grant that was taken up is kept past the lease if a hold may be late") {
-  for (const bool late : {false, true}) {
+TEST_CASE("a release that a node always refuses is repeated for a lease, and not for ever") {
+  const Unavailable error{Cause::server_error, Delivery::unknown, "ERR"};
+  for (const bool elsewhere : {false, true}) {
+    CAPTURE(elsewhere);
     Rig rig(3);
-    const GrantId grant = rig.take_up();
-    rig.answer(2, late ? Reply{broken} : Reply{Held{7}});
-    rig.release(grant);
-    back_after(rig, 10min);
-    CHECK(rig.asked(2) == late);
+    if (elsewhere) {
+      rig.release_elsewhere({{5, 6}});
+    } else {
+      rig.cancel(rig.acquire());
+      rig.answer(2, error);  // the acquire, of which something may be there
+    }
+    int repeated = 0;
+    for (Duration passed{}; passed < 5min; passed += 500ms) {
+      for (; rig.asked(2); ++repeated) rig.answer(2, error);
+      rig.advance(500ms);
+    }
+    CHECK(repeated > 50);
+    CHECK(repeated < 250);
+    CHECK(rig.engine.deadline() == never);
   }
 }
