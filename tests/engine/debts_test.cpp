@@ -229,8 +229,7 @@ TEST_CASE("a hold that turns out not to have been sent after the release is not 
   }
 }
 
-TEST_CASE(
-    "nothing is owed for ever to a node that was down while a grant of elsewhere was released") {
+TEST_CASE("nothing is owed for ever to a node that was sent nothing of a grant of elsewhere") {
   Rig taken_up(3);
   const GrantId grant = taken_up.take_up();
   taken_up.answer(2, down);
@@ -295,8 +294,7 @@ TEST_CASE("a grant that comes after the release lasts from then on, and so does 
   CHECK_FALSE(rig.asked(2));
 }
 
-TEST_CASE(
-    "the release of an acquire that was answered, before it or behind it, ends with the lease") {
+TEST_CASE("an acquire that was answered, before its release or behind it, is owed for a lease") {
   for (const bool behind : {false, true}) {
     Rig rig(3);
     const auto id = rig.acquire();

@@ -77,8 +77,7 @@ TEST_CASE("what is not renewed is not made longer by healing") {
   CHECK(rig.oldest<AcquireCommand>(2).lease < 4s);
 }
 
-TEST_CASE(
-    "a heal without an answer is tried again, and released unless not a byte of it was sent") {
+TEST_CASE("a heal without an answer is tried again, and released if any of it was sent") {
   for (const bool sent : {false, true}) {
     RenewedRig rig;
     for (int round = 0; round < 3; ++round) {

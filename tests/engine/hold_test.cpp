@@ -51,8 +51,7 @@ TEST_CASE("mixed rounds: validity is the quorum-th latest, 40 s and not 50") {
   CHECK(rig.valid_until[grant] == rig.start + 40s - 302ms);
 }
 
-TEST_CASE(
-    "a renewal that no quorum confirmed is tried again soon, as nothing is awaited any more") {
+TEST_CASE("a renewal that no quorum confirmed is tried again soon") {
   for (const Unavailable& why : {down, broken}) {
     RenewedRig rig;
     rig.advance(10s);
@@ -74,8 +73,7 @@ TEST_CASE("hung nodes: the renewal times out, the lease is lost in time, nothing
   CHECK_FALSE(rig.asked(0));
 }
 
-TEST_CASE(
-    "a paused holder finds its lease lost before any answer can revive it, and sends nothing") {
+TEST_CASE("a paused holder finds its lease lost before any answer can revive it") {
   SUBCASE("that renews it") {
     RenewedRig rig;
     rig.advance(10s);

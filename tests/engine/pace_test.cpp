@@ -29,8 +29,7 @@ TEST_CASE("leases granted a little apart are renewed at the same moment") {
   CHECK(rig.asked_count(0) == 2);
 }
 
-TEST_CASE(
-    "of a crowd that is due at once a hundred are renewed, the rest spread over what follows") {
+TEST_CASE("of a crowd that is due at once a hundred are renewed, the rest is spread") {
   for (const int leases : {350, 4'000}) {
     Rig rig(3);
     rig.renewed_leases(leases);

@@ -17,6 +17,7 @@
 using namespace redlock::wire;
 using namespace redlock::testing;
 using redlock::Cause;
+using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using Progress = Handshake::Progress;
 namespace engine = redlock::engine;
@@ -230,6 +231,19 @@ TEST_CASE("forks of Redis that report a version of 7 are met like it") {
     Meeting meeting("redis://host", but("INFO", info(std::string(version) + "\r\nrole:master")));
     CHECK(meeting.progress == Progress::complete);
     CHECK(meeting.rounds[1][1][2].starts_with("#!lua"));
+  }
+}
+
+TEST_CASE("an uptime that cannot be is taken for none, or for a century") {
+  const std::pair<std::string, std::chrono::seconds> cases[] = {
+      {"-86400", 0s},
+      {"9223372036854775807", std::chrono::years(100)},
+      {"99999999999999999999", 0s},
+      {"a day", 0s}};
+  for (const auto& entry : cases) {
+    const std::string lines = "redis_version:7.0.15\r\nuptime_in_seconds:" + entry.first;
+    Meeting meeting("redis://host", but("INFO", info(lines)));
+    CHECK(meeting.handshake.facts().uptime == entry.second);
   }
 }
 

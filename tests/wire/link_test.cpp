@@ -33,24 +33,6 @@ TEST_CASE("commands submitted before there is a connection are sent once there i
   CHECK(rig.clocks.size() == 1);
 }
 
-TEST_CASE("an uptime that cannot be is taken for none, or for a century") {
-  const std::pair<const char*, std::chrono::seconds> cases[] = {
-      {"-86400", 0s},
-      {"9223372036854775807", std::chrono::years(100)},
-      {"99999999999999999999", 0s},
-      {"a day", 0s}};
-  for (const auto& entry : cases) {
-    const std::string info =
-        std::string("redis_version:7.0.15\r\nrole:master\r\nuptime_in_seconds:") + entry.first;
-    LinkRig rig([info](const RedisCommand& command) {
-      return is(command, "INFO") ? bulk(info) : healthy(command);
-    });
-    rig.run();
-    REQUIRE(rig.facts);
-    CHECK(rig.facts->uptime == entry.second);
-  }
-}
-
 TEST_CASE("a node that refuses connections fails commands at once, unsent, with the reason") {
   LinkRig rig;
   rig.submit(1, LinkRig::acquire());

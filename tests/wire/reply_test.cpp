@@ -270,8 +270,7 @@ TEST_CASE("a command that a script does not find may be one of its later ones") 
   }
 }
 
-TEST_CASE(
-    "an error is told in short, with what to do, and as one without a text if it shows nothing") {
+TEST_CASE("an error is told in short, with what to do, and never as nothing") {
   const engine::Unavailable why = to_unavailable("LOADING " + std::string(100'000, 'x'), {});
   CHECK(why.detail.ends_with("xxx...; wait: it votes when it has read its data"));
   CHECK(why.detail.size() < 300);
