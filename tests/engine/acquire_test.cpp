@@ -2,7 +2,6 @@
 // One acquisition with one attempt: which vote decides, what is known then, and what is left on the
 // nodes afterwards.
 #include "engine/rig.hpp"
-#include "engine/stripe.hpp"
 
 using namespace redlock::engine::test;
 
@@ -160,11 +159,6 @@ TEST_CASE("the floor is the median of the nodes' clocks, or one above the last t
   REQUIRE(rig.ended_with<AcquireSucceeded>(id));
   rig.acquire();
   CHECK(rig.oldest<AcquireCommand>(0).floor == static_cast<Token>(noon + 501));
-}
-
-TEST_CASE("stripes are part of the layout on the nodes and never change") {
-  CHECK(stripe_of("seat A05") == 47627);
-  CHECK(stripe_of("") < stripe_count);
 }
 
 TEST_CASE("a key of another type counts as held by somebody else, and says so") {

@@ -144,17 +144,6 @@ TEST_CASE("a late answer to a short extend confirms the short lease, not the lon
   CHECK(rig.valid_until[rig.grant] == rig.start + 30s - 102ms);
 }
 
-TEST_CASE("an extend that too few nodes confirm fails and leaves the validity as it was") {
-  LeaseRig rig;
-  const auto id = rig.extend(rig.grant, 60s);
-  rig.answer(0, Held{7});
-  rig.answer({1, 2}, down);
-  CHECK(rig.failure(id) == Errc::no_quorum);
-  CHECK(rig.valid_until.empty());
-  CHECK(rig.lost.empty());
-  CHECK(rig.releases(0) == 0);  // a failed hold never releases
-}
-
 TEST_CASE("a lease that a quorum denies is lost at once, and so is its extend") {
   for (const bool foreign_type : {false, true}) {
     LeaseRig rig;
