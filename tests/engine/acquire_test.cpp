@@ -136,16 +136,6 @@ TEST_CASE("a quorum that answers with no more validity than wanted is released o
   }
 }
 
-TEST_CASE("every attempt has an owner of its own") {
-  Rig rig(1);
-  rig.acquire();
-  rig.acquire();
-  const auto first = rig.take(0);
-  const auto second = rig.take(0);
-  CHECK(std::get<AcquireCommand>(first.command).owner !=
-        std::get<AcquireCommand>(second.command).owner);
-}
-
 TEST_CASE("the floor is the median of the nodes' clocks, or one above the last token") {
   Rig rig(3);
   const std::int64_t noon = 1'700'000'000'000'000;

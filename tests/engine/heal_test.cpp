@@ -123,13 +123,3 @@ TEST_CASE("a held that was said before the healing does not count") {
   rig.answer(0, Free{});
   CHECK(rig.lost.contains(rig.grant));
 }
-
-TEST_CASE("a node that is being healed is released") {
-  RenewedRig rig;
-  const Send heal = rig.heal_of(2);
-  rig.release(rig.grant);
-  CHECK(rig.releases(2) == 1);
-  rig.answer(heal, Granted{8});  // executed before the release behind it
-  rig.answer(2, ReleasedHere{});
-  CHECK_FALSE(rig.asked(2));
-}

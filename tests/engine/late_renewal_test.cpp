@@ -39,16 +39,6 @@ class SlowNodes : public Rig {
 
 }  // namespace
 
-TEST_CASE("a node that has not answered a renewal is not asked again") {
-  RenewedRig rig;
-  rig.advance(10s);
-  rig.answer(0, Held{7});
-  rig.advance(10s);
-  CHECK(rig.oldest_is<HoldCommand>(0));  // it has answered
-  CHECK(rig.asked_count(1) == 1);
-  CHECK(rig.asked_count(2) == 1);
-}
-
 TEST_CASE("a renewal that is confirmed late is not repeated, and the next one is due as ever") {
   RenewedRig rig;
   rig.advance(10s);

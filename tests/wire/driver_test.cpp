@@ -239,24 +239,6 @@ TEST_CASE("a node that does not write the key of the check leaves its place to t
   CHECK(rig.ups.size() == 3);
 }
 
-TEST_CASE("questions end at their timeouts, and when the driver stops") {
-  DriverRig rig;
-  rig.run();
-  rig.node = [](std::size_t, const RedisCommand&) { return ""; };
-  std::vector<Answer> answers;
-  const auto keep = [&](engine::Instant, Answer answer) { answers.push_back(std::move(answer)); };
-  rig.driver->ask(rig.now, 0, {"PING"}, 100ms, keep);
-  rig.driver->ask(rig.now, 1, {"PING"}, 1h, keep);
-  rig.pass(99ms);
-  CHECK(answers.empty());
-  rig.pass(1ms);
-  REQUIRE(answers.size() == 1);
-  CHECK(answers[0].error().cause == redlock::Cause::timed_out);
-  rig.driver->stop(rig.now);
-  REQUIRE(answers.size() == 2);
-  CHECK(answers[1].error().detail == "the client was closed");
-}
-
 TEST_CASE("a node without its marker is pending, and gets its marker when old leases are over") {
   DriverRig rig;
   std::string pending;  // of node 2

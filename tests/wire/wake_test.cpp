@@ -199,20 +199,6 @@ TEST_CASE("a message on the client's channel wakes a waiter, whatever is awaited
   CHECK(rig.downs.empty());
 }
 
-TEST_CASE("a message may be cut anywhere between replies") {
-  const std::string bytes = message("5 0") + array({integer(1), integer(7)}) + message("6 20");
-  for (std::size_t at = 1; at < bytes.size(); ++at) {
-    CAPTURE(at);
-    ClientRig rig;
-    rig.node = silent;
-    rig.submit_all({LinkRig::acquire()});
-    rig.receive(bytes.substr(0, at));
-    rig.receive(bytes.substr(at));
-    CHECK(rig.replies.size() == 1);
-    CHECK(rig.wakes.size() == 2);
-  }
-}
-
 TEST_CASE("what is no wake-up of this client is ignored") {
   for (const std::string text :
        {"", " ", "1", "1 ", " 0", "0 0", "1 -1", "-1 0", "1 0 ", "1  0", "01 0", "1 00", "x 0",
