@@ -57,12 +57,13 @@ struct Story {
 
 }  // namespace
 
-TEST_CASE("a clock that is wrong and stays so is no matter") {
+TEST_CASE("a clock that is wrong and stays so, or drifts within the allowance, is no matter") {
   ClockRig rig(3);
-  for (int i = 0; i < 100; ++i) {
-    rig.read(0, 1h);
-    rig.read(1, -1h);
-    rig.advance(10s);
+  for (int i = 0; i < 200; ++i) {
+    const Duration drift = rig.since_start() / 101;
+    rig.read(0, 1h + drift);
+    rig.read(1, -1h - drift);
+    rig.advance(i % 10 == 0 ? 10s : 1s);
   }
   CHECK(rig.clocks_moved.empty());
 }
@@ -132,16 +133,6 @@ TEST_CASE("a clock that runs is noticed over several readings") {
   CHECK(rig.clocks_moved.size() > 1);
   for (const NodeClockMoved& moved : rig.clocks_moved) CHECK(moved.node == 2);
   CHECK(astray(rig, 2));
-}
-
-TEST_CASE("clocks that drift within the allowance are not noticed") {
-  ClockRig rig(3);
-  for (int i = 0; i < 200; ++i) {
-    rig.read(0, rig.since_start() / 101);
-    rig.read(1, -rig.since_start() / 101);
-    rig.advance(1s);
-  }
-  CHECK(rig.clocks_moved.empty());
 }
 
 TEST_CASE("a slow round trip is not blamed on the node") {

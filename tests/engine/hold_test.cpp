@@ -237,27 +237,6 @@ TEST_CASE("nothing is healed for a grant that could not be taken up") {
   CHECK_FALSE(rig.asked(4));
 }
 
-// Three nodes, of which a rival had one when the lease was granted. The other two are one too few
-// when one of them dies, unless the third is healed by then.
-TEST_CASE("who won beside a rival outlives any one node") {
-  for (const NodeIndex dead : {0U, 1U}) {
-    Rig rig(3);
-    const GrantId grant = rig.lease_beside_rival(Rig::renewed());
-    bool healed = false;
-    while (rig.now < rig.start + 30s) {
-      rig.advance(500ms);
-      if (rig.asked(1 - dead)) rig.answer(1 - dead, Held{7});
-      if (rig.asked(dead)) rig.answer(dead, down);
-      if (!rig.asked(2)) continue;
-      const bool heals = rig.oldest_is<AcquireCommand>(2);
-      rig.answer(2, heals ? Reply{Granted{8}} : healed ? Reply{Held{8}} : Reply{Free{}});
-      healed = healed || heals;
-    }
-    CHECK(rig.lost.empty());
-    CHECK(rig.valid_until[grant] > rig.start + 40s);
-  }
-}
-
 TEST_CASE("a grant made elsewhere is taken up when a quorum confirms it") {
   Rig rig(3);
   const auto id = rig.attach({{5, 6}}, 7, 30s);

@@ -60,18 +60,6 @@ TEST_CASE("while settling, too, such an answer is a lost vote") {
   CHECK(rig.ended_with<AcquireSucceeded>(id));
 }
 
-TEST_CASE("a node that answers a failed attempt late is released if it granted the lock") {
-  Rig rig(3);
-  const auto id = rig.attempt({AlreadyOurs{}});
-  const Send late = rig.take(1);
-  rig.advance(250ms);
-  REQUIRE(rig.failure(id) == Errc::no_quorum);
-  rig.answer(late, Granted{7});
-  CHECK(rig.releases(1) == 1);
-  rig.answer(2, AlreadyOurs{});
-  CHECK_FALSE(rig.asked(2));
-}
-
 TEST_CASE("the next attempt draws another owner") {
   Rig rig(3);
   const auto id = rig.acquire(Rig::waiting(10s));

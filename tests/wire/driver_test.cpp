@@ -63,10 +63,6 @@ class DriverRig final : Streams, DriverHost {
     }
     now = until;
   }
-  void break_stream(engine::NodeIndex index) {
-    peers_[index].open = false;
-    driver->link(index).on_stream_closed(now, {"the node closed the connection"});
-  }
   void acquire(engine::RequestId request, const std::string& name = "n") {
     driver->engine().acquire(now, request,
                              {.name = std::make_shared<const std::string>(name),
@@ -286,25 +282,6 @@ TEST_CASE("a marker that somebody else wrote is judged by a new handshake") {
   REQUIRE(rig.downs.size() == 2);
   CHECK(contains(rig.downs[0], "with --replaced NODE if this node takes"));
   CHECK(rig.downs[1] == "its marker was written");
-}
-
-TEST_CASE(
-    "what was outstanding when a connection broke is answered, and released on the next one") {
-  DriverRig rig;
-  rig.run();
-  rig.node = [](std::size_t node, const RedisCommand& command) -> std::string {
-    if (node == 0 && is(command, "EVALSHA")) return "";
-    return member_number(node, command);
-  };
-  CHECK(rig.acquires(1));
-  const auto grant = std::get<engine::AcquireSucceeded>(rig.finished.at(1).result).grant;
-  rig.break_stream(0);
-  rig.node = member_number;
-  rig.driver->engine().release(rig.now, 2, grant);
-  rig.commands.clear();
-  rig.pass(1s);
-  CHECK(rig.said("CLIENT KILL") == 1);
-  CHECK(rig.finished.contains(2));
 }
 
 TEST_CASE("a client without quarantine is warned of nodes that have no marker") {
