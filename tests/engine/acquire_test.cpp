@@ -115,7 +115,7 @@ TEST_CASE("three hung nodes are no_quorum exactly at the node timeout") {
   CHECK(slow.failure(capped) == Errc::no_quorum);
 }
 
-TEST_CASE("a quorum that answers with no more validity than wanted is released on every node") {
+TEST_CASE("a quorum that answers too late is released on every node") {
   struct Late {
     std::chrono::milliseconds lease, wanted, after;
     bool granted;

@@ -74,26 +74,20 @@ TEST_CASE("hung nodes: the renewal times out, the lease is lost in time, nothing
 }
 
 TEST_CASE("a paused holder finds its lease lost before any answer can revive it") {
-  SUBCASE("that renews it") {
-    RenewedRig rig;
-    rig.advance(10s);
-    rig.pause(30s);
-    rig.answer(0, Held{7});
-    CHECK(rig.lost.contains(rig.grant));
-    rig.answer({1, 2}, Held{7});
-    CHECK(rig.valid_until.empty());
-  }
-  SUBCASE("that extends or enters it") {
-    LeaseRig rig;
-    rig.pause(29'698ms - 3s);
-    SUBCASE("") {
-      CHECK(rig.failure(rig.extend(rig.grant, 60s)) == Errc::lost);
-    }
-    SUBCASE("") {
-      CHECK(rig.failure(rig.enter(rig.grant)) == Errc::lost);
-    }
-    CHECK(rig.lost.at(rig.grant) == LossReason::expired);
-    CHECK(rig.all_answered());
+  RenewedRig rig;
+  rig.advance(10s);
+  rig.pause(30s);
+  rig.answer(0, Held{7});
+  CHECK(rig.lost.contains(rig.grant));
+  rig.answer({1, 2}, Held{7});
+  CHECK(rig.valid_until.empty());
+  for (const bool enters : {false, true}) {
+    LeaseRig other;
+    other.pause(29'698ms - 3s);
+    const auto id = enters ? other.enter(other.grant) : other.extend(other.grant, 60s);
+    CHECK(other.failure(id) == Errc::lost);
+    CHECK(other.loss_of(other.grant) == LossReason::expired);
+    CHECK(other.all_answered());
   }
 }
 

@@ -29,12 +29,6 @@ struct Crowd : Rig {
               std::uint32_t place = 0) {
     answer(nodes, Refused{.expires_in = expires_in, .foreign_type = false, .place = place});
   }
-  /// A call that waits for a minute, and that all nodes have refused.
-  RequestId waiter() {
-    const RequestId id = acquire(in_order(60s));
-    refuse({0, 1, 2, 3, 4});
-    return id;
-  }
   [[nodiscard]] std::size_t asked_in_all() const {
     std::size_t sum = 0;
     for (NodeIndex node = 0; node < 5; ++node) sum += asked_count(node);
@@ -147,9 +141,9 @@ TEST_CASE("a turn that comes while a question is under way is asked for once mor
 }
 
 TEST_CASE("the runner-up asks when the time of the first is over") {
-  Crowd rig;
-  const auto id = rig.waiter();
-  rig.wake(1, id, 20ms);
+  Waiter rig;
+  rig.refuse(all);
+  rig.wake(1, rig.id, 20ms);
   CHECK(rig.asks_all_after(23ms, 4ms));
 }
 
@@ -817,10 +811,10 @@ TEST_CASE("a turn of somebody who is unknown, or that comes again, changes nothi
 }
 
 TEST_CASE("of wake-ups that lead to no lock so many are heeded in a second, of each node") {
-  Crowd rig;
-  const auto id = rig.waiter();
+  Waiter rig;
+  rig.refuse(all);
   const auto heeded = [&](NodeIndex node) {
-    rig.wake(node, id);
+    rig.wake(node, rig.id);
     const bool asks = rig.asked_in_all() == 5;
     if (asks) rig.refuse(all);
     return asks;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Holds of one turn travel in one call, and so do releases: each gets its own answer, whatever is
 // wrong with another, and stays behind what was sent before it.
-#include <fmt/core.h>
 #include <numeric>
 
 #include "wire/encoded_hold.hpp"
@@ -50,10 +49,6 @@ engine::AcquireCommand waiting(const std::string& name, std::uint64_t owner) {
   return acquire;
 }
 
-std::string name_of(std::uint64_t number) {
-  return fmt::format("n{}", number);
-}
-
 /// 1, 2, ... up to the last.
 Numbers all_to(std::uint64_t last) {
   Numbers numbers(last);
@@ -73,10 +68,11 @@ TEST_CASE("holds of one turn go in calls of a hundred, releases too, each answer
   for (const bool holds : {true, false}) {
     ConnectedRig rig(releasing);
     for (std::uint64_t i = 1; i <= 250; ++i) {
+      const std::string name = "n" + std::to_string(i);
       if (holds) {
-        rig.submit(i, LinkRig::hold(name_of(i)));
+        rig.submit(i, LinkRig::hold(name));
       } else {
-        rig.submit(i, LinkRig::release(name_of(i)));
+        rig.submit(i, LinkRig::release(name));
       }
     }
     rig.run();
