@@ -2,16 +2,9 @@
 // Which server counts for which node of the list, and for how long nobody else may show it.
 #include "wire/server_identities.hpp"
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <doctest/doctest.h>
 #include <map>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
+#include "wire/rig.hpp"
 #include "wire/server_facts.hpp"
 
 using namespace std::chrono_literals;
@@ -22,14 +15,6 @@ using redlock::wire::ServerIdentities;
 using Evidence = ServerIdentities::Evidence;
 
 namespace {
-
-class CountedRandom final : public redlock::engine::RandomSource {
- public:
-  std::uint64_t next() override { return ++last_; }
-
- private:
-  std::uint64_t last_ = 0;
-};
 
 struct List {
   explicit List(std::vector<std::uint32_t> databases = {0, 0, 0})
@@ -74,7 +59,7 @@ struct List {
 
   Instant now{1h};
   ServerIdentities ids;
-  CountedRandom random;
+  redlock::wire::NumberedRandom random;
   bool reads = true;                       ///< the node does not refuse to
   std::map<std::size_t, std::size_t> led;  ///< nodes that lead to the server of another
   std::map<std::size_t, std::map<std::string, std::string>> keys;  ///< of each server
