@@ -110,9 +110,10 @@ TEST_CASE("a healthy node is met in two round trips, without a warning") {
   CHECK(facts.unix_us > 1'700'000'000'000'000);
   CHECK(facts.durable == true);
   CHECK(facts.scripts.digest(script_for<engine::HoldCommand>) == std::string(40, '0'));
-  CHECK_FALSE(meeting.said("AUTH"));
-  CHECK_FALSE(meeting.said("SELECT"));
-  CHECK_FALSE(meeting.said("CLIENT KILL"));
+  CHECK_FALSE(facts.subscribed);  // where nobody is to be woken
+  for (const char* name : {"AUTH", "SELECT", "CLIENT KILL", "HELLO", "SUBSCRIBE"}) {
+    CHECK_FALSE(meeting.said(name));
+  }
 }
 
 TEST_CASE("user, password and database are given before anything else") {

@@ -88,14 +88,6 @@ TEST_CASE("a handshake in RESP3 learns what one in RESP2 does, and that the node
   CHECK(rig.clocks.size() == 1);
 }
 
-TEST_CASE("where nobody is to be woken, nothing is asked for") {
-  ConnectedRig rig(waking);
-  REQUIRE(rig.facts);
-  CHECK_FALSE(rig.facts->subscribed);
-  CHECK(rig.said("HELLO") == 0);
-  CHECK(rig.said("SUBSCRIBE") == 0);
-}
-
 TEST_CASE("a node that refuses RESP3 or the channel is met all the same") {
   for (const char* refusal : {"NOPERM this user has no permissions to run the 'hello' command",
                               "ERR unknown command `HELLO`, with args beginning with: `3`, ",
