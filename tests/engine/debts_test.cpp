@@ -45,13 +45,14 @@ bool released_long_after(Rig& rig, const Reply& reply = broken) {
   return rig.asked(2);
 }
 
-/// That many leases were released, and node 2 has answered each release with this.
-void owe(Rig& rig, int leases, const Reply& answer) {
+/// That many leases were released, so long after one another, and node 2 has answered each release
+/// with this.
+void owe(Rig& rig, int leases, const std::optional<Reply>& answer, Duration apart = {}) {
   for (int i = 0; i < leases; ++i) {
-    const auto lease = rig.lease_on_all();
-    rig.release(lease.grant);
+    rig.release(rig.lease_on_all().grant);
     rig.answer({0, 1}, ReleasedHere{});
-    while (rig.asked(2)) rig.answer(2, answer);
+    while (answer && rig.asked(2)) rig.answer(2, *answer);
+    rig.advance(apart);
   }
 }
 
@@ -308,24 +309,14 @@ TEST_CASE("an acquire that was answered, before its release or behind it, is owe
 
 TEST_CASE("many debts to a dead node wake nobody more than twice a second") {
   Rig rig(3);
-  for (int i = 0; i < 500; ++i) {
-    const auto lease = rig.lease_on_all();
-    rig.release(lease.grant);
-    rig.answer({0, 1}, ReleasedHere{});
-    rig.answer(2, broken);
-    rig.advance(3ms);
-  }
+  owe(rig, 500, broken, 3ms);
   CHECK(wake_ups(rig, 60s) <= 120);
   CHECK(rig.engine.deadline() == never);
 }
 
 TEST_CASE("releases that fail after their lease has ended wake nobody more often, either") {
   Rig rig(3);
-  for (int i = 0; i < 500; ++i) {
-    const auto lease = rig.lease_on_all();
-    rig.release(lease.grant);
-    rig.answer({0, 1}, ReleasedHere{});
-  }
+  owe(rig, 500, std::nullopt);
   rig.advance(31s);
   int count = 0;
   for (int i = 0; i < 500; ++i) {

@@ -27,15 +27,6 @@ TEST_CASE("a release is told when a quorum has answered, else as unknown at the 
   }
 }
 
-TEST_CASE("a failed attempt whose connection broke is released on the next connection") {
-  Rig rig(3);
-  const auto id = rig.attempt({broken, Refused{9s}, Refused{9s}});
-  CHECK(rig.failure(id) == Errc::contended);
-  rig.answer(0, down);  // the release could not be sent
-  rig.node_up(0);
-  CHECK(rig.releases(0) == 1);
-}
-
 TEST_CASE("a release whose script is unknown is sent in full, and one of what is gone not at all") {
   LeaseRig rig;
   const auto id = rig.release(rig.grant);

@@ -202,23 +202,21 @@ TEST_CASE("nodes that changed places come back when no old vote counts, also if 
   for (const std::size_t count : {2U, 3U}) {
     for (const bool anew : {false, true}) {
       List list;
-      const std::string before = "abc";
-      const std::string since = anew ? "def" : count == 2 ? "ba" : "bca";
-      for (std::size_t node = 0; node < count; ++node) {
-        REQUIRE(list.comes_up(node, {before[node]}));
-      }
+      const auto run_id = [](std::size_t of) {
+        return std::string(1, static_cast<char>('a' + of));
+      };
+      for (std::size_t node = 0; node < count; ++node) REQUIRE(list.comes_up(node, run_id(node)));
       list.now += 1min;
       for (std::size_t node = 0; node < count; ++node) list.goes_down(node);
-      const std::string seen = count == 2 ? "ba" : "bca";
       for (const Duration later : {0s, 30s, 29s}) {
         list.now += later;
         for (std::size_t node = 0; node < count; ++node) {
-          CHECK_FALSE(list.comes_up(node, {seen[node]}));
+          CHECK_FALSE(list.comes_up(node, run_id((node + 1) % count)));
         }
       }
       list.now += 1s;
       for (std::size_t node = 0; node < count; ++node) {
-        CHECK(list.comes_up(node, {since[node]}));
+        CHECK(list.comes_up(node, run_id(anew ? count + node : (node + 1) % count)));
       }
     }
   }
