@@ -113,13 +113,9 @@ TEST_CASE("a waiting time that ends lets the attempt under way be decided") {
     const auto id = rig.acquire(Rig::waiting(5ms));
     rig.advance(20ms);
     REQUIRE_FALSE(rig.ended(id));
-    if (free) {
-      rig.answer({0, 1}, Granted{7});
-      CHECK(rig.ended_with<AcquireSucceeded>(id));
-    } else {
-      rig.answer({0, 1}, Refused{9s});
-      CHECK(rig.failure(id) == Errc::timed_out);  // and there is no other attempt
-    }
+    rig.answer({0, 1}, free ? Reply{Granted{7}} : Reply{Refused{9s}});
+    CHECK(rig.ended_with<AcquireSucceeded>(id) == free);
+    CHECK((rig.failure(id) == Errc::timed_out) != free);  // and there is no other attempt
   }
 }
 
