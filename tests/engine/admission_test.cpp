@@ -10,10 +10,7 @@ namespace {
 
 /// Three nodes, and so many attempts (or rounds of callers) at once.
 Rig narrow(std::uint32_t at_once) {
-  Config config;
-  config.attempts_at_once = at_once;
-  config.rounds_at_once = at_once;
-  return Rig(3, config);
+  return Rig(3, {.attempts_at_once = at_once, .rounds_at_once = at_once});
 }
 
 std::vector<RequestId> acquire_many(Rig& rig, int count) {

@@ -30,13 +30,8 @@ struct Sight {
 /// Whether a fresh attempt asks this node; the attempt is given up.
 bool asks(Rig& rig, NodeIndex node) {
   const RequestId request = rig.acquire();
-  bool asked = false;
-  for (NodeIndex each = 0; each < 3; ++each) {
-    while (rig.asked(each)) {
-      asked = asked || (each == node && rig.oldest_is<AcquireCommand>(each));
-      rig.answer(each, down);
-    }
-  }
+  const bool asked = rig.oldest_is<AcquireCommand>(node);
+  rig.answer_all(down);
   CHECK(rig.ended(request));
   return asked;
 }

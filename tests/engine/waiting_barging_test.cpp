@@ -8,16 +8,9 @@ using namespace redlock::engine::test;
 
 namespace {
 
-Config config_of_pauses() {
-  Config config;
-  config.retry_min = 20ms;
-  config.retry_max = config.retry_cap = 60ms;
-  return config;
-}
-
 /// A client of one node.
 struct Bargers : Rig {
-  Bargers() : Rig(1, config_of_pauses()) {}
+  Bargers() : Rig(1, {.retry_min = 20ms, .retry_max = 60ms, .retry_cap = 60ms}) {}
 
   /// Answers every acquire with a refusal, whatever it leads to. How many there were.
   std::size_t refuse_all() { return serve({.acquire = Refused{30s}, .release = NotHeld{}}); }

@@ -760,9 +760,7 @@ TEST_CASE("after an answer that was lost, or that another process has the lock, 
 }
 
 TEST_CASE("waiters take no room from others") {
-  Config config;
-  config.attempts_at_once = 1;
-  Rig rig(1, config);
+  Rig rig(1, {.attempts_at_once = 1});
   rig.wakes(1);
   rig.acquire(in_order(60s));
   auto other = in_order(60s);
