@@ -127,15 +127,13 @@ TEST_CASE("an attempt that is forced out is refused, and releases what it may ha
   CHECK(rig.failure(id) == Errc::contended);
   CHECK(rig.releases(0) == 0);
   CHECK(rig.releases(2) == 1);
-}
 
-TEST_CASE("a settling that is forced out is refused") {
-  Rig rig(3);
-  const auto id = rig.attempt({Granted{7}, Granted{8}});
-  REQUIRE(rig.oldest_is<HoldCommand>(0));
-  rig.answer(0, ForcedOut{});
-  rig.answer(2, Refused{9s});
-  CHECK(rig.failure(id) == Errc::contended);
-  CHECK(rig.ballot(id, 0).vote == Vote::refused);
-  CHECK(rig.releases(0) == 0);
+  Rig settles(3);
+  const auto other = settles.attempt({Granted{7}, Granted{8}});
+  REQUIRE(settles.oldest_is<HoldCommand>(0));
+  settles.answer(0, ForcedOut{});
+  settles.answer(2, Refused{9s});
+  CHECK(settles.failure(other) == Errc::contended);
+  CHECK(settles.ballot(other, 0).vote == Vote::refused);
+  CHECK(settles.releases(0) == 0);
 }

@@ -19,6 +19,13 @@ AcquireSucceeded granted_while_settling_node_1(Rig& rig) {
   return rig.result<AcquireSucceeded>(id);
 }
 
+/// What a node answers after that.
+struct Late {
+  AcquireSucceeded (&granted)(Rig&);
+  NodeIndex node;
+  Reply reply;
+};
+
 /// The next renewal: this node says free, the others confirm. Whether it is then healed.
 bool healed_when_free(Rig& rig, NodeIndex free) {
   rig.forgets(free, 9);
@@ -29,11 +36,6 @@ bool healed_when_free(Rig& rig, NodeIndex free) {
 }  // namespace
 
 TEST_CASE("a straggler that has nothing is not released, and is healed when it says free") {
-  struct Late {
-    AcquireSucceeded (&granted)(Rig&);
-    NodeIndex node;
-    Reply reply;
-  };
   for (const Late& late :
        {Late{granted_without_node_2, 2, NoScript{}}, Late{granted_without_node_2, 2, down},
         Late{granted_without_node_2, 2, Refused{9s}},
@@ -53,22 +55,17 @@ TEST_CASE("a straggler that has nothing is not released, and is healed when it s
   }
 }
 
-TEST_CASE("a straggler that may have executed the acquire is released") {
-  Rig rig(3);
-  const auto lease = granted_without_node_2(rig);
-  rig.answer(2, broken);
-  rig.release(lease.grant);
-  CHECK(rig.releases(2) == 1);
-}
-
-TEST_CASE("a settle message that was not executed leaves the grant that it followed") {
-  for (const Reply& unheard : {Reply{NoScript{}}, Reply{down}, Reply{broken}}) {
+TEST_CASE("a straggler that may have executed the acquire, or has not denied it, is released") {
+  for (const Late& late :
+       {Late{granted_without_node_2, 2, broken}, Late{granted_while_settling_node_1, 1, NoScript{}},
+        Late{granted_while_settling_node_1, 1, down},
+        Late{granted_while_settling_node_1, 1, broken}}) {
     Rig rig(3);
-    const auto lease = granted_while_settling_node_1(rig);
-    rig.answer(1, unheard);
-    CHECK_FALSE(rig.asked(1));
+    const auto lease = late.granted(rig);
+    rig.answer(late.node, late.reply);
+    CHECK_FALSE(rig.asked(late.node));
     rig.release(lease.grant);
-    CHECK(rig.releases(1) == 1);
+    CHECK(rig.releases(late.node) == 1);
   }
 }
 

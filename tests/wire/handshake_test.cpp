@@ -248,16 +248,13 @@ TEST_CASE("an uptime that cannot be is taken for none, or for a century") {
   }
 }
 
-TEST_CASE("what is unsafe but works is a warning") {
-  CHECK(contains(warnings([](const RedisCommand& command) {
-                   return is(command, "CONFIG GET") && command[2] == "maxmemory-policy"
-                              ? array({bulk("maxmemory-policy"), bulk("allkeys-lru")})
-                              : healthy(command);
-                 }),
-                 "maxmemory-policy is allkeys-lru"));
-}
-
-TEST_CASE("what the user may not run is left out where the lock stays safe") {
+TEST_CASE("what is unsafe but works, or the user may not run, is a warning") {
+  const auto evicting = [](const RedisCommand& command) {
+    return is(command, "CONFIG GET") && command[2] == "maxmemory-policy"
+               ? array({bulk("maxmemory-policy"), bulk("allkeys-lru")})
+               : healthy(command);
+  };
+  CHECK(contains(warnings(evicting), "maxmemory-policy is allkeys-lru"));
   const std::string denied = error("NOPERM this user has no permissions");
   const std::string unknown = error("ERR unknown command 'INFO', with args beginning with: ");
   CHECK(contains(warnings(but("CONFIG", denied)), "refuses CONFIG GET"));
