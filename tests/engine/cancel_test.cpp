@@ -1,63 +1,68 @@
 // SPDX-License-Identifier: MIT
-// The caller ends its call while an attempt is under way: every node that may have something is
-// released, once, whatever the attempt was about to do.
+// An attempt under way is ended by its caller, its client or its deadline: every node that may have
+// something is released, once, whatever the attempt was about to do.
 #include "engine/rig.hpp"
 
 using namespace redlock::engine::test;
 
 namespace {
 
-/// Out of reach for certain, but not known yet whether a quorum votes.
-RequestId failing(Rig& rig) {
-  const auto id = rig.acquire();
-  rig.answer({0, 1}, down);
-  rig.answer(2, Refused{9s});
-  REQUIRE_FALSE(rig.ended(id));
-  return id;
+/// A deadline counts for the attempt under way, unlike the end of the waiting time.
+AcquireRequest for_100_ms() {
+  AcquireRequest what = Rig::waiting(100ms);
+  what.deadline = Rig::start + 100ms;
+  return what;
 }
+
+void end(Rig& rig, RequestId id, Errc why) {
+  rig.advance(99ms);
+  CHECK_FALSE(rig.ended(id));
+  if (why != Errc::timed_out) rig.cancel(id, why);
+  rig.advance(1ms);
+  CHECK(rig.failure(id) == why);
+}
+
+constexpr Errc ends[] = {Errc::cancelled, Errc::closed, Errc::timed_out};
 
 }  // namespace
 
-TEST_CASE("cancelling an attempt that has lost the vote releases no node twice") {
-  for (const Errc why : {Errc::cancelled, Errc::closed}) {
+TEST_CASE("an attempt that is ended releases every node, and late grants change nothing") {
+  for (const Errc why : ends) {
+    Rig rig(3);
+    const auto id = rig.attempt({Granted{7}}, for_100_ms());
+    end(rig, id, why);
+    CHECK(rig.all_have_releases(1));
+    rig.answer({1, 2}, Granted{7});  // the acquires, answered after all
+    CHECK(rig.all_have_releases(1));
+    rig.answer({0, 1, 2}, ReleasedHere{});
+    CHECK(rig.all_answered());
+  }
+}
+
+TEST_CASE("ending an attempt that has lost the vote releases no node twice") {
+  for (const Errc why : ends) {
     Rig rig(5);
-    const auto id = failing(rig);
+    // Out of reach for certain, but not known yet whether a quorum votes.
+    const auto id = rig.attempt({down, down, Refused{9s}}, for_100_ms());
     CHECK(rig.releases(3) == 1);
-    rig.cancel(id, why);
-    CHECK(rig.failure(id) == why);
+    end(rig, id, why);
     for (const NodeIndex node : {0U, 1U, 2U}) CHECK(rig.releases(node) == 0);
     for (const NodeIndex node : {3U, 4U}) CHECK(rig.releases(node) == 1);
     rig.answer({3, 4}, Granted{7});
     rig.answer({3, 4}, ReleasedHere{});
-    for (const NodeIndex node : {3U, 4U}) CHECK_FALSE(rig.asked(node));
+    CHECK(rig.all_answered());
   }
 }
 
-TEST_CASE("cancelling an attempt that settles releases every node once") {
-  for (const Errc why : {Errc::cancelled, Errc::closed}) {
+TEST_CASE("ending an attempt that settles releases every node once") {
+  for (const Errc why : ends) {
     Rig rig(3);
-    const auto id = rig.acquire();
-    rig.answer(0, Granted{2});
-    rig.answer(1, Granted{1});
+    const auto id = rig.attempt({Granted{2}, Granted{1}}, for_100_ms());
     REQUIRE(rig.oldest_is<HoldCommand>(1));
-    rig.cancel(id, why);
-    CHECK(rig.failure(id) == why);
-    for (NodeIndex node = 0; node < 3; ++node) CHECK(rig.releases(node) == 1);
+    end(rig, id, why);
+    CHECK(rig.all_have_releases(1));
     rig.answer(1, Held{2});  // the settle message, too late
     CHECK(rig.failure(id) == why);
-    for (NodeIndex node = 0; node < 3; ++node) CHECK(rig.releases(node) == 1);
+    CHECK(rig.all_have_releases(1));
   }
-}
-
-TEST_CASE("a deadline that ends an attempt which has lost the vote releases no node twice") {
-  Rig rig(5);
-  auto what = Rig::request();
-  what.deadline = rig.now + 100ms;
-  const auto id = rig.acquire(what);
-  rig.answer({0, 1}, down);
-  rig.answer(2, Refused{9s});
-  REQUIRE(rig.releases(3) == 1);
-  rig.advance(100ms);
-  CHECK(rig.failure(id) == Errc::timed_out);
-  CHECK(rig.releases(3) == 1);
 }

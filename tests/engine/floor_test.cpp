@@ -6,11 +6,21 @@
 
 using namespace redlock::engine::test;
 
-TEST_CASE("an absurd clock, the only one there is, does not use the tokens up") {
-  Rig rig(1);
-  rig.engine.on_node_clock(rig.now, 0, std::int64_t{1} << 60);
-  rig.acquire();
-  CHECK(rig.oldest<AcquireCommand>(0).floor == Token{1} << 52);
+TEST_CASE("the only clock there is, if it counts, is the floor, within the bounds of a token") {
+  struct Clock {
+    bool counts;
+    std::int64_t unix_us;
+    Token floor;
+  };
+  for (const Clock& clock :
+       {Clock{true, std::int64_t{1} << 60, Token{1} << 52},  // absurd, and uses no tokens up
+        Clock{true, -1'700'000'000'000'000, 1},              // before 1970
+        Clock{false, 1'700'000'000'000'000, 1}}) {
+    Rig rig(1, {.clock_floor = clock.counts});
+    rig.engine.on_node_clock(rig.now, 0, clock.unix_us);
+    rig.acquire();
+    CHECK(rig.oldest<AcquireCommand>(0).floor == clock.floor);
+  }
 }
 
 TEST_CASE("our own clock is the floor until a quorum of the nodes' is known, and never again") {
@@ -43,24 +53,13 @@ TEST_CASE("one clock of several is no floor: it may be absurd") {
   CHECK(rig.oldest<AcquireCommand>(0).floor == floor_limit);
 }
 
-TEST_CASE("a clock before 1970 is no floor") {
-  Rig rig(1);
-  rig.engine.on_node_clock(rig.now, 0, -1'700'000'000'000'000);
-  rig.acquire();
-  CHECK(rig.oldest<AcquireCommand>(0).floor == 1);
-}
-
-TEST_CASE("the floor after the last token stays far below the limit of tokens") {
-  FloorEstimate floors(1, true);
-  for (const Token token : {floor_limit - 1, floor_limit, token_limit - 1}) {
-    floors.on_token(3, token);
-    CHECK(floors.floor({}, 3) == floor_limit);
-  }
-}
-
-TEST_CASE("an older token does not lower the floor") {
+TEST_CASE("the floor after a token stays far below the limit, and older ones do not lower it") {
   FloorEstimate floors(1, true);
   floors.on_token(3, 9);
   floors.on_token(3, 5);
   CHECK(floors.floor({}, 3) == 10);
+  for (const Token token : {floor_limit - 1, floor_limit, token_limit - 1}) {
+    floors.on_token(3, token);
+    CHECK(floors.floor({}, 3) == floor_limit);
+  }
 }

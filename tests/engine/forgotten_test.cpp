@@ -8,21 +8,28 @@ using namespace redlock::engine::test;
 namespace {
 
 /// Nodes that are known to keep their data, until one of them is wiped.
-struct Careful : Rig {
-  explicit Careful(std::uint32_t nodes) : Rig(nodes, {.max_lease = 60s, .quarantine = true}) {
-    for (NodeIndex node = 0; node < nodes; ++node) {
-      engine.on_node_facts(now, node, {.marker = true, .durable = true});
-    }
+struct Careful : CarefulRig {
+  explicit Careful(std::uint32_t nodes) : CarefulRig(nodes) {
+    for (NodeIndex node = 0; node < nodes; ++node) see(node, sound);
   }
-  void wipe(NodeIndex node) { engine.on_node_facts(now, node, {.marker = false, .durable = true}); }
 };
+
+/// The same with a lease that is renewed.
+struct CarefulLease : Careful {
+  explicit CarefulLease(std::uint32_t nodes, bool rival = false)
+      : Careful(nodes),
+        grant(rival ? lease_beside_rival(renewed()) : lease_on_all(renewed()).grant) {}
+
+  const GrantId grant;
+};
+
+constexpr bool beside_rival = true;
 
 }  // namespace
 
 TEST_CASE("what a node confirmed counts until it is over, also if it forgets that") {
-  Careful rig(3);
-  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
-  rig.wipe(1);
+  CarefulLease rig(3, beside_rival);
+  rig.see(1, wiped);
   rig.advance(10s);
   rig.answer(0, Held{7});
   rig.answer(1, Free{});  // and grants nothing to anybody before 30 s
@@ -35,57 +42,47 @@ TEST_CASE("what a node confirmed counts until it is over, also if it forgets tha
   rig.answer({0, 2}, Held{8});
   rig.answer(1, Free{});
   CHECK(rig.lost.empty());
-  CHECK(rig.valid_until[grant] > rig.start + 30s);
+  CHECK(rig.valid_until[rig.grant] > rig.start + 30s);
 }
 
 TEST_CASE("what a node confirmed and forgot is over in time") {
-  Careful rig(3);
-  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
-  rig.wipe(1);
+  CarefulLease rig(3, beside_rival);
+  rig.see(1, wiped);
   while (rig.lost.empty() && rig.now < rig.start + 60s) {
     rig.advance(500ms);
     if (rig.asked(0)) rig.answer(0, Held{7});
     if (rig.asked(1)) rig.answer(1, Free{});
     if (rig.asked(2)) rig.answer(2, Taken{});
   }
-  REQUIRE(rig.lost.contains(grant));
-  CHECK(rig.lost.at(grant) == LossReason::nodes_unavailable);
+  CHECK(rig.loss_of(rig.grant) == LossReason::nodes_unavailable);
   CHECK(rig.now < rig.start + 30s - 302ms);
 }
 
-TEST_CASE("what a node confirmed and forgot was not gone when it is released") {
-  Careful rig(3);
-  const GrantId grant = rig.lease_beside_rival(Rig::request());
-  rig.wipe(1);
-  SUBCASE("in time") {
+TEST_CASE("what a node confirmed and forgot was not gone when it is released, until it was over") {
+  for (const bool in_time : {true, false}) {
+    Careful rig(3);
+    const GrantId grant = rig.lease_beside_rival(Rig::request());
+    rig.see(1, wiped);
+    if (!in_time) rig.advance(30s);
     const RequestId release = rig.release(grant);
     rig.answer(0, ReleasedHere{});
     rig.answer(1, NotHeld{});
-    CHECK(rig.result<ReleaseDone>(release).outcome == Released::released);
+    CHECK(rig.outcome(release) == (in_time ? Released::released : Released::already_gone));
   }
-  SUBCASE("after it was over there") {
-    rig.advance(30s);
-    const RequestId release = rig.release(grant);
-    rig.answer(0, ReleasedHere{});
-    rig.answer(1, NotHeld{});
-    CHECK(rig.result<ReleaseDone>(release).outcome == Released::already_gone);
-  }
-  SUBCASE("of a lease from elsewhere") {
-    const RequestId release = rig.release_elsewhere(OwnerId{{1, 2}});
-    rig.answer({0, 1, 2}, NotHeld{});
-    CHECK(rig.result<ReleaseDone>(release).outcome == Released::already_gone);
-  }
+  Careful elsewhere(3);
+  elsewhere.see(1, wiped);
+  const RequestId release = elsewhere.release_elsewhere(OwnerId{{1, 2}});
+  elsewhere.answer({0, 1, 2}, NotHeld{});
+  CHECK(elsewhere.outcome(release) == Released::already_gone);
 }
 
 TEST_CASE("a node that votes and does not have the lock is withdrawn at once") {
-  Careful rig(3);
-  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
-  rig.wipe(1);
+  CarefulLease rig(3, beside_rival);
+  rig.see(1, wiped);
   rig.engine.on_marker(1);  // adopted
   rig.advance(10s);
   rig.answer(1, Free{});
-  REQUIRE(rig.lost.contains(grant));
-  CHECK(rig.lost.at(grant) == LossReason::taken);
+  CHECK(rig.loss_of(rig.grant) == LossReason::taken);
 }
 
 TEST_CASE(
@@ -107,57 +104,50 @@ TEST_CASE(
 TEST_CASE("nothing is concluded from a quarantine when somebody takes the lease away") {
   for (const Reply& word : {Reply{ForcedOut{}}, Reply{Taken{}}, Reply{Free{}}}) {
     for (const bool before : {true, false}) {
-      Careful rig(3);
-      const auto lease = rig.lease_on_all(Rig::renewed());
-      rig.wipe(0);
-      rig.wipe(1);
+      CarefulLease rig(3);
+      rig.see({0, 1}, wiped);
       rig.advance(10s);
       if (before) rig.answer(2, word);
       rig.answer({0, 1}, Free{});
-      CHECK(rig.lost.contains(lease.grant) == before);
+      CHECK(rig.lost.contains(rig.grant) == before);
       if (!before) rig.answer(2, word);
-      CHECK(rig.lost.contains(lease.grant));
+      CHECK(rig.lost.contains(rig.grant));
     }
   }
 }
 
 TEST_CASE("who was forced out is not confirmed by a node that has forgotten it") {
-  Careful rig(5);
-  const auto lease = rig.lease_on_all(Rig::renewed());
+  CarefulLease rig(5);
   rig.advance(10s);
   rig.answer(0, Held{7});
   for (NodeIndex node = 1; node < 5; ++node) rig.answer(node, broken);  // valid until 29.7 s
   // Forced out on 0, 1 and 2, where a rival is granted; then 0 is wiped.
-  rig.wipe(0);
+  rig.see(0, wiped);
   rig.advance(3s);
   rig.answer({1, 2}, ForcedOut{});
   rig.answer(0, Free{});
   rig.answer({3, 4}, Held{7});
-  REQUIRE(rig.lost.contains(lease.grant));
-  CHECK(rig.lost.at(lease.grant) == LossReason::forced);
+  CHECK(rig.loss_of(rig.grant) == LossReason::forced);
 }
 
 TEST_CASE("a lease that a quorum holds may be explained by a quarantine again") {
-  Careful rig(5);
-  const auto lease = rig.lease_on_all(Rig::renewed());
+  CarefulLease rig(5);
   rig.advance(10s);
   rig.answer(4, Taken{});
   rig.answer({0, 1, 2, 3}, Held{7});
   rig.advance(10s);
   rig.answer(4, Taken{});
   rig.answer({0, 1, 2, 3}, Held{7});
-  rig.wipe(0);
-  rig.wipe(1);
+  rig.see({0, 1}, wiped);
   rig.advance(10s);
   rig.answer({2, 3}, Held{7});
   rig.answer({0, 1}, Free{});
-  CHECK_FALSE(rig.lost.contains(lease.grant));
+  CHECK_FALSE(rig.lost.contains(rig.grant));
 }
 
 TEST_CASE("a node that has the lease again is as good as any") {
-  Careful rig(3);
-  const auto lease = rig.lease_on_all(Rig::renewed());
-  rig.wipe(0);
+  CarefulLease rig(3);
+  rig.see(0, wiped);
   rig.advance(10s);
   rig.answer({1, 2}, Held{7});
   rig.answer(0, Free{});
@@ -170,77 +160,69 @@ TEST_CASE("a node that has the lease again is as good as any") {
   rig.advance(10s);
   rig.answer(0, Held{8});
   rig.answer(1, Taken{});
-  CHECK_FALSE(rig.lost.contains(lease.grant));
+  CHECK_FALSE(rig.lost.contains(rig.grant));
 }
 
 TEST_CASE("what was asked before the denial does not make a quarantine explain more") {
-  Careful rig(3);
-  const auto lease = rig.lease_on_all(Rig::renewed());
+  CarefulLease rig(3);
   rig.advance(10s);
   SUBCASE("in the same round") {
     rig.answer(2, ForcedOut{});
     rig.answer({0, 1}, Held{7});  // executed before the force came there
   }
   SUBCASE("in another one") {
-    rig.extend(lease.grant, 30s);
+    rig.extend(rig.grant, 30s);
     const Send second = rig.take(0);
     rig.answer(2, Held{7});
     rig.answer(2, ForcedOut{});
     rig.answer(second, Held{7});
-    rig.answer(0, Held{7});
-    rig.answer(1, Held{7});
+    rig.answer({0, 1}, Held{7});
     rig.answer(1, Held{7});
   }
   REQUIRE(rig.lost.empty());
   // The force comes to 0 and 1, a rival is granted there, and they are wiped. Node 2 is silent.
-  rig.wipe(0);
-  rig.wipe(1);
+  rig.see({0, 1}, wiped);
   rig.advance(10s);
   rig.answer({0, 1}, Free{});
-  CHECK(rig.lost.contains(lease.grant));
+  CHECK(rig.lost.contains(rig.grant));
 }
 
 TEST_CASE("a node that was healed and is taken counts as denying as well") {
-  Careful rig(3);
-  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
+  CarefulLease rig(3, beside_rival);
   rig.advance(10s);
   rig.answer({0, 1}, Held{7});
   rig.answer(2, Free{});
   REQUIRE(rig.oldest_is<AcquireCommand>(2));
   rig.answer(2, Granted{8});
   // Released from elsewhere, and granted to a rival; then 0 and 1 are wiped.
-  rig.wipe(0);
-  rig.wipe(1);
+  rig.see({0, 1}, wiped);
   rig.advance(10s);
   rig.answer(2, Taken{});
   rig.answer({0, 1}, Free{});
-  CHECK(rig.lost.contains(grant));
+  CHECK(rig.lost.contains(rig.grant));
 }
 
 TEST_CASE("a quarantine that began before the node confirmed explains nothing") {
-  Careful rig(3);
-  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
-  rig.wipe(1);
+  CarefulLease rig(3, beside_rival);
+  rig.see(1, wiped);
   rig.advance(10s);
   rig.answer({0, 1}, Held{7});  // somebody else has marked node 1 meanwhile, or it kept its data
   rig.answer(2, Taken{});
   CHECK(rig.lost.empty());
   rig.advance(10s);
   rig.answer(1, Free{});
-  CHECK(rig.lost.contains(grant));
+  CHECK(rig.lost.contains(rig.grant));
 }
 
 TEST_CASE(
     "a denial of a node in quarantine is no sign that the lease was taken: it may have an old lock "
     "again") {
-  Careful rig(5);
-  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
-  rig.wipe(0);
-  rig.wipe(1);
+  CarefulLease rig(5, beside_rival);
+  rig.see({0, 1}, wiped);
   rig.advance(10s);
   rig.answer(0, Free{});
   rig.answer(1, Taken{});
-  CHECK_FALSE(rig.lost.contains(grant));  // 0, 2 and 3 are left
+  CHECK_FALSE(rig.lost.contains(rig.grant));  // 0, 2 and 3 are left
 }
 
 TEST_CASE("a late answer to settling that is explained by a quarantine is no denial") {
@@ -250,10 +232,9 @@ TEST_CASE("a late answer to settling that is explained by a quarantine is no den
   rig.answer({0, 1}, Granted{7});
   REQUIRE(rig.oldest_is<HoldCommand>(4));
   rig.answer(2, Granted{7});
-  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  const GrantId grant = rig.grant_of(id);
   rig.answer(3, Refused{30s});
-  rig.wipe(0);
-  rig.wipe(4);
+  rig.see({0, 4}, wiped);
   rig.advance(10s);
   const Send settle = rig.take(4);
   rig.answer(0, Taken{});  // it came back with an older state
@@ -262,10 +243,9 @@ TEST_CASE("a late answer to settling that is explained by a quarantine is no den
 }
 
 TEST_CASE("a heal under way is released, though its node is seen in quarantine meanwhile") {
-  Careful rig(5);
-  const GrantId grant = rig.lease_beside_rival(Rig::renewed());
+  CarefulLease rig(5, beside_rival);
   rig.advance(10s);
-  rig.extend(grant, 30s);  // behind the renewal, before the heal
+  rig.extend(rig.grant, 30s);  // behind the renewal, before the heal
   rig.answer(4, Free{});
   rig.answer({0, 1, 2}, Held{7});
   const Send second = rig.take(4);
@@ -275,19 +255,18 @@ TEST_CASE("a heal under way is released, though its node is seen in quarantine m
   rig.answer(second, Free{});
   rig.answer(3, Taken{});
   rig.answer(heal, Granted{8});  // somebody has marked it meanwhile
-  rig.release(grant);
+  rig.release(rig.grant);
   CHECK(rig.releases(4) == 1);
 }
 
 TEST_CASE("what was released from elsewhere is gone, whatever is forgotten, in any order") {
   for (const bool forgotten_first : {false, true}) {
-    Careful rig(5);
-    const auto lease = rig.lease_on_all();
-    for (const NodeIndex node : {0U, 1U, 2U}) rig.wipe(node);
-    const RequestId release = rig.release(lease.grant);
+    CarefulLease rig(5);
+    rig.see({0, 1, 2}, wiped);
+    const RequestId release = rig.release(rig.grant);
     if (forgotten_first) rig.answer({0, 1, 2}, NotHeld{});
     rig.answer({3, 4}, NotHeld{});
     if (!forgotten_first) rig.answer({0, 1, 2}, NotHeld{});
-    CHECK(rig.result<ReleaseDone>(release).outcome == Released::already_gone);
+    CHECK(rig.outcome(release) == Released::already_gone);
   }
 }

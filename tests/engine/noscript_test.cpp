@@ -5,38 +5,31 @@
 
 using namespace redlock::engine::test;
 
-namespace {
-
-/// A lease on three nodes whose node 2 forgot it; the heal is on its way.
-Send heal_of_node_2(Rig& rig) {
-  rig.advance(10s);
-  rig.answer(2, Free{});
-  rig.answer({0, 1}, Held{7});
-  REQUIRE(rig.oldest_is<AcquireCommand>(2));
-  return rig.take(2);
-}
-
-}  // namespace
-
-TEST_CASE("an acquire whose script is unknown is not sent again once the vote is lost") {
+TEST_CASE("an acquire whose script is unknown is sent in full while somebody wants it") {
   Rig rig(5);
   const auto id = rig.acquire();
+  rig.answer(0, NoScript{});
+  CHECK(rig.take(0).form == Form::source);
   const Send straggler = rig.take(3);
-  rig.answer({0, 1}, down);
-  rig.answer(2, Refused{9s});
-  CHECK_FALSE(rig.ended(id));  // lost, but nobody knows yet whether a quorum votes
+  SUBCASE("not once its release was written") {
+    rig.cancel(id);
+  }
+  SUBCASE("not once the vote is lost, but nobody knows yet whether a quorum votes") {
+    rig.answer({1, 4}, down);
+    rig.answer(2, Refused{9s});
+    CHECK_FALSE(rig.ended(id));
+  }
   rig.answer(straggler, NoScript{});
   CHECK(rig.asked_count(3) == 1);
   CHECK(rig.releases(3) == 1);
-  CHECK(rig.failure(id) == Errc::no_quorum);
+  CHECK(rig.ended_with<Failed>(id));
   rig.answer(3, broken);
   rig.node_up(3);
   CHECK_FALSE(rig.asked(3));  // it has nothing, so nothing is owed
 }
 
 TEST_CASE("a hold whose script is unknown is sent in full, and confirms like any other") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all(Rig::renewed());
+  RenewedRig rig;
   rig.advance(10s);
   rig.answer(0, NoScript{});
   REQUIRE(rig.oldest_is<HoldCommand>(0));
@@ -45,46 +38,51 @@ TEST_CASE("a hold whose script is unknown is sent in full, and confirms like any
   CHECK(std::get<HoldCommand>(again.command).token == 7);
   rig.answer(again, Held{7});
   rig.answer(1, Held{7});
-  CHECK(rig.valid_until[lease.grant] == rig.start + 10s + 30s - 302ms);
+  CHECK(rig.valid_until[rig.grant] == rig.start + 10s + 30s - 302ms);
 }
 
-TEST_CASE("a hold whose script is unknown is not sent again after release began") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all(Rig::renewed());
-  rig.advance(10s);
-  const Send hold = rig.take(0);
-  rig.release(lease.grant);
-  rig.answer(hold, NoScript{});
-  CHECK(rig.asked_count(0) == 1);
-  CHECK(rig.releases(0) == 1);
-}
-
-TEST_CASE("a hold whose script is unknown is not sent again after loss") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all(Rig::renewed());
-  rig.advance(10s);
-  const Send hold = rig.take(0);
-  rig.answer({1, 2}, Taken{});
-  REQUIRE(rig.lost.contains(lease.grant));
-  rig.answer(hold, NoScript{});
-  CHECK_FALSE(rig.asked(0));
-}
-
-TEST_CASE("a hold whose script is unknown is not sent again after its round timed out") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all();
-  const auto id = rig.extend(lease.grant, 60s);
-  const Send hold = rig.take(0);
-  rig.advance(250ms);
-  REQUIRE(rig.failure(id) == Errc::no_quorum);
-  rig.answer(hold, NoScript{});
-  CHECK_FALSE(rig.asked(0));
+TEST_CASE("a hold or a heal whose script is unknown is not sent again once nobody wants it") {
+  RenewedRig rig;
+  NodeIndex node = 0;
+  std::size_t releases = 0;
+  SUBCASE("a hold") {
+    const auto id = rig.extend(rig.grant, 60s);
+    SUBCASE("after release began") {
+      releases = 1;
+    }
+    SUBCASE("after loss") {
+      rig.answer({1, 2}, Taken{});
+      REQUIRE(rig.lost.contains(rig.grant));
+    }
+    SUBCASE("after its round timed out") {
+      rig.advance(250ms);
+      REQUIRE(rig.failure(id) == Errc::no_quorum);
+    }
+  }
+  SUBCASE("a heal") {
+    rig.forgets(2);
+    node = 2;
+    REQUIRE(rig.oldest_is<AcquireCommand>(2));
+    SUBCASE("after release began") {
+      releases = 1;
+    }
+    SUBCASE("after loss") {
+      const auto id = rig.extend(rig.grant, 30s);
+      rig.answer(0, Taken{});
+      REQUIRE(rig.failure(id) == Errc::lost);
+    }
+  }
+  const Send unknown = rig.take(node);
+  if (releases > 0) rig.release(rig.grant);
+  while (rig.oldest_is<HoldCommand>(node)) rig.take(node);
+  rig.answer(unknown, NoScript{});
+  CHECK(rig.asked_count(node) == releases);
+  CHECK(rig.releases(node) == releases);
 }
 
 TEST_CASE("a heal whose script is unknown is sent in full, and heals") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all(Rig::renewed());
-  rig.answer(heal_of_node_2(rig), NoScript{});
+  RenewedRig rig;
+  rig.answer(rig.heal_of(2), NoScript{});
   REQUIRE(rig.oldest_is<AcquireCommand>(2));
   const Send again = rig.take(2);
   CHECK(again.form == Form::source);
@@ -93,37 +91,12 @@ TEST_CASE("a heal whose script is unknown is sent in full, and heals") {
   rig.advance(10s);
   rig.answer(2, Held{8});
   rig.answer(0, Free{});  // nodes 1 and 2 keep it
-  CHECK_FALSE(rig.lost.contains(lease.grant));
-}
-
-TEST_CASE("a heal whose script is unknown is not sent again after release began") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all(Rig::renewed());
-  const Send heal = heal_of_node_2(rig);
-  rig.release(lease.grant);
-  rig.answer(heal, NoScript{});
-  CHECK(rig.asked_count(2) == 1);
-  CHECK(rig.releases(2) == 1);
-}
-
-TEST_CASE("a heal whose script is unknown is not sent again after loss") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all(Rig::renewed());
-  const Send heal = heal_of_node_2(rig);
-  const auto id = rig.extend(lease.grant, 30s);
-  rig.take(2);
-  rig.answer(0, Taken{});
-  REQUIRE(rig.failure(id) == Errc::lost);
-  rig.answer(heal, NoScript{});
-  CHECK_FALSE(rig.asked(2));
+  CHECK(rig.lost.empty());
 }
 
 TEST_CASE("NOSCRIPT to an acquire and to the release behind it says that the node has nothing") {
   Rig rig(3);
-  const auto id = rig.acquire();
-  rig.answer({0, 1}, Granted{7});
-  const auto lease = rig.result<AcquireSucceeded>(id);
-  const auto release = rig.release(lease.grant);
+  const auto release = rig.release(rig.lease_on({0, 1}).grant);
   rig.answer(2, NoScript{});  // the acquire, which nobody wants any more
   CHECK(rig.asked_count(2) == 1);
   rig.answer(2, NoScript{});  // the release, which need not be repeated
@@ -133,5 +106,5 @@ TEST_CASE("NOSCRIPT to an acquire and to the release behind it says that the nod
   CHECK_FALSE(rig.ended(release));
   rig.answer(1, NotHeld{});
   REQUIRE(rig.ended(release));  // without waiting for the node timeout
-  CHECK(rig.result<ReleaseDone>(release).outcome == Released::already_gone);
+  CHECK(rig.outcome(release) == Released::already_gone);
 }

@@ -15,8 +15,7 @@ struct OwnersRig : Rig {
   explicit OwnersRig(std::uint32_t nodes = 3, Config config = {}) : Rig(nodes, config) {}
 
   RequestId take(std::uint64_t owner, Duration wait = {}, Instant deadline = never) {
-    AcquireRequest what = request();
-    what.wait = wait;
+    AcquireRequest what = waiting(wait);
     what.deadline = deadline;
     return take(owner, what);
   }
@@ -31,16 +30,7 @@ struct OwnersRig : Rig {
     return last;
   }
   /// Answers whatever waits at the nodes, as free ones that keep what they grant do.
-  void answer_all(Token token = 7) {
-    for (NodeIndex node = 0; node < 3; ++node) {
-      while (asked(node)) answer_one(node, token);
-    }
-  }
-  void answer_one(NodeIndex node, Token token) {
-    if (oldest_is<AcquireCommand>(node)) return answer(node, Granted{token});
-    if (oldest_is<HoldCommand>(node)) return answer(node, Held{token});
-    answer(node, ReleasedHere{});
-  }
+  void answer_all(Token token = 7) { serve({.acquire = Granted{token}, .hold = Held{token}}); }
   /// Takes it for the owner, every message answered.
   AcquireSucceeded taken(std::uint64_t owner) {
     const auto id = take(owner);
@@ -51,47 +41,48 @@ struct OwnersRig : Rig {
   [[nodiscard]] std::uint32_t count_at(NodeIndex node) const {
     return oldest<HoldCommand>(node).count;
   }
-  [[nodiscard]] Released found(RequestId id) const { return result<ReleaseDone>(id).outcome; }
-
   GrantId released = 0;  ///< by the last leave
   RequestId last = 1'000;
+};
+
+/// One in which Alice has the name.
+struct AliceHas : OwnersRig {
+  const AcquireSucceeded lease = taken(alice);
 };
 
 }  // namespace
 
 TEST_CASE("an owner takes a name, takes it once more, and leaves it as often") {
-  OwnersRig rig;
-  const auto lease = rig.taken(alice);
+  AliceHas rig;
   const auto inner = rig.take(alice);
   CHECK(rig.count_at(0) == 2);
-  CHECK(rig.oldest<HoldCommand>(0).owner == lease.owner);
-  rig.answer_all();
+  CHECK(rig.oldest<HoldCommand>(0).owner == rig.lease.owner);
+  rig.answer({0, 1}, Held{7});
   CHECK(rig.result<EnterSucceeded>(inner).count == 2);
-  CHECK(rig.result<EnterSucceeded>(inner).grant == lease.grant);
+  CHECK(rig.result<EnterSucceeded>(inner).grant == rig.lease.grant);
 
   const auto left = rig.leave(alice);
-  CHECK(rig.found(left) == Released::still_held);
+  CHECK(rig.outcome(left) == Released::still_held);
   CHECK(rig.released == 0);
   CHECK(rig.count_at(0) == 1);
   CHECK(rig.releases(0) == 0);
   rig.answer_all();
   const auto last = rig.leave(alice);
-  CHECK(rig.released == lease.grant);
+  CHECK(rig.released == rig.lease.grant);
   CHECK_FALSE(rig.ended(last));  // until a quorum confirmed
   rig.answer_all();
-  CHECK(rig.found(last) == Released::released);
-  CHECK(rig.found(rig.leave(alice)) == Released::already_gone);
+  CHECK(rig.outcome(last) == Released::released);
+  CHECK(rig.outcome(rig.leave(alice)) == Released::already_gone);
 }
 
 TEST_CASE("another owner contends, and has a lease of its own") {
-  OwnersRig rig;
-  const auto lease = rig.taken(alice);
+  AliceHas rig;
   const auto other = rig.take(bob);
   REQUIRE(rig.oldest_is<AcquireCommand>(0));
-  CHECK(rig.oldest<AcquireCommand>(0).owner != lease.owner);
+  CHECK(rig.oldest<AcquireCommand>(0).owner != rig.lease.owner);
   rig.answer({0, 1, 2}, Refused{30s});
   CHECK(rig.failure(other) == Errc::contended);
-  CHECK(rig.found(rig.leave(bob)) == Released::already_gone);
+  CHECK(rig.outcome(rig.leave(bob)) == Released::already_gone);
   const auto again = rig.take(alice);
   rig.answer_all();
   CHECK(rig.result<EnterSucceeded>(again).count == 2);
@@ -123,23 +114,14 @@ TEST_CASE("calls for another name, and those of other owners, are not queued beh
   CHECK(rig.asked_count(0) == 3);
 }
 
-TEST_CASE("a call without a waiting time is not queued") {
-  OwnersRig rig;
-  const auto first = rig.take(alice);
-  const auto second = rig.take(alice);
-  CHECK(rig.failure(second) == Errc::timed_out);
-  CHECK_FALSE(rig.ended(first));
-}
-
 TEST_CASE("a queued call waits up to its own timeout or deadline, whatever the first one does") {
   OwnersRig rig;
   const auto first = rig.take(alice, Duration::max());
+  CHECK(rig.failure(rig.take(alice)) == Errc::timed_out);  // which waits for nothing
   const auto waits = rig.take(alice, 20ms);
   const auto has_deadline = rig.take(alice, 10s, rig.now + 30ms);
   const auto patient = rig.take(alice, 10s);
-  rig.advance(20ms - 1ns);
-  CHECK_FALSE(rig.ended(waits));
-  rig.advance(1ns);
+  CHECK(rig.ends_after(20ms, waits));
   CHECK(rig.failure(waits) == Errc::timed_out);
   CHECK_FALSE(rig.ended(has_deadline));
   rig.advance(10ms);
@@ -151,30 +133,22 @@ TEST_CASE("a queued call waits up to its own timeout or deadline, whatever the f
 
 TEST_CASE("what a queued call waited is taken off the time that it may go on trying") {
   OwnersRig rig;
-  const auto first = rig.take(alice, 1s);
-  const auto second = rig.take(alice, 1s);
-  rig.advance(100ms);
+  const auto first = rig.take(alice, 10s);
+  const auto second = rig.take(alice, 300ms);
+  rig.advance(200ms);
   rig.cancel(first);
-  rig.answer_all();  // releases of the first, the second's attempt
-  rig.advance(10ms);
-  CHECK(rig.ended_with<AcquireSucceeded>(second));
-
-  OwnersRig late;
-  late.take(alice, 10s);
-  const auto waiting = late.take(alice, 300ms);
-  late.advance(200ms);
-  late.cancel(1'001);
-  for (Duration spent{}; spent < 300ms && !late.ended(waiting); spent += 1ms) {
-    for (NodeIndex node = 0; node < 3; ++node) {
-      while (late.asked(node)) {
-        late.oldest_is<AcquireCommand>(node) ? late.answer(node, Refused{30s})
-                                             : late.answer(node, NotHeld{});
-      }
-    }
-    late.advance(1ms);
+  SUBCASE("and it gets it") {
+    rig.answer_all();  // releases of the first, the second's attempt
+    CHECK(rig.ended_with<AcquireSucceeded>(second));
   }
-  CHECK(late.failure(waiting) == Errc::timed_out);
-  CHECK(late.since_start() <= 301ms);
+  SUBCASE("and it does not") {
+    while (rig.since_start() < 500ms && !rig.ended(second)) {
+      rig.serve({.acquire = Refused{30s}, .release = NotHeld{}});
+      rig.advance(1ms);
+    }
+    CHECK(rig.failure(second) == Errc::timed_out);
+    CHECK(rig.since_start() <= 301ms);
+  }
 }
 
 TEST_CASE("a call whose time was over when its turn came is not begun") {
@@ -207,8 +181,7 @@ TEST_CASE("if the first call is cancelled or fails, the next one acquires") {
 }
 
 TEST_CASE("an entry that is given up is answered at once, and leaves what it gets") {
-  OwnersRig rig;
-  rig.taken(alice);
+  AliceHas rig;
   const auto given_up = rig.take(alice, 10s);
   const auto next = rig.take(alice, 10s);
   rig.cancel(given_up);
@@ -219,28 +192,25 @@ TEST_CASE("an entry that is given up is answered at once, and leaves what it get
   CHECK(rig.count_at(0) == 1);  // it is left again
   rig.answer_all();
   CHECK(rig.result<EnterSucceeded>(next).count == 2);
-  CHECK(rig.found(rig.leave(alice)) == Released::still_held);
+  CHECK(rig.outcome(rig.leave(alice)) == Released::still_held);
   rig.answer_all();
   rig.leave(alice);
   CHECK(rig.released != 0);
 }
 
 TEST_CASE("an entry that is given up and fails leaves nothing, and the next one has its turn") {
-  OwnersRig rig;
-  rig.taken(alice);
+  AliceHas rig;
   const auto given_up = rig.take(alice, 10s, rig.now + 20ms);
   const auto next = rig.take(alice, 10s);
   rig.advance(20ms);
   CHECK(rig.failure(given_up) == Errc::timed_out);
   rig.answer({0, 1, 2}, down);
-  REQUIRE(rig.asked(0));
   rig.answer_all();
   CHECK(rig.result<EnterSucceeded>(next).count == 2);
 }
 
 TEST_CASE("an entry without a quorum is tried again after pauses like those of an acquisition") {
-  OwnersRig rig;
-  rig.taken(alice);
+  AliceHas rig;
   const auto once = rig.take(alice);
   rig.answer({0, 1, 2}, down);
   CHECK(rig.failure(once) == Errc::no_quorum);
@@ -251,12 +221,11 @@ TEST_CASE("an entry without a quorum is tried again after pauses like those of a
   for (int attempt = 0; attempt < 8; ++attempt) {
     rig.answer({0, 1, 2}, down);
     rig.answer_all();
-    const Instant before = rig.now;
-    while (!rig.asked(0)) rig.advance(1ms);
+    const Duration pause = rig.pause_of(0);
     CHECK(rig.count_at(0) == 2);
-    CHECK(rig.now - before >= 49ms);
-    CHECK(rig.now - before <= 501ms);
-    longest = std::max(longest, rig.now - before);
+    CHECK(pause >= 49ms);
+    CHECK(pause <= 501ms);
+    longest = std::max(longest, pause);
   }
   CHECK(longest > 150ms);
   rig.answer_all();
@@ -264,13 +233,10 @@ TEST_CASE("an entry without a quorum is tried again after pauses like those of a
 }
 
 TEST_CASE("an entry that finds no quorum in its time says so; one that cannot is not repeated") {
-  OwnersRig rig;
-  rig.taken(alice);
+  AliceHas rig;
   const auto keen = rig.take(alice, 400ms);
   while (!rig.ended(keen)) {
-    for (NodeIndex node = 0; node < 3; ++node) {
-      while (rig.asked(node)) rig.answer(node, down);
-    }
+    rig.serve({.acquire = down, .hold = down});
     rig.advance(1ms);
   }
   CHECK(rig.failure(keen) == Errc::no_quorum);
@@ -283,8 +249,7 @@ TEST_CASE("an entry that finds no quorum in its time says so; one that cannot is
 }
 
 TEST_CASE("a call that pauses ends when it is cancelled, and at its deadline") {
-  OwnersRig rig;
-  rig.taken(alice);
+  AliceHas rig;
   const auto stopped = rig.take(alice, 10s);
   rig.answer({0, 1, 2}, down);
   rig.answer_all();
@@ -298,43 +263,27 @@ TEST_CASE("a call that pauses ends when it is cancelled, and at its deadline") {
 }
 
 TEST_CASE("an owner that gives back what is being entered has the call acquire anew") {
-  OwnersRig rig;
-  const auto lease = rig.taken(alice);
+  AliceHas rig;
   const auto inner = rig.take(alice, 10s);
   REQUIRE(rig.count_at(0) == 2);
   const auto left = rig.leave(alice);
-  CHECK(rig.released == lease.grant);
+  CHECK(rig.released == rig.lease.grant);
   CHECK_FALSE(rig.ended(inner));
   // The release is sent before the acquire that follows it.
   rig.answer(0, Held{7});
   CHECK(rig.releases(0) == 1);
   CHECK(rig.asked_count(0) == 2);
   rig.answer(0, ReleasedHere{});
-  CHECK(rig.oldest<AcquireCommand>(0).owner != lease.owner);
+  CHECK(rig.oldest<AcquireCommand>(0).owner != rig.lease.owner);
   rig.answer_all(8);
-  CHECK(rig.found(left) == Released::released);
+  CHECK(rig.outcome(left) == Released::released);
   CHECK(rig.result<AcquireSucceeded>(inner).token == 8);
   rig.leave(alice);
   CHECK(rig.released == rig.result<AcquireSucceeded>(inner).grant);
 }
 
-TEST_CASE("a level that was confirmed before the outer one is left keeps the lease") {
-  OwnersRig rig;
-  const auto lease = rig.taken(alice);
-  const auto inner = rig.take(alice, 10s);
-  rig.answer({0, 1}, Held{7});
-  CHECK(rig.result<EnterSucceeded>(inner).count == 2);
-  const auto outer = rig.leave(alice);
-  CHECK(rig.found(outer) == Released::still_held);
-  CHECK(rig.released == 0);
-  rig.answer_all();
-  rig.leave(alice);
-  CHECK(rig.released == lease.grant);
-}
-
 TEST_CASE("a name that is left and taken again at once is released before it is acquired") {
-  OwnersRig rig;
-  const auto lease = rig.taken(alice);
+  AliceHas rig;
   rig.leave(alice);
   const auto again = rig.take(alice);
   for (NodeIndex node = 0; node < 3; ++node) {
@@ -343,12 +292,11 @@ TEST_CASE("a name that is left and taken again at once is released before it is 
     REQUIRE(rig.oldest_is<AcquireCommand>(node));
   }
   rig.answer_all(8);
-  CHECK(rig.result<AcquireSucceeded>(again).grant != lease.grant);
+  CHECK(rig.result<AcquireSucceeded>(again).grant != rig.lease.grant);
 }
 
 TEST_CASE("a lost lease is not entered until everything is left, and the queue goes on") {
-  OwnersRig rig;
-  rig.taken(alice);
+  AliceHas rig;
   const auto second = rig.take(alice, 10s);
   rig.answer_all();
   REQUIRE(rig.ended_with<EnterSucceeded>(second));
@@ -358,7 +306,7 @@ TEST_CASE("a lost lease is not entered until everything is left, and the queue g
   CHECK(rig.failure(first_to_know) == Errc::lost);
   CHECK(rig.failure(queued) == Errc::lost);
   CHECK(rig.lost.size() == 1);
-  CHECK(rig.found(rig.leave(alice)) == Released::already_gone);
+  CHECK(rig.outcome(rig.leave(alice)) == Released::already_gone);
   const auto not_yet = rig.take(alice, 10s);
   CHECK(rig.failure(not_yet) == Errc::lost);
   rig.leave(alice);
@@ -381,17 +329,16 @@ TEST_CASE("a client that closes ends every call of an owner, and begins none") {
   CHECK(rig.asked_count(0) == 2);
   CHECK(rig.engine.deadline() > rig.now);
 
-  OwnersRig holding;
-  const auto lease = holding.taken(alice);
+  AliceHas holding;
   const auto entering = holding.take(alice, 10s);
   const auto waiting = holding.take(alice, 10s);
-  holding.cancel(waiting, Errc::closed);
-  holding.cancel(entering, Errc::closed);
-  CHECK(holding.failure(waiting) == Errc::closed);
-  CHECK(holding.failure(entering) == Errc::closed);
-  const auto released = holding.release(lease.grant);
+  for (const auto call : {waiting, entering}) {
+    holding.cancel(call, Errc::closed);
+    CHECK(holding.failure(call) == Errc::closed);
+  }
+  const auto released = holding.release(holding.lease.grant);
   holding.answer_all();
-  CHECK(holding.found(released) == Released::released);
+  CHECK(holding.outcome(released) == Released::released);
   CHECK_FALSE(holding.asked(0));
 }
 

@@ -9,28 +9,29 @@ namespace {
 /// max_lease, its drift allowance and a second: 60 s + 602 ms + 1 s.
 constexpr auto quarantine = 61'602ms;
 
-Config careful() {
-  return {.max_lease = 60s, .quarantine = true};
-}
-
-const NodeFacts sound{.marker = true, .durable = true};
-
-void all_but(Rig& rig, std::uint32_t nodes, NodeIndex but) {
-  for (NodeIndex node = 0; node < nodes; ++node) {
-    if (node != but) rig.engine.on_node_facts(rig.now, node, sound);
+/// Nodes that are known to keep their data, but for one of which nothing is known.
+struct QuarantineRig : CarefulRig {
+  explicit QuarantineRig(NodeIndex but = 0) : CarefulRig(3) {
+    for (NodeIndex node = 0; node < 3; ++node) {
+      if (node != but) see(node, sound);
+    }
   }
-}
+};
+
+constexpr NodeIndex none = 99;
+
+/// What is seen of node 0 by one connection, and how many seconds it waits then.
+struct Sight {
+  Duration after;
+  NodeFacts facts;
+  std::chrono::seconds votes_in;
+};
 
 /// Whether a fresh attempt asks this node; the attempt is given up.
 bool asks(Rig& rig, NodeIndex node) {
   const RequestId request = rig.acquire();
-  bool asked = false;
-  for (NodeIndex each = 0; each < 3; ++each) {
-    while (rig.asked(each)) {
-      asked = asked || (each == node && rig.oldest_is<AcquireCommand>(each));
-      rig.answer(each, down);
-    }
-  }
+  const bool asked = rig.oldest_is<AcquireCommand>(node);
+  rig.answer_all(down);
   CHECK(rig.ended(request));
   return asked;
 }
@@ -48,18 +49,25 @@ std::chrono::seconds votes_in(Rig& rig, NodeIndex node) {
       quarantine_of(rig, node).value_or(InQuarantine()).votes_in);
 }
 
+void check(const std::vector<Sight>& sights) {
+  QuarantineRig rig;
+  for (const Sight& sight : sights) {
+    rig.advance(sight.after);
+    rig.see(0, sight.facts);
+    CHECK(votes_in(rig, 0) == sight.votes_in);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a durable node with its marker votes at once, however young it is") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 3);
+  QuarantineRig rig(none);
   CHECK(asks(rig, 0));
 }
 
 TEST_CASE("a node that is not durable votes when it has been up for a quarantine") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .durable = false, .uptime = 60s});
+  QuarantineRig rig;
+  rig.see(0, {.marker = true, .durable = false, .uptime = 60s});
   CHECK(votes_in(rig, 0) == 2s);
   CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::restart);
   CHECK_FALSE(asks(rig, 0));
@@ -69,77 +77,58 @@ TEST_CASE("a node that is not durable votes when it has been up for a quarantine
   CHECK(asks(rig, 0));
 }
 
-TEST_CASE("a node is no older than the last sight of the run before, whatever its clock says") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  const NodeFacts before{.marker = true, .durable = false, .uptime = 24h, .run = "a"};
-  rig.engine.on_node_facts(rig.now, 0, before);
+TEST_CASE("a node that was restarted is no older than the last sight of the run before") {
+  const NodeFacts before{.marker = true, .uptime = 24h, .run = "a"};
   // Its machine started in 1970, and was told the time after redis-server had started.
-  const auto another_run = [&](Duration uptime = 500'000h) {
-    rig.engine.on_node_facts(rig.now, 0,
-                             {.marker = true, .durable = false, .uptime = uptime, .run = "b"});
-  };
-  CHECK(asks(rig, 0));
+  const NodeFacts another{.marker = true, .uptime = 500'000h, .run = "b"};
+  const NodeFacts young{.marker = true, .uptime = 1h, .run = "b"};
+  const NodeFacts unborn{.marker = true, .uptime = -24h, .run = "b"};
+  const NodeFacts crashed{.marker = true, .uptime = 5s, .run = "a"};
+  const NodeFacts clock_set{.marker = true, .uptime = 1h, .run = "a"};
+  // By CONFIG SET; what the crash took is still forgotten.
+  const NodeFacts mended{.marker = true, .durable = true, .uptime = 12s, .run = "a"};
+  for (const std::vector<Sight>& sights : std::initializer_list<std::vector<Sight>>{
+           {{0s, before, 0s}, {20s, another, 42s}, {10s, another, 32s}},
+           {{0s, before, 0s}, {20s, young, 42s}},
+           {{0s, before, 0s}, {20s, unborn, 62s}},
+           {{0s, crashed, 57s}, {2s, clock_set, 55s}, {5s, mended, 50s}}}) {
+    check(sights);
+  }
+  // Seen, too, when its clock was read.
+  QuarantineRig rig;
+  rig.see(0, before);
   rig.advance(20s);
-  SUBCASE("seen when its clock was read") {
-    rig.engine.on_node_clock(rig.now, 0, 0);
-    rig.advance(5s);
-    another_run();
-    CHECK(votes_in(rig, 0) == 57s);
-  }
-  SUBCASE("seen when it was connected to") {
-    another_run();
-    CHECK(votes_in(rig, 0) == 42s);
-    SUBCASE("and connecting once more makes it no older") {
-      rig.advance(10s);
-      another_run();
-      CHECK(votes_in(rig, 0) == 32s);
-    }
-  }
-  SUBCASE("also one that it says is shorter") {
-    another_run(1h);
-    CHECK(votes_in(rig, 0) == 42s);
-  }
-  SUBCASE("nor younger than nothing") {
-    another_run(-24h);
-    CHECK(votes_in(rig, 0) == 62s);
-  }
-}
-
-TEST_CASE("an uptime that leaps, because the node's clock was set, ends no quarantine") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 5s, .run = "a"});
-  rig.advance(2s);
-  // The same run, by another connection.
-  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 1h, .run = "a"});
-  CHECK(votes_in(rig, 0) == 55s);
-}
-
-TEST_CASE("a setting that is mended in quarantine does not end it") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .uptime = 5s, .run = "a"});
-  REQUIRE(quarantine_of(rig, 0));
+  rig.engine.on_node_clock(rig.now, 0, 0);
   rig.advance(5s);
-  // The operator did just that, by CONFIG SET; what the crash took is still forgotten.
-  rig.engine.on_node_facts(rig.now, 0,
-                           {.marker = true, .durable = true, .uptime = 10s, .run = "a"});
-  CHECK(quarantine_of(rig, 0));
+  rig.see(0, another);
+  CHECK(votes_in(rig, 0) == 57s);
+}
+
+TEST_CASE("a node that is promoted while it waits begins to wait anew, whatever it waited for") {
+  const NodeFacts promoted{.marker = true, .durable = true, .promoted = true, .run = "a"};
+  NodeFacts once_more = promoted;
+  once_more.newly_promoted = true;
+  // Others may have waited already, marked it, and been granted what the promotion lost.
+  for (const NodeFacts& before : {promoted, wiped}) {
+    check({{0s, before, 62s}, {40s, before, 22s}, {0s, once_more, 62s}, {10s, promoted, 52s}});
+  }
+  QuarantineRig rig;
+  rig.see(0, promoted);
+  CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::promotion);
+  CHECK_FALSE(asks(rig, 0));
 }
 
 TEST_CASE("a node without a marker waits from when it was first seen so, and is then marked") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
+  QuarantineRig rig;
   // How long it has been up says nothing: it may have been flushed a moment ago.
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .uptime = 1h});
+  rig.see(0, {.marker = false, .durable = true, .uptime = 1h});
   CHECK(votes_in(rig, 0) == 62s);
   CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::no_marker);
   rig.advance(30s);
   CHECK_FALSE(rig.tended.empty());
   CHECK_FALSE(rig.tended.back().write);
   // Another connection does not begin it anew.
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true});
+  rig.see(0, wiped);
   rig.advance(quarantine - 30s);
   CHECK_FALSE(asks(rig, 0));
   rig.advance(1s);
@@ -150,9 +139,8 @@ TEST_CASE("a node without a marker waits from when it was first seen so, and is 
 }
 
 TEST_CASE("a node that has forgotten once more begins to wait anew") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "a"});
+  QuarantineRig rig;
+  rig.see(0, {.marker = false, .durable = true, .run = "a"});
   rig.advance(1s);
   rig.engine.on_pending_marker(rig.now, 0, "first");
   rig.advance(40s);
@@ -160,7 +148,7 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
     rig.engine.on_pending_marker(rig.now, 0, "second");
   }
   SUBCASE("it has been restarted") {
-    rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "b"});
+    rig.see(0, {.marker = false, .durable = true, .run = "b"});
   }
   rig.advance(quarantine - 1s);
   CHECK_FALSE(asks(rig, 0));
@@ -174,9 +162,8 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
 }
 
 TEST_CASE("a node waits from when its id was first seen, whoever marked it as pending, and when") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true, .run = "a"});
+  QuarantineRig rig;
+  rig.see(0, {.marker = false, .durable = true, .run = "a"});
   // It was marked, granted and forgot before the command that looked came there, whose reply is
   // lost. The next reply says that it is pending.
   rig.advance(5s);
@@ -190,41 +177,11 @@ TEST_CASE("a node waits from when its id was first seen, whoever marked it as pe
   CHECK(rig.tended.back().pending == "id");
 }
 
-TEST_CASE("a node that is promoted once more while it waits begins to wait anew") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  NodeFacts facts{.marker = true, .durable = true, .promoted = true, .run = "a"};
-  rig.engine.on_node_facts(rig.now, 0, facts);
-  rig.advance(40s);
-  rig.engine.on_node_facts(rig.now, 0, facts);
-  CHECK(votes_in(rig, 0) == 22s);
-  facts.newly_promoted = true;
-  rig.engine.on_node_facts(rig.now, 0, facts);
-  CHECK(votes_in(rig, 0) == 62s);
-}
-
-TEST_CASE("a node that is promoted while it waits for what it forgot begins to wait anew") {
-  // Others may have waited already, marked it, and been granted what the promotion lost.
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  NodeFacts facts{.marker = false, .durable = true, .run = "a"};
-  rig.engine.on_node_facts(rig.now, 0, facts);
-  rig.advance(60s);
-  facts.marker = facts.promoted = facts.newly_promoted = true;
-  rig.engine.on_node_facts(rig.now, 0, facts);
-  CHECK(votes_in(rig, 0) == 62s);
-  facts.newly_promoted = false;
-  rig.advance(10s);
-  rig.engine.on_node_facts(rig.now, 0, facts);
-  CHECK(votes_in(rig, 0) == 52s);
-}
-
 TEST_CASE("a node that somebody adopted meanwhile votes at once") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true});
+  QuarantineRig rig;
+  rig.see(0, wiped);
   rig.advance(5s);
-  rig.engine.on_node_facts(rig.now, 0, sound);
+  rig.see(0, sound);
   CHECK(asks(rig, 0));
   const auto looks = rig.tended.size();
   rig.advance(10s);
@@ -232,8 +189,7 @@ TEST_CASE("a node that somebody adopted meanwhile votes at once") {
 }
 
 TEST_CASE("an acquire that finds no marker quarantines the node") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 3);
+  QuarantineRig rig(none);
   const RequestId request = rig.acquire();
   rig.answer(0, Unavailable{Cause::marker_missing, Delivery::refused, "NOMARKER"});
   rig.answer({1, 2}, Granted{7});
@@ -242,35 +198,20 @@ TEST_CASE("an acquire that finds no marker quarantines the node") {
   CHECK_FALSE(asks(rig, 0));
 }
 
-TEST_CASE("a promoted replica waits although it has a marker") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 0);
-  rig.engine.on_node_facts(rig.now, 0, {.marker = true, .durable = true, .promoted = true});
-  CHECK(votes_in(rig, 0) == 62s);
-  CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::promotion);
-  CHECK_FALSE(asks(rig, 0));
-}
-
 TEST_CASE("with too few voters left an attempt fails at once and says for how long") {
-  Rig rig(5, careful());
-  for (NodeIndex node = 0; node < 3; ++node) {
-    rig.engine.on_node_facts(rig.now, node, {.marker = false, .durable = true});
-  }
+  CarefulRig rig(5);
+  rig.see({0, 1, 2}, wiped);
   const RequestId request = rig.acquire();
   REQUIRE(rig.failure(request) == Errc::no_quorum);
-  CHECK(rig.result<Failed>(request).ballots[0].cause == Cause::quarantined);
-  const auto& why = std::get<InQuarantine>(rig.result<Failed>(request).ballots[0].objection);
-  CHECK(why.votes_in > 61s);
+  CHECK(rig.ballot(request, 0).cause == Cause::quarantined);
+  CHECK(std::get<InQuarantine>(rig.ballot(request, 0).objection).votes_in > 61s);
 }
 
 TEST_CASE("a quarantined node is not healed, but what it still holds counts") {
-  Rig rig(3, careful());
-  all_but(rig, 3, 3);
+  QuarantineRig rig(none);
   const auto lease = rig.lease_on_all(Rig::renewed());
-  rig.engine.on_node_facts(rig.now, 0, {.marker = false, .durable = true});
-  rig.advance(10s);
-  rig.answer(0, Free{});
-  rig.answer({1, 2}, Held{7});
+  rig.see(0, wiped);
+  rig.forgets(0);
   CHECK_FALSE(rig.asked(0));
   rig.advance(10s);
   rig.answer({0, 1}, Held{7});

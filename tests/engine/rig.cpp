@@ -37,13 +37,25 @@ AcquireRequest Rig::renewed(std::chrono::milliseconds lease) {
   return what;
 }
 
-RequestId Rig::acquire(AcquireRequest what) {
-  if (!what.name) what.name = std::make_shared<const std::string>("seat A05");
-  if (what.lease == 0ms) what.lease = 30s;
-  const RequestId id = next_request();
-  engine.acquire(now, id, std::move(what));
+AcquireRequest Rig::waiting(Duration wait, bool in_order) {
+  AcquireRequest what = request();
+  what.wait = wait;
+  what.in_order = in_order;
+  return what;
+}
+
+template <typename Input>
+RequestId Rig::request_by(const Input& input) {
+  const RequestId id = ++last_request_;
+  input(id);
   collect();
   return id;
+}
+
+RequestId Rig::acquire(AcquireRequest what) {
+  if (!what.name) what.name = request().name;
+  if (what.lease == 0ms) what.lease = 30s;
+  return request_by([&](RequestId id) { engine.acquire(now, id, std::move(what)); });
 }
 
 void Rig::wake(NodeIndex node, RequestId waiter, Duration after) {
@@ -64,25 +76,16 @@ RequestId Rig::attach(OwnerId owner, Token token, std::chrono::milliseconds leas
 }
 
 RequestId Rig::attach(AttachRequest what) {
-  if (!what.name) what.name = std::make_shared<const std::string>("seat A05");
-  const RequestId id = next_request();
-  engine.attach(now, id, std::move(what));
-  collect();
-  return id;
+  if (!what.name) what.name = request().name;
+  return request_by([&](RequestId id) { engine.attach(now, id, std::move(what)); });
 }
 
 RequestId Rig::extend(GrantId grant, std::chrono::milliseconds lease) {
-  const RequestId id = next_request();
-  engine.extend(now, id, grant, lease);
-  collect();
-  return id;
+  return request_by([&](RequestId id) { engine.extend(now, id, grant, lease); });
 }
 
 RequestId Rig::enter(GrantId grant, std::chrono::milliseconds lease, bool renew) {
-  const RequestId id = next_request();
-  engine.enter(now, id, {grant, lease, renew});
-  collect();
-  return id;
+  return request_by([&](RequestId id) { engine.enter(now, id, {grant, lease, renew}); });
 }
 
 void Rig::leave(GrantId grant) {
@@ -91,24 +94,16 @@ void Rig::leave(GrantId grant) {
 }
 
 RequestId Rig::release(GrantId grant) {
-  const RequestId id = next_request();
-  engine.release(now, id, grant);
-  collect();
-  return id;
+  return request_by([&](RequestId id) { engine.release(now, id, grant); });
 }
 
 RequestId Rig::release_elsewhere(OwnerId owner) {
-  const RequestId id = next_request();
-  engine.release(now, id, std::make_shared<const std::string>("seat A05"), owner, 30s);
-  collect();
-  return id;
+  return request_by([&](RequestId id) { engine.release(now, id, request().name, owner, 30s); });
 }
 
 RequestId Rig::force_release(OwnerId owner) {
-  const RequestId id = next_request();
-  engine.force_release(now, id, std::make_shared<const std::string>("seat A05"), owner, 30s);
-  collect();
-  return id;
+  return request_by(
+      [&](RequestId id) { engine.force_release(now, id, request().name, owner, 30s); });
 }
 
 void Rig::drop(GrantId grant) {
@@ -143,6 +138,37 @@ Send Rig::take(NodeIndex node) {
   return send;
 }
 
+void Rig::take_each() {
+  for (NodeIndex node = 0; node < sent_.size(); ++node) take(node);
+}
+
+void Rig::take_all() {
+  for (auto& sent : sent_) sent.clear();
+}
+
+void Rig::answer_all(const Reply& reply) {
+  for (NodeIndex node = 0; node < sent_.size(); ++node) {
+    while (asked(node)) answer(node, reply);
+  }
+}
+
+std::size_t Rig::serve(const Answers& answers) {
+  std::size_t acquires = 0;
+  for (NodeIndex node = 0; node < sent_.size(); ++node) {
+    while (asked(node)) {
+      if (oldest_is<AcquireCommand>(node)) {
+        answer(node, answers.acquire);
+        ++acquires;
+      } else if (oldest_is<LeaveCommand>(node)) {
+        answer(node, LineLeft{});
+      } else {
+        answer(node, oldest_is<HoldCommand>(node) ? answers.hold : answers.release);
+      }
+    }
+  }
+  return acquires;
+}
+
 void Rig::answer(NodeIndex node, const Reply& reply) {
   answer(take(node), reply);
 }
@@ -161,9 +187,33 @@ std::size_t Rig::releases(NodeIndex node) const {
       sent_[node], [](const Send& send) { return send.tag.kind == Tag::Kind::release; }));
 }
 
+bool Rig::all_have_releases(std::size_t count) const {
+  for (NodeIndex node = 0; node < sent_.size(); ++node) {
+    if (releases(node) != count) return false;
+  }
+  return true;
+}
+
+bool Rig::all_answered() const {
+  return std::ranges::all_of(sent_, [](const auto& sent) { return sent.empty(); });
+}
+
 std::optional<Errc> Rig::failure(RequestId request) const {
   if (!ended_with<Failed>(request)) return std::nullopt;
   return result<Failed>(request).code;
+}
+
+RequestId Rig::attempt(std::initializer_list<Reply> answers, AcquireRequest what) {
+  const RequestId id = acquire(std::move(what));
+  NodeIndex node = 0;
+  for (const Reply& reply : answers) answer(node++, reply);
+  return id;
+}
+
+AcquireSucceeded Rig::lease_on(std::initializer_list<NodeIndex> nodes, AcquireRequest what) {
+  const RequestId id = acquire(std::move(what));
+  answer(nodes, Granted{7});
+  return result<AcquireSucceeded>(id);
 }
 
 AcquireSucceeded Rig::lease_on_all(AcquireRequest what, Token token) {
@@ -172,12 +222,38 @@ AcquireSucceeded Rig::lease_on_all(AcquireRequest what, Token token) {
   return result<AcquireSucceeded>(id);
 }
 
+std::vector<GrantId> Rig::renewed_leases(int count, std::chrono::milliseconds lease) {
+  std::vector<GrantId> grants;
+  for (int i = 0; i < count; ++i) grants.push_back(lease_on_all(renewed(lease)).grant);
+  return grants;
+}
+
 GrantId Rig::lease_beside_rival(AcquireRequest what) {
   const RequestId id = acquire(std::move(what));
   const auto last = static_cast<NodeIndex>(sent_.size() - 1);
   for (NodeIndex node = 0; node < last; ++node) answer(node, Granted{7});
   answer(last, Refused{30s});
   return result<AcquireSucceeded>(id).grant;
+}
+
+GrantId Rig::take_up(std::chrono::milliseconds lease) {
+  const RequestId id = attach({{5, 6}}, 7, lease);
+  answer({0, 1}, Held{7});
+  return grant_of(id);
+}
+
+void Rig::forgets(NodeIndex node, Token token) {
+  advance(10s);
+  answer(node, Free{});
+  for (NodeIndex other = 0; other < sent_.size(); ++other) {
+    if (other != node) answer(other, Held{token});
+  }
+}
+
+Send Rig::heal_of(NodeIndex node, Token token) {
+  forgets(node, token);
+  REQUIRE(oldest_is<AcquireCommand>(node));
+  return take(node);
 }
 
 void Rig::read_clock(NodeIndex node, Duration ahead, Duration uncertainty) {

@@ -37,6 +37,26 @@ class Rig {
 
   /// Lets time pass, calling the engine at every deadline on the way.
   void advance(Duration by);
+  /// Lets that much time pass. Whether this is so at the end of it, and not before.
+  template <typename Happens>
+  [[nodiscard]] bool only_after(Duration by, const Happens& happens, Duration before = 1ns) {
+    advance(by - before);
+    const bool early = happens();
+    advance(before);
+    return !early && happens();
+  }
+  [[nodiscard]] bool ends_after(Duration by, RequestId request) {
+    return only_after(by, [&] { return ended(request); });
+  }
+  [[nodiscard]] bool lost_after(Duration by, GrantId grant) {
+    return only_after(by, [&] { return lost.contains(grant); });
+  }
+  /// Lets time pass until the node is asked something. How long that takes.
+  Duration pause_of(NodeIndex node) {
+    const Instant before = now;
+    while (!asked(node)) advance(1ms);
+    return now - before;
+  }
   /// Time passes and nobody runs: a paused process.
   void pause(Duration by) { now += by; }
   [[nodiscard]] Duration since_start() const { return now - start; }
@@ -81,8 +101,25 @@ class Rig {
   }
   /// Takes the oldest message away, to be answered later or never.
   Send take(NodeIndex node);
+  /// Takes the oldest message of each node away, or all messages.
+  void take_each();
+  void take_all();
+  /// Answers all that waits at any node, also what comes of that.
+  void answer_all(const Reply& reply);
+  /// The same, by what is asked.
+  struct Answers {
+    Reply acquire = Granted{7};
+    Reply hold = Held{7};
+    Reply release = ReleasedHere{};
+  };
+  /// How many acquires there were.
+  std::size_t serve(const Answers& answers);
   /// How many releases, of whatever kind, wait unanswered at the node.
   [[nodiscard]] std::size_t releases(NodeIndex node) const;
+  /// Whether that many wait at each node.
+  [[nodiscard]] bool all_have_releases(std::size_t count) const;
+  /// Whether no node has anything to answer.
+  [[nodiscard]] bool all_answered() const;
 
   [[nodiscard]] bool ended(RequestId request) const { return results_.contains(request); }
   template <typename T>
@@ -96,10 +133,41 @@ class Rig {
   /// The code of a request that ended in failure.
   [[nodiscard]] std::optional<Errc> failure(RequestId request) const;
 
+  /// Why a lease was lost, if it was.
+  [[nodiscard]] std::optional<LossReason> loss_of(GrantId grant) const {
+    return lost.contains(grant) ? std::optional(lost.at(grant)) : std::nullopt;
+  }
+  [[nodiscard]] GrantId grant_of(RequestId request) const {
+    return result<AcquireSucceeded>(request).grant;
+  }
+  [[nodiscard]] Token token_of(RequestId request) const {
+    return result<AcquireSucceeded>(request).token;
+  }
+  [[nodiscard]] Released outcome(RequestId release) const {
+    return result<ReleaseDone>(release).outcome;
+  }
+  /// What a node did in an acquisition that failed.
+  [[nodiscard]] const Ballot& ballot(RequestId request, NodeIndex node) const {
+    return result<Failed>(request).ballots.at(node);
+  }
+
+  /// Acquires; nodes 0, 1, ... give these answers, in this order.
+  RequestId attempt(std::initializer_list<Reply> answers, AcquireRequest what = {});
+  /// Acquires over these nodes, each granting token 7. The others have not answered.
+  AcquireSucceeded lease_on(std::initializer_list<NodeIndex> nodes, AcquireRequest what = {});
   /// Acquires over all nodes, each granting this token.
   AcquireSucceeded lease_on_all(AcquireRequest what = {}, Token token = 7);
+  /// The same of so many leases that are renewed.
+  std::vector<GrantId> renewed_leases(int count, std::chrono::milliseconds lease = 30s);
   /// Acquires over all nodes but the last, where somebody else has it. Token 7.
   GrantId lease_beside_rival(AcquireRequest what);
+
+  /// Takes up what an owner {5, 6} was granted; nodes 0 and 1 confirm it with token 7.
+  GrantId take_up(std::chrono::milliseconds lease = 30s);
+  /// In the next renewal of three nodes this one says free, and the others confirm the lease.
+  void forgets(NodeIndex node, Token token = 7);
+  /// The same, and the heal of that node is taken away.
+  Send heal_of(NodeIndex node, Token token = 7);
 
   /// The node's clock shows the time of this rig (as 2026), and so much more.
   void read_clock(NodeIndex node, Duration ahead = {},
@@ -108,11 +176,13 @@ class Rig {
   [[nodiscard]] static AcquireRequest request(std::chrono::milliseconds lease = 30s);
   /// The same, to be renewed.
   [[nodiscard]] static AcquireRequest renewed(std::chrono::milliseconds lease = 30s);
+  /// By a call that waits.
+  [[nodiscard]] static AcquireRequest waiting(Duration wait, bool in_order = false);
 
   /// Takes the engine's outputs; the inputs above do.
   void collect();
 
-  const Instant start{std::chrono::hours(1)};
+  static constexpr Instant start{std::chrono::hours(1)};
   Instant now = start;
   std::map<GrantId, LossReason> lost;
   std::map<GrantId, Instant> valid_until;
@@ -126,11 +196,42 @@ class Rig {
   Engine engine;
 
  private:
-  RequestId next_request() { return ++last_request_; }
+  template <typename Input>
+  RequestId request_by(const Input& input);
 
   RequestId last_request_ = 0;
   std::vector<std::deque<Send>> sent_;
   std::map<RequestId, decltype(Finish::result)> results_;
+};
+
+/// A client of three nodes that has a lease on all of them.
+struct LeaseRig : Rig {
+  explicit LeaseRig(AcquireRequest what = {}, Token token = 7)
+      : Rig(3), lease(lease_on_all(std::move(what), token)) {}
+
+  const AcquireSucceeded lease;
+  const GrantId grant = lease.grant;
+};
+
+/// The same with a lease that is renewed.
+struct RenewedRig : LeaseRig {
+  RenewedRig() : LeaseRig(renewed()) {}
+};
+
+inline const NodeFacts sound{.marker = true, .durable = true};
+inline const NodeFacts wiped{.marker = false, .durable = true};
+
+/// A client that lets nodes wait which may have forgotten. It has seen none of them yet.
+struct CarefulRig : Rig {
+  explicit CarefulRig(std::uint32_t nodes) : Rig(nodes, {.max_lease = 60s, .quarantine = true}) {}
+
+  void see(NodeIndex node, const NodeFacts& facts) {
+    engine.on_node_facts(now, node, facts);
+    collect();
+  }
+  void see(std::initializer_list<NodeIndex> nodes, const NodeFacts& facts) {
+    for (const NodeIndex node : nodes) see(node, facts);
+  }
 };
 
 inline const Unavailable down{Cause::connection_failed, Delivery::not_sent, "connection refused"};

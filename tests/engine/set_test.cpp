@@ -9,17 +9,8 @@ NodeFacts of_set(const std::string& set) {
   return {.marker = true, .durable = true, .set = set};
 }
 
-const NodeFacts wiped{.marker = false, .durable = true, .run = "wiped"};
-
-struct Set : Rig {
-  explicit Set(std::uint32_t nodes) : Rig(nodes, {.max_lease = 60s, .quarantine = true}) {}
-  void see(NodeIndex node, const NodeFacts& facts) {
-    engine.on_node_facts(now, node, facts);
-    collect();
-  }
-  void see(std::initializer_list<NodeIndex> nodes, const std::string& set) {
-    for (const NodeIndex node : nodes) see(node, of_set(set));
-  }
+struct Set : CarefulRig {
+  Set() : CarefulRig(3) {}
   /// That its marker names another set; none if nothing is against it.
   std::optional<OtherSet> objection(NodeIndex node) {
     const auto why = engine.objection(now, node);
@@ -36,10 +27,10 @@ struct Set : Rig {
 };
 
 TEST_CASE("a node of another set is not asked once a quorum names a set") {
-  Set rig(3);
+  Set rig;
   rig.see(0, of_set("theirs"));
   CHECK_FALSE(rig.objection(0));
-  rig.see({1, 2}, "ours");
+  rig.see({1, 2}, of_set("ours"));
   REQUIRE(rig.objection(0));
   CHECK(rig.objection(0)->named == "theirs");
   CHECK(rig.objection(0)->of_quorum == "ours");
@@ -50,7 +41,7 @@ TEST_CASE("a node of another set is not asked once a quorum names a set") {
 }
 
 TEST_CASE("what a node of another set granted before that was known does not count") {
-  Set rig(3);
+  Set rig;
   const RequestId request = rig.acquire();  // before there is a connection
   rig.see(0, of_set("theirs"));
   rig.answer(0, Granted{7});
@@ -62,13 +53,13 @@ TEST_CASE("what a node of another set granted before that was known does not cou
     rig.answer(2, Granted{7});
     CHECK(rig.ended_with<AcquireSucceeded>(request));
     // Node 0 has it too, until it is released.
-    rig.release(rig.result<AcquireSucceeded>(request).grant);
+    rig.release(rig.grant_of(request));
     CHECK(rig.releases(0) == 1);
   }
   SUBCASE("the third node cannot be reached") {
     rig.answer(2, down);
     REQUIRE(rig.failure(request) == Errc::no_quorum);
-    CHECK(rig.result<Failed>(request).ballots[0].cause == Cause::quarantined);
+    CHECK(rig.ballot(request, 0).cause == Cause::quarantined);
     CHECK(rig.releases(0) == 1);
     CHECK(rig.releases(1) == 1);
   }
@@ -84,15 +75,15 @@ TEST_CASE("what a node of another set granted before that was known does not cou
 }
 
 TEST_CASE("a replaced node gets the name that a quorum has") {
-  Set rig(3);
-  rig.see({0, 1}, "ours");
+  Set rig;
+  rig.see({0, 1}, of_set("ours"));
   rig.see(2, wiped);
   rig.advance(62s);
   CHECK(rig.written(2) == "set 'ours'");
 }
 
 TEST_CASE("a name that fewer than a quorum have is given to no node") {
-  Set rig(3);
+  Set rig;
   rig.see(0, of_set("theirs"));
   rig.see(1, wiped);
   rig.advance(62s);
@@ -111,9 +102,8 @@ TEST_CASE("a name that fewer than a quorum have is given to no node") {
 }
 
 TEST_CASE("nodes that nobody has adopted get markers without a name, and serve") {
-  Set rig(3);
-  rig.see(0, wiped);
-  rig.see(1, wiped);
+  Set rig;
+  rig.see({0, 1}, wiped);
   rig.advance(62s);
   CHECK(rig.written(0) == "set ''");
   for (const NodeIndex node : {0U, 1U}) rig.engine.on_marker(node, "");

@@ -7,30 +7,25 @@ using namespace redlock::engine::test;
 
 TEST_CASE("a node that has the lock for the same owner is a lost vote, and no more") {
   Rig rig(3);
-  const auto id = rig.acquire();
-  rig.answer(0, AlreadyOurs{});
+  const auto id = rig.attempt({AlreadyOurs{}});
   REQUIRE_FALSE(rig.ended(id));
   SUBCASE("the others decide for it") {
     rig.answer({1, 2}, Granted{7});
-    const auto grant = rig.result<AcquireSucceeded>(id).grant;
-    rig.release(grant);
+    rig.release(rig.grant_of(id));
     CHECK_FALSE(rig.asked(0));  // what is there is the other process's
     CHECK(rig.releases(1) == 1);
   }
   SUBCASE("and against it") {
     rig.answer(1, AlreadyOurs{});
     REQUIRE(rig.failure(id) == Errc::no_quorum);
-    const Ballot& vote = rig.result<Failed>(id).ballots[0];
-    CHECK(vote.vote == Vote::unavailable);
-    CHECK(vote.detail == "another process locks with the same random numbers");
+    CHECK(rig.ballot(id, 0).vote == Vote::unavailable);
+    CHECK(rig.ballot(id, 0).detail == "another process locks with the same random numbers");
   }
 }
 
 TEST_CASE("what an owner that is shared was granted is released, and nothing else") {
   Rig rig(5);
-  const auto id = rig.acquire();
-  rig.answer(0, Granted{7});
-  rig.answer({1, 2, 3}, AlreadyOurs{});
+  const auto id = rig.attempt({Granted{7}, AlreadyOurs{}, AlreadyOurs{}, AlreadyOurs{}});
   CHECK(rig.failure(id) == Errc::no_quorum);
   CHECK(rig.releases(0) == 1);
   CHECK_FALSE(rig.asked(1));
@@ -59,33 +54,15 @@ TEST_CASE("what an owner that is shared was granted is released, and nothing els
 
 TEST_CASE("while settling, too, such an answer is a lost vote") {
   Rig rig(3);
-  const auto id = rig.acquire();
-  rig.answer(0, Granted{2});
-  rig.answer(1, Granted{1});
-  rig.answer(2, AlreadyOurs{});
+  const auto id = rig.attempt({Granted{2}, Granted{1}, AlreadyOurs{}});
   CHECK_FALSE(rig.ended(id));
   rig.answer(1, Held{2});
   CHECK(rig.ended_with<AcquireSucceeded>(id));
 }
 
-TEST_CASE("a node that answers a failed attempt late is released if it granted the lock") {
-  Rig rig(3);
-  const auto id = rig.acquire();
-  rig.answer(0, AlreadyOurs{});
-  const Send late = rig.take(1);
-  rig.advance(250ms);
-  REQUIRE(rig.failure(id) == Errc::no_quorum);
-  rig.answer(late, Granted{7});
-  CHECK(rig.releases(1) == 1);
-  rig.answer(2, AlreadyOurs{});
-  CHECK_FALSE(rig.asked(2));
-}
-
 TEST_CASE("the next attempt draws another owner") {
   Rig rig(3);
-  auto what = Rig::request();
-  what.wait = 10s;
-  const auto id = rig.acquire(what);
+  const auto id = rig.acquire(Rig::waiting(10s));
   const OwnerId first = rig.oldest<AcquireCommand>(0).owner;
   rig.answer({0, 1, 2}, AlreadyOurs{});
   rig.advance(1s);
@@ -95,9 +72,7 @@ TEST_CASE("the next attempt draws another owner") {
 
 TEST_CASE("a lease goes on without a node that has its owner for another process, for good") {
   Rig rig(3);
-  const auto id = rig.acquire(Rig::renewed());
-  rig.answer({0, 1}, Granted{7});
-  const GrantId grant = rig.result<AcquireSucceeded>(id).grant;
+  const GrantId grant = rig.lease_on({0, 1}, Rig::renewed()).grant;
   rig.answer(2, AlreadyOurs{});
   CHECK_FALSE(rig.lost.contains(grant));
   for (int renewal = 0; renewal < 3; ++renewal) {
@@ -118,31 +93,21 @@ TEST_CASE("a lease goes on without a node that has its owner for another process
   }
 }
 
-TEST_CASE("a heal takes what is there already") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all(Rig::renewed());
-  rig.advance(10s);
-  rig.answer(2, Free{});
-  rig.answer({0, 1}, Held{7});
-  REQUIRE(rig.oldest_is<AcquireCommand>(2));
-  rig.answer(2, AlreadyOurs{});
-  rig.advance(10s);
-  rig.answer({0, 1, 2}, Held{7});
-  CHECK_FALSE(rig.lost.contains(lease.grant));
-  rig.release(lease.grant);
-  CHECK(rig.releases(2) == 1);
-}
-
-TEST_CASE("the release of a heal that found its lock already there is owed as any other") {
-  Rig rig(3);
-  const auto lease = rig.lease_on_all(Rig::renewed());
-  rig.advance(10s);
-  rig.answer(2, Free{});
-  rig.answer({0, 1}, Held{7});
-  const Send heal = rig.take(2);
-  rig.release(lease.grant);
-  rig.answer(heal, AlreadyOurs{});
-  rig.answer(2, broken);
-  rig.node_up(2);
-  CHECK(rig.releases(2) == 1);
+TEST_CASE("a heal takes what is there already, whose release is owed as any other") {
+  for (const bool released_meanwhile : {false, true}) {
+    RenewedRig rig;
+    const Send heal = rig.heal_of(2);
+    if (released_meanwhile) rig.release(rig.grant);
+    rig.answer(heal, AlreadyOurs{});
+    if (!released_meanwhile) {
+      rig.advance(10s);
+      rig.answer({0, 1, 2}, Held{7});
+      CHECK(rig.lost.empty());
+      rig.release(rig.grant);
+    }
+    CHECK(rig.releases(2) == 1);
+    rig.answer(2, broken);
+    rig.node_up(2);
+    CHECK(rig.releases(2) == 1);
+  }
 }

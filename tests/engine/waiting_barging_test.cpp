@@ -8,33 +8,12 @@ using namespace redlock::engine::test;
 
 namespace {
 
-AcquireRequest barging(Duration wait) {
-  auto what = Rig::request();
-  what.wait = wait;
-  return what;
-}
-
-Config config_of_pauses() {
-  Config config;
-  config.retry_min = 20ms;
-  config.retry_max = config.retry_cap = 60ms;
-  return config;
-}
-
 /// A client of one node.
 struct Bargers : Rig {
-  Bargers() : Rig(1, config_of_pauses()) {}
+  Bargers() : Rig(1, {.retry_min = 20ms, .retry_max = 60ms, .retry_cap = 60ms}) {}
 
   /// Answers every acquire with a refusal, whatever it leads to. How many there were.
-  std::size_t refuse_all() {
-    std::size_t asked = 0;
-    while (this->asked(0)) {
-      const bool acquire = oldest_is<AcquireCommand>(0);
-      asked += acquire ? 1 : 0;
-      answer(0, acquire ? Reply(Refused{30s}) : Reply(NotHeld{}));
-    }
-    return asked;
-  }
+  std::size_t refuse_all() { return serve({.acquire = Refused{30s}, .release = NotHeld{}}); }
   GrantId grant(RequestId id) {
     answer(0, Granted{++token_});
     return result<AcquireSucceeded>(id).grant;
@@ -48,7 +27,7 @@ struct Bargers : Rig {
 
 TEST_CASE("a crowd of calls that barge asks a node no more often than two of them do") {
   Bargers rig;
-  for (int i = 0; i < 100; ++i) rig.acquire(barging(60s));
+  for (int i = 0; i < 100; ++i) rig.acquire(Rig::waiting(60s));
   CHECK(rig.asked_count(0) == 2);
   std::size_t asked = rig.refuse_all();
   for (int i = 0; i < 1'000; ++i) {
@@ -61,12 +40,12 @@ TEST_CASE("a crowd of calls that barge asks a node no more often than two of the
 
 TEST_CASE("calls that barge for another name, or do not wait, ask at once beside a crowd") {
   Bargers rig;
-  for (int i = 0; i < 10; ++i) rig.acquire(barging(60s));
-  auto other = barging(60s);
+  for (int i = 0; i < 10; ++i) rig.acquire(Rig::waiting(60s));
+  auto other = Rig::waiting(60s);
   other.name = std::make_shared<const std::string>("seat B07");
   rig.acquire(std::move(other));
   CHECK(rig.asked_count(0) == 3);
-  const auto tried = rig.acquire(barging(0s));
+  const auto tried = rig.acquire(Rig::waiting(0s));
   CHECK(rig.asked_count(0) == 4);
   rig.refuse_all();
   CHECK(rig.failure(tried) == Errc::contended);
@@ -75,11 +54,10 @@ TEST_CASE("calls that barge for another name, or do not wait, ask at once beside
 TEST_CASE("of calls in order one, and of calls that barge two, ask for one name") {
   Bargers rig;
   rig.wakes(1);
-  auto in_order = barging(60s);
-  in_order.in_order = true;
+  const auto in_order = Rig::waiting(60s, true);
   for (int i = 0; i < 5; ++i) {
     rig.acquire(in_order);
-    rig.acquire(barging(60s));
+    rig.acquire(Rig::waiting(60s));
   }
   REQUIRE(rig.asked_count(0) == 3);
   std::size_t in_line = 0;
@@ -92,9 +70,9 @@ TEST_CASE("of calls in order one, and of calls that barge two, ask for one name"
 
 TEST_CASE("a call that barges moves up when one before it ends") {
   Bargers rig;
-  const auto first = rig.acquire(barging(60s));
-  rig.acquire(barging(60s));
-  const auto third = rig.acquire(barging(60s));
+  const auto first = rig.acquire(Rig::waiting(60s));
+  rig.acquire(Rig::waiting(60s));
+  const auto third = rig.acquire(Rig::waiting(60s));
   REQUIRE(rig.asked_count(0) == 2);
   SUBCASE("with the lock: when the lock is given back, or after a pause") {
     const GrantId grant = rig.grant(first);
@@ -124,9 +102,9 @@ TEST_CASE("a call that barges moves up when one before it ends") {
 
 TEST_CASE("a call that barges and waits behind others ends when its time has come") {
   Bargers rig;
-  const auto first = rig.acquire(barging(60s));
-  rig.acquire(barging(60s));
-  auto what = barging(100ms);
+  const auto first = rig.acquire(Rig::waiting(60s));
+  rig.acquire(Rig::waiting(60s));
+  auto what = Rig::waiting(100ms);
   Errc expected = Errc::timed_out;
   SUBCASE("that for waiting") {}
   SUBCASE("its deadline") {
@@ -137,7 +115,7 @@ TEST_CASE("a call that barges and waits behind others ends when its time has com
     expected = Errc::cancelled;
   }
   const auto third = rig.acquire(what);
-  const auto fourth = rig.acquire(barging(60s));
+  const auto fourth = rig.acquire(Rig::waiting(60s));
   rig.refuse_all();
   rig.advance(10ms);
   CHECK_FALSE(rig.ended(third));
@@ -157,10 +135,10 @@ TEST_CASE("a client passes a lock on among its calls, and lets others come once 
   Bargers rig;
   Instant released = rig.now;
   int pauses = 0;
-  auto waiting = rig.acquire(barging(60s));
+  auto waiting = rig.acquire(Rig::waiting(60s));
   GrantId grant = rig.grant(waiting);
   for (int i = 0; i < 200; ++i) {
-    waiting = rig.acquire(barging(60s));
+    waiting = rig.acquire(Rig::waiting(60s));
     rig.refuse_all();
     rig.advance(5ms);
     rig.refuse_all();
@@ -182,11 +160,9 @@ TEST_CASE("a client passes a lock on among its calls, and lets others come once 
 TEST_CASE("who waits in order has a lock that its client gives back before those who barge") {
   Bargers rig;
   rig.wakes(1);
-  const GrantId grant = rig.grant(rig.acquire(barging(60s)));
-  rig.acquire(barging(60s));
-  auto what = barging(60s);
-  what.in_order = true;
-  const auto in_order = rig.acquire(what);
+  const GrantId grant = rig.grant(rig.acquire(Rig::waiting(60s)));
+  rig.acquire(Rig::waiting(60s));
+  const auto in_order = rig.acquire(Rig::waiting(60s, true));
   rig.refuse_all();
   rig.release(grant);
   rig.answer(0, ReleasedHere{});

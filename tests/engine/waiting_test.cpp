@@ -11,9 +11,13 @@ using namespace redlock::engine::test;
 namespace {
 
 AcquireRequest in_order(Duration wait) {
-  auto what = Rig::request();
-  what.wait = wait;
-  what.in_order = true;
+  return Rig::waiting(wait, true);
+}
+
+/// Granted after 8 ms it is too late.
+AcquireRequest short_lease() {
+  auto what = in_order(60s);
+  what.lease = 10ms;
   return what;
 }
 
@@ -29,6 +33,12 @@ struct Crowd : Rig {
     std::size_t sum = 0;
     for (NodeIndex node = 0; node < 5; ++node) sum += asked_count(node);
     return sum;
+  }
+  /// Whether it asks them all, at the end of that time and not much before.
+  [[nodiscard]] bool asks_all_after(Duration by, Duration before) {
+    return only_after(
+               by, [&] { return asked_in_all() > 0; }, before) &&
+           asked_in_all() == 5;
   }
   /// What every node was asked until now is answered, acquires by this.
   void answer_acquires(const Reply& reply) {
@@ -50,44 +60,48 @@ struct Crowd : Rig {
 
 constexpr std::initializer_list<NodeIndex> all{0, 1, 2, 3, 4};
 
+/// One in which a call waits, for a minute. No node has answered it.
+struct Waiter : Crowd {
+  const RequestId id = acquire(in_order(60s));
+  const AcquireCommand first = oldest<AcquireCommand>(0);
+};
+
 }  // namespace
 
 TEST_CASE("a call that waits stays with its attempt while others have the lock") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
-  const auto first = rig.oldest<AcquireCommand>(0);
-  CHECK(first.in_order);
-  CHECK(first.place.line == id);
-  CHECK(first.place.waited == 0ns);
+  Waiter rig;
+  CHECK(rig.first.in_order);
+  CHECK(rig.first.place.line == rig.id);
+  CHECK(rig.first.place.waited == 0ns);
   rig.refuse(all);
-  CHECK_FALSE(rig.ended(id));
+  CHECK_FALSE(rig.ended(rig.id));
   rig.advance(900ms);
   CHECK(rig.asked_in_all() == 0);
   SUBCASE("it asks again, with its place, before nodes forget it") {
     rig.advance(110ms);
     CHECK(rig.asked_in_all() == 5);
-    CHECK(rig.oldest<AcquireCommand>(0).owner == first.owner);
-    CHECK(rig.oldest<AcquireCommand>(0).place.line == id);
+    CHECK(rig.oldest<AcquireCommand>(0).owner == rig.first.owner);
+    CHECK(rig.oldest<AcquireCommand>(0).place.line == rig.id);
     CHECK(rig.oldest<AcquireCommand>(0).place.waited > 1s);
     CHECK(rig.oldest<AcquireCommand>(0).place.waited <= rig.since_start());
   }
   SUBCASE("the first node that says that its turn has come makes it ask them all") {
-    rig.wake(2, id);
+    rig.wake(2, rig.id);
     CHECK(rig.asked_in_all() == 5);
-    rig.wake(2, id);  // said twice
-    rig.wake(3, id);
+    rig.wake(2, rig.id);  // said twice
+    rig.wake(3, rig.id);
     CHECK(rig.asked_in_all() == 5);
   }
   SUBCASE("votes gather node by node") {
-    rig.wake(2, id);
+    rig.wake(2, rig.id);
     rig.answer(2, Granted{7});
     rig.refuse({0, 1, 3, 4});  // the release has not come there yet
     for (const NodeIndex node : {0U, 4U}) {
-      CHECK_FALSE(rig.ended(id));
-      rig.wake(node, id);
+      CHECK_FALSE(rig.ended(rig.id));
+      rig.wake(node, rig.id);
       rig.answer(node, Granted{7});
     }
-    CHECK(rig.result<AcquireSucceeded>(id).owner == first.owner);
+    CHECK(rig.result<AcquireSucceeded>(rig.id).owner == rig.first.owner);
   }
 }
 
@@ -111,9 +125,8 @@ TEST_CASE("a vote counts from when it was asked for, not from when the attempt b
 }
 
 TEST_CASE("a turn that comes while a question is under way is asked for once more") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
-  rig.wake(3, id);
+  Waiter rig;
+  rig.wake(3, rig.id);
   CHECK(rig.asked_count(3) == 1);
   SUBCASE("after a refusal, which may not know of it") {
     rig.refuse({3});
@@ -128,44 +141,23 @@ TEST_CASE("a turn that comes while a question is under way is asked for once mor
 }
 
 TEST_CASE("the runner-up asks when the time of the first is over") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.refuse(all);
-  rig.wake(1, id, 20ms);
-  rig.advance(19ms);
-  CHECK(rig.asked_in_all() == 0);
-  rig.advance(4ms);
-  CHECK(rig.asked_in_all() == 5);
+  rig.wake(1, rig.id, 20ms);
+  CHECK(rig.asks_all_after(23ms, 4ms));
 }
 
 TEST_CASE("nodes are asked when the lease of the holder is over on a quorum of them") {
-  Crowd rig;
-  rig.acquire(in_order(60s));
-  rig.refuse({0}, 100ms);
-  rig.refuse({1}, 200ms);
-  rig.refuse({2}, 300ms);
-  rig.refuse({3}, 400ms);
-  rig.refuse({4}, 500ms);
-  rig.advance(299ms);
-  CHECK(rig.asked_in_all() == 0);
-  rig.advance(3ms);
-  CHECK(rig.asked_in_all() == 5);
-}
-
-TEST_CASE("who is behind asks later when a lease is over") {
-  Crowd rig;
-  rig.acquire(in_order(60s));
+  Waiter rig;
+  for (const NodeIndex node : all) rig.refuse({node}, 100ms * (node + 1));
+  CHECK(rig.asks_all_after(302ms, 3ms));
+  // Who is behind asks later.
   rig.refuse(all, 300ms, 4);
-  rig.advance(379ms);
-  CHECK(rig.asked_in_all() == 0);
-  rig.advance(3ms);
-  CHECK(rig.asked_in_all() == 5);
+  CHECK(rig.asks_all_after(382ms, 3ms));
 }
 
 TEST_CASE("what cannot become a quorum is given back soon, and the place is kept") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
-  const auto first = rig.oldest<AcquireCommand>(0);
+  Waiter rig;
   rig.advance(1ms);
   rig.answer({0, 1}, Granted{7});
   rig.refuse({2, 3, 4});
@@ -174,17 +166,17 @@ TEST_CASE("what cannot become a quorum is given back soon, and the place is kept
   rig.advance(3'900us);
   CHECK(rig.asked_in_all() == 0);
   SUBCASE("a vote that comes until then completes it") {
-    rig.wake(4, id);
+    rig.wake(4, rig.id);
     rig.answer(4, Granted{7});
-    CHECK(rig.ended_with<AcquireSucceeded>(id));
+    CHECK(rig.ended_with<AcquireSucceeded>(rig.id));
   }
   SUBCASE("after four round trips") {
     rig.advance(200us);
     for (const NodeIndex node : {0U, 1U}) {
       REQUIRE(rig.oldest_is<ReleaseCommand>(node));
       const auto release = rig.oldest<ReleaseCommand>(node);
-      CHECK(release.owner == first.owner);
-      CHECK(release.place.line == id);
+      CHECK(release.owner == rig.first.owner);
+      CHECK(release.place.line == rig.id);
       CHECK(release.place.waited > 4ms);
       rig.answer(node, ReleasedHere{});
     }
@@ -192,15 +184,14 @@ TEST_CASE("what cannot become a quorum is given back soon, and the place is kept
     rig.advance(2ms);
     CHECK(rig.asked_in_all() == 5);
     const auto second = rig.oldest<AcquireCommand>(0);
-    CHECK(second.owner != first.owner);
-    CHECK(second.place.line == id);
+    CHECK(second.owner != rig.first.owner);
+    CHECK(second.place.line == rig.id);
     CHECK(second.place.waited > 5ms);
   }
 }
 
 TEST_CASE("where a holder lacks some nodes a waiter asks ever more seldom until it is woken") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
+  Waiter rig;
   const auto round = [&] {
     rig.answer({0, 1}, Granted{7});
     rig.refuse({2, 3, 4});
@@ -224,13 +215,13 @@ TEST_CASE("where a holder lacks some nodes a waiter asks ever more seldom until 
     CHECK(await_next() >= 15);
   }
   SUBCASE("not by what it has given back itself") {
-    rig.wake(0, id);
-    rig.wake(1, id);
+    rig.wake(0, rig.id);
+    rig.wake(1, rig.id);
     CHECK(rig.asked_in_all() == 0);
     CHECK(await_next() >= 15);
   }
   SUBCASE("by a node that had refused it, and then at once") {
-    rig.wake(3, id);
+    rig.wake(3, rig.id);
     rig.advance(0us);
     CHECK(rig.asked_in_all() == 5);
     round();
@@ -238,26 +229,15 @@ TEST_CASE("where a holder lacks some nodes a waiter asks ever more seldom until 
   }
 }
 
-TEST_CASE("while nodes are still to answer nothing is given back") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
-  rig.advance(1ms);
-  rig.answer({0, 1}, Granted{7});
-  rig.refuse({2, 3});
-  rig.advance(200ms);
-  CHECK(rig.releases(0) == 0);
-  rig.answer(4, Granted{7});
-  CHECK(rig.ended_with<AcquireSucceeded>(id));
-}
-
 TEST_CASE("a node's silence is remembered from one attempt to the next") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.advance(1ms);
   rig.answer({0, 1}, Granted{7});
   rig.refuse({2});
   rig.answer(3, down);
-  rig.advance(260ms);  // node 4 has not answered: two of three that vote are not enough
+  rig.advance(200ms);
+  CHECK(rig.releases(0) == 0);  // while node 4 is still to answer nothing is given back
+  rig.advance(60ms);            // it has not: two of three that vote are not enough
   REQUIRE(rig.releases(0) == 1);
   rig.answer({0, 1}, ReleasedHere{});
   rig.advance(2ms);
@@ -265,26 +245,24 @@ TEST_CASE("a node's silence is remembered from one attempt to the next") {
   CHECK(rig.asked_count(4) == 3);  // two acquires, and the release between them
   SUBCASE("so that two of four are known to be no quorum at once") {
     rig.answer({0, 1}, Granted{8});
-    rig.answer(3, down);
-    rig.answer(2, down);
+    rig.answer({3, 2}, down);
     CHECK(rig.releases(0) > 0);
-    CHECK_FALSE(rig.ended(id));
+    CHECK_FALSE(rig.ended(rig.id));
   }
   SUBCASE("until it answers") {
     rig.take(4);
     rig.take(4);
     rig.answer({0, 1}, Granted{8});
-    CHECK_FALSE(rig.ended(id));
+    CHECK_FALSE(rig.ended(rig.id));
     rig.answer(4, Granted{8});
-    CHECK(rig.ended_with<AcquireSucceeded>(id));
+    CHECK(rig.ended_with<AcquireSucceeded>(rig.id));
   }
 }
 
 TEST_CASE("a moment in which no node answered does not keep a call from the lock for good") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.advance(260ms);  // the process stood still, or the network did
-  REQUIRE_FALSE(rig.ended(id));
+  REQUIRE_FALSE(rig.ended(rig.id));
   SUBCASE("if they answer later") {
     rig.answer_acquires(Refused{30s});
   }
@@ -293,36 +271,31 @@ TEST_CASE("a moment in which no node answered does not keep a call from the lock
     for (NodeIndex node = 0; node < 5; ++node) rig.node_up(node);
   }
   SUBCASE("if what they were asked until then is never answered") {
-    for (NodeIndex node = 0; node < 5; ++node) {
-      while (rig.asked(node)) rig.take(node);
-    }
+    rig.take_all();
   }
   rig.advance(70ms);
   REQUIRE(rig.asked_in_all() >= 5);
   rig.answer_acquires(Granted{7});
-  CHECK(rig.ended_with<AcquireSucceeded>(id));
+  CHECK(rig.ended_with<AcquireSucceeded>(rig.id));
 }
 
 TEST_CASE("without a quorum that can vote it leaves the lines, and comes back with its place") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.refuse({0, 1});
   rig.answer({2, 3, 4}, down);
-  CHECK(rig.left(0, id));
-  CHECK(rig.left(1, id));
-  CHECK_FALSE(rig.ended(id));
+  CHECK(rig.left(0, rig.id));
+  CHECK(rig.left(1, rig.id));
+  CHECK_FALSE(rig.ended(rig.id));
   CHECK_FALSE(rig.asked(2));  // it has not stood there
   rig.advance(200ms);
   REQUIRE(rig.oldest_is<AcquireCommand>(0));
-  CHECK(rig.oldest<AcquireCommand>(0).place.line == id);
+  CHECK(rig.oldest<AcquireCommand>(0).place.line == rig.id);
   CHECK(rig.oldest<AcquireCommand>(0).place.waited >= 50ms);
 }
 
 TEST_CASE("a call whose lease is too short lets the next of its client have its place at once") {
   Crowd rig;
-  auto short_lease = in_order(60s);
-  short_lease.lease = 10ms;
-  const auto first = rig.acquire(short_lease);
+  const auto first = rig.acquire(short_lease());
   rig.advance(1ms);
   const auto second = rig.acquire(in_order(60s));
   rig.advance(7ms);
@@ -349,24 +322,21 @@ TEST_CASE("a call whose lease is too short lets the next of its client have its 
 
 TEST_CASE("calls of which none can succeed pause, and are in no line meanwhile") {
   Crowd rig;
-  auto short_lease = in_order(60s);
-  short_lease.lease = 10ms;
-  const auto first = rig.acquire(short_lease);
-  rig.acquire(short_lease);
+  const auto first = rig.acquire(short_lease());
+  rig.acquire(short_lease());
   for (int call = 0; call < 2; ++call) {
     rig.advance(8ms);
-    for (const NodeIndex node : all) {
-      REQUIRE(rig.oldest_is<AcquireCommand>(node));
-      rig.answer(node, Granted{7});  // too late for such a lease
-    }
+    for (const NodeIndex node : all) REQUIRE(rig.oldest_is<AcquireCommand>(node));
+    rig.answer(all, Granted{7});  // too late for such a lease
     for (const NodeIndex node : all) {
       if (rig.oldest_is<ReleaseCommand>(node)) rig.answer(node, ReleasedHere{});
       while (call == 1 && rig.asked(node)) {
         CHECK_FALSE(rig.oldest_is<AcquireCommand>(node));
-        if (rig.oldest_is<LeaveCommand>(node))
+        if (rig.oldest_is<LeaveCommand>(node)) {
           CHECK(rig.left(node, first));
-        else
+        } else {
           rig.take(node);
+        }
       }
       while (rig.oldest_is<LeaveCommand>(node)) rig.take(node);
     }
@@ -379,16 +349,12 @@ TEST_CASE("calls of which none can succeed pause, and are in no line meanwhile")
 
 TEST_CASE("a new call does not wait for the pause of one whose lease is too short") {
   Crowd rig;
-  auto short_lease = in_order(60s);
-  short_lease.lease = 10ms;
-  const auto first = rig.acquire(short_lease);
+  const auto first = rig.acquire(short_lease());
   rig.advance(8ms);
-  for (const NodeIndex node : all) rig.answer(node, Granted{7});
-  for (const NodeIndex node : all) {
-    while (rig.asked(node)) rig.take(node);
-  }
+  rig.answer(all, Granted{7});
+  rig.take_all();
   const auto second = rig.acquire(in_order(60s));
-  for (const NodeIndex node : all) rig.answer(node, Granted{8});
+  rig.answer(all, Granted{8});
   CHECK_FALSE(rig.ended(first));
   CHECK(rig.ended_with<AcquireSucceeded>(second));
 }
@@ -410,12 +376,9 @@ TEST_CASE("a call that ends stands the next of its client in its place, with its
 }
 
 TEST_CASE("without a quorum the next call of a client comes when the first one would have") {
-  Crowd rig;
-  rig.acquire(in_order(60s));
+  Waiter rig;
   const auto second = rig.acquire(in_order(60s));
-  for (const NodeIndex node : all) {
-    while (rig.asked(node)) rig.answer(node, down);
-  }
+  rig.answer_all(down);
   rig.advance(49ms);
   CHECK(rig.asked_in_all() == 0);
   rig.advance(102ms);
@@ -428,9 +391,7 @@ TEST_CASE("a call that gave way and ends leaves no line in which another of its 
   const auto first = rig.acquire(in_order(600ms));
   const auto second = rig.acquire(in_order(60s));
   rig.advance(251ms);  // nobody answers: the first one gives way
-  for (const NodeIndex node : all) {
-    while (rig.asked(node)) rig.take(node);
-  }
+  rig.take_all();
   rig.advance(160ms);
   rig.refuse(all);
   rig.advance(200ms);
@@ -440,8 +401,7 @@ TEST_CASE("a call that gave way and ends leaves no line in which another of its 
 }
 
 TEST_CASE("a turn is asked for that is twice as long as a quorum's answers take") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
+  Waiter rig;
   CHECK(rig.oldest<AcquireCommand>(0).place.turn == 20ms);
   rig.advance(1ms);
   rig.refuse({0, 1});
@@ -449,13 +409,13 @@ TEST_CASE("a turn is asked for that is twice as long as a quorum's answers take"
   rig.refuse({2});
   rig.advance(100ms);
   rig.refuse({3, 4});
-  rig.wake(0, id);
+  rig.wake(0, rig.id);
   CHECK(rig.oldest<AcquireCommand>(0).place.turn == 160ms);
   SUBCASE("at most half a second") {
     for (int i = 0; i < 40; ++i) {
       rig.advance(200ms);
       rig.refuse(all);
-      rig.wake(0, id);
+      rig.wake(0, rig.id);
     }
     CHECK(rig.oldest<AcquireCommand>(0).place.turn > 350ms);
     CHECK(rig.oldest<AcquireCommand>(0).place.turn <= 500ms);
@@ -472,46 +432,39 @@ TEST_CASE("a turn is asked for that is twice as long as a quorum's answers take"
 
 TEST_CASE("a call that ends leaves every line at once") {
   Crowd rig;
-  Errc expected{};
-  std::optional<RequestId> id;
+  auto what = in_order(60s);
+  Errc expected = Errc::timed_out;
   SUBCASE("cancelled") {
-    id = rig.acquire(in_order(60s));
-    rig.refuse(all);
-    rig.cancel(*id);
     expected = Errc::cancelled;
   }
   SUBCASE("its waiting time is over") {
-    id = rig.acquire(in_order(100ms));
-    rig.refuse(all);
-    rig.advance(101ms);
-    expected = Errc::timed_out;
+    what.wait = 100ms;
   }
   SUBCASE("its deadline has come") {
-    auto what = in_order(60s);
     what.deadline = rig.now + 100ms;
-    id = rig.acquire(std::move(what));
-    rig.refuse(all);
+  }
+  const auto id = rig.acquire(what);
+  rig.refuse(all);
+  if (expected == Errc::cancelled) {
+    rig.cancel(id);
+  } else {
     rig.advance(101ms);
-    expected = Errc::timed_out;
   }
-  CHECK(rig.failure(*id) == expected);
-  for (const NodeIndex node : all) {
-    CHECK(rig.left(node, *id));
-    CHECK_FALSE(rig.asked(node));
-  }
+  CHECK(rig.failure(id) == expected);
+  for (const NodeIndex node : all) CHECK(rig.left(node, id));
+  CHECK(rig.all_answered());
 }
 
 TEST_CASE("a call that ends with a question under way leaves behind it") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.refuse({0, 1, 2});
-  rig.cancel(id);
+  rig.cancel(rig.id);
   REQUIRE(rig.asked_count(3) == 3);  // the acquire, and what takes back whatever it does
   rig.answer(3, Granted{7});
   CHECK(rig.oldest_is<ReleaseCommand>(3));
   rig.answer(3, ReleasedHere{});
-  CHECK(rig.left(3, id));
-  CHECK(rig.left(0, id));
+  CHECK(rig.left(3, rig.id));
+  CHECK(rig.left(0, rig.id));
   CHECK_FALSE(rig.asked(0));
 }
 
@@ -521,10 +474,6 @@ TEST_CASE("a waiting time ends with the decision of what is under way") {
   rig.answer({0, 1}, Granted{7});
   rig.advance(20ms);
   CHECK_FALSE(rig.ended(id));
-  SUBCASE("for it") {
-    rig.answer(2, Granted{7});
-    CHECK(rig.ended_with<AcquireSucceeded>(id));
-  }
   SUBCASE("for it, and against it on a node whose line it leaves") {
     rig.refuse({3});
     rig.answer(2, Granted{7});
@@ -545,20 +494,19 @@ TEST_CASE("a waiting time ends with the decision of what is under way") {
 }
 
 TEST_CASE("a client that has the lock is in no line any more") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.refuse({0});
   rig.answer({1, 2, 3}, Granted{7});
-  REQUIRE(rig.ended_with<AcquireSucceeded>(id));
-  CHECK(rig.left(0, id));
+  REQUIRE(rig.ended_with<AcquireSucceeded>(rig.id));
+  CHECK(rig.left(0, rig.id));
   CHECK_FALSE(rig.asked(1));  // its grant took the waiter out
   SUBCASE("a node that refuses late has put it in") {
     rig.refuse({4});
-    CHECK(rig.left(4, id));
+    CHECK(rig.left(4, rig.id));
   }
   SUBCASE("one that has it from before, and cannot answer now") {
     rig.answer(4, Unavailable{Cause::out_of_memory, Delivery::refused, "OOM"});
-    CHECK(rig.left(4, id));
+    CHECK(rig.left(4, rig.id));
   }
   SUBCASE("one that grants late has not") {
     rig.answer(4, Granted{7});
@@ -567,20 +515,19 @@ TEST_CASE("a client that has the lock is in no line any more") {
 }
 
 TEST_CASE("of the calls of a client for one name the first alone stands in the nodes' lines") {
-  Crowd rig;
-  const auto first = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.advance(1ms);
   const auto second = rig.acquire(in_order(60s));
   const auto third = rig.acquire(in_order(50ms));
   CHECK(rig.asked_count(0) == 1);
   CHECK_FALSE(rig.oldest<AcquireCommand>(0).next_waited);  // it was alone
   rig.answer(all, Granted{7});
-  REQUIRE(rig.ended_with<AcquireSucceeded>(first));
+  REQUIRE(rig.ended_with<AcquireSucceeded>(rig.id));
   // The second one takes part now: with the release, or soon.
   CHECK(rig.asked_count(0) == 0);
   rig.advance(500us);
   SUBCASE("with the release") {
-    rig.release(rig.result<AcquireSucceeded>(first).grant);
+    rig.release(rig.grant_of(rig.id));
     rig.answer(all, ReleasedHere{});
   }
   SUBCASE("soon") {
@@ -588,41 +535,39 @@ TEST_CASE("of the calls of a client for one name the first alone stands in the n
   }
   REQUIRE(rig.asked_count(0) == 1);
   const auto asked = rig.oldest<AcquireCommand>(0);
-  CHECK(asked.place.line == first);  // the line is the same
+  CHECK(asked.place.line == rig.id);  // the line is the same
   CHECK(asked.place.waited == rig.since_start() - 1ms);
   CHECK(asked.next_waited == rig.since_start() - 1ms);
   rig.refuse(all);
   rig.advance(60ms);
-  CHECK(rig.failure(third) == Errc::timed_out);
+  REQUIRE(rig.failure(third) == Errc::timed_out);
+  // It says what kept those waiting that are before it.
+  for (const NodeIndex node : all) CHECK(rig.ballot(third, node).vote == Vote::refused);
   CHECK(rig.asked_in_all() == 0);
   rig.cancel(second);
-  CHECK(rig.left(0, first));
+  CHECK(rig.left(0, rig.id));
 }
 
 TEST_CASE("a call that is named as the next has the place in the line from the grant on") {
-  Crowd rig;
-  const auto first = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.advance(1ms);
   const auto second = rig.acquire(in_order(60s));
   rig.refuse(all);
-  rig.wake(2, first);
+  rig.wake(2, rig.id);
   CHECK(rig.oldest<AcquireCommand>(0).next_waited == 0ns);
   for (const NodeIndex node : {0U, 1U, 2U}) rig.answer(node, Granted{7, 3});
-  REQUIRE(rig.ended_with<AcquireSucceeded>(first));
-  const GrantId grant = rig.result<AcquireSucceeded>(first).grant;
+  REQUIRE(rig.ended_with<AcquireSucceeded>(rig.id));
+  const GrantId grant = rig.grant_of(rig.id);
   SUBCASE("it asks again before nodes forget it") {
     rig.answer({3, 4}, Granted{7, 3});
-    rig.advance(999ms);
-    CHECK(rig.asked_in_all() == 0);
-    rig.advance(2ms);
-    CHECK(rig.asked_in_all() == 5);
+    CHECK(rig.asks_all_after(1'001ms, 2ms));
   }
   SUBCASE("others being before it, it waits for its turn when the lock is given back") {
     rig.answer({3, 4}, Granted{7, 3});
     rig.release(grant);
     rig.answer(all, ReleasedHere{});
     CHECK(rig.asked_in_all() == 0);
-    rig.wake(1, first);
+    rig.wake(1, rig.id);
     rig.advance(0ns);
     CHECK(rig.asked_in_all() == 5);
     rig.answer(all, Granted{8});
@@ -634,11 +579,11 @@ TEST_CASE("a call that is named as the next has the place in the line from the g
   }
   SUBCASE("a node that refuses late has the call that is over, and is told that it leaves") {
     rig.refuse({3});
-    CHECK(rig.left(3, first));
+    CHECK(rig.left(3, rig.id));
     CHECK_FALSE(rig.asked(3));
   }
   SUBCASE("unless the next call has asked there since") {
-    rig.wake(1, first);
+    rig.wake(1, rig.id);
     rig.advance(0ns);
     CHECK(rig.asked_count(3) == 2);
     rig.refuse({3});
@@ -647,45 +592,43 @@ TEST_CASE("a call that is named as the next has the place in the line from the g
   SUBCASE("a call that has ended meanwhile leaves the lines") {
     rig.answer({3, 4}, Granted{7, 3});
     rig.cancel(second);
-    for (const NodeIndex node : all) CHECK(rig.left(node, first));
+    for (const NodeIndex node : all) CHECK(rig.left(node, rig.id));
   }
 }
 
 TEST_CASE("a call that was named as the next and ends before the grant stands nowhere") {
-  Crowd rig;
-  const auto first = rig.acquire(in_order(60s));
+  Waiter rig;
   const auto second = rig.acquire(in_order(60s));
   const auto third = rig.acquire(in_order(60s));
   rig.refuse(all);
-  rig.wake(2, first);
+  rig.wake(2, rig.id);
   rig.cancel(second);
   SUBCASE("and the one behind it asks for itself") {}
   SUBCASE("as does nobody") {
     rig.cancel(third);
   }
   rig.answer({0, 1, 2, 3}, Granted{7, 0});
-  REQUIRE(rig.ended_with<AcquireSucceeded>(first));
-  for (const NodeIndex node : {0U, 1U, 2U, 3U}) CHECK(rig.left(node, first));
+  REQUIRE(rig.ended_with<AcquireSucceeded>(rig.id));
+  for (const NodeIndex node : {0U, 1U, 2U, 3U}) CHECK(rig.left(node, rig.id));
   rig.answer(4, Granted{7, 0});
-  CHECK(rig.left(4, first));
+  CHECK(rig.left(4, rig.id));
   rig.advance(1ms);
   CHECK(rig.asked_in_all() == (rig.ended(third) ? 0 : 5));
 }
 
 TEST_CASE("a client that gives a lock back asks for its next call in the same breath") {
-  Crowd rig;
-  const auto first = rig.acquire(in_order(60s));
+  Waiter rig;
   const auto second = rig.acquire(in_order(60s));
   rig.refuse(all);
-  rig.wake(2, first);
+  rig.wake(2, rig.id);
   std::uint32_t before_it = 0;
   SUBCASE("if nobody is before it") {}
   SUBCASE("not if there are others between") {
     before_it = 2;
   }
   rig.answer({0, 1, 2}, Granted{7, before_it});
-  REQUIRE(rig.ended_with<AcquireSucceeded>(first));
-  rig.release(rig.result<AcquireSucceeded>(first).grant);
+  REQUIRE(rig.ended_with<AcquireSucceeded>(rig.id));
+  rig.release(rig.grant_of(rig.id));
   for (const NodeIndex node : {0U, 1U, 2U}) {
     REQUIRE(rig.oldest_is<ReleaseCommand>(node));
     rig.answer(node, ReleasedHere{});
@@ -699,8 +642,7 @@ TEST_CASE("a client that gives a lock back asks for its next call in the same br
 }
 
 TEST_CASE("a call that waits in the lines asks behind its client's release if it is the next") {
-  Crowd rig;
-  const auto first = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.answer(all, Granted{7});
   const auto second = rig.acquire(in_order(60s));
   rig.refuse(all, 30s, 3);
@@ -708,33 +650,19 @@ TEST_CASE("a call that waits in the lines asks behind its client's release if it
     for (const NodeIndex node : {1U, 2U, 3U}) rig.wake(node, second, 20ms);
     rig.advance(25ms);  // it has looked once more, as the runner-up does
     rig.refuse(all, 30s, 0);
-    rig.release(rig.result<AcquireSucceeded>(first).grant);
+    rig.release(rig.grant_of(rig.id));
     CHECK(rig.asked_count(0) == 2);
   }
   SUBCASE("not otherwise") {
-    rig.release(rig.result<AcquireSucceeded>(first).grant);
+    rig.release(rig.grant_of(rig.id));
     CHECK(rig.asked_count(0) == 1);
   }
 }
 
-TEST_CASE("a call that waits behind others of its client says what kept these waiting") {
-  Crowd rig;
-  rig.acquire(in_order(60s));
-  rig.acquire(in_order(60s));
-  const auto third = rig.acquire(in_order(50ms));
-  rig.refuse(all);
-  rig.advance(60ms);
-  REQUIRE(rig.failure(third) == Errc::timed_out);
-  const auto& ballots = rig.result<Failed>(third).ballots;
-  REQUIRE(ballots.size() == 5);
-  for (const Ballot& ballot : ballots) CHECK(ballot.vote == Vote::refused);
-}
-
 TEST_CASE("a call whose time ends before it could take part ends in time") {
-  Crowd rig;
-  const auto first = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.refuse(all);
-  rig.wake(0, first);
+  rig.wake(0, rig.id);
   const auto second = rig.acquire(in_order(50ms));
   rig.advance(49'500us);
   rig.answer(all, Granted{7});  // the second would ask a millisecond later
@@ -785,71 +713,54 @@ TEST_CASE("where too few nodes can wake it a waiter asks every 20 to 60 ms") {
   rig.acquire(in_order(60s));
   for (int round = 0; round < 20; ++round) {
     rig.refuse(all);
-    rig.advance(19ms);
-    CHECK(rig.asked_in_all() == 0);
-    rig.advance(43ms);
-    CHECK(rig.asked_in_all() == 5);
+    CHECK(rig.asks_all_after(62ms, 43ms));
   }
 }
 
 TEST_CASE("a node that is reached again is asked at once") {
-  Crowd rig;
-  rig.acquire(in_order(60s));
-  rig.refuse({0, 1, 2, 3});
-  rig.answer(4, down);
-  rig.node_up(4);
-  CHECK(rig.asked(4));
-  CHECK(rig.asked_in_all() == 1);
-}
-
-TEST_CASE("while others are still to answer, a node that is reached again is asked as well") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.refuse({0});
-  SUBCASE("if nothing can come of what it was asked before") {
+  SUBCASE("when the others have answered") {
+    rig.refuse({1, 2, 3});
+    rig.answer(4, down);
+    rig.node_up(4);
+    CHECK(rig.asked(4));
+    CHECK(rig.asked_in_all() == 1);
+  }
+  SUBCASE("and before, if nothing can come of what it was asked") {
     rig.answer(4, down);
     rig.node_up(4);
     CHECK(rig.asked(4));
   }
-  SUBCASE("not if that may still be carried out") {
+  SUBCASE("not before if that may still be carried out") {
     rig.answer(4, broken);
     rig.node_up(4);
-    rig.wake(0, id);
+    rig.wake(0, rig.id);
     CHECK_FALSE(rig.oldest_is<AcquireCommand>(4));
   }
 }
 
-TEST_CASE("after an answer that was lost a new owner asks: the old one may still be granted") {
-  Crowd rig;
-  rig.acquire(in_order(60s));
-  const auto first = rig.oldest<AcquireCommand>(0);
-  rig.refuse({0, 1, 2, 3});
-  rig.answer(4, broken);
-  REQUIRE(rig.oldest_is<ReleaseCommand>(4));
-  CHECK(rig.oldest<ReleaseCommand>(4).owner == first.owner);
-  rig.advance(61ms);
-  REQUIRE(rig.oldest_is<AcquireCommand>(0));
-  CHECK(rig.oldest<AcquireCommand>(0).owner != first.owner);
-  CHECK(rig.oldest<AcquireCommand>(0).place.waited >= 20ms);
-}
-
-TEST_CASE("a node that has the lock for another process is asked by a new owner") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
-  const auto first = rig.oldest<AcquireCommand>(0);
-  rig.answer(4, AlreadyOurs{});
-  rig.wake(4, id);
-  CHECK_FALSE(rig.asked(4));
-  rig.refuse({0, 1, 2, 3});
-  rig.advance(61ms);
-  REQUIRE(rig.oldest_is<AcquireCommand>(4));
-  CHECK(rig.oldest<AcquireCommand>(4).owner != first.owner);
+TEST_CASE("after an answer that was lost, or that another process has the lock, a new owner asks") {
+  for (const Reply& reply : {Reply{broken}, Reply{AlreadyOurs{}}}) {
+    Waiter rig;
+    rig.answer(4, reply);
+    rig.wake(4, rig.id);
+    CHECK_FALSE(rig.oldest_is<AcquireCommand>(4));
+    rig.refuse({0, 1, 2, 3});
+    // The old one may still be granted.
+    const bool lost = std::holds_alternative<Unavailable>(reply);
+    REQUIRE(rig.oldest_is<ReleaseCommand>(4) == lost);
+    if (lost) CHECK(rig.oldest<ReleaseCommand>(4).owner == rig.first.owner);
+    rig.advance(61ms);
+    REQUIRE(rig.oldest_is<AcquireCommand>(0));
+    CHECK(rig.oldest<AcquireCommand>(0).owner != rig.first.owner);
+    CHECK(rig.oldest<AcquireCommand>(0).place.waited >= 20ms);
+    CHECK(rig.oldest_is<AcquireCommand>(4) != lost);
+  }
 }
 
 TEST_CASE("waiters take no room from others") {
-  Config config;
-  config.attempts_at_once = 1;
-  Rig rig(1, config);
+  Rig rig(1, {.attempts_at_once = 1});
   rig.wakes(1);
   rig.acquire(in_order(60s));
   auto other = in_order(60s);
@@ -875,11 +786,10 @@ TEST_CASE("a turn of somebody who is unknown, or that comes again, changes nothi
 }
 
 TEST_CASE("of wake-ups that lead to no lock so many are heeded in a second, of each node") {
-  Crowd rig;
-  const auto id = rig.acquire(in_order(60s));
+  Waiter rig;
   rig.refuse(all);
   const auto heeded = [&](NodeIndex node) {
-    rig.wake(node, id);
+    rig.wake(node, rig.id);
     const bool asks = rig.asked_in_all() == 5;
     if (asks) rig.refuse(all);
     return asks;
@@ -906,7 +816,7 @@ TEST_CASE("wake-ups that lead to locks are heeded however many there are") {
     }
     REQUIRE(rig.asked_in_all() == 5);
     rig.answer(all, Granted{7});
-    rig.drop(rig.result<AcquireSucceeded>(id).grant);
+    rig.drop(rig.grant_of(id));
     rig.answer_acquires(NotHeld{});
   }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "seat_model.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
 
@@ -39,30 +41,22 @@ struct Shared {
   std::uint8_t driver = 0;  // 0: the loop thread or nobody, or a caller's number + 1
   std::array<Answer, most_callers> calls{};
   std::array<std::uint8_t, most_callers> answered{};  // how many of a caller's
+  std::array<std::uint8_t, 2> fills_up{};             // so that its bytes are its state
 
   [[nodiscard]] bool mailbox_empty() const {
-    for (const Answer call : calls) {
-      if (call == Answer::posted) return false;
-    }
-    return tasks == 0;
+    return tasks == 0 && std::ranges::count(calls, Answer::posted) == 0;
   }
   [[nodiscard]] bool call_under_way() const {
-    for (const Answer call : calls) {
-      if (call == Answer::under_way || call == Answer::readable) return true;
-    }
-    return false;
+    return std::ranges::count(calls, Answer::under_way) +
+               std::ranges::count(calls, Answer::readable) >
+           0;
   }
   [[nodiscard]] bool readable() const {
-    for (const Answer call : calls) {
-      if (call == Answer::readable) return true;
-    }
-    return events > 0;
+    return events > 0 || std::ranges::count(calls, Answer::readable) > 0;
   }
   [[nodiscard]] bool polling_would_return() const { return readable() || bell || to_register; }
   void read() {
-    for (Answer& call : calls) {
-      if (call == Answer::readable) call = Answer::given;
-    }
+    std::ranges::replace(calls, Answer::readable, Answer::given);
     if (std::exchange(to_register, false))
       ++events;
     else if (events > 0) {
@@ -71,9 +65,7 @@ struct Shared {
     }
   }
   void run_tasks() {
-    for (Answer& call : calls) {
-      if (call == Answer::posted) call = Answer::under_way;
-    }
+    std::ranges::replace(calls, Answer::posted, Answer::under_way);
     tasks_run = static_cast<std::uint8_t>(tasks_run + std::exchange(tasks, 0));
   }
 };
@@ -86,23 +78,11 @@ struct State {
   std::vector<bool> ended;
 
   [[nodiscard]] std::string key() const {
-    std::string key;
+    static_assert(std::has_unique_object_representations_v<Shared>, "no padding");
+    std::string key(reinterpret_cast<const char*>(&shared), sizeof shared);
     const auto add = [&key](std::uint32_t value) {
       key.append(reinterpret_cast<const char*>(&value), sizeof value);
     };
-    add(shared.word);
-    std::uint32_t bits = 0;
-    for (const bool bit : {shared.armed, shared.bell, shared.alarm_runs, shared.alarm_rang,
-                           shared.bell_found, shared.loop_thread_sleeps, shared.to_register}) {
-      bits = bits * 2 + (bit ? 1U : 0U);
-    }
-    add(bits);
-    for (const std::uint8_t count :
-         {shared.tasks, shared.tasks_run, shared.events_to_come, shared.events, shared.watches,
-          shared.early_alarms, shared.driver, shared.answered[0], shared.answered[1]}) {
-      add(count);
-    }
-    for (const Answer call : shared.calls) add(static_cast<std::uint32_t>(call));
     for (const Results& results : threads) {
       add(static_cast<std::uint32_t>(results.size()));
       for (const std::uint32_t result : results) add(result);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Holds of one turn travel in one call, and so do releases: each gets its own answer, whatever is
 // wrong with another, and stays behind what was sent before it.
-#include <fmt/core.h>
+#include <numeric>
 
 #include "wire/encoded_hold.hpp"
 #include "wire/rig.hpp"
@@ -49,133 +49,138 @@ engine::AcquireCommand waiting(const std::string& name, std::uint64_t owner) {
   return acquire;
 }
 
-std::string name_of(std::uint64_t number) {
-  return fmt::format("n{}", number);
+/// 1, 2, ... up to the last.
+Numbers all_to(std::uint64_t last) {
+  Numbers numbers(last);
+  std::iota(numbers.begin(), numbers.end(), 1);
+  return numbers;
 }
 
-std::vector<std::uint64_t> numbers_answered(const LinkRig& rig) {
-  std::vector<std::uint64_t> numbers;
-  for (const auto& entry : rig.replies) numbers.push_back(entry.first);
-  return numbers;
+engine::ReleaseCommand alone(const std::string& name) {
+  auto release = LinkRig::release(name);
+  release.alone = true;
+  return release;
 }
 
 }  // namespace
 
-TEST_CASE("holds of one turn go in calls of a hundred, and each is answered in its order") {
-  LinkRig rig(holding);
-  rig.run();
-  for (std::uint64_t i = 1; i <= 250; ++i) rig.submit(i, LinkRig::hold(name_of(i)));
-  rig.run();
-  REQUIRE(rig.replies.size() == 250);
-  for (std::uint64_t i = 0; i < 250; ++i) {
-    CHECK(rig.replies[i].first == i + 1);
-    CHECK(std::holds_alternative<engine::Held>(rig.replies[i].second));
+TEST_CASE("holds of one turn go in calls of a hundred, releases too, each answered in its order") {
+  for (const bool holds : {true, false}) {
+    ConnectedRig rig(releasing);
+    for (std::uint64_t i = 1; i <= 250; ++i) {
+      const std::string name = "n" + std::to_string(i);
+      if (holds) {
+        rig.submit(i, LinkRig::hold(name));
+      } else {
+        rig.submit(i, LinkRig::release(name));
+      }
+    }
+    rig.run();
+    CHECK(rig.answered() == all_to(250));
+    for (const auto& entry : rig.replies) {
+      CHECK(std::holds_alternative<engine::Held>(entry.second) == holds);
+      CHECK(std::holds_alternative<engine::ReleasedHere>(entry.second) != holds);
+    }
+    const std::string script = holds ? "hold " : "release ";
+    CHECK(calls_of(rig) == Calls{script + "100", script + "100", script + "50"});
   }
-  CHECK(calls_of(rig) == Calls{"hold 100", "hold 100", "hold 50"});
 }
 
 TEST_CASE("what is asked between two holds stays between them") {
-  LinkRig rig(holding);
-  rig.run();
+  ConnectedRig rig(holding);
   rig.submit(1, LinkRig::hold("a"));
   rig.submit(2, LinkRig::acquire("b"));
   rig.submit(3, LinkRig::hold("c"));
   rig.ask({"PING"});
   rig.submit(4, LinkRig::hold("d"));
   rig.run();
-  REQUIRE(rig.replies.size() == 4);
-  for (std::size_t i = 0; i < 4; ++i) CHECK(rig.replies[i].first == i + 1);
+  CHECK(rig.answered() == all_to(4));
   CHECK(calls_of(rig) == Calls{"hold 1", "acquire", "hold 1", "hold 1"});
 }
 
 TEST_CASE("a call that fails as a whole answers each of its holds, and NOSCRIPT each") {
-  LinkRig rig([](const RedisCommand& command) {
+  ConnectedRig rig([](const RedisCommand& command) {
     if (call_in(command) == "hold 2") return error("NOSCRIPT No matching script");
     if (call_in(command) == "hold 3") return error("BUSY Redis is busy running a script");
     return healthy(command);
   });
-  rig.run();
-  for (std::uint64_t i = 1; i <= 2; ++i) rig.submit(i, LinkRig::hold(name_of(i)));
-  rig.run();
-  REQUIRE(rig.replies.size() == 2);
+  rig.submit_all({LinkRig::hold("a"), LinkRig::hold("b")});
+  CHECK(rig.answered() == all_to(2));
   for (const auto& entry : rig.replies) {
     CHECK(std::holds_alternative<engine::NoScript>(entry.second));
   }
-  for (std::uint64_t i = 3; i <= 5; ++i) rig.submit(i, LinkRig::hold(name_of(i)));
-  rig.run();
-  REQUIRE(rig.replies.size() == 5);
-  for (std::size_t i = 2; i < 5; ++i) {
-    CHECK(unavailable(rig.replies[i].second).cause == Cause::busy);
-  }
+  rig.replies.clear();
+  rig.submit_all({LinkRig::hold("a"), LinkRig::hold("b"), LinkRig::hold("c")});
+  CHECK(rig.answered() == all_to(3));
+  for (std::size_t i = 0; i < 3; ++i) CHECK(rig.fault(i).cause == Cause::busy);
 }
 
-TEST_CASE("an answer with too few elements, or a bad one, leaves no hold without its reply") {
-  for (const std::string& bad : {array({array({integer(1), integer(7)})}),
-                                 array({array({integer(1), integer(7)}), array({integer(9)})})}) {
-    LinkRig rig([bad](const RedisCommand& command) {
-      return call_in(command) == "hold 2" ? bad : healthy(command);
+TEST_CASE("an answer with too few elements, or a bad one, leaves no command without its reply") {
+  const std::string held = array({integer(1), integer(7)});
+  const std::pair<const char*, std::string> cases[] = {
+      {"hold 2", array({held})},
+      {"hold 2", array({held, array({integer(9)})})},
+      {"release 2", array({integer(1)})},
+      {"release 2", array({integer(1), integer(-4'294'967'297)})},
+      {"release 2", array({array({integer(1)}), array({integer(1)})})}};
+  for (const auto& entry : cases) {
+    ConnectedRig rig([&entry](const RedisCommand& command) {
+      return call_in(command) == entry.first ? entry.second : healthy(command);
     });
-    rig.run();
-    rig.submit(1, LinkRig::hold("a"));
-    rig.submit(2, LinkRig::hold("b"));
-    rig.run();
+    if (std::string_view(entry.first) == "hold 2") {
+      rig.submit_all({LinkRig::hold("a"), LinkRig::hold("b")});
+    } else {
+      rig.submit_all({LinkRig::release("a"), LinkRig::release("b")});
+    }
     CHECK(rig.downs.at(0).cause == Cause::protocol_error);
-    REQUIRE(rig.replies.size() == 2);
-    CHECK(rig.replies[0].first == 1);
-    CHECK(rig.replies[1].first == 2);
-    CHECK(unavailable(rig.replies[1].second).delivery == Delivery::unknown);
+    CHECK(rig.answered() == all_to(2));
+    CHECK(rig.fault(1).delivery == Delivery::unknown);
   }
 }
 
-TEST_CASE("a script error over one lock of a call fails no other") {
-  LinkRig rig([](const RedisCommand& command) {
-    if (call_in(command) != "hold 2") return healthy(command);
-    return array({error("OOM command not allowed"), array({integer(1), integer(7)})});
-  });
-  rig.run();
-  rig.submit(1, LinkRig::hold("a"));
-  rig.submit(2, LinkRig::hold("b"));
-  rig.run();
-  REQUIRE(rig.replies.size() == 2);
-  CHECK(unavailable(rig.replies[0].second).cause == Cause::out_of_memory);
-  CHECK(std::holds_alternative<engine::Held>(rig.replies[1].second));
+TEST_CASE("a script error over one lock of a call fails no other, unless the node is a replica") {
+  for (const char* words :
+       {"OOM command not allowed", "READONLY You can't write against a read only replica."}) {
+    ConnectedRig rig([words](const RedisCommand& command) {
+      if (call_in(command) != "hold 2") return healthy(command);
+      return array({error(words), array({integer(1), integer(7)})});
+    });
+    rig.submit_all({LinkRig::hold("a"), LinkRig::hold("b")});
+    REQUIRE(rig.replies.size() == 2);
+    const bool replica = rig.fault(0).cause == Cause::read_only;
+    CHECK(rig.fault(0).cause == (replica ? Cause::read_only : Cause::out_of_memory));
+    CHECK(replica == std::string_view(words).starts_with("READONLY"));
+    CHECK(std::holds_alternative<engine::Held>(rig.replies[1].second));
+    CHECK(rig.downs.size() == (replica ? 1 : 0));
+  }
 }
 
 TEST_CASE(
     "holds of a call that is refused for one name are repeated alone, that one from then on") {
-  const auto names = [](const RedisCommand& command) {
-    return command.size() > 3 ? command[3] : std::string();
-  };
-  LinkRig rig([&](const RedisCommand& command) {
-    for (const std::string& word : command) {
-      if (word == "redlock:lock:{forbidden}") return error("NOPERM No permissions to access a key");
-    }
-    return holding(command);
+  ConnectedRig rig([&](const RedisCommand& command) {
+    return std::ranges::count(command, "redlock:lock:{forbidden}") > 0
+               ? error("NOPERM No permissions to access a key")
+               : holding(command);
   });
-  rig.run();
+  const std::string names[] = {"forbidden", "a", "b"};
   for (int round = 0; round < 2; ++round) {
     rig.commands.clear();
-    rig.submit(1, LinkRig::hold("forbidden"));
-    rig.submit(2, LinkRig::hold("a"));
-    rig.submit(3, LinkRig::hold("b"));
-    rig.run();
+    rig.submit_all({LinkRig::hold(names[0]), LinkRig::hold(names[1]), LinkRig::hold(names[2])});
     // As the engine does: what is answered so is sent again at once, in full.
     for (const auto& [number, reply] : std::exchange(rig.replies, {})) {
-      if (!std::holds_alternative<engine::NoScript>(reply)) {
-        rig.replies.emplace_back(number, reply);
-      } else if (number == 1) {
-        rig.submit(number, LinkRig::hold("forbidden"), Form::source);
+      if (std::holds_alternative<engine::NoScript>(reply)) {
+        rig.submit(number, LinkRig::hold(names[number - 1]), Form::source);
       } else {
-        rig.submit(number, LinkRig::hold(number == 2 ? "a" : "b"), Form::source);
+        rig.replies.emplace_back(number, reply);
       }
     }
     rig.run();
     REQUIRE(rig.replies.size() == 3);
-    for (const auto& entry : std::exchange(rig.replies, {})) {
-      if (entry.first == 1) {
-        CHECK(unavailable(entry.second).cause == Cause::permission);
+    for (const auto& [number, reply] : std::exchange(rig.replies, {})) {
+      if (number == 1) {
+        CHECK(unavailable(reply).cause == Cause::permission);
       } else {
-        CHECK(std::holds_alternative<engine::Held>(entry.second));
+        CHECK(std::holds_alternative<engine::Held>(reply));
       }
     }
     // The repetitions go by digest: it was not for want of the script.
@@ -184,7 +189,7 @@ TEST_CASE(
       CHECK(calls_of(rig) == Calls{"hold 3", "hold 1", "hold 1", "hold 1"});
     } else {
       CHECK(calls_of(rig) == Calls{"hold 1", "hold 2"});
-      CHECK(names(rig.commands[0]) == "redlock:lock:{forbidden}");
+      CHECK(rig.commands[0].at(3) == "redlock:lock:{forbidden}");
     }
   }
 }
@@ -215,143 +220,92 @@ TEST_CASE("a hold that differs in anything is written anew, and the same one is 
   }
   CallParts three;
   CallParts together;
-  for (int i = 0; i < 3; ++i) {
-    three.add(all[static_cast<std::size_t>(i)]);
-    together.add(text.of(all[static_cast<std::size_t>(i)]));
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    three.add(all[i]);
+    together.add(text.of(all[i]));
   }
   CHECK(together.count() == 3);
   CHECK(written(together) == written(three));
 }
 
-TEST_CASE("releases of one turn go in calls of a hundred, and each is answered in its order") {
-  LinkRig rig(releasing);
-  rig.run();
-  for (std::uint64_t i = 1; i <= 250; ++i) rig.submit(i, LinkRig::release(name_of(i)));
-  rig.run();
-  REQUIRE(rig.replies.size() == 250);
-  for (std::uint64_t i = 0; i < 250; ++i) {
-    CHECK(rig.replies[i].first == i + 1);
-    CHECK(std::holds_alternative<engine::ReleasedHere>(rig.replies[i].second));
-  }
-  CHECK(calls_of(rig) == Calls{"release 100", "release 100", "release 50"});
-}
-
 TEST_CASE("a release stays behind the acquire and the hold that were sent before it") {
-  LinkRig rig(releasing);
-  rig.run();
-  rig.submit(1, LinkRig::release("a"));
-  rig.submit(2, LinkRig::release("b"));
-  rig.submit(3, LinkRig::release("c"));
-  rig.submit(4, LinkRig::acquire("a", 2));
-  rig.submit(5, LinkRig::release("a", 2));
-  rig.submit(6, LinkRig::hold("d"));
-  rig.submit(7, LinkRig::release("d"));
-  rig.run();
-  REQUIRE(rig.replies.size() == 7);
-  for (std::size_t i = 0; i < 7; ++i) CHECK(rig.replies[i].first == i + 1);
+  ConnectedRig rig(releasing);
+  rig.submit_all({LinkRig::release("a"), LinkRig::release("b"), LinkRig::release("c"),
+                  LinkRig::acquire("a", 2), LinkRig::release("a", 2), LinkRig::hold("d"),
+                  LinkRig::release("d")});
+  CHECK(rig.answered() == all_to(7));
   CHECK(calls_of(rig) == Calls{"release 3", "acquire", "release 1", "hold 1", "release 1"});
 }
 
 TEST_CASE("releases stay in one call whatever acquires of other names come between them") {
-  LinkRig rig(releasing);
-  rig.run();
-  rig.submit(1, LinkRig::release("a"));
-  rig.submit(2, LinkRig::acquire("x"));
-  rig.submit(3, LinkRig::release("b"));
-  rig.submit(4, LinkRig::acquire("y"));
-  rig.submit(5, LinkRig::release("c"));
+  ConnectedRig rig(releasing);
+  const std::vector<engine::Command> all{
+      LinkRig::release("a"), LinkRig::acquire("x"),    LinkRig::release("b"), LinkRig::acquire("y"),
+      LinkRig::release("c"), LinkRig::acquire("b", 2), LinkRig::release("d")};
+  for (std::uint64_t number = 1; number <= 5; ++number) rig.submit(number, all[number - 1]);
   SUBCASE("and go behind those acquires") {
     rig.run();
     CHECK(calls_of(rig) == Calls{"acquire", "acquire", "release 3"});
-    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 4, 1, 3, 5});
+    CHECK(rig.answered() == Numbers{2, 4, 1, 3, 5});
   }
   SUBCASE("an acquire of one of their names stays behind them") {
-    rig.submit(6, LinkRig::acquire("b", 2));
-    rig.submit(7, LinkRig::release("d"));
+    rig.submit(6, all[5]);
+    rig.submit(7, all[6]);
     rig.run();
     CHECK(calls_of(rig) == Calls{"acquire", "acquire", "release 3", "acquire", "release 1"});
-    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 4, 1, 3, 5, 6, 7});
+    CHECK(rig.answered() == Numbers{2, 4, 1, 3, 5, 6, 7});
   }
 }
 
 TEST_CASE("a release and the acquire of its name behind it go in one call") {
-  const auto passing = [](const RedisCommand& command) {
+  ConnectedRig rig([](const RedisCommand& command) {
     if (call_in(command) != "pass") return releasing(command);
     return array({integer(1), array({integer(1), integer(7)})});
-  };
-  LinkRig rig(passing);
-  rig.run();
+  });
   SUBCASE("and each gets its own reply") {
-    rig.submit(1, LinkRig::release("a"));
-    rig.submit(2, waiting("a", 2));
-    rig.run();
+    rig.submit_all({LinkRig::release("a"), waiting("a", 2)});
     CHECK(calls_of(rig) == Calls{"pass"});
-    REQUIRE(rig.replies.size() == 2);
-    CHECK(rig.replies[0].first == 1);
-    CHECK(std::holds_alternative<engine::ReleasedHere>(rig.replies[0].second));
-    CHECK(rig.replies[1].first == 2);
-    CHECK(std::holds_alternative<engine::Granted>(rig.replies[1].second));
+    CHECK(rig.answered() == Numbers{1, 2});
+    CHECK(std::holds_alternative<engine::ReleasedHere>(rig.replies.at(0).second));
+    CHECK(std::holds_alternative<engine::Granted>(rig.replies.at(1).second));
   }
   SUBCASE("and so do those of the next owner") {
-    rig.submit(1, LinkRig::release("b"));
-    for (std::uint64_t owner = 1; owner <= 3; ++owner) {
-      rig.submit(2 * owner, LinkRig::release("a", owner));
-      rig.submit(2 * owner + 1, waiting("a", owner + 1));
-    }
-    rig.run();
+    rig.submit_all({LinkRig::release("b"), LinkRig::release("a", 1), waiting("a", 2),
+                    LinkRig::release("a", 2), waiting("a", 3), LinkRig::release("a", 3),
+                    waiting("a", 4)});
     CHECK(calls_of(rig) == Calls{"pass", "pass", "pass", "release 1"});
-    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 3, 4, 5, 6, 7, 1});
+    CHECK(rig.answered() == Numbers{2, 3, 4, 5, 6, 7, 1});
   }
   SUBCASE("but none of another name, nor what is between them") {
-    rig.submit(1, LinkRig::release("a"));
-    rig.submit(2, LinkRig::acquire("b"));
-    rig.submit(3, LinkRig::release("a"));
-    rig.submit(4, LinkRig::hold("c"));
-    rig.submit(5, waiting("a", 2));
-    rig.run();
+    rig.submit_all({LinkRig::release("a"), LinkRig::acquire("b"), LinkRig::release("a"),
+                    LinkRig::hold("c"), waiting("a", 2)});
     CHECK(calls_of(rig) == Calls{"acquire", "release 2", "hold 1", "acquire"});
   }
   SUBCASE("the newest of several, and only that") {
-    rig.submit(1, LinkRig::release("b"));
-    rig.submit(2, LinkRig::release("c"));
-    rig.submit(3, LinkRig::release("a"));
-    rig.submit(4, waiting("a", 2));
-    rig.submit(5, LinkRig::release("d"));
-    rig.run();
+    rig.submit_all({LinkRig::release("b"), LinkRig::release("c"), LinkRig::release("a"),
+                    waiting("a", 2), LinkRig::release("d")});
     CHECK(calls_of(rig) == Calls{"pass", "release 3"});
-    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{3, 4, 1, 2, 5});
+    CHECK(rig.answered() == Numbers{3, 4, 1, 2, 5});
   }
   SUBCASE("nor one of those before it, once that is passed on") {
-    rig.submit(1, LinkRig::release("b"));
-    rig.submit(2, LinkRig::release("a"));
-    rig.submit(3, waiting("a", 2));
-    rig.submit(4, waiting("b", 2));
-    rig.run();
+    rig.submit_all(
+        {LinkRig::release("b"), LinkRig::release("a"), waiting("a", 2), waiting("b", 2)});
     CHECK(calls_of(rig) == Calls{"pass", "release 1", "acquire"});
-    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{2, 3, 1, 4});
+    CHECK(rig.answered() == Numbers{2, 3, 1, 4});
   }
   SUBCASE("nor one whose name was released twice: all stay before it") {
-    rig.submit(1, LinkRig::release("a"));
-    rig.submit(2, LinkRig::release("a", 2));
-    rig.submit(3, waiting("a", 3));
-    rig.run();
+    rig.submit_all({LinkRig::release("a"), LinkRig::release("a", 2), waiting("a", 3)});
     CHECK(calls_of(rig) == Calls{"release 2", "acquire"});
-    CHECK(numbers_answered(rig) == std::vector<std::uint64_t>{1, 2, 3});
+    CHECK(rig.answered() == Numbers{1, 2, 3});
   }
   SUBCASE("also one that stands in no line, but none behind a release that keeps a place") {
-    rig.submit(1, LinkRig::release("a"));
-    rig.submit(2, LinkRig::acquire("a", 2));
     auto placed = LinkRig::release("a", 2);
     placed.place.line = 5;
-    rig.submit(3, placed);
-    rig.submit(4, waiting("a", 3));
-    rig.run();
+    rig.submit_all({LinkRig::release("a"), LinkRig::acquire("a", 2), placed, waiting("a", 3)});
     CHECK(calls_of(rig) == Calls{"pass", "release 1", "acquire"});
   }
   SUBCASE("nor one that goes alone, or in full") {
-    auto alone = LinkRig::release("a");
-    alone.alone = true;
-    rig.submit(1, alone);
+    rig.submit(1, alone("a"));
     rig.submit(2, waiting("a", 2));
     rig.submit(3, LinkRig::release("a", 2));
     rig.submit(4, waiting("a", 3), Form::source);
@@ -366,54 +320,24 @@ TEST_CASE("a release and the acquire of its name behind it go in one call") {
 }
 
 TEST_CASE("what is wrong with an acquire in the call of a release is its own") {
-  std::string refusal;
-  SUBCASE("as it is") {
-    refusal = "NOMARKER redlock: gone";
+  for (const char* refusal :
+       {"NOMARKER redlock: gone",
+        "OTHERSET redlock: another",                                 // and may end the connection
+        "READONLY You can't write against a read only replica."}) {  // the release wrote nothing
+    ConnectedRig rig([refusal](const RedisCommand& command) {
+      return call_in(command) == "pass" ? array({integer(0), error(refusal)}) : healthy(command);
+    });
+    rig.submit_all({LinkRig::release("a"), waiting("a", 2)});
+    REQUIRE(rig.replies.size() == 2);
+    CHECK(std::holds_alternative<engine::NotHeld>(rig.replies[0].second));
+    CHECK(rig.fault(1).delivery == Delivery::refused);
+    CHECK(rig.downs.empty() == std::string_view(refusal).starts_with("NOMARKER"));
   }
-  SUBCASE("and may end the connection") {
-    refusal = "OTHERSET redlock: another";
-  }
-  SUBCASE("also where the release wrote nothing") {
-    refusal = "READONLY You can't write against a read only replica.";
-  }
-  LinkRig rig([&](const RedisCommand& command) {
-    return call_in(command) == "pass" ? array({integer(0), error(refusal)}) : healthy(command);
-  });
-  rig.run();
-  rig.submit(1, LinkRig::release("a"));
-  rig.submit(2, waiting("a", 2));
-  rig.run();
-  REQUIRE(rig.replies.size() == 2);
-  CHECK(std::holds_alternative<engine::NotHeld>(rig.replies[0].second));
-  CHECK(unavailable(rig.replies[1].second).delivery == Delivery::refused);
-  CHECK(rig.downs.empty() == refusal.starts_with("NOMARKER"));
 }
 
 TEST_CASE("a release that is to go alone is joined with no other") {
-  LinkRig rig(releasing);
-  rig.run();
-  auto alone = LinkRig::release("b");
-  alone.alone = true;
-  rig.submit(1, LinkRig::release("a"));
-  rig.submit(2, alone);
-  rig.submit(3, LinkRig::release("c"));
-  rig.run();
+  ConnectedRig rig(releasing);
+  rig.submit_all({LinkRig::release("a"), alone("b"), LinkRig::release("c")});
   CHECK(rig.replies.size() == 3);
   CHECK(calls_of(rig) == Calls{"release 1", "release 1", "release 1"});
-}
-
-TEST_CASE("an answer to releases with too few elements, or a bad one, is an error for each") {
-  for (const std::string& bad : {array({integer(1)}), array({integer(1), integer(-4'294'967'297)}),
-                                 array({array({integer(1)}), array({integer(1)})})}) {
-    LinkRig rig([bad](const RedisCommand& command) {
-      return is(command, "EVALSHA") ? bad : healthy(command);
-    });
-    rig.run();
-    rig.submit(1, LinkRig::release("a"));
-    rig.submit(2, LinkRig::release("b"));
-    rig.run();
-    CHECK(rig.downs.at(0).cause == Cause::protocol_error);
-    REQUIRE(rig.replies.size() == 2);
-    CHECK(unavailable(rig.replies[1].second).delivery == Delivery::unknown);
-  }
 }

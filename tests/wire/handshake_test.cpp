@@ -17,6 +17,7 @@
 using namespace redlock::wire;
 using namespace redlock::testing;
 using redlock::Cause;
+using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using Progress = Handshake::Progress;
 namespace engine = redlock::engine;
@@ -109,9 +110,10 @@ TEST_CASE("a healthy node is met in two round trips, without a warning") {
   CHECK(facts.unix_us > 1'700'000'000'000'000);
   CHECK(facts.durable == true);
   CHECK(facts.scripts.digest(script_for<engine::HoldCommand>) == std::string(40, '0'));
-  CHECK_FALSE(meeting.said("AUTH"));
-  CHECK_FALSE(meeting.said("SELECT"));
-  CHECK_FALSE(meeting.said("CLIENT KILL"));
+  CHECK_FALSE(facts.subscribed);  // where nobody is to be woken
+  for (const char* name : {"AUTH", "SELECT", "CLIENT KILL", "HELLO", "SUBSCRIBE"}) {
+    CHECK_FALSE(meeting.said(name));
+  }
 }
 
 TEST_CASE("user, password and database are given before anything else") {
@@ -176,10 +178,9 @@ TEST_CASE("a lost connection is killed before the scripts are loaded, if it is o
   Meeting same("redis://host", healthy, LostConnection{run_id, 42});
   CHECK(same.rounds[1][0] == RedisCommand{"CLIENT", "KILL", "ID", "42"});
   CHECK(same.progress == Progress::complete);
-  Meeting restarted("redis://host", healthy, LostConnection{"other", 42});
-  CHECK_FALSE(restarted.said("CLIENT KILL"));
-  Meeting unnumbered("redis://host", healthy, LostConnection{run_id, 0});
-  CHECK_FALSE(unnumbered.said("CLIENT KILL"));
+  for (const LostConnection& other : {LostConnection{"other", 42}, LostConnection{run_id, 0}}) {
+    CHECK_FALSE(Meeting("redis://host", healthy, other).said("CLIENT KILL"));
+  }
 }
 
 TEST_CASE("a key of the identity check is read where there is one, and a refusal is kept") {
@@ -196,16 +197,6 @@ TEST_CASE("a key of the identity check is read where there is one, and a refusal
   CHECK(denied.handshake.facts().identity == std::nullopt);
   CHECK(contains(denied.handshake.facts().identity_refusal, "NOPERM"));
   CHECK(reading(but("GET", integer(1))).progress == Progress::failed);
-}
-
-TEST_CASE("what is shown of a node never has the password, wherever the node puts it") {
-  const std::string uri = "redis://:sesame@host";
-  for (const Answers& answers :
-       {but("INFO", info("redis_version:sesame")), but("HGETALL", marker("sesame", "1", "60000")),
-        but("HGETALL", marker("redlock-2", "sesame", "60000"))}) {
-    CHECK(contains(refusal(answers, uri).detail, "***"));
-    CHECK_FALSE(contains(refusal(answers, uri).detail, "sesame"));
-  }
 }
 
 TEST_CASE("nodes that no quorum may count on are refused, with the reason") {
@@ -244,29 +235,37 @@ TEST_CASE("forks of Redis that report a version of 7 are met like it") {
   }
 }
 
-TEST_CASE("what is unsafe but works is a warning") {
-  CHECK(contains(warnings([](const RedisCommand& command) -> std::string {
-                   if (is(command, "CONFIG GET") && command[2] == "maxmemory-policy") {
-                     return array({bulk("maxmemory-policy"), bulk("allkeys-lru")});
-                   }
-                   return healthy(command);
-                 }),
-                 "maxmemory-policy is allkeys-lru"));
+TEST_CASE("an uptime that cannot be is taken for none, or for a century") {
+  const std::pair<std::string, std::chrono::seconds> cases[] = {
+      {"-86400", 0s},
+      {"9223372036854775807", std::chrono::years(100)},
+      {"99999999999999999999", 0s},
+      {"a day", 0s}};
+  for (const auto& entry : cases) {
+    const std::string lines = "redis_version:7.0.15\r\nuptime_in_seconds:" + entry.first;
+    Meeting meeting("redis://host", but("INFO", info(lines)));
+    CHECK(meeting.handshake.facts().uptime == entry.second);
+  }
 }
 
-TEST_CASE("what the user may not run is left out where the lock stays safe") {
+TEST_CASE("what is unsafe but works, or the user may not run, is a warning") {
+  const auto evicting = [](const RedisCommand& command) {
+    return is(command, "CONFIG GET") && command[2] == "maxmemory-policy"
+               ? array({bulk("maxmemory-policy"), bulk("allkeys-lru")})
+               : healthy(command);
+  };
+  CHECK(contains(warnings(evicting), "maxmemory-policy is allkeys-lru"));
   const std::string denied = error("NOPERM this user has no permissions");
+  const std::string unknown = error("ERR unknown command 'INFO', with args beginning with: ");
   CHECK(contains(warnings(but("CONFIG", denied)), "refuses CONFIG GET"));
   CHECK(contains(warnings(but("CLIENT SETNAME", denied)), "refuses CLIENT SETNAME"));
   CHECK(contains(warnings(but("TIME", denied)), "a jump of its clock goes unnoticed"));
   CHECK(contains(warnings(but("PTTL", denied)), "that another client saw goes unnoticed"));
-  CHECK(contains(warnings(but("INFO", denied)), "refuses INFO"));
   CHECK(contains(warnings(but("CLIENT ID", denied)), "refuses CLIENT ID"));
+  for (const auto& no : {denied, unknown})
+    CHECK(contains(warnings(but("INFO", no)), "refuses INFO"));
   CHECK(contains(warnings(but("CONFIG", error("ERR unknown command 'CONFIG'"))),
                  "not known whether it is durable (ERR unknown command 'CONFIG'; do not rename"));
-  CHECK(contains(
-      warnings(but("INFO", error("ERR unknown command 'INFO', with args beginning with: "))),
-      "refuses INFO"));
   Meeting no_config("redis://host", but("CONFIG", denied));
   CHECK_FALSE(no_config.handshake.facts().durable);
   const std::string run_id = Meeting("redis://host", healthy).handshake.facts().run_id;
@@ -278,49 +277,40 @@ TEST_CASE("what the user may not run is left out where the lock stays safe") {
   CHECK(gone.handshake.facts().warnings.empty());
 }
 
-TEST_CASE("what the lock cannot do without is a refusal") {
+TEST_CASE("what the lock cannot do without is a refusal, which says what to do") {
   const std::string denied = error("NOPERM this user has no permissions");
-  CHECK(refusal(but("SCRIPT", denied)).cause == Cause::permission);
-  CHECK(refusal(but("HGETALL", denied)).cause == Cause::permission);
-  CHECK(refusal(but("SELECT", error("ERR DB index is out of range")), "redis://host/99").cause ==
-        Cause::incompatible);
-  CHECK(refusal(but("HGETALL", error("WRONGTYPE Operation against a key"))).cause ==
-        Cause::server_error);
-}
-
-TEST_CASE("a node that is loading, busy, protected or full of clients says so") {
-  const auto loading = refusal(but("HGETALL", error("LOADING Redis is loading")));
-  CHECK(loading.cause == Cause::loading);
-  CHECK(contains(loading.detail, "; wait: it votes when it has read its data"));
-  const auto busy = refusal(but("CLIENT", error("BUSY Redis is busy")));
-  CHECK(busy.cause == Cause::busy);
-  CHECK(contains(busy.detail, "; end the script with SCRIPT KILL"));
-  const auto protects = refusal(but("CLIENT", error("DENIED Redis is running in protected mode")));
-  CHECK(protects.cause == Cause::permission);
-  CHECK(contains(protects.detail, "turn that user off, as cluster/users.acl does"));
-  const auto full = refusal(but("CLIENT", error("ERR max number of clients reached")));
-  CHECK(full.cause == Cause::server_error);
-  CHECK(contains(full.detail, "max number of clients reached; raise maxclients"));
-}
-
-TEST_CASE("a wrong, missing or needless password is an authentication failure") {
   const std::string uri = "redis://alice:hunter2@host";
-  const auto wrong = refusal(but("AUTH", error("WRONGPASS invalid username-password pair")), uri);
-  CHECK(wrong.cause == Cause::authentication);
-  CHECK(contains(wrong.detail, "; correct the URI or the password file"));
-  const auto missing = refusal(but("CLIENT", error("NOAUTH Authentication required.")));
-  CHECK(missing.cause == Cause::authentication);
-  CHECK(contains(missing.detail, "; give its user and password in the URI, or a password file"));
-  const auto needless =
-      refusal(but("AUTH", error("ERR AUTH <password> called without any password configured for "
-                                "the default user. Are you sure your configuration is correct?")),
-              uri);
-  CHECK(needless.cause == Cause::authentication);
-  CHECK(contains(needless.detail,
-                 "a password was given, but its user has none; leave the password out"));
+  struct Refusal {
+    Answers answers;
+    Cause cause;
+    std::string says;
+    std::string uri = "redis://host";
+  };
+  const std::string needless =
+      "ERR AUTH <password> called without any password configured for the default user.";
+  const Refusal refusals[] = {
+      {but("SCRIPT", denied), Cause::permission, "NOPERM"},
+      {but("HGETALL", denied), Cause::permission, "NOPERM"},
+      {but("HGETALL", error("WRONGTYPE a key")), Cause::server_error, "WRONGTYPE"},
+      {but("HGETALL", error("LOADING")), Cause::loading, "; wait: it votes when it has read"},
+      {but("CLIENT", error("BUSY")), Cause::busy, "; end the script with SCRIPT KILL"},
+      {but("CLIENT", error("DENIED")), Cause::permission, "; its default user is on"},
+      {but("CLIENT", error("ERR max number of clients reached")), Cause::server_error,
+       "max number of clients reached; raise maxclients"},
+      {but("SELECT", error("ERR DB index")), Cause::incompatible, "DB index", "redis://host/99"},
+      {but("CLIENT", error("NOAUTH")), Cause::authentication, "; give its user and password in"},
+      {but("AUTH", error("WRONGPASS")), Cause::authentication, "; correct the URI or the", uri},
+      {but("AUTH", error(needless)), Cause::authentication,
+       "a password was given, but its user has none; leave the password out", uri},
+  };
+  for (const Refusal& entry : refusals) {
+    const auto why = refusal(entry.answers, entry.uri);
+    CHECK_MESSAGE(why.cause == entry.cause, entry.says);
+    CHECK_MESSAGE(contains(why.detail, entry.says), why.detail);
+  }
 }
 
-TEST_CASE("a password that the node repeats, whole or cut off, is not repeated by us") {
+TEST_CASE("what is shown of a node never has the password, wherever the node puts it, or cut off") {
   const std::string uri = "redis://alice:hunter2-and-more@host";
   for (const char* reply :
        {"ERR unknown command 'AUTH', with args beginning with: 'alice' 'hunter2-",
@@ -328,6 +318,13 @@ TEST_CASE("a password that the node repeats, whole or cut off, is not repeated b
     const auto why = refusal(but("AUTH", error(reply)), uri);
     CHECK(why.cause == Cause::authentication);
     CHECK_MESSAGE(!contains(why.detail, "hunter2"), why.detail);
+  }
+  const std::string password = "hunter2-and-more";
+  for (const Answers& answers :
+       {but("INFO", info("redis_version:" + password)), but("HGETALL", marker(password, "1", "1")),
+        but("HGETALL", marker("redlock-2", password, "60000"))}) {
+    CHECK(contains(refusal(answers, uri).detail, "***"));
+    CHECK_FALSE(contains(refusal(answers, uri).detail, "hunter2"));
   }
 }
 

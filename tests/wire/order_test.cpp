@@ -69,9 +69,7 @@ TEST_CASE("an acquire says whether it is out of turn, in order, or waits") {
   CHECK(of_acquire(acquire(true, place), context) == Words{"p", waiter, "1500", "81", ""});
   // A client without an id has no place.
   CHECK(of_acquire(acquire(true, place), {}) == Words{"0"});
-}
-
-TEST_CASE("an acquire says how long the next call of its client has waited") {
+  // How long the next call of its client has waited.
   auto command = acquire(true, place);
   command.next_waited = std::chrono::microseconds(7);
   CHECK(of_acquire(command, subscribed) == Words{"w", waiter, "1500", "81", "7"});
@@ -95,16 +93,10 @@ TEST_CASE("a release says which waiters are told, and the place that its client 
         Words{"2", waiter, "w", "1500", "81", "", "1"});
 }
 
-TEST_CASE("a client that leaves a line names itself there") {
-  const engine::LeaveCommand command{.name = std::make_shared<const std::string>("n"), .line = 7};
+TEST_CASE("a client that leaves a line names itself there, and the place of its other call") {
+  engine::LeaveCommand command{.name = std::make_shared<const std::string>("n"), .line = 7};
   CHECK(arguments_of(command, subscribed) == Words{"00112233445566ff:7"});
-}
-
-TEST_CASE("a client with another call names its place when it leaves a line for it") {
-  const engine::LeaveCommand command{
-      .name = std::make_shared<const std::string>("n"),
-      .line = 7,
-      .next = {7, std::chrono::microseconds(1500), std::chrono::milliseconds(80)}};
+  command.next = {7, std::chrono::microseconds(1500), std::chrono::milliseconds(80)};
   CHECK(arguments_of(command, subscribed) == Words{"00112233445566ff:7", "w", "1500", "80", ""});
 }
 

@@ -30,9 +30,8 @@ TEST_CASE("a link that is told to reads the node's clock at once") {
 }
 
 TEST_CASE("the clock is reckoned from the middle of its round trip, half of which is the error") {
-  LinkRig rig;
-  rig.run();
-  rig.node = [](const RedisCommand&) { return ""; };
+  ConnectedRig rig;
+  rig.node = silent;
   rig.probe();
   rig.run();
   rig.pass(10ms);
@@ -44,14 +43,12 @@ TEST_CASE("the clock is reckoned from the middle of its round trip, half of whic
 }
 
 TEST_CASE("an idle connection is probed, and one that died unnoticed is replaced") {
-  LinkRig rig(healthy, [](Link::Config& config) { config.probe_interval = 10s; });
-  rig.run();
+  ConnectedRig rig(healthy, [](Link::Config& config) { config.probe_interval = 10s; });
   rig.pass(35s);
   CHECK(rig.clocks.size() == 4);  // the probe reads the clock
   rig.delivers = false;
   rig.pass(5s + 1'001ms);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].cause == Cause::timed_out);
+  CHECK(rig.only_down().cause == Cause::timed_out);
   rig.delivers = true;
   rig.pass(20ms);
   CHECK(rig.warnings.size() == 2);
@@ -59,8 +56,7 @@ TEST_CASE("an idle connection is probed, and one that died unnoticed is replaced
 }
 
 TEST_CASE("only what shows a promotion ends a connection, not every other id") {
-  LinkRig rig(node_saying("role:master\r\nmaster_replid:aaa\r\nsecond_repl_offset:-1\r\n"));
-  rig.run();
+  ConnectedRig rig(node_saying("role:master\r\nmaster_replid:aaa\r\nsecond_repl_offset:-1\r\n"));
   for (const char* harmless :
        {"role:master\r\nmaster_replid:bbb\r\nsecond_repl_offset:-1\r\n",  // its first replica
         "role:master\r\nmaster_replid:aaa\r\nsecond_repl_offset:9\r\n", "role:master\r\n", ""}) {
@@ -73,80 +69,37 @@ TEST_CASE("only what shows a promotion ends a connection, not every other id") {
   rig.node = node_saying("role:master\r\nmaster_replid:bbb\r\nsecond_repl_offset:9\r\n");
   rig.probe();
   rig.pass(20ms);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].detail == "it has been a replica meanwhile");
+  CHECK(rig.only_down().detail == "it has been a replica meanwhile");
   CHECK(rig.facts->was_replica);
 }
 
-TEST_CASE("a node that is to be a replica, and is still as it was, is given up at a probe") {
-  const std::string as_it_was = "\r\nmaster_replid:aaa\r\nsecond_repl_offset:-1\r\n";
-  LinkRig rig(node_saying("role:master" + as_it_was));
-  rig.run();
-  rig.node = node_saying("role:slave" + as_it_was);
-  rig.probe();
-  rig.pass(20ms);
-  REQUIRE(rig.downs.size() == 2);
-  CHECK(rig.downs[0].cause == Cause::read_only);
-  CHECK(rig.downs[0].detail == "its role has changed");
-  CHECK(rig.downs[1].cause == Cause::incompatible);
+TEST_CASE("a node that is a replica at a probe, or is to be one and is as it was, is given up") {
+  for (const std::string replid : {"aaa", "bbb"}) {
+    const std::string offset = "\r\nsecond_repl_offset:-1\r\n";
+    ConnectedRig rig(node_saying("role:master\r\nmaster_replid:aaa" + offset));
+    rig.node = node_saying("role:slave\r\nmaster_replid:" + replid + offset);
+    rig.probe();
+    rig.pass(20ms);
+    REQUIRE(rig.downs.size() == 2);
+    CHECK(rig.downs[0].cause == Cause::read_only);
+    CHECK(rig.downs[0].detail == "its role has changed");
+    CHECK(rig.downs[1].cause == Cause::incompatible);
+  }
 }
 
 TEST_CASE("a node that refuses to write as a replica is asked for no vote before a handshake") {
-  const std::string refusal = "READONLY You can't write against a read only replica.";
   const std::string before = "role:master\r\nmaster_replid:aaa\r\nsecond_repl_offset:-1\r\n";
-  LinkRig rig(node_saying(before));
-  rig.run();
-  REQUIRE(rig.connections == 1);
-  bool together = false;
-  engine::Command refused = LinkRig::acquire();
-  SUBCASE("an acquire") {}
-  SUBCASE("a release") {
-    refused = LinkRig::release();
+  for (const engine::Command& refused :
+       {engine::Command(LinkRig::acquire()), engine::Command(LinkRig::release())}) {
+    ConnectedRig rig(node_saying(before));
+    rig.node = node_answering(error("READONLY You can't write against a read only replica."));
+    CHECK(unavailable(rig.call(refused)).cause == Cause::read_only);
+    CHECK(rig.only_down().detail == "it has become a replica");
+
+    // Before anybody looks it is a master again, with another node's data.
+    rig.node = node_saying("role:master\r\nmaster_replid:bbb\r\nsecond_repl_offset:9\r\n");
+    rig.pass(20ms);
+    CHECK(rig.connections == 2);
+    CHECK(rig.facts.value().was_replica);
   }
-  SUBCASE("a hold, whose reply has one for each lock") {
-    refused = LinkRig::hold();
-    together = true;
-  }
-  rig.node = [&](const RedisCommand& command) {
-    if (!is(command, "EVALSHA")) return node_saying(before)(command);
-    return together ? array({error(refusal)}) : error(refusal);
-  };
-  CHECK(unavailable(rig.call(refused)).cause == Cause::read_only);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].detail == "it has become a replica");
-
-  // Before anybody looks it is a master again, with another node's data.
-  rig.node = node_saying("role:master\r\nmaster_replid:bbb\r\nsecond_repl_offset:9\r\n");
-  rig.pass(20ms);
-  CHECK(rig.connections == 2);
-  REQUIRE(rig.facts);
-  CHECK(rig.facts->was_replica);
-}
-
-TEST_CASE("one lock of a hold that a replica refuses is enough, wherever it stands") {
-  const std::string refusal = "READONLY You can't write against a read only replica.";
-  LinkRig rig([&](const RedisCommand& command) {
-    if (!is(command, "EVALSHA")) return healthy(command);
-    return array({error(refusal), array({integer(1), integer(1)})});
-  });
-  rig.run();
-  rig.submit(1, LinkRig::hold("a"));
-  rig.submit(2, LinkRig::hold("b"));
-  rig.run();
-  REQUIRE(rig.replies.size() == 2);
-  CHECK(unavailable(rig.replies[0].second).cause == Cause::read_only);
-  CHECK(std::holds_alternative<engine::Held>(rig.replies[1].second));
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].cause == Cause::read_only);
-}
-
-TEST_CASE("a node that is a replica at a probe is given up") {
-  LinkRig rig(node_saying("role:master\r\nmaster_replid:aaa\r\nsecond_repl_offset:-1\r\n"));
-  rig.run();
-  rig.node = node_saying("role:slave\r\nmaster_replid:bbb\r\nsecond_repl_offset:-1\r\n");
-  rig.probe();
-  rig.pass(20ms);
-  REQUIRE(rig.downs.size() == 2);
-  CHECK(rig.downs[0].cause == Cause::read_only);
-  CHECK(rig.downs[1].cause == Cause::incompatible);
 }

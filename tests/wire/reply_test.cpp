@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From bytes to replies: what arrives in pieces, what no script can have answered, what is not
-// Redis at all, and what each error means.
+// From bytes to replies: what no script can have answered, what is not Redis at all, and what each
+// error means.
 #include <doctest/doctest.h>
 #include <string>
 #include <string_view>
@@ -13,6 +13,7 @@
 using namespace redlock::wire;
 using redlock::Cause;
 using redlock::engine::Delivery;
+using std::chrono::milliseconds;
 namespace engine = redlock::engine;
 using Outcome = ReplyReader::Outcome;
 
@@ -35,6 +36,24 @@ Expected expect(Script script, std::string_view bytes) {
   return std::get<Expected>(*answer);
 }
 
+/// What is made of the reply of an acquire or a hold.
+template <typename Expected>
+Expected acquire_says(std::string_view bytes) {
+  return expect<Expected>(script_for<engine::AcquireCommand>, bytes);
+}
+template <typename Expected>
+Expected hold_says(std::string_view bytes) {
+  return expect<Expected>(script_for<engine::HoldCommand>, bytes);
+}
+
+/// Of an error with this cause and consequence.
+engine::Unavailable unavailable(std::string_view error, Cause cause, Delivery delivery) {
+  const engine::Unavailable why = to_unavailable(error, {});
+  CHECK_MESSAGE(why.cause == cause, error);
+  CHECK_MESSAGE(why.delivery == delivery, error);
+  return why;
+}
+
 Outcome outcome_of(std::string_view bytes) {
   ReplyReader reader;
   reader.feed(bytes);
@@ -42,39 +61,6 @@ Outcome outcome_of(std::string_view bytes) {
 }
 
 }  // namespace
-
-TEST_CASE("a reply may arrive byte by byte") {
-  const std::string bytes = "*3\r\n:1\r\n$5\r\nhe\r\nl\r\n*2\r\n$-1\r\n-ERR no\r\n";
-  ReplyReader reader;
-  for (std::size_t i = 0; i + 1 < bytes.size(); ++i) {
-    reader.feed({&bytes[i], 1});
-    REQUIRE(reader.next(limit) == Outcome::incomplete);
-  }
-  reader.feed({&bytes.back(), 1});
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  const ReplyView reply = reader.reply();
-  REQUIRE(reply.size() == 3);
-  CHECK(reply.first().integer() == 1);
-  CHECK(reply.first().next().text() == "he\r\nl");
-  const ReplyView inner = reply.first().next().next();
-  REQUIRE(inner.size() == 2);
-  CHECK(inner.first().is(ReplyView::Kind::nil));
-  CHECK(inner.first().next().is(ReplyView::Kind::error));
-  CHECK(inner.first().next().text() == "ERR no");
-}
-
-TEST_CASE("several replies may arrive together") {
-  ReplyReader reader;
-  reader.feed(std::string_view("+OK\r\n*0\r\n:42\r\n:4"));
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  CHECK(reader.reply().text() == "OK");
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  CHECK(reader.reply().is(ReplyView::Kind::array));
-  CHECK(reader.reply().size() == 0);
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  CHECK(reader.reply().integer() == 42);
-  CHECK(reader.next(limit) == Outcome::incomplete);
-}
 
 TEST_CASE("an element behind nested arrays is found") {
   ReplyReader reader;
@@ -102,18 +88,16 @@ TEST_CASE("a value owns what the reply had") {
 }
 
 TEST_CASE("what is not Redis is broken, and stays so") {
+  using namespace std::string_view_literals;
   for (const std::string_view bytes :
-       {std::string_view("HTTP/1.1 400 Bad Request\r\n\r\n"), std::string_view("\0\0\0\0\r\n", 6),
-        std::string_view("$x\r\n"), std::string_view("*x\r\n"), std::string_view(":1x\r\n"),
-        std::string_view("*-2\r\n"), std::string_view("$-2\r\n"), std::string_view("\r\n"),
-        std::string_view("+a\n"), std::string_view("+a\rb\r\n"), std::string_view("-a\r\r\n"),
-        std::string_view("+a\nb\r\n"), std::string_view("$1x\r\n"), std::string_view("*\r\n"),
-        std::string_view("$ 1\r\n"), std::string_view("*0000000000000000000000001\r\n:1\r\n"),
-        std::string_view("\x16\x03\x01\x02\r\n")}) {
+       {"HTTP/1.1 400 Bad Request\r\n\r\n"sv, "\0\0\0\0\r\n"sv, "$x\r\n"sv, "*x\r\n"sv, ":1x\r\n"sv,
+        "*-2\r\n"sv, "$-2\r\n"sv, "\r\n"sv, "+a\n"sv, "+a\rb\r\n"sv, "-a\r\r\n"sv, "+a\nb\r\n"sv,
+        "$1x\r\n"sv, "*\r\n"sv, "$ 1\r\n"sv, "*0000000000000000000000001\r\n:1\r\n"sv,
+        "\x16\x03\x01\x02\r\n"sv}) {
     ReplyReader reader;
     reader.feed(bytes);
     CHECK_MESSAGE(reader.next(limit) == Outcome::broken, bytes);
-    reader.feed(std::string_view("+OK\r\n"));
+    reader.feed("+OK\r\n"sv);
     CHECK(reader.next(limit) == Outcome::broken);
     CHECK_FALSE(reader.problem().empty());
   }
@@ -125,16 +109,6 @@ TEST_CASE("what no server sends is refused at its first byte, also inside an arr
     CHECK_MESSAGE(outcome_of(bytes) == Outcome::broken, bytes);
     CHECK_MESSAGE(outcome_of("*2\r\n:1\r\n" + std::string(bytes)) == Outcome::broken, bytes);
   }
-}
-
-TEST_CASE("replies that arrive before the one that is broken are still replies") {
-  ReplyReader reader;
-  reader.feed(std::string_view("+OK\r\n:1\r\n|1\r\n"));
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  CHECK(reader.reply().text() == "OK");
-  REQUIRE(reader.next(limit) == Outcome::complete);
-  CHECK(reader.reply().integer() == 1);
-  CHECK(reader.next(limit) == Outcome::broken);
 }
 
 TEST_CASE("a line is refused when it is longer than any in a reply, whole or not") {
@@ -154,50 +128,16 @@ TEST_CASE("a line is refused when it is longer than any in a reply, whole or not
   CHECK(reader.next(question_limit) == Outcome::complete);
 }
 
-TEST_CASE("the same bytes in other pieces are the same replies") {
-  const std::string bytes =
-      "-a b\r\n$4\r\n\r\n\r\n\r\n*2\r\n$0\r\n\r\n*1\r\n$-1\r\n*-1\r\n*0\r\n:7\r\n$2\r\n$"
-      "1\r\n|";
-  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
-    CAPTURE(piece);
-    ReplyReader reader;
-    std::size_t fed = 0;
-    const auto next = [&] {
-      Outcome outcome = Outcome::incomplete;
-      while ((outcome = reader.next(limit)) == Outcome::incomplete && fed < bytes.size()) {
-        reader.feed(std::string_view(bytes).substr(fed, piece));
-        fed += piece;
-      }
-      return outcome;
-    };
-    REQUIRE(next() == Outcome::complete);
-    CHECK(reader.reply().text() == "a b");
-    REQUIRE(next() == Outcome::complete);
-    CHECK(reader.reply().text() == "\r\n\r\n");
-    REQUIRE(next() == Outcome::complete);
-    REQUIRE(reader.reply().size() == 2);
-    CHECK(reader.reply().first().next().size() == 1);
-    for (const auto kind : {ReplyView::Kind::nil, ReplyView::Kind::array, ReplyView::Kind::integer,
-                            ReplyView::Kind::text}) {
-      REQUIRE(next() == Outcome::complete);
-      CHECK(reader.reply().is(kind));
-    }
-    CHECK(next() == Outcome::broken);
-  }
-}
-
 TEST_CASE("what announces more than the limit is refused at once") {
-  CHECK(outcome_of("*312\r\n:1\r\n") == Outcome::broken);  // 313 parts of 32 bytes
+  for (const std::string_view bytes :
+       {"*312\r\n:1\r\n",  // 313 parts of 32 bytes
+        "$9969\r\n", "*2147483647\r\n:1\r\n", "*2147483648\r\n", "*2\r\n*2147483648\r\n",
+        "*9223372036854775807\r\n", "*99999999999999999999999\r\n",
+        "$9223372036854775807\r\nabc\r\n", "$18446744073709551614\r\nabc\r\n"}) {
+    CHECK_MESSAGE(outcome_of(bytes) == Outcome::broken, bytes);
+  }
   CHECK(outcome_of("*311\r\n:1\r\n") == Outcome::incomplete);
-  CHECK(outcome_of("$9969\r\n") == Outcome::broken);
   CHECK(outcome_of("$9968\r\n") == Outcome::incomplete);
-  CHECK(outcome_of("*2147483647\r\n:1\r\n") == Outcome::broken);
-  CHECK(outcome_of("*2147483648\r\n") == Outcome::broken);
-  CHECK(outcome_of("*2\r\n*2147483648\r\n") == Outcome::broken);
-  CHECK(outcome_of("*9223372036854775807\r\n") == Outcome::broken);
-  CHECK(outcome_of("*99999999999999999999999\r\n") == Outcome::broken);
-  CHECK(outcome_of("$9223372036854775807\r\nabc\r\n") == Outcome::broken);
-  CHECK(outcome_of("$18446744073709551614\r\nabc\r\n") == Outcome::broken);
 }
 
 TEST_CASE("arrays nested without end are refused") {
@@ -207,45 +147,40 @@ TEST_CASE("arrays nested without end are refused") {
 }
 
 TEST_CASE("a reply beyond the limit is refused, announced or not, whole or in parts") {
-  CHECK(outcome_of("$20000\r\n" + std::string(20'000, 'x') + "\r\n") == Outcome::broken);
-  CHECK(outcome_of("$20000\r\n" + std::string(15'000, 'x')) == Outcome::broken);
-  CHECK(outcome_of("+" + std::string(15'000, 'x') + "\r\n") == Outcome::broken);
   std::string many = "*2000\r\n";
   for (int i = 0; i < 2'000; ++i) many += ":1\r\n";
-  CHECK(outcome_of(many) == Outcome::broken);
+  for (const std::string& bytes :
+       {"$20000\r\n" + std::string(20'000, 'x') + "\r\n", "$20000\r\n" + std::string(15'000, 'x'),
+        "+" + std::string(15'000, 'x') + "\r\n", many}) {
+    CHECK(outcome_of(bytes) == Outcome::broken);
+  }
   CHECK(outcome_of("$9000\r\n" + std::string(9'000, 'x') + "\r\n") == Outcome::complete);
 }
 
 TEST_CASE("each answer of a script has its meaning") {
-  CHECK(expect<engine::Granted>(script_for<engine::AcquireCommand>,
-                                "*2\r\n:1\r\n:9007199254740991\r\n")
-            .token == 9'007'199'254'740'991U);
-  CHECK(*expect<engine::Refused>(script_for<engine::AcquireCommand>, "*2\r\n:0\r\n:1500\r\n")
-             .expires_in == std::chrono::milliseconds(1'500));
-  CHECK_FALSE(expect<engine::Refused>(script_for<engine::AcquireCommand>, "*2\r\n:0\r\n:-1\r\n")
-                  .expires_in);
-  const auto waits =
-      expect<engine::Refused>(script_for<engine::AcquireCommand>, "*3\r\n:0\r\n:20\r\n:7\r\n");
-  CHECK(*waits.expires_in == std::chrono::milliseconds(20));
+  const auto largest = acquire_says<engine::Granted>("*2\r\n:1\r\n:9007199254740991\r\n");
+  CHECK(largest.token == 9'007'199'254'740'991U);
+  using engine::Refused;
+  CHECK(acquire_says<Refused>("*2\r\n:0\r\n:1500\r\n").expires_in == milliseconds(1'500));
+  CHECK_FALSE(acquire_says<Refused>("*2\r\n:0\r\n:-1\r\n").expires_in);
+  const auto waits = acquire_says<Refused>("*3\r\n:0\r\n:20\r\n:7\r\n");
+  CHECK(waits.expires_in == milliseconds(20));
   CHECK(waits.place == 7);
-  CHECK(expect<engine::Refused>(script_for<engine::AcquireCommand>, "*1\r\n:2\r\n").foreign_type);
-  CHECK(expect<engine::Held>(script_for<engine::HoldCommand>, "*1\r\n*2\r\n:1\r\n:5\r\n").fence ==
-        5);
-  CHECK(expect<engine::Held>(script_for<engine::HoldCommand>, "*1\r\n*2\r\n:1\r\n:0\r\n").fence ==
-        0);
-  expect<engine::Free>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:0\r\n");
-  CHECK_FALSE(
-      expect<engine::Taken>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:-1\r\n").foreign_type);
-  CHECK(expect<engine::Taken>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:-2\r\n").foreign_type);
-  expect<engine::ForcedOut>(script_for<engine::AcquireCommand>, "*1\r\n:3\r\n");
-  expect<engine::AlreadyOurs>(script_for<engine::AcquireCommand>, "*1\r\n:4\r\n");
-  expect<engine::ForcedOut>(script_for<engine::HoldCommand>, "*1\r\n*1\r\n:-3\r\n");
-  expect<engine::ReleasedHere>(script_for<engine::ForceCommand>, "*1\r\n:1\r\n");
-  expect<engine::NotHeld>(script_for<engine::ForceCommand>, "*1\r\n:0\r\n");
-  expect<engine::ReleasedHere>(script_for<engine::ReleaseCommand>, "*1\r\n:1\r\n");
-  expect<engine::NotHeld>(script_for<engine::ReleaseCommand>, "*1\r\n:0\r\n");
-  expect<engine::NoScript>(script_for<engine::HoldCommand>,
-                           "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  CHECK(acquire_says<Refused>("*1\r\n:2\r\n").foreign_type);
+  acquire_says<engine::ForcedOut>("*1\r\n:3\r\n");
+  acquire_says<engine::AlreadyOurs>("*1\r\n:4\r\n");
+  CHECK(hold_says<engine::Held>("*1\r\n*2\r\n:1\r\n:5\r\n").fence == 5);
+  CHECK(hold_says<engine::Held>("*1\r\n*2\r\n:1\r\n:0\r\n").fence == 0);
+  hold_says<engine::Free>("*1\r\n*1\r\n:0\r\n");
+  CHECK_FALSE(hold_says<engine::Taken>("*1\r\n*1\r\n:-1\r\n").foreign_type);
+  CHECK(hold_says<engine::Taken>("*1\r\n*1\r\n:-2\r\n").foreign_type);
+  hold_says<engine::ForcedOut>("*1\r\n*1\r\n:-3\r\n");
+  hold_says<engine::NoScript>("-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  for (const Script script :
+       {script_for<engine::ForceCommand>, script_for<engine::ReleaseCommand>}) {
+    expect<engine::ReleasedHere>(script, "*1\r\n:1\r\n");
+    expect<engine::NotHeld>(script, "*1\r\n:0\r\n");
+  }
 }
 
 TEST_CASE("what no script can have answered is no answer") {
@@ -313,9 +248,7 @@ TEST_CASE("the prefix of an error says why the node did not vote, and its end wh
   };
   for (const Case& entry : cases) {
     for (const char* end : {"", ".", "\r\n"}) {  // servers differ
-      const engine::Unavailable why = to_unavailable(entry.words + end, {});
-      CHECK_MESSAGE(why.cause == entry.cause, entry.words);
-      CHECK_MESSAGE(why.delivery == Delivery::refused, entry.words);
+      const auto why = unavailable(entry.words + end, entry.cause, Delivery::refused);
       CHECK(why.detail == entry.words + entry.remedy);
     }
   }
@@ -331,21 +264,16 @@ TEST_CASE("a command that a script does not find may be one of its later ones") 
            "Unknown Redis command called from Lua script",   // Redis 6.2
        }) {
     for (const std::string behind : {"", " script: 0d, on @user_script:3."}) {
-      const engine::Unavailable why = to_unavailable(words + behind, {});
-      CHECK_MESSAGE(why.cause == Cause::permission, words);
-      CHECK_MESSAGE(why.delivery == Delivery::unknown, words);
+      const auto why = unavailable(words + behind, Cause::permission, Delivery::unknown);
       CHECK(why.detail == words + "; do not rename the commands of a lock node");
     }
   }
 }
 
-TEST_CASE("what to do stands behind the longest error as well, and nothing grows with it") {
+TEST_CASE("an error is told in short, with what to do, and never as nothing") {
   const engine::Unavailable why = to_unavailable("LOADING " + std::string(100'000, 'x'), {});
   CHECK(why.detail.ends_with("xxx...; wait: it votes when it has read its data"));
   CHECK(why.detail.size() < 300);
-}
-
-TEST_CASE("an error that shows nothing is told as that") {
   for (const std::string_view text : {"", " ", "\r\n", "\r"}) {
     CHECK(to_unavailable(text, {}).detail == "an error without a text");
   }
@@ -369,9 +297,7 @@ TEST_CASE("a command that the user may not run is a permission, in the words of 
            "ERR ACL failure in script: No permissions to access a key script: 06, on "
            "@user_script:1.",
        }) {
-    const engine::Unavailable why = to_unavailable(text, {});
-    CHECK_MESSAGE(why.cause == Cause::permission, text);
-    CHECK_MESSAGE(why.delivery == Delivery::unknown, text);
+    const auto why = unavailable(text, Cause::permission, Delivery::unknown);
     CHECK_MESSAGE(why.detail.find("@user_script") == std::string::npos, why.detail);
     const bool command = why.detail.find("command") != std::string::npos;
     CHECK_MESSAGE((command || why.detail.ends_with("access a key; permit ~redlock:*")), why.detail);
@@ -439,30 +365,23 @@ TEST_CASE("an error inside a script keeps its cause, in the words of Redis 7 and
       {"MISCONF Redis is configured to save script: 9a, on @user_script:31.", Cause::write_error},
   };
   for (const auto& entry : cases) {
-    const auto& text = entry.first;
-    const auto& cause = entry.second;
-    const engine::Unavailable why = to_unavailable(text, {});
-    CHECK_MESSAGE(why.cause == cause, text);
-    CHECK_MESSAGE(why.delivery == Delivery::refused, text);
+    const auto why = unavailable(entry.first, entry.second, Delivery::refused);
     CHECK_MESSAGE(why.detail.find("script") == std::string::npos, why.detail);
     CHECK_MESSAGE(why.detail.find("; ") != std::string::npos, why.detail);
   }
 }
 
 TEST_CASE("an error that may come after a write leaves open what the node did") {
-  CHECK(to_unavailable("ERR something new", {}).delivery == Delivery::unknown);
-  CHECK(to_unavailable("NOPERM No permissions script: 9a, on @user_script:40.", {}).delivery ==
-        Delivery::unknown);
-  const auto denied =
-      to_unavailable("ERR The user executing the script can't run this command", {});
-  CHECK(denied.cause == Cause::permission);
-  CHECK(denied.delivery == Delivery::unknown);
-  CHECK(to_unavailable("ERR redlock: the fence has reached 2^53", {}).delivery ==
-        Delivery::refused);
-  CHECK(to_unavailable("WRONGTYPE Operation against a key script: 9a, on @user_script:31.", {})
-            .cause == Cause::server_error);
-  CHECK(to_unavailable("BUSYGROUP Consumer Group name already exists", {}).cause ==
-        Cause::server_error);
+  unavailable("ERR something new", Cause::server_error, Delivery::unknown);
+  unavailable("NOPERM No permissions script: 9a, on @user_script:40.", Cause::permission,
+              Delivery::unknown);
+  unavailable("ERR The user executing the script can't run this command", Cause::permission,
+              Delivery::unknown);
+  unavailable("ERR redlock: the fence has reached 2^53", Cause::server_error, Delivery::refused);
+  for (const char* words : {"WRONGTYPE Operation against a key script: 9a, on @user_script:31.",
+                            "BUSYGROUP Consumer Group name already exists"}) {
+    CHECK(to_unavailable(words, {}).cause == Cause::server_error);
+  }
 }
 
 TEST_CASE("what is shown has no password, no control character and no length without end") {

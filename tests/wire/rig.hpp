@@ -40,7 +40,7 @@ class NumberedRandom final : public engine::RandomSource {
   std::uint64_t last_ = 0;
 };
 
-class LinkRig final : public SampleCommands, LinkListener, Streams {
+class LinkRig : public SampleCommands, LinkListener, Streams {
  public:
   using Script = std::function<std::string(const testing::RedisCommand&)>;
 
@@ -123,6 +123,12 @@ class LinkRig final : public SampleCommands, LinkListener, Streams {
               engine::Form form = engine::Form::digest) {
     link_->submit(now, {.grant = number}, std::move(command), form);
   }
+  /// These, numbered from 1, and what comes of them without time.
+  void submit_all(std::initializer_list<engine::Command> all) {
+    std::uint64_t number = 0;
+    for (const engine::Command& command : all) submit(++number, command);
+    run();
+  }
   engine::Reply call(engine::Command command, engine::Form form = engine::Form::digest) {
     const std::size_t before = replies.size();
     submit(1'000 + before, std::move(command), form);
@@ -147,6 +153,32 @@ class LinkRig final : public SampleCommands, LinkListener, Streams {
   void probe() { link_->probe(now); }
   void stop() { link_->stop(now); }
   [[nodiscard]] Link& link() { return *link_; }
+  /// The reply to the so-many-th command that was answered, as a node's that did not vote.
+  [[nodiscard]] const engine::Unavailable& fault(std::size_t at) const {
+    return unavailable(replies.at(at).second);
+  }
+  /// Why the node is down, for the only reason until now.
+  [[nodiscard]] const engine::Unavailable& only_down() const {
+    REQUIRE(downs.size() == 1);
+    return downs.front();
+  }
+  /// How often the node was sent a command of this name.
+  [[nodiscard]] std::size_t said(std::string_view name) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(commands, [&](const auto& one) { return is(one, name); }));
+  }
+  /// Asks, and takes the answer that comes without time.
+  const Answer& answer_to(std::vector<std::string> command) {
+    ask(std::move(command));
+    run();
+    return answers.back();
+  }
+  /// The numbers of what was answered, in this order.
+  [[nodiscard]] std::vector<std::uint64_t> answered() const {
+    std::vector<std::uint64_t> numbers;
+    for (const auto& entry : replies) numbers.push_back(entry.first);
+    return numbers;
+  }
 
   engine::Instant now{std::chrono::hours(1)};
   int connections = 0;
@@ -246,5 +278,29 @@ class LinkRig final : public SampleCommands, LinkListener, Streams {
   bool open_ = false;
   bool output_waiting_ = false;
 };
+
+/// One that is connected already.
+class ConnectedRig : public LinkRig {
+ public:
+  explicit ConnectedRig(Script script = healthy,
+                        const std::function<void(Link::Config&)>& change = {})
+      : LinkRig(std::move(script), change) {
+    run();
+  }
+};
+
+using Numbers = std::vector<std::uint64_t>;
+
+/// A node that answers nothing.
+inline std::string silent(const testing::RedisCommand&) {
+  return "";
+}
+
+/// Healthy but for its answers to the scripts.
+inline LinkRig::Script node_answering(const std::string& reply) {
+  return [reply](const testing::RedisCommand& command) {
+    return is(command, "EVALSHA") ? reply : healthy(command);
+  };
+}
 
 }  // namespace redlock::wire

@@ -2,16 +2,9 @@
 // Which server counts for which node of the list, and for how long nobody else may show it.
 #include "wire/server_identities.hpp"
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <doctest/doctest.h>
 #include <map>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
+#include "wire/rig.hpp"
 #include "wire/server_facts.hpp"
 
 using namespace std::chrono_literals;
@@ -22,14 +15,6 @@ using redlock::wire::ServerIdentities;
 using Evidence = ServerIdentities::Evidence;
 
 namespace {
-
-class CountedRandom final : public redlock::engine::RandomSource {
- public:
-  std::uint64_t next() override { return ++last_; }
-
- private:
-  std::uint64_t last_ = 0;
-};
 
 struct List {
   explicit List(std::vector<std::uint32_t> databases = {0, 0, 0})
@@ -74,7 +59,7 @@ struct List {
 
   Instant now{1h};
   ServerIdentities ids;
-  CountedRandom random;
+  redlock::wire::NumberedRandom random;
   bool reads = true;                       ///< the node does not refuse to
   std::map<std::size_t, std::size_t> led;  ///< nodes that lead to the server of another
   std::map<std::size_t, std::map<std::string, std::string>> keys;  ///< of each server
@@ -85,13 +70,19 @@ struct List {
   }
 };
 
+/// Node 0 is up, and node 1 reports its run id.
+struct Twins : List {
+  explicit Twins(std::vector<std::uint32_t> databases = {0, 0, 0}) : List(std::move(databases)) {
+    REQUIRE(comes_up(0, "a"));
+    CHECK(evidence_on(1, "a") == Evidence::claimed);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("two addresses of one server are proved to be one, and stay so") {
-  List list;
+  Twins list;
   list.led[1] = 0;
-  REQUIRE(list.comes_up(0, "a"));
-  CHECK(list.evidence_on(1, "a") == Evidence::claimed);
   list.check(1);
   for (int i = 0; i < 100; ++i) {
     CHECK(list.evidence_on(1, "a") != std::nullopt);
@@ -119,9 +110,7 @@ TEST_CASE("a node that only reports the run id of another puts out neither") {
 }
 
 TEST_CASE("two nodes that report the run id of a third one are told from it one after the other") {
-  List list;
-  REQUIRE(list.comes_up(0, "a"));
-  REQUIRE_FALSE(list.comes_up(1, "a"));
+  Twins list;
   list.check(1);
   REQUIRE(list.comes_up(1, "a"));
   for (int other = 0; other < 2; ++other) {
@@ -132,10 +121,8 @@ TEST_CASE("two nodes that report the run id of a third one are told from it one 
 }
 
 TEST_CASE("a key that may have ended, or of an earlier start, proves nothing") {
-  List list;
+  Twins list;
   list.led[1] = 0;
-  REQUIRE(list.comes_up(0, "a"));
-  REQUIRE_FALSE(list.comes_up(1, "a"));
   list.check(1);
   list.keys.clear();
   SUBCASE("it is too old") {
@@ -152,27 +139,21 @@ TEST_CASE("a key that may have ended, or of an earlier start, proves nothing") {
 }
 
 TEST_CASE("a key in another database proves nothing") {
-  List list({0, 1, 0});
-  REQUIRE(list.comes_up(0, "a"));
-  CHECK(list.evidence_on(1, "a") == Evidence::claimed);
+  Twins list({0, 1, 0});
   CHECK_FALSE(list.next_write(1));
   CHECK(list.evidence_on(2, "a") == Evidence::claimed);
   CHECK(list.next_write(2));
 }
 
 TEST_CASE("a node that does not say what the key holds stays out") {
-  List list;
+  Twins list;
   list.reads = false;
-  REQUIRE(list.comes_up(0, "a"));
-  REQUIRE_FALSE(list.comes_up(1, "a"));
   list.check(1);
   CHECK(list.evidence_on(1, "a") == Evidence::unreadable);
 }
 
 TEST_CASE("a node that does not write the key gives way when its own votes are over") {
-  List list;
-  REQUIRE(list.comes_up(0, "a"));
-  CHECK(list.evidence_on(1, "a") == Evidence::claimed);
+  Twins list;
   CHECK_FALSE(list.check_fails(1));
   CHECK_FALSE(list.check_fails(1));
   CHECK(list.check_fails(1));
@@ -194,9 +175,7 @@ TEST_CASE("a node that does not write the key gives way when its own votes are o
 }
 
 TEST_CASE("a broken connection or two in the middle of checks put no node out") {
-  List list;
-  REQUIRE(list.comes_up(0, "a"));
-  REQUIRE_FALSE(list.comes_up(1, "a"));
+  Twins list;
   for (int i = 0; i < 10; ++i) {
     CHECK_FALSE(list.check_fails(1));
     CHECK_FALSE(list.check_fails(1));
@@ -206,9 +185,7 @@ TEST_CASE("a broken connection or two in the middle of checks put no node out") 
 }
 
 TEST_CASE("a node is not kept out for good by one that comes up for moments only") {
-  List list;
-  REQUIRE(list.comes_up(0, "a"));
-  REQUIRE_FALSE(list.comes_up(1, "a"));
+  Twins list;
   // The check begins as soon as node 0 is up, although node 1 connects only later.
   bool let_in = false;
   bool gave_way = false;
@@ -221,37 +198,27 @@ TEST_CASE("a node is not kept out for good by one that comes up for moments only
   CHECK(let_in);
 }
 
-TEST_CASE("two nodes whose addresses were exchanged come back when no old vote counts") {
-  List list;
-  REQUIRE(list.comes_up(0, "a"));
-  REQUIRE(list.comes_up(1, "b"));
-  list.now += 1min;
-  list.goes_down(0);
-  list.goes_down(1);
-  for (const Duration later : {0s, 30s, 29s}) {
-    list.now += later;
-    CHECK_FALSE(list.comes_up(0, "b"));
-    CHECK_FALSE(list.comes_up(1, "a"));
-  }
-  list.now += 1s;
-  CHECK(list.comes_up(0, "b"));
-  CHECK(list.comes_up(1, "a"));
-}
-
-TEST_CASE("three nodes that changed places come back, also if they have been started anew") {
-  for (const bool anew : {false, true}) {
-    List list;
-    REQUIRE(list.comes_up(0, "a"));
-    REQUIRE(list.comes_up(1, "b"));
-    REQUIRE(list.comes_up(2, "c"));
-    for (const std::size_t node : {0U, 1U, 2U}) list.goes_down(node);
-    CHECK_FALSE(list.comes_up(0, "b"));
-    CHECK_FALSE(list.comes_up(1, "c"));
-    CHECK_FALSE(list.comes_up(2, "a"));
-    list.now += 60s;
-    CHECK(list.comes_up(0, anew ? "d" : "b"));
-    CHECK(list.comes_up(1, anew ? "e" : "c"));
-    CHECK(list.comes_up(2, anew ? "f" : "a"));
+TEST_CASE("nodes that changed places come back when no old vote counts, also if started anew") {
+  for (const std::size_t count : {2U, 3U}) {
+    for (const bool anew : {false, true}) {
+      List list;
+      const auto run_id = [](std::size_t of) {
+        return std::string(1, static_cast<char>('a' + of));
+      };
+      for (std::size_t node = 0; node < count; ++node) REQUIRE(list.comes_up(node, run_id(node)));
+      list.now += 1min;
+      for (std::size_t node = 0; node < count; ++node) list.goes_down(node);
+      for (const Duration later : {0s, 30s, 29s}) {
+        list.now += later;
+        for (std::size_t node = 0; node < count; ++node) {
+          CHECK_FALSE(list.comes_up(node, run_id((node + 1) % count)));
+        }
+      }
+      list.now += 1s;
+      for (std::size_t node = 0; node < count; ++node) {
+        CHECK(list.comes_up(node, run_id(anew ? count + node : (node + 1) % count)));
+      }
+    }
   }
 }
 
@@ -262,6 +229,7 @@ TEST_CASE("a server that is up under one name is refused under another, however 
   CHECK_FALSE(list.comes_up(1, "a"));
   list.goes_down(0);
   list.now += 59s;
+  list.goes_down(0);  // failing to come up again keeps it no longer
   CHECK_FALSE(list.comes_up(1, "a"));
   // Now it counts for node 1, and for node 0 no more.
   list.now += 1s;
@@ -272,9 +240,7 @@ TEST_CASE("a server that is up under one name is refused under another, however 
 }
 
 TEST_CASE("a twin that was started anew waits for the other, or until no old vote counts") {
-  List list;
-  REQUIRE(list.comes_up(0, "a"));
-  REQUIRE_FALSE(list.comes_up(1, "a"));
+  Twins list;
   list.goes_down(0);
   list.now += 59s;
   CHECK_FALSE(list.comes_up(1, "b"));
@@ -291,15 +257,4 @@ TEST_CASE("a twin that was started anew waits for the other, or until no old vot
     CHECK(list.comes_up(1, "b"));
     CHECK_FALSE(list.comes_up(0, "b"));
   }
-}
-
-TEST_CASE("failing to come up again does not lengthen the time that an identity is kept") {
-  List list;
-  REQUIRE(list.comes_up(0, "a"));
-  list.goes_down(0);
-  list.now += 59s;
-  list.goes_down(0);
-  CHECK_FALSE(list.comes_up(1, "a"));
-  list.now += 1s;
-  CHECK(list.comes_up(1, "a"));
 }

@@ -52,14 +52,14 @@ void as_client(Link::Config& config) {
   config.handshake.client = client;
 }
 
-std::vector<std::string> names(const LinkRig& rig) {
-  std::vector<std::string> all;
-  for (const RedisCommand& command : rig.commands) all.push_back(command.front());
-  return all;
-}
-bool said(const LinkRig& rig, const std::string& name) {
-  const auto all = names(rig);
-  return std::find(all.begin(), all.end(), name) != all.end();
+struct ClientRig : ConnectedRig {
+  explicit ClientRig(Script script = waking) : ConnectedRig(std::move(script), as_client) {}
+};
+
+/// Answers one command so, and the rest as this node does.
+LinkRig::Script but(const std::string& name, const std::string& reply,
+                    const LinkRig::Script& node = waking) {
+  return [=](const RedisCommand& command) { return is(command, name) ? reply : node(command); };
 }
 
 std::optional<Wake> wake_in(const std::string& bytes) {
@@ -83,48 +83,24 @@ TEST_CASE("a handshake in RESP3 learns what one in RESP2 does, and that the node
   CHECK(rig.commands[0] == RedisCommand{"AUTH", "secret"});
   CHECK(rig.commands[1] == RedisCommand{"HELLO", "3"});
   CHECK(rig.commands[2] == RedisCommand{"SELECT", "3"});
-  const auto subscribe =
-      std::find(rig.commands.begin(), rig.commands.end(), RedisCommand{"SUBSCRIBE", channel});
-  CHECK(subscribe != rig.commands.end());
+  CHECK(std::ranges::count(rig.commands, RedisCommand{"SUBSCRIBE", channel}) == 1);
   CHECK(rig.commands.back() == RedisCommand{"TIME"});
   CHECK(rig.clocks.size() == 1);
-}
-
-TEST_CASE("where nobody is to be woken, nothing is asked for") {
-  LinkRig rig(waking);
-  rig.run();
-  REQUIRE(rig.facts);
-  CHECK_FALSE(rig.facts->subscribed);
-  CHECK_FALSE(said(rig, "HELLO"));
-  CHECK_FALSE(said(rig, "SUBSCRIBE"));
 }
 
 TEST_CASE("a node that refuses RESP3 or the channel is met all the same") {
   for (const char* refusal : {"NOPERM this user has no permissions to run the 'hello' command",
                               "ERR unknown command `HELLO`, with args beginning with: `3`, ",
                               "NOPROTO unsupported protocol version"}) {
-    LinkRig rig(
-        [&](const RedisCommand& command) {
-          return is(command, "HELLO") ? error(refusal) : healthy(command);
-        },
-        as_client);
-    rig.run();
+    ClientRig rig(but("HELLO", error(refusal), healthy));
     REQUIRE_MESSAGE(rig.facts, refusal);
     CHECK_FALSE(rig.facts->subscribed);
-    CHECK_FALSE(said(rig, "SUBSCRIBE"));
+    CHECK(rig.said("SUBSCRIBE") == 0);
     CHECK(rig.warnings == std::vector<std::string>{""});
     CHECK(std::holds_alternative<engine::Granted>(rig.call(LinkRig::acquire())));
   }
-  LinkRig rig(
-      [](const RedisCommand& command) {
-        return is(command, "SUBSCRIBE")
-                   ? error(
-                         "NOPERM this user has no permissions to access one of "
-                         "the channels used as arguments")
-                   : waking(command);
-      },
-      as_client);
-  rig.run();
+  ClientRig rig(but("SUBSCRIBE", error("NOPERM this user has no permissions to access one of the "
+                                       "channels used as arguments")));
   REQUIRE(rig.facts);
   CHECK_FALSE(rig.facts->subscribed);
   REQUIRE(rig.warnings.size() == 1);
@@ -137,12 +113,7 @@ TEST_CASE("a node that wants a password first, or is full, is refused as before"
   for (const char* refusal :
        {"NOAUTH HELLO must be called with the client already authenticated",
         "ERR max number of clients reached", "LOADING Redis is loading the dataset in memory"}) {
-    LinkRig rig(
-        [&](const RedisCommand& command) {
-          return is(command, "HELLO") ? error(refusal) : waking(command);
-        },
-        as_client);
-    rig.run();
+    ClientRig rig(but("HELLO", error(refusal)));
     REQUIRE_MESSAGE(rig.downs.size() == 1, refusal);
     CHECK_FALSE(rig.facts);
     CHECK(rig.downs.front().detail.starts_with(refusal));
@@ -150,67 +121,46 @@ TEST_CASE("a node that wants a password first, or is full, is refused as before"
 }
 
 TEST_CASE("pushes may stand anywhere in the handshake, and say nothing yet") {
+  const std::string other = pushed({bulk("subscribe"), bulk("another"), integer(1)});
   for (const char* before : {"SUBSCRIBE", "SCRIPT", "TIME"}) {
-    LinkRig rig(
-        [&](const RedisCommand& command) {
-          const std::string reply = waking(command);
-          if (!is(command, before)) return reply;
-          return message("1 0") + pushed({bulk("subscribe"), bulk("another"), integer(1)}) + reply +
-                 message("2 0");
-        },
-        as_client);
-    rig.run();
+    ClientRig rig([&](const RedisCommand& command) {
+      const std::string reply = waking(command);
+      return is(command, before) ? message("1 0") + other + reply + message("2 0") : reply;
+    });
     REQUIRE_MESSAGE(rig.facts, before);
     CHECK(rig.facts->subscribed);
     // What follows the last reply comes when the connection is ready.
     CHECK(rig.wakes.size() == (std::string_view(before) == "TIME" ? 1 : 0));
   }
-}
-
-TEST_CASE("what is pushed before a subscription is refused does not confirm it") {
-  LinkRig rig(
-      [](const RedisCommand& command) {
-        if (!is(command, "SUBSCRIBE")) return waking(command);
-        return pushed({bulk("subscribe"), bulk("another"), integer(1)}) + message("1 0") +
-               error("NOPERM this user has no permissions to access one of the channels");
-      },
-      as_client);
-  rig.run();
+  // Nor do they confirm a subscription that is refused behind them.
+  ClientRig rig(but("SUBSCRIBE", other + message("1 0") +
+                                     error("NOPERM this user has no permissions to access one of "
+                                           "the channels")));
   REQUIRE(rig.facts);
   CHECK_FALSE(rig.facts->subscribed);
 }
 
 TEST_CASE("a subscription that is confirmed as a reply is none") {
-  LinkRig rig(
-      [](const RedisCommand& command) {
-        if (!is(command, "SUBSCRIBE")) return waking(command);
-        return array({bulk("subscribe"), bulk(channel), integer(1)});
-      },
-      as_client);
-  rig.run();
+  ClientRig rig(but("SUBSCRIBE", array({bulk("subscribe"), bulk(channel), integer(1)})));
   CHECK_FALSE(rig.facts);
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs.front().cause == Cause::protocol_error);
+  CHECK(rig.only_down().cause == Cause::protocol_error);
 }
 
 TEST_CASE("a client that finds a copy of itself connects again with a new name, once") {
   // From the second connection on somebody else is there, whatever the channel.
   int receivers = 0;
   std::vector<std::string> channels;
-  LinkRig rig(
-      [&](const RedisCommand& command) {
-        if (is(command, "PUBLISH")) return integer(receivers);
-        if (!is(command, "SUBSCRIBE")) return waking(command);
-        channels.push_back(command[1]);
-        return pushed({bulk("subscribe"), bulk(command[1]), integer(1)});
-      },
-      as_client);
-  rig.run();
-  CHECK_FALSE(said(rig, "PUBLISH"));
+  ClientRig rig([&](const RedisCommand& command) {
+    if (is(command, "PUBLISH")) return integer(receivers);
+    if (!is(command, "SUBSCRIBE")) return waking(command);
+    channels.push_back(command[1]);
+    return pushed({bulk("subscribe"), bulk(command[1]), integer(1)});
+  });
+  CHECK(rig.said("PUBLISH") == 0);
   receivers = 1;
   rig.break_stream();
   rig.pass(2s);
-  CHECK(said(rig, "PUBLISH"));
+  CHECK(rig.said("PUBLISH") > 0);
   CHECK(channels == std::vector<std::string>{channel, channel});
   receivers = 2;
   rig.break_stream();
@@ -223,8 +173,7 @@ TEST_CASE("a client that finds a copy of itself connects again with a new name, 
 }
 
 TEST_CASE("a message on the client's channel wakes a waiter, whatever is awaited") {
-  LinkRig rig(waking, as_client);
-  rig.run();
+  ClientRig rig;
   rig.receive(message("7 0"));
   REQUIRE(rig.wakes.size() == 1);
   CHECK(rig.wakes[0].line == 7);
@@ -234,31 +183,12 @@ TEST_CASE("a message on the client's channel wakes a waiter, whatever is awaited
     return message("18446744073709551615 20") + reply + message("8 60");
   };
   CHECK(std::holds_alternative<engine::Granted>(rig.call(LinkRig::acquire())));
-  rig.ask({"PING"});
-  rig.run();
-  REQUIRE(rig.answers.size() == 1);
-  CHECK(std::get<std::string>(rig.answers[0]->data) == "PONG");
+  CHECK(std::get<std::string>(rig.answer_to({"PING"})->data) == "PONG");
   REQUIRE(rig.wakes.size() == 5);
   CHECK(rig.wakes[1].line == 18'446'744'073'709'551'615U);
   CHECK(rig.wakes[1].after == 20ms);
   CHECK(rig.wakes[4].after == 60ms);
   CHECK(rig.downs.empty());
-}
-
-TEST_CASE("a message may be cut anywhere between replies") {
-  const std::string bytes = message("5 0") + array({integer(1), integer(7)}) + message("6 20");
-  for (std::size_t at = 1; at < bytes.size(); ++at) {
-    CAPTURE(at);
-    LinkRig rig(waking, as_client);
-    rig.run();
-    rig.node = [](const RedisCommand&) { return ""; };
-    rig.submit(1, LinkRig::acquire());
-    rig.run();
-    rig.receive(bytes.substr(0, at));
-    rig.receive(bytes.substr(at));
-    CHECK(rig.replies.size() == 1);
-    CHECK(rig.wakes.size() == 2);
-  }
 }
 
 TEST_CASE("what is no wake-up of this client is ignored") {
@@ -276,27 +206,19 @@ TEST_CASE("what is no wake-up of this client is ignored") {
   CHECK_FALSE(wake_in(pushed({bulk("message"), bulk(channel), bulk("1 0"), bulk("1 0")})));
   CHECK_FALSE(wake_in(pushed({bulk("invalidate"), array({bulk(channel)})})));
   CHECK_FALSE(wake_in(subscription()));
-  LinkRig rig(waking, as_client);
-  rig.run();
+  ClientRig rig;
   rig.receive(subscription() + message("nonsense") + pushed({}));
-  CHECK(rig.wakes.empty());
   CHECK(rig.downs.empty());
-}
-
-TEST_CASE("a reply that nobody asked for ends the connection, as a push does not") {
-  LinkRig rig(waking, as_client);
-  rig.run();
+  // But as a reply it is one that nobody asked for.
   rig.receive(array({bulk("message"), bulk(channel), bulk("1 0")}));
   CHECK(rig.wakes.empty());
-  REQUIRE(rig.downs.size() == 1);
-  CHECK(rig.downs[0].cause == Cause::protocol_error);
+  CHECK(rig.only_down().cause == Cause::protocol_error);
 }
 
 TEST_CASE("a node that answers nothing is given up, however often it wakes somebody") {
   for (const bool question : {false, true}) {
-    LinkRig rig(waking, as_client);
-    rig.run();
-    rig.node = [](const RedisCommand&) { return ""; };
+    ClientRig rig;
+    rig.node = silent;
     if (question) {
       rig.ask({"PING"});
     } else {
@@ -308,8 +230,7 @@ TEST_CASE("a node that answers nothing is given up, however often it wakes someb
       if (rig.downs.empty()) rig.receive(bytes.substr(0, 20));
       if (rig.downs.empty()) rig.receive(bytes.substr(20));
     }
-    REQUIRE(rig.downs.size() == 1);
-    CHECK(contains(rig.downs[0].detail, "silent for 1000 ms"));
+    CHECK(contains(rig.only_down().detail, "silent for 1000 ms"));
     CHECK(rig.wakes.size() > 10);
   }
 }
@@ -319,15 +240,14 @@ TEST_CASE(
   for (const std::string& push : {pushed({bulk("")}), message("1 0"), pushed({}), subscription()}) {
     for (const bool amid_handshake : {false, true}) {
       LinkRig rig(waking, as_client);
-      if (amid_handshake) rig.node = [](const RedisCommand&) { return ""; };
+      if (amid_handshake) rig.node = silent;
       rig.run();
       std::string thousand;
       for (int i = 0; i < 1'000; ++i) thousand += push;
       for (int i = 0; i < 19; ++i) rig.receive(thousand);
       CHECK(rig.downs.empty());
       rig.receive(thousand + push);
-      REQUIRE(rig.downs.size() == 1);
-      CHECK(rig.downs[0].cause == Cause::protocol_error);
+      CHECK(rig.only_down().cause == Cause::protocol_error);
       CHECK(rig.downs[0].detail ==
             "it sent more than 20000 unrequested messages within a second; the "
             "connection was given up");
@@ -338,8 +258,7 @@ TEST_CASE(
 }
 
 TEST_CASE("large messages that nobody asked for count as several") {
-  LinkRig rig(waking, as_client);
-  rig.run();
+  ClientRig rig;
   const std::string push = message(std::string(100'000, 'x'));
   std::size_t received = 0;
   for (; rig.downs.empty() && received < (std::size_t{64} << 20); received += push.size()) {
@@ -349,8 +268,7 @@ TEST_CASE("large messages that nobody asked for count as several") {
 }
 
 TEST_CASE("a node may push so much in each second") {
-  LinkRig rig(waking, as_client);
-  rig.run();
+  ClientRig rig;
   std::string thousand;
   for (int i = 0; i < 1'000; ++i) thousand += message("7 0");
   for (int second = 0; second < 5; ++second) {
@@ -363,8 +281,7 @@ TEST_CASE("a node may push so much in each second") {
 
 TEST_CASE("an acquire says to each connection whether its node wakes the waiter") {
   const auto order_said_to = [](const LinkRig::Script& node) {
-    LinkRig rig(node, as_client);
-    rig.run();
+    ClientRig rig(node);
     auto acquire = LinkRig::acquire();
     acquire.in_order = true;
     acquire.place = {.line = 3};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RESP3 as the reader shows it: what it adds to RESP2 is brought down to that, and pushes are told
-// apart from replies, in whatever pieces they arrive.
+// RESP as the reader shows it, in whatever pieces it arrives: what RESP3 adds to RESP2 is brought
+// down to that, and pushes are told apart from replies.
 #include <doctest/doctest.h>
 #include <string>
 #include <string_view>
@@ -63,6 +63,33 @@ std::string read_one(std::string_view bytes) {
 
 }  // namespace
 
+TEST_CASE("replies may arrive byte by byte or together: the same bytes are the same replies") {
+  const std::string bytes =
+      "-a b\r\n$4\r\n\r\n\r\n\r\n*2\r\n$0\r\n\r\n*1\r\n$-1\r\n*-1\r\n*0\r\n:7\r\n$2\r\n$1\r\n"
+      "*3\r\n:1\r\n$5\r\nhe\r\nl\r\n*2\r\n$-1\r\n-ERR no\r\n+OK\r\n"
+      "=9\r\ntxt:a\r\n_b\r\n%1\r\n#t\r\n~1\r\n(12\r\n_\r\n,0.5\r\n*1\r\n=6\r\ntxt:>1\r\n|";
+  const std::vector<std::string> expected{"error a b",
+                                          "\"\r\n\r\n\"",
+                                          R"(["" [nil]])",
+                                          "nil",
+                                          "[]",
+                                          "7",
+                                          R"("$1")",
+                                          "[1 \"he\r\nl\" [nil error ERR no]]",
+                                          R"("OK")",
+                                          "\"a\r\n_b\"",
+                                          R"([1 ["12"]])",
+                                          "nil",
+                                          R"("0.5")",
+                                          R"([">1"])",
+                                          "broken"};
+  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
+    CAPTURE(piece);
+    CHECK(read_all(bytes, piece) == expected);
+  }
+  CHECK(read_all("*0\r\n:4", 1) == std::vector<std::string>{"[]"});
+}
+
 TEST_CASE("each type of RESP3 is shown as what RESP2 has for it") {
   CHECK(read_one("%2\r\n+a\r\n:1\r\n$1\r\nb\r\n_\r\n") == R"(["a" 1 "b" nil])");
   CHECK(read_one("%0\r\n") == "[]");
@@ -93,55 +120,35 @@ TEST_CASE("a push is told apart from the replies around it") {
   }
 }
 
-TEST_CASE("RESP3 in other pieces is the same") {
-  const std::string bytes =
-      "=9\r\ntxt:a\r\n_b\r\n%1\r\n#t\r\n~1\r\n(12\r\n:7\r\n_\r\n,0.5\r\n*1\r\n=6\r\ntxt:>1\r\n$-"
-      "1\r\n";
-  const auto whole = read_all(bytes, bytes.size());
-  REQUIRE(whole.size() == 7);
-  for (std::size_t piece = 1; piece < bytes.size(); ++piece) {
-    CAPTURE(piece);
-    CHECK(read_all(bytes, piece) == whole);
-  }
-}
-
-TEST_CASE("what is nearly RESP3 is broken") {
-  for (const std::string_view bytes : {"_x\r\n",
-                                       "#x\r\n",
-                                       "#\r\n",
-                                       "#tt\r\n",
-                                       ",\r\n",
-                                       "(\r\n",
-                                       "%-1\r\n",
-                                       "~-1\r\n",
-                                       ">-1\r\n",
-                                       "=-1\r\n",
-                                       "=3\r\ntxt\r\n",
-                                       "=x\r\n",
-                                       "%x\r\n",
-                                       "%1073741824\r\n",
-                                       "%\r\n",
-                                       ">\r\n",
-                                       "_\n",
-                                       "$?\r\n",
-                                       "*?\r\n",
-                                       "*2\r\n:1\r\n>1\r\n:1\r\n",
-                                       "%1\r\n+a\r\n>0\r\n",
-                                       ">1\r\n>0\r\n"}) {
+TEST_CASE("what is nearly RESP3, or more than the limit, is broken") {
+  constexpr std::string_view broken[] = {"_x\r\n",
+                                         "#x\r\n",
+                                         "#\r\n",
+                                         "#tt\r\n",
+                                         ",\r\n",
+                                         "(\r\n",
+                                         "%-1\r\n",
+                                         "~-1\r\n",
+                                         ">-1\r\n",
+                                         "=-1\r\n",
+                                         "=3\r\ntxt\r\n",
+                                         "=x\r\n",
+                                         "%x\r\n",
+                                         "%1073741824\r\n",
+                                         "%\r\n",
+                                         ">\r\n",
+                                         "_\n",
+                                         "$?\r\n",
+                                         "*?\r\n",
+                                         "*2\r\n:1\r\n>1\r\n:1\r\n",
+                                         "%1\r\n+a\r\n>0\r\n",
+                                         ">1\r\n>0\r\n",
+                                         "%156\r\n",  // 313 parts of 32 bytes
+                                         "=20000\r\ntxt:",
+                                         ">312\r\n"};
+  for (const std::string_view bytes : broken) {
     CHECK_MESSAGE(read_one(bytes) == "broken", bytes);
   }
-}
-
-TEST_CASE("the limit of a reply counts for RESP3 as well") {
-  ReplyReader reader;
-  reader.feed("%156\r\n");  // 313 parts of 32 bytes
-  CHECK(reader.next(most) == Outcome::broken);
-  ReplyReader text;
-  text.feed("=20000\r\ntxt:");
-  CHECK(text.next(most) == Outcome::broken);
-  ReplyReader push;
-  push.feed(">312\r\n");
-  CHECK(push.next(most) == Outcome::broken);
 }
 
 TEST_CASE("the beginning of a reply is told apart from that of a push") {
