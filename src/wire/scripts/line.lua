@@ -51,7 +51,8 @@ local function open_line(lock, line, waiters)
       is_new = redis.call('ZADD', line, 'LT', place, waiter) == 1
     end
     if not is_new then -- A record that says nearly the same is left: three commands less.
-      local until_then, same = string.match(redis.call('HGET', waiters, waiter) or '', '^(%d+)(.*)$')
+      local record = redis.call('HGET', waiters, waiter) or ''
+      local until_then, same = string.match(record, '^(%d+)(.*)$')
       local older = alive_until - (until_then or 0)
       if same == manner and older >= 0 and older < lives / 5 then
         return
