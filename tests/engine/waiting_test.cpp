@@ -577,6 +577,15 @@ TEST_CASE("a call that is named as the next has the place in the line from the g
     rig.answer(3, Granted{7, 3});
     CHECK_FALSE(rig.asked(3));
   }
+  SUBCASE("a turn told by a node that has not answered the call before is not its own") {
+    rig.wake(3, rig.id);
+    rig.advance(2ms);
+    CHECK(rig.asked_in_all() == 2);
+    rig.answer(3, Granted{7, 0});
+    rig.wake(3, rig.id);
+    rig.advance(0ns);
+    CHECK(rig.asked_in_all() == 6);
+  }
   SUBCASE("a node that refuses late has the call that is over, and is told that it leaves") {
     rig.refuse({3});
     CHECK(rig.left(3, rig.id));
@@ -614,6 +623,31 @@ TEST_CASE("a call that was named as the next and ends before the grant stands no
   CHECK(rig.left(4, rig.id));
   rig.advance(1ms);
   CHECK(rig.asked_in_all() == (rig.ended(third) ? 0 : 5));
+}
+
+TEST_CASE("a late answer leaves no line in which a later question stands the client") {
+  Waiter rig;
+  const auto second = rig.acquire(in_order(60s));
+  rig.acquire(in_order(60s));
+  rig.refuse(all);
+  rig.wake(2, rig.id);
+  rig.answer({0, 1, 2}, Granted{7, 0});
+  rig.release(rig.grant_of(rig.id));
+  rig.answer({0, 1, 2}, ReleasedHere{});
+  rig.answer({0, 1, 2}, Granted{8, 0});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(second));
+  REQUIRE(rig.asked_count(3) == 3);
+  rig.answer(3, Granted{7, 0});  // it names the second call
+  rig.answer(3, ReleasedHere{});
+  SUBCASE("it is in that line with its place") {
+    rig.answer(3, Granted{8, 0});
+    CHECK_FALSE(rig.asked(3));
+  }
+  SUBCASE("unless that is refused, and stood the call that is over there") {
+    rig.refuse({3});
+    CHECK(rig.left(3, rig.id));
+    CHECK_FALSE(rig.asked(3));
+  }
 }
 
 TEST_CASE("a client that gives a lock back asks for its next call in the same breath") {
@@ -686,6 +720,25 @@ TEST_CASE("a question that is asked later names a floor of its own time") {
   }
   REQUIRE(rig.oldest_is<AcquireCommand>(0));
   CHECK(rig.oldest<AcquireCommand>(0).floor >= before + 500'000);  // microseconds
+}
+
+TEST_CASE("while votes gather all are asked with one floor, so that they grant one token") {
+  Crowd rig;
+  for (const NodeIndex node : all) rig.read_clock(node);
+  const auto id = rig.acquire(in_order(60s));
+  rig.refuse(all);
+  rig.wake(0, id);
+  const Token floor = rig.oldest<AcquireCommand>(0).floor;
+  rig.advance(100us);
+  SUBCASE("a node has granted") {
+    rig.answer(0, Granted{floor});
+  }
+  SUBCASE("a node has not answered") {}
+  rig.refuse({1});
+  rig.advance(100us);
+  rig.wake(1, id);
+  REQUIRE(rig.oldest_is<AcquireCommand>(1));
+  CHECK(rig.oldest<AcquireCommand>(1).floor == floor);
 }
 
 TEST_CASE("two nodes tell the second waiter, all of them the first") {
