@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Waits for a quorum of confirmations; a node that hangs gets only a moment more, because its
-// releases are under way whether the client waits or not.
+// releases are under way whether the client waits or not. For grants that another client took each
+// node gets a node timeout: it may be connected to only now, and may not have the script yet.
 #include "client/final_releases.hpp"
 
 #include <algorithm>
@@ -93,8 +94,9 @@ bool FinalReleases::stragglers_are_worth_waiting(const Progress& current) {
   const auto now = BootClock::now();
   if (current.unanswered < before_.unanswered) last_progress_ = now;
   before_ = current;
-  const auto patience =
-      current.unanswered <= few_stragglers ? moment_for_stragglers : node_timeout_;
+  const auto patience = current.unanswered <= few_stragglers && !current.taken_elsewhere
+                            ? moment_for_stragglers
+                            : node_timeout_;
   return now < std::min(end_, last_progress_ + patience);
 }
 
@@ -106,6 +108,7 @@ FinalReleases::Progress FinalReleases::progress(const engine::Engine& engine,
   Progress progress;
   progress.confirmed = report_.released + report_.already_gone;
   progress.unanswered = engine.releases_under_way();
+  progress.taken_elsewhere = engine.releases_taken_elsewhere();
   progress.only_dropped = under_way_.empty() && waiting_.empty();
   progress.quorum_awaited = others_under_way || !progress.only_dropped || !quorum_is_done;
   return progress;

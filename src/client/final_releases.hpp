@@ -41,10 +41,11 @@ class FinalReleases {
 
  private:
   struct Progress {
-    bool quorum_awaited = true;  ///< answers that decide are to come
-    bool only_dropped = false;   ///< none of leases, only of those that were dropped before
-    std::size_t confirmed = 0;   ///< leases
-    std::size_t unanswered = 0;  ///< releases, by all nodes
+    bool quorum_awaited = true;    ///< answers that decide are to come
+    bool only_dropped = false;     ///< none of leases, only of those that were dropped before
+    std::size_t confirmed = 0;     ///< leases
+    std::size_t unanswered = 0;    ///< releases, by all nodes
+    bool taken_elsewhere = false;  ///< the grant of one of these, by another client
   };
   [[nodiscard]] Progress progress(const engine::Engine& engine, bool others_under_way) const;
   [[nodiscard]] bool quorum_is_worth_waiting(const Progress& current);

@@ -142,10 +142,13 @@ class Engine {
   /// caller's list, which must be empty.
   void take_outputs(Outputs& out) { out_.take(out); }
 
-  /// How many releases were sent and not answered (for a shutdown that waits for them), and by how
-  /// many nodes.
+  /// How many releases were sent and not answered (for a shutdown that waits for them), by how many
+  /// nodes, and whether one of them is of a grant that another client took.
   [[nodiscard]] std::size_t releases_under_way() const { return releaser_.under_way(); }
   [[nodiscard]] std::uint32_t nodes_releasing() const { return releaser_.nodes_under_way(); }
+  [[nodiscard]] bool releases_taken_elsewhere() const {
+    return releaser_.taken_elsewhere_under_way();
+  }
 
  private:
   /// Called at the end of every input that may have made room for waiting rounds.

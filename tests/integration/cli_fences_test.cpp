@@ -25,6 +25,7 @@ class Counters {
   /// The token of a lock that is taken and given back.
   [[nodiscard]] std::uint64_t token() const {
     const auto taken = run({"acquire", "a", "-o", "json"});
+    CAPTURE(taken.err);
     REQUIRE(taken.status == 0);
     const auto grant = json::parse(taken.out);
     REQUIRE(run({"release", "a", "--owner", grant["owner"].get<std::string>()}).status == 0);

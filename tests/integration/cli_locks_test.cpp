@@ -2,6 +2,7 @@
 // The command's steps for scripts (acquire, hold, release) and its look at locks (status, list), as
 // real processes against real nodes.
 #include "cli_process.hpp"
+#include "support/proxy.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -62,6 +63,21 @@ TEST_CASE("what acquire prints is evaluated by a shell, held longer and released
   CHECK(released.status == 0);
   CHECK(released.out == "released\n");
   CHECK(nodes.status("a")["verdict"] == "free");
+}
+
+TEST_CASE("a release reaches the nodes that are farther away than a quorum") {
+  const LockNodes nodes(5);
+  const Proxies proxies = proxies_of(nodes.fleet);
+  auto uris = nodes.fleet.uris();
+  for (const std::size_t far : {1U, 4U}) {
+    proxies[far]->delay(50ms);
+    uris[far] = proxies[far]->uri();
+  }
+  const auto owner = nodes.everywhere({"--lease", "1m"});
+  CHECK(redlock({"release", "a", "--owner", owner, "--node-timeout", "10s"}, nodes_variable(uris))
+            .out == "released\n");
+  // What was written to them when the command ended is on its way.
+  CHECK(eventually([&] { return nodes.status("a")["nodes_of_owner"] == 0; }));
 }
 
 TEST_CASE("acquire, hold and release speak JSON") {

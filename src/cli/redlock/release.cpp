@@ -18,7 +18,8 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* release_footer = R"help(
-With --owner, every node gets the release. Prints what a quorum of nodes found:
+With --owner, every node gets the release that is reached within one --node-timeout. Prints what a
+quorum of nodes found:
   released      the nodes had the lock for this owner, and deleted it                 (exit 0)
   already_gone  too few nodes had it still: it expired, or another owner has it now   (exit 75)
   unknown       too few nodes answered; grants left end with the lease at the latest  (exit 69,
@@ -116,7 +117,7 @@ class Release {
                                   : result + "\n");
     switch (*released) {
       case Released::released:
-        leave_at_once(exit_ok);
+        return exit_ok;
       case Released::already_gone:
         return exit_contended;
       case Released::unknown:

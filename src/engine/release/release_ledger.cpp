@@ -77,9 +77,10 @@ void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt,
   if (!debt.under_way()) {
     debt.state = State::sent;
     ++owed_[node].under_way;
+    if (debt.taken_elsewhere()) ++owed_[node].taken_elsewhere_under_way;
   }
   const Tag tag{grant, now, {}, 0, Tag::Kind::release};
-  if (rules::is_turned_away(debt.keep_out)) {
+  if (debt.taken_elsewhere()) {
     out.send(node, tag, ForceCommand{debt.name, debt.owner, debt.keep_out}, form);
   } else {
     out.send(node, tag,
@@ -101,7 +102,10 @@ void ReleaseLedger::extend_for_late(Instant now, Debt& debt) {
 }
 
 void ReleaseLedger::answered(Owed& owed, Debt& debt, State next) {
-  if (debt.under_way()) --owed.under_way;
+  if (debt.under_way()) {
+    --owed.under_way;
+    if (debt.taken_elsewhere()) --owed.taken_elsewhere_under_way;
+  }
   if (debt.state == State::repeated) --owed.repeats_under_way;
   debt.state = next;
 }
@@ -110,6 +114,11 @@ std::size_t ReleaseLedger::under_way() const {
   std::size_t sum = 0;
   for (const Owed& owed : owed_) sum += owed.under_way;
   return sum;
+}
+
+bool ReleaseLedger::taken_elsewhere_under_way() const {
+  return std::ranges::any_of(owed_,
+                             [](const Owed& owed) { return owed.taken_elsewhere_under_way > 0; });
 }
 
 std::uint32_t ReleaseLedger::nodes_under_way() const {

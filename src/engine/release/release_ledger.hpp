@@ -12,6 +12,7 @@
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
 #include "engine/quorum.hpp"
+#include "engine/rules.hpp"
 
 namespace redlock::engine {
 
@@ -59,6 +60,8 @@ class ReleaseLedger {
   [[nodiscard]] std::size_t under_way() const;
   /// How many nodes have to answer one.
   [[nodiscard]] std::uint32_t nodes_under_way() const;
+  /// Whether one of these is for a grant that another client took.
+  [[nodiscard]] bool taken_elsewhere_under_way() const;
 
  private:
   enum class State : std::uint8_t {
@@ -80,6 +83,7 @@ class ReleaseLedger {
     Late late = Late::nothing;
     bool alone = false;  // refused before, perhaps because of another release of the same call
 
+    [[nodiscard]] bool taken_elsewhere() const { return rules::is_turned_away(keep_out); }
     [[nodiscard]] bool under_way() const {
       return state == State::sent || state == State::repeated;
     }
@@ -89,6 +93,7 @@ class ReleaseLedger {
     std::deque<GrantId> to_repeat;  // in turn; only while others are under way
     std::size_t repeats_under_way = 0;
     std::size_t under_way = 0;
+    std::size_t taken_elsewhere_under_way = 0;
   };
 
   /// What a release says of waiters, when it is sent for the first time.

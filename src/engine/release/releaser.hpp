@@ -55,6 +55,9 @@ class Releaser {
 
   [[nodiscard]] std::size_t under_way() const { return ledger_.under_way(); }
   [[nodiscard]] std::uint32_t nodes_under_way() const { return ledger_.nodes_under_way(); }
+  [[nodiscard]] bool taken_elsewhere_under_way() const {
+    return ledger_.taken_elsewhere_under_way();
+  }
 
  private:
   void begin(Instant now, RequestId request, const ReleaseLedger::OwedGrant& grant, NodeSet nodes,
