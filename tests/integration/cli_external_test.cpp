@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Subcommands that are programs beside redlock: how they are found, and what is said of one that is
 // not there. In place of the real ones stand scripts, beside a copy of redlock.
-#include <doctest/doctest.h>
-#include <filesystem>
-#include <fstream>
-
 #include "cli_process.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -18,9 +13,7 @@ class CopyOfRedlock {
   CopyOfRedlock() { fs::copy_file(command_path(), path()); }
 
   void put_beside(const std::string& program, const std::string& script) const {
-    const auto file = directory_.path() / program;
-    std::ofstream(file) << "#!/bin/sh\n" << script;
-    fs::permissions(file, fs::perms::owner_all);
+    static_cast<void>(script_in(directory_, program, script));
   }
   [[nodiscard]] std::string path() const { return (directory_.path() / "redlock").string(); }
   [[nodiscard]] Finished run(const Arguments& arguments, const Variables& variables = {}) const {
