@@ -130,14 +130,12 @@ TEST_CASE("a rate beyond what callers can do is not hidden: what was due counts,
   CHECK(result["times"]["acquire"]["count"] == 30'000);
   // Those that were due first waited for nearly all of the time by its end.
   CHECK(result["times"]["acquire"]["max_us"].get<double>() >= 10'000);
-  const auto finished = bench(appended(too_much, {"--assert", "unstarted<=0"}));
-  CHECK(finished.status == 3);
+  const auto finished = exits_with(3, bench(appended(too_much, {"--assert", "unstarted<=0"})));
   CHECK(contains(finished.out, "were due and not begun"));
 }
 
 TEST_CASE("the table has all rows, and says beforehand what is done") {
-  const auto finished = bench({});
-  CHECK(finished.status == 0);
+  const auto finished = exits_with(0, bench({}));
   for (const auto* text : {"healthy: ", "4 callers, 200 cycles/s", "no errors", "MILLISECONDS",
                            "acquire", "hold", "release", "hand-off", "late", "quorum (3rd of 5)",
                            "P99.9", "VOTES", "GRANTED", "settled in one round trip"}) {
@@ -145,14 +143,13 @@ TEST_CASE("the table has all rows, and says beforehand what is done") {
     CHECK(contains(finished.out, text));
   }
   CHECK(occurrences(finished.out, bench_nodes().uri(4)) == 2);
-  CHECK(contains(finished.err, "bench: 4 callers, 200 cycles a second for 300ms on 5 nodes"));
-  CHECK(contains(finished.err, "no other lock is touched, and none is left"));
+  check_contains(finished.err, {"bench: 4 callers, 200 cycles a second for 300ms on 5 nodes",
+                                "no other lock is touched, and none is left"});
   CHECK_MESSAGE(!contains(finished.err, "\r"), "the live line is for terminals only");
 }
 
 TEST_CASE("csv is a row of numbers for each operation and each node") {
-  const auto finished = bench({"-o", "csv"});
-  CHECK(finished.status == 0);
+  const auto finished = exits_with(0, bench({"-o", "csv"}));
   const auto lines = lines_of(finished.out);
   REQUIRE(lines.size() == 12);
   CHECK(lines[0] == "what,count,p50_us,p90_us,p99_us,p99_9_us,max_us");
@@ -171,11 +168,10 @@ TEST_CASE("what is asserted and holds ends with 0; what does not is said, and en
   for (const auto& assertion : result["assertions"]) {
     CHECK_MESSAGE(assertion["holds"].get<bool>(), assertion.dump());
   }
-  const auto finished =
-      bench({"--assert", "p50<1us", "--assert", "errors<=0", "--assert", "hand-off.p99<60s"});
-  CHECK(finished.status == 3);
-  CHECK(contains(finished.err, "p50<1us does not hold: "));
-  CHECK(contains(finished.err, "hand-off.p99<60s does not hold: no hand-off was measured"));
+  const auto finished = exits_with(
+      3, bench({"--assert", "p50<1us", "--assert", "errors<=0", "--assert", "hand-off.p99<60s"}));
+  check_contains(finished.err, {"p50<1us does not hold: ",
+                                "hand-off.p99<60s does not hold: no hand-off was measured"});
   CHECK_FALSE(contains(finished.err, "errors"));
   CHECK(occurrences(finished.out, "DOES NOT HOLD") == 2);
   CHECK(keys_left() == "");
@@ -283,8 +279,7 @@ TEST_CASE("an interrupt ends it with what was measured until then, and nothing i
                     variables_of(bench_nodes(), {{"TMPDIR", place.path().string()}}));
     REQUIRE(eventually([&] { return script_calls() > before + 300; }));
     running.signal(SIGINT);
-    const auto finished = running.wait();
-    CHECK(finished.status == 128 + SIGINT);
+    const auto finished = exits_with(128 + SIGINT, running.wait());
     CHECK(keys_left() == "");
     CHECK(contains(finished.out, "(interrupted)"));
     CHECK(std::filesystem::is_empty(place.path()));
@@ -334,8 +329,7 @@ TEST_CASE("an interrupt amid a fault ends the fault, and the figures are there")
 
 TEST_CASE("output that cannot be written leaves nothing on the nodes either") {
   const auto script = command_path() + " bench --duration 200ms --node-timeout 10s >/dev/full";
-  const auto finished = in_shell(bench_nodes(), script).wait();
-  CHECK(finished.status == 125);
+  const auto finished = exits_with(125, in_shell(bench_nodes(), script).wait());
   CHECK(contains(finished.err, "cannot write to stdout"));
   CHECK(keys_left() == "");
 }
@@ -350,9 +344,8 @@ TEST_CASE("a node that is dead from the start is measured as that; without a quo
   CHECK(dead["round_trip"]["count"] == 0);
   CHECK(unavailable_votes(dead) > 0);
   fleet.kill(1);
-  const auto without_quorum =
-      redlock({"bench", "--lease", "100ms", "--duration", "200ms"}, variables_of(fleet));
-  CHECK(without_quorum.status == 69);
+  const auto without_quorum = exits_with(
+      69, redlock({"bench", "--lease", "100ms", "--duration", "200ms"}, variables_of(fleet)));
   CHECK(contains(without_quorum.err, "no quorum"));
   CHECK(without_quorum.out.empty());
 }
@@ -370,11 +363,11 @@ TEST_CASE("without room for the relays' sockets it says what to do, and leaves n
   std::filesystem::create_directory(deep);
   for (const auto& directory : {deep, place.path() / "missing"}) {
     CAPTURE(directory.string());
-    const auto finished = redlock(bench_arguments({"--scenario", "one-slow"}),
-                                  variables_of(bench_nodes(), {{"TMPDIR", directory.string()}}));
-    CHECK(finished.status == 125);
-    CHECK(contains(finished.err, "--scenario one-slow needs a directory for Unix sockets: "));
-    CHECK(contains(finished.err, "name another one in TMPDIR"));
+    const auto finished =
+        exits_with(125, redlock(bench_arguments({"--scenario", "one-slow"}),
+                                variables_of(bench_nodes(), {{"TMPDIR", directory.string()}})));
+    check_contains(finished.err, {"--scenario one-slow needs a directory for Unix sockets: ",
+                                  "name another one in TMPDIR"});
     CHECK(finished.out.empty());
   }
   CHECK(std::filesystem::is_empty(deep));
@@ -388,8 +381,7 @@ TEST_CASE("what it cannot do is said in a sentence, before anything is begun") {
   };
   const auto refuses = [](const BadInput& input, const Fleet& fleet = bench_nodes()) {
     CAPTURE(input.sentence);
-    const auto finished = bench({input.option, input.value}, fleet);
-    CHECK(finished.status == 64);
+    const auto finished = exits_with(64, bench({input.option, input.value}, fleet));
     CHECK_MESSAGE(contains(finished.err, input.sentence), finished.err);
     CHECK(finished.out.empty());
   };

@@ -126,8 +126,7 @@ TEST_CASE("zsh completes subcommands, options and files, each where it belongs")
 
 TEST_CASE("completions are there for three shells") {
   for (const std::string name : {"bash", "fish", "zsh"}) {
-    const auto script = redlock({"completion", name});
-    CHECK(script.status == 0);
+    const auto script = exits_with(0, redlock({"completion", name}));
     CHECK(contains(script.out, "nodes-file"));
   }
   CHECK(redlock({"completion", "csh"}).status == 64);

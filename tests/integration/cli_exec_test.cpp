@@ -10,8 +10,7 @@ namespace {
 TEST_CASE_FIXTURE(ThreeNodes, "--metrics writes what happened, whole, and leaves nothing else") {
   const TemporaryDirectory directory;
   const auto file = (directory.path() / "job.prom").string();
-  const auto finished = exec({"--metrics", file}, {"cat", file});
-  CHECK(finished.status == 0);
+  const auto finished = exits_with(0, exec({"--metrics", file}, {"cat", file}));
   // At its beginning the command finds the one of before the grant, or one that came later.
   CHECK(contains(finished.out, "# TYPE redlock_attempts_total counter\n"));
   CHECK(contains(text_in(file), "redlock_attempts_total{result=\"granted\"} 1\n"));
@@ -21,8 +20,7 @@ TEST_CASE_FIXTURE(ThreeNodes, "--metrics writes what happened, whole, and leaves
   for (const auto& [place, sentence] :
        {std::pair{(directory.path() / "none" / "job.prom").string(), "--metrics: cannot write "},
         std::pair{directory.path().string(), " is not a file"}}) {
-    const auto refused = exec({"--metrics", place}, {"true"});
-    CHECK(refused.status == 64);
+    const auto refused = exits_with(64, exec({"--metrics", place}, {"true"}));
     CHECK(contains(refused.err, sentence));
   }
   // A pipe in the place of the file that is written beside it is not waited for.
@@ -41,8 +39,7 @@ TEST_CASE_FIXTURE(ThreeNodes, "the command has the lock while it runs, its name 
   CHECK(running.out().starts_with("a "));
   CHECK(std::stoull(running.out().substr(2)) > 0);
   running.write("go\n");
-  const auto finished = running.wait();
-  CHECK(finished.status == 0);
+  const auto finished = exits_with(0, running.wait());
   CHECK(finished.err == "");
   CHECK(eventually([&] { return nodes_with_lock() == 0; }));
 }
@@ -50,8 +47,7 @@ TEST_CASE_FIXTURE(ThreeNodes, "the command has the lock while it runs, its name 
 TEST_CASE_FIXTURE(ThreeNodes, "stdin, stdout and stderr are the command's own") {
   Running running(fleet, exec_a({}, {"sh", "-c", "cat; echo problem >&2"}));
   running.write("one\ntwo\n");
-  const auto finished = running.wait();
-  CHECK(finished.status == 0);
+  const auto finished = exits_with(0, running.wait());
   CHECK(finished.out == "one\ntwo\n");
   CHECK(finished.err == "problem\n");
 }
@@ -67,8 +63,7 @@ TEST_CASE_FIXTURE(ThreeNodes, "the exit status is the command's, or says why it 
         Ending{{"sh", "-c", "kill -KILL $$"}, 128 + SIGKILL}, Ending{{"/nowhere/command"}, 127},
         Ending{{"no-such-command-in-path"}, 127}, Ending{{"/etc/passwd"}, 126}}) {
     CAPTURE(ending.command);
-    const auto finished = exec({}, ending.command);
-    CHECK(finished.status == ending.status);
+    const auto finished = exits_with(ending.status, exec({}, ending.command));
     const bool has_run = ending.status != 126 && ending.status != 127;
     CHECK(contains(finished.err, ending.command[0]) != has_run);
   }
@@ -119,8 +114,7 @@ TEST_CASE_FIXTURE(OneNode, "the command starts with the signals that redlock was
   REQUIRE(running.await_out("0000000000000001"));
   running.signal(SIGHUP);
   running.write("still here\n");
-  const auto ignored = running.wait();
-  CHECK(ignored.status == 0);
+  const auto ignored = exits_with(0, running.wait());
   CHECK(contains(ignored.out, "still here"));
 }
 
@@ -138,8 +132,7 @@ TEST_CASE_FIXTURE(ThreeNodes, "while somebody else holds the lock, exec says wha
   REQUIRE(second.await_err("for a, next in line (held by "));
   CHECK(second.out().empty());
   first.let_go();
-  const auto finished = second.wait();
-  CHECK(finished.status == 0);
+  const auto finished = exits_with(0, second.wait());
   CHECK(finished.out == "second\n");
   // Again only after seconds.
   CHECK(occurrences(finished.err, "waiting") == occurrences(finished.err, "\n"));
@@ -147,8 +140,7 @@ TEST_CASE_FIXTURE(ThreeNodes, "while somebody else holds the lock, exec says wha
 
 TEST_CASE_FIXTURE(ThreeNodes, "a bounded wait that ends exits 75, or what -E says") {
   const Holder holder(fleet);
-  const auto at_once = exec({"--wait", "0"}, {"echo", "no"});
-  CHECK(at_once.status == 75);
+  const auto at_once = exits_with(75, exec({"--wait", "0"}, {"echo", "no"}));
   CHECK(at_once.out.empty());
   CHECK_FALSE(contains(at_once.err, "waiting"));
   // The second time for as long as a slow machine needs for the nodes' answers.
@@ -165,8 +157,7 @@ TEST_CASE_FIXTURE(ThreeNodes, "a bounded wait that ends exits 75, or what -E say
 TEST_CASE_FIXTURE(ThreeNodes, "--quiet is silent where another has the lock, and nowhere else") {
   const Holder holder(fleet);
   for (const auto* wait : {"0", "2s"}) {
-    const auto refused = exec({"--quiet", "--wait", wait}, {"echo", "no"});
-    CHECK(refused.status == 75);
+    const auto refused = exits_with(75, exec({"--quiet", "--wait", wait}, {"echo", "no"}));
     CHECK(refused.err == "");
     CHECK(exec({"-q", "-E", "0", "--wait", wait}, {"echo", "no"}).err == "");
   }
@@ -181,8 +172,7 @@ TEST_CASE_FIXTURE(ThreeNodes, "a signal amid a wait for the lock releases all an
     Running waiting(fleet, exec_a({}, {"echo", "no"}));
     REQUIRE(waiting.await_err("waiting"));
     waiting.signal(signal);
-    const auto finished = waiting.wait();
-    CHECK(finished.status == 128 + signal);
+    const auto finished = exits_with(128 + signal, waiting.wait());
     CHECK(finished.out.empty());
   }
   holder.let_go();
@@ -199,16 +189,14 @@ TEST_CASE_FIXTURE(Nodes<5>, "a minority of dead or hung nodes is not noticed, at
   // One of those that granted it hangs now instead.
   fleet.resume(1);
   holder.write("go\n");
-  const auto finished = holder.wait();
-  CHECK(finished.status == 0);
+  const auto finished = exits_with(0, holder.wait());
   CHECK(finished.err == "");
   // What was owed to the hung node had left when the command ended.
   fleet.resume(2);
   CHECK(eventually([&] { return nodes_with_lock() == 0; }));
 
   fleet.pause(2);
-  const auto acquired = run(appended({"acquire", "a"}, for_long));
-  CHECK(acquired.status == 0);
+  const auto acquired = exits_with(0, run(appended({"acquire", "a"}, for_long)));
   const auto owner = field(acquired.out, "owner");
   CHECK(run(appended({"release", "a", "--owner", owner}, for_long)).status == 0);
 }
@@ -250,8 +238,7 @@ TEST_CASE("a password is in no list of processes, no environment of the command 
       return guards >= 1;
     }));
     running.write("go\n");
-    const auto finished = running.wait();
-    CHECK(finished.status == 0);
+    const auto finished = exits_with(0, running.wait());
     CHECK_FALSE(contains(finished.out, "s3cret-word"));
     CHECK_FALSE(contains(finished.out, "REDLOCK_NODES"));
     CHECK_FALSE(contains(finished.err, "s3cret-word"));
@@ -290,8 +277,7 @@ TEST_CASE("a wrong password on every node exits 78, even when waiting for ever")
   CHECK(release.out == "unknown\n");
   CHECK(contains(release.err, "WRONGPASS"));
   const auto doctor = unwrapped(refused({"doctor"}, 2).out);
-  CHECK(contains(doctor, "refuses the user or password"));
-  CHECK(contains(doctor, "correct the URI or the password file"));
+  check_contains(doctor, {"refuses the user or password", "correct the URI or the password file"});
 }
 
 /// The cookbook's line for the crontab, with another list of nodes and another job.
@@ -340,16 +326,14 @@ TEST_CASE_FIXTURE(ThreeNodes, "the cookbook's line for cron runs a job once on t
   CHECK(nodes_with_lock("nightly") >= 2);
   left.front()->signal(SIGTERM);
   for (Running& machine : machines) {
-    const auto finished = machine.wait();
-    CHECK(finished.status == (&machine == left.front() ? 7 : 0));
+    const auto finished = exits_with((&machine == left.front() ? 7 : 0), machine.wait());
     CHECK(finished.err == "");
   }
   CHECK(text_in(done) == "done\n");
   CHECK(eventually([&] { return nodes_with_lock("nightly") == 0; }));
 }
 
-TEST_CASE_FIXTURE(ThreeNodes,
-                  "--hold-for ends with the lease, or with a command that took longer") {
+TEST_CASE_FIXTURE(ThreeNodes, "--hold-for ends with the lease, or a command that took longer") {
   CHECK(exec({"--hold-for", "1ms"}, {"sleep", "0.1"}).status == 0);
   Running running(fleet, exec_a({"--hold-for", "1h"}, {"sh", "-c", "echo ran; exit 3"}));
   REQUIRE(running.await_out("ran"));
@@ -366,8 +350,7 @@ TEST_CASE_FIXTURE(ThreeNodes, "a release that no quorum confirmed is told, whate
   REQUIRE(running.await_out("held"));
   for (const std::size_t node : {0U, 1U}) fleet.pause(node);
   running.close_stdin();
-  const auto ended = running.wait();
-  CHECK(ended.status == 79);
+  const auto ended = exits_with(79, running.wait());
   CHECK_MESSAGE(contains(ended.err, "giving back a: "), ended.err);
 }
 

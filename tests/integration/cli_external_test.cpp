@@ -29,8 +29,7 @@ TEST_CASE("a program beside redlock takes its place, with its arguments and its 
   redlock.put_beside("redlock-fleet", "echo \"$$ $*\"; exit 7\n");
   Running running({"fleet", "up", "-n", "3"}, {}, redlock.path());
   const auto pid = running.pid();
-  const auto finished = running.wait();
-  CHECK(finished.status == 7);
+  const auto finished = exits_with(7, running.wait());
   CHECK(finished.out == std::to_string(pid) + " up -n 3\n");
   CHECK(finished.err.empty());
   CHECK(contains(redlock.run({"help", "fleet", "up"}).out, " up --help\n"));
@@ -59,13 +58,11 @@ TEST_CASE("redlock finds the programs beside itself by way of a link, and in no 
 
 TEST_CASE("a program that is not installed is told with the package that has it") {
   const CopyOfRedlock redlock;
-  const auto missing = redlock.run({"bench", "--duration", "1s"});
-  CHECK(missing.status == 127);
+  const auto missing = exits_with(127, redlock.run({"bench", "--duration", "1s"}));
   CHECK(missing.out.empty());
-  CHECK(contains(missing.err, "redlock: redlock bench is a separate program, "));
-  CHECK(contains(missing.err,
-                 "/redlock-bench, which is not installed; install the package "
-                 "redlock-tools, or build the target redlock_commands"));
+  check_contains(missing.err, {"redlock: redlock bench is a separate program, ",
+                               "/redlock-bench, which is not installed; install the package "
+                               "redlock-tools, or build the target redlock_commands"});
   const auto logged = redlock.run({"bench", "--log", "json"});
   CHECK(contains(logged.err, "\"status\":127"));
   CHECK(contains(redlock.run({"--help"}).out, "Measure locks on these nodes"));
@@ -75,8 +72,7 @@ TEST_CASE("a program that is not installed is told with the package that has it"
   redlock.put_beside("redlock-fleet", "");
   fs::permissions(fs::path(redlock.path()).replace_filename("redlock-fleet"),
                   fs::perms::owner_read);
-  const auto refused = redlock.run({"fleet", "list"});
-  CHECK(refused.status == 126);
+  const auto refused = exits_with(126, redlock.run({"fleet", "list"}));
   CHECK(contains(refused.err, "redlock-fleet cannot be run: Permission denied"));
 }
 

@@ -37,8 +37,7 @@ struct FencedFile {
 };
 
 TEST_CASE_FIXTURE(FencedFile, "a file without a record lets any token through, and keeps it") {
-  const auto finished = shell(7, "echo $REDLOCK_TOKEN; cat " + path() + ".fence");
-  CHECK(finished.status == 0);
+  const auto finished = exits_with(0, shell(7, "echo $REDLOCK_TOKEN; cat " + path() + ".fence"));
   CHECK(finished.out == "7\n7\n");  // the record stands before the command starts
   CHECK(finished.err == "");
   CHECK(record() == "7\n");
@@ -46,8 +45,7 @@ TEST_CASE_FIXTURE(FencedFile, "a file without a record lets any token through, a
 
 TEST_CASE_FIXTURE(FencedFile, "an older token is refused with 77; the same may come again") {
   CHECK(enter(7) == 0);
-  const auto refused = shell(6, "echo ran");
-  CHECK(refused.status == 77);
+  const auto refused = exits_with(77, shell(6, "echo ran"));
   CHECK(refused.out == "");
   CHECK(refused.err == "redlock: token 6 is too old: " + fs::canonical(place.path()).string() +
                            "/file has seen 7; the lease behind it is over\n");
@@ -81,8 +79,7 @@ TEST_CASE_FIXTURE(FencedFile, "the command takes redlock's place: status, signal
 TEST_CASE_FIXTURE(FencedFile, "one command works at a time; who does not wait is told with 75") {
   Running first(fence(1, {"sh", "-c", "echo in; read line"}));
   REQUIRE(first.await_out("in"));
-  const auto busy = intrude(2);
-  CHECK(busy.status == 75);
+  const auto busy = exits_with(75, intrude(2));
   CHECK(contains(busy.err, "in use"));
   CHECK(record() == "1\n");
   Running second(fence(2, {"cat", path()}));
@@ -117,8 +114,7 @@ TEST_CASE_FIXTURE(FencedFile, "a command stopped and killed without descriptors 
 
 TEST_CASE_FIXTURE(FencedFile, "what the command leaves running keeps others out as well") {
   Running left(fence(2, {"sh", "-c", "sleep 60 </dev/null >/dev/null 2>&1 & echo $!"}));
-  const auto finished = left.wait();
-  CHECK(finished.status == 0);
+  const auto finished = exits_with(0, left.wait());
   CHECK(intrude(3).status == 75);
   ::kill(static_cast<pid_t>(std::stol(finished.out)), SIGKILL);
   CHECK(enter(3) == 0);
@@ -166,8 +162,7 @@ TEST_CASE_FIXTURE(FencedFile, "links and pipes beside the file are no trap") {
   const auto refuses = [&](const std::string& link) {
     fs::remove(link);
     fs::create_symlink(precious, link);
-    const auto finished = shell(9, "echo ran");
-    CHECK(finished.status == 125);
+    const auto finished = exits_with(125, shell(9, "echo ran"));
     CHECK(finished.out == "");
     CHECK(contains(finished.err, link.substr(link.rfind('/'))));
     CHECK(fs::is_symlink(link));
@@ -182,11 +177,10 @@ TEST_CASE_FIXTURE(FencedFile, "on a full disk the old record stands and no comma
   CHECK(enter(7) == 0);
   // Whatever is written finds no room; the signal that would end the process is ignored.
   const auto finished =
-      Running({"-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh", command_path(), "fence",
-               path(), "--token", "8", "--", "echo", "ran"},
-              {}, "/bin/sh")
-          .wait();
-  CHECK(finished.status == 125);
+      exits_with(125, Running({"-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh", command_path(),
+                               "fence", path(), "--token", "8", "--", "echo", "ran"},
+                              {}, "/bin/sh")
+                          .wait());
   CHECK(finished.out == "");
   CHECK(contains(finished.err, "file.fence.new"));
   CHECK(record() == "7\n");
@@ -197,8 +191,7 @@ TEST_CASE_FIXTURE(FencedFile, "under redlock exec the token is that of the lock"
   const cluster::Fleet fleet({.nodes = 3});
   const auto exec =
       exec_a({}, {command_path(), "fence", path(), "--", "sh", "-c", "echo $REDLOCK_TOKEN"});
-  const auto first = redlock(fleet, exec);
-  CHECK(first.status == 0);
+  const auto first = exits_with(0, redlock(fleet, exec));
   CHECK(record() == first.out);
   const auto second = redlock(fleet, exec);
   CHECK(std::stoull(second.out) > std::stoull(first.out));
@@ -213,8 +206,7 @@ TEST_CASE_FIXTURE(FencedFile, "a damaged record lets nobody through") {
         long_number.substr(0, 63) + "79"}) {
     CAPTURE(text);
     std::ofstream(path() + ".fence") << text;
-    const auto finished = shell(9, "echo ran");
-    CHECK(finished.status == 125);
+    const auto finished = exits_with(125, shell(9, "echo ran"));
     CHECK(finished.out == "");
     CHECK(contains(finished.err, "damaged"));
     CHECK(record() == text);
@@ -224,9 +216,7 @@ TEST_CASE_FIXTURE(FencedFile, "a damaged record lets nobody through") {
 TEST_CASE_FIXTURE(FencedFile, "what cannot work is refused with one sentence") {
   const auto refuses = [&](const Arguments& arguments, const std::string& sentence,
                            const Variables& variables = {}) {
-    const auto finished = redlock(arguments, variables);
-    CAPTURE(finished.err);
-    CHECK(finished.status == 64);
+    const auto finished = exits_with(64, redlock(arguments, variables));
     CHECK(contains(finished.err, sentence));
     CHECK(occurrences(finished.err, "\n") == 1);
   };
@@ -252,8 +242,8 @@ TEST_CASE_FIXTURE(FencedFile, "what cannot work is refused with one sentence") {
 }
 
 TEST_CASE("a directory that cannot be written to is told of, and the command not run") {
-  const auto finished = redlock({"fence", "/proc/version", "--token", "1", "--", "echo", "ran"});
-  CHECK(finished.status == 125);
+  const auto finished =
+      exits_with(125, redlock({"fence", "/proc/version", "--token", "1", "--", "echo", "ran"}));
   CHECK(finished.out == "");
   CHECK(contains(finished.err, "/proc/version.fence.lock"));
 }
@@ -267,14 +257,14 @@ TEST_CASE_FIXTURE(FencedFile, "passwords of nodes do not reach the command") {
   CHECK(nodes("redis://h:1") == "<redis://h:1>\n");
 }
 
-/// A command whose system calls can be stopped at, one by one.
-class Traced {
+/// The system calls that redlock fence makes from its lock to its command, stopped at one by one.
+class FenceRun {
  public:
-  explicit Traced(Arguments arguments) {
+  explicit FenceRun(const Arguments& fence) {
     const std::string program = command_path();
-    arguments.insert(arguments.begin(), program);
+    auto words = appended({program}, fence);
     std::vector<char*> pointers;
-    for (auto& argument : arguments) pointers.push_back(argument.data());
+    for (auto& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);
     pid_ = ::fork();
     REQUIRE(pid_ >= 0);
@@ -287,48 +277,37 @@ class Traced {
     REQUIRE(::waitpid(pid_, nullptr, 0) == pid_);  // stopped by its exec
     REQUIRE(::ptrace(PTRACE_SETOPTIONS, pid_, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL) ==
             0);
+    while (go_on() != SYS_flock) {
+    }
   }
-  Traced(const Traced&) = delete;
-  Traced& operator=(const Traced&) = delete;
-  ~Traced() {
+  FenceRun(const FenceRun&) = delete;
+  FenceRun& operator=(const FenceRun&) = delete;
+  ~FenceRun() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
 
-  /// Goes on to the next system call, and stands before it: its number. Nothing when it has ended.
+  /// Nothing when the command is about to take its place.
   std::optional<long> next_call() {
+    const long call = go_on();
+    return call == SYS_execve ? std::nullopt : std::optional(call);
+  }
+
+ private:
+  /// Goes on to the next system call, and stands before it: its number.
+  long go_on() {
     for (;;) {
       ::ptrace(PTRACE_SYSCALL, pid_, nullptr, nullptr);
       int status = 0;
-      if (::waitpid(pid_, &status, 0) != pid_ || !WIFSTOPPED(status)) return std::nullopt;
+      REQUIRE(::waitpid(pid_, &status, 0) == pid_);
+      REQUIRE(WIFSTOPPED(status));
       __ptrace_syscall_info info{};
       ::ptrace(static_cast<__ptrace_request>(PTRACE_GET_SYSCALL_INFO), pid_, sizeof info, &info);
       if (info.op == PTRACE_SYSCALL_INFO_ENTRY) return static_cast<long>(info.entry.nr);
     }
   }
 
- private:
   pid_t pid_ = -1;
-};
-
-/// The calls that redlock fence makes from its lock to its command.
-class FenceRun {
- public:
-  explicit FenceRun(const Arguments& fence) : traced_(fence) {
-    while (const auto call = traced_.next_call()) {
-      if (*call == SYS_flock) return;
-    }
-    FAIL("it took no lock");
-  }
-  /// Nothing when the command is about to take its place.
-  std::optional<long> next_call() {
-    const auto call = traced_.next_call();
-    REQUIRE(call.has_value());
-    return *call == SYS_execve ? std::nullopt : call;
-  }
-
- private:
-  Traced traced_;
 };
 
 TEST_CASE_FIXTURE(FencedFile, "killed at any step, it leaves the old record or the new one") {
@@ -354,8 +333,7 @@ TEST_CASE_FIXTURE(FencedFile, "killed at any step, it leaves the old record or t
   CHECK(new_seen > 1);
 }
 
-TEST_CASE_FIXTURE(FencedFile,
-                  "the record is on the disk under its name before the command starts") {
+TEST_CASE_FIXTURE(FencedFile, "the record is on disk, under its name, before the command starts") {
   FenceRun run(fence(20, {"/bin/true"}));
   std::vector<long> steps;
   while (const auto call = run.next_call()) {

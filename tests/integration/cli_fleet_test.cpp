@@ -58,8 +58,7 @@ TEST_CASE_FIXTURE(LocalFleet, "up prints what each command understands, down lea
   CHECK(contains(status.out, started.out));
   CHECK(processes() == 5);
 
-  const auto down = run({"down"});
-  CHECK(down.status == 0);
+  const auto down = exits_with(0, run({"down"}));
   CHECK(down.out.empty());
   CHECK(processes() == 0);
   CHECK_FALSE(std::filesystem::exists(directory()));
@@ -83,8 +82,7 @@ TEST_CASE_FIXTURE(LocalFleet, "nodes are killed, paused and restarted by their n
 
   // A node that is restarted empty has lost its marker, and adopt gives it a new one.
   CHECK(run({"restart", "2", "--empty"}).status == 0);
-  const auto sick = patiently({"doctor"}, nodes);
-  CHECK(sick.status == 1);
+  const auto sick = exits_with(1, patiently({"doctor"}, nodes));
   CHECK(contains(sick.out, "has no marker"));
   const auto list = nodes.at("REDLOCK_NODES");
   const auto second = list.substr(list.find(',') + 1, list.rfind(',') - list.find(',') - 1);
@@ -106,8 +104,7 @@ TEST_CASE("a fleet without persistence is not safe; without quarantine it has no
     const LocalFleet fleet;
     Variables nodes{{"REDLOCK_QUARANTINE", quarantine}};
     nodes.merge(fleet.up({"-n", "3", "--persistence", "none"}, nodes));
-    const auto sick = patiently({"doctor"}, nodes);
-    CHECK(sick.status == 2);
+    const auto sick = exits_with(2, patiently({"doctor"}, nodes));
     CHECK(contains(sick.out, "appendonly is no"));
     CHECK(contains(sick.out, "has no marker") == (quarantine == "off"));
     if (quarantine == "on") continue;
@@ -128,16 +125,14 @@ TEST_CASE("the directory is that of the user's state unless --dir names another"
 }
 
 TEST_CASE_FIXTURE(LocalFleet, "what cannot be done is said in a sentence") {
-  const auto none = run({"status"});
-  CHECK(none.status == 125);
+  const auto none = exits_with(125, run({"status"}));
   CHECK(contains(none.err, "no fleet is recorded"));
   CHECK(run({"kill", "1"}).status == 125);
   CHECK(run({"down"}).status == 0);
   CHECK(run({"env"}).status == 125);
 
   REQUIRE(run({"up", "-n", "2"}).status == 0);
-  const auto beyond = run({"kill", "3"});
-  CHECK(beyond.status == 64);
+  const auto beyond = exits_with(64, run({"kill", "3"}));
   CHECK(contains(beyond.err, "nodes 1 to 2"));
   CHECK(run({"kill", "0"}).status == 64);
   CHECK(run({"kill"}).status == 64);
@@ -146,12 +141,9 @@ TEST_CASE_FIXTURE(LocalFleet, "what cannot be done is said in a sentence") {
   const auto taken = std::to_string(cluster::FreePort::pick().number());
   for (const auto& options : {Arguments{"-n", "3"}, Arguments{"--nodes", "3"},
                               Arguments{"--persistence", "none"}, Arguments{"--port", taken}}) {
-    const auto refused = run(appended({"up"}, options));
-    CAPTURE(refused.err);
-    CHECK(refused.status == 64);
+    const auto refused = exits_with(64, run(appended({"up"}, options)));
     CHECK(refused.out.empty());
-    CHECK(contains(refused.err, "the fleet runs already, with "));
-    CHECK(contains(refused.err, "fleet down"));
+    check_contains(refused.err, {"the fleet runs already, with ", "fleet down"});
   }
 }
 
@@ -159,30 +151,26 @@ TEST_CASE_FIXTURE(LocalFleet, "up on a fleet that runs prints its line again, en
   const auto up = run({"up", "-n", "3"});
   REQUIRE(up.status == 0);
   for (const auto& arguments : {Arguments{"up"}, Arguments{"up", "-n", "3"}}) {
-    const auto again = run(arguments);
-    CHECK(again.status == 0);
+    const auto again = exits_with(0, run(arguments));
     CHECK(again.out == up.out);
     CHECK(contains(again.err, "3 nodes run already"));
   }
   CHECK(processes() == 3);
-  const auto env = run({"env"});
-  CHECK(env.status == 0);
+  const auto env = exits_with(0, run({"env"}));
   CHECK(env.out == up.out);
   CHECK(env.err.empty());
 
   REQUIRE(run({"kill", "2"}).status == 0);
   REQUIRE(run({"pause", "3"}).status == 0);
-  const auto lame = run({"up"});
-  CHECK(lame.status == 0);
+  const auto lame = exits_with(0, run({"up"}));
   CHECK(lame.out == up.out);
-  CHECK(contains(lame.err, "node 2 has ended; redlock fleet restart 2 --dir "));
-  CHECK(contains(lame.err, "node 3 is paused; redlock fleet resume 3 --dir "));
+  check_contains(lame.err, {"node 2 has ended; redlock fleet restart 2 --dir ",
+                            "node 3 is paused; redlock fleet resume 3 --dir "});
 
   // One whose nodes have all ended is replaced by a new one.
   REQUIRE(run({"kill", "1"}).status == 0);
   REQUIRE(run({"kill", "3"}).status == 0);
-  const auto anew = run({"up", "-n", "2"});
-  CHECK(anew.status == 0);
+  const auto anew = exits_with(0, run({"up", "-n", "2"}));
   CHECK(anew.err.empty());
   CHECK(processes() == 2);
 }
@@ -222,8 +210,7 @@ TEST_CASE("fleets of different names run side by side, and are listed") {
   const auto broken = place.path() / "redlock" / "fleet" / "broken";
   std::filesystem::create_directory(broken);
   std::ofstream(broken / "fleet") << "junk\n";
-  const auto others = fleet({"list"});
-  CHECK(others.status == 0);
+  const auto others = exits_with(0, fleet({"list"}));
   CHECK(contains(others.out, "\nother "));
   CHECK(contains(others.err, "is not the record of a fleet"));
   std::filesystem::remove_all(broken);
@@ -248,13 +235,13 @@ TEST_CASE_FIXTURE(LocalFleet, "nodes get consecutive ports, or a sentence names 
     up = run({"up", "-n", "2", "--port", std::to_string(first)});
   }
   REQUIRE(up.status == 0);
-  CHECK(contains(up.out, fmt::format("127.0.0.1:{},", first)));
-  CHECK(contains(up.out, fmt::format("127.0.0.1:{}\n", first + 1)));
+  check_contains(up.out,
+                 {fmt::format("127.0.0.1:{},", first), fmt::format("127.0.0.1:{}\n", first + 1)});
   CHECK(run({"up", "--port", std::to_string(first)}).out == up.out);
 
   const LocalFleet other;
-  const auto refused = other.run({"up", "-n", "2", "--port", std::to_string(first)});
-  CHECK(refused.status == 125);
+  const auto refused =
+      exits_with(125, other.run({"up", "-n", "2", "--port", std::to_string(first)}));
   CHECK(contains(refused.err, fmt::format("port {} of this machine is taken", first)));
   CHECK(occurrences(refused.err, "\n") == 1);
   CHECK(other.processes() == 0);

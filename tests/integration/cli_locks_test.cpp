@@ -31,8 +31,7 @@ using LockNode = LocksOn<1>;
 using LockNodes = LocksOn<3>;
 
 TEST_CASE_FIXTURE(LockNodes, "what acquire prints is evaluated by a shell, held and released") {
-  const auto acquired = run({"acquire", "a", "--lease", "20s"});
-  CHECK(acquired.status == 0);
+  const auto acquired = exits_with(0, run({"acquire", "a", "--lease", "20s"}));
   CHECK(acquired.err.empty());
   const auto owner = field(acquired.out, "owner");
   const auto token = field(acquired.out, "token");
@@ -40,21 +39,19 @@ TEST_CASE_FIXTURE(LockNodes, "what acquire prints is evaluated by a shell, held 
   CHECK(std::stoll(field(acquired.out, "valid_ms")) <= 20'000);
   CHECK(status()["owner"] == owner);
 
-  const auto held = run({"hold", "a", "--owner", owner, "--token", token, "--lease", "50s"});
-  CHECK(held.status == 0);
+  const auto held =
+      exits_with(0, run({"hold", "a", "--owner", owner, "--token", token, "--lease", "50s"}));
   CHECK(field(held.out, "owner") == owner);
   CHECK(field(held.out, "token") == token);
   CHECK(std::stoll(field(held.out, "valid_ms")) > 20'000);
 
-  const auto released = run({"release", "a", "--owner", owner});
-  CHECK(released.status == 0);
+  const auto released = exits_with(0, run({"release", "a", "--owner", owner}));
   CHECK(released.out == "released\n");
   CHECK(status()["verdict"] == "free");
 
   // What is no longer ours.
   CHECK(run({"hold", "a", "--owner", owner}).status == 75);
-  const auto again = run({"release", "a", "--owner", owner});
-  CHECK(again.status == 75);
+  const auto again = exits_with(75, run({"release", "a", "--owner", owner}));
   CHECK(again.out == "already_gone\n");
 }
 
@@ -71,17 +68,14 @@ TEST_CASE_FIXTURE(LockNodes, "acquire, hold and release speak JSON") {
 
 TEST_CASE_FIXTURE(LockNodes, "a lock that somebody holds exits 75, at once or after the wait") {
   REQUIRE(run({"acquire", "a", "--lease", "60s"}).status == 0);
-  const auto refused = run({"acquire", "a"});
-  CHECK(refused.status == 75);
+  const auto refused = exits_with(75, run({"acquire", "a"}));
   CHECK(refused.out.empty());
   CHECK(contains(refused.err, "by somebody else"));
   auto waited = run({"acquire", "a", "--wait", "300ms"});
   // As long as a slow machine needs for the nodes' answers.
   if (!contains(waited.err, "waiting")) waited = run({"acquire", "a", "--wait", "10s"});
   CHECK(waited.status == 75);
-  CHECK(contains(waited.err, "waiting"));
-  CHECK(contains(waited.err, " up to "));
-  CHECK(contains(waited.err, " for a, next in line (held by"));
+  check_contains(waited.err, {"waiting", " up to ", " for a, next in line (held by"});
 }
 
 TEST_CASE_FIXTURE(LockNodes, "waiting for a lock ends when it is released") {
@@ -91,8 +85,7 @@ TEST_CASE_FIXTURE(LockNodes, "waiting for a lock ends when it is released") {
   REQUIRE(second.await_err("for a, next in line (held by " + owner +
                            " on 3 of 3 nodes, taken by: redlock, pid "));
   CHECK(run({"release", "a", "--owner", owner}).status == 0);
-  const auto finished = second.wait();
-  CHECK(finished.status == 0);
+  const auto finished = exits_with(0, second.wait());
   CHECK(std::stoull(field(finished.out, "token")) > token);
 }
 
@@ -113,8 +106,7 @@ TEST_CASE_FIXTURE(LockNodes, "without a quorum all exits 69 and says which nodes
     CAPTURE(arguments);
     auto with_timeout = arguments;
     with_timeout.insert(with_timeout.begin() + 1, {"--node-timeout", "1s"});
-    const auto finished = run(with_timeout);
-    CHECK(finished.status == 69);
+    const auto finished = exits_with(69, run(with_timeout));
     CHECK(contains(finished.out + finished.err, fleet.uri(0)));
     // No grant, and no word of the command that was not run.
     if (arguments[0] == "acquire" || arguments[0] == "exec") CHECK(finished.out.empty());
@@ -124,8 +116,7 @@ TEST_CASE_FIXTURE(LockNodes, "without a quorum all exits 69 and says which nodes
 
 TEST_CASE_FIXTURE(LockNodes, "status says of each node who holds the lock, and of the quorum") {
   const auto owner = everywhere({"--lease", "50s"});
-  const auto held = run({"status", "a"});
-  CHECK(held.status == 0);
+  const auto held = exits_with(0, run({"status", "a"}));
   CHECK(contains(held.out, "a is held by " + owner + " on 3 of 3 nodes"));
   // Whole in the first line; the table may have to cut it in the middle.
   CHECK(occurrences(held.out, owner.substr(owner.size() - 8)) == 4);
@@ -139,10 +130,8 @@ TEST_CASE_FIXTURE(LockNodes, "status says of each node who holds the lock, and o
   fleet.run(0, {"DEL", "redlock:lock:{a}"});
   check_members(status(), {{"/verdict", "held"}, {"/nodes_of_owner", 2}});
   fleet.kill(0);
-  const auto degraded = run({"status", "a"});
-  CHECK(degraded.status == 0);
-  CHECK(contains(degraded.out, "on 2 of 3 nodes"));
-  CHECK(contains(degraded.out, fleet.uri(0)));
+  const auto degraded = exits_with(0, run({"status", "a"}));
+  check_contains(degraded.out, {"on 2 of 3 nodes", fleet.uri(0)});
 }
 
 TEST_CASE_FIXTURE(LockNodes, "status and list say who waits for a lock, in order") {
@@ -183,8 +172,8 @@ TEST_CASE_FIXTURE(LockNodes, "status and list say who waits for a lock, in order
                   return contains(shown, "3 waiting:\n");
                 }),
                 shown);
-  CHECK(contains(shown, fmt::format("\n   1. one, pid {} on ", waiting.front().pid())));
-  CHECK(contains(shown, fmt::format("\n   3. three, pid {} on ", waiting.back().pid())));
+  check_contains(shown, {fmt::format("\n   1. one, pid {} on ", waiting.front().pid()),
+                         fmt::format("\n   3. three, pid {} on ", waiting.back().pid())});
 
   CHECK(eventually([&] {
     const auto locks = run_json({"list"})["locks"];
@@ -222,8 +211,7 @@ TEST_CASE_FIXTURE(LockNodes, "status tells a lock free, without a majority, or n
 
   fleet.kill(2);
   fleet.run(1, {"DEL", "redlock:lock:{a}"});
-  const auto unknown = run({"status", "a"});
-  CHECK(unknown.status == 69);
+  const auto unknown = exits_with(69, run({"status", "a"}));
   CHECK(contains(unknown.out, "too few of 3 nodes answered"));
 }
 
@@ -234,8 +222,7 @@ TEST_CASE_FIXTURE(LockNodes, "list merges what all nodes have") {
   fleet.run(1, {"HSET", "redlock:lock:{rest}", std::string(32, 'e'), "1"});
   fleet.run(1, {"SET", "redlock:lock:{", "not a lock"});
 
-  const auto table = run({"list"});
-  CHECK(table.status == 0);
+  const auto table = exits_with(0, run({"list"}));
   for (const auto& text : {std::string("NAME"), "seat-A05  " + owner + "  3/3", std::string("rest"),
                            std::string("1/3")}) {
     CHECK_MESSAGE(contains(table.out, text), text);
@@ -286,8 +273,7 @@ TEST_CASE_FIXTURE(LockNode, "names and holders are shown without anything unseen
 TEST_CASE_FIXTURE(LockNodes, "status and list say which program took a lock") {
   everywhere({"--as", "the nightly run"});
   const auto shown = run({"status", "a"});
-  CHECK(contains(shown.out, "\ntaken by: the nightly run, pid "));
-  CHECK(contains(shown.out, " UTC\n"));
+  check_contains(shown.out, {"\ntaken by: the nightly run, pid ", " UTC\n"});
   const auto report = status();
   const auto& holder = report["holder"];
   CHECK(holder["label"] == "the nightly run");
@@ -318,13 +304,11 @@ TEST_CASE_FIXTURE(LockNodes, "a lock that exec holds is called like its command,
 TEST_CASE_FIXTURE(LockNodes, "release --force takes a lock from its holder for the next") {
   const auto first = run({"acquire", "a"});
   const auto owner = field(first.out, "owner");
-  const auto forced = run({"release", "a", "--force"});
-  CHECK(forced.status == 0);
+  const auto forced = exits_with(0, run({"release", "a", "--force"}));
   CHECK(contains(forced.out, "released from " + owner + " on "));
   CHECK(forced.err.empty());
   CHECK(run({"hold", "a", "--owner", owner}).status == 75);
-  const auto second = run({"acquire", "a", "--wait", "forever"});
-  CHECK(second.status == 0);
+  const auto second = exits_with(0, run({"acquire", "a", "--wait", "forever"}));
   CHECK(std::stoull(field(second.out, "token")) > std::stoull(field(first.out, "token")));
 }
 
@@ -338,8 +322,7 @@ TEST_CASE_FIXTURE(LockNodes, "release --force speaks JSON, and exits 75 where no
                          {"/nodes/0/cause", nullptr}});
   CHECK(forced["confirmed"].get<int>() >= 2);
   CHECK(forced["nodes"].size() == 3);
-  const auto nothing = run({"release", "b", "--force", "-o", "json"});
-  CHECK(nothing.status == 75);
+  const auto nothing = exits_with(75, run({"release", "b", "--force", "-o", "json"}));
   check_members(json::parse(nothing.out), {{"/result", "nothing_held"}, {"/owner", nullptr}});
 }
 
@@ -348,12 +331,9 @@ TEST_CASE_FIXTURE(LockNodes, "release --force says of every node what became of 
   const Holder holder(fleet);
   REQUIRE(eventually([&] { return nodes_with_lock() == 3; }));
   fleet.pause(2);
-  const auto forced = run({"release", "a", "--force", "--node-timeout", "2s"});
-  CHECK(forced.status == 0);
-  CHECK(contains(forced.out, "released from "));
-  CHECK(contains(forced.out, fleet.uri(0) + ": removed\n"));
-  CHECK(contains(forced.out, fleet.uri(1) + ": removed\n"));
-  CHECK(contains(forced.out, fleet.uri(2) + ": unreachable: "));
+  const auto forced = exits_with(0, run({"release", "a", "--force", "--node-timeout", "2s"}));
+  check_contains(forced.out, {"released from ", fleet.uri(0) + ": removed\n",
+                              fleet.uri(1) + ": removed\n", fleet.uri(2) + ": unreachable: "});
   fleet.resume(2);
 }
 
@@ -361,8 +341,7 @@ TEST_CASE_FIXTURE(LockNodes, "a command whose lock is forced is told to end, and
   Running running(fleet, exec_a({"--lease", "15s"}, {"sh", "-c", "echo ready; exec sleep 100"}));
   REQUIRE(running.await_out("ready"));
   CHECK(run({"release", "a", "--force"}).status == 0);
-  const auto finished = running.wait();
-  CHECK(finished.status == 79);
+  const auto finished = exits_with(79, running.wait());
   CHECK(contains(finished.err, "the lock was released by force"));
 }
 

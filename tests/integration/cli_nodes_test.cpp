@@ -32,6 +32,13 @@ json examine(const Fleet& fleet, const Variables& variables = {}) {
   return in_json(fleet, {"doctor"}, variables);
 }
 
+struct NewSet {
+  Fleet fleet{{.nodes = 3, .persistence = Persistence::always}};
+};
+struct AdoptedSet {
+  Fleet fleet{{.nodes = 3, .persistence = Persistence::always, .adopted = true}};
+};
+
 /// Whether a problem of this severity with these words is in the list.
 bool has_problem(const json& problems, const std::string& severity, const std::string& words) {
   return std::ranges::any_of(problems, [&](const json& problem) {
@@ -74,20 +81,15 @@ void make_replica(const Fleet& fleet, std::size_t node, const Fleet& of, std::si
   }));
 }
 
-TEST_CASE("a new set is not safe until it is adopted; then the doctor finds nothing") {
-  Fleet fleet({.nodes = 3, .persistence = Persistence::always});
-  const auto before = ask(fleet, {"doctor"});
-  CHECK(before.status == 2);
+TEST_CASE_FIXTURE(NewSet, "a new set is not safe until adopted; then the doctor is content") {
+  const auto before = exits_with(2, ask(fleet, {"doctor"}));
   CHECK(before.out.starts_with("unsafe: "));
-  CHECK(contains(before.out, "3 of 3 nodes have no marker"));
-  CHECK(contains(before.out, "redlock adopt"));
+  check_contains(before.out, {"3 of 3 nodes have no marker", "redlock adopt"});
 
-  const auto adopted = ask(fleet, {"adopt"});
-  CHECK(adopted.status == 0);
+  const auto adopted = exits_with(0, ask(fleet, {"adopt"}));
   CHECK(occurrences(adopted.out, "written") == 3);
 
-  const auto after = ask(fleet, {"doctor"});
-  CHECK(after.status == 0);
+  const auto after = exits_with(0, ask(fleet, {"doctor"}));
   CHECK(after.out.starts_with("healthy: all 3 nodes vote"));
   const auto examination = examine(fleet);
   CHECK(problems_in(examination) == 0);
@@ -96,20 +98,17 @@ TEST_CASE("a new set is not safe until it is adopted; then the doctor finds noth
   CHECK(fleet.run(0, {"EXISTS", "redlock:lock:{redlock-doctor}"}) == "0");
 
   const auto marker = fleet.run(0, {"HGETALL", "redlock:node"});
-  const auto again = ask(fleet, {"adopt"});
-  CHECK(again.status == 0);
+  const auto again = exits_with(0, ask(fleet, {"adopt"}));
   CHECK(occurrences(again.out, "already_there") == 3);
   CHECK(fleet.run(0, {"HGETALL", "redlock:node"}) == marker);
 
   fleet.kill(0);
-  const auto with_one_gone = ask(fleet, {"adopt"});
-  CHECK(with_one_gone.status == 69);
+  const auto with_one_gone = exits_with(69, ask(fleet, {"adopt"}));
   CHECK(contains(with_one_gone.out, "failed"));
   CHECK(occurrences(with_one_gone.out, "already_there") == 2);
 }
 
-TEST_CASE("the doctor shows what there is to know of a node") {
-  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+TEST_CASE_FIXTURE(NewSet, "the doctor shows what there is to know of a node") {
   REQUIRE(ask(fleet, {"adopt"}).status == 0);
   const auto nodes = examine(fleet)["nodes"];
   for (std::size_t i = 0; i < 3; ++i) {
@@ -132,11 +131,9 @@ TEST_CASE("the doctor shows what there is to know of a node") {
   CHECK(nodes[0]["marker"]["id"] != nodes[1]["marker"]["id"]);
 }
 
-TEST_CASE("a minority that cannot be reached degrades the set, a majority makes it unsafe") {
-  Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+TEST_CASE_FIXTURE(AdoptedSet, "nodes out of reach degrade the set, a majority makes it unsafe") {
   fleet.kill(1);
-  const auto finished = ask(fleet, {"doctor"});
-  CHECK(finished.status == 1);
+  const auto finished = exits_with(1, ask(fleet, {"doctor"}));
   CHECK(finished.out.starts_with("degraded: "));
   CHECK(contains(finished.out, "connection_failed"));
   const auto examination = examine(fleet);
@@ -155,15 +152,13 @@ TEST_CASE("one node that lost its data degrades the set while it waits, three ma
   Fleet fleet({.nodes = 5, .persistence = Persistence::always, .adopted = true});
   REQUIRE(ask(fleet, {"doctor"}, with_quarantine).status == 0);
   fleet.restart(4, cluster::Data::empty);
-  const auto one = ask(fleet, {"doctor"}, with_quarantine);
-  CHECK(one.status == 1);
+  const auto one = exits_with(1, ask(fleet, {"doctor"}, with_quarantine));
   CHECK(one.out.starts_with("degraded: "));
   CHECK(contains(one.out, "has no marker"));
   fleet.restart(3, cluster::Data::empty);
   CHECK(ask(fleet, {"doctor"}, with_quarantine).status == 1);
   fleet.restart(2, cluster::Data::empty);
-  const auto three = ask(fleet, {"doctor"}, with_quarantine);
-  CHECK(three.status == 2);
+  const auto three = exits_with(2, ask(fleet, {"doctor"}, with_quarantine));
   CHECK(contains(three.out, "3 of 5 nodes have no marker"));
 }
 
@@ -182,8 +177,7 @@ TEST_CASE("what makes a node forget or evict locks is found") {
   CHECK(has_problem(examine(fleet)["nodes"][2]["problems"], "warning", "allkeys-lru"));
 }
 
-TEST_CASE("a replica is no lock node, and one that was promoted is suspect") {
-  const Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+TEST_CASE_FIXTURE(AdoptedSet, "a replica is no lock node, and one that was promoted is suspect") {
   make_replica(fleet, 2, fleet, 0);
   auto examination = examine(fleet);
   check_members(examination, {{"/verdict", "degraded"}, {"/nodes/2/role", "slave"}});
@@ -199,8 +193,7 @@ TEST_CASE("a replica is no lock node, and one that was promoted is suspect") {
   CHECK(has_problem(examination["nodes"][2]["problems"], "error", "promoted"));
 }
 
-TEST_CASE("a promoted replica is safe behind its quarantine, and votes when it is adopted") {
-  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+TEST_CASE_FIXTURE(NewSet, "a promoted replica is safe in quarantine, and votes once adopted") {
   const Fleet former({.nodes = 1, .persistence = Persistence::always});
   make_replica(fleet, 2, former, 0);
   fleet.run(2, {"REPLICAOF", "NO", "ONE"});
@@ -223,8 +216,7 @@ TEST_CASE("a promoted replica is safe behind its quarantine, and votes when it i
                                                   {"/nodes/2/problems", json::array()}});
 }
 
-TEST_CASE("status and doctor say how long a new node waits until it votes") {
-  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+TEST_CASE_FIXTURE(NewSet, "status and doctor say how long a new node waits until it votes") {
   const auto status = in_json(fleet, {"status", "a"}, with_quarantine);
   const auto examination = examine(fleet, with_quarantine);
   for (std::size_t node = 0; node < 3; ++node) {
@@ -286,15 +278,11 @@ TEST_CASE("what is no lock node is found, not adopted, and left without a marker
   CHECK(ask({uris[0], uris[3], uris[4]}, {"doctor"}).status == 2);
   CHECK(contains(ask({uris[0], uris[3], uris[4]}, {"doctor"}).out, "same server"));
 
-  const auto adopted = ask(uris, {"adopt"});
-  CAPTURE(adopted.out);
-  CHECK(adopted.status == 78);
+  const auto adopted = exits_with(78, ask(uris, {"adopt"}));
   CHECK(occurrences(adopted.out, "  unconfirmed") == 1);
-  CHECK(contains(adopted.out, "too few nodes could be asked"));
-  CHECK(contains(adopted.out, "it belongs to a Redis Cluster"));
-  CHECK(contains(adopted.out, "it is a replica"));
-  CHECK(contains(adopted.out, "it is the same server as redis://localhost"));
-  CHECK(contains(adopted.out, "it is the same server as " + fleet.uri(3)));
+  check_contains(adopted.out, {"too few nodes could be asked", "it belongs to a Redis Cluster",
+                               "it is a replica", "it is the same server as redis://localhost",
+                               "it is the same server as " + fleet.uri(3)});
   for (std::size_t node = 0; node < fleet.size(); ++node) {
     CHECK(fleet.run(node, {"KEYS", "redlock:node"}) == "(empty array)");
   }
@@ -311,16 +299,14 @@ TEST_CASE("a node that reports the run id of another is no second name of it") {
   CHECK_FALSE(contains(ask(uris, {"adopt"}).out, "same server"));
 }
 
-TEST_CASE("adopt leaves a list alone that mixes a node of another set with blank ones") {
-  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+TEST_CASE_FIXTURE(NewSet, "adopt leaves alone a list of blank nodes and one of another set") {
   REQUIRE(ask(Uris{fleet.uri(0)}, {"adopt"}).status == 0);
   const auto marker = fleet.run(0, {"HGETALL", "redlock:node"});
 
   for (const Arguments& arguments : {Arguments{"adopt"}, {"adopt", "--replaced", fleet.uri(1)}}) {
-    const auto adopted = ask(fleet, arguments);
-    CHECK(adopted.status == 1);
-    CHECK(contains(adopted.out, fleet.uri(0) + "  disagrees"));
-    CHECK(contains(adopted.out, "its marker says nodes 1, this client 3"));
+    const auto adopted = exits_with(1, ask(fleet, arguments));
+    check_contains(adopted.out,
+                   {fleet.uri(0) + "  disagrees", "its marker says nodes 1, this client 3"});
     CHECK(occurrences(adopted.out, "  unconfirmed") == 2);
     CHECK(contains(adopted.out, "no quorum of the nodes is in one set; correct the list"));
     CHECK(fleet.run(0, {"HGETALL", "redlock:node"}) == marker);
@@ -328,40 +314,33 @@ TEST_CASE("adopt leaves a list alone that mixes a node of another set with blank
   }
 }
 
-TEST_CASE("adopt takes a node that does not answer for no blank one") {
-  Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+TEST_CASE_FIXTURE(NewSet, "adopt takes a node that does not answer for no blank one") {
   fleet.kill(0);  // it may be of another set
-  const auto adopted = ask(fleet, {"adopt"});
-  CHECK(adopted.status == 69);
+  const auto adopted = exits_with(69, ask(fleet, {"adopt"}));
   CHECK(occurrences(adopted.out, "  unconfirmed") == 2);
   CHECK(contains(adopted.out, "a new set is adopted when all its nodes can be asked"));
   for (const std::size_t node : {1UL, 2UL}) CHECK_FALSE(has_marker(fleet, node));
 }
 
-TEST_CASE("adopt enrols a blank node in a set that exists only if it is named as a replaced one") {
-  Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+TEST_CASE_FIXTURE(AdoptedSet, "adopt enrols a blank node in a set only if named as replaced") {
   const Fleet stranger({.nodes = 1, .persistence = Persistence::always});
   const Uris mistyped{fleet.uri(0), fleet.uri(1), stranger.uri(0)};
-  const auto refused = ask(mistyped, {"adopt", "-o", "json"});
-  CHECK(refused.status == 1);
+  const auto refused = exits_with(1, ask(mistyped, {"adopt", "-o", "json"}));
   CHECK(json::parse(refused.out)["nodes"][2]["marker"] == "unconfirmed");
   CHECK(contains(refused.out, "redlock adopt --replaced NODE"));
   CHECK_FALSE(has_marker(stranger, 0));
-  const auto unknown = ask(mistyped, {"adopt", "--replaced", fleet.uri(2)});
-  CHECK(unknown.status == 64);
+  const auto unknown = exits_with(64, ask(mistyped, {"adopt", "--replaced", fleet.uri(2)}));
   CHECK(contains(unknown.err, fleet.uri(2) + " is not in the list of nodes"));
 
   fleet.restart(2, cluster::Data::empty);
   CHECK(ask(fleet, {"adopt"}).status == 1);
   const auto address = "127.0.0.1:" + std::to_string(fleet.port(2));
-  const auto adopted = ask(fleet, {"adopt", "--replaced", address});
-  CHECK(adopted.status == 0);
+  const auto adopted = exits_with(0, ask(fleet, {"adopt", "--replaced", address}));
   CHECK(occurrences(adopted.out, "written") == 1);
   CHECK(ask(fleet, {"doctor"}).status == 0);
 }
 
-TEST_CASE("markers of different sets are found") {
-  const Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+TEST_CASE_FIXTURE(AdoptedSet, "markers of different sets are found") {
   fleet.run(0, {"HSET", "redlock:node", "max_lease_ms", "90000"});
   const auto examination = examine(fleet);
   CHECK(examination["safe"] == false);
@@ -369,8 +348,7 @@ TEST_CASE("markers of different sets are found") {
   CHECK(has_problem(examination["problems"], "error", "markers disagree"));
 }
 
-TEST_CASE("what only looks takes the longest lease from the markers, unless it is told another") {
-  const Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+TEST_CASE_FIXTURE(NewSet, "what only looks takes the longest lease from markers, or is told") {
   REQUIRE(ask(fleet, {"adopt", "--max-lease", "2m"}).status == 0);
   CHECK(problems_in(examine(fleet)) == 0);
   CHECK(ask(fleet, {"doctor", "--max-lease", "2m"}, with_quarantine).status == 0);
@@ -378,8 +356,7 @@ TEST_CASE("what only looks takes the longest lease from the markers, unless it i
   with_60s["REDLOCK_MAX_LEASE"] = "60s";
   for (const Arguments& arguments : looks) {
     CAPTURE(arguments[0]);
-    const auto finished = ask(fleet, arguments, with_quarantine);
-    CHECK(finished.status == 0);
+    const auto finished = exits_with(0, ask(fleet, arguments, with_quarantine));
     CHECK(finished.err.empty());
     for (const auto& refused :
          {ask(fleet, appended(arguments, {"--max-lease", "1m"}), with_quarantine),
@@ -392,36 +369,32 @@ TEST_CASE("what only looks takes the longest lease from the markers, unless it i
   }
   for (const Arguments& arguments :
        {exec_a({}, {"true"}), {"acquire", "a"}, {"acquire", "a", "--wait", "1h"}}) {
-    const auto finished = ask(fleet, arguments, with_quarantine);
-    CHECK(finished.status == 78);
+    const auto finished = exits_with(78, ask(fleet, arguments, with_quarantine));
     CHECK(contains(finished.err, "its marker says max_lease_ms 120000, this client 60000"));
     CHECK_FALSE(contains(finished.err, "DEL "));
   }
-  const auto told = ask(fleet, exec_a({"--max-lease", "2m"}, {"true"}), with_quarantine);
-  CHECK(told.status == 0);
+  const auto same_lease = exec_a({"--max-lease", "2m"}, {"true"});
+  CHECK(ask(fleet, same_lease, with_quarantine).status == 0);
 }
 
 TEST_CASE("another number of nodes than the markers say is a configuration error with both") {
   const Fleet fleet({.nodes = 5, .persistence = Persistence::always, .adopted = true});
   for (const Arguments& arguments : looks) {
     CAPTURE(arguments[0]);
-    const auto finished = ask({fleet.uri(0), fleet.uri(1), fleet.uri(2)}, arguments);
-    CHECK(finished.status == 78);
+    const auto finished =
+        exits_with(78, ask({fleet.uri(0), fleet.uri(1), fleet.uri(2)}, arguments));
     CHECK(contains(finished.err,
                    "the list has 3 nodes, and the nodes' markers say that their set has 5"));
   }
 }
 
-TEST_CASE("a node may take as long for its greeting as for its answers") {
-  Fleet fleet({.nodes = 3, .persistence = Persistence::always});
+TEST_CASE_FIXTURE(NewSet, "a node may take as long for its greeting as for its answers") {
   fleet.pause(2);
   Running adopting(fleet, {"adopt", "--node-timeout", "20s"});
   // A connection has one second by default.
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   fleet.resume(2);
-  const auto finished = adopting.wait();
-  CAPTURE(finished.out);
-  CHECK(finished.status == 0);
+  const auto finished = exits_with(0, adopting.wait());
   CHECK(occurrences(finished.out, "written") == 3);
 }
 
@@ -432,8 +405,7 @@ TEST_CASE("an even number of nodes, or too few, gets a hint and stays safe") {
   CHECK(has_problem(four["problems"], "hint", "odd number"));
   CHECK(four["safe"] == true);
   const Fleet single({.nodes = 1, .persistence = Persistence::always, .adopted = true});
-  const auto one = ask(single, {"doctor"});
-  CHECK(one.status == 0);
+  const auto one = exits_with(0, ask(single, {"doctor"}));
   CHECK(contains(one.out, "no node may fail"));
 }
 
@@ -448,11 +420,9 @@ TEST_CASE("clocks that are apart are reported") {
   CHECK(examination["nodes"][2]["clock_offset_us"].get<std::int64_t>() > 1'000'000);
 }
 
-TEST_CASE("a clock that another client saw move is reported while clients that start heed that") {
-  const Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+TEST_CASE_FIXTURE(AdoptedSet, "a clock that another client saw move is reported while it matters") {
   fleet.run(1, {"SET", "redlock:node:clock", "", "PX", "59000"});
-  const auto finished = ask(fleet, {"doctor", "-o", "json"}, with_quarantine);
-  CHECK(finished.status == 1);
+  const auto finished = exits_with(1, ask(fleet, {"doctor", "-o", "json"}, with_quarantine));
   CHECK(has_problem(json::parse(finished.out)["nodes"][1]["problems"], "warning",
                     "a client has seen its clock move"));
 }
@@ -515,9 +485,7 @@ TEST_CASE("a set whose user may not look at it or lock is not safe, and the doct
                           Case{"no-digest", no_votes}, Case{"no-text", no_votes},
                           Case{"no-fence", no_votes}, Case{"no-release", no_votes}}) {
     CAPTURE(one.user);
-    const auto finished = ask(uris_of(fleet, one.user), {"doctor"});
-    CAPTURE(finished.out);
-    CHECK(finished.status == 2);
+    const auto finished = exits_with(2, ask(uris_of(fleet, one.user), {"doctor"}));
     for (const auto& sentence : one.sentences) CHECK(contains(finished.out, sentence));
   }
   for (std::size_t i = 0; i < 3; ++i) {

@@ -25,8 +25,7 @@ void cannot_write(const Fleet& fleet, const std::string& arguments, const std::s
     CAPTURE(where);
     const auto finished = redirected(fleet, arguments, where);
     CHECK(finished.out == "125\n");
-    CHECK(contains(finished.err, "cannot write to stdout"));
-    CHECK(contains(finished.err, words));
+    check_contains(finished.err, {"cannot write to stdout", words});
   }
 }
 
@@ -34,10 +33,8 @@ void cannot_write(const Fleet& fleet, const std::string& arguments, const std::s
 void cannot_pipe(const Fleet& fleet, const Arguments& arguments, const std::string& words) {
   Running unread(fleet, arguments);
   unread.close_stdout();
-  const auto finished = unread.wait();
-  CHECK(finished.status == 125);
-  CHECK(contains(finished.err, "cannot write to stdout"));
-  CHECK(contains(finished.err, words));
+  const auto finished = exits_with(125, unread.wait());
+  check_contains(finished.err, {"cannot write to stdout", words});
 }
 
 TEST_CASE_FIXTURE(ThreeNodes, "a grant that cannot be written is given back, and said so") {

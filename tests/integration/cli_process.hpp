@@ -255,6 +255,19 @@ inline Finished redlock(const Fleet& fleet, const Arguments& arguments,
   return redlock(patient(arguments), variables_of(fleet, variables));
 }
 
+/// The same, once its status has been checked.
+inline Finished exits_with(int status, Finished finished) {
+  CAPTURE(finished.out);
+  CAPTURE(finished.err);
+  CHECK(finished.status == status);
+  return finished;
+}
+
+inline void check_contains(const std::string& text, const std::vector<std::string>& parts) {
+  CAPTURE(text);
+  for (const auto& part : parts) CHECK_MESSAGE(contains(text, part), part);
+}
+
 inline json in_json(const Fleet& fleet, const Arguments& arguments,
                     const Variables& variables = {}) {
   return json::parse(redlock(fleet, appended(arguments, {"-o", "json"}), variables).out);

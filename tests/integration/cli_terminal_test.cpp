@@ -31,28 +31,21 @@ std::string script_with_lease(const std::string& lease, const std::string& more)
 
 TEST_CASE_FIXTURE(OneNode, "the command has the terminal, and Ctrl-C reaches it and not redlock") {
   OnTerminal session(fleet, script_with_lease("30s", ""));
-  REQUIRE(session.await("foreground"));
-  REQUIRE(session.await("ready"));
-  session.type("hello\n");
-  CHECK(session.await("got hello"));
-  session.type("\x03");
   // A shell that is interrupted just before it reads notices when it has read something.
-  session.type("more\n");
-  CHECK(session.await("interrupted"));
-  session.type("quit\n");
-  CHECK(session.await("first status 4"));
+  session.converse({{"foreground", ""},
+                    {"ready", "hello\n"},
+                    {"got hello", "\x03more\n"},
+                    {"interrupted", "quit\n"},
+                    {"first status 4", ""}});
   CHECK(occurrences(session.shown(), "interrupted") == 1);
 }
 
 TEST_CASE_FIXTURE(OneNode, "Ctrl-Z stops the command and redlock, and the shell continues both") {
   OnTerminal session(fleet, script_with_lease("30s", "fg; echo \"second status $?\""));
-  REQUIRE(session.await("ready"));
-  session.type("\x1a");
-  REQUIRE(session.await("first status " + std::to_string(128 + SIGTSTP)));
-  session.type("hello\n");
-  CHECK(session.await("got hello"));
-  session.type("quit\n");
-  CHECK(session.await("second status 4"));
+  session.converse({{"ready", "\x1a"},
+                    {"first status " + std::to_string(128 + SIGTSTP), "hello\n"},
+                    {"got hello", "quit\n"},
+                    {"second status 4", ""}});
 }
 
 TEST_CASE_FIXTURE(OneNode, "a command stopped until its lease ended is killed, not continued") {
@@ -61,12 +54,10 @@ TEST_CASE_FIXTURE(OneNode, "a command stopped until its lease ended is killed, n
 $REDLOCK acquire a --wait forever --node-timeout 10s
 fg
 echo "second status $?")"));
-  REQUIRE(session.await("ready"));
-  session.type("\x1a");
-  REQUIRE(session.await("first status " + std::to_string(128 + SIGTSTP)));
-  session.type("hello\n");
-  REQUIRE(session.await("owner="));
-  CHECK(session.await("second status 79"));
+  session.converse({{"ready", "\x1a"},
+                    {"first status " + std::to_string(128 + SIGTSTP), "hello\n"},
+                    {"owner=", ""},
+                    {"second status 79", ""}});
   CHECK_FALSE(contains(session.shown(), "got hello"));
 }
 
@@ -74,8 +65,7 @@ echo "second status $?")"));
 constexpr auto* bash = "/bin/bash";
 constexpr auto* until_stopped = "until [ -n \"$(jobs -s)\" ]; do sleep 0.01; done; echo stopped\n";
 
-TEST_CASE_FIXTURE(
-    OneNode, "a command in the background that asks for the terminal is a stopped job until fg") {
+TEST_CASE_FIXTURE(OneNode, "in the background a command that wants the terminal stops until fg") {
   OnTerminal session(fleet, std::string(R"(set -m
 $REDLOCK exec a --node-timeout 10s -- sh -c '
   trap "echo interrupted; exit 4" INT
@@ -85,25 +75,16 @@ $REDLOCK exec a --node-timeout 10s -- sh -c '
 )") + until_stopped + R"(fg
 echo "status $?")",
                      bash);
-  REQUIRE(session.await("stopped"));
-  session.type("hello\n");
-  CHECK(session.await("got hello"));
-  session.type("\x03");
-  CHECK(session.await("interrupted"));
-  CHECK(session.await("status 4"));
+  session.converse(
+      {{"stopped", "hello\n"}, {"got hello", "\x03"}, {"interrupted", ""}, {"status 4", ""}});
 }
 
 TEST_CASE_FIXTURE(OneNode, "a stopped command that goes on in the background may come back") {
   OnTerminal session(
       fleet, script_with_lease("30s", std::string("bg\n") + until_stopped + "fg; echo status $?"),
       bash);
-  REQUIRE(session.await("ready"));
-  session.type("\x1a");
-  REQUIRE(session.await("stopped"));
-  session.type("hello\n");
-  CHECK(session.await("got hello"));
-  session.type("quit\n");
-  CHECK(session.await("status 4"));
+  session.converse(
+      {{"ready", "\x1a"}, {"stopped", "hello\n"}, {"got hello", "quit\n"}, {"status 4", ""}});
 }
 
 TEST_CASE_FIXTURE(OneNode, "in a pipeline the command gets the terminal when it asks for it") {
@@ -114,10 +95,7 @@ $REDLOCK exec a --node-timeout 10s -- sh -c '
   read line
   echo "got $line"' | cat
 echo "status $?")");
-  REQUIRE(session.await("background"));
-  session.type("hello\n");
-  CHECK(session.await("got hello"));
-  CHECK(session.await("status 0"));
+  session.converse({{"background", "hello\n"}, {"got hello", ""}, {"status 0", ""}});
 }
 
 TEST_CASE_FIXTURE(OneNode, "in a pipeline Ctrl-C is passed on to the command, once") {
@@ -127,10 +105,7 @@ $REDLOCK exec a --node-timeout 10s -- sh -c '
   echo ready
   while :; do sleep 0.01; done' | { trap '' INT; cat; }
 echo "status $?")");
-  REQUIRE(session.await("ready"));
-  session.type("\x03");
-  CHECK(session.await("interrupted"));
-  CHECK(session.await("status 0"));
+  session.converse({{"ready", "\x03"}, {"interrupted", ""}, {"status 0", ""}});
   CHECK(occurrences(session.shown(), "interrupted") == 1);
 }
 
@@ -155,10 +130,7 @@ echo "status $?")");
   REQUIRE(eventually([&] { return is_stopped(std::stoi(pid)); }));
   session.type("go\n");
   // At the beginning of a line: fg shows the command's text before the command is in front.
-  REQUIRE(session.await("\ncontinued\n"));
-  session.type("\x03");
-  CHECK(session.await("interrupted"));
-  CHECK(session.await("status 0"));
+  session.converse({{"\ncontinued\n", "\x03"}, {"interrupted", ""}, {"status 0", ""}});
 }
 
 /// What doctor, and a mistake, print on a terminal with these variables.
@@ -173,10 +145,8 @@ echo "that was all")");
 
 TEST_CASE_FIXTURE(OneNode, "on a terminal verdict, problems, states and errors have colours") {
   const auto shown = on_terminal(fleet, "export TERM=xterm");
-  CHECK(contains(shown, "\x1b[31munsafe\x1b[0m: "));
-  CHECK(contains(shown, "\x1b[31merror\x1b[0m    "));
-  CHECK(contains(shown, "  \x1b[32mup\x1b[0m  "));
-  CHECK(contains(shown, "\x1b[31mredlock:\x1b[0m NAME is required"));
+  check_contains(shown, {"\x1b[31munsafe\x1b[0m: ", "\x1b[31merror\x1b[0m    ",
+                         "  \x1b[32mup\x1b[0m  ", "\x1b[31mredlock:\x1b[0m NAME is required"});
 }
 
 TEST_CASE_FIXTURE(OneNode, "NO_COLOR, a dumb terminal and one that is not named have no colours") {
@@ -184,8 +154,7 @@ TEST_CASE_FIXTURE(OneNode, "NO_COLOR, a dumb terminal and one that is not named 
        {"export TERM=xterm NO_COLOR=1", "export TERM=dumb", "unset TERM"}) {
     CAPTURE(variables);
     const auto shown = on_terminal(fleet, variables);
-    CHECK(contains(shown, "unsafe: "));
-    CHECK(contains(shown, "redlock: NAME is required"));
+    check_contains(shown, {"unsafe: ", "redlock: NAME is required"});
     CHECK_FALSE(contains(shown, "\x1b"));
   }
   CHECK(contains(on_terminal(fleet, "export NO_COLOR="), "\x1b[31munsafe"));

@@ -96,15 +96,12 @@ TEST_CASE("bench makes its faults in front of nodes with TLS, too") {
 TEST_CASE("a node that cannot be trusted is a matter of configuration, and doctor says which") {
   if (!server_has_tls()) return;
   const auto ca = files().authority.certificate().string();
-  const auto acquired = redlock(nodes_with_tls(), {"acquire", "c", "--tls-ca", ca});
-  CHECK(acquired.status == 78);
+  const auto acquired = exits_with(78, redlock(nodes_with_tls(), {"acquire", "c", "--tls-ca", ca}));
   CHECK(contains(acquired.err, "it wants a certificate of this client"));
-  const auto doctor = redlock(nodes_with_tls(), {"doctor", "--tls-ca", ca});
-  CHECK(doctor.status == 2);
+  const auto doctor = exits_with(2, redlock(nodes_with_tls(), {"doctor", "--tls-ca", ca}));
   CHECK(contains(unwrapped(doctor.out), "its TLS does not suit this client"));
-  const auto named =
-      redlock(nodes_with_tls(), with_files({"acquire", "c", "--tls-name", "other.example"}));
-  CHECK(named.status == 78);
+  const auto named = exits_with(
+      78, redlock(nodes_with_tls(), with_files({"acquire", "c", "--tls-name", "other.example"})));
   CHECK(contains(named.err, "its certificate is not for other.example"));
 }
 
@@ -120,8 +117,8 @@ TEST_CASE("doctor says when certificates end, those of the nodes and that of the
 
 TEST_CASE("what TLS cannot be done with is refused with a sentence, wherever it is given") {
   const auto refused = [](const Arguments& options, const Variables& variables = {}) {
-    const auto finished = redlock(appended({"acquire", "d", "--nodes"}, options), variables);
-    CHECK(finished.status == 64);
+    const auto finished =
+        exits_with(64, redlock(appended({"acquire", "d", "--nodes"}, options), variables));
     return finished.err;
   };
   const std::string node = "rediss://localhost:1";

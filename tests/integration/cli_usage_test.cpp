@@ -25,22 +25,17 @@ TEST_CASE("every subcommand explains itself with examples, on a terminal of 100 
   for (const std::string name : {"exec", "fence", "acquire", "hold", "release", "status", "list",
                                  "doctor", "adopt", "fleet"}) {
     CAPTURE(name);
-    const auto finished = redlock({name, "--help"});
-    CHECK(finished.status == 0);
+    const auto finished = exits_with(0, redlock({name, "--help"}));
     CHECK(finished.err == "");
-    CHECK(contains(finished.out, "Usage: redlock " + name));
-    CHECK(contains(finished.out, "Example"));
+    check_contains(finished.out, {"Usage: redlock " + name, "Example"});
     for (const auto& line : lines_of(finished.out)) CHECK_MESSAGE(line.size() <= 100, line);
   }
-  const auto finished = redlock({"--help"});
-  CHECK(finished.status == 0);
-  CHECK(contains(finished.out, "redlock fleet up"));
-  CHECK(contains(finished.out, "69 no quorum"));
+  const auto finished = exits_with(0, redlock({"--help"}));
+  check_contains(finished.out, {"redlock fleet up", "69 no quorum"});
   // What the token is for.
   const auto exec = redlock({"exec", "--help"}).out;
-  CHECK(contains(exec, "redlock exec NAME [OPTIONS] -- CMD"));
-  CHECK(contains(exec, "nothing can watch CMD while redlock is"));
-  CHECK(contains(exec, "REDLOCK_TOKEN"));
+  check_contains(exec, {"redlock exec NAME [OPTIONS] -- CMD",
+                        "nothing can watch CMD while redlock is", "REDLOCK_TOKEN"});
   CHECK(contains(redlock({"release", "--help"}).out, "token is older"));
   CHECK(redlock({"--version"}).status == 0);
   CHECK(redlock({"--version"}).out.starts_with("redlock "));
@@ -49,8 +44,7 @@ TEST_CASE("every subcommand explains itself with examples, on a terminal of 100 
 TEST_CASE("help is --help, also with the words before it") {
   for (const Arguments& words :
        {Arguments{}, Arguments{"exec"}, Arguments{"fleet"}, Arguments{"fleet", "up"}}) {
-    const auto help = redlock(appended({"help"}, words));
-    CHECK(help.status == 0);
+    const auto help = exits_with(0, redlock(appended({"help"}, words)));
     CHECK(help.out == redlock(appended(words, {"--help"})).out);
     CHECK_FALSE(help.out.empty());
   }
@@ -90,8 +84,7 @@ TEST_CASE(
             Arguments{"status", "a", "--max-lease", uri},
             Arguments{"status", "a", "--nodes", "h:1", "--password-file", uri},
             Arguments{"status", "a"}}) {
-        const auto finished = redlock(arguments, nodes_variable({uri}));
-        CHECK(finished.status == 64);
+        const auto finished = exits_with(64, redlock(arguments, nodes_variable({uri})));
         CHECK_FALSE(contains(finished.out + finished.err, "alpha"));
         CHECK_FALSE(contains(finished.out + finished.err, "omega"));
       }

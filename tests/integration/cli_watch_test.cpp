@@ -101,9 +101,7 @@ echo "status $?")");
   session.resize(90, 20);
   REQUIRE(session.await("\x1b[2J"));
   const auto before_resize = session.shown().find("\x1b[2J");
-  REQUIRE(session.await(fleet.uri(0)));
-  session.type("\x03");
-  REQUIRE(session.await("status 130"));
+  session.converse({{fleet.uri(0), "\x03"}, {"status 130", ""}});
   CHECK_FALSE(contains(session.shown(), "\x1b[?25l"));  // the cursor is never hidden
   const std::regex sequence("\x1b\\[[0-9]*[AJKm]");
   for (const auto& line : lines_of(session.shown().substr(0, before_resize))) {
@@ -125,9 +123,7 @@ echo "status $?")");
   session.type("go\n");
   REQUIRE(session.await("in front"));
   CHECK_FALSE(contains(session.shown().substr(0, session.shown().find("in front")), "a is free"));
-  REQUIRE(session.await("a is free"));
-  session.type("\x03");
-  REQUIRE(session.await("status 130"));
+  session.converse({{"a is free", "\x03"}, {"status 130", ""}});
 }
 
 TEST_CASE_FIXTURE(OneNode, "on a dumb terminal the view is appended, as to a pipe") {
@@ -135,10 +131,7 @@ TEST_CASE_FIXTURE(OneNode, "on a dumb terminal the view is appended, as to a pip
 export TERM=dumb
 $REDLOCK status a --watch 100ms --node-timeout 10s
 echo "status $?")");
-  REQUIRE(session.await("a is free"));
-  REQUIRE(session.await("a is free"));
-  session.type("\x03");
-  REQUIRE(session.await("status 130"));
+  session.converse({{"a is free", ""}, {"a is free", "\x03"}, {"status 130", ""}});
   CHECK_FALSE(contains(session.shown(), "\x1b"));
 }
 
@@ -157,8 +150,7 @@ TEST_CASE_FIXTURE(OneNode, "a reader that reads no more keeps no signal waiting"
 TEST_CASE("an interval that is too short, or none, is refused with a sentence") {
   const Variables nodes{{"REDLOCK_NODES", "redis://127.0.0.1:1"}};
   for (const std::string interval : {"99ms", "0", "0s"}) {
-    const auto refused = redlock({"status", "a", "--watch", interval}, nodes);
-    CHECK(refused.status == 64);
+    const auto refused = exits_with(64, redlock({"status", "a", "--watch", interval}, nodes));
     CHECK(contains(refused.err, interval + " is too often: 100ms is the least"));
     CHECK(lines_of(refused.err).size() == 1);
   }
