@@ -14,7 +14,7 @@ struct NodeWithPassword {
   }
   [[nodiscard]] static Finished status(const Arguments& options, Variables variables = {}) {
     variables.emplace("REDLOCK_QUARANTINE", "off");
-    return redlock(appended({"status", "seat"}, options), variables);
+    return redlock(patient(appended({"status", "seat"}, options)), variables);
   }
 
   TemporaryDirectory directory;
