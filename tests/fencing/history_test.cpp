@@ -23,25 +23,21 @@ std::string wrong_with(const std::vector<Grant>& grants) {
   return wrong_with_history(*board);
 }
 
-TEST_CASE(
-    "tokens that rise from one grant to the next are well, in whatever order they are noted") {
+TEST_CASE("a token is wrong that is given twice, or not larger than one returned before") {
+  const std::string twice = "a token was given twice";
+  const std::string not_larger = "a token is not larger than one returned before";
   CHECK(wrong_with({}) == "");
+  // In whatever order they are noted.
   CHECK(wrong_with({grant(1, 2, 5), grant(3, 4, 6), grant(5, 6, 9)}) == "");
   CHECK(wrong_with({grant(5, 6, 9), grant(1, 2, 5), grant(3, 4, 6)}) == "");
-}
-
-TEST_CASE("of two attempts that overlap either may have the larger token, but not both one") {
+  // Of two attempts that overlap either may have the larger token.
   CHECK(wrong_with({grant(1, 4, 6), grant(2, 3, 5)}) == "");
   CHECK(wrong_with({grant(1, 4, 5), grant(2, 3, 6)}) == "");
-  CHECK(wrong_with({grant(1, 4, 5), grant(2, 3, 5)}) == "a token was given twice");
-}
-
-TEST_CASE("a token that is not larger than one returned before its attempt began is wrong") {
-  const std::string wrong = "a token is not larger than one returned before";
-  CHECK(wrong_with({grant(1, 2, 6), grant(3, 4, 5)}) == wrong);
-  CHECK(wrong_with({grant(1, 2, 6), grant(3, 4, 6)}) == wrong);
+  CHECK(wrong_with({grant(1, 4, 5), grant(2, 3, 5)}) == twice);
+  CHECK(wrong_with({grant(1, 2, 6), grant(3, 4, 5)}) == not_larger);
+  CHECK(wrong_with({grant(1, 2, 6), grant(3, 4, 6)}) == not_larger);
   // Neither the newest nor the neighbour has to be the larger one.
-  CHECK(wrong_with({grant(1, 3, 9), grant(2, 4, 5), grant(5, 6, 8)}) == wrong);
+  CHECK(wrong_with({grant(1, 3, 9), grant(2, 4, 5), grant(5, 6, 8)}) == not_larger);
 }
 
 TEST_CASE("a history that does not fit is not called well") {

@@ -11,21 +11,23 @@
 namespace redlock::testing {
 namespace {
 
+using Database = std::unique_ptr<sqlite3, decltype(&sqlite3_close)>;
+
+Database opened(const std::string& path) {
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
+  return {database, sqlite3_close};
+}
+
 struct Bank {
   Bank() : clerks{"fenced_sqlite", (place.path() / "bank.db").string()} {}
   TemporaryDirectory place;
   Clerks clerks;
 };
 
-TEST_CASE_FIXTURE(Bank, "SQLite refuses older tokens") {
+TEST_CASE_FIXTURE(Bank, "SQLite refuses old tokens, gives late writers zero rows, loses nothing") {
   older_tokens_are_refused(clerks);
-}
-
-TEST_CASE_FIXTURE(Bank, "SQLite gives a late writer zero rows") {
   late_writes_are_refused(clerks);
-}
-
-TEST_CASE_FIXTURE(Bank, "clerks at once lose nothing in SQLite") {
   clerks_at_once_lose_nothing(clerks);
 }
 
@@ -36,10 +38,8 @@ TEST_CASE_FIXTURE(Bank, "bad input is told of") {
 }
 
 TEST_CASE_FIXTURE(Bank, "a table that had no fence gets one, and keeps what is in it") {
-  sqlite3* opened = nullptr;
-  REQUIRE(sqlite3_open(clerks.database.c_str(), &opened) == SQLITE_OK);
-  const std::unique_ptr<sqlite3, decltype(&sqlite3_close)> database(opened, sqlite3_close);
-  REQUIRE(sqlite3_exec(opened,
+  const Database database = opened(clerks.database);
+  REQUIRE(sqlite3_exec(database.get(),
                        "CREATE TABLE account (id TEXT PRIMARY KEY, balance INTEGER NOT NULL);"
                        "INSERT INTO account VALUES ('old', 40)",
                        nullptr, nullptr, nullptr) == SQLITE_OK);
@@ -48,13 +48,11 @@ TEST_CASE_FIXTURE(Bank, "a table that had no fence gets one, and keeps what is i
 }
 
 TEST_CASE("the statements of docs/fencing.md fence in SQLite") {
-  sqlite3* opened = nullptr;
-  REQUIRE(sqlite3_open(":memory:", &opened) == SQLITE_OK);
-  const std::unique_ptr<sqlite3, decltype(&sqlite3_close)> database(opened, sqlite3_close);
+  const Database database = opened(":memory:");
   documented_sql_fences([&](const std::string& text, const std::vector<std::string>& values) {
     CAPTURE(text);
     sqlite3_stmt* made = nullptr;
-    REQUIRE(sqlite3_prepare_v2(opened, text.c_str(), -1, &made, nullptr) == SQLITE_OK);
+    REQUIRE(sqlite3_prepare_v2(database.get(), text.c_str(), -1, &made, nullptr) == SQLITE_OK);
     const std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> statement(made,
                                                                                sqlite3_finalize);
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -63,8 +61,8 @@ TEST_CASE("the statements of docs/fencing.md fence in SQLite") {
     }
     const int status = sqlite3_step(made);
     if (status == SQLITE_ROW) return 1;
-    REQUIRE_MESSAGE(status == SQLITE_DONE, sqlite3_errmsg(opened));
-    return sqlite3_changes(opened);
+    REQUIRE_MESSAGE(status == SQLITE_DONE, sqlite3_errmsg(database.get()));
+    return sqlite3_changes(database.get());
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Admin against real nodes: force_release, that is who loses the lock, how that holder learns of
-// it (by a watchdog: cli_force_test.cpp), and that nobody else is touched; and who holds a lock, as
+// it (by a watchdog: cli_locks_test.cpp), and that nobody else is touched; and who holds a lock, as
 // people are told: a note beside the owner, which the protocol never reads.
 #include "integration/api_fixture.hpp"
 

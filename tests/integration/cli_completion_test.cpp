@@ -11,36 +11,54 @@ Finished in_bash(const std::string& script) {
   return Running({"-c", script}, {{"PATH", REDLOCK_BIN_DIR ":/usr/bin:/bin"}}, "/bin/bash").wait();
 }
 
-/// What bash offers behind these words, the last of which is being written.
-std::string completed(const std::string& words) {
-  const auto finished =
-      in_bash("set -eu; source <(redlock completion bash); COMP_WORDS=(" + words +
-              "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _redlock; echo \"${COMPREPLY[*]-}\"");
+bool installed(const std::string& program) {
+  if (in_bash("command -v " + program).status == 0) return true;
+  MESSAGE("there is no ", program, " here: nothing of it is run");
+  return false;
+}
+
+/// The last of these words is being written, and there is one completion of it, or none.
+struct Completion {
+  std::string words;
+  std::string completed;
+};
+const std::vector<Completion> completions{
+    {"redlock ex", "exec"},
+    {"redlock fleet rest", "restart"},
+    {"redlock exec report --grac", "--grace"},
+    {"redlock fleet up --gra", ""},
+    {"redlock fleet list --node-t", ""},
+    {"redlock exec report --lease /usr/bin/basenam", ""},
+    {"redlock exec list --max", "--max-lease"},
+    {"redlock exec report --wait exec --nodes-f", "--nodes-file"},
+    {"redlock exec report --nodes-file /usr/bin/basenam", "/usr/bin/basename"},
+    {"redlock doctor --trace /usr/bin/basenam", "/usr/bin/basename"},
+    {"redlock fence /usr/bin/basenam", "/usr/bin/basename"},
+    {"redlock status /usr/bin/basenam", ""},
+    {"redlock exec report -- basenam", "basename"},
+    {"redlock exec report -- cat /usr/bin/basenam", "/usr/bin/basename"},
+};
+
+/// What bash offers behind these words, sorted; an empty line where that is nothing.
+std::string completed_by_bash(const std::string& words) {
+  const auto finished = in_bash("set -eu; source <(redlock completion bash); COMP_WORDS=(" + words +
+                                "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _redlock; printf "
+                                "'%s\\n' \"${COMPREPLY[@]-}\" | sort -u");
   CHECK_MESSAGE(finished.status == 0, finished.err);
   return finished.out;
 }
 
-bool installed(const std::string& program) {
-  return in_bash("command -v " + program).status == 0;
-}
-
 TEST_CASE("bash completes subcommands, options and files, each where it belongs") {
-  CHECK(completed("redlock ex") == "exec\n");
-  CHECK(completed("redlock fleet re") == "resume restart\n");
-  CHECK(completed("redlock exec report --grac") == "--grace\n");
-  CHECK(completed("redlock fleet up --gra") == "\n");
-  CHECK(completed("redlock exec report --lease 1") == "\n");
-  CHECK(completed("redlock exec report --wait exec --lea") == "--lease\n");
-  CHECK(completed("redlock status report --watch --node-t") == "--node-timeout\n");
-  CHECK(completed("redlock exec report --nodes-file /etc/host").find("/etc/host") == 0);
-  CHECK(completed("redlock doctor --trace /etc/host").find("/etc/host") == 0);
-  CHECK(completed("redlock fence /usr/bin/basenam") == "/usr/bin/basename\n");
-  CHECK(completed("redlock status /usr/bin/basenam") == "\n");
-  CHECK(completed("redlock exec report -- bas").find("bash") != std::string::npos);
+  CHECK(completed_by_bash("redlock status report --watch --node-t") == "--node-timeout\n");
+  CHECK(completed_by_bash("redlock fleet re") == "restart\nresume\n");
+  for (const Completion& row : completions) {
+    CHECK_MESSAGE(completed_by_bash(row.words) == row.completed + "\n", row.words);
+  }
 }
 
 /// The first word of each line that fish offers behind these words, sorted.
-std::string completed_by_fish(const TemporaryDirectory& home, const std::string& words) {
+std::string completed_by_fish(const std::string& words) {
+  static const TemporaryDirectory home;
   const std::string script =
       "redlock completion fish | source; complete -C '" + words + "' | string split -f1 \\t";
   const Variables variables{{"PATH", REDLOCK_BIN_DIR ":/usr/bin:/bin"},
@@ -51,36 +69,23 @@ std::string completed_by_fish(const TemporaryDirectory& home, const std::string&
 }
 
 TEST_CASE("fish completes subcommands, options and files, each where it belongs") {
-  if (!installed("fish")) {
-    MESSAGE("there is no fish here: its script is not run");
-    return;
+  if (!installed("fish")) return;
+  CHECK(completed_by_fish("redlock status report --watch --node-t") == "--node-timeout\n");
+  CHECK(completed_by_fish("redlock fleet re") == "restart\nresume\n");
+  CHECK(completed_by_fish("redlock fleet list u").empty());
+  for (const Completion& row : completions) {
+    const std::string line = row.completed.empty() ? "" : row.completed + "\n";
+    CHECK_MESSAGE(completed_by_fish(row.words) == line, row.words);
   }
-  const TemporaryDirectory home;
-  const auto offered = [&home](const std::string& words) { return completed_by_fish(home, words); };
-  CHECK(offered("redlock ex") == "exec\n");
-  CHECK(offered("redlock fleet re") == "restart\nresume\n");
-  CHECK(offered("redlock fleet list u").empty());
-  CHECK(offered("redlock exec report --grac") == "--grace\n");
-  CHECK(offered("redlock fleet up --gra").empty());
-  CHECK(offered("redlock fleet list --node").empty());
-  CHECK(offered("redlock exec report --lease 1").empty());
-  // fish 4 offers --max-lease as well.
-  CHECK(offered("redlock exec list --lea").starts_with("--lease\n"));
-  CHECK(offered("redlock status report --watch --node-t") == "--node-timeout\n");
-  CHECK(offered("redlock exec report --nodes-file /etc/host").find("/etc/host") == 0);
-  CHECK(offered("redlock fence /usr/bin/basenam") == "/usr/bin/basename\n");
-  CHECK(offered("redlock status /usr/bin/basenam").empty());
-  CHECK(offered("redlock exec report -- basenam") == "basename\n");
-  CHECK(offered("redlock exec report -- cat /usr/bin/basenam") == "/usr/bin/basename\n");
 }
 
 /// What zsh makes of each line when the Tab key is pressed at its end, on a terminal of its own.
 /// Its line editor does so whenever it begins with a line: nothing is typed, so nothing is too
 /// early.
-std::string completed_by_zsh(const std::string& setup, const std::vector<std::string>& lines) {
+std::string completed_by_zsh(const std::string& setup) {
   const TemporaryDirectory home;
   std::string quoted;
-  for (const auto& line : lines) quoted += "'" + line + "' ";
+  for (const Completion& row : completions) quoted += "'" + row.words + "' ";
   std::ofstream(home.path() / ".zshrc") << "autoload -Uz compinit\n"
                                         << setup << "\nlines=(" << quoted << R"zsh()
 zle-line-init() {
@@ -108,47 +113,21 @@ zle -N zle-line-init
 }
 
 TEST_CASE("zsh completes subcommands, options and files, each where it belongs") {
-  if (!installed("zsh")) {
-    MESSAGE("there is no zsh here: its script is not run");
-    return;
+  if (!installed("zsh")) return;
+  std::string expected;
+  for (const auto& [words, completed] : completions) {
+    const auto before = words.substr(0, words.rfind(' ') + 1);
+    expected += completed.empty() ? "[" + words + "]\n" : "[" + before + completed + " ]\n";
   }
-  const std::vector<std::string> lines{"redlock ex",
-                                       "redlock fleet rest",
-                                       "redlock exec report --grac",
-                                       "redlock fleet up --gra",
-                                       "redlock fleet list --node-t",
-                                       "redlock exec report --lease /usr/bin/basenam",
-                                       "redlock exec list --max",
-                                       "redlock exec report --nodes-file /usr/bin/basenam",
-                                       "redlock fence /usr/bin/basenam",
-                                       "redlock status /usr/bin/basenam",
-                                       "redlock exec report -- basenam",
-                                       "redlock exec report -- cat /usr/bin/basenam"};
-  const std::string expected =
-      "[redlock exec ]\n"
-      "[redlock fleet restart ]\n"
-      "[redlock exec report --grace ]\n"
-      "[redlock fleet up --gra]\n"
-      "[redlock fleet list --node-t]\n"
-      "[redlock exec report --lease /usr/bin/basenam]\n"
-      "[redlock exec list --max-lease ]\n"
-      "[redlock exec report --nodes-file /usr/bin/basename ]\n"
-      "[redlock fence /usr/bin/basename ]\n"
-      "[redlock status /usr/bin/basenam]\n"
-      "[redlock exec report -- basename ]\n"
-      "[redlock exec report -- cat /usr/bin/basename ]\n";
-  const std::string sourced = "compinit -u -D; source <(redlock completion zsh)";
-  const std::string in_fpath =
-      "redlock completion zsh >$ZDOTDIR/_redlock; fpath=($ZDOTDIR $fpath); compinit -u -D";
-  CHECK(completed_by_zsh(sourced, lines) == expected);
-  CHECK(completed_by_zsh(in_fpath, lines) == expected);
+  CHECK(completed_by_zsh("compinit -u -D; source <(redlock completion zsh)") == expected);
+  CHECK(completed_by_zsh("redlock completion zsh >$ZDOTDIR/_redlock; "
+                         "fpath=($ZDOTDIR $fpath); compinit -u -D") == expected);
 }
 
 TEST_CASE("completions are there for three shells") {
   for (const std::string name : {"bash", "fish", "zsh"}) {
-    const auto script = redlock({"completion", name});
-    CHECK(script.status == 0);
-    CHECK(script.out.find("nodes-file") != std::string::npos);
+    const auto script = exits_with(0, redlock({"completion", name}));
+    CHECK(contains(script.out, "nodes-file"));
   }
   CHECK(redlock({"completion", "csh"}).status == 64);
 }
@@ -164,16 +143,13 @@ TEST_CASE("each subcommand has a manual page with all its options") {
   const std::string exec = text_in(directory.path() / "redlock-exec.1");
   CHECK(exec == redlock({"manual", "exec"}).out);
   for (const std::string option : {"lease", "wait", "signal", "nodes\\-file", "tls\\-ca"}) {
-    CHECK_MESSAGE(exec.find("\\fB\\-\\-" + option + "\\fR") != std::string::npos, option);
+    CHECK_MESSAGE(contains(exec, "\\fB\\-\\-" + option + "\\fR"), option);
   }
   CHECK(redlock({"manual", "fleet", "up"}).out.starts_with(".TH REDLOCK-FLEET-UP 1 "));
-  CHECK(redlock({"manual"}).out.find("redlock\\-bench") != std::string::npos);
-  CHECK(redlock({"manual"}).out.find("\n.B redlock [OPTIONS] SUBCOMMAND\n") != std::string::npos);
+  CHECK(contains(redlock({"manual"}).out, "redlock\\-bench"));
+  CHECK(contains(redlock({"manual"}).out, "\n.B redlock [OPTIONS] SUBCOMMAND\n"));
   CHECK(redlock({"manual", "lock"}).status == 64);
-  if (!installed("groff")) {
-    MESSAGE("there is no groff here: the pages are not set");
-    return;
-  }
+  if (!installed("groff")) return;
   for (const auto& page : pages) {
     const auto set =
         in_bash("groff -man -Tascii -z '" + (directory.path() / page).string() + "' 2>&1");

@@ -32,20 +32,17 @@ class Place {
   /// Whether this test may do so: it is root, and the directory honours set-user-ID.
   [[nodiscard]] bool works() const {
     if (!fs::exists(to_root())) return false;
-    auto arguments = as_nobody;
-    arguments.insert(arguments.end(), {to_root(), "--reuid=0", "true"});
-    if (Running(arguments, {}, setpriv).wait().status == 0) return true;
+    const auto as_root_again = appended(as_nobody, {to_root(), "--reuid=0", "true"});
+    if (Running(as_root_again, {}, setpriv).wait().status == 0) return true;
     std::puts("SKIPPED: this is not root, or set-user-ID has no effect in temporary directories");
     return false;
   }
 
   /// redlock exec as an ordinary user. Its command is a line for the shell.
   [[nodiscard]] Arguments exec(const Arguments& options, const std::string& line) const {
-    auto arguments = as_nobody;
-    arguments.insert(arguments.end(), {redlock(), "exec", "a", "--node-timeout", "2s"});
-    arguments.insert(arguments.end(), options.begin(), options.end());
-    arguments.insert(arguments.end(), {"--", "sh", "-c", line, to_root()});
-    return arguments;
+    const auto exec =
+        exec_a(appended({"--node-timeout", "2s"}, options), {"sh", "-c", line, to_root()});
+    return appended(appended(as_nobody, {redlock()}), exec);
   }
 
  private:
@@ -73,7 +70,7 @@ TEST_CASE("a command that became root is told of at once, and never said to be k
   if (!place.works()) return;
   Fleet fleet({.nodes = 3});
   Running running(place.exec({"--lease", "6s", "--grace", "1s"}, root_until_eof),
-                  nodes_variable(fleet.uris()), setpriv);
+                  variables_of(fleet), setpriv);
   const pid_t pid = pid_in(running);
   const std::string process = "pid " + std::to_string(pid) + " (cat, uid 0)";
   CHECK(running.await_err("so redlock may neither signal nor kill it"));
@@ -91,8 +88,8 @@ TEST_CASE("of a command of which a part became root, that part is said to go on"
   const Place place;
   if (!place.works()) return;
   Fleet fleet({.nodes = 3});
-  Running running(place.exec({"--lease", "6s", "--log", "json"}, part_is_root),
-                  nodes_variable(fleet.uris()), setpriv);
+  Running running(place.exec({"--lease", "6s", "--log", "json"}, part_is_root), variables_of(fleet),
+                  setpriv);
   const ProcessWatch part(pid_in(running));
   CHECK(running.await_err("\"command_out_of_reach\""));
   stop_nodes(fleet);
@@ -106,30 +103,28 @@ TEST_CASE("redlock that is root kills a command that gave up its rights, and so 
   const Place place;
   if (!place.works()) return;
   Fleet fleet({.nodes = 3});
-  Arguments arguments{"exec", "a", "--node-timeout", "2s", "--lease", "6s", "--", setpriv};
-  arguments.insert(arguments.end(), as_nobody.begin(), as_nobody.end());
-  arguments.insert(arguments.end(), {"sh", "-c", "trap '' TERM; echo pid $$.; cat; cat"});
+  const auto as_other = appended({setpriv}, as_nobody);
+  const Arguments arguments =
+      exec_a({"--node-timeout", "2s", "--lease", "6s"},
+             appended(as_other, {"sh", "-c", "trap '' TERM; echo pid $$.; cat; cat"}));
   {
-    Running running(arguments, nodes_variable(fleet.uris()));
+    Running running(fleet, arguments);
     const ProcessWatch child(pid_in(running));
     running.signal(SIGKILL);
     CHECK(child.await_end());
   }
-  Running running(arguments, nodes_variable(fleet.uris()));
+  Running running(fleet, arguments);
   const ProcessWatch child(pid_in(running));
   stop_nodes(fleet);
   CHECK(child.await_end());
-  const auto finished = running.wait();
-  CHECK(finished.status == 79);
+  const auto finished = exits_with(79, running.wait());
   CHECK(contains(finished.err, "killed the command"));
 }
 
 /// The guard in this process group; 0 if there is none.
 pid_t guard_of(pid_t group) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
-    std::string name;
-    std::getline(std::ifstream(entry.path() / "comm") >> std::ws, name);
-    if (name != "redlock-guard") continue;
+    if (text_in(entry.path() / "comm") != "redlock-guard\n") continue;
     const auto process = static_cast<pid_t>(std::stol(entry.path().filename().string()));
     // One that has ended, and was not reaped, cannot read its own pipe any more.
     if (::getpgid(process) == group && ProcessWatch(process).is_running()) return process;
@@ -137,21 +132,9 @@ pid_t guard_of(pid_t group) {
   return 0;
 }
 
-/// As it is while it reads from its pipe.
-bool is_asleep(pid_t process) {
-  std::string line;
-  std::ifstream status("/proc/" + std::to_string(process) + "/status");
-  while (std::getline(status, line)) {
-    if (line.starts_with("State:")) return contains(line, "sleeping");
-  }
-  return false;
-}
-
 TEST_CASE("a guard that was killed is replaced, and the new one kills the command with redlock") {
   const Fleet fleet({.nodes = 3});
-  Running running(
-      {"exec", "a", "--node-timeout", "10s", "--", "sh", "-c", "sleep 1000 & echo pid $$.; wait"},
-      nodes_variable(fleet.uris()));
+  Running running(fleet, exec_a({}, {"sh", "-c", "sleep 1000 & echo pid $$.; wait"}));
   const pid_t pid = pid_in(running);
   const ProcessWatch child(pid);
   for (int i = 0; i < 2; ++i) {
@@ -167,7 +150,7 @@ TEST_CASE("a guard that was killed is replaced, and the new one kills the comman
   // A guard that stays stopped is of no use.
   const pid_t guard = guard_of(pid);
   REQUIRE(::kill(guard, SIGSTOP) == 0);
-  CHECK(eventually([&] { return is_asleep(guard); }));
+  CHECK(eventually([&] { return !is_stopped(guard); }));
   running.signal(SIGKILL);
   CHECK(child.await_end());
   CHECK(running.wait().status == 128 + SIGKILL);

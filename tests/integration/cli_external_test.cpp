@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Subcommands that are programs beside redlock: how they are found, and what is said of one that is
 // not there. In place of the real ones stand scripts, beside a copy of redlock.
-#include <doctest/doctest.h>
-#include <filesystem>
-#include <fstream>
-
 #include "cli_process.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -18,9 +13,7 @@ class CopyOfRedlock {
   CopyOfRedlock() { fs::copy_file(command_path(), path()); }
 
   void put_beside(const std::string& program, const std::string& script) const {
-    const auto file = directory_.path() / program;
-    std::ofstream(file) << "#!/bin/sh\n" << script;
-    fs::permissions(file, fs::perms::owner_all);
+    static_cast<void>(script_in(directory_, program, script));
   }
   [[nodiscard]] std::string path() const { return (directory_.path() / "redlock").string(); }
   [[nodiscard]] Finished run(const Arguments& arguments, const Variables& variables = {}) const {
@@ -36,8 +29,7 @@ TEST_CASE("a program beside redlock takes its place, with its arguments and its 
   redlock.put_beside("redlock-fleet", "echo \"$$ $*\"; exit 7\n");
   Running running({"fleet", "up", "-n", "3"}, {}, redlock.path());
   const auto pid = running.pid();
-  const auto finished = running.wait();
-  CHECK(finished.status == 7);
+  const auto finished = exits_with(7, running.wait());
   CHECK(finished.out == std::to_string(pid) + " up -n 3\n");
   CHECK(finished.err.empty());
   CHECK(contains(redlock.run({"help", "fleet", "up"}).out, " up --help\n"));
@@ -66,13 +58,11 @@ TEST_CASE("redlock finds the programs beside itself by way of a link, and in no 
 
 TEST_CASE("a program that is not installed is told with the package that has it") {
   const CopyOfRedlock redlock;
-  const auto missing = redlock.run({"bench", "--duration", "1s"});
-  CHECK(missing.status == 127);
+  const auto missing = exits_with(127, redlock.run({"bench", "--duration", "1s"}));
   CHECK(missing.out.empty());
-  CHECK(contains(missing.err, "redlock: redlock bench is a separate program, "));
-  CHECK(contains(missing.err,
-                 "/redlock-bench, which is not installed; install the package "
-                 "redlock-tools, or build the target redlock_commands"));
+  check_contains(missing.err, {"redlock: redlock bench is a separate program, ",
+                               "/redlock-bench, which is not installed; install the package "
+                               "redlock-tools, or build the target redlock_commands"});
   const auto logged = redlock.run({"bench", "--log", "json"});
   CHECK(contains(logged.err, "\"status\":127"));
   CHECK(contains(redlock.run({"--help"}).out, "Measure locks on these nodes"));
@@ -82,8 +72,7 @@ TEST_CASE("a program that is not installed is told with the package that has it"
   redlock.put_beside("redlock-fleet", "");
   fs::permissions(fs::path(redlock.path()).replace_filename("redlock-fleet"),
                   fs::perms::owner_read);
-  const auto refused = redlock.run({"fleet", "list"});
-  CHECK(refused.status == 126);
+  const auto refused = exits_with(126, redlock.run({"fleet", "list"}));
   CHECK(contains(refused.err, "redlock-fleet cannot be run: Permission denied"));
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // redlock fence: who is let through to a file, that one works at a time, and that the record beside
-// the file is whole and durable whatever is killed.
-#include <list>
+// the file is whole and durable whatever is killed, at whichever of its system calls.
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
 
 #include "cli_process.hpp"
 
@@ -13,15 +14,18 @@ namespace fs = std::filesystem;
 /// A file in a directory of its own, and what redlock fence does to it.
 struct FencedFile {
   [[nodiscard]] std::string path() const { return (place.path() / "file").string(); }
-  [[nodiscard]] std::string record() const { return text(path() + ".fence"); }
-  static std::string text(const std::string& file) { return text_in(file); }
+  [[nodiscard]] std::string record() const { return text_in(path() + ".fence"); }
   [[nodiscard]] Arguments fence(std::uint64_t token, const Arguments& cmd) const {
-    Arguments all{"fence", path(), "--token", std::to_string(token), "--"};
-    all.insert(all.end(), cmd.begin(), cmd.end());
-    return all;
+    return appended({"fence", path(), "--token", std::to_string(token), "--"}, cmd);
   }
   [[nodiscard]] Finished shell(std::uint64_t token, const std::string& script) const {
     return redlock(fence(token, {"sh", "-c", script}));
+  }
+  /// The status of a command that does nothing.
+  [[nodiscard]] int enter(std::uint64_t token) const {
+    return redlock(
+               {"fence", path(), "--token", std::to_string(token), "--wait", "30s", "--", "true"})
+        .status;
   }
   /// Another command, which does not wait.
   [[nodiscard]] Finished intrude(std::uint64_t token) const {
@@ -32,44 +36,38 @@ struct FencedFile {
   TemporaryDirectory place;
 };
 
-TEST_CASE("a file that nobody has written to lets any token through, and keeps it") {
-  const FencedFile file;
-  const auto finished = file.shell(7, "echo $REDLOCK_TOKEN; cat " + file.path() + ".fence");
-  CHECK(finished.status == 0);
+TEST_CASE_FIXTURE(FencedFile, "a file without a record lets any token through, and keeps it") {
+  const auto finished = exits_with(0, shell(7, "echo $REDLOCK_TOKEN; cat " + path() + ".fence"));
   CHECK(finished.out == "7\n7\n");  // the record stands before the command starts
   CHECK(finished.err == "");
-  CHECK(file.record() == "7\n");
+  CHECK(record() == "7\n");
 }
 
-TEST_CASE("an older token is refused with 77 and the command not run; the same may come again") {
-  const FencedFile file;
-  CHECK(file.shell(7, "true").status == 0);
-  const auto refused = file.shell(6, "echo ran");
-  CHECK(refused.status == 77);
+TEST_CASE_FIXTURE(FencedFile, "an older token is refused with 77; the same may come again") {
+  CHECK(enter(7) == 0);
+  const auto refused = exits_with(77, shell(6, "echo ran"));
   CHECK(refused.out == "");
-  CHECK(refused.err == "redlock: token 6 is too old: " + fs::canonical(file.place.path()).string() +
+  CHECK(refused.err == "redlock: token 6 is too old: " + fs::canonical(place.path()).string() +
                            "/file has seen 7; the lease behind it is over\n");
-  CHECK(file.record() == "7\n");
-  CHECK(file.shell(7, "true").status == 0);
-  CHECK(file.shell(8, "true").status == 0);
-  CHECK(file.record() == "8\n");
+  CHECK(record() == "7\n");
+  CHECK(enter(7) == 0);
+  CHECK(enter(8) == 0);
+  CHECK(record() == "8\n");
 }
 
-TEST_CASE("tokens are compared as numbers, up to the last one that there is") {
-  const FencedFile file;
-  CHECK(file.shell(99, "true").status == 0);
-  CHECK(file.shell(100, "true").status == 0);
-  CHECK(file.shell(9'007'199'254'740'991, "true").status == 0);
-  CHECK(file.shell(9'007'199'254'740'990, "true").status == 77);
+TEST_CASE_FIXTURE(FencedFile, "tokens are compared as numbers, up to the last one that there is") {
+  CHECK(enter(99) == 0);
+  CHECK(enter(100) == 0);
+  CHECK(enter(9'007'199'254'740'991) == 0);
+  CHECK(enter(9'007'199'254'740'990) == 77);
 }
 
-TEST_CASE("the command takes redlock's place: status, signals, stdin") {
-  const FencedFile file;
-  CHECK(file.shell(1, "exit 5").status == 5);
-  CHECK(file.shell(1, "kill -KILL $$").status == 128 + SIGKILL);
-  CHECK(redlock(file.fence(1, {"/nowhere/command"})).status == 127);
-  CHECK(redlock(file.fence(1, {"/etc/passwd"})).status == 126);
-  Running running(file.fence(1, {"sh", "-c", "echo pid $$; cat; wait; exec sleep 1000"}));
+TEST_CASE_FIXTURE(FencedFile, "the command takes redlock's place: status, signals, stdin") {
+  CHECK(shell(1, "exit 5").status == 5);
+  CHECK(shell(1, "kill -KILL $$").status == 128 + SIGKILL);
+  CHECK(redlock(fence(1, {"/nowhere/command"})).status == 127);
+  CHECK(redlock(fence(1, {"/etc/passwd"})).status == 126);
+  Running running(fence(1, {"sh", "-c", "echo pid $$; cat; wait; exec sleep 1000"}));
   REQUIRE(running.await_out("\n"));
   CHECK(running.out() == "pid " + std::to_string(running.pid()) + "\n");
   running.write("word\n");
@@ -78,66 +76,57 @@ TEST_CASE("the command takes redlock's place: status, signals, stdin") {
   CHECK(running.wait().status == 128 + SIGTERM);
 }
 
-TEST_CASE("one command works at a time; who does not wait is told with 75") {
-  const FencedFile file;
-  Running first(file.fence(1, {"sh", "-c", "echo in; read line"}));
+TEST_CASE_FIXTURE(FencedFile, "one command works at a time; who does not wait is told with 75") {
+  Running first(fence(1, {"sh", "-c", "echo in; read line"}));
   REQUIRE(first.await_out("in"));
-  const auto busy = file.intrude(2);
-  CHECK(busy.status == 75);
+  const auto busy = exits_with(75, intrude(2));
   CHECK(contains(busy.err, "in use"));
-  CHECK(file.record() == "1\n");
-  Running second(file.fence(2, {"cat", file.path()}));
+  CHECK(record() == "1\n");
+  Running second(fence(2, {"cat", path()}));
   first.write("go\n");
   CHECK(first.wait().status == 0);
   CHECK(second.wait().status == 1);  // nothing was written; it came in all the same
-  CHECK(file.record() == "2\n");
+  CHECK(record() == "2\n");
 }
 
-TEST_CASE("a command that closes every descriptor is alone all the same, until it is killed") {
-  const FencedFile file;
-  Running running(
-      file.fence(1, {"bash", "-c",
-                     "for f in /proc/$$/fd/*; do f=${f##*/}; [ $f -lt 3 ] || eval \"exec $f>&-\"; "
-                     "done; echo in; read line"}));
+/// A command that closes every descriptor that it was given, and goes on.
+const Arguments closes_all{"bash", "-c",
+                           "for f in /proc/$$/fd/*; do f=${f##*/}; [ $f -lt 3 ] || "
+                           "eval \"exec $f>&-\"; done; echo in; read line"};
+
+TEST_CASE_FIXTURE(FencedFile, "a command that closes every descriptor is alone until its end") {
+  Running running(fence(1, closes_all));
   REQUIRE(running.await_out("in"));
-  CHECK(file.intrude(2).status == 75);
+  CHECK(intrude(2).status == 75);
   running.signal(SIGKILL);
   CHECK(running.wait().status == 128 + SIGKILL);
-  CHECK(file.shell(2, "true").status == 0);
+  CHECK(enter(2) == 0);
 }
 
-TEST_CASE("whoever stops and kills a command that closed every descriptor leaves no lock behind") {
-  const FencedFile file;
-  auto arguments = file.fence(1, {"bash", "-c",
-                                  "for f in /proc/$$/fd/*; do f=${f##*/}; [ $f -lt 3 ] || "
-                                  "eval \"exec $f>&-\"; done; echo in; read line"});
-  arguments.insert(arguments.begin(), command_path());
-  Running running(arguments, {}, "/usr/bin/setsid");
+TEST_CASE_FIXTURE(FencedFile, "a command stopped and killed without descriptors leaves no lock") {
+  Running running(appended({command_path()}, fence(1, closes_all)), {}, "/usr/bin/setsid");
   REQUIRE(running.await_out("in"));
   REQUIRE(::kill(-running.pid(), SIGSTOP) == 0);
   running.signal(SIGKILL);
   CHECK(running.wait().status == 128 + SIGKILL);
-  CHECK(redlock({"fence", file.path(), "--token", "2", "--wait", "30s", "--", "true"}).status == 0);
+  CHECK(enter(2) == 0);
 }
 
-TEST_CASE("what the command leaves running keeps others out as well") {
-  const FencedFile file;
-  Running left(file.fence(2, {"sh", "-c", "sleep 60 </dev/null >/dev/null 2>&1 & echo $!"}));
-  const auto finished = left.wait();
-  CHECK(finished.status == 0);
-  CHECK(file.intrude(3).status == 75);
+TEST_CASE_FIXTURE(FencedFile, "what the command leaves running keeps others out as well") {
+  Running left(fence(2, {"sh", "-c", "sleep 60 </dev/null >/dev/null 2>&1 & echo $!"}));
+  const auto finished = exits_with(0, left.wait());
+  CHECK(intrude(3).status == 75);
   ::kill(static_cast<pid_t>(std::stol(finished.out)), SIGKILL);
-  CHECK(file.shell(3, "true").status == 0);
+  CHECK(enter(3) == 0);
 }
 
-TEST_CASE("processes that come at once: every write that was let through counts") {
-  const FencedFile file;
-  std::ofstream(file.path()) << "0\n";
-  const std::string script = "n=$(cat " + file.path() + "); echo $((n + 1)) >" + file.path();
+TEST_CASE_FIXTURE(FencedFile, "of processes that come at once every write let through counts") {
+  std::ofstream(path()) << "0\n";
+  const std::string script = "n=$(cat " + path() + "); echo $((n + 1)) >" + path();
   std::list<Running> all;
   // In an order in which some come too late.
   for (const std::uint64_t token : {3U, 1U, 4U, 2U, 6U, 5U, 8U, 7U, 9U, 9U, 9U, 10U}) {
-    all.emplace_back(file.fence(token, {"sh", "-c", script}));
+    all.emplace_back(fence(token, {"sh", "-c", script}));
   }
   int written = 0;
   for (Running& running : all) {
@@ -145,144 +134,212 @@ TEST_CASE("processes that come at once: every write that was let through counts"
     CHECK((status == 0 || status == 77));
     written += status == 0 ? 1 : 0;
   }
-  CHECK(file.text(file.path()) == std::to_string(written) + "\n");
-  CHECK(file.record() == "10\n");
+  CHECK(text_in(path()) == std::to_string(written) + "\n");
+  CHECK(record() == "10\n");
 }
 
-TEST_CASE("a link to the file is the file") {
-  const FencedFile file;
-  std::ofstream(file.path()) << "";
-  const auto link = (file.place.path() / "link").string();
+TEST_CASE_FIXTURE(FencedFile, "a link to the file is the file") {
+  std::ofstream(path()) << "";
+  const auto link = (place.path() / "link").string();
   fs::create_symlink("file", link);
-  CHECK(file.shell(5, "true").status == 0);
+  CHECK(enter(5) == 0);
   CHECK(redlock({"fence", link, "--token", "4", "--", "true"}).status == 77);
   CHECK_FALSE(fs::exists(link + ".fence"));
 }
 
-TEST_CASE("links and pipes beside the file are no trap") {
-  const FencedFile file;
-  const auto precious = (file.place.path() / "precious").string();
+TEST_CASE_FIXTURE(FencedFile, "links and pipes beside the file are no trap") {
+  const auto precious = (place.path() / "precious").string();
   std::ofstream(precious) << "7\n";
-  const std::string record = file.path() + ".fence";
-  fs::create_symlink(precious, record + ".new");
-  CHECK(file.shell(9, "true").status == 0);
-  CHECK(file.record() == "9\n");
-  CHECK_FALSE(fs::is_symlink(record));
-  REQUIRE(::mkfifo((record + ".new").c_str(), 0600) == 0);
-  CHECK(file.shell(9, "true").status == 0);
-  CHECK(file.record() == "9\n");
+  const std::string beside = path() + ".fence";
+  fs::create_symlink(precious, beside + ".new");
+  CHECK(enter(9) == 0);
+  CHECK(record() == "9\n");
+  CHECK_FALSE(fs::is_symlink(beside));
+  REQUIRE(::mkfifo((beside + ".new").c_str(), 0600) == 0);
+  CHECK(enter(9) == 0);
+  CHECK(record() == "9\n");
 
   const auto refuses = [&](const std::string& link) {
     fs::remove(link);
     fs::create_symlink(precious, link);
-    const auto finished = file.shell(9, "echo ran");
-    CHECK(finished.status == 125);
+    const auto finished = exits_with(125, shell(9, "echo ran"));
     CHECK(finished.out == "");
     CHECK(contains(finished.err, link.substr(link.rfind('/'))));
     CHECK(fs::is_symlink(link));
     fs::remove(link);
   };
-  refuses(record);
-  refuses(record + ".lock");
-  CHECK(file.text(precious) == "7\n");
+  refuses(beside);
+  refuses(beside + ".lock");
+  CHECK(text_in(precious) == "7\n");
 }
 
-TEST_CASE("when the disk is full the old record stands and the command is not run") {
-  const FencedFile file;
-  CHECK(file.shell(7, "true").status == 0);
+TEST_CASE_FIXTURE(FencedFile, "on a full disk the old record stands and no command is run") {
+  CHECK(enter(7) == 0);
   // Whatever is written finds no room; the signal that would end the process is ignored.
   const auto finished =
-      Running({"-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh", command_path(), "fence",
-               file.path(), "--token", "8", "--", "echo", "ran"},
-              {}, "/bin/sh")
-          .wait();
-  CHECK(finished.status == 125);
+      exits_with(125, Running({"-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh", command_path(),
+                               "fence", path(), "--token", "8", "--", "echo", "ran"},
+                              {}, "/bin/sh")
+                          .wait());
   CHECK(finished.out == "");
   CHECK(contains(finished.err, "file.fence.new"));
-  CHECK(file.record() == "7\n");
-  CHECK(file.shell(8, "true").status == 0);
+  CHECK(record() == "7\n");
+  CHECK(enter(8) == 0);
 }
 
-TEST_CASE("under redlock exec the token is that of the lock") {
-  const FencedFile file;
+TEST_CASE_FIXTURE(FencedFile, "under redlock exec the token is that of the lock") {
   const cluster::Fleet fleet({.nodes = 3});
-  const Arguments arguments{
-      "exec", "a",  "--node-timeout",     "10s", "--", command_path(), "fence", file.path(), "--",
-      "sh",   "-c", "echo $REDLOCK_TOKEN"};
-  const auto first = redlock(arguments, nodes_variable(fleet.uris()));
-  CHECK(first.status == 0);
-  CHECK(file.record() == first.out);
-  const auto second = redlock(arguments, nodes_variable(fleet.uris()));
+  const auto exec =
+      exec_a({}, {command_path(), "fence", path(), "--", "sh", "-c", "echo $REDLOCK_TOKEN"});
+  const auto first = exits_with(0, redlock(fleet, exec));
+  CHECK(record() == first.out);
+  const auto second = redlock(fleet, exec);
   CHECK(std::stoull(second.out) > std::stoull(first.out));
-  CHECK(redlock({"fence", file.path(), "--", "true"},
-                {{"REDLOCK_TOKEN", std::to_string(std::stoull(first.out))}})
-            .status == 77);
+  CHECK(enter(std::stoull(first.out)) == 77);
 }
 
-TEST_CASE("a damaged record lets nobody through") {
-  const FencedFile file;
+TEST_CASE_FIXTURE(FencedFile, "a damaged record lets nobody through") {
   const std::string long_number(100, '0');
   for (const std::string& text :
        {std::string(), std::string("\n"), std::string("0\n"), std::string("-1\n"),
         std::string("7 8\n"), std::string("x"), std::string("9007199254740992\n"),
         long_number.substr(0, 63) + "79"}) {
     CAPTURE(text);
-    std::ofstream(file.path() + ".fence") << text;
-    const auto finished = file.shell(9, "echo ran");
-    CHECK(finished.status == 125);
+    std::ofstream(path() + ".fence") << text;
+    const auto finished = exits_with(125, shell(9, "echo ran"));
     CHECK(finished.out == "");
     CHECK(contains(finished.err, "damaged"));
-    CHECK(file.record() == text);
+    CHECK(record() == text);
   }
 }
 
-TEST_CASE("what cannot work is refused with one sentence") {
-  const FencedFile file;
+TEST_CASE_FIXTURE(FencedFile, "what cannot work is refused with one sentence") {
   const auto refuses = [&](const Arguments& arguments, const std::string& sentence,
                            const Variables& variables = {}) {
-    const auto finished = redlock(arguments, variables);
-    CAPTURE(finished.err);
-    CHECK(finished.status == 64);
+    const auto finished = exits_with(64, redlock(arguments, variables));
     CHECK(contains(finished.err, sentence));
     CHECK(occurrences(finished.err, "\n") == 1);
   };
   refuses({"fence"}, "FILE");
-  refuses({"fence", file.path(), "--token", "1"}, "behind --");
-  refuses({"fence", file.path(), "--token", "1", "--"}, "behind --");
-  refuses({"fence", file.path(), "--", "true"}, "redlock exec");
-  refuses({"fence", file.path(), "--", "true"}, "redlock exec", {{"REDLOCK_TOKEN", ""}});
-  refuses({"fence", file.path(), "--", "true"}, "REDLOCK_TOKEN is 'x'", {{"REDLOCK_TOKEN", "x"}});
+  refuses({"fence", path(), "--token", "1"}, "behind --");
+  refuses({"fence", path(), "--token", "1", "--"}, "behind --");
+  refuses({"fence", path(), "--", "true"}, "redlock exec");
+  refuses({"fence", path(), "--", "true"}, "redlock exec", {{"REDLOCK_TOKEN", ""}});
+  refuses({"fence", path(), "--", "true"}, "REDLOCK_TOKEN is 'x'", {{"REDLOCK_TOKEN", "x"}});
   for (const auto* token :
        {"0", "-1", "1.5", "", " 1", "9007199254740992", "99999999999999999999"}) {
     CAPTURE(token);
-    refuses({"fence", file.path(), std::string("--token=") + token, "--", "true"}, "--token");
+    refuses({"fence", path(), std::string("--token=") + token, "--", "true"}, "--token");
   }
-  refuses({"fence", file.path(), "--token", "1", "--wait", "5", "--", "true"}, "say 5s");
+  refuses({"fence", path(), "--token", "1", "--wait", "5", "--", "true"}, "say 5s");
   refuses({"fence", "", "--token", "1", "--", "true"}, "FILE");
   refuses({"fence", "/", "--token", "1", "--", "true"}, "beside");
   refuses({"fence", "/nowhere/file", "--token", "1", "--", "true"}, "does not exist");
-  fs::create_symlink("nothing", file.place.path() / "astray");
-  refuses({"fence", (file.place.path() / "astray").string(), "--token", "1", "--", "true"},
+  fs::create_symlink("nothing", place.path() / "astray");
+  refuses({"fence", (place.path() / "astray").string(), "--token", "1", "--", "true"},
           "leads nowhere");
-  CHECK_FALSE(fs::exists(file.path() + ".fence"));
+  CHECK_FALSE(fs::exists(path() + ".fence"));
 }
 
 TEST_CASE("a directory that cannot be written to is told of, and the command not run") {
-  const auto finished = redlock({"fence", "/proc/version", "--token", "1", "--", "echo", "ran"});
-  CHECK(finished.status == 125);
+  const auto finished =
+      exits_with(125, redlock({"fence", "/proc/version", "--token", "1", "--", "echo", "ran"}));
   CHECK(finished.out == "");
   CHECK(contains(finished.err, "/proc/version.fence.lock"));
 }
 
-TEST_CASE("passwords of nodes do not reach the command") {
-  const FencedFile file;
+TEST_CASE_FIXTURE(FencedFile, "passwords of nodes do not reach the command") {
   const auto nodes = [&](const std::string& value) {
-    return redlock(file.fence(1, {"sh", "-c", "echo \"<$REDLOCK_NODES>\""}),
-                   {{"REDLOCK_NODES", value}})
+    return redlock(fence(1, {"sh", "-c", "echo \"<$REDLOCK_NODES>\""}), {{"REDLOCK_NODES", value}})
         .out;
   };
   CHECK(nodes("redis://:secret@h:1") == "<>\n");
   CHECK(nodes("redis://h:1") == "<redis://h:1>\n");
+}
+
+/// The system calls that redlock fence makes from its lock to its command, stopped at one by one.
+class FenceRun {
+ public:
+  explicit FenceRun(const Arguments& fence) {
+    const std::string program = command_path();
+    auto words = appended({program}, fence);
+    std::vector<char*> pointers;
+    for (auto& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+      ::execv(program.c_str(), pointers.data());
+      ::_exit(99);
+    }
+    REQUIRE(::waitpid(pid_, nullptr, 0) == pid_);  // stopped by its exec
+    REQUIRE(::ptrace(PTRACE_SETOPTIONS, pid_, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL) ==
+            0);
+    while (go_on() != SYS_flock) {
+    }
+  }
+  FenceRun(const FenceRun&) = delete;
+  FenceRun& operator=(const FenceRun&) = delete;
+  ~FenceRun() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  /// Nothing when the command is about to take its place.
+  std::optional<long> next_call() {
+    const long call = go_on();
+    return call == SYS_execve ? std::nullopt : std::optional(call);
+  }
+
+ private:
+  /// Goes on to the next system call, and stands before it: its number.
+  long go_on() {
+    for (;;) {
+      ::ptrace(PTRACE_SYSCALL, pid_, nullptr, nullptr);
+      int status = 0;
+      REQUIRE(::waitpid(pid_, &status, 0) == pid_);
+      REQUIRE(WIFSTOPPED(status));
+      __ptrace_syscall_info info{};
+      ::ptrace(static_cast<__ptrace_request>(PTRACE_GET_SYSCALL_INFO), pid_, sizeof info, &info);
+      if (info.op == PTRACE_SYSCALL_INFO_ENTRY) return static_cast<long>(info.entry.nr);
+    }
+  }
+
+  pid_t pid_ = -1;
+};
+
+TEST_CASE_FIXTURE(FencedFile, "killed at any step, it leaves the old record or the new one") {
+  bool reached_command = false;
+  int old_seen = 0;
+  int new_seen = 0;
+  for (int steps = 0; !reached_command; ++steps) {
+    CAPTURE(steps);
+    std::ofstream(path() + ".fence") << "10\n";
+    {
+      FenceRun run(fence(20, {"/bin/true"}));
+      for (int step = 0; step < steps && !reached_command; ++step) {
+        reached_command = !run.next_call().has_value();
+      }
+    }  // killed
+    CHECK((record() == "10\n" || record() == "20\n"));
+    (record() == "10\n" ? old_seen : new_seen) += 1;
+    CHECK(enter(9) == 77);
+    CHECK(enter(21) == 0);
+    CHECK(record() == "21\n");
+  }
+  CHECK(old_seen > 3);
+  CHECK(new_seen > 1);
+}
+
+TEST_CASE_FIXTURE(FencedFile, "the record is on disk, under its name, before the command starts") {
+  FenceRun run(fence(20, {"/bin/true"}));
+  std::vector<long> steps;
+  while (const auto call = run.next_call()) {
+    if (*call == SYS_fsync || *call == SYS_rename) steps.push_back(*call);
+  }
+  CHECK(steps == std::vector<long>{SYS_fsync, SYS_rename, SYS_fsync});
 }
 
 }  // namespace

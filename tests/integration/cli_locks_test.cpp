@@ -1,390 +1,363 @@
 // SPDX-License-Identifier: MIT
-// The command's steps for scripts (acquire, hold, release) and its look at locks (status, list), as
-// real processes against real nodes.
+// The command's steps for scripts (acquire, hold, release, also by force) and its look at locks
+// (status, list), as real processes against real nodes.
 #include "cli_process.hpp"
 #include "support/proxy.hpp"
 
 namespace redlock::testing {
 namespace {
 
-/// Commands against one fleet. A busy machine must not look like a node that is gone.
-struct LockNodes {
-  explicit LockNodes(std::size_t count) : fleet({.nodes = count}) {}
-
-  Finished run(Arguments arguments, const std::string& timeout = "10s") const {
-    arguments.insert(arguments.end(), {"--node-timeout", timeout});
-    return redlock(arguments, nodes_variable(fleet.uris()));
-  }
-  std::string owner_of(const std::string& name) const {
-    return json::parse(run({"status", name, "-o", "json"}).out)["owner"].get<std::string>();
+template <std::size_t count>
+struct LocksOn : Nodes<count> {
+  [[nodiscard]] json status(const std::string& name = "a") const {
+    return this->run_json({"status", name});
   }
   /// Acquires it on every node and says for whom. The command ends once a quorum has granted, and
   /// a node that it had no connection with by then is not told of it, or is late.
   std::string everywhere(const Arguments& options = {}, const std::string& name = "a") const {
-    Arguments acquire{"acquire", name};
-    acquire.insert(acquire.end(), options.begin(), options.end());
     for (int i = 0; i < 50; ++i) {
-      const auto acquired = run(acquire);
-      if (acquired.status == 0 && status(name)["nodes_of_owner"] == fleet.size()) {
+      const auto acquired = this->run(appended({"acquire", name}, options));
+      if (acquired.status == 0 && status(name)["nodes_of_owner"] == count) {
         return field(acquired.out, "owner");
       }
-      for (std::size_t node = 0; node < fleet.size(); ++node) {
-        fleet.run(node, {"DEL", "redlock:lock:{" + name + "}"});
+      for (std::size_t node = 0; node < count; ++node) {
+        this->fleet.run(node, {"DEL", "redlock:lock:{" + name + "}"});
       }
     }
     FAIL("never on every node");
     return {};
   }
-  json status(const std::string& name) const {
-    return json::parse(run({"status", name, "-o", "json"}).out);
-  }
-
-  Fleet fleet;
 };
+using LockNode = LocksOn<1>;
+using LockNodes = LocksOn<3>;
 
-TEST_CASE("what acquire prints is evaluated by a shell, held longer and released") {
-  const LockNodes nodes(3);
-  const auto acquired = nodes.run({"acquire", "a", "--lease", "20s"});
-  CHECK(acquired.status == 0);
+TEST_CASE_FIXTURE(LockNodes, "what acquire prints is evaluated by a shell, held and released") {
+  const auto acquired = exits_with(0, run({"acquire", "a", "--lease", "20s"}));
   CHECK(acquired.err.empty());
   const auto owner = field(acquired.out, "owner");
   const auto token = field(acquired.out, "token");
   CHECK(owner.size() == 32);
   CHECK(std::stoll(field(acquired.out, "valid_ms")) <= 20'000);
-  CHECK(nodes.owner_of("a") == owner);
+  CHECK(status()["owner"] == owner);
 
-  const auto held = nodes.run({"hold", "a", "--owner", owner, "--token", token, "--lease", "50s"});
-  CHECK(held.status == 0);
+  const auto held =
+      exits_with(0, run({"hold", "a", "--owner", owner, "--token", token, "--lease", "50s"}));
   CHECK(field(held.out, "owner") == owner);
   CHECK(field(held.out, "token") == token);
   CHECK(std::stoll(field(held.out, "valid_ms")) > 20'000);
 
-  const auto released = nodes.run({"release", "a", "--owner", owner});
-  CHECK(released.status == 0);
+  const auto released = exits_with(0, run({"release", "a", "--owner", owner}));
   CHECK(released.out == "released\n");
-  CHECK(nodes.status("a")["verdict"] == "free");
+  CHECK(status()["verdict"] == "free");
+
+  // What is no longer ours.
+  CHECK(run({"hold", "a", "--owner", owner}).status == 75);
+  const auto again = exits_with(75, run({"release", "a", "--owner", owner}));
+  CHECK(again.out == "already_gone\n");
 }
 
-TEST_CASE("a release reaches the nodes that are farther away than a quorum") {
-  const LockNodes nodes(5);
-  const Proxies proxies = proxies_of(nodes.fleet);
-  auto uris = nodes.fleet.uris();
+TEST_CASE_FIXTURE(LocksOn<5>, "a release reaches the nodes that are farther away than a quorum") {
+  const Proxies proxies = proxies_of(fleet);
+  auto uris = fleet.uris();
   for (const std::size_t far : {1U, 4U}) {
     proxies[far]->delay(50ms);
     uris[far] = proxies[far]->uri();
   }
-  const auto owner = nodes.everywhere({"--lease", "1m"});
+  const auto owner = everywhere({"--lease", "1m"});
   CHECK(redlock({"release", "a", "--owner", owner, "--node-timeout", "10s"}, nodes_variable(uris))
             .out == "released\n");
   // What was written to them when the command ended is on its way.
-  CHECK(eventually([&] { return nodes.status("a")["nodes_of_owner"] == 0; }));
+  CHECK(eventually([&] { return status("a")["nodes_of_owner"] == 0; }));
 }
 
-TEST_CASE("acquire, hold and release speak JSON") {
-  const LockNodes nodes(3);
-  const auto grant = json::parse(nodes.run({"acquire", "a", "-o", "json"}).out);
+TEST_CASE_FIXTURE(LockNodes, "acquire, hold and release speak JSON") {
+  const auto grant = run_json({"acquire", "a"});
   CHECK(grant["name"] == "a");
   CHECK(grant["token"].get<std::uint64_t>() > 0);
   CHECK(grant["valid_ms"].get<int>() > 0);
   const auto owner = grant["owner"].get<std::string>();
-  const auto held = json::parse(nodes.run({"hold", "a", "--owner", owner, "-o", "json"}).out);
-  CHECK(held["owner"] == owner);
-  const auto released =
-      json::parse(nodes.run({"release", "a", "--owner", owner, "-o", "json"}).out);
-  CHECK(released == json{{"name", "a"}, {"result", "released"}});
+  CHECK(run_json({"hold", "a", "--owner", owner})["owner"] == owner);
+  CHECK(run_json({"release", "a", "--owner", owner}) ==
+        json{{"name", "a"}, {"result", "released"}});
 }
 
-TEST_CASE("a lock that somebody holds exits 75 at once, and 75 when the wait is over") {
-  const LockNodes nodes(3);
-  REQUIRE(nodes.run({"acquire", "a", "--lease", "60s"}).status == 0);
-  const auto refused = nodes.run({"acquire", "a"});
-  CHECK(refused.status == 75);
+TEST_CASE_FIXTURE(LockNodes, "a lock that somebody holds exits 75, at once or after the wait") {
+  REQUIRE(run({"acquire", "a", "--lease", "60s"}).status == 0);
+  const auto refused = exits_with(75, run({"acquire", "a"}));
   CHECK(refused.out.empty());
   CHECK(contains(refused.err, "by somebody else"));
-  auto waited = nodes.run({"acquire", "a", "--wait", "300ms"});
+  auto waited = run({"acquire", "a", "--wait", "300ms"});
   // As long as a slow machine needs for the nodes' answers.
-  if (!contains(waited.err, "waiting")) waited = nodes.run({"acquire", "a", "--wait", "10s"});
+  if (!contains(waited.err, "waiting")) waited = run({"acquire", "a", "--wait", "10s"});
   CHECK(waited.status == 75);
-  CHECK(contains(waited.err, "waiting"));
-  CHECK(contains(waited.err, " up to "));
-  CHECK(contains(waited.err, " for a, next in line (held by"));
+  check_contains(waited.err, {"waiting", " up to ", " for a, next in line (held by"});
 }
 
-TEST_CASE("waiting for a lock ends when it is released") {
-  const LockNodes nodes(3);
-  const auto owner = nodes.everywhere();
-  const auto token = nodes.status("a")["nodes"][0]["fence"].get<std::uint64_t>();
-  Running second({"acquire", "a", "--wait", "forever", "--node-timeout", "10s"},
-                 nodes_variable(nodes.fleet.uris()));
+TEST_CASE_FIXTURE(LockNodes, "waiting for a lock ends when it is released") {
+  const auto owner = everywhere();
+  const auto token = status()["nodes"][0]["fence"].get<std::uint64_t>();
+  Running second(fleet, {"acquire", "a", "--wait", "forever"});
   REQUIRE(second.await_err("for a, next in line (held by " + owner +
                            " on 3 of 3 nodes, taken by: redlock, pid "));
-  CHECK(nodes.run({"release", "a", "--owner", owner}).status == 0);
-  const auto finished = second.wait();
-  CHECK(finished.status == 0);
+  CHECK(run({"release", "a", "--owner", owner}).status == 0);
+  const auto finished = exits_with(0, second.wait());
   CHECK(std::stoull(field(finished.out, "token")) > token);
 }
 
-TEST_CASE("holding or releasing what is no longer ours exits 75") {
-  const LockNodes nodes(3);
-  const auto owner = field(nodes.run({"acquire", "a"}).out, "owner");
-  REQUIRE(nodes.run({"release", "a", "--owner", owner}).status == 0);
-  CHECK(nodes.run({"hold", "a", "--owner", owner}).status == 75);
-  const auto released = nodes.run({"release", "a", "--owner", owner});
-  CHECK(released.status == 75);
-  CHECK(released.out == "already_gone\n");
+TEST_CASE_FIXTURE(LockNodes, "without a quorum all exits 69 and says which nodes are missing") {
+  const auto owner = field(run({"acquire", "a"}).out, "owner");
+  fleet.kill(0);
+  fleet.kill(1);
+  const Arguments no_command{"echo", "no"};
+  for (const Arguments& arguments : {Arguments{"acquire", "b"},
+                                     {"acquire", "b", "--wait", "200ms"},
+                                     {"hold", "a", "--owner", owner},
+                                     {"release", "a", "--owner", owner},
+                                     {"release", "a", "--force"},
+                                     {"status", "a"},
+                                     {"list"},
+                                     exec_a({"--wait", "300ms"}, no_command),
+                                     exec_a({"--wait", "0", "-E", "3"}, no_command)}) {
+    CAPTURE(arguments);
+    auto with_timeout = arguments;
+    with_timeout.insert(with_timeout.begin() + 1, {"--node-timeout", "1s"});
+    const auto finished = exits_with(69, run(with_timeout));
+    CHECK(contains(finished.out + finished.err, fleet.uri(0)));
+    // No grant, and no word of the command that was not run.
+    if (arguments[0] == "acquire" || arguments[0] == "exec") CHECK(finished.out.empty());
+    if (arguments[0] == "release") CHECK(contains(finished.out, "unknown"));
+  }
 }
 
-TEST_CASE("without a quorum of nodes everything exits 69 and says which nodes are missing") {
-  LockNodes nodes(3);
-  const auto owner = field(nodes.run({"acquire", "a"}).out, "owner");
-  nodes.fleet.kill(0);
-  nodes.fleet.kill(1);
-  const auto missing = nodes.fleet.uri(0);
-  const auto acquired = nodes.run({"acquire", "b"}, "1s");
-  CHECK(acquired.status == 69);
-  CHECK(contains(acquired.err, missing));
-  CHECK(nodes.run({"acquire", "b", "--wait", "200ms"}, "1s").status == 69);
-  CHECK(nodes.run({"hold", "a", "--owner", owner}, "1s").status == 69);
-  CHECK(nodes.run({"release", "a", "--owner", owner}, "1s").status == 69);
-  const auto status = nodes.run({"status", "a"}, "1s");
-  CHECK(status.status == 69);
-  CHECK(contains(status.out, missing));
-  const auto list = nodes.run({"list"}, "1s");
-  CHECK(list.status == 69);
-  CHECK(contains(list.err, missing));
-}
-
-TEST_CASE("status says for each node who holds the lock, and what a quorum makes of it") {
-  LockNodes nodes(3);
-  const auto owner = nodes.everywhere({"--lease", "50s"});
-
-  const auto held = nodes.run({"status", "a"});
-  CHECK(held.status == 0);
+TEST_CASE_FIXTURE(LockNodes, "status says of each node who holds the lock, and of the quorum") {
+  const auto owner = everywhere({"--lease", "50s"});
+  const auto held = exits_with(0, run({"status", "a"}));
   CHECK(contains(held.out, "a is held by " + owner + " on 3 of 3 nodes"));
   // Whole in the first line; the table may have to cut it in the middle.
   CHECK(occurrences(held.out, owner.substr(owner.size() - 8)) == 4);
 
-  const auto report = nodes.status("a");
-  CHECK(report["verdict"] == "held");
-  CHECK(report["quorum"] == 2);
-  const auto& node = report["nodes"][0];
-  CHECK(node["holders"] == json::array({{{"owner", owner}, {"count", 1}}}));
-  CHECK(node["remaining_ms"].get<int>() > 20'000);
-  CHECK(node["fence"].get<std::uint64_t>() > 0);
+  const auto report = status();
+  const auto holders = json::array({{{"owner", owner}, {"count", 1}}});
+  check_members(report, {{"/verdict", "held"}, {"/quorum", 2}, {"/nodes/0/holders", holders}});
+  CHECK(report["nodes"][0]["remaining_ms"].get<int>() > 20'000);
+  CHECK(report["nodes"][0]["fence"].get<std::uint64_t>() > 0);
 
-  nodes.fleet.run(0, {"DEL", "redlock:lock:{a}"});
-  CHECK(nodes.status("a")["verdict"] == "held");
-  CHECK(nodes.status("a")["nodes_of_owner"] == 2);
-  nodes.fleet.kill(0);
-  const auto degraded = nodes.run({"status", "a"});
-  CHECK(degraded.status == 0);
-  CHECK(contains(degraded.out, "on 2 of 3 nodes"));
-  CHECK(contains(degraded.out, nodes.fleet.uri(0)));
+  fleet.run(0, {"DEL", "redlock:lock:{a}"});
+  check_members(status(), {{"/verdict", "held"}, {"/nodes_of_owner", 2}});
+  fleet.kill(0);
+  const auto degraded = exits_with(0, run({"status", "a"}));
+  check_contains(degraded.out, {"on 2 of 3 nodes", fleet.uri(0)});
 }
 
-TEST_CASE("status and list say who waits for a lock, in order") {
-  const LockNodes nodes(3);
-  static_cast<void>(nodes.everywhere({"--lease", "60s"}));
-  CHECK_FALSE(contains(nodes.run({"status", "a"}).out, "waiting"));
-  CHECK(nodes.status("a")["waiting"].empty());
+TEST_CASE_FIXTURE(LockNodes, "status and list say who waits for a lock, in order") {
+  static_cast<void>(everywhere({"--lease", "60s"}));
+  CHECK_FALSE(contains(run({"status", "a"}).out, "waiting"));
+  CHECK(status()["waiting"].empty());
 
-  const auto begin_to_wait = [&](const std::string& label) {
-    return std::make_unique<Running>(
-        Arguments{"acquire", "a", "--wait", "forever", "--node-timeout", "10s", "--as", label},
-        nodes_variable(nodes.fleet.uris()));
-  };
   const auto is_waiting_on_every_node = [&](std::size_t count) {
-    const auto report = nodes.status("a");
-    for (const auto& node : report["nodes"]) {
-      if (node["waiting"].size() != count) return false;
-    }
-    return report["waiting"].size() == count;
+    const auto report = status();
+    return report["waiting"].size() == count &&
+           std::ranges::all_of(report["nodes"], [count](const json& node) {
+             return node["waiting"].size() == count;
+           });
   };
-  std::vector<std::unique_ptr<Running>> waiting;
+  std::list<Running> waiting;
   for (const std::string label : {"one", "two", "three"}) {
-    waiting.push_back(begin_to_wait(label));
+    waiting.emplace_back(fleet, Arguments{"acquire", "a", "--wait", "forever", "--as", label});
     REQUIRE(eventually([&] { return is_waiting_on_every_node(waiting.size()); }));
   }
-  const auto report = nodes.status("a");
+  const auto report = status();
   std::array<char, 256> host{};
   REQUIRE(::gethostname(host.data(), host.size()) == 0);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const auto& call = report["waiting"][i];
-    CHECK(call["who"]["pid"] == waiting[i]->pid());
-    CHECK(call["who"]["host"] == std::string(host.data()).substr(0, 64));
+  std::size_t place = 0;
+  for (const Running& running : waiting) {
+    const auto& call = report["waiting"][place];
+    check_members(call, {{"/who/pid", running.pid()},
+                         {"/who/host", std::string(host.data()).substr(0, 64)},
+                         {"/who/label", std::array{"one", "two", "three"}[place]}});
     CHECK(call["who"]["since_unix_ms"].get<std::int64_t>() > 1'600'000'000'000);
-    CHECK(report["nodes"][1]["waiting"][i] == call);
+    CHECK(report["nodes"][1]["waiting"][place] == call);
+    ++place;
   }
-  CHECK(report["waiting"][0]["who"]["label"] == "one");
-  CHECK(report["waiting"][2]["who"]["label"] == "three");
 
   // Who finds the nodes silent for too long, on a busy machine, enters the queue anew.
   std::string shown;
   CHECK_MESSAGE(eventually([&] {
-                  shown = nodes.run({"status", "a"}).out;
+                  shown = run({"status", "a"}).out;
                   return contains(shown, "3 waiting:\n");
                 }),
                 shown);
-  CHECK(contains(shown, "\n   1. one, pid " + std::to_string(waiting[0]->pid()) + " on "));
-  CHECK(contains(shown, "\n   3. three, pid " + std::to_string(waiting[2]->pid()) + " on "));
+  check_contains(shown, {fmt::format("\n   1. one, pid {} on ", waiting.front().pid()),
+                         fmt::format("\n   3. three, pid {} on ", waiting.back().pid())});
 
   CHECK(eventually([&] {
-    const auto list = json::parse(nodes.run({"list", "-o", "json"}).out);
-    return list["locks"].size() == 1 && list["locks"][0]["waiting"] == 3;
+    const auto locks = run_json({"list"})["locks"];
+    return locks.size() == 1 && locks[0]["waiting"] == 3;
   }));
-  CHECK(contains(nodes.run({"list"}).out, "  WAITING  "));
+  CHECK(contains(run({"list"}).out, "  WAITING  "));
 
   // It does not leave by itself any more.
-  waiting[1]->signal(SIGKILL);
+  std::next(waiting.begin())->signal(SIGKILL);
   CHECK(eventually([&] { return is_waiting_on_every_node(2); }));
-  CHECK(nodes.status("a")["waiting"][1]["who"]["label"] == "three");
+  CHECK(status()["waiting"][1]["who"]["label"] == "three");
 }
 
-TEST_CASE("status goes on without the queue where its user may not read it") {
-  const LockNodes nodes(3);
-  static_cast<void>(nodes.everywhere());
-  for (std::size_t node = 0; node < nodes.fleet.size(); ++node) {
-    nodes.fleet.run(node, {"ACL", "SETUSER", "default", "-zrange"});
+TEST_CASE_FIXTURE(LockNodes, "status goes on without the queue where its user may not read it") {
+  static_cast<void>(everywhere());
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    fleet.run(node, {"ACL", "SETUSER", "default", "-zrange"});
   }
-  const auto report = nodes.status("a");
-  CHECK(report["verdict"] == "held");
-  CHECK(report["nodes"][0]["waiting"].is_null());
-  CHECK(report["nodes"][0]["answered"] == true);
-  const auto list = json::parse(nodes.run({"list", "-o", "json"}).out);
-  CHECK(list["locks"][0]["held"] == true);
-  CHECK(list["locks"][0]["waiting"] == 0);
+  check_members(status(),
+                {{"/verdict", "held"}, {"/nodes/0/waiting", nullptr}, {"/nodes/0/answered", true}});
+  check_members(run_json({"list"}), {{"/locks/0/held", true}, {"/locks/0/waiting", 0}});
 }
 
-TEST_CASE("status tells a free lock, one without a majority and one that is not known") {
-  LockNodes nodes(3);
-  CHECK(nodes.status("a")["verdict"] == "free");
-  CHECK(contains(nodes.run({"status", "a"}).out, "a is free"));
+TEST_CASE_FIXTURE(LockNodes, "status tells a lock free, without a majority, or not known") {
+  CHECK(status()["verdict"] == "free");
+  CHECK(contains(run({"status", "a"}).out, "a is free"));
 
-  nodes.fleet.run(0, {"HSET", "redlock:lock:{a}", "x", "1"});
-  nodes.fleet.run(1, {"HSET", "redlock:lock:{a}", "y", "1"});
-  CHECK(nodes.status("a")["verdict"] == "no_majority");
-  CHECK(contains(nodes.run({"status", "a"}).out, "never ends"));
+  fleet.run(0, {"HSET", "redlock:lock:{a}", "x", "1"});
+  fleet.run(1, {"HSET", "redlock:lock:{a}", "y", "1"});
+  CHECK(status()["verdict"] == "no_majority");
+  CHECK(contains(run({"status", "a"}).out, "never ends"));
 
-  nodes.fleet.run(2, {"SET", "redlock:lock:{a}", "foreign"});
-  CHECK(nodes.status("a")["nodes"][2]["foreign_type"] == true);
+  fleet.run(2, {"SET", "redlock:lock:{a}", "foreign"});
+  CHECK(status()["nodes"][2]["foreign_type"] == true);
 
-  nodes.fleet.kill(2);
-  nodes.fleet.run(1, {"DEL", "redlock:lock:{a}"});
-  const auto unknown = nodes.run({"status", "a"});
-  CHECK(unknown.status == 69);
+  fleet.kill(2);
+  fleet.run(1, {"DEL", "redlock:lock:{a}"});
+  const auto unknown = exits_with(69, run({"status", "a"}));
   CHECK(contains(unknown.out, "too few of 3 nodes answered"));
 }
 
-TEST_CASE("list merges what all nodes have") {
-  LockNodes nodes(3);
-  const auto owner = nodes.everywhere({"--lease", "50s"}, "seat-A05");
-  REQUIRE(nodes.run({"acquire", "seat-A06"}).status == 0);
-  REQUIRE(nodes.run({"acquire", "door"}).status == 0);
-  nodes.fleet.run(1, {"HSET", "redlock:lock:{rest}", std::string(32, 'e'), "1"});
-  nodes.fleet.run(1, {"SET", "redlock:lock:{", "not a lock"});
+TEST_CASE_FIXTURE(LockNodes, "list merges what all nodes have") {
+  const auto owner = everywhere({"--lease", "50s"}, "seat-A05");
+  REQUIRE(run({"acquire", "seat-A06"}).status == 0);
+  REQUIRE(run({"acquire", "door"}).status == 0);
+  fleet.run(1, {"HSET", "redlock:lock:{rest}", std::string(32, 'e'), "1"});
+  fleet.run(1, {"SET", "redlock:lock:{", "not a lock"});
 
-  const auto table = nodes.run({"list"});
-  CHECK(table.status == 0);
-  CHECK(contains(table.out, "NAME"));
-  CHECK(contains(table.out, "seat-A05  " + owner + "  3/3"));
-  CHECK(contains(table.out, "rest"));
-  CHECK(contains(table.out, "1/3"));
+  const auto table = exits_with(0, run({"list"}));
+  for (const auto& text : {std::string("NAME"), "seat-A05  " + owner + "  3/3", std::string("rest"),
+                           std::string("1/3")}) {
+    CHECK_MESSAGE(contains(table.out, text), text);
+  }
 
-  const auto list = json::parse(nodes.run({"list", "-o", "json"}).out);
+  const auto list = run_json({"list"});
   REQUIRE(list["locks"].size() == 4);
-  CHECK(list["locks"][0]["name"] == "door");
-  CHECK(list["locks"][1]["held"] == false);
-  CHECK(list["locks"][2]["owner"] == owner);
-  CHECK(list["locks"][2]["held"] == true);
+  check_members(list, {{"/locks/0/name", "door"},
+                       {"/locks/1/held", false},
+                       {"/locks/2/owner", owner},
+                       {"/locks/2/held", true},
+                       {"/truncated", false}});
   CHECK(list["locks"][2]["remaining_ms"].get<int>() > 20'000);
-  CHECK(list["truncated"] == false);
+  CHECK(run_json({"list", "seat-*"})["locks"].size() == 2);
 
-  const auto seats = json::parse(nodes.run({"list", "seat-*", "-o", "json"}).out);
-  CHECK(seats["locks"].size() == 2);
-
-  const auto limited = nodes.run({"list", "--limit", "2"});
+  const auto limited = run({"list", "--limit", "2"});
   CHECK(contains(limited.out, "\nrest "));
   CHECK_FALSE(contains(limited.out, "seat-"));
   CHECK(contains(limited.err, "more than 2"));
 }
 
-TEST_CASE("a name cannot steer the terminal") {
-  const LockNodes nodes(1);
-  REQUIRE(nodes.run({"acquire", "a\x1b[2J"}).status == 0);
-  const auto list = nodes.run({"list"});
+TEST_CASE_FIXTURE(LockNode, "a name cannot steer the terminal") {
+  REQUIRE(run({"acquire", "a\x1b[2J"}).status == 0);
+  const auto list = run({"list"});
   CHECK(contains(list.out, "a\\x1b[2J"));
   CHECK_FALSE(contains(list.out, "\x1b"));
 }
 
-TEST_CASE("a command that is started without stdin, stdout or stderr works all the same") {
-  const LockNodes nodes(1);
-  for (const auto* closed : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"}) {
-    CAPTURE(closed);
-    const auto script = command_path() + " exec a -- true " + closed + "; echo $?";
-    const auto finished =
-        Running({"-c", script}, nodes_variable(nodes.fleet.uris()), "/bin/sh").wait();
-    CHECK(finished.out == "0\n");
-    CHECK(finished.err.empty());
-  }
-}
-
-TEST_CASE("status and list say which program took a lock") {
-  const LockNodes nodes(3);
-  nodes.everywhere({"--as", "the nightly run"});
-  const auto shown = nodes.run({"status", "a"});
-  CHECK(contains(shown.out, "\ntaken by: the nightly run, pid "));
-  CHECK(contains(shown.out, " UTC\n"));
-  const auto report = nodes.status("a");
-  CHECK(report["holder"]["label"] == "the nightly run");
-  CHECK(report["holder"]["pid"].get<int>() > 0);
-  CHECK(report["holder"]["since_unix_ms"].get<std::int64_t>() > 1'700'000'000'000);
-  CHECK(report["nodes"][0]["holder"] == report["holder"]);
-  CHECK(report["nodes"][0]["holders"].size() == 1);
-  CHECK(contains(nodes.run({"list"}).out, "the nightly run, pid "));
-  const auto list = json::parse(nodes.run({"list", "-o", "json"}).out);
-  CHECK(list["locks"][0]["holder"] == report["holder"]);
-}
-
-TEST_CASE("names and holders are shown without anything unseen, and JSON tells them in ASCII") {
-  const LockNodes nodes(1);
+TEST_CASE_FIXTURE(LockNode, "names and holders are shown without anything unseen, JSON is ASCII") {
   const std::string name =
       "gr\xc3\xbc\xc3\x9f"
       "e \xd8\x9c\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xae\xf3\xa0\x81\x81\x7f";
-  REQUIRE(nodes.run({"acquire", name, "--as", name + "\x9b"}).status == 0);
+  REQUIRE(run({"acquire", name, "--as", name + "\x9b"}).status == 0);
   for (const Arguments& arguments : {Arguments{"list"}, Arguments{"status", name}}) {
-    const auto shown = nodes.run(arguments).out;
+    const auto shown = run(arguments).out;
     CHECK(contains(shown, "gr\xc3\xbc\xc3\x9f"));
     for (const auto* unseen :
          {"\xd8\x9c", "\xe2\x80\x8b", "\xe2\x80\xae", "\xef\xbb\xbf", "\xf3\xa0", "\x7f", "\x9b"}) {
       CHECK_FALSE(contains(shown, unseen));
     }
   }
-  const auto list = nodes.run({"list", "-o", "json"}).out;
+  const auto list = run({"list", "-o", "json"}).out;
   CHECK(std::ranges::all_of(list, [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
   CHECK(contains(list, "\\u061c\\u200b\\ufeff\\u202e\\udb40\\udc41\\u007f"));
   CHECK(json::parse(list)["locks"][0]["name"] == name);
 }
 
-TEST_CASE("a lock without a note of its holder is taken by unknown") {
-  const LockNodes nodes(1);
-  nodes.fleet.run(0, {"HSET", "redlock:lock:{a}", std::string(32, 'e'), "1"});
-  CHECK(contains(nodes.run({"status", "a"}).out, "\ntaken by: unknown\n"));
-  CHECK(nodes.status("a")["holder"].is_null());
-  CHECK(nodes.run({"list"}).status == 0);
+TEST_CASE_FIXTURE(LockNodes, "status and list say which program took a lock") {
+  everywhere({"--as", "the nightly run"});
+  const auto shown = run({"status", "a"});
+  check_contains(shown.out, {"\ntaken by: the nightly run, pid ", " UTC\n"});
+  const auto report = status();
+  const auto& holder = report["holder"];
+  CHECK(holder["label"] == "the nightly run");
+  CHECK(holder["pid"].get<int>() > 0);
+  CHECK(holder["since_unix_ms"].get<std::int64_t>() > 1'700'000'000'000);
+  CHECK(report["nodes"][0]["holder"] == holder);
+  CHECK(report["nodes"][0]["holders"].size() == 1);
+  CHECK(contains(run({"list"}).out, "the nightly run, pid "));
+  CHECK(run_json({"list"})["locks"][0]["holder"] == holder);
 }
 
-TEST_CASE("a lock that exec holds is called like its command, or as it is told") {
-  const LockNodes nodes(3);
-  const auto variables = nodes_variable(nodes.fleet.uris());
-  Running plain({"exec", "a", "--node-timeout", "10s", "--", "/bin/sh", "-c", "echo in; read line"},
-                variables);
+TEST_CASE_FIXTURE(LockNode, "a lock without a note of its holder is taken by unknown") {
+  fleet.run(0, {"HSET", "redlock:lock:{a}", std::string(32, 'e'), "1"});
+  CHECK(contains(run({"status", "a"}).out, "\ntaken by: unknown\n"));
+  CHECK(status()["holder"].is_null());
+  CHECK(run({"list"}).status == 0);
+}
+
+TEST_CASE_FIXTURE(LockNodes, "a lock that exec holds is called like its command, or as told") {
+  Running plain(fleet, exec_a({}, {"/bin/sh", "-c", "echo in; read line"}));
   REQUIRE(plain.await_out("in"));
-  CHECK(nodes.status("a")["holder"]["label"] == "sh");
-  Running named({"exec", "b", "--as", "job 7", "--node-timeout", "10s", "--", "sh", "-c",
-                 "echo in; read line"},
-                variables);
-  REQUIRE(named.await_out("in"));
-  CHECK(nodes.status("b")["holder"]["label"] == "job 7");
+  CHECK(status()["holder"]["label"] == "sh");
+  REQUIRE(plain.wait().status == 1);  // its stdin has ended
+  const Holder named(fleet, {"--as", "job 7"});
+  CHECK(status()["holder"]["label"] == "job 7");
+}
+
+TEST_CASE_FIXTURE(LockNodes, "release --force takes a lock from its holder for the next") {
+  const auto first = run({"acquire", "a"});
+  const auto owner = field(first.out, "owner");
+  const auto forced = exits_with(0, run({"release", "a", "--force"}));
+  CHECK(contains(forced.out, "released from " + owner + " on "));
+  CHECK(forced.err.empty());
+  CHECK(run({"hold", "a", "--owner", owner}).status == 75);
+  const auto second = exits_with(0, run({"acquire", "a", "--wait", "forever"}));
+  CHECK(std::stoull(field(second.out, "token")) > std::stoull(field(first.out, "token")));
+}
+
+TEST_CASE_FIXTURE(LockNodes, "release --force speaks JSON, and exits 75 where nothing is held") {
+  const auto owner = field(run({"acquire", "a"}).out, "owner");
+  const auto forced = run_json({"release", "a", "--force"});
+  check_members(forced, {{"/name", "a"},
+                         {"/result", "released"},
+                         {"/owner", owner},
+                         {"/nodes/0/node", fleet.uri(0)},
+                         {"/nodes/0/cause", nullptr}});
+  CHECK(forced["confirmed"].get<int>() >= 2);
+  CHECK(forced["nodes"].size() == 3);
+  const auto nothing = exits_with(75, run({"release", "b", "--force", "-o", "json"}));
+  check_members(json::parse(nothing.out), {{"/result", "nothing_held"}, {"/owner", nullptr}});
+}
+
+TEST_CASE_FIXTURE(LockNodes, "release --force says of every node what became of the lock there") {
+  // Held by a command that goes on until every node has it; `acquire` ends once a quorum has.
+  const Holder holder(fleet);
+  REQUIRE(eventually([&] { return nodes_with_lock() == 3; }));
+  fleet.pause(2);
+  const auto forced = exits_with(0, run({"release", "a", "--force", "--node-timeout", "2s"}));
+  check_contains(forced.out, {"released from ", fleet.uri(0) + ": removed\n",
+                              fleet.uri(1) + ": removed\n", fleet.uri(2) + ": unreachable: "});
+  fleet.resume(2);
+}
+
+TEST_CASE_FIXTURE(LockNodes, "a command whose lock is forced is told to end, and why is said") {
+  Running running(fleet, exec_a({"--lease", "15s"}, {"sh", "-c", "echo ready; exec sleep 100"}));
+  REQUIRE(running.await_out("ready"));
+  CHECK(run({"release", "a", "--force"}).status == 0);
+  const auto finished = exits_with(79, running.wait());
+  CHECK(contains(finished.err, "the lock was released by force"));
 }
 
 }  // namespace

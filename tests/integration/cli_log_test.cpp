@@ -8,8 +8,7 @@ namespace {
 /// What was said, every line of it checked.
 std::vector<json> events_in(const std::string& text) {
   std::vector<json> events;
-  std::istringstream all(text);
-  for (std::string line; std::getline(all, line);) {
+  for (const auto& line : lines_of(text)) {
     CAPTURE(line);
     events.push_back(json::parse(line));
     const auto& event = events.back();
@@ -31,20 +30,13 @@ json event_of(const std::vector<json>& events, const std::string& name) {
   return *found;
 }
 
-// A busy machine must not look like a node that is gone.
-Arguments exec_with(const Arguments& options, const Arguments& command) {
-  Arguments arguments{"exec", "a", "--node-timeout", "10s", "--log", "json"};
-  arguments.insert(arguments.end(), options.begin(), options.end());
-  arguments.emplace_back("--");
-  arguments.insert(arguments.end(), command.begin(), command.end());
-  return arguments;
+/// redlock exec with a log in JSON.
+Arguments logged(const Arguments& options, const Arguments& command) {
+  return exec_a(appended({"--log", "json"}, options), command);
 }
 
-TEST_CASE("exec logs nodes, the grant and the release") {
-  const Fleet fleet({.nodes = 3});
-  const auto finished =
-      redlock(exec_with({}, {"sh", "-c", "echo $REDLOCK_TOKEN"}), nodes_variable(fleet.uris()));
-  CHECK(finished.status == 0);
+TEST_CASE_FIXTURE(ThreeNodes, "exec logs nodes, the grant and the release") {
+  const auto finished = exits_with(0, run(logged({}, {"sh", "-c", "echo $REDLOCK_TOKEN"})));
   const auto events = events_in(finished.err);
   const auto up = event_of(events, "node_up");
   CHECK(std::ranges::count(fleet.uris(), up["node"].get<std::string>()) == 1);
@@ -58,20 +50,12 @@ TEST_CASE("exec logs nodes, the grant and the release") {
   CHECK(released["held_ms"].is_number());
 }
 
-void let_somebody_have_a(const Fleet& fleet) {
-  const auto held = redlock({"acquire", "a", "--node-timeout", "10s", "--lease", "60s"},
-                            nodes_variable(fleet.uris()));
-  REQUIRE(held.status == 0);
-}
-
-TEST_CASE("a wait is an event") {
-  const Fleet fleet({.nodes = 3});
-  let_somebody_have_a(fleet);
-  Running exec(exec_with({"--wait", "60s"}, {"true"}), nodes_variable(fleet.uris()));
+TEST_CASE_FIXTURE(ThreeNodes, "a wait is an event") {
+  const Holder holder(fleet);
+  Running exec(fleet, logged({"--wait", "60s"}, {"true"}));
   REQUIRE(exec.await_err("\"waiting\""));
   exec.signal(SIGTERM);
-  const auto finished = exec.wait();
-  CHECK(finished.status == 128 + SIGTERM);
+  const auto finished = exits_with(128 + SIGTERM, exec.wait());
   const auto waiting = event_of(events_in(finished.err), "waiting");
   CHECK(waiting["name"] == "a");
   CHECK(waiting["left_ms"].get<int>() <= 60'000);
@@ -79,42 +63,27 @@ TEST_CASE("a wait is an event") {
   CHECK(contains(waiting["message"].get<std::string>(), "waiting"));
 }
 
-TEST_CASE("a failure is the last event, with the status; with -E 0 it is none") {
-  const Fleet fleet({.nodes = 3});
-  let_somebody_have_a(fleet);
-  const auto failed = redlock(exec_with({"--wait", "0"}, {"true"}), nodes_variable(fleet.uris()));
-  CHECK(failed.status == 75);
-  const auto last = events_in(failed.err).back();
-  CHECK(last["event"] == "failed");
-  CHECK(last["level"] == "error");
-  CHECK(last["status"] == 75);
-  const auto passed =
-      redlock(exec_with({"--wait", "0", "-E", "0"}, {"true"}), nodes_variable(fleet.uris()));
-  CHECK(passed.status == 0);
+TEST_CASE_FIXTURE(ThreeNodes, "a failure is the last event, with its status; not with -E 0") {
+  const Holder holder(fleet);
+  const auto failed = exits_with(75, run(logged({"--wait", "0"}, {"true"})));
+  check_members(events_in(failed.err).back(),
+                {{"/event", "failed"}, {"/level", "error"}, {"/status", 75}});
+  const auto passed = exits_with(0, run(logged({"--wait", "0", "-E", "0"}, {"true"})));
   CHECK(events_in(passed.err).back()["level"] == "info");
 }
 
-TEST_CASE("a loss is logged with its reason, and what became of the command") {
-  const Fleet fleet({.nodes = 3});
-  Running exec(exec_with({"--lease", "12s"}, {"sleep", "1000"}), nodes_variable(fleet.uris()));
+TEST_CASE_FIXTURE(ThreeNodes, "a loss is logged with its reason, and what became of the command") {
+  Running exec(fleet, logged({"--lease", "12s"}, {"sleep", "1000"}));
   REQUIRE(exec.await_err("\"acquired\""));
-  REQUIRE(
-      redlock({"release", "a", "--force", "--node-timeout", "10s"}, nodes_variable(fleet.uris()))
-          .status == 0);
-  const auto finished = exec.wait();
-  CHECK(finished.status == 79);
+  REQUIRE(run({"release", "a", "--force"}).status == 0);
+  const auto finished = exits_with(79, exec.wait());
   const auto events = events_in(finished.err);
-  const auto lost = event_of(events, "lost");
-  CHECK(lost["level"] == "error");
-  CHECK(lost["reason"] == "forced");
-  const auto told = event_of(events, "command_told_to_end");
-  CHECK(told["name"] == "a");
-  CHECK(told["signal"] == "SIGTERM");
+  check_members(event_of(events, "lost"), {{"/level", "error"}, {"/reason", "forced"}});
+  check_members(event_of(events, "command_told_to_end"), {{"/name", "a"}, {"/signal", "SIGTERM"}});
 }
 
-TEST_CASE("nodes that go away are events") {
-  Fleet fleet({.nodes = 3});
-  Running exec(exec_with({}, {"sh", "-c", "read line"}), nodes_variable(fleet.uris()));
+TEST_CASE_FIXTURE(ThreeNodes, "nodes that go away are events") {
+  Running exec(fleet, logged({}, {"sh", "-c", "read line"}));
   REQUIRE(exec.await_err("\"acquired\""));
   fleet.kill(1);
   REQUIRE(exec.await_err("\"node_down\""));
@@ -133,30 +102,23 @@ TEST_CASE("what is wrong with the arguments is an event as well, and text stays 
     const auto refused = redlock(bad, nodes);
     const auto events = events_in(refused.err);
     REQUIRE(events.size() == 1);
-    CHECK(events[0]["event"] == "failed");
-    CHECK(events[0]["status"] == 64);
+    check_members(events[0], {{"/event", "failed"}, {"/status", 64}});
   }
   CHECK(redlock({"exec", "a", "--log", "text"}, nodes).err.starts_with("redlock: which command?"));
   CHECK(redlock({"exec", "a"}, nodes).err.starts_with("redlock: which command?"));
-  const auto unknown = redlock({"status", "a", "--log", "xml"}, nodes);
-  CHECK(unknown.status == 64);
+  const auto unknown = exits_with(64, redlock({"status", "a", "--log", "xml"}, nodes));
   CHECK(contains(unknown.err, "--log"));
 }
 
-TEST_CASE("commands trace into one file, by an option or by the environment") {
-  const Fleet fleet({.nodes = 3});
+TEST_CASE_FIXTURE(ThreeNodes, "commands trace into one file, by an option or by the environment") {
   const TemporaryDirectory place;
   const auto file = (place.path() / "trace").string();
-  auto variables = nodes_variable(fleet.uris());
-  const auto traced =
-      redlock({"exec", "a", "--node-timeout", "10s", "--trace", file, "--", "true"}, variables);
-  CHECK(traced.status == 0);
+  const auto traced = exits_with(0, run(exec_a({"--trace", file}, {"true"})));
   CHECK(traced.err.empty());
   const auto first = text_in(file);
-  CHECK(contains(first, "(" + fleet.uri(0) + ") <- acquire for grant 1: 'a', "));
-  CHECK(contains(first, "attempt for 'a' decided: won ["));
-  variables["REDLOCK_TRACE"] = file;
-  CHECK(redlock({"acquire", "b", "--node-timeout", "10s"}, variables).status == 0);
+  check_contains(first, {"(" + fleet.uri(0) + ") <- acquire for grant 1: 'a', ",
+                         "attempt for 'a' decided: won ["});
+  CHECK(run({"acquire", "b"}, {{"REDLOCK_TRACE", file}}).status == 0);
   const auto both = text_in(file);
   CHECK(both.starts_with(first));
   CHECK(contains(both.substr(first.size()), "attempt for 'b' decided: won ["));
@@ -171,36 +133,27 @@ try:
     while True: os.write(2, bytes(4096))
 except BlockingIOError: os.set_blocking(2, True)
 '; exec )";
-  return Running({"-c", fill + command_path() + " " + arguments}, nodes_variable(fleet.uris()),
-                 "/bin/sh");
+  return in_shell(fleet, fill + command_path() + " " + arguments);
 }
 
-TEST_CASE("a stderr that is full holds up neither the command nor its end") {
-  const Fleet fleet({.nodes = 3});
+TEST_CASE_FIXTURE(ThreeNodes, "a stderr that is full holds up neither the command nor its end") {
   for (const std::string format : {"text", "json"}) {
     CAPTURE(format);
     const auto options = " --node-timeout 10s --log " + format;
     // Another has the lock at first, so that there is something to say.
-    Running holder({"exec", "a", "--node-timeout", "10s", "--", "sh", "-c", "echo held; read line"},
-                   nodes_variable(fleet.uris()));
-    REQUIRE(holder.await_out("held"));
+    Holder holder(fleet);
     const TemporaryDirectory place;
     const auto file = (place.path() / "ran").string();
-    auto refused = with_full_stderr(fleet, "exec a --wait 0" + options + " -- true");
-    CHECK(ProcessWatch(refused.pid()).await_end());
-    CHECK(refused.wait().status == 75);
-    auto acquires = with_full_stderr(fleet, "acquire a --wait 2s" + options);
-    CHECK(ProcessWatch(acquires.pid()).await_end());
-    CHECK(acquires.wait().status == 75);
+    for (const auto& arguments :
+         {"exec a --wait 0" + options + " -- true", "acquire a --wait 2s" + options}) {
+      auto refused = with_full_stderr(fleet, arguments);
+      CHECK(ProcessWatch(refused.pid()).await_end());
+      CHECK(refused.wait().status == 75);
+    }
     auto waits = with_full_stderr(fleet, "exec a" + options + " -- touch " + file);
     // Its first line, of the wait, cannot be written.
-    REQUIRE(eventually([&fleet] {
-      return contains(
-          redlock({"waiters", "a", "--node-timeout", "10s"}, nodes_variable(fleet.uris())).out,
-          "touch");
-    }));
-    holder.write("go\n");
-    CHECK(holder.wait().status == 0);
+    REQUIRE(eventually([&] { return contains(run({"waiters", "a"}).out, "touch"); }));
+    holder.let_go();
     CHECK(ProcessWatch(waits.pid()).await_end());
     CHECK(waits.wait().status == 0);
     CHECK(std::filesystem::exists(file));

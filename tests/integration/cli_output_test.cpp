@@ -7,94 +7,73 @@
 namespace redlock::testing {
 namespace {
 
+/// Where nobody can read.
+constexpr std::array unwritable{">&-", ">/dev/full"};
+
 /// Runs the command under a shell, which redirects its output first. Its status is printed.
 Finished redirected(const Fleet& fleet, const std::string& arguments, const std::string& where) {
-  auto variables = nodes_variable(fleet.uris());
-  variables["XDG_STATE_HOME"] = std::filesystem::temp_directory_path().string();
-  const auto script = "{ " + command_path() + " " + arguments + " " + where + "; } ; echo $?";
-  return Running({"-c", script}, variables, "/bin/sh").wait();
+  const auto state = std::filesystem::temp_directory_path().string();
+  return in_shell(fleet, "export XDG_STATE_HOME=" + state + "; { " + command_path() + " " +
+                             arguments + " " + where + "; } ; echo $?")
+      .wait();
 }
 
-bool is_free(const Fleet& fleet, const std::string& name) {
-  return eventually([&] { return fleet.run(0, {"EXISTS", "redlock:lock:{" + name + "}"}) == "0"; });
-}
-
-TEST_CASE("a grant that cannot be written is given back, and said so") {
-  const Fleet fleet({.nodes = 3});
-  for (const auto* where : {">&-", ">/dev/full"}) {
+/// Checks that it ends with 125 and says these words besides the reason.
+void cannot_write(const Fleet& fleet, const std::string& arguments, const std::string& words = "") {
+  for (const std::string where : unwritable) {
+    CAPTURE(arguments);
     CAPTURE(where);
-    const auto finished = redirected(fleet, "acquire a --node-timeout 10s", where);
+    const auto finished = redirected(fleet, arguments, where);
     CHECK(finished.out == "125\n");
-    CHECK(contains(finished.err, "cannot write to stdout"));
-    CHECK(contains(finished.err, "a was given back"));
-    CHECK(is_free(fleet, "a"));
+    check_contains(finished.err, {"cannot write to stdout", words});
   }
 }
 
-TEST_CASE("a pipe without a reader gives the grant back as well") {
-  const Fleet fleet({.nodes = 3});
-  Running first({"acquire", "a", "--node-timeout", "10s"}, nodes_variable(fleet.uris()));
-  first.close_stdout();
-  const auto finished = first.wait();
-  CHECK(finished.status == 125);
-  CHECK(contains(finished.err, "a was given back"));
-  CHECK(is_free(fleet, "a"));
-}
-
-TEST_CASE("hold that cannot print says that the lock is held all the same") {
-  const Fleet fleet({.nodes = 3});
-  const auto taken =
-      redlock({"acquire", "a", "--node-timeout", "10s"}, nodes_variable(fleet.uris()));
-  const auto owner = field(taken.out, "owner");
-  for (const auto* where : {">&-", ">/dev/full"}) {
-    CAPTURE(where);
-    const auto finished = redirected(fleet, "hold a --node-timeout 10s --owner " + owner, where);
-    CHECK(finished.out == "125\n");
-    CHECK(contains(finished.err, "cannot write to stdout"));
-    CHECK(contains(finished.err, "a was held longer all the same"));
-  }
-  Running unread({"hold", "a", "--node-timeout", "10s", "--owner", owner},
-                 nodes_variable(fleet.uris()));
+/// Checks the same of a pipe that nobody reads.
+void cannot_pipe(const Fleet& fleet, const Arguments& arguments, const std::string& words) {
+  Running unread(fleet, arguments);
   unread.close_stdout();
-  const auto finished = unread.wait();
-  CHECK(finished.status == 125);
-  CHECK(contains(finished.err, "cannot write to stdout"));
-  CHECK(fleet.run(0, {"EXISTS", "redlock:lock:{a}"}) == "1");
+  const auto finished = exits_with(125, unread.wait());
+  check_contains(finished.err, {"cannot write to stdout", words});
 }
 
-TEST_CASE("whatever is only printed fails if it cannot be") {
-  const Fleet fleet({.nodes = 1});
+TEST_CASE_FIXTURE(ThreeNodes, "a grant that cannot be written is given back, and said so") {
+  cannot_write(fleet, "acquire a --node-timeout 10s", "a was given back");
+  cannot_pipe(fleet, {"acquire", "a"}, "a was given back");
+  CHECK(eventually([&] { return nodes_with_lock() == 0; }));
+}
+
+TEST_CASE_FIXTURE(ThreeNodes, "hold that cannot print says that the lock is held all the same") {
+  const auto owner = field(run({"acquire", "a"}).out, "owner");
+  cannot_write(fleet, "hold a --node-timeout 10s --owner " + owner,
+               "a was held longer all the same");
+  cannot_pipe(fleet, {"hold", "a", "--owner", owner}, "a was held longer all the same");
+  CHECK(nodes_with_lock() >= 2);
+}
+
+TEST_CASE_FIXTURE(OneNode, "whatever is only printed fails if it cannot be") {
   for (const auto* arguments :
        {"status a", "status a -o json", "list", "doctor", "--version", "--help", "exec --help"}) {
-    for (const auto* where : {">&-", ">/dev/full"}) {
-      CAPTURE(arguments);
-      CAPTURE(where);
-      const auto finished = redirected(fleet, arguments, where);
-      CHECK(finished.out == "125\n");
-      CHECK(contains(finished.err, "cannot write to stdout"));
-    }
+    cannot_write(fleet, arguments);
   }
 }
 
-TEST_CASE("nodes whose addresses nobody can read are ended again") {
-  const Fleet other({.nodes = 1});
+TEST_CASE_FIXTURE(OneNode, "nodes whose addresses nobody can read are ended again") {
   const TemporaryDirectory place;
   const auto directory = place.path() / "fleet";
-  for (const auto* where : {">&-", ">/dev/full"}) {
-    CAPTURE(where);
-    const auto finished = redirected(other, "fleet up -n 2 --dir " + directory.string(), where);
-    CHECK(finished.out == "125\n");
-    CHECK(contains(finished.err, "cannot write to stdout"));
-    CHECK(processes_in(directory) == 0);
-  }
+  cannot_write(fleet, "fleet up -n 2 --dir " + directory.string());
+  CHECK(processes_in(directory) == 0);
 }
 
-TEST_CASE("the command of exec finds stdout closed if it was closed") {
-  const Fleet fleet({.nodes = 1});
+TEST_CASE_FIXTURE(OneNode, "the command of exec finds stdin, stdout and stderr as redlock did") {
   const auto closed = redirected(fleet, "exec a -- sh -c 'echo hello'", ">&- 2>/dev/null");
   CHECK(closed.out != "0\n");
-  const auto quiet = redirected(fleet, "exec a -- true", "<&- >&- 2>&-");
-  CHECK(quiet.out == "0\n");
+  for (const auto* which : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"}) {
+    CAPTURE(which);
+    const auto quiet = redirected(fleet, "exec a -- true", which);
+    CHECK(quiet.out == "0\n");
+    CHECK(quiet.err.empty());
+  }
 }
 
 }  // namespace

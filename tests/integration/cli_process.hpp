@@ -16,6 +16,7 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <list>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -55,6 +56,39 @@ inline std::string command_path() {
   return std::string(REDLOCK_BIN_DIR) + "/redlock";
 }
 
+inline Arguments appended(Arguments words, const Arguments& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// With a node timeout, unless they have one: a busy machine must not look like a node that is
+/// gone.
+inline Arguments patient(Arguments arguments) {
+  if (std::ranges::find(arguments, "--node-timeout") == arguments.end()) {
+    arguments.insert(arguments.begin() + 1, {"--node-timeout", "10s"});
+  }
+  return arguments;
+}
+
+/// redlock exec of a command under the lock a.
+inline Arguments exec_a(const Arguments& options, const Arguments& command) {
+  return appended(appended(appended({"exec", "a"}, options), {"--"}), command);
+}
+
+/// The nodes, as the command takes them from the environment. They are as new as the test.
+inline Variables nodes_variable(const std::vector<std::string>& uris) {
+  std::string list;
+  for (const auto& uri : uris) list += (list.empty() ? "" : ",") + uri;
+  return {{"REDLOCK_NODES", list}, {"REDLOCK_QUARANTINE", "off"}};
+}
+/// As clients have it: without quarantine a node that has a marker is refused for that.
+inline const Variables with_quarantine{{"REDLOCK_QUARANTINE", "on"}};
+/// Where `others` name the same variable, they win.
+inline Variables variables_of(const Fleet& fleet, Variables others = {}) {
+  others.merge(nodes_variable(fleet.uris()));
+  return others;
+}
+
 /// For a forked child: tests that run under nohup, or behind a shell's &, were started with signals
 /// ignored that the command is to end by.
 inline void stop_ignoring_signals() {
@@ -80,7 +114,7 @@ class Running {
       ours_[i] = UniqueFd(ends[i == 0 ? 1 : 0]);
       theirs[i] = UniqueFd(ends[i == 0 ? 0 : 1]);
     }
-    const auto argv = with_program(program, arguments);
+    const auto argv = appended({program}, arguments);
     const auto environment = environment_of(variables);
     auto argv_pointers = pointers(argv);
     auto environment_pointers = pointers(environment);
@@ -94,6 +128,9 @@ class Running {
       ::_exit(99);
     }
   }
+  /// Patiently, on the nodes of a fleet.
+  Running(const Fleet& fleet, const Arguments& arguments)
+      : Running(patient(arguments), variables_of(fleet)) {}
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
   ~Running() {
@@ -152,12 +189,6 @@ class Running {
   }
 
  private:
-  static Arguments with_program(const std::string& program, const Arguments& arguments) {
-    Arguments all{program};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    return all;
-  }
-
   // Of this program's variables only what any command needs: a test says the rest.
   static std::vector<std::string> environment_of(const Variables& variables) {
     Variables all{{"PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}, {"HOME", "/"}};
@@ -219,13 +250,91 @@ class Running {
 inline Finished redlock(const Arguments& arguments, const Variables& variables = {}) {
   return Running(arguments, variables).wait();
 }
-
-/// The nodes, as the command takes them from the environment. They are as new as the test.
-inline Variables nodes_variable(const std::vector<std::string>& uris) {
-  std::string list;
-  for (const auto& uri : uris) list += (list.empty() ? "" : ",") + uri;
-  return {{"REDLOCK_NODES", list}, {"REDLOCK_QUARANTINE", "off"}};
+inline Finished redlock(const Fleet& fleet, const Arguments& arguments,
+                        const Variables& variables = {}) {
+  return redlock(patient(arguments), variables_of(fleet, variables));
 }
+
+/// The same, once its status has been checked.
+inline Finished exits_with(int status, Finished finished) {
+  CAPTURE(finished.out);
+  CAPTURE(finished.err);
+  CHECK(finished.status == status);
+  return finished;
+}
+
+inline void check_contains(const std::string& text, const std::vector<std::string>& parts) {
+  CAPTURE(text);
+  for (const auto& part : parts) CHECK_MESSAGE(contains(text, part), part);
+}
+
+inline json in_json(const Fleet& fleet, const Arguments& arguments,
+                    const Variables& variables = {}) {
+  return json::parse(redlock(fleet, appended(arguments, {"-o", "json"}), variables).out);
+}
+
+/// The object has these members, and others. Members of members are written "/nodes/0/state".
+inline void check_members(const json& object, const json& members) {
+  CAPTURE(object.dump());
+  for (const auto& member : members.items()) {
+    CAPTURE(member.key());
+    CHECK(object.value(json::json_pointer(member.key()), json("missing")) == member.value());
+  }
+}
+
+/// By SIGSTOP, or the terminal's Ctrl-Z. Its name has no blank in it.
+inline bool is_stopped(pid_t process) {
+  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+  std::string number, name, state;
+  stat >> number >> name >> state;
+  return state == "T";
+}
+
+/// A line for sh, with the nodes in its environment.
+inline Running in_shell(const Fleet& fleet, const std::string& line, const Arguments& words = {}) {
+  return Running(appended({"-c", line}, words), variables_of(fleet), "/bin/sh");
+}
+
+/// What a test case begins with: new nodes, and the command on them.
+template <std::size_t count>
+struct Nodes {
+  [[nodiscard]] Finished run(const Arguments& arguments, const Variables& variables = {}) const {
+    return redlock(fleet, arguments, variables);
+  }
+  [[nodiscard]] Finished exec(const Arguments& options, const Arguments& command,
+                              const Variables& variables = {}) const {
+    return run(exec_a(options, command), variables);
+  }
+  [[nodiscard]] json run_json(const Arguments& arguments) const {
+    return in_json(fleet, arguments);
+  }
+  /// Of those that run.
+  [[nodiscard]] std::size_t nodes_with_lock(const std::string& name = "a") const {
+    std::size_t with_it = 0;
+    for (std::size_t i = 0; i < fleet.size(); ++i) {
+      if (fleet.state(i) != cluster::NodeState::running) continue;
+      if (fleet.run(i, {"EXISTS", "redlock:lock:{" + name + "}"}) != "0") ++with_it;
+    }
+    return with_it;
+  }
+
+  Fleet fleet{{.nodes = count}};
+};
+using OneNode = Nodes<1>;
+using ThreeNodes = Nodes<3>;
+
+/// A command that holds the lock a until it is told to let go.
+class Holder : public Running {
+ public:
+  explicit Holder(const Fleet& fleet, const Arguments& options = {})
+      : Running(fleet, exec_a(options, {"sh", "-c", "echo held; read line"})) {
+    REQUIRE(await_out("held"));
+  }
+  void let_go() {
+    write("go\n");
+    CHECK(wait().status == 0);
+  }
+};
 
 /// "owner=abc" in "owner=abc token=1": abc; empty if there is no such field.
 inline std::string field(const std::string& line, const std::string& name) {
@@ -247,6 +356,19 @@ inline std::string unwrapped(const std::string& text) {
     }
   }
   return result;
+}
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);) lines.push_back(line);
+  return lines;
+}
+
+/// How many a terminal shows, each one column wide.
+inline std::size_t characters_in(const std::string& line) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      line, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 inline std::size_t occurrences(const std::string& text, std::string_view part) {

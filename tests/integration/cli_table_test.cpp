@@ -7,14 +7,8 @@ namespace redlock::testing {
 namespace {
 
 std::size_t widest_line(const std::string& text) {
-  std::istringstream lines(text);
   std::size_t widest = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const auto columns = std::count_if(line.begin(), line.end(), [](char c) {
-      return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-    });
-    widest = std::max(widest, static_cast<std::size_t>(columns));
-  }
+  for (const auto& line : lines_of(text)) widest = std::max(widest, characters_in(line));
   return widest;
 }
 
@@ -37,44 +31,34 @@ TEST_CASE("no table is wider than 80 columns, however long the names of nodes ar
     CAPTURE(finished.out);
     CHECK_FALSE(finished.out.empty());
     CHECK(widest_line(finished.out) <= 80);
-    auto with_json = arguments;
-    with_json.insert(with_json.end(), {"-o", "json"});
+    const auto with_json = appended(arguments, {"-o", "json"});
     const auto whole = json::parse(redlock(with_json, nodes_variable(uris)).out);
     CHECK(whole["nodes"][0]["node"] == uris[0]);
   }
   // Both ends tell nodes apart.
   const auto status = redlock({"status", "a"}, nodes_variable(uris)).out;
-  CHECK(contains(status, "redis://lock-node-in-"));
-  CHECK(contains(status, "…"));
-  CHECK(contains(status, "invalid:7001"));
+  check_contains(status, {"redis://lock-node-in-", "…", "invalid:7001"});
 }
 
 TEST_CASE("tables of real nodes fit, too, with all that there is to say of them") {
   Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
-  auto variables = nodes_variable(fleet.uris());
-  variables["REDLOCK_QUARANTINE"] = "on";
   const std::string name(200, 'n');
-  REQUIRE(redlock({"acquire", name, "--node-timeout", "10s"}, variables).status == 0);
+  REQUIRE(redlock(fleet, {"acquire", name}, with_quarantine).status == 0);
   fleet.kill(2);
-  for (const auto& arguments :
-       {Arguments{"status", name, "--node-timeout", "10s"},
-        Arguments{"doctor", "--node-timeout", "10s"}, Arguments{"list", "--node-timeout", "10s"}}) {
-    const auto finished = redlock(arguments, variables);
+  for (const auto& arguments : {Arguments{"status", name}, {"doctor"}, {"list"}}) {
+    const auto finished = redlock(fleet, arguments, with_quarantine);
     CAPTURE(finished.out);
     // The first line of status has the name as it is.
     CHECK(widest_line(finished.out.substr(finished.out.find('\n'))) <= 80);
   }
-  CHECK(contains(redlock({"list", "--node-timeout", "10s", "-o", "json"}, variables).out, name));
+  CHECK(in_json(fleet, {"list"}, with_quarantine)["locks"][0]["name"] == name);
 }
 
 TEST_CASE("a wider terminal shows more") {
   const Fleet fleet({.nodes = 1, .persistence = Persistence::always, .adopted = true});
-  auto variables = nodes_variable(fleet.uris());
-  CHECK_FALSE(contains(redlock({"doctor"}, variables).out, "RUN ID"));
-  variables["COLUMNS"] = "200";
-  CHECK(contains(redlock({"doctor"}, variables).out, "RUN ID"));
-  variables["COLUMNS"] = "40";
-  CHECK(contains(redlock({"doctor"}, variables).out, "PERSISTENCE"));
+  CHECK_FALSE(contains(redlock(fleet, {"doctor"}).out, "RUN ID"));
+  CHECK(contains(redlock(fleet, {"doctor"}, {{"COLUMNS", "200"}}).out, "RUN ID"));
+  CHECK(contains(redlock(fleet, {"doctor"}, {{"COLUMNS", "40"}}).out, "PERSISTENCE"));
 }
 
 TEST_CASE("the tables of fleets fit") {

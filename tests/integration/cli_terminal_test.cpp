@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// redlock exec on a terminal, under a shell with job control: the command must have the terminal,
-// its Ctrl-C and its Ctrl-Z as if redlock were not there.
+// redlock on a terminal. Under a shell with job control the command of redlock exec must have the
+// terminal, its Ctrl-C and its Ctrl-Z as if redlock were not there. Colours are for terminals only,
+// and there not against NO_COLOR or TERM.
 #include "cli_process.hpp"
 #include "on_terminal.hpp"
 
@@ -28,47 +29,35 @@ std::string script_with_lease(const std::string& lease, const std::string& more)
   return script + more;
 }
 
-TEST_CASE("the command has the terminal, and Ctrl-C reaches it and not redlock") {
-  const Fleet fleet({.nodes = 1});
+TEST_CASE_FIXTURE(OneNode, "the command has the terminal, and Ctrl-C reaches it and not redlock") {
   OnTerminal session(fleet, script_with_lease("30s", ""));
-  REQUIRE(session.await("foreground"));
-  REQUIRE(session.await("ready"));
-  session.type("hello\n");
-  CHECK(session.await("got hello"));
-  session.type("\x03");
   // A shell that is interrupted just before it reads notices when it has read something.
-  session.type("more\n");
-  CHECK(session.await("interrupted"));
-  session.type("quit\n");
-  CHECK(session.await("first status 4"));
+  session.converse({{"foreground", ""},
+                    {"ready", "hello\n"},
+                    {"got hello", "\x03more\n"},
+                    {"interrupted", "quit\n"},
+                    {"first status 4", ""}});
   CHECK(occurrences(session.shown(), "interrupted") == 1);
 }
 
-TEST_CASE("Ctrl-Z stops the command and redlock, and the shell continues both") {
-  const Fleet fleet({.nodes = 1});
+TEST_CASE_FIXTURE(OneNode, "Ctrl-Z stops the command and redlock, and the shell continues both") {
   OnTerminal session(fleet, script_with_lease("30s", "fg; echo \"second status $?\""));
-  REQUIRE(session.await("ready"));
-  session.type("\x1a");
-  REQUIRE(session.await("first status " + std::to_string(128 + SIGTSTP)));
-  session.type("hello\n");
-  CHECK(session.await("got hello"));
-  session.type("quit\n");
-  CHECK(session.await("second status 4"));
+  session.converse({{"ready", "\x1a"},
+                    {"first status " + std::to_string(128 + SIGTSTP), "hello\n"},
+                    {"got hello", "quit\n"},
+                    {"second status 4", ""}});
 }
 
-TEST_CASE("a command that was stopped until its lease ended is killed, not continued") {
-  const Fleet fleet({.nodes = 1});
+TEST_CASE_FIXTURE(OneNode, "a command stopped until its lease ended is killed, not continued") {
   // The shell goes on only when somebody else got the lock.
   OnTerminal session(fleet, script_with_lease("4s", R"(
 $REDLOCK acquire a --wait forever --node-timeout 10s
 fg
 echo "second status $?")"));
-  REQUIRE(session.await("ready"));
-  session.type("\x1a");
-  REQUIRE(session.await("first status " + std::to_string(128 + SIGTSTP)));
-  session.type("hello\n");
-  REQUIRE(session.await("owner="));
-  CHECK(session.await("second status 79"));
+  session.converse({{"ready", "\x1a"},
+                    {"first status " + std::to_string(128 + SIGTSTP), "hello\n"},
+                    {"owner=", ""},
+                    {"second status 79", ""}});
   CHECK_FALSE(contains(session.shown(), "got hello"));
 }
 
@@ -76,8 +65,7 @@ echo "second status $?")"));
 constexpr auto* bash = "/bin/bash";
 constexpr auto* until_stopped = "until [ -n \"$(jobs -s)\" ]; do sleep 0.01; done; echo stopped\n";
 
-TEST_CASE("a command in the background that asks for the terminal is a stopped job until fg") {
-  const Fleet fleet({.nodes = 1});
+TEST_CASE_FIXTURE(OneNode, "in the background a command that wants the terminal stops until fg") {
   OnTerminal session(fleet, std::string(R"(set -m
 $REDLOCK exec a --node-timeout 10s -- sh -c '
   trap "echo interrupted; exit 4" INT
@@ -87,30 +75,19 @@ $REDLOCK exec a --node-timeout 10s -- sh -c '
 )") + until_stopped + R"(fg
 echo "status $?")",
                      bash);
-  REQUIRE(session.await("stopped"));
-  session.type("hello\n");
-  CHECK(session.await("got hello"));
-  session.type("\x03");
-  CHECK(session.await("interrupted"));
-  CHECK(session.await("status 4"));
+  session.converse(
+      {{"stopped", "hello\n"}, {"got hello", "\x03"}, {"interrupted", ""}, {"status 4", ""}});
 }
 
-TEST_CASE("a command that was stopped and goes on in the background may come back") {
-  const Fleet fleet({.nodes = 1});
+TEST_CASE_FIXTURE(OneNode, "a stopped command that goes on in the background may come back") {
   OnTerminal session(
       fleet, script_with_lease("30s", std::string("bg\n") + until_stopped + "fg; echo status $?"),
       bash);
-  REQUIRE(session.await("ready"));
-  session.type("\x1a");
-  REQUIRE(session.await("stopped"));
-  session.type("hello\n");
-  CHECK(session.await("got hello"));
-  session.type("quit\n");
-  CHECK(session.await("status 4"));
+  session.converse(
+      {{"ready", "\x1a"}, {"stopped", "hello\n"}, {"got hello", "quit\n"}, {"status 4", ""}});
 }
 
-TEST_CASE("in a pipeline the command gets the terminal when it asks for it") {
-  const Fleet fleet({.nodes = 1});
+TEST_CASE_FIXTURE(OneNode, "in a pipeline the command gets the terminal when it asks for it") {
   OnTerminal session(fleet, R"(set -m
 $REDLOCK exec a --node-timeout 10s -- sh -c '
   set -- $(cut -d" " -f5,8 /proc/self/stat)
@@ -118,40 +95,23 @@ $REDLOCK exec a --node-timeout 10s -- sh -c '
   read line
   echo "got $line"' | cat
 echo "status $?")");
-  REQUIRE(session.await("background"));
-  session.type("hello\n");
-  CHECK(session.await("got hello"));
-  CHECK(session.await("status 0"));
+  session.converse({{"background", "hello\n"}, {"got hello", ""}, {"status 0", ""}});
 }
 
-TEST_CASE("in a pipeline Ctrl-C is passed on to the command, once") {
-  const Fleet fleet({.nodes = 1});
+TEST_CASE_FIXTURE(OneNode, "in a pipeline Ctrl-C is passed on to the command, once") {
   OnTerminal session(fleet, R"(set -m
 $REDLOCK exec a --node-timeout 10s -- sh -c '
   trap "echo interrupted; exit 3" INT
   echo ready
   while :; do sleep 0.01; done' | { trap '' INT; cat; }
 echo "status $?")");
-  REQUIRE(session.await("ready"));
-  session.type("\x03");
-  CHECK(session.await("interrupted"));
-  CHECK(session.await("status 0"));
+  session.converse({{"ready", "\x03"}, {"interrupted", ""}, {"status 0", ""}});
   CHECK(occurrences(session.shown(), "interrupted") == 1);
-}
-
-bool is_stopped(const std::string& pid) {
-  std::ifstream stat("/proc/" + pid + "/stat");
-  std::string number;
-  std::string program;
-  std::string state;
-  stat >> number >> program >> state;
-  return state == "T";
 }
 
 // Its command starts nothing when it is stopped: a shell whose child stops between vfork and exec
 // waits for that and cannot be stopped itself.
-TEST_CASE("in a pipeline Ctrl-Z stops the command as well, with a log and metrics, too") {
-  const Fleet fleet({.nodes = 1});
+TEST_CASE_FIXTURE(OneNode, "in a pipeline Ctrl-Z stops the command, with a log and metrics, too") {
   const TemporaryDirectory directory;
   OnTerminal session(fleet, "set -m\n$REDLOCK exec a --node-timeout 10s --log json --metrics " +
                                 directory.path().string() + R"(/a.prom -- sh -c '
@@ -167,13 +127,53 @@ echo "status $?")");
   const auto at = session.shown().find("pid ") + 4;
   const auto pid = session.shown().substr(at, session.shown().find(" ready") - at);
   session.type("\x1a");
-  REQUIRE(eventually([&] { return is_stopped(pid); }));
+  REQUIRE(eventually([&] { return is_stopped(std::stoi(pid)); }));
   session.type("go\n");
   // At the beginning of a line: fg shows the command's text before the command is in front.
-  REQUIRE(session.await("\ncontinued\n"));
-  session.type("\x03");
-  CHECK(session.await("interrupted"));
-  CHECK(session.await("status 0"));
+  session.converse({{"\ncontinued\n", "\x03"}, {"interrupted", ""}, {"status 0", ""}});
+}
+
+/// What doctor, and a mistake, print on a terminal with these variables.
+std::string on_terminal(const Fleet& fleet, const std::string& variables) {
+  OnTerminal session(fleet, variables + R"(
+$REDLOCK doctor --node-timeout 10s
+$REDLOCK status
+echo "that was all")");
+  REQUIRE(session.await("that was all"));
+  return session.shown();
+}
+
+TEST_CASE_FIXTURE(OneNode, "on a terminal verdict, problems, states and errors have colours") {
+  const auto shown = on_terminal(fleet, "export TERM=xterm");
+  check_contains(shown, {"\x1b[31munsafe\x1b[0m: ", "\x1b[31merror\x1b[0m    ",
+                         "  \x1b[32mup\x1b[0m  ", "\x1b[31mredlock:\x1b[0m NAME is required"});
+}
+
+TEST_CASE_FIXTURE(OneNode, "NO_COLOR, a dumb terminal and one that is not named have no colours") {
+  for (const std::string variables :
+       {"export TERM=xterm NO_COLOR=1", "export TERM=dumb", "unset TERM"}) {
+    CAPTURE(variables);
+    const auto shown = on_terminal(fleet, variables);
+    check_contains(shown, {"unsafe: ", "redlock: NAME is required"});
+    CHECK_FALSE(contains(shown, "\x1b"));
+  }
+  CHECK(contains(on_terminal(fleet, "export NO_COLOR="), "\x1b[31munsafe"));
+}
+
+TEST_CASE_FIXTURE(OneNode, "a pipe gets no colours, whatever TERM says") {
+  const auto doctor = run({"doctor"}, {{"TERM", "xterm"}});
+  CHECK(contains(doctor.out, "unsafe: "));
+  const auto mistake = run({"status"}, {{"TERM", "xterm"}});
+  CHECK(contains(mistake.err, "redlock: NAME is required"));
+  CHECK_FALSE(contains(doctor.out + mistake.err, "\x1b"));
+}
+
+TEST_CASE_FIXTURE(OneNode, "on a dumb terminal a wait is told in lines, as to a pipe") {
+  OnTerminal session(fleet, R"(export TERM=dumb
+$REDLOCK acquire a --node-timeout 10s --lease 60s
+$REDLOCK acquire a --node-timeout 10s --wait forever)");
+  REQUIRE(session.await("redlock: waiting"));
+  CHECK_FALSE(contains(session.shown(), "\x1b"));
 }
 
 }  // namespace

@@ -16,19 +16,17 @@ const Fleet& nodes_with_tls() {
   return fleet;
 }
 
-Arguments with_files(Arguments arguments) {
-  arguments.insert(arguments.end(),
-                   {"--tls-ca", files().authority.certificate().string(), "--tls-cert",
-                    files().client.certificate.string(), "--tls-key", files().client.key.string()});
-  return arguments;
+/// The three files, as options or in the environment.
+Variables files_variables(const std::filesystem::path& ca, const std::filesystem::path& certificate,
+                          const std::filesystem::path& key) {
+  return {{"REDLOCK_TLS_CA", ca.string()},
+          {"REDLOCK_TLS_CERT", certificate.string()},
+          {"REDLOCK_TLS_KEY", key.string()}};
 }
-
-Variables environment() {
-  Variables variables = nodes_variable(nodes_with_tls().uris());
-  variables["REDLOCK_TLS_CA"] = files().authority.certificate().string();
-  variables["REDLOCK_TLS_CERT"] = files().client.certificate.string();
-  variables["REDLOCK_TLS_KEY"] = files().client.key.string();
-  return variables;
+Arguments with_files(const Arguments& arguments) {
+  return appended(arguments,
+                  {"--tls-ca", files().authority.certificate().string(), "--tls-cert",
+                   files().client.certificate.string(), "--tls-key", files().client.key.string()});
 }
 
 }  // namespace
@@ -36,25 +34,22 @@ Variables environment() {
 TEST_CASE("every subcommand works through TLS") {
   if (!server_has_tls()) return;
   const Fleet fleet({.nodes = 3, .tls = files().of(files().node, true)});
-  Variables nodes = nodes_variable(fleet.uris());
-  nodes.erase("REDLOCK_QUARANTINE");
-  const auto run = [&](const Arguments& arguments, int status = 0) {
-    Arguments all = with_files(arguments);
-    all.insert(all.end(), {"--node-timeout", "10s"});
-    const auto finished = redlock(all, nodes);
+  const auto run = [](const Fleet& nodes, const Arguments& arguments, int status = 0,
+                      const Variables& variables = {}) {
+    const auto finished = redlock(nodes, with_files(arguments), variables);
     CHECK_MESSAGE(finished.status == status, arguments[0], ": ", finished.out, finished.err);
     return finished.out;
   };
-  run({"adopt"});
-  CHECK(contains(run({"doctor"}, 2), "votes in"));  // they are new, and nothing else is wrong
-  nodes["REDLOCK_NODES"] = nodes_variable(nodes_with_tls().uris())["REDLOCK_NODES"];
-  nodes["REDLOCK_QUARANTINE"] = "off";
-  const auto owner = field(run({"acquire", "a"}), "owner");
-  CHECK(contains(run({"list"}), "a"));
-  CHECK(contains(run({"status", "a"}), "held"));
-  run({"release", "a", "--owner", owner});
-  run({"acquire", "a"});
-  run({"release", "a", "--force"});
+  run(fleet, {"adopt"});
+  // They are new, and nothing else is wrong.
+  CHECK(contains(run(fleet, {"doctor"}, 2, with_quarantine), "votes in"));
+  const auto& nodes = nodes_with_tls();
+  const auto owner = field(run(nodes, {"acquire", "a"}), "owner");
+  CHECK(contains(run(nodes, {"list"}), "a"));
+  CHECK(contains(run(nodes, {"status", "a"}), "held"));
+  run(nodes, {"release", "a", "--owner", owner});
+  run(nodes, {"acquire", "a"});
+  run(nodes, {"release", "a", "--force"});
 }
 
 TEST_CASE("the certificates of the script for the compose file serve nodes and clients") {
@@ -70,18 +65,18 @@ TEST_CASE("the certificates of the script for the compose file serve nodes and c
                                               .certificate = directory / "node.crt",
                                               .key = directory / "node.key",
                                               .clients_need_certificates = true}});
-  Variables variables = nodes_variable(fleet.uris());
-  variables["REDLOCK_TLS_CA"] = (directory / "authority.crt").string();
-  variables["REDLOCK_TLS_CERT"] = (directory / "client.crt").string();
-  variables["REDLOCK_TLS_KEY"] = (directory / "client.key").string();
-  const auto acquired = redlock({"acquire", "a", "--node-timeout", "10s"}, variables);
+  const auto acquired =
+      redlock(fleet, {"acquire", "a"},
+              files_variables(directory / "authority.crt", directory / "client.crt",
+                              directory / "client.key"));
   CHECK_MESSAGE(acquired.status == 0, acquired.err);
 }
 
 TEST_CASE("exec takes files and nodes from the environment") {
   if (!server_has_tls()) return;
-  const auto finished =
-      redlock({"exec", "b", "--node-timeout", "10s", "--", "echo", "done"}, environment());
+  const auto finished = redlock(nodes_with_tls(), exec_a({}, {"echo", "done"}),
+                                files_variables(files().authority.certificate(),
+                                                files().client.certificate, files().client.key));
   CHECK_MESSAGE(finished.status == 0, finished.err);
   CHECK(finished.out == "done\n");
 }
@@ -90,9 +85,9 @@ TEST_CASE("bench makes its faults in front of nodes with TLS, too") {
   if (!server_has_tls()) return;
   for (const char* scenario : {"healthy", "minority-hung"}) {
     const auto finished =
-        redlock(with_files({"bench", "--scenario", scenario, "--duration", "300ms", "--lease",
-                            "10s", "--concurrency", "2", "--node-timeout", "2s"}),
-                nodes_variable(nodes_with_tls().uris()));
+        redlock(nodes_with_tls(),
+                with_files({"bench", "--scenario", scenario, "--duration", "300ms", "--lease",
+                            "10s", "--concurrency", "2", "--node-timeout", "2s"}));
     CHECK_MESSAGE(finished.status == 0, finished.out, finished.err);
     CHECK_FALSE(contains(finished.out, "certificate"));
   }
@@ -100,26 +95,19 @@ TEST_CASE("bench makes its faults in front of nodes with TLS, too") {
 
 TEST_CASE("a node that cannot be trusted is a matter of configuration, and doctor says which") {
   if (!server_has_tls()) return;
-  Variables without = nodes_variable(nodes_with_tls().uris());
   const auto ca = files().authority.certificate().string();
-  const auto acquired = redlock({"acquire", "c", "--tls-ca", ca, "--node-timeout", "10s"}, without);
-  CHECK(acquired.status == 78);
+  const auto acquired = exits_with(78, redlock(nodes_with_tls(), {"acquire", "c", "--tls-ca", ca}));
   CHECK(contains(acquired.err, "it wants a certificate of this client"));
-  const auto doctor = redlock({"doctor", "--tls-ca", ca, "--node-timeout", "10s"}, without);
-  CHECK(doctor.status == 2);
+  const auto doctor = exits_with(2, redlock(nodes_with_tls(), {"doctor", "--tls-ca", ca}));
   CHECK(contains(unwrapped(doctor.out), "its TLS does not suit this client"));
-  const auto named =
-      redlock(with_files({"acquire", "c", "--tls-name", "other.example", "--node-timeout", "10s"}),
-              without);
-  CHECK(named.status == 78);
+  const auto named = exits_with(
+      78, redlock(nodes_with_tls(), with_files({"acquire", "c", "--tls-name", "other.example"})));
   CHECK(contains(named.err, "its certificate is not for other.example"));
 }
 
 TEST_CASE("doctor says when certificates end, those of the nodes and that of the client") {
   if (!server_has_tls()) return;
-  const auto found = redlock(with_files({"doctor", "-o", "json", "--node-timeout", "10s"}),
-                             nodes_variable(nodes_with_tls().uris()));
-  const auto examination = nlohmann::json::parse(found.out);
+  const auto examination = in_json(nodes_with_tls(), with_files({"doctor"}));
   for (const auto& node : examination["nodes"]) {
     CHECK(node["certificate"]["of_authority"].is_boolean());
     CHECK(node["certificate"]["begins"] < node["certificate"]["ends"]);
@@ -127,26 +115,19 @@ TEST_CASE("doctor says when certificates end, those of the nodes and that of the
   CHECK(examination["client_certificate"]["of_authority"] == false);
 }
 
-TEST_CASE("a name for certificates that begins with a dot is refused, wherever it is given") {
-  const auto refused = [](Arguments more, Variables variables = {}) {
-    Arguments arguments{"acquire", "d", "--nodes"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const auto finished = redlock(arguments, variables);
-    CHECK(finished.status == 64);
+TEST_CASE("what TLS cannot be done with is refused with a sentence, wherever it is given") {
+  const auto refused = [](const Arguments& options, const Variables& variables = {}) {
+    const auto finished =
+        exits_with(64, redlock(appended({"acquire", "d", "--nodes"}, options), variables));
     return finished.err;
   };
-  CHECK(contains(refused({"rediss://localhost:1", "--tls-name", ".example"}), "begins with a dot"));
-  CHECK(contains(refused({"rediss://localhost:1"}, {{"REDLOCK_TLS_NAME", ".example"}}),
-                 "begins with a dot"));
-  CHECK(contains(refused({"rediss://localhost:1?name=.example"}), "begins with a dot"));
-  CHECK(contains(refused({"rediss://.example:1"}), "begins with a dot"));
-}
-
-TEST_CASE("a file that cannot be read is one sentence") {
-  const auto finished =
-      redlock({"acquire", "d", "--nodes", "rediss://localhost:1", "--tls-ca", "/nonexistent"});
-  CHECK(finished.status == 64);
-  CHECK(finished.err ==
+  const std::string node = "rediss://localhost:1";
+  for (const auto& said : {refused({node, "--tls-name", ".example"}),
+                           refused({node}, {{"REDLOCK_TLS_NAME", ".example"}}),
+                           refused({node + "?name=.example"}), refused({"rediss://.example:1"})}) {
+    CHECK_MESSAGE(contains(said, "begins with a dot"), said);
+  }
+  CHECK(refused({node, "--tls-ca", "/nonexistent"}) ==
         "redlock: tls.ca: /nonexistent cannot be read: No such file or directory\n");
 }
 

@@ -21,70 +21,34 @@ void refuses(const Arguments& arguments, const std::string& sentence,
   CHECK(occurrences(finished.err, "\n") == 1);
 }
 
-TEST_CASE("every subcommand explains itself with examples") {
-  for (const auto* name : {"exec", "fence", "acquire", "hold", "release", "status", "list",
-                           "doctor", "adopt", "fleet"}) {
+TEST_CASE("every subcommand explains itself with examples, on a terminal of 100 columns") {
+  for (const std::string name : {"exec", "fence", "acquire", "hold", "release", "status", "list",
+                                 "doctor", "adopt", "fleet"}) {
     CAPTURE(name);
-    const auto finished = redlock({name, "--help"});
-    CHECK(finished.status == 0);
+    const auto finished = exits_with(0, redlock({name, "--help"}));
     CHECK(finished.err == "");
-    CHECK(contains(finished.out, std::string("Usage: redlock ") + name));
-    CHECK(contains(finished.out, "Example"));
+    check_contains(finished.out, {"Usage: redlock " + name, "Example"});
+    for (const auto& line : lines_of(finished.out)) CHECK_MESSAGE(line.size() <= 100, line);
   }
-  const auto finished = redlock({"--help"});
-  CHECK(finished.status == 0);
-  CHECK(contains(finished.out, "redlock fleet up"));
-  CHECK(contains(finished.out, "69 no quorum"));
+  const auto finished = exits_with(0, redlock({"--help"}));
+  check_contains(finished.out, {"redlock fleet up", "69 no quorum"});
+  // What the token is for.
+  const auto exec = redlock({"exec", "--help"}).out;
+  check_contains(exec, {"redlock exec NAME [OPTIONS] -- CMD",
+                        "nothing can watch CMD while redlock is", "REDLOCK_TOKEN"});
+  CHECK(contains(redlock({"release", "--help"}).out, "token is older"));
+  CHECK(redlock({"--version"}).status == 0);
+  CHECK(redlock({"--version"}).out.starts_with("redlock "));
 }
 
 TEST_CASE("help is --help, also with the words before it") {
-  const std::vector<std::pair<Arguments, Arguments>> same{
-      {{"help"}, {"--help"}},
-      {{"help", "exec"}, {"exec", "--help"}},
-      {{"help", "fleet"}, {"fleet", "--help"}},
-      {{"help", "fleet", "up"}, {"fleet", "up", "--help"}}};
-  for (const auto& [words, option] : same) {
-    const auto help = redlock(words);
-    CHECK(help.status == 0);
-    CHECK(help.out == redlock(option).out);
+  for (const Arguments& words :
+       {Arguments{}, Arguments{"exec"}, Arguments{"fleet"}, Arguments{"fleet", "up"}}) {
+    const auto help = exits_with(0, redlock(appended({"help"}, words)));
+    CHECK(help.out == redlock(appended(words, {"--help"})).out);
     CHECK_FALSE(help.out.empty());
   }
   refuses({"help", "lock"}, "there is no subcommand lock");
-}
-
-TEST_CASE("the help of exec says what the token is for") {
-  const auto finished = redlock({"exec", "--help"});
-  CHECK(contains(finished.out, "redlock exec NAME [OPTIONS] -- CMD"));
-  CHECK(contains(finished.out, "nothing can watch CMD while redlock is"));
-  CHECK(contains(finished.out, "REDLOCK_TOKEN"));
-}
-
-TEST_CASE("the version is printed") {
-  const auto finished = redlock({"--version"});
-  CHECK(finished.status == 0);
-  CHECK(finished.out.starts_with("redlock "));
-}
-
-TEST_CASE("no help is wider than a terminal of 100 columns") {
-  for (const auto* name : {"exec", "fence", "acquire", "hold", "release", "status", "list",
-                           "doctor", "adopt", "fleet"}) {
-    std::istringstream lines(redlock({name, "--help"}).out);
-    for (std::string line; std::getline(lines, line);) {
-      CAPTURE(line);
-      CHECK(line.size() <= 100);
-    }
-  }
-}
-
-TEST_CASE("a subcommand that does not exist, or none, is a usage error") {
-  refuses({}, "subcommand");
-  refuses({"lock", "a"}, "there is no subcommand lock; there are exec, fence, acquire");
-  refuses({"fleet"}, "subcommand");
-}
-
-TEST_CASE("without nodes the command says how to name them") {
-  refuses({"status", "a"}, "--nodes", {});
-  refuses({"exec", "a", "--", "true"}, "redlock fleet up", {});
 }
 
 TEST_CASE("bad nodes are refused with one sentence that never has a password in it") {
@@ -120,8 +84,7 @@ TEST_CASE(
             Arguments{"status", "a", "--max-lease", uri},
             Arguments{"status", "a", "--nodes", "h:1", "--password-file", uri},
             Arguments{"status", "a"}}) {
-        const auto finished = redlock(arguments, nodes_variable({uri}));
-        CHECK(finished.status == 64);
+        const auto finished = exits_with(64, redlock(arguments, nodes_variable({uri})));
         CHECK_FALSE(contains(finished.out + finished.err, "alpha"));
         CHECK_FALSE(contains(finished.out + finished.err, "omega"));
       }
@@ -129,27 +92,26 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a nodes file that cannot be read or names no node is refused") {
+TEST_CASE("a nodes file that cannot be read to its end or names no node is refused") {
   const TemporaryDirectory place;
-  refuses({"status", "a", "--nodes-file", "/nowhere/nodes"}, "/nowhere/nodes");
   const auto file = (place.path() / "nodes").string();
+  const auto pipe = (place.path() / "pipe").string();
   std::ofstream(file) << "# nothing\n\n";
-  refuses({"status", "a", "--nodes-file", file}, "names no node");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const auto& [name, sentence] :
+       {std::pair<std::string, std::string>{"/nowhere/nodes", "/nowhere/nodes"},
+        {file, "names no node"},
+        {place.path().string(), "it is a directory"},
+        {"/dev/zero", "is longer than 65536 bytes"},
+        {"/dev/null", "names no node"},
+        {"/dev/stdin", "names no node"},
+        {pipe, "did not end within 20 s"}}) {
+    refuses({"status", "a", "--nodes-file", name}, sentence);
+  }
   refuses({"status", "a", "--nodes-file", file, "--nodes", "redis://h"}, "--nodes");
-  refuses({"status", "a", "--nodes-file", place.path().string()}, "it is a directory");
   std::ofstream(file) << "redis://127.0.0.1:1,\nredis://:secret@127.0.0.1:2x\n";
   REQUIRE(::chmod(file.c_str(), 0600) == 0);
   refuses({"status", "a", "--nodes-file", file}, file + ": nodes[1]: the port");
-}
-
-TEST_CASE("a nodes file is read to a bound, and not for ever") {
-  const TemporaryDirectory place;
-  refuses({"status", "a", "--nodes-file", "/dev/zero"}, "is longer than 65536 bytes");
-  refuses({"status", "a", "--nodes-file", "/dev/null"}, "names no node");
-  refuses({"status", "a", "--nodes-file", "/dev/stdin"}, "names no node");
-  const auto pipe = (place.path() / "pipe").string();
-  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  refuses({"status", "a", "--nodes-file", pipe}, "did not end within 20 s");
 }
 
 TEST_CASE("nodes may come from stdin, from a pipe, and without their scheme") {
@@ -161,7 +123,6 @@ TEST_CASE("nodes may come from stdin, from a pipe, and without their scheme") {
   };
   Running typed({"status", "a", "--nodes-file", "/dev/stdin"});
   typed.write("127.0.0.1:1 # the only one\n");
-  typed.close_stdin();
   unreachable(typed.wait());
 
   const auto pipe = (place.path() / "pipe").string();
@@ -174,53 +135,59 @@ TEST_CASE("nodes may come from stdin, from a pipe, and without their scheme") {
   unreachable(redlock({"status", "a"}, nodes_variable({"127.0.0.1:1"})));
 }
 
-TEST_CASE("a duration without a unit is refused with the unit to write") {
-  refuses({"exec", "a", "--lease", "30", "--", "true"}, "say 30s");
-  refuses({"acquire", "a", "--lease", "10"}, "say 10s");
+TEST_CASE("durations that cannot work are refused, and without a unit with the unit to write") {
+  refuses(exec_a({"--lease", "30"}, {"true"}), "say 30s");
   refuses({"acquire", "a", "--wait", "5"}, "say 5s");
   refuses({"status", "a", "--node-timeout", "250"}, "250ms");
+  for (const auto& [lease, sentence] : {std::pair{"10", "say 10s"},
+                                        {"soon", "not a duration"},
+                                        {"-5s", "negative"},
+                                        {"0", "longer than zero"},
+                                        {"0s", "longer than zero"},
+                                        {"forever", "has to end"},
+                                        {"99999999999h", "too long"},
+                                        {"99999999999999999999s", "not a duration"},
+                                        {"2m", "max_lease"},
+                                        {"2ms", "lease"},
+                                        {"", "not a duration"}}) {
+    refuses({"acquire", "a", "--lease", lease}, sentence);
+  }
+  // Half the lease or more is no grace.
+  refuses(exec_a({"--lease", "10s", "--grace", "5s"}, {"true"}), "--grace");
+  refuses(exec_a({"--grace", "15s"}, {"true"}), "half the lease");
+  refuses(exec_a({"--grace", "forever"}, {"true"}), "has to end");
 }
 
-TEST_CASE("durations that cannot work are refused") {
-  refuses({"acquire", "a", "--lease", "soon"}, "not a duration");
-  refuses({"acquire", "a", "--lease", "-5s"}, "negative");
-  refuses({"acquire", "a", "--lease", "0"}, "longer than zero");
-  refuses({"acquire", "a", "--lease", "0s"}, "longer than zero");
-  refuses({"acquire", "a", "--lease", "forever"}, "has to end");
-  refuses({"acquire", "a", "--lease", "99999999999h"}, "too long");
-  refuses({"acquire", "a", "--lease", "99999999999999999999s"}, "not a duration");
-  refuses({"acquire", "a", "--lease", "2m"}, "max_lease");
-  refuses({"acquire", "a", "--lease", "2ms"}, "lease");
-  refuses({"acquire", "a", "--lease", ""}, "not a duration");
-}
-
-TEST_CASE("half the lease or more is no grace") {
-  refuses({"exec", "a", "--lease", "10s", "--grace", "5s", "--", "true"}, "--grace");
-  refuses({"exec", "a", "--grace", "15s", "--", "true"}, "half the lease");
-  refuses({"exec", "a", "--grace", "forever", "--", "true"}, "has to end");
-}
-
-TEST_CASE("exec without a command says where to put it") {
+TEST_CASE("a subcommand, a command, nodes or a name that is missing or wrong is refused") {
+  refuses({}, "subcommand");
+  refuses({"lock", "a"}, "there is no subcommand lock; there are exec, fence, acquire");
+  refuses({"fleet"}, "subcommand");
+  refuses({"status", "a"}, "--nodes", {});
+  refuses({"exec", "a", "--", "true"}, "redlock fleet up", {});
   refuses({"exec", "a"}, "behind --");
   refuses({"exec", "a", "--"}, "behind --");
   refuses({"exec", "a", "true"}, "true; the command goes behind --");
   refuses({"exec", "--", "true"}, "NAME");
+  refuses({"acquire", ""}, "name");
+  refuses({"acquire", "a{b"}, "name");
+  refuses({"status", std::string(513, 'a')}, "512");
+  refuses({"release", "a}b", "--owner", std::string(32, '0')}, "name");
 }
 
 TEST_CASE("other options that cannot work are refused") {
-  refuses({"exec", "a", "--signal", "NOPE", "--", "true"}, "NOPE");
-  refuses({"exec", "a", "-E", "256", "--", "true"}, "256");
-  refuses({"exec", "a", "-E", "many", "--", "true"}, "many");
+  refuses(exec_a({"--signal", "NOPE"}, {"true"}), "NOPE");
+  refuses(exec_a({"-E", "256"}, {"true"}), "256");
+  refuses(exec_a({"-E", "many"}, {"true"}), "many");
   refuses({"status", "a", "-o", "yaml"}, "yaml");
   refuses({"list", "--limit", "0"}, "limit");
-  refuses({"release", "a"}, "--owner");
+  refuses({"release", "a"},
+          "Say --owner with the owner that `redlock acquire` printed, or --force");
+  refuses({"release", "a", "--force", "--owner", std::string(32, 'e')}, "--owner");
   refuses({"release", "a", "--owner", "me"}, "owner");
   refuses({"hold", "a", "--owner", "me"}, "owner");
-  for (const Arguments& command :
-       {Arguments{"exec", "a", "--trace", "/nowhere/trace", "--", "true"},
-        Arguments{"status", "a", "--trace=/nowhere/trace"}}) {
-    refuses(command, "--trace: the trace file '/nowhere/trace' cannot be opened for appending");
-  }
+  const std::string unopened = "the trace file '/nowhere/trace' cannot be opened for appending";
+  refuses(exec_a({"--trace", "/nowhere/trace"}, {"true"}), "--trace: " + unopened);
+  refuses({"status", "a", "--trace=/nowhere/trace"}, "--trace: " + unopened);
   refuses({"status", "a"}, "REDLOCK_TRACE: the trace file '/' cannot be opened",
           {{"REDLOCK_NODES", "redis://127.0.0.1:1"}, {"REDLOCK_TRACE", "/"}});
   refuses({"fleet", "up", "-n", "0"}, "-n");
@@ -228,13 +195,6 @@ TEST_CASE("other options that cannot work are refused") {
   refuses({"fleet", "kill", "-1"}, "-1");
   refuses({"hold", "a", "--owner", std::string(32, '0'), "--token", "-1"}, "-1");
   refuses({"fleet", "up", "--persistence", "some"}, "persistence");
-}
-
-TEST_CASE("bad names are refused") {
-  refuses({"acquire", ""}, "name");
-  refuses({"acquire", "a{b"}, "name");
-  refuses({"status", std::string(513, 'a')}, "512");
-  refuses({"release", "a}b", "--owner", std::string(32, '0')}, "name");
 }
 
 }  // namespace

@@ -77,6 +77,18 @@ class OnTerminal {
       shown_.append(buffer.data(), static_cast<std::size_t>(count));
     }
   }
+  /// Waits for each text in turn, and types what stands behind it.
+  struct Turn {
+    std::string shown;
+    std::string typed;
+  };
+  void converse(const std::vector<Turn>& turns) {
+    for (const Turn& turn : turns) {
+      CAPTURE(shown_);
+      REQUIRE_MESSAGE(await(turn.shown), turn.shown);
+      type(turn.typed);
+    }
+  }
   [[nodiscard]] const std::string& shown() const { return shown_; }
 
  private:
