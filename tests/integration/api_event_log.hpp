@@ -2,6 +2,9 @@
 // Keeps what an observer is told: a line for each event, with its name and what it is about.
 #pragma once
 
+#include <concepts>
+#include <iterator>
+
 #include "integration/api_fixture.hpp"
 
 namespace redlock::testing {
