@@ -9,10 +9,8 @@
 namespace redlock::testing {
 namespace {
 
-Client start_observed() {
-  return start_client(three_nodes(), [](ClientOptions& options) {
-    options.observer = std::make_shared<Observer>();
-  });
+Client start_with_observer() {
+  return start_observed(three_nodes(), std::make_shared<Observer>());
 }
 
 /// The result of the operation that `begin` returns, which costs one allocation.
@@ -27,7 +25,7 @@ Result<T> after_one_allocation(const Begin& begin) {
 }
 
 TEST_CASE("blocking acquire, extend and release allocate nothing, nor does dropping a lease") {
-  const Client client = start_observed();
+  const Client client = start_with_observer();
   RedLock lock = client.lock("lean");
   RedLock other = client.lock("dropped");
   must(must(lock.acquire()).release());
@@ -47,7 +45,7 @@ TEST_CASE("blocking acquire, extend and release allocate nothing, nor does dropp
 
 TEST_CASE(
     "lock and unlock allocate nothing on the calling thread; leaving an inner level, one task") {
-  const Client client = start_observed();
+  const Client client = start_with_observer();
   RedLock lock = client.lock("guarded");
   lock.lock();
   lock.unlock();
@@ -66,7 +64,7 @@ TEST_CASE(
 }
 
 TEST_CASE("an operation with a callback is one allocation on the thread that starts it") {
-  const Client client = start_observed();
+  const Client client = start_with_observer();
   RedLock lock = client.lock("one", Owner::create());
   must(must(lock.acquire()).release());
   Lease held = must(after_one_allocation<Lease>([&] { return lock.async_acquire(); }));

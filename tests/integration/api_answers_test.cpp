@@ -37,8 +37,7 @@ class AnswerLog : public Observer {
 TEST_CASE("the answers of each node that gave one are told, those of one attempt by one number") {
   Fleet fleet({.nodes = 3});
   const auto answers = std::make_shared<AnswerLog>();
-  const Client client =
-      start_client(fleet, [&](ClientOptions& options) { options.observer = answers; });
+  const Client client = start_observed(fleet, answers);
   warm_up(client, fleet);
   const auto before = answers->last_with(NodeCommand::acquire);
   Lease lease = must(client.lock("seat").acquire());

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Ten thousand requests of one client at once, to nodes that are well: they take their time, and
-// none is refused. Then the client ends, and its leases with it.
-#include "api_fixture.hpp"
+// Many calls: ten thousand of one client at once, to nodes that are well, which take their time,
+// and none is refused; increments by several processes; and a caller far away from the nodes, whose
+// connections go through relays that deliver each byte half a round trip later, beside near ones.
+#include <iterator>
 
-using namespace redlock;
-using namespace redlock::testing;
+#include "integration/api_fixture.hpp"
+#include "support/proxy.hpp"
+#include "support/temporary_directory.hpp"
 
+namespace redlock::testing {
 namespace {
 
 constexpr std::size_t crowd = 10'000;
@@ -57,8 +60,6 @@ std::size_t locks_on(const Fleet& fleet, std::size_t node) {
   return std::stoul(
       fleet.run(node, {"EVAL", "return #redis.call('KEYS', 'redlock:lock:*')", "0"}, 30s));
 }
-
-}  // namespace
 
 TEST_CASE("a crowd is granted, extended and released in full, beside leases that are renewed") {
   const Fleet fleet({.nodes = 5});
@@ -128,3 +129,120 @@ TEST_CASE("leases that the program dropped just before are released; without a q
   // What could be sent was sent.
   CHECK(eventually([&] { return locks_on(fleet, 2) == 0; }));
 }
+
+namespace fs = std::filesystem;
+
+/// Reads the counter, thinks, writes it back one higher: loses an update unless it is alone.
+void increment(const fs::path& counter) {
+  long value = 0;
+  std::ifstream(counter) >> value;
+  ::usleep(200);
+  std::ofstream(counter) << value + 1;
+}
+
+/// The exit code of a process that increments under the lock, noting its tokens in the log.
+int increment_many_times(const ClientOptions& options, const fs::path& directory, int times) {
+  auto client = Client::create(options);
+  if (!client) return 2;
+  RedLock lock = client->lock("counter");
+  for (int i = 0; i < times; ++i) {
+    auto lease = lock.acquire({.wait = forever});
+    if (!lease) return 3;
+    increment(directory / "counter");
+    std::ofstream(directory / "tokens", std::ios::app) << lease->token() << '\n';
+    if (!lease->valid()) return 4;  // the machine was too busy for what this test is about
+    if (lease->release() != Released::released) return 5;
+  }
+  return 0;
+}
+
+TEST_CASE("five processes of 200 increments lose none, and their tokens rise") {
+  constexpr int processes = 5;
+  constexpr int times = 200;
+  const Fleet fleet({.nodes = 3});
+  const TemporaryDirectory directory;
+  std::ofstream(directory.path() / "counter") << 0;
+  ClientOptions options = options_for(fleet.uris());
+  options.retry_min = 1ms;
+  options.retry_max = 5ms;
+  options.retry_cap = 20ms;
+
+  std::vector<pid_t> children;
+  for (int i = 0; i < processes; ++i) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) ::_exit(increment_many_times(options, directory.path(), times));
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+
+  long counter = 0;
+  std::ifstream(directory.path() / "counter") >> counter;
+  CHECK(counter == processes * times);
+  std::ifstream log(directory.path() / "tokens");
+  const std::vector<std::uint64_t> tokens{std::istream_iterator<std::uint64_t>(log), {}};
+  CHECK(tokens.size() == processes * times);
+  CHECK(std::adjacent_find(tokens.begin(), tokens.end(), std::greater_equal<>()) == tokens.end());
+}
+
+constexpr std::size_t far_caller = 3;
+constexpr int enough_grants = 20;
+constexpr int times_as_often = 3;
+
+/// Callers that take one lock in turns, as soon as each can, until the far one was granted it often
+/// enough, or a near one far more often than that.
+struct FarAndNear {
+  std::array<std::atomic<int>, far_caller + 1> grants{};
+  std::atomic<int> failures = 0;
+
+  /// A lease that is destroyed is released, and the next call is sent right behind that. A caller
+  /// that awaited the answer would be in no line meanwhile.
+  void call(const Client& client, std::size_t caller) {
+    RedLock lock = client.lock("far and near");
+    while (!over_) {
+      const auto lease = lock.acquire({.wait = forever});
+      if (!lease) {
+        ++failures;
+        over_ = true;
+        return;
+      }
+      if (++grants[caller] >=
+          (caller == far_caller ? enough_grants : times_as_often * enough_grants + 1)) {
+        over_ = true;
+      }
+    }
+  }
+
+ private:
+  std::atomic<bool> over_ = false;
+};
+
+TEST_CASE("a caller 60 ms away from five nodes has the lock as often as three that are near") {
+  const Fleet fleet({.nodes = 5});
+  const Proxies proxies = proxies_of(fleet);
+  for (const auto& proxy : proxies) proxy->delay(30ms);
+  const std::array clients{start_client(fleet), start_client(fleet), start_client(fleet),
+                           start_client(options_for(uris_of(proxies)))};
+  // Nobody waits for the connections of another.
+  for (const Client& client : clients) warm_up(client, fleet);
+  FarAndNear all;
+  {
+    std::vector<std::jthread> callers;
+    for (std::size_t caller = 0; caller < clients.size(); ++caller) {
+      callers.emplace_back([&, caller] { all.call(clients[caller], caller); });
+    }
+  }
+  for (std::size_t near = 0; near < far_caller; ++near) {
+    CAPTURE(near);
+    CHECK(all.grants[near] <= times_as_often * all.grants[far_caller]);
+  }
+  CHECK(all.grants[far_caller] >= enough_grants);
+  CHECK(all.failures == 0);
+}
+
+}  // namespace
+}  // namespace redlock::testing

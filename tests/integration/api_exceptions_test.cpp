@@ -47,8 +47,7 @@ void throw_in_callback(const Client& client) {
 
 TEST_CASE("an observer that throws ends its client: callers are answered, leases lost") {
   const auto observer = std::make_shared<ThrowingObserver>();
-  Client client =
-      start_client(three_nodes(), [&](ClientOptions& options) { options.observer = observer; });
+  Client client = start_observed(three_nodes(), observer);
   const Lease first = must(client.lock("first").acquire());
   const Lease second = must(client.lock("second").acquire());
   auto waiting = client.lock("first").async_acquire({.wait = forever}).as_future();
@@ -67,7 +66,7 @@ TEST_CASE("an observer that throws ends its client: callers are answered, leases
   CHECK(nodes_with_lock(three_nodes(), "first") >= 2);  // nothing was released
 }
 
-TEST_CASE("a callback, or a password function, that throws ends its client, and no other") {
+TEST_CASE("a callback, a password or a trace function that throws ends its client, and no other") {
   const Client other = start_client(three_nodes());
   Client client = start_client(three_nodes());
   const Lease lease = must(client.lock("held").acquire());
@@ -80,6 +79,19 @@ TEST_CASE("a callback, or a password function, that throws ends its client, and 
   });
   check_has_ended(client);
 
+  for (const bool caller_drives : {true, false}) {  // as no caller does with an observer
+    const auto armed = std::make_shared<std::atomic<bool>>(false);
+    client = start_client(three_nodes(), [&](ClientOptions& options) {
+      if (!caller_drives) options.observer = std::make_shared<Observer>();
+      options.trace = [armed](std::string_view) {
+        if (*armed) throw std::runtime_error(sentence);
+      };
+    });
+    warm_up(client, three_nodes());
+    *armed = true;
+    check_has_ended(client);
+  }
+
   // One that is called where it is started throws there.
   CHECK_THROWS_AS(other.lock("").async_acquire().start(
                       [](Result<Lease>) { throw std::runtime_error(sentence); }),
@@ -87,9 +99,8 @@ TEST_CASE("a callback, or a password function, that throws ends its client, and 
   CHECK(other.lock("other").acquire().has_value());
 }
 
-TEST_CASE("on a loop of the program's own no exception passes through libuv") {
-  ProgramLoop loop;
-  const Client client = start_on(loop);
+TEST_CASE_FIXTURE(ClientOnLoop,
+                  "on a loop of the program's own no exception passes through libuv") {
   const Lease lease = must(loop.result_of(client.lock("on a loop").async_acquire()));
   throw_in_callback(client);
   check_says_why(loop.result_of(client.lock("on a loop").async_acquire({.wait = forever})));

@@ -64,6 +64,13 @@ inline ClientOptions options_for(std::vector<std::string> nodes) {
   return options;
 }
 
+/// With the quarantine that those options leave out.
+inline ClientOptions careful_options_for(std::vector<std::string> nodes) {
+  ClientOptions options = options_for(std::move(nodes));
+  options.quarantine = Quarantine::on;
+  return options;
+}
+
 /// For tests that leave their nodes as they are.
 inline const Fleet& three_nodes() {
   static const Fleet fleet({.nodes = 3});
@@ -88,6 +95,10 @@ Client start_client(const Fleet& fleet, const Change& change) {
   return start_client(std::move(options));
 }
 
+inline Client start_observed(const Fleet& fleet, const std::shared_ptr<Observer>& observer) {
+  return start_client(fleet, [&](ClientOptions& options) { options.observer = observer; });
+}
+
 /// The value, or the test ends with the error's sentence.
 template <typename T>
 T must(Result<T> result) {
@@ -99,6 +110,19 @@ template <typename T>
 Errc code_of(const Result<T>& result) {
   REQUIRE_FALSE(result.has_value());
   return result.error().code;
+}
+
+/// That of the std::system_error which the call must throw.
+template <typename Call>
+Errc code_thrown_by(const Call& call) {
+  try {
+    call();
+  } catch (const std::system_error& error) {
+    REQUIRE(error.code().category() == error_category());
+    return static_cast<Errc>(error.code().value());
+  }
+  FAIL("nothing was thrown");
+  return {};
 }
 
 template <typename Future>
@@ -118,6 +142,24 @@ T get_soon(std::promise<T>& promise) {
 template <typename T>
 Result<T> get_soon(Operation<T> operation) {
   return get_soon(std::move(operation).as_future());
+}
+
+inline void run_on_all(const Fleet& fleet, const std::vector<std::string>& command) {
+  for (std::size_t node = 0; node < fleet.size(); ++node) fleet.run(node, command);
+}
+
+/// What `program` returned in the child of a fork; -1 if it did not end by itself.
+template <typename Program>
+int exit_code_of_child(const Program& program) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::alarm(100);
+    ::_exit(program());
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 inline bool is_locked_on(const Fleet& fleet, std::size_t node, const std::string& name) {

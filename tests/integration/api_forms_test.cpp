@@ -268,7 +268,7 @@ struct ByResuming : OfItsOwn {
   std::optional<std::promise<Continuation>> next;
 };
 
-struct ByAwaitingOnLoop {
+struct ByAwaitingOnLoop : ClientOnLoop {
   template <typename T>
   Result<T> result_of(Operation<T> operation) {
     std::optional<Result<T>> given;
@@ -284,9 +284,6 @@ struct ByAwaitingOnLoop {
   bool soon_free(const std::string& name) {
     return loop.runs_until([&] { return nodes_with_lock(three_nodes(), name) == 0; });
   }
-
-  ProgramLoop loop;
-  Client client = start_on(loop);
 };
 
 #define REDLOCK_FORMS ByCallback, ByFuture, ByAwaiting, ByResuming, ByAwaitingOnLoop
@@ -363,9 +360,7 @@ TEST_CASE_TEMPLATE("levels of one owner share a lease, and must be left as often
   CHECK(must(take(outer)) == 1);
   CHECK(must(take(outer)) == 2);
   REQUIRE(soon_held("levels", 2));
-  for (std::size_t node = 0; node < 3; ++node) {
-    three_nodes().run(node, {"DEL", "redlock:lock:{levels}"});
-  }
+  run_on_all(three_nodes(), {"DEL", "redlock:lock:{levels}"});
   for (int i = 0; i < 2; ++i) {
     const auto entered = take(outer);
     CHECK(code_of(entered) == Errc::lost);

@@ -60,12 +60,10 @@ void inspect(const Fleet& fleet) {
   }
 }
 
-ClientOptions careful(std::vector<std::string> nodes) {
-  ClientOptions options = options_for(std::move(nodes));
-  options.quarantine = Quarantine::on;
-  options.max_lease = max_lease;
-  options.lease = max_lease;
-  return options;
+Client start_careful(std::vector<std::string> nodes) {
+  ClientOptions options = careful_options_for(std::move(nodes));
+  options.lease = options.max_lease = max_lease;
+  return start_client(options);
 }
 
 /// Callers that time out while they wait, holders that vanish, grants that others release, forces.
@@ -90,8 +88,8 @@ void storm(const Client& client, const Client& other, const Fleet& fleet) {
 TEST_CASE("after a storm every key on every node has an end, or is a fence or the marker") {
   Fleet fleet({.nodes = 3, .persistence = cluster::Persistence::always, .unix_sockets = true});
   {
-    const Client client = start_client(careful(fleet.uris()));
-    const Client other = start_client(careful(fleet.uris()));
+    const Client client = start_careful(fleet.uris());
+    const Client other = start_careful(fleet.uris());
     for (const Client* each : {&client, &other}) {  // which write the markers
       REQUIRE(eventually([&] {
         inspect(fleet);
@@ -103,7 +101,7 @@ TEST_CASE("after a storm every key on every node has an end, or is a fence or th
     storm(client, other, fleet);
     fleet.restart(1, cluster::Data::empty);
     storm(client, other, fleet);
-    const Client twins = start_client(careful({fleet.uri(0), fleet.unix_uri(0), fleet.uri(1)}));
+    const Client twins = start_careful({fleet.uri(0), fleet.unix_uri(0), fleet.uri(1)});
     REQUIRE(eventually([&] {
       return contains(fleet.run(0, {"KEYS", "redlock:fence:identity:*"}), "identity");
     }));

@@ -2,46 +2,13 @@
 // The life of a lease: renewed until released, ending by itself, bounded, lost; and what an
 // observer is told of it; and asking a quorum whether the lock is still ours, which changes
 // nothing.
-#include "integration/api_fixture.hpp"
+#include "integration/api_event_log.hpp"
 
 namespace redlock::testing {
 namespace {
 
-/// What was reported, as words.
-class Journal : public Observer {
- public:
-  void on_node_up(std::string_view node, std::string_view) override {
-    note("up " + std::string(node));
-  }
-  void on_node_down(std::string_view node, Cause cause, std::string_view) override {
-    note("down " + std::string(node) + ' ' + to_string(cause));
-  }
-  void on_renewal(std::string_view name, bool ok, std::chrono::nanoseconds) override {
-    note((ok ? "renewed " : "not renewed ") + std::string(name));
-  }
-  void on_lost(std::string_view name, std::uint64_t token, LossReason reason) override {
-    note("lost " + std::string(name) + ' ' + std::to_string(token) + ' ' + to_string(reason));
-  }
-
-  [[nodiscard]] std::size_t count(const std::string& what) const {
-    const std::scoped_lock lock(mutex_);
-    return static_cast<std::size_t>(std::count(notes_.begin(), notes_.end(), what));
-  }
-  [[nodiscard]] bool records(const std::string& what, std::size_t times = 1) const {
-    return eventually([&] { return count(what) >= times; });
-  }
-
- private:
-  void note(std::string what) {
-    const std::scoped_lock lock(mutex_);
-    notes_.push_back(std::move(what));
-  }
-  mutable std::mutex mutex_;
-  std::vector<std::string> notes_;
-};
-
 struct Listening {
-  std::shared_ptr<Journal> journal = std::make_shared<Journal>();
+  std::shared_ptr<EventLog> journal = std::make_shared<EventLog>();
   Client client;
 
   explicit Listening(const Fleet& fleet)
@@ -72,7 +39,7 @@ TEST_CASE("a lease is renewed again and again, if it is not to end by itself") {
 
   CHECK(must(get_soon(brief.async_lost())) == LossReason::expired);
   const std::string lost_brief = "lost brief " + std::to_string(brief.token());
-  CHECK(journal->records(lost_brief + " expired"));
+  CHECK(journal->soon_has(lost_brief + " expired"));
   CHECK(journal->count("renewed brief") == 0);
   CHECK(soon_free_everywhere(three_nodes(), "brief"));
   CHECK(must(get_soon(never.async_lost())) == LossReason::expired);
@@ -81,8 +48,8 @@ TEST_CASE("a lease is renewed again and again, if it is not to end by itself") {
   CHECK(must(get_soon(bounded.async_lost())) == LossReason::expired);
   CHECK(journal->count("renewed bounded") > 0);
 
-  CHECK(journal->records("renewed always", 4));
-  REQUIRE(journal->records("renewed renewed", 4));  // longer than the lease
+  CHECK(journal->soon_has("renewed always", 4));
+  REQUIRE(journal->soon_has("renewed renewed", 4));  // longer than the lease
   CHECK(always.valid());
   CHECK(renewed.valid());
   CHECK(renewed.valid_until() > first);
@@ -102,18 +69,18 @@ TEST_CASE("a lease over nodes that restart empty one at a time is held through, 
   const auto journal = listening->journal;
   const Lease lease = listening->acquire("held through");
   for (std::size_t node = 0; node < 3; ++node) {
-    const std::string uri = "redis://127.0.0.1:" + std::to_string(fleet.port(node));
-    CHECK(journal->records("up " + uri));
+    const std::string uri = "redis://127.0.0.1:" + std::to_string(fleet.port(node)) + " ";
+    CHECK(journal->soon_has("up " + uri));
     fleet.restart(node, cluster::Data::empty);
     REQUIRE(eventually([&] { return is_locked_on(fleet, node, "held through"); }));
     CHECK(eventually([&] {
-      return journal->count("down " + uri + " connection_lost") > 0 ||
-             journal->count("down " + uri + " connection_failed") > 0;
+      return journal->count("down " + uri + "connection_lost") > 0 ||
+             journal->count("down " + uri + "connection_failed") > 0;
     }));
-    CHECK(journal->records("up " + uri, 2));
+    CHECK(journal->soon_has("up " + uri, 2));
     // It counts once a later round has found it held.
     const std::size_t renewals = journal->count("renewed held through");
-    REQUIRE(journal->records("renewed held through", renewals + 2));
+    REQUIRE(journal->soon_has("renewed held through", renewals + 2));
   }
   CHECK(lease.valid());
 

@@ -20,25 +20,6 @@ struct Answers {
   }
 };
 
-TEST_CASE("destroying a client ends those who wait with closed, each once") {
-  std::optional<Client> client = start_client(three_nodes());
-  const Client holder = start_client(three_nodes());
-  const Lease held = must(holder.lock("seat").acquire());
-  Answers answers;
-  for (int i = 0; i < 50; ++i) {
-    client->lock("seat").async_acquire({.wait = forever}).start(std::ref(answers));
-  }
-  std::promise<Errc> blocked;
-  std::jthread thread([&, lock = client->lock("seat")]() mutable {
-    blocked.set_value(lock.acquire({.wait = forever}).error().code);
-  });
-  // The blocked thread is in once its request was refused at least once; either way it must end.
-  client.reset();
-  CHECK(get_soon(blocked) == Errc::closed);
-  CHECK(answers.all == 50);
-  CHECK(answers.closed == 50);
-}
-
 TEST_CASE("destroying a client right after many submissions loses no callback and no lock") {
   for (int turn = 0; turn < 10; ++turn) {
     std::optional<Client> client = start_client(three_nodes());
@@ -92,8 +73,7 @@ TEST_CASE("a client whose nodes hang is gone after one node timeout, with every 
 
 TEST_CASE("a client may be destroyed, but not closed, by one of its own callbacks") {
   const auto still_there = std::make_shared<Observer>();
-  auto client = std::make_shared<std::optional<Client>>(
-      start_client(three_nodes(), [&](ClientOptions& options) { options.observer = still_there; }));
+  auto client = std::make_shared<std::optional<Client>>(start_observed(three_nodes(), still_there));
   RedLock lock = (*client)->lock("last");
   std::promise<void> done;
   Answers others;
@@ -175,7 +155,7 @@ int in_the_child(Client& client, RedLock& lock, Lease& lease, RedLock& held,
   if (!lease.lost().stop_requested()) return 11;
   const auto acquired = lock.acquire();
   if (acquired || acquired.error().code != Errc::closed) return 2;
-  if (acquired.error().message.find("fork") == std::string::npos) return 3;
+  if (!contains(acquired.error().message, "fork")) return 3;
   if (lock.async_acquire().as_future().get().error().code != Errc::closed) return 4;
   if (lease.extend(5s).error().code != Errc::closed) return 5;
   if (Admin(client).examine().error().code != Errc::closed) return 9;
@@ -186,12 +166,7 @@ int in_the_child(Client& client, RedLock& lock, Lease& lease, RedLock& held,
   examinations.reset();
   held.unlock();
   if (held.token() != 0) return 6;
-  try {
-    held.lock();
-    return 7;
-  } catch (const std::system_error& error) {
-    if (error.code() != Errc::closed) return 8;
-  }
+  if (code_thrown_by([&] { held.lock(); }) != Errc::closed) return 7;
   { const Lease dropped = std::move(lease); }
   { const RedLock dropped = std::move(held); }
   { const Client dropped = std::move(client); }
@@ -209,18 +184,11 @@ TEST_CASE("the child of a fork holds nothing, is told so, and harms nothing") {
   lease.async_lost(stop.get_token()).start([&](const auto&) { ++results; });
   std::optional<Examinations> examinations(std::in_place, client);
   must(examinations->next());
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::alarm(20);
-    const int found = in_the_child(client, lock, lease, held, examinations);
-    stop.request_stop();
-    ::_exit(results == 0 ? found : 15);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(exit_code_of_child([&] {
+          const int found = in_the_child(client, lock, lease, held, examinations);
+          stop.request_stop();
+          return results == 0 ? found : 15;
+        }) == 0);
 
   CHECK(results == 0);
   stop.request_stop();

@@ -77,35 +77,12 @@ bool succeeded(const std::optional<Result<T>>& result) {
   return result && result->has_value();
 }
 
-/// For each allocation of a life, until one goes by without so many.
-template <typename Life>
-void walk(const Life& life) {
-  for (const std::size_t failures : {std::size_t{1}, std::size_t{30}}) {
-    std::size_t number = 0;
-    bool some_failed = true;
-    while (some_failed) {
-      watchdog().next_round(++number, failures);
-      CAPTURE(number);
-      CAPTURE(failures);
-      some_failed = life(number, failures);
-    }
-    MESSAGE(number << " rounds of " << failures << " failures");
-    CHECK(number > 10);
-  }
-}
-
 /// The nodes, and names that no earlier round has used: what one left ends with its lease.
 struct Nodes {
   std::vector<std::string> next_names(std::size_t count) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < count; ++i) names.push_back("walk-" + std::to_string(++used_));
     return names;
-  }
-  [[nodiscard]] ClientOptions options() const {
-    ClientOptions options = options_for(fleet.uris());
-    options.lease = 2s;
-    options.warn_on_stderr = false;
-    return options;
   }
   [[nodiscard]] bool soon_all_free() const {
     watchdog().step("the end of the leases that were left");
@@ -119,6 +96,12 @@ struct Nodes {
   }
 
   const Fleet fleet{{.nodes = 3}};
+  ClientOptions options = [this] {
+    ClientOptions short_lived = options_for(fleet.uris());
+    short_lived.lease = 2s;
+    short_lived.warn_on_stderr = false;
+    return short_lived;
+  }();
 
  private:
   std::size_t used_ = 0;
@@ -147,7 +130,7 @@ void check_goes_on_or_ended(Client& client, const std::string& name, const Lease
 }
 
 /// Every way to take and leave a lock, one after the other. Whether an allocation failed meanwhile.
-bool live(Nodes& nodes, const ClientOptions& options, std::size_t number, std::size_t failures) {
+bool live(Nodes& nodes, std::size_t number, std::size_t failures) {
   const auto names = nodes.next_names(4);
   std::optional<Result<Client>> created;
   std::stop_source stop;
@@ -155,7 +138,7 @@ bool live(Nodes& nodes, const ClientOptions& options, std::size_t number, std::s
   bool some_failed = false;
   {
     const FailingAllocations failing(number, failures);
-    created = attempt("create", [&] { return Client::create(options); });
+    created = attempt("create", [&] { return Client::create(nodes.options); });
     if (!succeeded(created)) return failing.some_failed();
     Client& client = **created;
     auto lease = attempt("acquire", [&] { return client.lock(names[0]).acquire(); });
@@ -196,9 +179,9 @@ bool live(Nodes& nodes, const ClientOptions& options, std::size_t number, std::s
 }
 
 /// The end of a client that has leases and callers.
-bool end(Nodes& nodes, const ClientOptions& options, std::size_t number, std::size_t failures) {
+bool end(Nodes& nodes, std::size_t number, std::size_t failures) {
   const auto names = nodes.next_names(2);
-  Client client = start_client(options);
+  Client client = start_client(nodes.options);
   Lease held = must(client.lock(names[0]).acquire());
   const auto lost = held.lost();
   auto waiting = client.lock(names[0]).async_acquire({.wait = patience}).as_future();
@@ -217,10 +200,9 @@ bool end(Nodes& nodes, const ClientOptions& options, std::size_t number, std::si
 }
 
 /// Between two renewals. Nothing if the machine stood still for a lease, so that none was made.
-std::optional<bool> renew(Nodes& nodes, const ClientOptions& options, std::size_t number,
-                          std::size_t failures) {
+std::optional<bool> renew(Nodes& nodes, std::size_t number, std::size_t failures) {
   const auto names = nodes.next_names(2);
-  Client client = start_client(options);
+  Client client = start_client(nodes.options);
   Lease held = must(client.lock(names[0]).acquire(
       {.lease = 300ms, .renewal = Renewal::always, .wait = patience}));
   const auto lost = held.lost();
@@ -239,10 +221,10 @@ std::optional<bool> renew(Nodes& nodes, const ClientOptions& options, std::size_
   return some_failed;
 }
 
-bool hold(Nodes& nodes, const ClientOptions& options, std::size_t number, std::size_t failures) {
+bool hold(Nodes& nodes, std::size_t number, std::size_t failures) {
   std::optional<bool> some_failed;
   within_a_lease([&] {
-    some_failed = renew(nodes, options, number, failures);
+    some_failed = renew(nodes, number, failures);
     return some_failed.has_value();
   });
   return *some_failed;
@@ -279,8 +261,7 @@ class OwnLoop {
   uv_loop_t uv{};
 };
 
-bool live_on_a_loop(Nodes& nodes, const ClientOptions& options, std::size_t number,
-                    std::size_t failures) {
+bool live_on_a_loop(Nodes& nodes, std::size_t number, std::size_t failures) {
   const auto names = nodes.next_names(2);
   OwnLoop loop;
   std::optional<Result<Client>> created;
@@ -289,7 +270,7 @@ bool live_on_a_loop(Nodes& nodes, const ClientOptions& options, std::size_t numb
   bool some_failed = false;
   {
     const FailingAllocations failing(number, failures);
-    created = attempt("create", [&] { return Client::create(options, &loop.uv); });
+    created = attempt("create", [&] { return Client::create(nodes.options, &loop.uv); });
     if (!succeeded(created)) return failing.some_failed();
     Client& client = **created;
     auto lease = loop.await("acquire", [&] { return client.lock(names[0]).async_acquire(); });
@@ -306,8 +287,10 @@ bool live_on_a_loop(Nodes& nodes, const ClientOptions& options, std::size_t numb
   return some_failed;
 }
 
-bool live_in_c(Nodes& nodes, const std::string& uris, std::size_t number, std::size_t failures) {
+bool live_in_c(Nodes& nodes, std::size_t number, std::size_t failures) {
   const auto names = nodes.next_names(1);
+  std::string uris;
+  for (const std::string& uri : nodes.options.nodes) uris += uri + ' ';
   redlock_client_options options = REDLOCK_CLIENT_OPTIONS_INIT;
   options.nodes = uris.c_str();
   options.without_quarantine = options.without_warnings = 1;
@@ -335,65 +318,50 @@ bool live_in_c(Nodes& nodes, const std::string& uris, std::size_t number, std::s
   return failing.some_failed();
 }
 
-ClientOptions observed(ClientOptions options) {
-  options.observer = std::make_shared<Observer>();
-  return options;
+/// For each allocation of a life, until one goes by without so many.
+void walk(bool (&life)(Nodes&, std::size_t, std::size_t),
+          const std::shared_ptr<Observer>& observer = {}) {
+  Nodes nodes;
+  nodes.options.observer = observer;
+  for (const std::size_t failures : {std::size_t{1}, std::size_t{30}}) {
+    std::size_t number = 0;
+    bool some_failed = true;
+    while (some_failed) {
+      watchdog().next_round(++number, failures);
+      CAPTURE(number);
+      CAPTURE(failures);
+      some_failed = life(nodes, number, failures);
+    }
+    MESSAGE(number << " rounds of " << failures << " failures");
+    CHECK(number > 10);
+  }
+  CHECK(nodes.soon_all_free());
 }
 
 }  // namespace
 
 TEST_CASE("no call waits for ever when an allocation fails, and the client goes on or ends whole") {
-  Nodes nodes;
-  const ClientOptions options = nodes.options();
-  walk([&](std::size_t number, std::size_t failures) {
-    return live(nodes, options, number, failures);
-  });
-  CHECK(nodes.soon_all_free());
+  walk(live);
 }
 
 TEST_CASE("the same where the client's own thread does all the work") {
-  Nodes nodes;
-  const ClientOptions options = observed(nodes.options());
-  walk([&](std::size_t number, std::size_t failures) {
-    return live(nodes, options, number, failures);
-  });
-  CHECK(nodes.soon_all_free());
+  walk(live, std::make_shared<Observer>());
 }
 
 TEST_CASE("a client ends, and every caller of it has an answer, when an allocation fails") {
-  Nodes nodes;
-  const ClientOptions options = nodes.options();
-  walk([&](std::size_t number, std::size_t failures) {
-    return end(nodes, options, number, failures);
-  });
-  CHECK(nodes.soon_all_free());
+  walk(end);
 }
 
 TEST_CASE("a lease is renewed or lost when an allocation fails") {
-  Nodes nodes;
-  const ClientOptions options = nodes.options();
-  walk([&](std::size_t number, std::size_t failures) {
-    return hold(nodes, options, number, failures);
-  });
+  walk(hold);
 }
 
 TEST_CASE("a loop of the program's own goes on, and is given back, when an allocation fails") {
-  Nodes nodes;
-  const ClientOptions options = nodes.options();
-  walk([&](std::size_t number, std::size_t failures) {
-    return live_on_a_loop(nodes, options, number, failures);
-  });
-  CHECK(nodes.soon_all_free());
+  walk(live_on_a_loop);
 }
 
 TEST_CASE("every function of C returns when an allocation fails") {
-  Nodes nodes;
-  std::string uris;
-  for (const std::string& uri : nodes.fleet.uris()) uris += uri + ' ';
-  walk([&](std::size_t number, std::size_t failures) {
-    return live_in_c(nodes, uris, number, failures);
-  });
-  CHECK(nodes.soon_all_free());
+  walk(live_in_c);
 }
 
 }  // namespace redlock::testing

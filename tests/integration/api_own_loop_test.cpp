@@ -34,12 +34,6 @@ struct OneThreadObserver final : Observer {
   void on_closed(const CloseReport&) override { note(closed); }
 };
 
-TEST_CASE("a null pointer is no loop") {
-  const auto client = Client::create(options_for({"redis://127.0.0.1:1"}), nullptr);
-  CHECK(code_of(client) == Errc::invalid_argument);
-  CHECK(client.error().message.find("null") != std::string::npos);
-}
-
 TEST_CASE("a client on a given loop makes no thread, and a lease given back is not lost") {
   three_nodes();
   ProgramLoop loop;
@@ -91,9 +85,9 @@ TEST_CASE("two clients on one loop: who waits has the lock when the other gives 
   CHECK(must(std::move(*awaited)).valid());
 }
 
-TEST_CASE("while nobody runs the loop a lease ends by the clock, and the loss is told afterwards") {
-  ProgramLoop loop;
-  const Client client = start_on(loop);
+TEST_CASE_FIXTURE(
+    ClientOnLoop,
+    "while nobody runs the loop a lease ends by the clock, and the loss is told afterwards") {
   within_a_lease([&] {
     const Lease lease = must(
         loop.result_of(client.lock("stood still").async_acquire({.lease = 500ms, .wait = 30s})));
@@ -110,38 +104,25 @@ TEST_CASE("while nobody runs the loop a lease ends by the clock, and the loss is
   });
 }
 
-template <typename Call>
-Errc code_thrown_by(const Call& call) {
-  try {
-    call();
-  } catch (const std::system_error& error) {
-    return static_cast<Errc>(error.code().value());
-  }
-  return {};
-}
-
-TEST_CASE("what blocks is refused on every thread, and a lease is given back all the same") {
-  ProgramLoop loop;
-  Client client = start_on(loop);
+TEST_CASE_FIXTURE(
+    ClientOnLoop,
+    "what blocks is refused on every thread; release and unlock give back all the same") {
   RedLock lock = client.lock("refused");
   const Admin admin(client);
   Lease lease = must(loop.result_of(client.lock("kept").async_acquire()));
   const auto try_all = [&] {
     const auto acquired = lock.acquire();
     CHECK(code_of(acquired) == Errc::would_deadlock);
-    CHECK(acquired.error().message.find("async_") != std::string::npos);
-    CHECK(code_of(lock.acquire({.wait = forever})) == Errc::would_deadlock);
-    CHECK(code_of(lease.extend(40s)) == Errc::would_deadlock);
-    CHECK(code_of(lease.confirm()) == Errc::would_deadlock);
-    CHECK(code_of(client.close()) == Errc::would_deadlock);
-    CHECK(code_thrown_by([&] { lock.lock(); }) == Errc::would_deadlock);
-    CHECK(code_thrown_by([&] { static_cast<void>(lock.try_lock()); }) == Errc::would_deadlock);
-    CHECK(code_of(admin.inspect("refused")) == Errc::would_deadlock);
-    CHECK(code_of(admin.force_release("refused")) == Errc::would_deadlock);
-    CHECK(code_of(admin.list()) == Errc::would_deadlock);
-    CHECK(code_of(admin.examine()) == Errc::would_deadlock);
-    CHECK(code_of(Examinations(client).next()) == Errc::would_deadlock);
-    CHECK(code_of(admin.adopt()) == Errc::would_deadlock);
+    CHECK(contains(acquired.error().message, "async_"));
+    for (const Errc code :
+         {code_of(lock.acquire({.wait = forever})), code_of(lease.extend(40s)),
+          code_of(lease.confirm()), code_of(client.close()), code_thrown_by([&] { lock.lock(); }),
+          code_thrown_by([&] { static_cast<void>(lock.try_lock()); }),
+          code_of(admin.inspect("refused")), code_of(admin.force_release("refused")),
+          code_of(admin.list()), code_of(admin.examine()), code_of(Examinations(client).next()),
+          code_of(admin.adopt())}) {
+      CHECK(code == Errc::would_deadlock);
+    }
   };
   try_all();
   std::thread(try_all).join();
@@ -149,20 +130,15 @@ TEST_CASE("what blocks is refused on every thread, and a lease is given back all
   CHECK(code_of(lease.release()) == Errc::would_deadlock);
   CHECK_FALSE(lease);
   CHECK(loop.runs_until([] { return nodes_with_lock(three_nodes(), "kept") == 0; }));
-}
 
-TEST_CASE("a lock that was taken by async_try_lock is given back by unlock()") {
-  ProgramLoop loop;
-  const Client client = start_on(loop);
-  RedLock lock = client.lock("unlocked", Owner::create());
-  CHECK(must(loop.result_of(lock.async_try_lock())) == 1);
-  lock.unlock();
+  RedLock owned = client.lock("unlocked", Owner::create());
+  CHECK(must(loop.result_of(owned.async_try_lock())) == 1);
+  owned.unlock();
   CHECK(loop.runs_until([] { return nodes_with_lock(three_nodes(), "unlocked") == 0; }));
 }
 
-TEST_CASE("operations are started on other threads and answered where the loop is run") {
-  ProgramLoop loop;
-  const Client client = start_on(loop);
+TEST_CASE_FIXTURE(ClientOnLoop,
+                  "operations are started on other threads and answered where the loop is run") {
   std::atomic<int> answers{0};
   std::atomic<int> elsewhere{0};
   constexpr int calls = 50;
@@ -178,7 +154,7 @@ TEST_CASE("operations are started on other threads and answered where the loop i
       }
     });
   }
-  std::future<Result<Lease>> future = client.lock("by a future").async_acquire().as_future();
+  auto future = client.lock("by a future").async_acquire().as_future();
   REQUIRE(loop.runs_until([&] { return answers == 4 * calls; }));
   CHECK(elsewhere == 0);
   REQUIRE(loop.runs_until([&] { return future.wait_for(0s) == std::future_status::ready; }));
@@ -208,7 +184,8 @@ TEST_CASE("nodes that hang hold up nothing else on the loop") {
   CHECK(late->has_value());
 }
 
-TEST_CASE("an idle client keeps the loop running, and the loop may be stopped and run again") {
+TEST_CASE(
+    "an idle client keeps the loop running, which may be stopped, and run by another thread") {
   ProgramLoop loop;
   const Client client = start_on(loop);
   CHECK(uv_run(&loop.uv, UV_RUN_NOWAIT) != 0);
@@ -220,7 +197,12 @@ TEST_CASE("an idle client keeps the loop running, and the loop may be stopped an
   CHECK(uv_run(&loop.uv, UV_RUN_DEFAULT) != 0);
   REQUIRE(result.has_value());
   Lease lease = must(std::move(*result));
-  CHECK(must(loop.result_of(lease.async_release())) == Released::released);
+  for (int thread = 0; thread < 3; ++thread) {
+    std::jthread([&] {
+      CHECK(must(loop.result_of(lease.async_release())) == Released::released);
+      lease = must(loop.result_of(client.lock("moved").async_acquire({.wait = patience})));
+    }).join();
+  }
 }
 
 TEST_CASE("after async_close the loop is as it was before the client, with leases held or not") {
@@ -259,17 +241,15 @@ TEST_CASE("after async_close the loop is as it was before the client, with lease
   }
   CHECK(soon_free_everywhere(three_nodes(), "left 1"));
   CHECK(soon_free_everywhere(three_nodes(), "left 2"));
-  std::optional<Errc> late;
-  lock.async_acquire().start([&](const Result<Lease>& lease) { late = code_of(lease); });
-  CHECK(late == Errc::closed);
-  std::optional<Errc> again;
-  client->async_close().start([&](const Result<CloseReport>& given) { again = code_of(given); });
-  CHECK(again == Errc::closed);
+  std::vector<Errc> late;
+  lock.async_acquire().start([&](const auto& lease) { late.push_back(code_of(lease)); });
+  client->async_close().start([&](const auto& again) { late.push_back(code_of(again)); });
+  CHECK(late == std::vector<Errc>{Errc::closed, Errc::closed});
 }
 
-TEST_CASE("what was started before async_close is done, and what is started after it is refused") {
-  ProgramLoop loop;
-  Client client = start_on(loop);
+TEST_CASE_FIXTURE(
+    ClientOnLoop,
+    "what was started before async_close is done, and what is started after it is refused") {
   RedLock lock = client.lock("released before");
   RedLock detached = client.lock("detached before");
   Lease lease = must(loop.result_of(lock.async_acquire()));
@@ -304,19 +284,18 @@ TEST_CASE("a client may be destroyed in a callback, beside the loop and on anoth
     RedLock lock = client->lock(name);
     std::optional<Result<Lease>> held;
     std::optional<Errc> later;
-    lock.async_acquire().start([&](Result<Lease> lease) {
-      held.emplace(std::move(lease));
-      if (where != 0) return;
+    const auto destroy = [&] {
       client.reset();
       lock.async_acquire().start([&](const Result<Lease>& other) { later = code_of(other); });
+    };
+    lock.async_acquire().start([&](Result<Lease> lease) {
+      held.emplace(std::move(lease));
+      if (where == 0) destroy();
     });
     REQUIRE(loop.runs_until([&] { return held.has_value(); }));
     const Lease lease = must(std::move(*held));
-    if (where == 1) client.reset();
-    if (where == 2) std::jthread([&] { client.reset(); }).join();
-    if (where != 0) {
-      lock.async_acquire().start([&](const Result<Lease>& other) { later = code_of(other); });
-    }
+    if (where == 1) destroy();
+    if (where == 2) std::jthread(destroy).join();
     CHECK(uv_run(&loop.uv, UV_RUN_DEFAULT) == 0);
     CHECK(later == Errc::closed);
     CHECK_FALSE(lease.valid());
@@ -326,73 +305,49 @@ TEST_CASE("a client may be destroyed in a callback, beside the loop and on anoth
 }
 
 TEST_CASE("a client that never reached a node, or was hardly made, leaves the loop as well") {
+  const auto without_loop = Client::create(options_for({"redis://127.0.0.1:1"}), nullptr);
+  CHECK(code_of(without_loop) == Errc::invalid_argument);
+  CHECK(contains(without_loop.error().message, "null"));
   ProgramLoop loop;
   { const Client client = start_on(loop); }
   const Client client = start_on(loop, options_for({"redis://127.0.0.1:1", "redis://localhost:2"}));
   CHECK(code_of(loop.result_of(client.lock("nowhere").async_acquire())) == Errc::no_quorum);
 }
 
-TEST_CASE("the loop may be run by one thread after the other") {
-  ProgramLoop loop;
-  const Client client = start_on(loop);
-  for (int turn = 0; turn < 3; ++turn) {
-    std::jthread([&] {
-      Lease lease = must(loop.result_of(client.lock("moved").async_acquire({.wait = patience})));
-      CHECK(must(loop.result_of(lease.async_release())) == Released::released);
-    }).join();
-  }
-}
-
-/// Whether a child's copy of the loop can be run to its end.
-bool child_leaves_its_copy(ProgramLoop& loop, const Lease& lease) {
-  return !lease.valid() && uv_loop_fork(&loop.uv) == 0 && uv_run(&loop.uv, UV_RUN_DEFAULT) == 0;
-}
-
-TEST_CASE("the child of a fork that runs its copy of the loop takes no part") {
-  ProgramLoop loop;
-  const Client client = start_on(loop);
+TEST_CASE_FIXTURE(ClientOnLoop,
+                  "the child of a fork that runs its copy of the loop takes no part") {
   Lease lease = must(loop.result_of(client.lock("forked loop").async_acquire()));
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::alarm(20);
-    ::_exit(child_leaves_its_copy(loop, lease) ? 0 : 1);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(exit_code_of_child([&] {
+          if (lease.valid()) return 1;
+          if (uv_loop_fork(&loop.uv) != 0) return 2;
+          return uv_run(&loop.uv, UV_RUN_DEFAULT) == 0 ? 0 : 3;
+        }) == 0);
   CHECK(lease.valid());
   must(loop.result_of(lease.async_extend(40s)));
   CHECK(must(loop.result_of(lease.async_release())) == Released::released);
 }
 
-TEST_CASE("async_close of a client with a thread of its own tells what became of the leases") {
+FireAndForget close_awaiting(Client& client, std::promise<CloseReport>& done) {
+  RedLock lock = client.lock("closed by a coroutine");
+  const Result<Lease> lease = co_await lock.async_acquire();
+  done.set_value(must(co_await client.async_close()));
+}
+
+TEST_CASE("async_close tells what became of leases, also to a coroutine on the client's thread") {
   Client client = start_client(three_nodes());
   RedLock lock = client.lock("closed behind");
   const Lease lease = must(lock.acquire());
-  auto closing = client.async_close().as_future();
-  CHECK(must(get_soon(closing)).released == 1);
+  CHECK(must(get_soon(client.async_close())).released == 1);
   CHECK_FALSE(lease.valid());
   CHECK(soon_free_everywhere(three_nodes(), "closed behind"));
   CHECK(code_of(lock.acquire()) == Errc::closed);
   CHECK(code_of(client.close()) == Errc::closed);
-  auto again = client.async_close().as_future();
-  CHECK(code_of(get_soon(again)) == Errc::closed);
-}
+  CHECK(code_of(get_soon(client.async_close())) == Errc::closed);
 
-TEST_CASE("a coroutine on the client's own thread may close the client") {
-  Client client = start_client(three_nodes());
-  std::promise<std::size_t> done;
-  const auto run = [](Client& of, std::promise<std::size_t>& told) -> FireAndForget {
-    RedLock lock = of.lock("closed by a coroutine");
-    const Result<Lease> lease = co_await lock.async_acquire();
-    const Result<CloseReport> report = co_await of.async_close();
-    told.set_value(report ? report->released : 0);
-  };
-  run(client, done);
-  auto released = done.get_future();
-  CHECK(get_soon(released) == 1);
+  client = start_client(three_nodes());
+  std::promise<CloseReport> done;
+  close_awaiting(client, done);
+  CHECK(get_soon(done).released == 1);
 }
 
 }  // namespace

@@ -8,48 +8,30 @@ namespace redlock::testing {
 namespace {
 
 /// What a program knows of its password, changed while the client's threads read it.
-class Vault {
- public:
-  explicit Vault(std::string password) : password_(std::move(password)) {}
-  void set(const std::string& password) {
-    const std::scoped_lock lock(mutex_);
-    password_ = password;
-  }
-  [[nodiscard]] std::string get() const {
-    const std::scoped_lock lock(mutex_);
-    return password_;
-  }
+using Vault = std::atomic<const char*>;
 
- private:
-  mutable std::mutex mutex_;
-  std::string password_;
+/// All nodes have a user ann, whose password is first-one.
+struct NodesOfAnn {
+  Fleet fleet{{.nodes = 3}};
+  TemporaryDirectory directory;
+  std::string path = (directory.path() / "passwords").string();
+
+  NodesOfAnn() { change_user({"on", ">first-one", "~*", "&*", "+@all"}); }
+  void change_user(const std::vector<std::string>& rules) const {
+    std::vector<std::string> command{"ACL", "SETUSER", "ann"};
+    command.insert(command.end(), rules.begin(), rules.end());
+    run_on_all(fleet, command);
+  }
+  [[nodiscard]] ClientOptions options_with(const std::string& login = "ann:") const {
+    ClientOptions options = options_for({});
+    for (std::size_t node = 0; node < fleet.size(); ++node) {
+      options.nodes.push_back("redis://" + login +
+                              "@127.0.0.1:" + std::to_string(fleet.port(node)));
+    }
+    return options;
+  }
+  void break_connections() const { run_on_all(fleet, {"CLIENT", "KILL", "USER", "ann"}); }
 };
-
-void change_user(const Fleet& fleet, std::vector<std::string> rules) {
-  std::vector<std::string> command{"ACL", "SETUSER", "ann"};
-  command.insert(command.end(), rules.begin(), rules.end());
-  for (std::size_t node = 0; node < fleet.size(); ++node) REQUIRE(fleet.run(node, command) == "OK");
-}
-
-Fleet fleet_of_ann() {
-  Fleet fleet({.nodes = 3});
-  change_user(fleet, {"on", ">first-one", "~*", "&*", "+@all"});
-  return fleet;
-}
-
-std::vector<std::string> nodes_of_ann(const Fleet& fleet) {
-  std::vector<std::string> nodes;
-  for (std::size_t node = 0; node < fleet.size(); ++node) {
-    nodes.push_back("redis://ann:@127.0.0.1:" + std::to_string(fleet.port(node)));
-  }
-  return nodes;
-}
-
-void break_connections(const Fleet& fleet) {
-  for (std::size_t node = 0; node < fleet.size(); ++node) {
-    fleet.run(node, {"CLIENT", "KILL", "USER", "ann"});
-  }
-}
 
 /// Until every node has a connection of ann again, and the lease is renewed.
 bool soon_renewed(const Fleet& fleet, Lease& lease) {
@@ -64,48 +46,47 @@ bool soon_renewed(const Fleet& fleet, Lease& lease) {
 TEST_CASE("passwords are changed under a lease, by the nodes first or by the program first") {
   for (const bool nodes_first : {true, false}) {
     CAPTURE(nodes_first);
-    const Fleet fleet = fleet_of_ann();
+    const NodesOfAnn nodes;
     Vault vault("first-one");
-    auto options = options_for(nodes_of_ann(fleet));
+    auto options = nodes.options_with();
     options.password = [&](std::string_view node) {
       REQUIRE(node.starts_with("redis://ann@127.0.0.1:"));
-      return vault.get();
+      return std::string(vault);
     };
     const Client client = start_client(options);
     Lease lease = must(client.lock("seat").acquire({.lease = 40s}));
     const auto token = lease.token();
-    REQUIRE(soon_renewed(fleet, lease));
+    REQUIRE(soon_renewed(nodes.fleet, lease));
     if (nodes_first) {
-      change_user(fleet, {">second-one"});
-      break_connections(fleet);
-      REQUIRE(soon_renewed(fleet, lease));
-      change_user(fleet, {"<first-one"});
-      break_connections(fleet);
-      vault.set("second-one");
+      nodes.change_user({">second-one"});
+      nodes.break_connections();
+      REQUIRE(soon_renewed(nodes.fleet, lease));
+      nodes.change_user({"<first-one"});
+      nodes.break_connections();
+      vault = "second-one";
     } else {
-      vault.set("second-one");
-      break_connections(fleet);
-      REQUIRE(soon_renewed(fleet, lease));  // by the one that worked last
-      change_user(fleet, {">second-one", "<first-one"});
-      break_connections(fleet);
+      vault = "second-one";
+      nodes.break_connections();
+      REQUIRE(soon_renewed(nodes.fleet, lease));  // by the one that worked last
+      nodes.change_user({">second-one", "<first-one"});
+      nodes.break_connections();
     }
-    REQUIRE(soon_renewed(fleet, lease));
+    REQUIRE(soon_renewed(nodes.fleet, lease));
     CHECK(lease.valid());
     CHECK(lease.token() == token);
     CHECK(must(lease.release()) == Released::released);
   }
 }
 
-TEST_CASE("where neither password is right, no text shows one of them") {
-  const Fleet fleet = fleet_of_ann();
+TEST_CASE_FIXTURE(NodesOfAnn, "where neither password is right, no text shows one of them") {
   Vault vault("first-one");
-  auto options = options_for(nodes_of_ann(fleet));
-  options.password = [&](std::string_view) { return vault.get(); };
+  auto options = options_with();
+  options.password = [&](std::string_view) { return std::string(vault); };
   const Client client = start_client(options);
   must(must(client.lock("seat").acquire()).release());
-  vault.set("second-one");
-  change_user(fleet, {">third-one", "<first-one"});
-  break_connections(fleet);
+  vault = "second-one";
+  change_user({">third-one", "<first-one"});
+  break_connections();
   REQUIRE(eventually([&] {
     const auto lease = client.lock("seat").acquire();
     if (lease || !lease.error().is_configuration()) return false;
@@ -119,25 +100,21 @@ TEST_CASE("where neither password is right, no text shows one of them") {
     CHECK(node.trouble.cause == Cause::authentication);
     for (const auto& problem : node.problems) CHECK(!contains(problem.what, "-one"));
   }
-  vault.set("third-one");
+  vault = "third-one";
   CHECK(eventually([&] { return client.lock("seat").acquire().has_value(); }));
 }
 
-TEST_CASE("a password is read from a file anew for every connection, and before that of the URI") {
-  const Fleet fleet = fleet_of_ann();
-  const TemporaryDirectory directory;
-  const auto path = (directory.path() / "password").string();
+TEST_CASE_FIXTURE(
+    NodesOfAnn,
+    "a password is read from a file anew for every connection, and before that of the URI") {
   std::ofstream(path) << "first-one\r\nnot this line\n";
-  auto options = options_for({});
-  for (std::size_t node = 0; node < 3; ++node) {
-    options.nodes.push_back("redis://ann:wrong@127.0.0.1:" + std::to_string(fleet.port(node)));
-  }
+  auto options = options_with("ann:wrong");
   options.password = must(password_from_file(path));
   const Client client = start_client(options);
   must(must(client.lock("seat").acquire()).release());
-  change_user(fleet, {">second-one", "<first-one"});
+  change_user({">second-one", "<first-one"});
   std::ofstream(path) << "second-one";
-  break_connections(fleet);
+  break_connections();
   CHECK(client.lock("seat").acquire({.wait = patience}).has_value());
 
   std::ofstream(path) << std::string(60'000, 'x') << '\n';
@@ -146,11 +123,9 @@ TEST_CASE("a password is read from a file anew for every connection, and before 
   CHECK(options.password("node").empty());
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    NodesOfAnn,
     "a file has a password for each node, by the name that errors have for it or by its URI") {
-  const Fleet fleet = fleet_of_ann();
-  const TemporaryDirectory directory;
-  const auto path = (directory.path() / "passwords").string();
   std::ofstream file(path);
   file << "# of the three\r\n\n";
   for (std::size_t node = 0; node < 3; ++node) {
@@ -161,7 +136,7 @@ TEST_CASE(
          << "# and the next one\n\n";
   }
   file.close();
-  auto options = options_for(nodes_of_ann(fleet));
+  auto options = options_with();
   options.password = must(password_from_file(path));
   CHECK(options.password("redis://bob@127.0.0.1:6379").empty());
   const Client client = start_client(options);

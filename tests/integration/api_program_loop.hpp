@@ -66,4 +66,9 @@ inline Client start_on(ProgramLoop& loop) {
   return start_on(loop, options_for(three_nodes().uris()));
 }
 
+struct ClientOnLoop {
+  ProgramLoop loop;
+  Client client = start_on(loop);
+};
+
 }  // namespace redlock::testing

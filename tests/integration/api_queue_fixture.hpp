@@ -62,6 +62,12 @@ class Grants {
     order_.push_back(who);
     changed_.notify_all();
   }
+  /// As soon as there are that many: all, as words, whatever their order was.
+  std::string await_sorted(std::size_t count) {
+    auto all = await(count);
+    std::ranges::sort(all);
+    return in_words(all);
+  }
   /// All of them, as soon as there are that many.
   std::vector<int> await(std::size_t count) {
     std::unique_lock lock(mutex_);
@@ -80,6 +86,13 @@ class Grants {
 };
 
 inline constexpr int failed_to_wait = -1;
+
+/// Waiters of a lock on nodes that are well, which one client holds first.
+struct Waiters {
+  const Fleet& fleet = three_nodes();
+  Grants grants;
+  Client holder = start_client(fleet);
+};
 
 /// Waits for the lock, and gives it back as soon as it has it. The client has to end before
 /// `grants`.

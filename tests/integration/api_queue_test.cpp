@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Waiting in order on nodes that are well: who has the lock next, what those learn who wait, and
-// what a call that ends leaves behind.
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <optional>
-#include <stop_token>
-#include <thread>
-
-#include <redlock/admin.hpp>
-
+// Waiting on nodes that are well: which waiter has the lock next, what waiters learn, when a call
+// gives up, and what it leaves behind then.
+#include "integration/api_event_log.hpp"
 #include "integration/api_queue_fixture.hpp"
+#include "support/proxy.hpp"
 
 namespace redlock::testing {
 namespace {
 
-TEST_CASE("those who wait have the lock in the order in which they came, of whichever client") {
-  const Fleet& fleet = three_nodes();
-  const Client holder = start_client(fleet);
+TEST_CASE_FIXTURE(
+    Waiters, "those who wait have the lock in the order in which they came, of whichever client") {
   CHECK(served_in_order([&] {
     Lease held = must(holder.lock("in order").acquire({.wait = forever}));
     SixWaiters waiters(fleet, "in order", options_for(fleet.uris()));
@@ -28,75 +20,33 @@ TEST_CASE("those who wait have the lock in the order in which they came, of whic
   }));
 }
 
-/// Keeps what an observer is told, as words.
-class WaitDiary final : public Observer {
- public:
-  void on_attempt(std::string_view, const Errc* code, const std::vector<NodeVote>&,
-                  std::chrono::nanoseconds) override {
-    note(code == nullptr ? "granted" : to_string(*code));
-  }
-  void on_waiting(std::string_view, std::size_t place) override {
-    note("place " + std::to_string(place));
-  }
-  void on_acquired(std::string_view, std::uint64_t token,
-                   std::chrono::nanoseconds waited) override {
-    CHECK(waited >= 0ns);
-    note("acquired " + std::to_string(token));
-  }
-  void on_released(std::string_view, std::uint64_t token, std::chrono::nanoseconds held) override {
-    CHECK(held >= 0ns);
-    note("released " + std::to_string(token));
-  }
-  [[nodiscard]] std::vector<std::string> words() const {
-    const std::scoped_lock lock(mutex_);
-    return words_;
-  }
-  [[nodiscard]] bool has(const std::string& what) const {
-    return eventually([&] { return std::ranges::count(words(), what) > 0; });
-  }
-
- private:
-  void note(std::string what) {
-    const std::scoped_lock lock(mutex_);
-    words_.push_back(std::move(what));
-  }
-  mutable std::mutex mutex_;
-  std::vector<std::string> words_;
-};
-
-TEST_CASE("an observer is told of the place, once of the attempt that waits, and of the lock") {
-  const Fleet& fleet = three_nodes();
-  Grants grants;
-  const Client holder = start_client(fleet);
+TEST_CASE_FIXTURE(
+    Waiters, "an observer is told of the place, once of the attempt that waits, and of the lock") {
   const Client first = start_client(fleet);
-  const auto diary = std::make_shared<WaitDiary>();
-  const Client second = start_client([&] {
-    ClientOptions options = options_for(fleet.uris());
-    options.observer = diary;
-    return options;
-  }());
+  const auto log = std::make_shared<EventLog>();
+  const Client second = start_observed(fleet, log);
   Lease held = must(holder.lock("told").acquire());
   wait_as(1, first, grants, "told");
   REQUIRE(queue_becomes(fleet, "told", 1));
   auto waiting = second.lock("told").async_acquire({.wait = forever}).as_future();
-  REQUIRE(eventually([&] { return !diary->words().empty(); }));
+  REQUIRE(log->soon_has("waiting told 1"));
+  const auto token_before = held.token();
   must(held.release());
   Lease lease = must(get_soon(waiting));
+  CHECK(lease.token() > token_before);
   const auto token = std::to_string(lease.token());
   must(lease.release());
-  CHECK(diary->has("released " + token));
-  const auto words = diary->words();
-  CHECK(words[0] == "place 1");
-  CHECK(std::ranges::count(words, "contended") >= 1);  // of each attempt that waits
-  CHECK(std::ranges::count(words, "granted") == 1);
-  CHECK(std::ranges::count(words, "acquired " + token) == 1);
-  CHECK(std::ranges::count(words, "released " + token) == 1);
+  CHECK(log->soon_has("released told " + token));
+  const auto lines = log->lines();
+  CHECK(std::ranges::count(lines.begin(), std::ranges::find(lines, "waiting told 1"),
+                           "attempt told contended") == 0);
+  CHECK(log->count("attempt told contended") >= 1);  // of each attempt that waits
+  CHECK(log->count("attempt told granted") == 1);
+  CHECK(log->count("acquired told " + token) == 1);
+  CHECK(log->count("released told " + token) == 1);
 }
 
-TEST_CASE("a call that does not wait overtakes nobody who does") {
-  const Fleet& fleet = three_nodes();
-  Grants grants;
-  const Client holder = start_client(fleet);
+TEST_CASE_FIXTURE(Waiters, "a call that does not wait overtakes nobody who does") {
   const Client waiter = start_client(fleet);
   // A waiter that is kept from running for as long as a turn lasts loses it: so not in every round.
   // A call that heeded no line would overtake it in all of them.
@@ -124,10 +74,7 @@ TEST_CASE("a call that does not wait overtakes nobody who does") {
   CHECK(in_order == enough);
 }
 
-TEST_CASE("beside those who wait in order, one who barges has it too") {
-  const Fleet& fleet = three_nodes();
-  Grants grants;
-  const Client holder = start_client(fleet);
+TEST_CASE_FIXTURE(Waiters, "beside those who wait in order, one who barges has it too") {
   const Client orderly = start_client(fleet);
   const Client barging = start_client(fleet);
   Lease held = must(holder.lock("mixed").acquire());
@@ -137,36 +84,32 @@ TEST_CASE("beside those who wait in order, one who barges has it too") {
   wait_as(10, barging, grants, "mixed", out_of_turn);
   wait_as(11, barging, grants, "mixed", out_of_turn);
   must(held.release());
-  auto all = grants.await(6);
-  std::ranges::sort(all);
-  CHECK(in_words(all) == "0 1 2 3 10 11");
+  CHECK(grants.await_sorted(6) == "0 1 2 3 10 11");
 }
 
-/// How often scripts have been run on a node.
-double script_calls(const Fleet& fleet, std::size_t node) {
+/// How often scripts have been run on the first node.
+double script_calls(const Fleet& fleet) {
   const std::string field = "cmdstat_evalsha:calls=";
-  const std::string text = fleet.run(node, {"INFO", "commandstats"});
+  const std::string text = fleet.run(0, {"INFO", "commandstats"});
   const auto at = text.find(field);
   return at == std::string::npos ? 0 : std::stod(text.substr(at + field.size()));
 }
 
-TEST_CASE("fifty calls of one client that barge ask as often as two, and are all served") {
-  const Fleet& fleet = three_nodes();
-  Grants grants;
-  const Client holder = start_client(fleet);
+TEST_CASE_FIXTURE(Waiters,
+                  "fifty calls of one client that barge ask as often as two, and are all served") {
   ClientOptions options = options_for(fleet.uris());
   options.ordering = Ordering::barging;
   options.retry_min = 20ms;
   options.retry_max = options.retry_cap = 60ms;
   const Client client = start_client(options);
   Lease held = must(holder.lock("barging crowd").acquire({.renewal = Renewal::never}));
-  const double before = script_calls(fleet, 0);
+  const double before = script_calls(fleet);
   const auto start = BootClock::now();
   for (int i = 0; i < 50; ++i) wait_as(i, client, grants, "barging crowd");
   // Slowness makes them fewer, and the time longer.
   constexpr int polls = 20;
-  REQUIRE(eventually([&] { return script_calls(fleet, 0) - before >= polls; }));
-  const double asked = script_calls(fleet, 0) - before;
+  REQUIRE(eventually([&] { return script_calls(fleet) - before >= polls; }));
+  const double asked = script_calls(fleet) - before;
   const auto passed = BootClock::now() - start;
   CHECK(asked <= 2 * (passed / 20ms + 1) + 2);
   must(held.release());
@@ -174,10 +117,8 @@ TEST_CASE("fifty calls of one client that barge ask as often as two, and are all
   CHECK(soon_free_everywhere(fleet, "barging crowd"));
 }
 
-TEST_CASE("two hundred calls of one client are all served, by one entry at a node") {
-  const Fleet& fleet = three_nodes();
-  Grants grants;
-  const Client holder = start_client(fleet);
+TEST_CASE_FIXTURE(Waiters,
+                  "two hundred calls of one client are all served, by one entry at a node") {
   const Client client = start_client(fleet);
   Lease held = must(holder.lock("many").acquire());
   constexpr std::size_t many = 200;
@@ -200,9 +141,7 @@ TEST_CASE("two hundred calls of one client are all served, by one entry at a nod
   CHECK(eventually([&] { return queue_keys(fleet, "many") == 0; }));
 }
 
-TEST_CASE("a call that waited and ends leaves no entry behind") {
-  const Fleet& fleet = three_nodes();
-  const Client holder = start_client(fleet);
+TEST_CASE_FIXTURE(Waiters, "a call that waited and ends leaves no entry behind") {
   const Client waiter = start_client(fleet);
   const Lease held = must(holder.lock("left").acquire());
   std::stop_source stop;
@@ -229,9 +168,38 @@ TEST_CASE("a call that waited and ends leaves no entry behind") {
   CHECK(held.valid());
 }
 
-TEST_CASE("a client that ends leaves no entry of its calls behind") {
-  const Fleet& fleet = three_nodes();
-  const Client holder = start_client(fleet);
+TEST_CASE_FIXTURE(Waiters, "a time that ends is timed_out, with the votes of the last attempt") {
+  const Client waiter = start_client(fleet);
+  const Lease held = must(holder.lock("in vain").acquire());
+  auto wait = 1s;
+  auto result = waiter.lock("in vain").acquire({.wait = wait});
+  // As long as a slow machine needs for the nodes' answers.
+  while (!contains(result.error().message, "refused") && wait < patience) {
+    wait *= 2;
+    result = waiter.lock("in vain").acquire({.wait = wait});
+  }
+  CHECK(code_of(result) == Errc::timed_out);
+  CHECK(result.error().votes.size() == 3);
+}
+
+TEST_CASE_FIXTURE(Waiters, "a stop request ends a wait from the loop thread, and no lease") {
+  const Client waiter = start_client(fleet);
+  RedLock lock = waiter.lock("stopped");
+  std::stop_source stop;
+  {
+    const Lease held = must(holder.lock("stopped").acquire());
+    auto waiting = lock.async_acquire({.wait = forever}, stop.get_token()).as_future();
+    waiter.lock("stopped").async_acquire().start([&](const auto&) { stop.request_stop(); });
+    CHECK(code_of(get_soon(waiting)) == Errc::cancelled);
+  }
+  std::stop_source late;
+  const Lease lease = must(lock.acquire({.wait = patience}, late.get_token()));
+  late.request_stop();
+  must(waiter.lock("another").acquire());  // the client was here since
+  CHECK(lease.valid());
+}
+
+TEST_CASE_FIXTURE(Waiters, "a client that ends leaves no entry of its calls behind") {
   std::optional<Client> waiter = start_client(fleet);
   const Lease held = must(holder.lock("ends").acquire());
   auto waiting = waiter->lock("ends").async_acquire({.wait = forever}).as_future();
@@ -241,6 +209,19 @@ TEST_CASE("a client that ends leaves no entry of its calls behind") {
   CHECK(code_of(get_soon(waiting)) == Errc::closed);
   CHECK(eventually([&] { return queue_keys(fleet, "ends") == 0; }));
   CHECK(held.valid());
+}
+
+TEST_CASE("a grant that comes too late for the validity asked for is given back") {
+  const Fleet& fleet = three_nodes();
+  const Proxies proxies = proxies_of(fleet);
+  const Client client = start_client(options_for(uris_of(proxies)));
+  warm_up(client, fleet);
+  for (const auto& proxy : proxies) proxy->delay(60ms);
+  // 120 ms of 1 s are gone when the answers come; 988 ms less that are less than 900 ms. Whether
+  // the attempt waits for answers that are of no use any more is its own affair.
+  const Errc code = code_of(client.lock("late").acquire({.lease = 1s, .min_validity = 900ms}));
+  CHECK((code == Errc::too_late || code == Errc::no_quorum));
+  CHECK(soon_free_everywhere(fleet, "late"));
 }
 
 }  // namespace

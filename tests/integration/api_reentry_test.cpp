@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: MIT
-// An owner that takes a lock again: the calling thread, or an explicit owner on any thread; on
-// real nodes, where the count can be read.
-#include "integration/api_fixture.hpp"
-#include "integration/api_recording_observer.hpp"
+// An owner that takes a lock again: the calling thread, or an explicit owner on any thread, also by
+// callback, future and coroutine, with several calls under way; on real nodes, where the count can
+// be read.
+#include "integration/api_coroutines.hpp"
+#include "integration/api_event_log.hpp"
 
 namespace redlock::testing {
 namespace {
 
 /// How often its owner holds it according to each node; 0 where it is free.
-std::vector<std::uint64_t> counts(const Client& client, const std::string& name) {
-  std::vector<std::uint64_t> result;
-  for (const auto& node : must(Admin(client).inspect(name)).nodes) {
-    result.push_back(node.owners.empty() ? 0 : node.owners.front().count);
-  }
-  return result;
-}
-
 bool soon_counted(const Client& client, const std::string& name, std::uint64_t count) {
-  return eventually([&] { return counts(client, name) == std::vector<std::uint64_t>(3, count); });
-}
-
-template <typename Attempt>
-Errc thrown_by(Attempt attempt) {
-  try {
-    attempt();
-  } catch (const std::system_error& error) {
-    REQUIRE(error.code().category() == error_category());
-    return static_cast<Errc>(error.code().value());
-  }
-  FAIL("nothing was thrown");
-  return {};
+  return eventually([&] {
+    return std::ranges::all_of(must(Admin(client).inspect(name)).nodes, [&](const auto& node) {
+      return (node.owners.empty() ? 0 : node.owners.front().count) == count;
+    });
+  });
 }
 
 /// In another thread, to its end.
@@ -70,24 +55,9 @@ TEST_CASE("a thread re-enters through any RedLock of the client, with the same t
   CHECK(soon_free_everywhere(three_nodes(), "entered"));
 }
 
-TEST_CASE("std::scoped_lock in functions that call each other") {
-  const Client client = start_client(three_nodes());
-  const std::function<std::uint64_t(int)> descend = [&](int depth) {
-    RedLock lock = client.lock("nested");
-    const std::scoped_lock guard(lock);
-    CHECK(lock.hold_count() > 0);
-    return depth == 0 ? lock.hold_count() : descend(depth - 1);
-  };
-  CHECK(descend(4) == 5);
-  CHECK(client.lock("nested").hold_count() == 0);
-  CHECK(soon_free_everywhere(three_nodes(), "nested"));
-}
-
 TEST_CASE("another thread is refused, cannot unlock, and holds nothing") {
-  const auto observer = std::make_shared<RecordingObserver>();
-  ClientOptions options = options_for(three_nodes().uris());
-  options.observer = observer;
-  const Client client = start_client(options);
+  const auto log = std::make_shared<EventLog>();
+  const Client client = start_observed(three_nodes(), log);
   RedLock lock = client.lock("threads");
   lock.lock();
   lock.lock();
@@ -100,13 +70,13 @@ TEST_CASE("another thread is refused, cannot unlock, and holds nothing") {
     CHECK(code_of(lock.release()) == Errc::invalid_argument);
     lock.unlock();
   });
-  CHECK(observer->records("threads invalid_argument"));
+  CHECK(log->soon_has("release failed threads invalid_argument"));
   CHECK(lock.hold_count() == 2);
   CHECK(must(lock.release()) == Released::still_held);
   CHECK(must(lock.release()) == Released::released);
   CHECK(code_of(lock.release()) == Errc::invalid_argument);
   elsewhere([&] { const std::scoped_lock guard(lock); });
-  CHECK(observer->recorded().size() == 1);
+  CHECK(log->count("release failed ") == 1);
 }
 
 TEST_CASE("an explicit owner is the same on every thread, and another one is not") {
@@ -142,49 +112,6 @@ TEST_CASE("acquire() stands for itself: it neither re-enters nor is re-entered")
   const Lease lease = must(lock.acquire({.wait = patience}));
   CHECK_FALSE(lock.try_lock());
   CHECK(lock.hold_count() == 0);
-}
-
-TEST_CASE("a shorter inner lease leaves the outer one as it was; an explicit one is not renewed") {
-  const Client client = start_client(three_nodes());
-  RedLock lock = client.lock("inner");
-  lock.lock(20s);
-  CHECK(lock.try_lock_for(patience, 500ms));
-  CHECK(lock.hold_count() == 2);
-  const auto left = must(Admin(client).inspect("inner")).nodes.front().remaining;
-  REQUIRE(left.has_value());
-  CHECK(*left > 500ms);
-  lock.unlock();
-  lock.unlock();
-  std::promise<void> ended;
-  auto end = ended.get_future();
-  REQUIRE(lock.try_lock_for(patience, 500ms));
-  const std::stop_callback on_lost(lock.lost(), [&] { ended.set_value(); });
-  get_soon(end);
-  lock.unlock();
-}
-
-TEST_CASE("an entry that no quorum confirms fails and gives nothing back") {
-  Fleet fleet({.nodes = 3, .persistence = cluster::Persistence::always});
-  ClientOptions options = options_for(fleet.uris());
-  options.lease = 60s;
-  const Client client = start_client(options);
-  RedLock lock = client.lock("held on");
-  lock.lock();
-  REQUIRE(eventually([&] { return nodes_with_lock(fleet, "held on") == 3; }));
-  fleet.kill(1);
-  fleet.kill(2);
-  CHECK_FALSE(lock.try_lock());
-  CHECK(lock.hold_count() == 1);
-  CHECK(lock.held_by_me());
-  CHECK(is_locked_on(fleet, 0, "held on"));
-  CHECK(eventually([&] {
-    return must(Admin(client).inspect("held on")).nodes.front().owners.front().count == 1;
-  }));
-  fleet.restart(1);
-  CHECK(lock.try_lock_for(patience));
-  CHECK(lock.hold_count() == 2);
-  lock.unlock();
-  lock.unlock();
 }
 
 TEST_CASE("a RedLock that goes gives back its own levels, and no others") {
@@ -237,12 +164,175 @@ TEST_CASE("on the loop thread lock() cannot wait, also for a re-entry") {
   RedLock lock = client.lock("loop", owner);
   lock.lock();
   std::promise<Errc> said;
-  auto answer = said.get_future();
   client.lock("elsewhere").async_acquire().start([&](const auto&) {
-    said.set_value(thrown_by([&] { lock.lock(); }));
+    said.set_value(code_thrown_by([&] { lock.lock(); }));
   });
-  CHECK(get_soon(answer) == Errc::would_deadlock);
+  CHECK(get_soon(said) == Errc::would_deadlock);
   CHECK(lock.hold_count() == 1);
+}
+
+/// Takes it on one thread, once more on another, and leaves it on two others.
+FireAndForget hop(const Client& client, Owner owner, std::latch& done) {
+  RedLock outer = client.lock("hopping", owner);
+  CHECK((co_await outer.async_try_lock({.wait = forever})).has_value());
+  co_await ToAnotherThread{};
+  CHECK(outer.held_by_me());
+  const std::uint64_t token = outer.token();
+  {
+    RedLock inner = client.lock("hopping", owner);
+    const auto count = co_await inner.async_try_lock({.wait = forever});
+    CHECK(count.value_or(0) >= 2);
+    CHECK(inner.token() == token);
+    co_await ToAnotherThread{};
+    CHECK(must(co_await inner.async_release()) == Released::still_held);
+  }
+  co_await ToAnotherThread{};
+  CHECK(must(co_await outer.async_release()) <= Released::still_held);
+  done.count_down();
+}
+
+/// Leaves a scope with a level that its end gives back, while the call in it has not returned yet:
+/// what cannot work is said before anything is waited for. How often it is held then.
+FireAndForget leave_scope(const Client& client, const RedLock& outer, Owner owner,
+                          std::promise<std::size_t>& count) {
+  {
+    RedLock inner = client.lock("scoped", owner);
+    CHECK((co_await inner.async_try_lock({.wait = forever})).has_value());
+    const auto refused = co_await inner.async_try_lock({.lease = -1s});
+    CHECK(refused.error().code == Errc::invalid_argument);
+  }
+  count.set_value(outer.hold_count());
+}
+
+TEST_CASE("a RedLock that goes before a call in it returns gives back there and then") {
+  const Client client = start_client(three_nodes());
+  const Owner owner = Owner::create();
+  RedLock outer = client.lock("scoped", owner);
+  outer.lock();
+  std::promise<std::size_t> count;
+  leave_scope(client, outer, owner, count);
+  CHECK(get_soon(count) == 1);
+  outer.unlock();
+}
+
+TEST_CASE("many coroutines and a blocking thread of one owner: the count comes out") {
+  const Client client = start_client(three_nodes());
+  const Owner owner = Owner::create();
+  std::latch done(20);
+  for (int i = 0; i < 20; ++i) hop(client, owner, done);
+  for (int i = 0; i < 10; ++i) {
+    RedLock lock = client.lock("hopping", owner);
+    const std::scoped_lock guard(lock);
+    CHECK(lock.hold_count() > 0);
+  }
+  done.wait();
+  CHECK(client.lock("hopping", owner).hold_count() == 0);
+  CHECK(soon_free_everywhere(three_nodes(), "hopping"));
+}
+
+TEST_CASE("without an owner of its own, a form that does not block is refused") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("whose");
+  const auto taken = get_soon(lock.async_try_lock());
+  CHECK(code_of(taken) == Errc::invalid_argument);
+  CHECK(contains(taken.error().message, "Owner::create()"));
+  lock.lock();
+  CHECK(code_of(get_soon(lock.async_release())) == Errc::invalid_argument);
+  CHECK(lock.hold_count() == 1);
+}
+
+TEST_CASE("concurrent calls of one owner are queued, each for as long as it may wait") {
+  const Client client = start_client(three_nodes());
+  Lease taken = must(client.lock("line").acquire());
+  RedLock lock = client.lock("line", Owner::create());
+  std::stop_source stop_of_first;
+  auto first = lock.async_try_lock({.wait = forever}, stop_of_first.get_token()).as_future();
+  auto second = lock.async_try_lock({.wait = forever}).as_future();
+  auto at_once = lock.async_try_lock().as_future();
+  auto waits = lock.async_try_lock({.wait = 20ms}).as_future();
+  auto has_deadline =
+      lock.async_try_lock({.wait = forever, .deadline = BootClock::now() + 20ms}).as_future();
+  std::stop_source stop;
+  auto stopped = lock.async_try_lock({.wait = forever}, stop.get_token()).as_future();
+  auto last = lock.async_try_lock({.wait = forever}).as_future();
+  CHECK(code_of(get_soon(at_once)) == Errc::timed_out);
+  CHECK(code_of(get_soon(waits)) == Errc::timed_out);
+  CHECK(code_of(get_soon(has_deadline)) == Errc::timed_out);
+  stop.request_stop();
+  CHECK(code_of(get_soon(stopped)) == Errc::cancelled);
+  stop_of_first.request_stop();  // the second one is then the first
+  CHECK(code_of(get_soon(first)) == Errc::cancelled);
+  CHECK(lock.hold_count() == 0);
+  must(taken.release());
+  CHECK(must(get_soon(second)) == 1);
+  CHECK(must(get_soon(last)) == 2);
+  CHECK(lock.hold_count() == 2);
+}
+
+TEST_CASE("a RedLock that goes before the answer holds nothing, and says so") {
+  const Client client = start_client(three_nodes());
+  const Owner owner = Owner::create();
+  Lease taken = must(client.lock("gone").acquire());
+  auto first = client.lock("gone", owner).async_try_lock({.wait = forever}).as_future();
+  must(taken.release());
+  CHECK(code_of(get_soon(first)) == Errc::cancelled);
+  CHECK(soon_free_everywhere(three_nodes(), "gone"));
+
+  // The same of a re-entry: the level that came too late is left.
+  RedLock lock = client.lock("gone", owner);
+  CHECK(must(get_soon(lock.async_try_lock({.wait = patience}))) == 1);
+  // Asked for on the client's own thread, which takes no answer before the RedLock has gone.
+  std::promise<std::future<Result<std::size_t>>> asked;
+  client.lock("to be called back").async_acquire().start([&](const Result<Lease>&) {
+    asked.set_value(client.lock("gone", owner).async_try_lock({.wait = forever}).as_future());
+  });
+  auto inner = get_soon(asked);
+  CHECK(code_of(get_soon(inner)) == Errc::cancelled);
+  CHECK(soon_counted(client, "gone", 1));
+  CHECK(lock.hold_count() == 1);
+}
+
+TEST_CASE("destroying the client answers each call of an owner once, wherever it stands") {
+  std::optional<Client> client(start_client(three_nodes()));
+  const Lease held = must(client->lock("ends").acquire());
+  const Owner owner = Owner::create();
+  RedLock waiting = client->lock("ends", owner);
+  RedLock entered = client->lock("ends too", owner);
+  CHECK(must(get_soon(entered.async_try_lock({.wait = patience}))) == 1);
+  std::atomic<int> answers{0};
+  std::atomic<int> closed{0};
+  const auto count = [&](const auto& result) {
+    ++answers;
+    if (!result && result.error().code == Errc::closed) ++closed;
+  };
+  for (int i = 0; i < 20; ++i) {
+    waiting.async_try_lock({.wait = forever}).start(count);
+    entered.async_try_lock({.wait = forever}).start(count);
+  }
+  auto blocked =
+      std::async(std::launch::async, [&] { return code_thrown_by([&] { waiting.lock(); }); });
+  client.reset();
+  CHECK(answers == 40);
+  CHECK(get_soon(blocked) == Errc::closed);
+  waiting.async_try_lock().start(count);
+  waiting.async_release().start(count);
+  CHECK(answers == 42);
+  CHECK(closed >= 21);  // of those that stood in line for "ends", and what came afterwards
+}
+
+TEST_CASE("clients that go amid calls of their owners lose no answer") {
+  for (int turn = 0; turn < 10; ++turn) {
+    std::optional<Client> client(start_client(three_nodes()));
+    RedLock lock = client->lock("amid", Owner::create());
+    std::atomic<int> answers{0};
+    const auto count = [&](const auto&) { ++answers; };
+    for (int i = 0; i < 30; ++i) {
+      lock.async_try_lock({.wait = forever}).start(count);
+      lock.async_release().start(count);
+    }
+    client.reset();
+    CHECK(answers == 60);
+  }
 }
 
 }  // namespace

@@ -38,17 +38,6 @@ class RunQueue {
   int pushed_ = 0;
 };
 
-ClientOptions options_with(RunQueue& queue) {
-  ClientOptions options = options_for(three_nodes().uris());
-  options.resume_on = [&queue](Continuation continuation) { queue.push(std::move(continuation)); };
-  return options;
-}
-
-struct Program {
-  RunQueue queue;
-  std::optional<Client> client = start_client(options_with(queue));
-};
-
 /// Stores what it is called with, and that this happened on this thread.
 template <typename T>
 Callback<T> note_in(std::optional<Result<T>>& noted) {
@@ -58,6 +47,23 @@ Callback<T> note_in(std::optional<Result<T>>& noted) {
     noted.emplace(std::move(result));
   };
 }
+
+struct Program {
+  RunQueue queue;
+  std::optional<Client> client = start_client(three_nodes(), [this](ClientOptions& options) {
+    options.resume_on = [this](Continuation it) { queue.push(std::move(it)); };
+  });
+
+  /// What the operation's callback is given when it is run here.
+  template <typename T>
+  Result<T> result_of(Operation<T> operation) {
+    std::optional<Result<T>> result;
+    std::move(operation).start(note_in(result));
+    CHECK_FALSE(result.has_value());
+    queue.run_one();
+    return std::move(result.value());
+  }
+};
 
 TEST_CASE_FIXTURE(Program, "a callback is called where resume_on has it called, and may block") {
   RedLock lock = client->lock("callback");
@@ -69,18 +75,12 @@ TEST_CASE_FIXTURE(Program, "a callback is called where resume_on has it called, 
   first();  // nothing is left of it
   Lease lease = must(std::move(granted.value()));
 
-  std::optional<Result<BootClock::time_point>> extended;
-  lease.async_extend(20s).start(note_in(extended));
-  queue.run_one();
-  CHECK(must(*extended) == lease.valid_until());
+  CHECK(must(result_of(lease.async_extend(20s))) == lease.valid_until());
   std::optional<Errc> second;
   lease.async_confirm().start([&](const auto&) { second = code_of(lock.acquire()); });
   queue.run_one();
   CHECK(second == Errc::contended);  // and not would_deadlock
-  std::optional<Result<Released>> released;
-  lease.async_release().start(note_in(released));
-  queue.run_one();
-  CHECK(must(*released) == Released::released);
+  CHECK(must(result_of(lease.async_release())) == Released::released);
   CHECK(queue.pushed() == 4);  // blocking calls are none
 }
 
@@ -121,24 +121,16 @@ TEST_CASE_FIXTURE(Program, "a coroutine goes on there, also with what is known a
 TEST_CASE_FIXTURE(Program, "what is known at once is not told before it is run") {
   RedLock lock = client->lock("at once");
   auto after_the_end = lock.async_acquire();
-  auto started = [&, expected = 0](auto operation, Errc code) mutable {
-    bool called = false;
-    std::move(operation).start([&](const auto& result) {
-      called = true;
-      CHECK(code_of(result) == code);
-    });
-    CHECK(queue.pushed() == ++expected);
-    CHECK_FALSE(called);
-    queue.run_one();
-    CHECK(called);
-  };
-  started(lock.async_acquire({.lease = -1s}), Errc::invalid_argument);
-  started(lock.async_acquire({.deadline = BootClock::now()}), Errc::timed_out);
-  started(lock.async_try_lock(), Errc::invalid_argument);
-  started(lock.async_release(), Errc::invalid_argument);
+  CHECK(code_of(result_of(lock.async_acquire({.lease = -1s}))) == Errc::invalid_argument);
+  CHECK(code_of(result_of(lock.async_acquire({.deadline = BootClock::now()}))) == Errc::timed_out);
+  CHECK(code_of(result_of(lock.async_try_lock())) == Errc::invalid_argument);
+  CHECK(code_of(result_of(lock.async_release())) == Errc::invalid_argument);
+  CHECK(must(result_of(client->async_close())).released == 0);
+  CHECK(code_of(result_of(client->async_close())) == Errc::closed);
   client.reset();
-  started(std::move(after_the_end), Errc::closed);
-  started(lock.async_acquire(), Errc::closed);
+  CHECK(code_of(result_of(std::move(after_the_end))) == Errc::closed);
+  CHECK(code_of(result_of(lock.async_acquire())) == Errc::closed);
+  CHECK(queue.pushed() == 8);
 }
 
 TEST_CASE_FIXTURE(Program, "what has no client goes on where it is") {
@@ -169,29 +161,14 @@ TEST_CASE_FIXTURE(Program, "when a client has gone all was given to it, once eac
   CHECK(closed == 50);
 }
 
-TEST_CASE_FIXTURE(Program, "what async_close tells is told there, also if it is known at once") {
-  std::optional<Result<CloseReport>> closed;
-  std::optional<Result<CloseReport>> again;
-  client->async_close().start(note_in(closed));
-  queue.run_one();
-  REQUIRE(closed.has_value());
-  CHECK(must(*closed).released == 0);
-  client->async_close().start(note_in(again));
-  CHECK_FALSE(again.has_value());
-  queue.run_one();
-  REQUIRE(again.has_value());
-  CHECK(code_of(*again) == Errc::closed);
-}
-
 TEST_CASE("an executor that calls at once calls on the client's thread") {
-  ClientOptions options = options_for(three_nodes().uris());
-  options.resume_on = [](Continuation continuation) { continuation(); };
-  const Client client = start_client(options);
+  const Client client = start_client(three_nodes(), [](ClientOptions& options) {
+    options.resume_on = [](Continuation continuation) { continuation(); };
+  });
   RedLock lock = client.lock("inline");
   std::promise<Errc> inside;
   lock.async_acquire().start([&](const auto&) { inside.set_value(code_of(lock.acquire())); });
-  auto answer = inside.get_future();
-  CHECK(get_soon(answer) == Errc::would_deadlock);
+  CHECK(get_soon(inside) == Errc::would_deadlock);
 }
 
 /// A coroutine that belongs to this object.
@@ -253,59 +230,43 @@ TEST_CASE_FIXTURE(Program, "what it drops takes the result with it and continues
   CHECK(must(owned.release()) == Released::released);
 }
 
-TEST_CASE("an unlock on the client's own thread does not go by it") {
-  RunQueue queue;
-  ClientOptions options = options_with(queue);
+TEST_CASE_FIXTURE(Program, "an unlock on the client's own thread does not go by it") {
   std::optional<RedLock> held;
-  options.resume_on = [&](Continuation continuation) {
-    if (held->hold_count() > 0) held->unlock();
-    queue.push(std::move(continuation));
-  };
-  const Client client = start_client(options);
-  held.emplace(client.lock("unlocked inside", Owner::create()));
+  client = start_client(three_nodes(), [&](ClientOptions& options) {
+    options.resume_on = [&](Continuation continuation) {
+      if (held->hold_count() > 0) held->unlock();
+      queue.push(std::move(continuation));
+    };
+  });
+  held.emplace(client->lock("unlocked inside", Owner::create()));
   held->lock();
-  std::optional<Result<Lease>> granted;
-  client.lock("another").async_acquire().start(note_in(granted));
-  queue.run_one();
-  CHECK(must(std::move(granted.value())).valid());
+  CHECK(must(result_of(client->lock("another").async_acquire())).valid());
   CHECK(soon_free_everywhere(three_nodes(), "unlocked inside"));
   // An answer to the release, if it went there, would be before this one.
-  std::optional<Result<Lease>> next;
-  client.lock("another").async_acquire({.wait = patience}).start(note_in(next));
-  queue.run_one();
-  CHECK(next.has_value());
+  must(result_of(client->lock("another").async_acquire({.wait = patience})));
   CHECK(queue.pushed() == 2);
+  client.reset();
 }
 
 TEST_CASE_FIXTURE(Program, "in the child of a fork it is not called") {
   RedLock lock = client->lock("forked");
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::alarm(20);
-    bool closed = false;
-    lock.async_acquire().start(
-        [&](const Result<Lease>& result) { closed = result.error().code == Errc::closed; });
-    ::_exit(closed ? 0 : 1);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
+  CHECK(exit_code_of_child([&] {
+          bool closed = false;
+          lock.async_acquire().start(
+              [&](const Result<Lease>& result) { closed = result.error().code == Errc::closed; });
+          return closed ? 0 : 1;
+        }) == 0);
   CHECK(queue.pushed() == 0);
 }
 
 TEST_CASE_FIXTURE(Program, "observers and what is tied to lost() stay on the client's threads") {
   const auto here = std::this_thread::get_id();
-  std::optional<Result<Lease>> granted;
-  client->lock("lost").async_acquire().start(note_in(granted));
-  queue.run_one();
-  Lease lease = must(std::move(granted.value()));
+  const Lease lease = must(result_of(client->lock("lost").async_acquire()));
   std::promise<std::thread::id> told;
   const std::stop_callback on_loss(lease.lost(),
                                    [&] { told.set_value(std::this_thread::get_id()); });
   client.reset();  // which loses it
-  auto thread = told.get_future();
-  CHECK(get_soon(thread) != here);
+  CHECK(get_soon(told) != here);
   CHECK(queue.pushed() == 1);
 }
 

@@ -2,7 +2,7 @@
 // The users of cluster/users.acl on real servers: with exactly those rights everything can be done,
 // and where one of them is missing a sentence says which. A right that nobody misses has no place
 // in the list.
-#include "integration/api_fixture.hpp"
+#include "integration/api_event_log.hpp"
 #include "integration/net_server_kind.hpp"
 
 namespace redlock::testing {
@@ -52,45 +52,15 @@ void permit(const Fleet& fleet, const User& user, const std::string& but = {}) {
                                    "resetchannels", "resetkeys", "-@all"};
   std::ranges::copy_if(user.rights, std::back_inserter(command),
                        [&](const std::string& right) { return right != but; });
-  for (std::size_t node = 0; node < fleet.size(); ++node) {
-    REQUIRE(fleet.run(node, command) == "OK");
-  }
+  run_on_all(fleet, command);
 }
 
-/// What a client says of its nodes, and of what it could not do there.
-class Sentences : public Observer {
- public:
-  void on_node_up(std::string_view node, std::string_view warning) override {
-    add(std::string(node) + ": " + std::string(warning));
-  }
-  void on_node_down(std::string_view node, Cause /*cause*/, std::string_view detail) override {
-    add(std::string(node) + ": " + std::string(detail));
-  }
-  void add(const std::string& sentence) {
-    const std::scoped_lock lock(mutex_);
-    all_ += sentence + '\n';
-  }
-  template <typename T>
-  void add(const Result<T>& result) {
-    if (!result) add(result.error().message);
-  }
-  [[nodiscard]] std::string all() const {
-    const std::scoped_lock lock(mutex_);
-    return all_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::string all_;
-};
-
 Client client_of(const Fleet& fleet, const User& user, std::shared_ptr<Observer> observer = {}) {
-  auto options = options_for({});
+  auto options = careful_options_for({});
   for (std::size_t node = 0; node < fleet.size(); ++node) {
     options.nodes.push_back("redis://" + user.name + ":" + user.password +
                             "@127.0.0.1:" + std::to_string(fleet.port(node)));
   }
-  options.quarantine = Quarantine::on;
   options.fence_floor = FenceFloor::none;  // the fence is counted up, and not only set
   options.observer = std::move(observer);
   return start_client(options);
@@ -105,18 +75,23 @@ Fleet adopted_fleet() {
 
 /// What is said to a program that uses every command, and to its observer.
 std::string said_to_a_program(const Fleet& fleet) {
-  const auto sentences = std::make_shared<Sentences>();
-  const Client client = client_of(fleet, program(), sentences);
+  const auto log = std::make_shared<EventLog>();
+  const Client client = client_of(fleet, program(), log);
+  std::string said;
+  const auto note = [&](const auto& result) {
+    if (!result) said += result.error().message + '\n';
+  };
   auto first = client.lock("first").acquire();
-  sentences->add(first);
+  note(first);
   if (first) {
-    sentences->add(client.lock("first", Owner::create()).acquire());  // it is held
-    sentences->add(first->extend(40s));
-    sentences->add(first->release());
-    for (std::size_t node = 0; node < 3; ++node) fleet.run(node, {"SCRIPT", "FLUSH"});
-    sentences->add(client.lock("second").acquire());
+    note(client.lock("first", Owner::create()).acquire());  // it is held
+    note(first->extend(40s));
+    note(first->release());
+    run_on_all(fleet, {"SCRIPT", "FLUSH"});
+    note(client.lock("second").acquire());
   }
-  return sentences->all();
+  for (const std::string& line : log->lines()) said += line + '\n';
+  return said;
 }
 
 std::string said_by_the_doctor(const Fleet& fleet) {
@@ -174,8 +149,7 @@ TEST_CASE("with the program's rights and no other, everything can be done with l
 
   RedLock again = client.lock("again", Owner::create());
   for (std::size_t turn = 1; turn <= 2; ++turn) {
-    auto count = again.async_try_lock().as_future();
-    CHECK(must(get_soon(count)) == turn);
+    CHECK(must(get_soon(again.async_try_lock())) == turn);
   }
 }
 
@@ -210,9 +184,8 @@ TEST_CASE("each right that is missing is named to the program, and by the doctor
     const std::string named = as_named_by(fleet, right);
     if (std::ranges::count(for_the_doctor, right) == 0) CHECK_MESSAGE(names(said, named), said);
     CHECK_MESSAGE(contains(said, "redis://redlock@127.0.0.1:"), said);
-    for (std::size_t node = 0; node < 3; ++node) {  // what could not be given back
-      fleet.run(node, {"DEL", "redlock:lock:{first}", "redlock:lock:{second}"});
-    }
+    // What could not be given back.
+    run_on_all(fleet, {"DEL", "redlock:lock:{first}", "redlock:lock:{second}"});
   }
   for (const std::string& right : administrator().rights) {
     if (right == "+script|kill") continue;  // nothing shows it but to end a script
@@ -248,7 +221,9 @@ TEST_CASE("the administrator ends a script that keeps a node busy, and a program
     REQUIRE(eventually([&] {
       const auto lease = client.lock("seat").acquire();
       return !lease && lease.error().votes.at(0).cause == Cause::busy &&
-             contains(lease.error().message, "end the script with SCRIPT KILL");
+             contains(lease.error().message, "BUSY ") &&
+             contains(lease.error().message,
+                      "; end the script with SCRIPT KILL or FUNCTION KILL, ");
     }));
     return reply;
   };
@@ -310,20 +285,17 @@ TEST_CASE("an application with a user of its own has its locks, and no other one
   CHECK(refused.error().is_configuration());
   CHECK(must(stranger.lock("app2:seat").acquire()).valid());
   fleet.run(2, {"DEL", "redlock:lock:{app1:seat}"});
-  REQUIRE(
-      eventually([&] { return lease.extend(40s) && nodes_with_lock(fleet, "app1:seat") == 3; }));
+  REQUIRE(eventually([&] { return lease.extend(40s) && is_locked_on(fleet, 2, "app1:seat"); }));
   CHECK(must(lease.release()) == Released::released);
   CHECK(get_soon(waiting) == Released::released);
 
-  cluster::NodeClient program_of_app2(fleet.port(0), patience);
-  REQUIRE(program_of_app2.command({"AUTH", "app2", "secret-of-app2"}) == "OK");
   Lease again = must(first.lock("app1:seat").acquire());
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"DEL", "redlock:lock:{app1:seat}"},
         {"SET", "redlock:forced:{app1:seat}:" + again.owner(), "", "PX", "60000"},
         {"ZREM", "redlock:line:{app1:seat}", "x"},
         {"EVAL", "return redis.call('del', 'redlock:lock:{app1:seat}')", "0"}}) {
-    CHECK(contains(program_of_app2.command(command), "(error) "));
+    CHECK(contains(redis_cli(fleet, user_of("app2"), command), "(error) "));
   }
   CHECK(must(again.release()) == Released::released);
 }
@@ -334,7 +306,7 @@ TEST_CASE("the doctor calls a node unsafe that lets anybody in, or shows another
   const auto examined = [&] { return must(Admin(client_of(fleet, administrator())).examine()); };
   CHECK(examined().fitness() == Fitness::healthy);  // protected-mode keeps other machines out
   const auto set_everywhere = [&](const std::string& setting, const std::string& value) {
-    for (std::size_t i = 0; i < 3; ++i) fleet.run(i, {"CONFIG", "SET", setting, value});
+    run_on_all(fleet, {"CONFIG", "SET", setting, value});
   };
   set_everywhere("protected-mode", "no");
   CHECK(examined().fitness() == Fitness::healthy);  // bound to loopback, as all nodes of tests are
@@ -375,9 +347,7 @@ TEST_CASE("another database than 0 needs one right more, which is named") {
   const auto refused = start_client(options).lock("seat").acquire();
   CHECK(code_of(refused) == Errc::no_quorum);
   CHECK_MESSAGE(names(refused.error().message, "+select"), refused.error().message);
-  for (std::size_t node = 0; node < 3; ++node) {
-    fleet.run(node, {"ACL", "SETUSER", "redlock", "+select"});
-  }
+  run_on_all(fleet, {"ACL", "SETUSER", "redlock", "+select"});
   CHECK(start_client(options).lock("seat").acquire().has_value());
 }
 

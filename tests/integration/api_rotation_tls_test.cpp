@@ -4,7 +4,7 @@
 // connect anew each time.
 #include <initializer_list>
 
-#include "integration/api_fixture.hpp"
+#include "integration/api_event_log.hpp"
 #include "support/tls_nodes.hpp"
 
 namespace redlock::testing {
@@ -78,63 +78,29 @@ struct RotatingNodes {
   }
 };
 
-/// Counts connections, and what must not happen.
-class ConnectionCounter final : public Observer {
- public:
-  void on_node_up(std::string_view node, std::string_view /*warning*/) override {
-    const std::scoped_lock lock(mutex_);
-    ++connections_[std::string(node)];
-  }
-  void on_lost(std::string_view, std::uint64_t, LossReason) override { ++losses; }
-  [[nodiscard]] int connections(const std::string& node) {
-    const std::scoped_lock lock(mutex_);
-    return connections_[node];
-  }
-  std::atomic<int> losses{0};
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, int> connections_;
-};
-
 /// Takes a lock and gives it back, again and again.
 class Worker {
  public:
-  Worker(const Client& client, std::string name)
-      : thread_([this, lock = client.lock(name)]() mutable { run(lock); }) {}
-  ~Worker() { end(); }
-  void end() {
-    ends_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
+  Worker(const Client& client, const std::string& name)
+      : thread_([this, lock = client.lock(name)](const std::stop_token& over) mutable {
+          while (!over.stop_requested() && succeeds(lock)) ++cycles_;
+        }) {}
   [[nodiscard]] int cycles() const { return cycles_; }
-  [[nodiscard]] std::string failure() const {
-    const std::scoped_lock lock(mutex_);
-    return failure_;
-  }
 
  private:
-  void run(RedLock& lock) {
-    while (!ends_) {
-      auto lease = lock.acquire({.wait = patience});
-      if (!lease) return fail(lease.error().message);
-      // A release may be on its way with the connection that ends: the next acquire shows that it
-      // was repeated.
-      const auto released = lease->release();
-      if (!released) return fail(released.error().message);
-      ++cycles_;
-    }
-  }
-  void fail(const std::string& why) {
-    const std::scoped_lock lock(mutex_);
-    failure_ = why;
+  static bool succeeds(RedLock& lock) {
+    auto lease = lock.acquire({.wait = patience});
+    CHECK_MESSAGE(lease.has_value(), lease.error().message);
+    if (!lease) return false;
+    // A release may be on its way with the connection that ends: the next acquire shows that it was
+    // repeated.
+    const auto released = lease->release();
+    CHECK_MESSAGE(released.has_value(), released.error().message);
+    return released.has_value();
   }
 
-  std::atomic<bool> ends_{false};
   std::atomic<int> cycles_{0};
-  mutable std::mutex mutex_;
-  std::string failure_;
-  std::thread thread_;
+  std::jthread thread_;  // which its destructor stops
 };
 
 void kill_connections(const Fleet& fleet, std::size_t node) {
@@ -163,50 +129,41 @@ TEST_CASE("authority and certificates are rotated under load, and no lease is lo
   if (!server_has_tls()) return;
   RotatingNodes nodes;
   Fleet& fleet = *nodes.fleet;
-  const std::vector counters{std::make_shared<ConnectionCounter>(),
-                             std::make_shared<ConnectionCounter>()};
-  const auto start = [&](const char* name, const std::shared_ptr<ConnectionCounter>& counter) {
+  const std::array logs{std::make_shared<EventLog>(), std::make_shared<EventLog>()};
+  const auto start = [&](const char* name, const std::shared_ptr<EventLog>& log) {
     auto options = nodes.options(name);
-    options.observer = counter;
+    options.observer = log;
     return start_client(options);
   };
-  const Client holder = start("holder", counters[0]);
-  const Client others = start("worker", counters[1]);
-  // Both clients have connected to the node since these counts, and a quorum has worked on.
-  const auto counts_of = [&](std::size_t node) {
-    std::vector<int> counts;
-    for (const auto& each : counters) counts.push_back(each->connections(fleet.uri(node)));
-    return counts;
+  const Client holder = start("holder", logs[0]);
+  const Client others = start("worker", logs[1]);
+  // How often each client has connected to the node.
+  const auto connections_of = [&](std::size_t node) {
+    const std::string up = "up " + fleet.uri(node) + " ";
+    return std::array{logs[0]->count(up), logs[1]->count(up)};
   };
-  const auto await_connections = [&](std::size_t node, const std::vector<int>& before) {
-    const bool connected = eventually([&] {
-      const auto now = counts_of(node);
-      return now[0] > before[0] && now[1] > before[1];
-    });
-    REQUIRE(connected);
+  const auto await_connections = [&](std::size_t node, const std::array<std::size_t, 2>& before) {
+    const std::string up = "up " + fleet.uri(node) + " ";
+    REQUIRE(logs[0]->soon_has(up, before[0] + 1));
+    REQUIRE(logs[1]->soon_has(up, before[1] + 1));
   };
   for (std::size_t node = 0; node < fleet.size(); ++node) await_connections(node, {0, 0});
   Lease held = must(holder.lock("held").acquire({.lease = 20s, .renewal = Renewal::always}));
   const auto token = held.token();
-  Worker first(others, "first");
-  Worker second(others, "second");
+  std::optional<Worker> first(std::in_place, others, "first");
+  std::optional<Worker> second(std::in_place, others, "second");
 
   const auto await_work = [&] {
-    const int before = std::min(first.cycles(), second.cycles());
-    const bool worked = eventually([&] {
-      return !first.failure().empty() || !second.failure().empty() ||
-             std::min(first.cycles(), second.cycles()) >= before + 3;
-    });
-    REQUIRE(worked);
-    REQUIRE(first.failure() == "");
-    REQUIRE(second.failure() == "");
+    const auto cycles = [&] { return std::min(first->cycles(), second->cycles()); };
+    const int before = cycles();
+    REQUIRE(eventually([&] { return cycles() >= before + 3; }));
     REQUIRE(held.confirm().has_value());
-    REQUIRE(counters[0]->losses == 0);
+    REQUIRE(logs[0]->count("lost ") == 0);
   };
   const auto at_each_node = [&](const char* what, const auto& step) {
     for (std::size_t node = 0; node < fleet.size(); ++node) {
       INFO(what, " ", node);
-      const auto before = counts_of(node);
+      const auto before = connections_of(node);
       step(node);
       await_connections(node, before);
       await_work();
@@ -238,12 +195,12 @@ TEST_CASE("authority and certificates are rotated under load, and no lease is lo
     fleet.restart(node);  // this does as well
   });
 
-  first.end();
-  second.end();
+  first.reset();
+  second.reset();
   CHECK(held.valid());
   CHECK(held.token() == token);
   CHECK(must(held.release()) == Released::released);
-  CHECK(counters[0]->losses == 0);
+  CHECK(logs[0]->count("lost ") == 0);
   // The authority of before is over, on both sides.
   auto outdated = nodes.options("outdated");
   outdated.tls.certificate = client_of_before.certificate.string();
@@ -262,27 +219,15 @@ TEST_CASE("authority and certificates are rotated under load, and no lease is lo
 TEST_CASE("files that cannot serve are a warning of each node, and no lock is lost by them") {
   if (!server_has_tls()) return;
   const RotatingNodes nodes;
-  struct WarningRecorder final : Observer {
-    void on_node_up(std::string_view, std::string_view warning) override {
-      const std::scoped_lock lock(mutex);
-      last = warning;
-    }
-    std::string read() {
-      const std::scoped_lock lock(mutex);
-      return last;
-    }
-    std::mutex mutex;
-    std::string last;
-  };
-  const auto recorder = std::make_shared<WarningRecorder>();
+  const auto log = std::make_shared<EventLog>();
   auto options = nodes.options("holder");
-  options.observer = recorder;
+  options.observer = log;
   const Client client = start_client(options);
   const auto soon_warned = [&](const std::string& sentence) {
     return eventually([&] {
       for (std::size_t node = 0; node < 3; ++node) kill_connections(*nodes.fleet, node);
       must(client.lock("seat").acquire({.wait = patience}));
-      const auto last = recorder->read();
+      const auto last = log->lines("up ").back();
       return sentence.empty() ? !contains(last, "tls.") : contains(last, sentence);
     });
   };

@@ -18,59 +18,38 @@ class CallerThatWaits {
       : holder_(start_client(three_nodes())), lease_(must(holder_.lock(name).acquire())) {
     client.emplace(start_client(three_nodes()));
     warm_up(*client, three_nodes());
-    thread_ = std::thread([this, name] {
-      RedLock lock = client->lock(name);
-      id_.set_value(std::this_thread::get_id());
-      answer_.set_value(
-          lock.acquire({.wait = forever, .ordering = Ordering::fifo}, stop.get_token()));
+    thread_ = std::jthread([this, lock = client->lock(name)](const std::stop_token& stop) mutable {
+      answer_.set_value(lock.acquire({.wait = forever, .ordering = Ordering::fifo}, stop));
     });
-    thread_id = id_.get_future().get();
-    const auto enters = [&] {
+    REQUIRE(eventually([&] {
       return three_nodes().run(0, {"EXISTS", "redlock:line:{" + name + "}"}) != "0";
-    };
-    REQUIRE(eventually(enters));
+    }));
   }
-  ~CallerThatWaits() {
-    stop.request_stop();
-    thread_.join();
-  }
-  CallerThatWaits(const CallerThatWaits&) = delete;
-  CallerThatWaits& operator=(const CallerThatWaits&) = delete;
 
   void release() { must(lease_.release()); }
-  Result<Lease> answer() {
-    auto future = answer_.get_future();
-    return get_soon(future);
-  }
+  void stop() { thread_.request_stop(); }
+  Result<Lease> answer() { return get_soon(answer_); }
+  [[nodiscard]] std::thread::id thread_id() const { return thread_.get_id(); }
 
   std::optional<Client> client;
-  std::stop_source stop;
-  std::thread::id thread_id;
 
  private:
   Client holder_;
   Lease lease_;
-  std::promise<std::thread::id> id_;
   std::promise<Result<Lease>> answer_;
-  std::thread thread_;
+  std::jthread thread_;  // which its destructor stops
 };
 
-TEST_CASE("a caller that waits gets the lock when it is released") {
-  CallerThatWaits caller("seat-released");
-  caller.release();
-  CHECK(caller.answer().has_value());
-}
-
-TEST_CASE("a caller that waits is cancelled by its stop_token") {
-  CallerThatWaits caller("seat-stopped");
-  caller.stop.request_stop();
-  CHECK(code_of(caller.answer()) == Errc::cancelled);
-}
-
-TEST_CASE("a caller that waits is answered when its client is destroyed") {
-  CallerThatWaits caller("seat-destroyed");
-  caller.client.reset();
-  CHECK(code_of(caller.answer()) == Errc::closed);
+TEST_CASE("a caller that waits is answered by a release, a stop or the end of its client") {
+  CallerThatWaits released("seat-released");
+  released.release();
+  CHECK(released.answer().has_value());
+  CallerThatWaits stopped("seat-stopped");
+  stopped.stop();
+  CHECK(code_of(stopped.answer()) == Errc::cancelled);
+  CallerThatWaits destroyed("seat-destroyed");
+  destroyed.client.reset();
+  CHECK(code_of(destroyed.answer()) == Errc::closed);
 }
 
 TEST_CASE("beside a caller that waits others are served, callbacks on the client's own thread") {
@@ -81,9 +60,8 @@ TEST_CASE("beside a caller that waits others are served, callbacks on the client
     CHECK(result.has_value());
     called.set_value(std::this_thread::get_id());
   });
-  auto future = called.get_future();
-  const auto id = get_soon(future);
-  CHECK(id != caller.thread_id);
+  const auto id = get_soon(called);
+  CHECK(id != caller.thread_id());
   CHECK(id != std::this_thread::get_id());
   CHECK(soon_free_everywhere(three_nodes(), "seat-others-free"));
   must(must(lock.acquire()).release());
@@ -96,11 +74,10 @@ TEST_CASE("a loss beside a caller that waits is reported on another thread, and 
         must(caller.client->lock("seat-lost")
                  .acquire({.lease = 300ms, .renewal = Renewal::never, .wait = patience}));
     std::promise<std::thread::id> lost;
-    auto future = lost.get_future();
     const std::stop_callback callback(lease.lost(),
                                       [&] { lost.set_value(std::this_thread::get_id()); });
-    const auto id = get_soon(future);
-    CHECK(id != caller.thread_id);
+    const auto id = get_soon(lost);
+    CHECK(id != caller.thread_id());
     CHECK(lease.loss_reason() == LossReason::expired);
     return id != std::this_thread::get_id();
   });

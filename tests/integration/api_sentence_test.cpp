@@ -18,24 +18,18 @@ std::string sentence(Errc code, const std::vector<engine::Ballot>& ballots) {
   return client::describe("seat", {code, {}, ballots}, nodes, client::Rival::somebody).message;
 }
 
-TEST_CASE("without a quorum it is said how many nodes were not waited for") {
+TEST_CASE("a sentence says how many nodes took part, and why the others did not") {
   CHECK(sentence(Errc::no_quorum, {dead, dead, dead, open, open}) ==
         "no quorum for 'seat': 0 of 5 nodes voted (3 must), 2 not waited for; "
         "n0: could not connect; n1: could not connect; n2: could not connect");
   CHECK(sentence(Errc::no_quorum, {yes, dead, dead, no, dead}) ==
         "no quorum for 'seat': 2 of 5 nodes voted (3 must); "
         "n1: could not connect; n2: could not connect; n4: could not connect");
-}
-
-TEST_CASE("when the time ended it is said how many nodes had not answered") {
   CHECK(sentence(Errc::timed_out, {dead, open, open}) ==
         "'seat' was not granted in the time given: 0 of 3 nodes voted (2 must), "
         "2 had not answered; n0: could not connect");
   CHECK(sentence(Errc::timed_out, {no, no, open}) ==
         "'seat' was not granted in the time given: 2 of 3 nodes refused (2 must grant it)");
-}
-
-TEST_CASE("who holds it is told by the nodes that refused, whoever was not waited for") {
   CHECK(sentence(Errc::contended, {no, no, no, open, open}) ==
         "'seat' is held by somebody else: 3 of 5 nodes refused (3 must grant it)");
 }

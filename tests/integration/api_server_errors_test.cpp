@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Each error that a real server gives a lock client, on one of three nodes: what its vote says,
 // that the others grant the lock, and that the node is of use again by itself once the trouble is
-// over.
+// over. (Rights and scripts that run for long: api_rights_test.cpp. Wrong passwords:
+// api_password_test.cpp.)
 #include "cluster/node_client.hpp"
-#include "integration/api_fixture.hpp"
+#include "integration/api_event_log.hpp"
 #include "integration/net_server_kind.hpp"
 
 namespace redlock::testing {
@@ -20,11 +21,8 @@ std::string told(const Fleet& fleet, const std::string& section, const std::stri
   return text.substr(begin, text.find_first_of("\r\n", begin) - begin);
 }
 
-void run_on(const Fleet& fleet, std::size_t node, const std::vector<std::string>& command) {
-  REQUIRE(fleet.run(node, command) == "OK");
-}
 void run(const Fleet& fleet, const std::vector<std::string>& command) {
-  run_on(fleet, 0, command);
+  REQUIRE(fleet.run(0, command) == "OK");
 }
 
 /// How node 0 is brought into trouble and out of it.
@@ -70,18 +68,50 @@ void check(const ServerTrouble& trouble) {
   CHECK(eventually([&] { return lease.extend(40s) && is_locked_on(fleet, 0, "seat"); }));
 }
 
-TEST_CASE("a node whose memory is full says what to raise") {
-  check({.name = "maxmemory",
-         .begin =
-             [](const Fleet& fleet) {
-               run(fleet, {"CONFIG", "SET", "maxmemory", "1"});
-             },
-         .end =
-             [](const Fleet& fleet) {
-               run(fleet, {"CONFIG", "SET", "maxmemory", "0"});
-             },
-         .causes = {Cause::out_of_memory},
-         .words = {"OOM ", "; raise maxmemory"}});
+using Command = std::vector<std::string>;
+
+/// That these commands begin and end.
+ServerTrouble trouble_by(const std::string& name, const std::vector<Command>& begin,
+                         const std::vector<Command>& end, std::vector<Cause> causes,
+                         std::vector<std::string> words) {
+  const auto run_all = [](const std::vector<Command>& commands) {
+    return [commands](const Fleet& fleet) {
+      for (const Command& command : commands) fleet.run(0, command);
+    };
+  };
+  return {name, run_all(begin), run_all(end), std::move(causes), std::move(words)};
+}
+
+ServerTrouble trouble_by_setting(const std::string& setting, const std::string& bad,
+                                 const std::string& good, Cause cause,
+                                 std::vector<std::string> words) {
+  return trouble_by(setting, {{"CONFIG", "SET", setting, bad}}, {{"CONFIG", "SET", setting, good}},
+                    {cause}, std::move(words));
+}
+
+TEST_CASE("a node that cannot serve says why and what to do, and is of use again afterwards") {
+  check(trouble_by_setting("maxmemory", "1", "0", Cause::out_of_memory,
+                           {"OOM ", "; raise maxmemory"}));
+  check(trouble_by_setting("min-replicas-to-write", "1", "0", Cause::too_few_replicas,
+                           {"NOREPLICAS ", "; set min-replicas-to-write 0"}));
+  check(trouble_by("CLIENT PAUSE", {{"CLIENT", "PAUSE", "600000", "WRITE"}},
+                   {{"CLIENT", "UNPAUSE"}}, {Cause::timed_out},
+                   {"no answer within the node timeout"}));
+  // The marker, which is read when a connection begins, is a key of another kind.
+  check(trouble_by(
+      "WRONGTYPE",
+      {{"SET", "redlock:node", "of somebody else"},
+       {"CLIENT", "KILL", "TYPE", "normal"},
+       {"CLIENT", "KILL", "TYPE", "pubsub"}},
+      {{"DEL", "redlock:node"}}, {Cause::server_error},
+      {"WRONGTYPE ", "; a key of redlock:* there is another program's: find its writer"}));
+  for (const std::string stale : {"yes", "no"}) {
+    check(trouble_by(
+        "replica, serves stale data: " + stale,
+        {{"CONFIG", "SET", "replica-serve-stale-data", stale}, {"REPLICAOF", "127.0.0.1", "1"}},
+        {{"REPLICAOF", "NO", "ONE"}}, {Cause::read_only, Cause::master_down, Cause::incompatible},
+        {"replica", "independent masters"}));
+  }
 }
 
 TEST_CASE("a node that could not save says what to repair") {
@@ -96,157 +126,52 @@ TEST_CASE("a node that could not save says what to repair") {
     const std::string reply = fleet.run(0, {"CONFIG", "GET", "dir"});
     return std::filesystem::path(reply.substr(reply.find('\n') + 1)) / "dump.rdb";
   };
-  check({.name = "bgsave",
-         .begin =
-             [&](const Fleet& fleet) {
-               std::filesystem::create_directory(file(fleet));
-               run(fleet, {"CONFIG", "SET", "save", "86400 1000000"});
-               run(fleet, {"CONFIG", "SET", "stop-writes-on-bgsave-error", "yes"});
-               save(fleet, "err");
-             },
-         .end =
-             [&](const Fleet& fleet) {
-               std::filesystem::remove(file(fleet));
-               save(fleet, "ok");
-             },
-         .causes = {Cause::write_error},
-         .words = {"MISCONF ", "; make room on its disk, or repair it"}});
-}
-
-TEST_CASE("a node that is stuck in a script says how that is ended") {
-  std::thread stuck;
-  check({.name = "script",
-         .begin =
-             [&](const Fleet& fleet) {
-               stuck = std::thread([port = fleet.port(0)] {
-                 NodeClient(port).command({"EVAL", "while true do end", "0"});
-               });
-             },
-         .end =
-             [&](const Fleet& fleet) {
-               run(fleet, {"SCRIPT", "KILL"});
-               stuck.join();
-             },
-         .causes = {Cause::busy},
-         .words = {"BUSY ", "; end the script with SCRIPT KILL or FUNCTION KILL, "},
-         .settings = {"lua-time-limit 1"}});
-}
-
-TEST_CASE("a node that has become a replica says so, whether or not it has its master") {
-  for (const char* stale : {"yes", "no"}) {
-    check({.name = std::string("replica, serves stale data: ") + stale,
-           .begin =
-               [&](const Fleet& fleet) {
-                 run(fleet, {"CONFIG", "SET", "replica-serve-stale-data", stale});
-                 run(fleet, {"REPLICAOF", "127.0.0.1", "1"});
-               },
-           .end =
-               [](const Fleet& fleet) {
-                 run(fleet, {"REPLICAOF", "NO", "ONE"});
-               },
-           .causes = {Cause::read_only, Cause::master_down, Cause::incompatible},
-           .words = {"replica", "independent masters"}});
-  }
-}
-
-TEST_CASE("a node that needs replicas and has none says what to set") {
-  check({.name = "min-replicas-to-write",
-         .begin =
-             [](const Fleet& fleet) {
-               run(fleet, {"CONFIG", "SET", "min-replicas-to-write", "1"});
-             },
-         .end =
-             [](const Fleet& fleet) {
-               run(fleet, {"CONFIG", "SET", "min-replicas-to-write", "0"});
-             },
-         .causes = {Cause::too_few_replicas},
-         .words = {"NOREPLICAS ", "; set min-replicas-to-write 0"}});
-}
-
-TEST_CASE("a node whose user lacks a right says which") {
-  check({.name = "ACL",
-         .begin =
-             [](const Fleet& fleet) {
-               run(fleet, {"ACL", "SETUSER", "default", "-hset"});
-             },
-         .end =
-             [](const Fleet& fleet) {
-               run(fleet, {"ACL", "SETUSER", "default", "+hset"});
-             },
-         .causes = {Cause::permission},
-         .words = {"; permit +hset"}});
-}
-
-TEST_CASE("a node with a key of another kind in the place of its marker says what to delete") {
-  check({.name = "WRONGTYPE",
-         .begin =
-             [](const Fleet& fleet) {
-               run(fleet, {"SET", "redlock:node", "of somebody else"});
-               // It is read when a connection begins.
-               for (const char* type : {"normal", "pubsub"}) {
-                 fleet.run(0, {"CLIENT", "KILL", "TYPE", type});
-               }
-             },
-         .end =
-             [](const Fleet& fleet) {
-               REQUIRE(fleet.run(0, {"DEL", "redlock:node"}) == "1");
-             },
-         .causes = {Cause::server_error},
-         .words = {"WRONGTYPE ",
-                   "; a key of redlock:* there is another program's: find its writer"}});
-}
-
-TEST_CASE("a node whose password is missing or wrong says where to correct it") {
-  const Fleet fleet({.nodes = 3, .password = "right"});
-  const std::string port = std::to_string(fleet.port(0));
-  const std::pair<std::string, std::string> cases[] = {
-      {"redis://127.0.0.1:" + port, "; give its user and password in the URI, or a password file"},
-      {"redis://:wrong@127.0.0.1:" + port, "; correct the URI or the password file"},
+  const auto begin = [&](const Fleet& fleet) {
+    std::filesystem::create_directory(file(fleet));
+    run(fleet, {"CONFIG", "SET", "save", "86400 1000000"});
+    run(fleet, {"CONFIG", "SET", "stop-writes-on-bgsave-error", "yes"});
+    save(fleet, "err");
   };
-  for (const auto& entry : cases) {
-    const std::string& uri = entry.first;
-    const std::string& remedy = entry.second;
-    const auto lease = start_client(options_for({uri})).lock("alone").acquire();
-    REQUIRE(code_of(lease) == Errc::no_quorum);
-    CHECK(lease.error().is_configuration());
-    CHECK(lease.error().votes.at(0).cause == Cause::authentication);
-    CHECK_MESSAGE(contains(lease.error().message, remedy), lease.error().message);
-    auto uris = fleet.uris();
-    uris[0] = uri;
-    must(must(start_client(options_for(uris)).lock("seat").acquire()).release());
-  }
+  const auto end = [&](const Fleet& fleet) {
+    std::filesystem::remove(file(fleet));
+    save(fleet, "ok");
+  };
+  check({"bgsave",
+         begin,
+         end,
+         {Cause::write_error},
+         {"MISCONF ", "; make room on its disk, or repair it"}});
 }
 
-TEST_CASE("a node that is paused does not answer in time, until it is no longer") {
-  check({.name = "CLIENT PAUSE",
-         .begin =
-             [](const Fleet& fleet) {
-               run(fleet, {"CLIENT", "PAUSE", "600000", "WRITE"});
-             },
-         .end =
-             [](const Fleet& fleet) {
-               run(fleet, {"CLIENT", "UNPAUSE"});
-             },
-         .causes = {Cause::timed_out},
-         .words = {"no answer within the node timeout"}});
+TEST_CASE("a node whose password is missing says where to give it") {
+  const Fleet fleet({.nodes = 3, .password = "right"});
+  auto uris = fleet.uris();
+  uris[0] = "redis://127.0.0.1:" + std::to_string(fleet.port(0));
+  const auto lease = start_client(options_for({uris[0]})).lock("alone").acquire();
+  REQUIRE(code_of(lease) == Errc::no_quorum);
+  CHECK(lease.error().is_configuration());
+  CHECK(lease.error().votes.at(0).cause == Cause::authentication);
+  CHECK(contains(lease.error().message,
+                 "; give its user and password in the URI, or a password file"));
+  must(start_client(options_for(uris)).lock("seat").acquire());
 }
 
 TEST_CASE("a node that has too many clients says what to raise") {
   std::optional<NodeClient> only;
-  check({.name = "maxclients",
-         .begin =
-             [&](const Fleet& fleet) {
-               only.emplace(fleet.port(0));
-               REQUIRE(only->command({"CONFIG", "SET", "maxclients", "1"}) == "OK");
-               only->command({"CLIENT", "KILL", "TYPE", "normal"});
-               only->command({"CLIENT", "KILL", "TYPE", "pubsub"});
-             },
-         .end =
-             [&](const Fleet&) {
-               REQUIRE(only->command({"CONFIG", "SET", "maxclients", "1000"}) == "OK");
-             },
-         .causes = {Cause::server_error, Cause::connection_lost, Cause::connection_failed},
-         .words = {"ERR max number of clients reached", "; raise maxclients"}});
+  const auto begin = [&](const Fleet& fleet) {
+    only.emplace(fleet.port(0));
+    REQUIRE(only->command({"CONFIG", "SET", "maxclients", "1"}) == "OK");
+    only->command({"CLIENT", "KILL", "TYPE", "normal"});
+    only->command({"CLIENT", "KILL", "TYPE", "pubsub"});
+  };
+  const auto end = [&](const Fleet&) {
+    REQUIRE(only->command({"CONFIG", "SET", "maxclients", "1000"}) == "OK");
+  };
+  check({"maxclients",
+         begin,
+         end,
+         {Cause::server_error, Cause::connection_lost, Cause::connection_failed},
+         {"ERR max number of clients reached", "; raise maxclients"}});
 }
 
 /// Older servers than Redis 7 have the command DEBUG, and no such setting.
@@ -259,27 +184,27 @@ TEST_CASE("a node that loads a large append-only file says so") {
   // Again and again: a machine may stand still for as long as one load takes.
   std::atomic<bool> over = false;
   std::thread loader;
-  check({.name = "loading",
-         .begin =
-             [&](const Fleet& fleet) {
-               run(fleet, {"DEBUG", "POPULATE", "1000", "key", "20000"});
-               run(fleet, {"CONFIG", "SET", "appendonly", "yes"});
-               REQUIRE(eventually([&] {
-                 return told(fleet, "persistence", "aof_rewrite_in_progress") == "0" &&
-                        told(fleet, "persistence", "aof_rewrite_scheduled") == "0";
-               }));
-               loader = std::thread([&over, port = fleet.port(0)] {
-                 while (!over) NodeClient(port).command({"DEBUG", "LOADAOF"});
-               });
-             },
-         .end =
-             [&](const Fleet&) {
-               over = true;
-               loader.join();
-             },
-         .causes = {Cause::loading},
-         .words = {"LOADING ", "; wait: it votes when it has read its data"},
-         .settings = with_debug({"key-load-delay 1000", "rdbcompression no"})});
+  const auto begin = [&](const Fleet& fleet) {
+    run(fleet, {"DEBUG", "POPULATE", "1000", "key", "20000"});
+    run(fleet, {"CONFIG", "SET", "appendonly", "yes"});
+    REQUIRE(eventually([&] {
+      return told(fleet, "persistence", "aof_rewrite_in_progress") == "0" &&
+             told(fleet, "persistence", "aof_rewrite_scheduled") == "0";
+    }));
+    loader = std::thread([&over, port = fleet.port(0)] {
+      while (!over) NodeClient(port).command({"DEBUG", "LOADAOF"});
+    });
+  };
+  const auto end = [&](const Fleet&) {
+    over = true;
+    loader.join();
+  };
+  check({"loading",
+         begin,
+         end,
+         {Cause::loading},
+         {"LOADING ", "; wait: it votes when it has read its data"},
+         with_debug({"key-load-delay 1000", "rdbcompression no"})});
 }
 
 TEST_CASE("what a node forgets of scripts and connections costs no vote") {
@@ -287,34 +212,13 @@ TEST_CASE("what a node forgets of scripts and connections costs no vote") {
   const Client client = start_client(fleet);
   warm_up(client, fleet);
   Lease lease = must(client.lock("seat").acquire());
-  for (std::size_t node = 0; node < 3; ++node) run_on(fleet, node, {"SCRIPT", "FLUSH"});
+  run_on_all(fleet, {"SCRIPT", "FLUSH"});
   must(lease.extend(40s));
   must(must(client.lock("other").acquire()).release());
-  for (std::size_t node = 0; node < 3; ++node) {
-    for (const char* type : {"normal", "pubsub"}) {
-      fleet.run(node, {"CLIENT", "KILL", "TYPE", type});
-    }
-  }
+  for (const char* type : {"normal", "pubsub"}) run_on_all(fleet, {"CLIENT", "KILL", "TYPE", type});
   CHECK(eventually([&] { return lease.extend(40s) && nodes_with_lock(fleet, "seat") == 3; }));
   CHECK(must(lease.release()) == Released::released);
 }
-
-/// What the client was told of the node when it came up.
-class LastWarning final : public Observer {
- public:
-  void on_node_up(std::string_view, std::string_view warning) override {
-    const std::scoped_lock lock(mutex_);
-    text_ = warning;
-  }
-  [[nodiscard]] std::optional<std::string> text() const {
-    const std::scoped_lock lock(mutex_);
-    return text_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::optional<std::string> text_;
-};
 
 Fleet fleet_without(const std::string& command) {
   return Fleet({.nodes = 3, .node_settings = {{0, {"rename-command " + command + " it-is-gone"}}}});
@@ -338,41 +242,45 @@ Fleet fleet_without_info() {
   return fleet;
 }
 
-TEST_CASE("a node that lacks a renamed command which a lock needs says not to rename it") {
-  for (const std::string command : {"EVALSHA", "HSET", "HGETALL", "SCRIPT"}) {
-    CAPTURE(command);
-    const Fleet fleet = fleet_without(command);
-    const auto lease = start_client(options_for({fleet.uri(0)})).lock("seat").acquire();
-    REQUIRE(code_of(lease) == Errc::no_quorum);
-    CHECK(lease.error().is_configuration());
-    CHECK(lease.error().votes.at(0).cause == Cause::permission);
-    CHECK_MESSAGE(contains(lease.error().message, "; do not rename the commands of a lock node"),
-                  lease.error().message);
-    must(must(start_client(fleet).lock("seat").acquire()).release());
-  }
-}
-
-TEST_CASE("a node with a renamed command that a lock can do without says what is not done") {
-  const std::pair<std::string, std::string> cases[] = {
-      {"HELLO", ""},  // those who wait ask again; a lock lacks nothing
-      {"CONFIG", "it refuses CONFIG GET, so it is not known whether it is durable (ERR "},
-      {"INFO", "it refuses INFO, so its version, role and identity are not checked (ERR "},
+TEST_CASE("a node with a renamed command says what is not done, or cannot serve without it") {
+  struct Case {
+    std::string command;
+    bool is_needed;
+    std::string warning = {};
   };
-  for (const auto& entry : cases) {
-    const std::string& what = entry.second;
-    CAPTURE(entry.first);
-    const Fleet fleet = entry.first == "INFO" ? fleet_without_info() : fleet_without(entry.first);
+  const std::vector<Case> cases{
+      {"EVALSHA", true},
+      {"HSET", true},
+      {"HGETALL", true},
+      {"SCRIPT", true},
+      {"HELLO", false},  // those who wait ask again; a lock lacks nothing
+      {"CONFIG", false, "it refuses CONFIG GET, so it is not known whether it is durable (ERR "},
+      {"INFO", false, "it refuses INFO, so its version, role and identity are not checked (ERR "}};
+  for (const Case& renamed : cases) {
+    CAPTURE(renamed.command);
+    const Fleet fleet =
+        renamed.command == "INFO" ? fleet_without_info() : fleet_without(renamed.command);
+    const auto log = std::make_shared<EventLog>();
     auto options = options_for({fleet.uri(0)});
-    const auto warning = std::make_shared<LastWarning>();
-    options.observer = warning;
+    options.observer = log;
     const Client client = start_client(options);
-    must(must(client.lock("seat").acquire()).release());
-    REQUIRE(eventually([&] { return warning->text().has_value(); }));
-    const std::string text = *warning->text();
-    CHECK_MESSAGE(contains(text, what), text);
-    const bool advises = contains(text, "; do not rename the commands of a lock node");
-    CHECK_MESSAGE(advises == !what.empty(), text);
-    must(must(start_client(fleet).lock("seat").acquire()).release());
+    auto lease = client.lock("seat").acquire();
+    CHECK(lease.has_value() != renamed.is_needed);
+    std::string said;
+    if (renamed.is_needed) {
+      REQUIRE(code_of(lease) == Errc::no_quorum);
+      CHECK(lease.error().is_configuration());
+      CHECK(lease.error().votes.at(0).cause == Cause::permission);
+      said = lease.error().message;
+    } else {
+      must(lease->release());
+      REQUIRE(log->soon_has("up "));
+      said = log->lines("up ").back();
+    }
+    CHECK_MESSAGE(contains(said, renamed.warning), said);
+    const bool advises = contains(said, "; do not rename the commands of a lock node");
+    CHECK_MESSAGE(advises == (renamed.is_needed || !renamed.warning.empty()), said);
+    must(start_client(fleet).lock("of all").acquire());
   }
 }
 

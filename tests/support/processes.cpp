@@ -42,18 +42,14 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-ScopedVariable::ScopedVariable(std::string name, const std::string& value)
+ScopedVariable::ScopedVariable(std::string name, const std::optional<std::string>& value)
     : name_(std::move(name)) {
   if (const char* before = std::getenv(name_.c_str()); before != nullptr) before_ = before;
-  ::setenv(name_.c_str(), value.c_str(), 1);
+  set(value);
 }
 
-ScopedVariable::~ScopedVariable() {
-  if (before_) {
-    ::setenv(name_.c_str(), before_->c_str(), 1);
-  } else {
-    ::unsetenv(name_.c_str());
-  }
+void ScopedVariable::set(const std::optional<std::string>& value) const {
+  value ? ::setenv(name_.c_str(), value->c_str(), 1) : ::unsetenv(name_.c_str());
 }
 
 }  // namespace redlock::testing

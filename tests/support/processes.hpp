@@ -40,15 +40,17 @@ std::size_t processes_in(const std::filesystem::path& directory);
 /// until it is so; false when it is not after half a minute.
 bool eventually(const std::function<bool()>& condition);
 
-/// Sets an environment variable until the end of the scope.
+/// Sets an environment variable, or removes it, until the end of the scope.
 class ScopedVariable {
  public:
-  ScopedVariable(std::string name, const std::string& value);
-  ~ScopedVariable();
+  ScopedVariable(std::string name, const std::optional<std::string>& value);
+  ~ScopedVariable() { set(before_); }
   ScopedVariable(const ScopedVariable&) = delete;
   ScopedVariable& operator=(const ScopedVariable&) = delete;
 
  private:
+  void set(const std::optional<std::string>& value) const;
+
   std::string name_;
   std::optional<std::string> before_;
 };

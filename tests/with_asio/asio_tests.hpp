@@ -8,41 +8,32 @@
 
 #if defined(REDLOCK_ASIO_BOOST)
 #include <boost/asio.hpp>
-#if __has_include(<boost/asio/deferred.hpp>)
-#define ASIO_KIND_DEFERS 1
-#else
-#define ASIO_KIND_DEFERS 0
-#endif
 #if defined(BOOST_ASIO_HAS_CO_AWAIT)
 #define ASIO_KIND_AWAITS 1
-#if REDLOCK_ASIO_CANCELS
+#endif
+#if REDLOCK_ASIO_CANCELS && ASIO_KIND_AWAITS
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #endif
-#else
-#define ASIO_KIND_AWAITS 0
+#if __has_include(<boost/asio/deferred.hpp>)
+#define ASIO_KIND_DEFERS 1
 #endif
 #else
 #include <asio.hpp>
-#if __has_include(<asio/deferred.hpp>)
-#define ASIO_KIND_DEFERS 1
-#else
-#define ASIO_KIND_DEFERS 0
-#endif
 #if defined(ASIO_HAS_CO_AWAIT)
 #define ASIO_KIND_AWAITS 1
-#if REDLOCK_ASIO_CANCELS
+#endif
+#if REDLOCK_ASIO_CANCELS && ASIO_KIND_AWAITS
 #include <asio/experimental/awaitable_operators.hpp>
 #endif
-#else
-#define ASIO_KIND_AWAITS 0
+#if __has_include(<asio/deferred.hpp>)
+#define ASIO_KIND_DEFERS 1
 #endif
 #endif
 
 #include <exception>
 #include <thread>
 
-#include "integration/api_fixture.hpp"
-#include "support/proxy.hpp"
+#include "integration/api_event_log.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -53,32 +44,16 @@ namespace net = ::boost::asio;
 namespace net = ::asio;
 #endif
 
-/// Counts the attempts that others stand in the way of.
-class Contended : public Observer {
- public:
-  void on_attempt(std::string_view /*name*/, const Errc* code,
-                  const std::vector<NodeVote>& /*votes*/,
-                  std::chrono::nanoseconds /*elapsed*/) override {
-    if (code != nullptr) ++failed;
-  }
-  std::atomic<int> failed{0};
-};
-
 /// A seat that somebody has, and a lock that waits for it.
 struct Taken {
   Client holder = start_client(three_nodes());
   Lease held = must(holder.lock("seat").acquire({.wait = patience}));
-  std::shared_ptr<Contended> attempts = std::make_shared<Contended>();
-  std::optional<Client> client = start_client([this] {
-    ClientOptions options = options_for(three_nodes().uris());
-    options.observer = attempts;
-    return options;
-  }());
+  std::shared_ptr<EventLog> log = std::make_shared<EventLog>();
+  std::optional<Client> client = start_observed(three_nodes(), log);
   RedLock lock = client->lock("seat");
+  net::io_context context;
 
-  [[nodiscard]] bool somebody_waits() const {
-    return eventually([&] { return attempts->failed > 0; });
-  }
+  [[nodiscard]] bool somebody_waits() const { return log->soon_has("waiting seat "); }
   /// Whether nobody else has or gets it once its holder leaves it.
   [[nodiscard]] bool is_left_free() {
     must(held.release());
@@ -105,10 +80,8 @@ TEST_CASE("a handler without an executor is called on a thread that may block") 
     inside.set_value(code_of(lock.acquire()));
     got.set_value(std::move(lease));
   });
-  auto answer = inside.get_future();
-  CHECK(get_soon(answer) == Errc::contended);
-  auto lease = got.get_future();
-  CHECK(must(get_soon(lease)).valid());
+  CHECK(get_soon(inside) == Errc::contended);
+  CHECK(must(get_soon(got)).valid());
 }
 
 TEST_CASE("a client is closed, and what it held is free when the handler is called") {
@@ -129,66 +102,54 @@ TEST_CASE("a client is closed, and what it held is free when the handler is call
   CHECK(soon_free_everywhere(three_nodes(), "closed"));
 }
 
+/// What the handler of this operation is given, once the context has run until then.
+template <typename T, typename Begin>
+Result<T> result_of(net::io_context& context, const Begin& begin) {
+  std::optional<Result<T>> result;
+  begin(note_in(context, result));
+  CHECK_FALSE(result.has_value());
+  context.restart();
+  context.run_for(patience);
+  return std::move(result.value());
+}
+
 TEST_CASE("an io_context runs until the handlers of all operations were called") {
   const Client client = start_client(three_nodes());
   RedLock lock = client.lock("io_context", Owner::create());
   net::io_context context;
-  const auto run = [&] {
-    context.restart();
-    context.run_for(patience);
-  };
-  std::optional<Result<Lease>> granted;
-  async_acquire(lock, {.lease = 40s, .wait = patience}, note_in(context, granted));
-  CHECK_FALSE(granted.has_value());
-  run();
-  Lease lease = must(std::move(granted.value()));
-
-  std::optional<Result<BootClock::time_point>> extended;
-  std::optional<Result<BootClock::time_point>> confirmed;
-  async_extend(lease, 20s, note_in(context, extended));
-  async_confirm(lease, note_in(context, confirmed));
-  run();
-  CHECK(must(*extended) == lease.valid_until());
-  CHECK(must(*confirmed) == lease.valid_until());
-
+  Lease lease = must(result_of<Lease>(context, [&](auto handler) {
+    async_acquire(lock, {.lease = 40s, .wait = patience}, handler);
+  }));
+  CHECK(must(result_of<BootClock::time_point>(context, [&](auto handler) {
+          async_extend(lease, 20s, handler);
+        })) == lease.valid_until());
+  CHECK(must(result_of<BootClock::time_point>(
+            context, [&](auto handler) { async_confirm(lease, handler); })) == lease.valid_until());
   const Grant grant = lease.detach();
-  std::optional<Result<Lease>> attached;
-  async_attach(lock, grant, {}, note_in(context, attached));
-  run();
-  Lease again = must(std::move(attached.value()));
-  std::optional<Result<Released>> released;
-  async_release(again, note_in(context, released));
-  run();
-  CHECK(must(*released) == Released::released);
-  std::optional<Result<Released>> gone;
-  async_release(lock, grant, note_in(context, gone));
-  run();
-  CHECK(must(*gone) == Released::already_gone);
-
-  std::optional<Result<std::size_t>> count;
-  async_try_lock(lock, {.wait = patience}, note_in(context, count));
-  run();
-  CHECK(must(*count) == 1);
-  std::optional<Result<Released>> left;
-  async_release(lock, note_in(context, left));
-  run();
-  CHECK(must(*left) == Released::released);
+  Lease again = must(
+      result_of<Lease>(context, [&](auto handler) { async_attach(lock, grant, {}, handler); }));
+  CHECK(must(result_of<Released>(context, [&](auto handler) { async_release(again, handler); })) ==
+        Released::released);
+  CHECK(must(result_of<Released>(context, [&](auto handler) {
+          async_release(lock, grant, handler);
+        })) == Released::already_gone);
+  CHECK(must(result_of<std::size_t>(context, [&](auto handler) {
+          async_try_lock(lock, {.wait = patience}, handler);
+        })) == 1);
+  CHECK(must(result_of<Released>(context, [&](auto handler) { async_release(lock, handler); })) ==
+        Released::released);
 }
 
 TEST_CASE("what is known at once is posted as well") {
   std::optional<Client> client = start_client(three_nodes());
   RedLock lock = client->lock("at once");
   net::io_context context;
-  std::optional<Result<Lease>> refused;
-  async_acquire(lock, {.lease = -1s}, note_in(context, refused));
+  CHECK(code_of(result_of<Lease>(context, [&](auto handler) {
+          async_acquire(lock, {.lease = -1s}, handler);
+        })) == Errc::invalid_argument);
   client.reset();
-  std::optional<Result<Lease>> closed;
-  async_acquire(lock, note_in(context, closed));
-  CHECK_FALSE(refused.has_value());
-  CHECK_FALSE(closed.has_value());
-  context.run_for(patience);
-  CHECK(code_of(refused.value()) == Errc::invalid_argument);
-  CHECK(code_of(closed.value()) == Errc::closed);
+  CHECK(code_of(result_of<Lease>(context, [&](auto handler) { async_acquire(lock, handler); })) ==
+        Errc::closed);
 }
 
 /// A handler with this executor is called once, by a thread of its own.
@@ -201,8 +162,7 @@ void check_executor(RedLock& lock, const Executor& executor) {
         CHECK(std::this_thread::get_id() != here);
         got.set_value(std::move(lease));
       }));
-  auto lease = got.get_future();
-  CHECK(must(get_soon(lease)).valid());
+  CHECK(must(get_soon(got)).valid());
 }
 
 TEST_CASE("a handler's executor may be a pool, a strand, the system's, or any of these") {
@@ -274,31 +234,16 @@ TEST_CASE("a loss is awaited with any token, and the awaiting is ended by a stop
   CHECK(code_of(get_soon(released)) == Errc::lost);
 }
 
-TEST_CASE("a client that ends ends what is under way with closed") {
-  Taken taken;
-  net::io_context context;
-  std::vector<std::optional<Result<Lease>>> results(20);
-  for (auto& result : results) {
-    async_acquire(taken.lock, {.wait = forever}, note_in(context, result));
-  }
-  taken.client.reset();
-  context.run_for(patience);
-  for (const auto& result : results) CHECK(code_of(result.value()) == Errc::closed);
-}
-
 TEST_CASE("a context that ends destroys the handlers, and what they waited for is given up") {
   for (const bool in_strand : {false, true}) {
     Taken taken;
     auto context = std::make_unique<net::io_context>();
     const auto kept = std::make_shared<int>(7);
     const auto handler = [kept](const Result<Lease>&) { FAIL("its context has ended"); };
-    if (in_strand) {
-      async_acquire(taken.lock, {.wait = forever},
-                    net::bind_executor(net::make_strand(*context), handler));
-    } else {
-      async_acquire(taken.lock, {.wait = forever},
-                    net::bind_executor(context->get_executor(), handler));
-    }
+    const auto wait_on = [&](const auto& executor) {
+      async_acquire(taken.lock, {.wait = forever}, net::bind_executor(executor, handler));
+    };
+    in_strand ? wait_on(net::make_strand(*context)) : wait_on(context->get_executor());
     REQUIRE(taken.somebody_waits());
     const auto before = kept.use_count();
     context.reset();
@@ -346,10 +291,10 @@ TEST_CASE("a deferred operation starts when it is called, and its RedLock may ha
 
 #if REDLOCK_ASIO_CANCELS
 /// Waits for the seat, with this slot.
-void wait_for_seat(Taken& taken, net::io_context& context, net::cancellation_slot slot,
-                   std::optional<Result<Lease>>& result) {
-  async_acquire(taken.lock, {.wait = forever},
-                net::bind_cancellation_slot(slot, note_in(context, result)));
+void wait_for_seat(Taken& taken, net::cancellation_slot slot, std::optional<Result<Lease>>& result,
+                   std::stop_token stop = {}) {
+  async_acquire(taken.lock, {.wait = forever}, std::move(stop),
+                net::bind_cancellation_slot(slot, note_in(taken.context, result)));
   REQUIRE(taken.somebody_waits());
 }
 
@@ -357,12 +302,11 @@ TEST_CASE("a slot ends it by each type of cancellation, and nothing is held") {
   for (const auto type : {net::cancellation_type::terminal, net::cancellation_type::partial,
                           net::cancellation_type::total}) {
     Taken taken;
-    net::io_context context;
     net::cancellation_signal signal;
     std::optional<Result<Lease>> result;
-    wait_for_seat(taken, context, signal.slot(), result);
+    wait_for_seat(taken, signal.slot(), result);
     signal.emit(type);
-    context.run_for(patience);
+    taken.context.run_for(patience);
     CHECK(code_of(result.value()) == Errc::cancelled);
     CHECK(taken.held.valid());
     CHECK(taken.is_left_free());
@@ -371,15 +315,12 @@ TEST_CASE("a slot ends it by each type of cancellation, and nothing is held") {
 
 TEST_CASE("a slot and the caller's stop_token end it, whichever comes first") {
   Taken taken;
-  net::io_context context;
   net::cancellation_signal signal;
   std::stop_source stop;
   std::optional<Result<Lease>> result;
-  async_acquire(taken.lock, {.wait = forever}, stop.get_token(),
-                net::bind_cancellation_slot(signal.slot(), note_in(context, result)));
-  REQUIRE(taken.somebody_waits());
+  wait_for_seat(taken, signal.slot(), result, stop.get_token());
   stop.request_stop();
-  context.run_for(patience);
+  taken.context.run_for(patience);
   CHECK(code_of(result.value()) == Errc::cancelled);
   signal.emit(net::cancellation_type::total);
 }
@@ -400,14 +341,13 @@ TEST_CASE("a cancellation that comes after the grant changes nothing") {
 
 TEST_CASE("a signal may go while the operation is under way") {
   Taken taken;
-  net::io_context context;
   std::optional<Result<Lease>> result;
   {
     net::cancellation_signal signal;
-    wait_for_seat(taken, context, signal.slot(), result);
+    wait_for_seat(taken, signal.slot(), result);
   }
   must(taken.held.release());
-  context.run_for(patience);
+  taken.context.run_for(patience);
   CHECK(must(std::move(result.value())).valid());
 }
 
@@ -494,32 +434,19 @@ net::awaitable<void> wait_at_most(RedLock& lock, std::chrono::milliseconds most,
   first = result.index();
 }
 
-TEST_CASE("acquire || timer ends with the timer while somebody else has the lock") {
+TEST_CASE("acquire || timer ends with the timer while somebody else has the lock, or with it") {
   Taken taken;
-  net::io_context context;
   std::optional<std::size_t> first;
-  net::co_spawn(context, wait_at_most(taken.lock, 300ms, first), rethrow);
-  context.run_for(patience);
+  net::co_spawn(taken.context, wait_at_most(taken.lock, 300ms, first), rethrow);
+  taken.context.run_for(patience);
   CHECK(first == 1);
   CHECK(taken.held.valid());
   CHECK(taken.is_left_free());
-}
-
-TEST_CASE("acquire || timer ends with the timer, and what nodes granted unseen is released") {
-  const Fleet& fleet = three_nodes();
-  const Proxies proxies = proxies_of(fleet);
-  const Client client = start_client(options_for(uris_of(proxies)));
-  warm_up(client, fleet);
-  for (const auto& proxy : proxies) proxy->hold_replies();
-  RedLock lock = client.lock("unseen");
-  net::io_context context;
-  std::optional<std::size_t> first;
-  net::co_spawn(context, wait_at_most(lock, 300ms, first), rethrow);
-  context.run_for(patience);
-  CHECK(first == 1);
-  CHECK(soon_free_everywhere(fleet, "unseen"));  // although no answer has arrived yet
-  for (const auto& proxy : proxies) proxy->pass();
-  CHECK(soon_free_everywhere(fleet, "unseen"));
+  net::co_spawn(taken.context, wait_at_most(taken.lock, patience, first), rethrow);
+  taken.context.restart();
+  taken.context.run_for(patience);
+  CHECK(first == 0);
+  CHECK(soon_free_everywhere(three_nodes(), "seat"));
 }
 
 /// Awaits the loss beside work that takes so long: which came first, and why it was lost.
@@ -561,7 +488,7 @@ net::awaitable<void> wait_passing(RedLock& lock, bool all_types,
 TEST_CASE("a coroutine passes on terminal alone, unless it enables the other types") {
   for (const bool all_types : {false, true}) {
     Taken taken;
-    net::io_context context;
+    net::io_context& context = taken.context;
     net::cancellation_signal signal;
     std::optional<Result<Lease>> result;
     net::co_spawn(context, wait_passing(taken.lock, all_types, result),
@@ -582,16 +509,6 @@ TEST_CASE("a coroutine passes on terminal alone, unless it enables the other typ
   }
 }
 
-TEST_CASE("acquire || timer has the lease if that is first") {
-  const Client client = start_client(three_nodes());
-  RedLock lock = client.lock("first");
-  net::io_context context;
-  std::optional<std::size_t> first;
-  net::co_spawn(context, wait_at_most(lock, patience, first), rethrow);
-  context.run_for(patience);
-  CHECK(first == 0);
-  CHECK(soon_free_everywhere(three_nodes(), "first"));
-}
 #endif
 #endif
 
