@@ -50,6 +50,8 @@ struct JudgedWaiting {
   bool order = false;           ///< who began later is not before one whom a quorum knows
   Duration delays_differ{};     ///< for "later": the ways of two messages, and the nodes' clocks
   Duration free_at_most{};      ///< a lock for which somebody waits who reaches a quorum
+  Duration grant_takes{};       ///< of its validity, when the call has its turn
+  double drift_factor = 0;      ///< the largest of a client
   Duration passed_on_within{};  ///< one that its holder gives back
   Duration leaves_within{};     ///< a client that waits no more, the lines that it can reach
   double asks_per_grant = 0;    ///< of each node, beside the first of each call
@@ -262,8 +264,9 @@ class Invariants {
     ClientId client = 0;
     Instant began{};
     Instant waits_until{};
-    std::uint64_t line = 0;  // the number of its client's line, once it has asked
-    bool by_owner = false;   // it begins to wait when the calls of its owner before it have ended
+    std::uint64_t line = 0;    // the number of its client's line, once it has asked
+    bool by_owner = false;     // it begins to wait when the calls of its owner before it have ended
+    bool short_lease = false;  // perhaps too short for the way to the nodes
     bool gave_way = false;  // it failed for a reason of its own, and goes behind its client's calls
     std::set<std::uint32_t> known_at{};
     Instant known_since = engine::never;  // to a quorum

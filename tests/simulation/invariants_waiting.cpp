@@ -22,11 +22,15 @@ void Invariants::begins_to_wait(ClientId client, const Request& request) {
   // A call of an owner begins to wait when those before it have ended.
   Line& line = lines_[*request.name];
   if (line.given_back) ++line.begun;
+  const Duration left = request.lease -
+                        engine::rules::drift_allowance(request.lease, waiting_.drift_factor) -
+                        request.min_validity;
   line.waiting.push_back({.request = request.id,
                           .client = client,
                           .began = request.began,
                           .waits_until = request.waits_until,
-                          .by_owner = request.owner.has_value()});
+                          .by_owner = request.owner.has_value(),
+                          .short_lease = left < waiting_.grant_takes});
   numbered_.emplace(request.id, client);
 }
 
@@ -202,6 +206,7 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
   const Duration turns_of_the_dead = lives * engine::rules::length_of_turn({});
   for (const Waiting& who : line.waiting) {
     if (who.known_since == engine::never || local(world, who.client) >= who.waits_until) continue;
+    if (who.short_lease && who.gave_way) continue;  // it cannot be granted it
     std::vector<Instant> reached;
     for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
       if (!free_at[node]) continue;

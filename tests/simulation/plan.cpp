@@ -342,6 +342,11 @@ JudgedWaiting Plan::judged_waiting() const {
   judged.order = wakes.all_arrive() && distances.empty();
   judged.delays_differ = trip + drift + milliseconds(1);
   judged.leaves_within = 2 * trip + milliseconds(2);
+  judged.grant_takes = 2 * trip + milliseconds(1);
+  judged.drift_factor = engine.drift_factor;
+  for (const double factor : drift_factors) {
+    judged.drift_factor = std::max(judged.drift_factor, factor);
+  }
   const Duration places = engine::rules::length_of_turn(trip) * (static_cast<int>(clients) + 1);
   if (is_calm() && wakes.all_arrive()) {
     // A waiter that is behind asks when each one before it could have taken a lock that ended.

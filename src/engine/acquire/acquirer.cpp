@@ -27,7 +27,7 @@ void Acquirer::acquire(Instant now, RequestId request, AcquireRequest what) {
   Acquisition& call = calls_.add(request, Acquisition(electorate_, request, std::move(what), now));
   Lines* const lines = lines_of(call.what());
   bool takes_part = lines == nullptr || lines->join(call.what().name, request);
-  if (!takes_part) takes_part = overtakes_pause(call);
+  if (!takes_part) takes_part = overtakes_pause(now, call);
   if (!takes_part) call.wait_locally();
   if (call.over(now)) return end(now, request, call.time_is_over(nullptr));
   if (!takes_part) return calls_.touched(request);
@@ -392,34 +392,49 @@ void Acquirer::take_part(RequestId request, Instant ask_by) {
 Place Acquirer::place_to_keep(Instant now, const Attempt& attempt) {
   const Attempt::LinePlaces& standing = attempt.standing();
   if (standing.line == 0) return {};
-  if (!gives_way_at_once(now, attempt)) {
-    return {standing.line, now - standing.began, standing.turn};
-  }
-  const auto next = ordered_.first(attempt.plan().name, 1);
+  const auto next = gives_way_at_once(now, attempt);
+  if (!next) return {standing.line, now - standing.began, standing.turn};
   return {standing.line, now - calls_.find(*next)->began(), standing.turn, true};
 }
 
-/// The first call of the line pauses for a reason of its own, and no other call waits: it goes
-/// behind this new one.
-bool Acquirer::overtakes_pause(const Acquisition& call) {
+/// The call that is to ask in place of the first one of its line: the first that does not pause
+/// after a failure of its own or, if all do, the one whose pause ends first.
+std::optional<RequestId> Acquirer::next_to_ask(Instant now, const Name& name) {
+  std::optional<RequestId> next;
+  Instant earliest = never;
+  for (std::size_t behind = 1; const auto request = ordered_.first(name, behind); ++behind) {
+    const Instant retry_at = calls_.find(*request)->retry_at();
+    if (retry_at <= now) return request;
+    if (next && retry_at >= earliest) continue;
+    next = request;
+    earliest = retry_at;
+  }
+  return next;
+}
+
+/// The first call of the line pauses for a reason of its own, and so do the others: they go behind
+/// this new one.
+bool Acquirer::overtakes_pause(Instant now, const Acquisition& call) {
   const Name& name = call.what().name;
   if (!call.what().in_order || !rules::failed_call_gives_way()) return false;
   const RequestId first = *ordered_.first(name);
   Acquisition& pausing = *calls_.find(first);
-  if (!pausing.pauses_as_too_late() || ordered_.first(name, 1) != call.request()) return false;
-  ordered_.step_back(name, first);
+  if (!pausing.pauses_as_too_late() || next_to_ask(now, name) != call.request()) return false;
+  ordered_.bring_forward(name, call.request());
   pausing.wait_locally();
   calls_.touched(first);
   return true;
 }
 
-/// Not to a call that has failed so itself a moment ago: calls of which none can succeed would keep
-/// the lock from other clients without a pause.
-bool Acquirer::gives_way_at_once(Instant now, const Attempt& attempt) {
-  if (attempt.phase() != Attempt::Phase::failed || attempt.failure() != Errc::too_late)
-    return false;
-  const auto next = ordered_.first(attempt.plan().name, 1);
-  return next && calls_.find(*next)->retry_at() <= now && rules::failed_call_gives_way();
+/// The call that comes at once in place of this attempt's, which failed for want of time; if there
+/// is none but calls that have failed so themselves a moment ago, nothing: calls of which none can
+/// succeed would keep the lock from other clients without a pause.
+std::optional<RequestId> Acquirer::gives_way_at_once(Instant now, const Attempt& attempt) {
+  if (attempt.phase() != Attempt::Phase::failed || attempt.failure() != Errc::too_late ||
+      !rules::failed_call_gives_way())
+    return {};
+  const auto next = next_to_ask(now, attempt.plan().name);
+  return next && calls_.find(*next)->retry_at() <= now ? next : std::nullopt;
 }
 
 /// The call fails for a reason of its own (no quorum, or too little of its lease is left): others
@@ -430,18 +445,23 @@ void Acquirer::give_way(Instant now, Acquisition& call, const Attempt& attempt) 
   const Name& name = call.what().name;
   const std::uint64_t line = ordered_.number(name);
   NodeSet left = call.leave_nodes();
-  const Instant retry_at = call.deadline();
-  const bool at_once = gives_way_at_once(now, attempt);
-  const auto first =
-      rules::failed_call_gives_way() ? ordered_.step_back(name, call.request()) : std::nullopt;
+  const auto at_once = gives_way_at_once(now, attempt);
   if (at_once) left = left - attempt.granted();
   leave(now, {.name = name, .line = line}, left);
-  if (first) {
+  const bool too_late = attempt.failure() == Errc::too_late;
+  const auto first = too_late ? next_to_ask(now, name) : ordered_.first(name, 1);
+  if (first && rules::failed_call_gives_way()) {
+    const Instant retry_at = call.deadline();
+    ordered_.bring_forward(name, *first);
     call.wait_locally();
     Acquisition& next = *calls_.find(*first);
-    if (at_once) next.stands_at(attempt.granted());
-    const Instant later = attempt.failure() == Errc::too_late ? next.retry_at() : retry_at;
-    take_part(*first, at_once ? now : later);
+    if (at_once) {
+      next.stands_at(attempt.granted());
+      next.take_part(now);
+    } else {
+      next.pause(too_late ? next.retry_at() : retry_at);
+    }
+    calls_.touched(*first);
   }
   calls_.touched(call.request());
 }

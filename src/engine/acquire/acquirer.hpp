@@ -85,7 +85,7 @@ class Acquirer {
 
   /// In which such a call stands; null if it does not wait.
   [[nodiscard]] Lines* lines_of(const AcquireRequest& what);
-  [[nodiscard]] bool overtakes_pause(const Acquisition& call);
+  [[nodiscard]] bool overtakes_pause(Instant now, const Acquisition& call);
   [[nodiscard]] Duration length_of_turn() const;
   void leave(Instant now, LeaveCommand command, NodeIndex node);
   void leave(Instant now, const LeaveCommand& command, NodeSet nodes);
@@ -96,7 +96,8 @@ class Acquirer {
   /// The next call of a line takes part from then on.
   void take_part(RequestId request, Instant ask_by);
   [[nodiscard]] Place place_to_keep(Instant now, const Attempt& attempt);
-  [[nodiscard]] bool gives_way_at_once(Instant now, const Attempt& attempt);
+  [[nodiscard]] std::optional<RequestId> next_to_ask(Instant now, const Name& name);
+  [[nodiscard]] std::optional<RequestId> gives_way_at_once(Instant now, const Attempt& attempt);
   void give_way(Instant now, Acquisition& call, const Attempt& attempt);
   /// A lease of this name, held since then, is being released.
   void on_release(Instant now, const Name& name, Instant since);

@@ -37,7 +37,7 @@ class Acquisition {
   struct Entering {
     Instant ask_by{};
   };
-  /// Between two attempts. `in_line`: it keeps its places, as what the last one was granted did not
+  /// Between two attempts, or before the first one. `in_line`: it keeps its places, as what the last one was granted did not
   /// become a quorum, and was given back on those nodes.
   struct Pausing {
     Instant until{};
@@ -92,6 +92,9 @@ class Acquisition {
   void wait_for_room() { state_ = AwaitingRoom{}; }
   /// It is the first of its line now, or takes part among them, and begins by itself then.
   void take_part(Instant ask_by) { state_ = Entering{ask_by}; }
+  /// It is the first of its line now, but stands in no node's line and asks no earlier: messages
+  /// that its turn has come are about the call before it.
+  void pause(Instant until) { state_ = Pausing{until}; }
   /// The acquire of the call before has stood it in the line of this node, or not.
   void entered(NodeIndex node, std::uint32_t place);
   /// So have these nodes, at a place that is not known.

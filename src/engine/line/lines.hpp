@@ -56,13 +56,10 @@ class Lines {
     }
     return {};
   }
-  /// The call goes behind the others. Returns the one that takes part from now on in its place.
-  std::optional<RequestId> step_back(const Name& name, RequestId request) {
+  /// The call is the first one from now on; those that were before it go behind the others.
+  void bring_forward(const Name& name, RequestId request) {
     auto& calls = lines_.find(*name)->second.calls;
-    if (calls.size() <= taking_part_) return {};
-    calls.erase(std::ranges::find(calls, request));
-    calls.push_back(request);
-    return calls[taking_part_ - 1];
+    std::ranges::rotate(calls, std::ranges::find(calls, request));
   }
   /// The call of this name that has waited longest, if there is one; or one behind it.
   [[nodiscard]] std::optional<RequestId> first(const Name& name, std::size_t behind = 0) const {

@@ -103,10 +103,11 @@ local function open_line(lock, line, waiters)
         if not how or tonumber(alive) <= now_ms or (waiter == turn and turn_ends <= now_ms) then
           how = nil -- it is not alive, or did not use its turn
         elseif how == 'w' then
-          -- A message that reaches nobody: that client is gone.
+          -- A message that reaches nobody: that client is gone. One that this user may not send is
+          -- as good as lost.
           local client, number = string.match(waiter, '^(%x+):(%d+)$')
           local message = number and number .. ' ' .. (length or 0)
-          if not number or redis.call('PUBLISH', 'redlock:wake:' .. client, message) == 0 then
+          if not number or redis.pcall('PUBLISH', 'redlock:wake:' .. client, message) == 0 then
             how = nil
           end
         end
