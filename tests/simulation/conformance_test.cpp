@@ -6,21 +6,14 @@
 
 #include "simulation/any_server.hpp"
 #include "simulation/random.hpp"
+#include "simulation/script_talk.hpp"
 #include "simulation/sha1.hpp"
-#include "support/lock_keys.hpp"
 #include "wire/info_text.hpp"
-#include "wire/redlock_scripts.hpp"
-#include "wire/script_set.hpp"
 
 using namespace redlock;
 using namespace redlock::simulation;
 
 namespace {
-
-cluster::Fleet& fleet() {
-  static cluster::Fleet one({.nodes = 1});
-  return one;
-}
 
 void on_both(const std::function<void(AnyServer&)>& scene) {
   {
@@ -379,7 +372,7 @@ TEST_CASE("who is subscribed is told, and counted") {
     CHECK(server.run("redis.call('PUBLISH', 'redlock:wake:b', '0')\n"
                      "redis.call('PUBLISH', 'redlock:wake:a', '1 20')\n"
                      "return redis.call('PUBLISH', 'redlock:wake:a', 2)") == "1");
-    CHECK(server.told() == "[1 20][2]");
+    CHECK(server.told() == "[redlock:wake:a 1 20][redlock:wake:a 2]");
     server.permit_publish(false);
     const std::string caught = server.run("return redis.pcall('PUBLISH', 'x', 'y').err ~= nil");
     const std::string refused = server.run("redis.call('PUBLISH', 'x', 'y')");
@@ -498,71 +491,4 @@ TEST_CASE("whatever is asked, both servers reply the same, to a client and to a 
       REQUIRE(simulated.ask(Strings{"TYPE", key}) == real.ask(Strings{"TYPE", key}));
     }
   }
-}
-
-TEST_CASE("the library's scripts reply the same, from the first grant to a line of waiters") {
-  on_both([](AnyServer& server) {
-    const wire::ScriptSet texts(server.is_redis_7() ? wire::ScriptSet::Flags::understood
-                                                    : wire::ScriptSet::Flags::unknown);
-    const std::string ann(32, 'a');
-    const std::string bob(32, 'b');
-    const std::string waiter = "aaaaaaaaaaaaaaaa:1";
-    const testing::LockKeys keys("n");
-    const auto acquire = [&](const std::string& owner, const Strings& order) {
-      return server.run(texts.source(wire::script_for<engine::AcquireCommand>),
-                        keys.of_acquire(owner),
-                        testing::joined({owner, "600000", "7", "", "-"}, order));
-    };
-    const auto hold = [&](const std::string& owner, const std::string& token) {
-      return server.run(texts.source(wire::script_for<engine::HoldCommand>), keys.of_hold(owner),
-                        {owner, "2", token, "600000"});
-    };
-    const auto release = [&](const std::string& owner) {
-      return server.run(texts.source(wire::script_for<engine::ReleaseCommand>), keys.of_release(),
-                        {owner, "2"});
-    };
-    const Strings waits{"w", waiter, "5000", "20", ""};
-    const Strings goes_on{"w", waiter, "5000", "20", "70"};
-    CHECK(acquire(ann, {""}) == "[1 7]");
-    CHECK(acquire(ann, {""}) == "[4]");
-    CHECK(hold(ann, "9") == "[[1 9]]");
-    CHECK(hold(bob, "9") == "[[-1]]");
-    server.subscribe("redlock:wake:aaaaaaaaaaaaaaaa");
-    CHECK(acquire(bob, waits).starts_with("[0 "));
-    CHECK(server.ask("ZRANGE " + keys.line + " 0 -1") == "['" + waiter + "']");
-    CHECK(release(ann) == "[1]");
-    CHECK(server.told() == "[1 0]");
-    CHECK(acquire(bob, goes_on) == "[1 10 0]");
-    CHECK(server.run(texts.source(wire::script_for<engine::LeaveCommand>), keys.of_leave(),
-                     {waiter}) == "0");
-    CHECK(server.ask("EXISTS " + keys.line) == "0");
-    server.ask("SET " + keys.fence + " text");
-    CHECK(hold(bob, "11") == "[[1 0]]");
-    CHECK(server.run(texts.source(wire::script_for<engine::ForceCommand>), keys.of_force(bob),
-                     {bob, "600000"}) == "[1]");
-    CHECK(acquire(bob, {""}) == "[3]");
-    CHECK(hold(bob, "11") == "[[-3]]");
-    CHECK(acquire(ann, {""}) == "error ERR");
-    CHECK(server.ask("EXISTS " + keys.lock) == "0");
-    server.ask("SET " + keys.lock + " somebody's");
-    CHECK(acquire(ann, {""}) == "[2]");
-    CHECK(hold(ann, "1") == "[[-2]]");
-    CHECK(release(ann) == "[0]");
-    const Strings marker_keys{"redlock:node", "redlock:node:notes"};
-    CHECK(server.run(wire::scripts::pending, marker_keys, {"me", "600000"}) == "'me'");
-    CHECK(server.run(wire::scripts::adopt, marker_keys,
-                     {"id", "redlock-2", "3", "60000", "mine", "", "me"}) == "'written'");
-    CHECK(acquire(ann, {""}) == "error HASMARKER");
-    CHECK(server.run(wire::scripts::pending, marker_keys, {"me", "600000"}) ==
-          "['id' 'id' 'layout' 'redlock-2' 'nodes' '3' 'max_lease_ms' '60000' 'set' 'mine']");
-    const auto mend = [&](const std::string& found, const std::string& latest) {
-      return server.run(wire::scripts::mend, {keys.fence}, {found, "12", latest});
-    };
-    const std::string some_day = "9000000000000000";
-    CHECK(mend("11", some_day) == "0");
-    CHECK(mend("", "0") == "-1");
-    CHECK(mend("", some_day) == "1");
-    CHECK(server.ask("GET " + keys.fence) == "'12'");
-    CHECK(mend("11", some_day) == "0");
-  });
 }
