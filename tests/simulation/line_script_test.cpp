@@ -361,13 +361,14 @@ TEST_CASE("one release of many locks gives the turn of each, also in a line that
     HSET w3 aa:3 '1 w 20' aa:4 '1900000000000 w 20' -> 2
     ZADD n4 5 aa:5            -> 1
     HSET w4 aa:5 '1900000000000 w 20' -> 1
-    releases o l1 n1 w1 l2 n2 w2 l3 n3 w3 l4 n4 w4 -> [1 1 1 0] [aa 1 0][aa 4 0]
+    script release l1 n1 w1 l2 n2 w2 l3 n3 w3 l4 n4 w4 | o 2 o 2 o 2 o 2
+      -> [1 1 1 0] [aa 1 0][aa 4 0]
     EXISTS l1 l2 l3              -> 0
     GET n2                    -> 'text'
     HSET l5 o 1                  -> 1
     HSET l6 o 1                  -> 1
-    releases o l5 n1 w1 -> [1] [aa 1 0]
-    releases o l6 n1 w1 -> [1] [aa 1 0]
+    script release l5 n1 w1 | o 2 -> [1] [aa 1 0]
+    script release l6 n1 w1 | o 2 -> [1] [aa 1 0]
     HMGET w1 l5 l6         -> ['aa:1 1800000000020' 'aa:1 1800000000020']
   )");
 }

@@ -186,24 +186,29 @@ TEST_CASE(
 TEST_CASE("one call holds several locks, and what is wrong with one harms no other") {
   talk(R"(
     HSET l1 a 1                  -> 1
-    SET l2 foreign               -> 'OK'
-    HSET l3 a 1                  -> 1
-    HSET f3 x 1                  -> 1
-    HSET l5 z 1                  -> 1
-    HSET l6 c 1                  -> 1
-    HSET l7 a 1                  -> 1
-    SET o7 x PX 60000            -> 'OK'
-    HSET l8 z 1                  -> 1
-    SET o8 x PX 60000            -> 'OK'
-    HSET o9 of another           -> 1
-    holds a a a:2 a a c:4:20:9000 a:1:7 a a -> [[1 10] [-2] [1 0] [0] [-1] [1 20] [1 7] [-3] [-3]]
+    HSET l2 z 1                  -> 1
+    HSET l3 c 1                  -> 1
+    script hold l1 f1 o1 l2 f2 o2 l3 f3 o3 | a 1 10 9000 a 1 10 9000 c 4 1795227228964050 9000
+      -> [[1 10] [-1] [1 1795227228964050]]
     GET f1                       -> '10'
-    HGET l3 a                    -> '2'
-    HGET l6 c                    -> '4'
-    GET f6                       -> '20'
-    PTTL l1                      -> ~30000
-    PTTL l6                      -> ~9000
-    EXISTS f2 f4 f5 f8 f9        -> 0
+    PTTL l1                      -> ~9000
+    EXISTS f2                    -> 0
+    HGET l3 c                    -> '4'
+    GET f3                       -> '1795227228964050'
+    SET l2 foreign               -> 'OK'
+    HSET f4 x 1                  -> 1
+    script hold l0 f0 o0 l2 f2 o2 l3 f4 o3 l1 f1 o1 | a 1 10 9000 a 1 10 9000 c 2 30 9000 a 1 7 9000
+      -> [[0] [-2] [1 0] [1 10]]
+    HGET l3 c                    -> '2'
+    script hold l1 f1 o1 l3 f3 o3 | a 1 10 no-lease c 3 10 9000
+      -> [error ERR [1 1795227228964050]]
+    HGET l3 c                    -> '3'
+    SET o2 x PX 60000            -> 'OK'
+    HSET o3 of another           -> 1
+    DEL l2                       -> 1
+    HSET l2 z 1                  -> 1
+    script hold l1 f1 o1 l2 f2 o2 l0 f0 o3 l2 f2 o1 | a 1 7 9000 a 1 7 9000 a 1 7 9000 a 1 7 9000
+      -> [[1 10] [-3] [-3] [-1]]
   )");
 }
 
@@ -303,23 +308,24 @@ TEST_CASE(
 
 TEST_CASE("a node is pending until it gets a marker, and its fence is mended as it was found") {
   talk(R"(
-    pending me                   -> 'me'
-    pending you                  -> 'me'
+    script pending marker notes | me 60000  -> 'me'
+    script pending marker notes | you 60000 -> 'me'
     acquire a in -               -> error HASMARKER
-    adopt id mine me             -> 'written'
-    EXISTS redlock:node:notes    -> 0
-    pending me -> ['id' 'id' 'layout' 'redlock-2' 'nodes' '3' 'max_lease_ms' '60000' 'set' 'mine']
+    script adopt marker notes | id redlock-2 3 60000 mine '' me -> 'written'
+    EXISTS notes                 -> 0
+    script pending marker notes | me 60000
+      -> ['id' 'id' 'layout' 'redlock-2' 'nodes' '3' 'max_lease_ms' '60000' 'set' 'mine']
     acquire a in =mine           -> [1 1]
     acquire a in -               -> error HASMARKER
     acquire a in =other          -> error OTHERSET
-    DEL redlock:node             -> 1
+    DEL marker                   -> 1
     acquire a in =mine           -> error NOMARKER
     SET fence text               -> 'OK'
-    mend 11 12 9000000000000000  -> 0
-    mend '' 12 0                 -> -1
-    mend '' 12 9000000000000000  -> 1
+    script mend fence | 11 12 9000000000000000 -> 0
+    script mend fence | '' 12 0  -> -1
+    script mend fence | '' 12 9000000000000000 -> 1
     GET fence                    -> '12'
-    mend 11 13 9000000000000000  -> 0
-    mend 12 13 9000000000000000  -> 1
+    script mend fence | 11 13 9000000000000000 -> 0
+    script mend fence | 12 13 9000000000000000 -> 1
   )");
 }

@@ -73,7 +73,17 @@ class Call {
 
 class ScriptTalk {
  public:
-  ScriptTalk(AnyServer& server, ScriptSet::Flags flags) : server_(server), scripts_(flags) {
+  ScriptTalk(AnyServer& server, const ScriptSet& scripts)
+      : server_(server),
+        sources_{{"acquire", scripts.source(script_for<engine::AcquireCommand>)},
+                 {"hold", scripts.source(script_for<engine::HoldCommand>)},
+                 {"release", scripts.source(script_for<engine::ReleaseCommand>)},
+                 {"leave", scripts.source(script_for<engine::LeaveCommand>)},
+                 {"force", scripts.source(script_for<engine::ForceCommand>)},
+                 {"pass", scripts.source(wire::pass_script)},
+                 {"pending", std::string(wire::scripts::pending)},
+                 {"adopt", std::string(wire::scripts::adopt)},
+                 {"mend", std::string(wire::scripts::mend)}} {
     for (const std::string client : {"aa", "bb"}) server_.subscribe(channels + client);
   }
 
@@ -89,39 +99,22 @@ class ScriptTalk {
       return std::to_string(now_ms_ - static_cast<long long>(place / 1'000));
     }
     if (what == "record") return relative(field(step.at(1)), 0);
+    if (what == "script") return run_as_written(step);
+    if (!sources_.contains(what)) return server_.ask(with_keys(step));
+    const Call call(step);
     if (what == "acquire") {
-      const Call call(step);
-      return run<engine::AcquireCommand>(keys_.of_acquire(call.owner()),
-                                         call.acquire(call.owner()));
+      return run(what, keys_.of_acquire(call.owner()), call.acquire(call.owner()));
     }
     if (what == "hold") {
-      const Call call(step);
-      return run<engine::HoldCommand>(keys_.of_hold(call.owner()),
-                                      {call.owner(), call["count"], call["token"], call["lease"]});
+      return run(what, keys_.of_hold(call.owner()),
+                 {call.owner(), call["count"], call["token"], call["lease"]});
     }
-    if (what == "holds") return run_holds(step);
-    if (what == "release") {
-      return run<engine::ReleaseCommand>(keys_.of_release(), Call(step).release());
-    }
-    if (what == "releases") return run_releases(step);
-    if (what == "leave") return run<engine::LeaveCommand>(keys_.of_leave(), Call(step).leave());
-    if (what == "pass") {
-      const Call call(step);
-      return run(scripts_.source(wire::pass_script), keys_.of_pass(call.next()),
-                 joined({call.owner(), "2"}, call.acquire(call.next())));
-    }
-    if (what == "force") {
-      const Call call(step);
-      return run<engine::ForceCommand>(keys_.of_force(call.owner()), {call.owner(), call["for"]});
-    }
-    if (what == "pending") return run(wire::scripts::pending, marker_, {step.at(1), "60000"});
-    if (what == "adopt") {
-      return run(wire::scripts::adopt, marker_,
-                 {step.at(1), "redlock-2", "3", "60000", step.at(2), "", step.at(3)});
-    }
-    if (what == "mend")
-      return run(wire::scripts::mend, {keys_.fence}, {step.begin() + 1, step.end()});
-    return server_.ask(with_keys(step));
+    if (what == "release") return run(what, keys_.of_release(), call.release());
+    if (what == "leave") return run(what, keys_.of_leave(), call.leave());
+    if (what == "force")
+      return run(what, keys_.of_force(call.owner()), {call.owner(), call["for"]});
+    return run(what, keys_.of_pass(call.next()),
+               joined({call.owner(), "2"}, call.acquire(call.next())));
   }
 
   /// What the clients were told since the last call.
@@ -137,9 +130,9 @@ class ScriptTalk {
   static constexpr const char* channels = "redlock:wake:";
 
   /// A script as a client sends it, but for the clock.
-  std::string run(std::string_view source, const Strings& its_keys, const Strings& arguments) {
+  std::string run(const std::string& name, const Strings& its_keys, const Strings& arguments) {
     constexpr std::string_view clock = "redis.call('TIME')";
-    std::string text(source);
+    std::string text(sources_.at(name));
     const std::string now = std::to_string(now_ms_);
     const std::size_t seconds = now.size() - 3;
     if (const std::size_t at = text.find(clock); at != std::string::npos) {
@@ -148,33 +141,9 @@ class ScriptTalk {
     }
     return server_.run_narrowly(text, its_keys, arguments);
   }
-  template <typename Command>
-  std::string run(const Strings& its_keys, const Strings& arguments) {
-    return run(scripts_.source(script_for<Command>), its_keys, arguments);
-  }
-  /// Of the locks l1, l2 and so on, each for OWNER:COUNT:TOKEN:LEASE.
-  std::string run_holds(const Strings& step) {
-    Strings its_keys;
-    Strings arguments;
-    for (std::size_t at = 1; at < step.size(); ++at) {
-      const std::string number = std::to_string(at);
-      its_keys = joined(its_keys, {"l" + number, "f" + number, "o" + number});
-      Strings parts = split(step[at], ':');
-      constexpr const char* usual[] = {"", "1", "10", "30000"};
-      while (parts.size() < 4) parts.emplace_back(usual[parts.size()]);
-      arguments = joined(arguments, parts);
-    }
-    return run<engine::HoldCommand>(its_keys, arguments);
-  }
-  /// OWNER, and the keys of its lock; or of several.
-  std::string run_releases(const Strings& step) {
-    Strings its_keys;
-    Strings arguments;
-    for (std::size_t at = 2; at < step.size(); at += 3) {
-      its_keys = joined(its_keys, with_keys({step[at], step.at(at + 1), step.at(at + 2)}));
-      arguments = joined(arguments, {step.at(1), "2"});
-    }
-    return run<engine::ReleaseCommand>(its_keys, arguments);
+  std::string run_as_written(const Strings& step) {
+    const auto bar = std::ranges::find(step, "|");
+    return run(step.at(1), with_keys({step.begin() + 2, bar}), {bar + 1, step.end()});
   }
   std::string line_up(const Strings& step) {
     std::string reply = reply_to({"acquire", "holder"});
@@ -223,6 +192,8 @@ class ScriptTalk {
       if (word == "fence") word = keys_.fence;
       if (word == "line") word = keys_.line;
       if (word == "waiters") word = keys_.waiters;
+      if (word == "marker") word = keys_.layout.marker;
+      if (word == "notes") word = keys_.layout.notes;
       if (word.starts_with("forced:")) word = keys_.forced(word.substr(7));
     }
     return words;
@@ -233,9 +204,8 @@ class ScriptTalk {
   }
 
   AnyServer& server_;
-  ScriptSet scripts_;
+  const std::map<std::string, std::string> sources_;
   const testing::LockKeys keys_{"n"};
-  const Strings marker_{std::string(keys_.layout.marker), std::string(keys_.layout.notes)};
   long long now_ms_ = 1'800'000'000'000;
 };
 
@@ -264,19 +234,32 @@ std::string with_error(std::string reply, std::string_view expected, std::string
     return reply;
   }
   const std::size_t begin = at + error.size();
-  const std::string_view words = expected.substr(begin, expected.find(']', begin) - begin);
+  const std::string_view words = expected.substr(begin).substr(
+      0, std::min(expected.find(']', begin), expected.find(" [", begin)) - begin);
   if (text.find(words) == std::string_view::npos) return reply;
   const std::size_t end = std::min(reply.find_first_of(" ]", begin), reply.size());
   return reply.replace(begin, end - begin, words);
 }
 
-void talk(AnyServer& server, ScriptSet::Flags flags, std::string_view conversation) {
-  ScriptTalk node(server, flags);
+/// What is expected may stand on a line of its own.
+Strings steps_of(std::string_view conversation) {
+  Strings steps;
   for (std::size_t at = 0; at < conversation.size();) {
     const std::size_t end = std::min(conversation.find('\n', at), conversation.size());
-    const std::string step = trimmed(conversation.substr(at, end - at));
+    const std::string line = trimmed(conversation.substr(at, end - at));
+    if (line.starts_with("->")) {
+      steps.back() += " " + line;
+    } else if (!line.empty()) {
+      steps.push_back(line);
+    }
     at = end + 1;
-    if (step.empty()) continue;
+  }
+  return steps;
+}
+
+void talk(AnyServer& server, ScriptSet::Flags flags, std::string_view conversation) {
+  ScriptTalk node(server, ScriptSet(flags));
+  for (const std::string& step : steps_of(conversation)) {
     CAPTURE(step);
     const std::size_t arrow = std::min(step.find("->"), step.size());
     std::string reply = node.reply_to(split(step.substr(0, arrow)));

@@ -9,13 +9,14 @@
 //   release OWNER [first] [PLACE]    `first`: another node tells the second waiter
 //   leave WAITER                     leave PLACE
 //   pass OWNER NEXT ORDER            a release and an acquire in one call
+//   script NAME KEYS | ARGUMENTS     any script, as its file describes it
 //   waiting WAITER MS, WAITER MS     `holder` has the lock, and these wait for it
 //   lock      line                   who has it; who waits, and for how many ms it has its turn
 //   place WAITER                     for how many ms it has waited
 //   record WAITER                    what is written of it: lives for how many ms, how, turn
 //   clock +MS                        the node's clock, which stands still, moves
 //   full                             the node is at maxmemory from now on
-//   COMMAND...                       lock, fence, line, waiters and forced:OWNER are these keys
+//   COMMAND...                       lock, fence, line, waiters, marker and notes are keys
 // ORDER is nothing (out of turn), `behind` (behind those that wait), or a PLACE: `as WAITER MS`, or
 // `to WAITER MS` for another call of that client. More words, with a value each, are the arguments
 // of a script. A user of the real server may touch no key but those that a script's call names.
