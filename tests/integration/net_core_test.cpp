@@ -124,28 +124,6 @@ TEST_CASE("tasks posted by many threads all run on the loop thread") {
   CHECK_FALSE(client.core->on_loop_thread());
 }
 
-TEST_CASE("many acquisitions at once travel together, and each is answered") {
-  Fleet fleet({.nodes = 3});
-  Running client(fleet.uris());
-  for (engine::NodeIndex node = 0; node < 3; ++node) client.sink.await_up(node);
-  constexpr engine::RequestId count = 2'000;
-  client.on_loop([&] {
-    for (engine::RequestId request = 1; request <= count; ++request) {
-      client.core->engine().acquire(
-          BootClock::now(), request,
-          {.name = std::make_shared<const std::string>(fmt::format("n{}", request)),
-           .lease = milliseconds(30'000),
-           .max_hold = {}});
-    }
-  });
-  int grants = 0;
-  for (engine::RequestId request = 1; request <= count; ++request) {
-    const auto finish = client.sink.await_finish(request);
-    if (std::holds_alternative<engine::AcquireSucceeded>(finish.result)) ++grants;
-  }
-  CHECK(grants == count);
-}
-
 TEST_CASE("a burst of any size does not break the connection of a node that reads") {
   const Fleet fleet({.nodes = 1});
   // Under the thread sanitizer and beside other programs the burst alone took minutes.

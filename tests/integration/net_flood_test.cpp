@@ -62,7 +62,37 @@ auto slowly(std::chrono::milliseconds pause) {
   };
 }
 
+/// To any script in full (the note of a node without a marker, say) it gives an error without end.
+StubReply endless(const RedisCommand& command) {
+  return is(command, "EVAL") ? StubReply::without_end("-ERR ") : StubReply(without_marker(command));
+}
+
 }  // namespace
+
+TEST_CASE("a node whose errors have no end is cut off soon, and the others go on beside it") {
+  // What may stand in the buffers of a connection, several times over. A question may be answered
+  // with 64 MB.
+  constexpr std::size_t soon = std::size_t{24} << 20;
+  const Fleet fleet({.nodes = 4});
+  StubServer stub(endless);
+  Running client(beside(fleet, stub));
+  Cycles calls(client);
+  for (int round = 0; round < 3; ++round) {
+    client.sink.await_up(hostile);
+    client.sink.forget_up(hostile);
+    const std::size_t before = stub.letters_sent();
+    auto question = client.ask(hostile, {"EVAL"});
+    calls.run(1);
+    const Answer answer = question.get();
+    REQUIRE_FALSE(answer.has_value());
+    CHECK(answer.error().cause == Cause::protocol_error);
+    CHECK(contains(answer.error().detail, "a line longer than any in a reply"));
+    CHECK(stub.letters_sent() - before < soon);
+  }
+  for (engine::NodeIndex node = 0; node < hostile; ++node) {
+    CHECK(client.sink.why_down(node).empty());
+  }
+}
 
 TEST_CASE("a node that pushes without end is cut off, and cycles go on beside it") {
   const Fleet fleet({.nodes = 4});

@@ -128,21 +128,9 @@ TEST_CASE("a name server that hangs delays neither the other nodes nor the stop"
   CHECK(name_server().look_ups() == so_far);
 }
 
-TEST_CASE("look-ups that hang do not hold up those of other nodes") {
-  Fleet fleet({.nodes = 3});
-  name_server().set("good.example", {{"127.0.0.1", 0}});
-  const HangingName one("one.example");
-  const HangingName two("two.example");
-  std::vector<std::string> uris{"redis://one.example", "redis://two.example"};
-  for (std::size_t node = 0; node < 3; ++node) {
-    uris.push_back("redis://good.example:" + std::to_string(fleet.port(node)));
-  }
-  Running client(uris);
-  CHECK(granted(client.acquire(1, "n")).token > 0);
-}
-
-TEST_CASE("while a look-up hangs, a lost connection is replaced at the last address") {
+TEST_CASE("of several addresses one that answers is found, and used while a look-up hangs") {
   Fleet fleet({.nodes = 1});
+  // The first of the two is one where nobody listens.
   name_server().set("node.example", {{"127.0.0.77", 0}, {"127.0.0.1", 0}});
   LinkFixture link("redis://node.example:" + std::to_string(fleet.port(0)));
   link.run_until_up();
@@ -201,14 +189,6 @@ TEST_CASE("clients that end beside look-ups that hang leave no descriptor open")
   CHECK(open_descriptors() == before);
 }
 
-TEST_CASE("a name with several addresses is tried until one answers") {
-  Fleet fleet({.nodes = 1});
-  // The first of the two is one where nobody listens.
-  name_server().set("both.example", {{"127.0.0.77", 0}, {"127.0.0.1", 0}});
-  Running client({"redis://both.example:" + std::to_string(fleet.port(0))});
-  client.sink.await_up(0);
-}
-
 TEST_CASE("a name that does not exist is a failure to connect") {
   Running client({"redis://unknown.example"});
   const auto why = client.sink.await_down(0);
@@ -257,7 +237,7 @@ struct GivenLoop {
 
 }  // namespace
 
-TEST_CASE("on a given loop look-ups that hang do not hold up those of other nodes") {
+TEST_CASE("look-ups that hang do not hold up those of other nodes, on a given loop neither") {
   Fleet fleet({.nodes = 3});
   name_server().set("good.example", {{"127.0.0.1", 0}});
   const HangingName one("one.example");
@@ -266,6 +246,8 @@ TEST_CASE("on a given loop look-ups that hang do not hold up those of other node
   for (std::size_t node = 0; node < 3; ++node) {
     uris.push_back("redis://good.example:" + std::to_string(fleet.port(node)));
   }
+  Running client(uris);
+  CHECK(granted(client.acquire(1, "n")).token > 0);
   GivenLoop loop;
   UpObserver host;
   std::unique_ptr<Core> core = std::move(*Core::start(Running::config_for(uris), host, loop.uv));

@@ -257,9 +257,17 @@ Strings steps_of(std::string_view conversation) {
   return steps;
 }
 
-void talk(AnyServer& server, ScriptSet::Flags flags, std::string_view conversation) {
+/// With this value of those that are named behind `each`.
+Strings with_value(Strings steps, const std::string& value) {
+  for (std::string& step : steps) {
+    while (step.find('$') != std::string::npos) step.replace(step.find('$'), 1, value);
+  }
+  return steps;
+}
+
+void talk(AnyServer& server, ScriptSet::Flags flags, const Strings& steps) {
   ScriptTalk node(server, ScriptSet(flags));
-  for (const std::string& step : steps_of(conversation)) {
+  for (const std::string& step : steps) {
     CAPTURE(step);
     const std::size_t arrow = std::min(step.find("->"), step.size());
     std::string reply = node.reply_to(split(step.substr(0, arrow)));
@@ -267,6 +275,21 @@ void talk(AnyServer& server, ScriptSet::Flags flags, std::string_view conversati
     const std::string expected = arrow == step.size() ? "" : trimmed(step.substr(arrow + 2));
     CAPTURE(reply);
     CHECK(with_error(reply, expected, server.text()) == with_lease(expected, reply));
+  }
+}
+
+void talk_in_each_form(const Strings& steps) {
+  for (const auto flags : {ScriptSet::Flags::understood, ScriptSet::Flags::unknown}) {
+    const std::string form = flags == ScriptSet::Flags::understood ? "for Redis 7" : "for 6.2";
+    INFO("in the form ", form);
+    {
+      INFO("on the simulator's server");
+      SimulatedServer simulated;
+      talk(simulated, flags, steps);
+    }
+    INFO("on a real server");
+    RealServer real(fleet());
+    if (flags == ScriptSet::Flags::unknown || real.is_redis_7()) talk(real, flags, steps);
   }
 }
 
@@ -278,18 +301,13 @@ cluster::Fleet& fleet() {
 }
 
 void talk(std::string_view conversation) {
-  for (const auto flags : {ScriptSet::Flags::understood, ScriptSet::Flags::unknown}) {
-    const std::string form = flags == ScriptSet::Flags::understood ? "for Redis 7" : "for 6.2";
-    INFO("in the form ", form);
-    {
-      INFO("on the simulator's server");
-      SimulatedServer simulated;
-      talk(simulated, flags, conversation);
-    }
-    INFO("on a real server");
-    RealServer real(fleet());
-    if (flags == ScriptSet::Flags::unknown || real.is_redis_7()) talk(real, flags, conversation);
+  Strings steps = steps_of(conversation);
+  Strings values{""};
+  if (steps.front().starts_with("each ")) {
+    values = split(steps.front().substr(5));
+    steps.erase(steps.begin());
   }
+  for (const std::string& value : values) talk_in_each_form(with_value(steps, value));
 }
 
 }  // namespace redlock::simulation
