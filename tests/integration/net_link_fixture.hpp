@@ -98,7 +98,6 @@ class LinkFixture final : public LinkRecorder, Streams {
     return replies.back().second;
   }
   [[nodiscard]] bool resumed_session() const { return transport_->resumed_session(); }
-  void probe() { link_->probe(BootClock::now()); }
   void ask(std::vector<std::string> command, milliseconds timeout = std::chrono::seconds(20)) {
     const auto now = BootClock::now();
     link_->ask(now, question_of(now, std::move(command), timeout));

@@ -3,7 +3,6 @@
 // that hangs for as long as a test wants.
 #include <arpa/inet.h>
 #include <cstdint>
-#include <fcntl.h>
 #include <netdb.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,14 +71,6 @@ struct HangingName {
   HangingName(const HangingName&) = delete;
   HangingName& operator=(const HangingName&) = delete;
 };
-
-std::size_t open_descriptors() {
-  std::size_t open = 0;
-  for (int descriptor = 0; descriptor < 1'024; ++descriptor) {
-    if (::fcntl(descriptor, F_GETFD) >= 0) ++open;
-  }
-  return open;
-}
 
 }  // namespace
 
@@ -179,7 +170,7 @@ TEST_CASE("a slow look-up that finds the same address changes nothing") {
 TEST_CASE("clients that end beside look-ups that hang leave no descriptor open") {
   const HangingName hanging("hangs.example");
   Running({"redis://hangs.example"});  // what the process has for ever is made now
-  const std::size_t before = open_descriptors();
+  const auto before = open_descriptors();
   const int look_ups = name_server().look_ups();
   constexpr int clients = 20;
   for (int i = 1; i <= clients; ++i) {

@@ -111,8 +111,9 @@ class ScriptTalk {
     }
     if (what == "release") return run(what, keys_.of_release(), call.release());
     if (what == "leave") return run(what, keys_.of_leave(), call.leave());
-    if (what == "force")
+    if (what == "force") {
       return run(what, keys_.of_force(call.owner()), {call.owner(), call["for"]});
+    }
     return run(what, keys_.of_pass(call.next()),
                joined({call.owner(), "2"}, call.acquire(call.next())));
   }
