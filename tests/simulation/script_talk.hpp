@@ -19,8 +19,9 @@
 //   each VALUE VALUE                 first of all: the rest is held with each of them as $
 //   COMMAND...                       lock, fence, line, waiters, marker and notes are keys
 // ORDER is nothing (out of turn), `behind` (behind those that wait), or a PLACE: `as WAITER MS`, or
-// `to WAITER MS` for another call of that client. More words, with a value each, are the arguments
-// of a script. A user of the real server may touch no key but those that a script's call names.
+// `to WAITER MS` for another call of that client. `poll` and, with a value each, turn, text, next
+// (for how long the client's next call has waited), lease, floor, count, token and in (membership)
+// may follow. A user of the real server may touch no key but those that a script's call names.
 #pragma once
 
 #include <string_view>
