@@ -123,59 +123,46 @@ TEST_CASE("there are five nodes, the service that adopts them, and the demo, and
   CHECK(compose_file()->at("services").at("demo").at("profiles") == json{"demo"});
 }
 
-TEST_CASE("the nodes' ports are published on the loopback address only, 7001 to 7005") {
+TEST_CASE(
+    "the nodes' ports are published on the loopback address only, 7001 to 7005 and 7101 to 7105") {
   if (!compose_file()) return;
   CHECK(published_ports() == std::set<std::string>{"7001", "7002", "7003", "7004", "7005"});
+  const std::set<std::string> with_tls{"7101", "7102", "7103", "7104", "7105"};
+  CHECK(published_ports(kTlsNodes) == with_tls);
 }
 
-TEST_CASE("each node has its own volume and the project's redis.conf") {
+TEST_CASE(
+    "each node has its own volume and the project's files, those of the profile tls TLS alone") {
   if (!compose_file()) return;
-  const auto conf = (kTree / "cluster/redis.conf").string();
-  const auto users = (kTree / "cluster/users.acl").string();
-  for (const auto& name : kNodes) {
-    INFO(name);
-    const auto& node = compose_file()->at("services").at(name);
-    std::set<std::string> volumes;
-    for (const auto& volume : node.at("volumes")) volumes.insert(volume_text(volume));
-    CHECK(volumes == std::set<std::string>{name + ":/data",
-                                           conf + ":/usr/local/etc/redis/redis.conf:ro",
-                                           users + ":/usr/local/etc/redis/users.acl:ro"});
-    CHECK(command_text(node.at("command")) ==
+  for (const bool tls : {false, true}) {
+    for (const auto& name : tls ? kTlsNodes : kNodes) {
+      INFO(name);
+      const auto& node = compose_file()->at("services").at(name);
+      std::set<std::string> volumes;
+      for (const auto& volume : node.at("volumes")) volumes.insert(volume_text(volume));
+      const auto tree = kTree.string();
+      std::set<std::string> expected{
+          name + ":/data", tree + "/cluster/redis.conf:/usr/local/etc/redis/redis.conf:ro",
+          tree + "/cluster/users.acl:/usr/local/etc/redis/users.acl:ro"};
+      if (tls) expected.insert(tree + "/build/tls:/tls:ro");
+      CHECK(volumes == expected);
+      const std::string command =
           "redis-server /usr/local/etc/redis/redis.conf --include /usr/local/etc/redis/users.acl "
-          "--bind 0.0.0.0 --protected-mode no --dir /data");
-    CHECK(compose_file()->at("volumes").contains(name));
-    CHECK(command_text(node.at("healthcheck").at("test"))
-              .find("redis-cli --user redlock-admin ping") != std::string::npos);
-    CHECK(node.at("environment").at("REDISCLI_AUTH") == password_of("redlock-admin"));
+          "--bind 0.0.0.0 --protected-mode no --dir /data";
+      CHECK(command_text(node.at("command")) ==
+            command +
+                (tls ? " --port 0 --tls-port 6379 --tls-cert-file /tls/node.crt --tls-key-file "
+                       "/tls/node.key --tls-ca-cert-file /tls/authority.crt"
+                     : ""));
+      CHECK(command_text(node.at("healthcheck").at("test"))
+                .find(std::string("redis-cli --user redlock-admin ") + (tls ? "--tls" : "ping")) !=
+            std::string::npos);
+      CHECK(node.at("environment").at("REDISCLI_AUTH") == password_of("redlock-admin"));
+      CHECK(compose_file()->at("volumes").contains(name));
+      if (tls) CHECK(node.at("profiles") == json{"tls"});
+    }
   }
   CHECK(compose_file()->at("volumes").size() == 10);
-}
-
-TEST_CASE("the nodes of the profile tls speak TLS alone, with the certificates of the script") {
-  if (!compose_file()) return;
-  const auto conf = (kTree / "cluster/redis.conf").string();
-  const auto users = (kTree / "cluster/users.acl").string();
-  const auto certificates = (kTree / "build/tls").string();
-  for (const auto& name : kTlsNodes) {
-    INFO(name);
-    const auto& node = compose_file()->at("services").at(name);
-    CHECK(node.at("profiles") == json{"tls"});
-    std::set<std::string> volumes;
-    for (const auto& volume : node.at("volumes")) volumes.insert(volume_text(volume));
-    CHECK(volumes == std::set<std::string>{
-                         name + ":/data", conf + ":/usr/local/etc/redis/redis.conf:ro",
-                         users + ":/usr/local/etc/redis/users.acl:ro", certificates + ":/tls:ro"});
-    CHECK(command_text(node.at("command")) ==
-          "redis-server /usr/local/etc/redis/redis.conf --include /usr/local/etc/redis/users.acl "
-          "--bind 0.0.0.0 --protected-mode no --dir "
-          "/data --port 0 --tls-port 6379 --tls-cert-file /tls/node.crt --tls-key-file "
-          "/tls/node.key --tls-ca-cert-file /tls/authority.crt");
-    CHECK(command_text(node.at("healthcheck").at("test"))
-              .find("redis-cli --user redlock-admin --tls") != std::string::npos);
-    CHECK(compose_file()->at("volumes").contains(name));
-  }
-  const std::set<std::string> ports = {"7101", "7102", "7103", "7104", "7105"};
-  CHECK(published_ports(kTlsNodes) == ports);
 }
 
 TEST_CASE("all services that run Redis run the same image") {

@@ -68,69 +68,26 @@ class Server {
 
 }  // namespace
 
-TEST_CASE("the administrator of users.acl can lock, extend, release and look at every node") {
-  const auto fleet = fleet_with_the_users();
-  const auto client = client_as_the_administrator(fleet);
-  const Admin admin(client);
-  const auto adopted = admin.adopt();
-  REQUIRE(adopted);
-  for (const auto& node : *adopted) {
-    INFO(node.detail);
-    CHECK(node.adoption == Adoption::written);
-  }
-
-  auto lock = client.lock("seat:A05");
-  auto lease = lock.acquire({.wait = std::chrono::seconds(30)});  // until it sees the markers
-  INFO((lease ? "" : lease.error().message));
-  REQUIRE(lease);
-  CHECK(lease->extend(std::chrono::seconds(40)));
-  auto report = admin.inspect("seat:A05");
-  // The node whose marker the client saw last may take part only from a later round on.
-  const auto until = redlock::BootClock::now() + std::chrono::seconds(30);
-  while (report && report->nodes_of_owner < 3 && redlock::BootClock::now() < until) {
-    CHECK(lease->extend(std::chrono::seconds(40)));
-    report = admin.inspect("seat:A05");
-  }
-  REQUIRE(report);
-  CHECK(report->verdict == redlock::Verdict::held);
-  CHECK(report->nodes_of_owner == 3);
-  const auto list = admin.list();
-  REQUIRE(list);
-  CHECK(list->locks.size() == 1);
-  const auto released = lease->release();
-  REQUIRE(released);
-  CHECK(*released == redlock::Released::released);
-
-  const auto health = admin.examine();
-  REQUIRE(health);
-  for (const auto& node : health->nodes) {
-    INFO((node.problems.empty() ? "" : node.problems.front().what));
-    CHECK(node.reachable());
-    CHECK(node.append_fsync == "always");
-    CHECK(node.marker.has_value());
-    CHECK(node.serves_in_order == true);
-  }
-  CHECK(health->safe());
-}
-
 TEST_CASE("a user of before there were lines locks as well, and the doctor says what it lacks") {
-  for (const char* lacks : {"resetchannels", "-subscribe", "-publish", "-zadd"}) {
+  for (const std::string lacks : {"", "resetchannels", "-subscribe", "-publish", "-zadd"}) {
+    CAPTURE(lacks);
     const auto fleet = fleet_with_the_users();
-    for (std::size_t i = 0; i < fleet.size(); ++i) {
+    for (std::size_t i = 0; i < fleet.size() && !lacks.empty(); ++i) {
       REQUIRE(fleet.run(i, {"ACL", "SETUSER", "redlock-admin", lacks}) == "OK");
     }
     const auto client = client_as_the_administrator(fleet);
     const Admin admin(client);
     REQUIRE(admin.adopt());
     const auto lease = client.lock("seat:A05").acquire({.wait = std::chrono::seconds(30)});
-    REQUIRE_MESSAGE(lease, lacks);
+    REQUIRE(lease);
     const auto health = admin.examine();
     REQUIRE(health);
     for (const auto& node : health->nodes) {
       INFO(node.refusal.detail);
-      CHECK_MESSAGE(node.serves_in_order == false, lacks);
+      CHECK(node.serves_in_order == lacks.empty());
       CHECK(node.refusal.cause == redlock::Cause::none);
-      REQUIRE(node.problems.size() == 1);
+      REQUIRE(node.problems.size() == (lacks.empty() ? 0 : 1));
+      if (lacks.empty()) continue;
       CHECK(node.problems[0].severity == redlock::Severity::hint);
       CHECK(node.problems[0].what.find("these calls ask it again") != std::string::npos);
     }

@@ -66,15 +66,6 @@ TEST_CASE("a killed node has ended, the others answer, and it comes back on its 
   CHECK(fleet.run(1, {"PING"}) == "PONG");
 }
 
-TEST_CASE("a terminated node has ended, paused or not") {
-  Fleet fleet({.nodes = 2});
-  fleet.pause(1);
-  fleet.terminate(0);
-  fleet.terminate(1);
-  CHECK(fleet.state(0) == NodeState::ended);
-  CHECK(fleet.state(1) == NodeState::ended);
-}
-
 TEST_CASE("a paused node keeps its connections, answers nobody, and goes on where it was") {
   Fleet fleet({.nodes = 1});
   const auto pid = fleet.pid(0);
@@ -98,16 +89,6 @@ TEST_CASE("a durable node keeps its data through a kill, and loses it when resta
   CHECK(fleet.run(0, {"GET", "key"}) == "value");
   fleet.restart(0, Data::empty);
   CHECK(fleet.run(0, {"GET", "key"}) == "(nil)");
-}
-
-TEST_CASE("a paused node can be restarted and killed without being resumed") {
-  Fleet fleet({.nodes = 1});
-  fleet.pause(0);
-  fleet.restart(0);
-  CHECK(fleet.run(0, {"PING"}) == "PONG");
-  fleet.pause(0);
-  fleet.kill(0);
-  CHECK(fleet.state(0) == NodeState::ended);
 }
 
 TEST_CASE("a password is asked for, and is part of the URI") {
@@ -197,12 +178,25 @@ TEST_CASE("a node that does not exist is out of range") {
   CHECK_THROWS_AS((void)fleet.port(7), std::out_of_range);
 }
 
-TEST_CASE("a node that has ended can be neither paused nor resumed") {
-  Fleet fleet({.nodes = 1});
+TEST_CASE(
+    "a paused node can be restarted, killed and terminated; one that has ended is not paused") {
+  Fleet fleet({.nodes = 2});
+  fleet.pause(0);
+  fleet.restart(0);
+  CHECK(fleet.run(0, {"PING"}) == "PONG");
+  fleet.pause(0);
   fleet.kill(0);
-  CHECK(message_of<FleetError>([&] { fleet.pause(0); }) == "node 1 does not run; restart it first");
-  CHECK(message_of<FleetError>([&] { fleet.resume(0); }) ==
-        "node 1 does not run; restart it first");
+  fleet.pause(1);
+  fleet.terminate(1);
+  CHECK(fleet.state(0) == NodeState::ended);
+  CHECK(fleet.state(1) == NodeState::ended);
+  for (const auto& change : {&Fleet::pause, &Fleet::resume}) {
+    CHECK(message_of<FleetError>([&] { (fleet.*change)(0); }) ==
+          "node 1 does not run; restart it first");
+  }
+  fleet.restart(0);
+  fleet.terminate(0);
+  CHECK(fleet.state(0) == NodeState::ended);
 }
 
 TEST_CASE("replies of every kind can be read as text") {

@@ -3,6 +3,8 @@
 // is kept until somebody asks.
 #pragma once
 
+#include <filesystem>
+
 #include "integration/net_common.hpp"
 #include "net/core.hpp"
 
@@ -76,6 +78,14 @@ class Recorder final : public DriverHost {
   std::map<engine::NodeIndex, std::string> up_;
   std::map<engine::NodeIndex, engine::Unavailable> down_;
 };
+
+inline std::set<int> open_descriptors() {
+  std::set<int> descriptors;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    descriptors.insert(std::stoi(entry.path().filename()));
+  }
+  return descriptors;
+}
 
 struct Running {
   explicit Running(const std::vector<std::string>& uris) : Running(config_for(uris)) {}

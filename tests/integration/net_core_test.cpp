@@ -3,7 +3,6 @@
 // nodes.
 #include <fcntl.h>
 #include <filesystem>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -14,38 +13,13 @@ using namespace redlock::net;
 
 namespace {
 
-// The threads of this process by their names.
-std::vector<std::string> thread_names() {
-  std::vector<std::string> names;
+/// The directories in /proc of the threads of this process that have this name.
+std::vector<std::filesystem::path> threads_named(const std::string& name) {
+  std::vector<std::filesystem::path> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream file(entry.path() / "comm");
-    std::string name;
-    std::getline(file, name);
-    names.push_back(name);
+    if (text_in(entry.path() / "comm") == name + "\n") found.push_back(entry.path());
   }
-  return names;
-}
-
-std::string signal_line(const std::string& thread, const std::string& field) {
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream comm(entry.path() / "comm");
-    std::string name;
-    std::getline(comm, name);
-    if (name != thread) continue;
-    std::ifstream status(entry.path() / "status");
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with(field)) return line.substr(field.size());
-    }
-  }
-  return "";
-}
-
-std::set<int> open_descriptors() {
-  std::set<int> descriptors;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    descriptors.insert(std::stoi(entry.path().filename()));
-  }
-  return descriptors;
+  return found;
 }
 
 }  // namespace
@@ -122,28 +96,6 @@ TEST_CASE("tasks posted by many threads all run on the loop thread") {
   CHECK(runs == threads * each);
   CHECK(elsewhere == 0);
   CHECK_FALSE(client.core->on_loop_thread());
-}
-
-TEST_CASE("many acquisitions at once travel together, and each is answered") {
-  Fleet fleet({.nodes = 3});
-  Running client(fleet.uris());
-  for (engine::NodeIndex node = 0; node < 3; ++node) client.sink.await_up(node);
-  constexpr engine::RequestId count = 2'000;
-  client.on_loop([&] {
-    for (engine::RequestId request = 1; request <= count; ++request) {
-      client.core->engine().acquire(
-          BootClock::now(), request,
-          {.name = std::make_shared<const std::string>(fmt::format("n{}", request)),
-           .lease = milliseconds(30'000),
-           .max_hold = {}});
-    }
-  });
-  int grants = 0;
-  for (engine::RequestId request = 1; request <= count; ++request) {
-    const auto finish = client.sink.await_finish(request);
-    if (std::holds_alternative<engine::AcquireSucceeded>(finish.result)) ++grants;
-  }
-  CHECK(grants == count);
 }
 
 TEST_CASE("a burst of any size does not break the connection of a node that reads") {
@@ -267,10 +219,11 @@ TEST_CASE("the loop thread has a name and takes no signals, and no write raises 
     Fleet fleet({.nodes = 1, .unix_sockets = true});
     Running client({fleet.unix_uri(0)});
     client.sink.await_up(0);
-    const auto names = thread_names();
-    CHECK(std::count(names.begin(), names.end(), "redlock") == 1);
+    const auto threads = threads_named("redlock");
+    REQUIRE(threads.size() == 1);
+    const auto status = threads.front() / "status";
     // All but SIGKILL, SIGSTOP, and the two that the C library keeps for itself.
-    CHECK(contains(signal_line("redlock", "SigBlk:"), "fffffffe7ffbfeff"));
+    CHECK(contains(text_in(status), "SigBlk:\tfffffffe7ffbfeff\n"));
     // The loop has not noticed that the node is gone when it writes.
     std::promise<Answer> answer;
     client.on_loop([&] {
@@ -282,7 +235,7 @@ TEST_CASE("the loop thread has a name and takes no signals, and no write raises 
     REQUIRE_FALSE(lost);
     CHECK(lost.error().cause == Cause::connection_lost);
     CHECK(contains(lost.error().detail, "broken pipe"));  // for which write() would have raised it
-    CHECK(contains(signal_line("redlock", "SigPnd:"), "0000000000000000"));
+    CHECK(contains(text_in(status), "SigPnd:\t0000000000000000\n"));
   }
   sigaction(SIGPIPE, &before, nullptr);
 }

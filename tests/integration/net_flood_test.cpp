@@ -62,7 +62,37 @@ auto slowly(std::chrono::milliseconds pause) {
   };
 }
 
+/// To any script in full (the note of a node without a marker, say) it gives an error without end.
+StubReply endless(const RedisCommand& command) {
+  return is(command, "EVAL") ? StubReply::without_end("-ERR ") : StubReply(without_marker(command));
+}
+
 }  // namespace
+
+TEST_CASE("a node whose errors have no end is cut off soon, and the others go on beside it") {
+  // What may stand in the buffers of a connection, several times over. A question may be answered
+  // with 64 MB.
+  constexpr std::size_t soon = std::size_t{24} << 20;
+  const Fleet fleet({.nodes = 4});
+  StubServer stub(endless);
+  Running client(beside(fleet, stub));
+  Cycles calls(client);
+  for (int round = 0; round < 3; ++round) {
+    client.sink.await_up(hostile);
+    client.sink.forget_up(hostile);
+    const std::size_t before = stub.letters_sent();
+    auto question = client.ask(hostile, {"EVAL"});
+    calls.run(1);
+    const Answer answer = question.get();
+    REQUIRE_FALSE(answer.has_value());
+    CHECK(answer.error().cause == Cause::protocol_error);
+    CHECK(contains(answer.error().detail, "a line longer than any in a reply"));
+    CHECK(stub.letters_sent() - before < soon);
+  }
+  for (engine::NodeIndex node = 0; node < hostile; ++node) {
+    CHECK(client.sink.why_down(node).empty());
+  }
+}
 
 TEST_CASE("a node that pushes without end is cut off, and cycles go on beside it") {
   const Fleet fleet({.nodes = 4});
@@ -101,18 +131,30 @@ TEST_CASE("a node that pushes without end is cut off, and cycles go on beside it
   }
 }
 
-TEST_CASE("a node that answers now and then is cut off before what it owes is too much") {
+namespace {
+
+/// Cycles beside a node that answers one script in so long, until it is down: why.
+engine::Unavailable cut_off(StubServer& stub, const std::function<void(CoreConfig&)>& change,
+                            milliseconds node_timeout) {
   const Fleet fleet({.nodes = 4});
-  StubServer stub(slowly(std::chrono::milliseconds(100)));
   CoreConfig config = Running::config_for(beside(fleet, stub));
-  constexpr std::size_t most = 500;
-  config.unanswered_limit = most;
-  Running client(std::move(config), std::chrono::milliseconds(1'000));
+  change(config);
+  Running client(std::move(config), node_timeout);
   Cycles calls(client);
   client.sink.await_up(hostile);
   while (client.sink.why_down(hostile).empty()) calls.try_one();
-  const auto why = client.sink.await_down(hostile);
+  auto why = client.sink.await_down(hostile);
   CHECK(why.cause == Cause::timed_out);
+  return why;
+}
+
+}  // namespace
+
+TEST_CASE("a node that answers now and then is cut off before what it owes is too much") {
+  StubServer stub(slowly(milliseconds(100)));
+  constexpr std::size_t most = 500;
+  const auto why = cut_off(
+      stub, [](CoreConfig& config) { config.unanswered_limit = most; }, milliseconds(1'000));
   CHECK(contains(why.detail, "it leaves more than 500 commands unanswered"));
   std::size_t scripts = 0;
   for (const RedisCommand& command : stub.commands()) scripts += is(command, "EVALSHA") ? 1 : 0;
@@ -120,16 +162,11 @@ TEST_CASE("a node that answers now and then is cut off before what it owes is to
 }
 
 TEST_CASE("a node that falls behind is cut off when one answer is too late") {
-  const Fleet fleet({.nodes = 4});
-  StubServer stub(slowly(std::chrono::milliseconds(500)));
-  CoreConfig config = Running::config_for(beside(fleet, stub));
-  config.unanswered_for = std::chrono::milliseconds(1);  // but twice the silence, which is a second
-  Running client(std::move(config), std::chrono::milliseconds(250));
-  Cycles calls(client);
-  client.sink.await_up(hostile);
-  while (client.sink.why_down(hostile).empty()) calls.try_one();
-  const auto why = client.sink.await_down(hostile);
-  CHECK(why.cause == Cause::timed_out);
+  StubServer stub(slowly(milliseconds(500)));
+  const auto why = cut_off(
+      stub,
+      // But twice the silence, which is a second.
+      [](CoreConfig& config) { config.unanswered_for = milliseconds(1); }, milliseconds(250));
   CHECK(contains(why.detail, "answers behind, the first of them for 2000 ms"));
 }
 

@@ -12,12 +12,11 @@
 #include "net/timer.hpp"
 #include "net/transport.hpp"
 #include "wire/healthy_node.hpp"
-#include "wire/link.hpp"
-#include "wire/sample_commands.hpp"
+#include "wire/link_recorder.hpp"
 
 namespace redlock::net {
 
-class LinkFixture final : public SampleCommands, LinkListener, Streams {
+class LinkFixture final : public LinkRecorder, Streams {
  public:
   explicit LinkFixture(const std::string& uri, std::function<void(Link::Config&)> change = {},
                        tls::TlsContext* tls = nullptr) {
@@ -99,13 +98,9 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
     return replies.back().second;
   }
   [[nodiscard]] bool resumed_session() const { return transport_->resumed_session(); }
-  void probe() { link_->probe(BootClock::now()); }
   void ask(std::vector<std::string> command, milliseconds timeout = std::chrono::seconds(20)) {
     const auto now = BootClock::now();
-    link_->ask(now, std::make_shared<Question>(now, std::move(command), timeout,
-                                               [this](engine::Instant, Answer answer) {
-                                                 answers.push_back(std::move(answer));
-                                               }));
+    link_->ask(now, question_of(now, std::move(command), timeout));
   }
   Answer question(std::vector<std::string> command) {
     const std::size_t before = answers.size();
@@ -114,19 +109,6 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
     return answers.back();
   }
 
-  std::vector<std::pair<std::uint64_t, engine::Reply>> replies;
-  std::vector<std::string> warnings;       ///< one for each time that the node came up
-  std::vector<engine::Unavailable> downs;  ///< one for each reason
-  std::vector<std::int64_t> clocks;
-  engine::Instant clock_read_at{};
-  std::vector<Wake> wakes;
-  std::vector<Answer> answers;
-  std::optional<std::string> objection;
-  std::optional<engine::Unavailable> unfit;
-  bool marker = false;
-  bool was_replica = false;
-  std::chrono::seconds uptime{};
-
  private:
   void turn() {
     if (!link_) return;
@@ -134,11 +116,11 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
       if (auto why = transport_->take_failure()) {
         link_->on_stream_closed(BootClock::now(), std::move(*why));
       }
-      if (std::exchange(output_waiting_, false)) {
+      if (take_output_waiting()) {
         link_->flush(BootClock::now());
         link_->on_flushed(BootClock::now());
       }
-    } while (output_waiting_);
+    } while (output_waiting());
     const auto left = std::chrono::ceil<milliseconds>(
         std::min<engine::Duration>(link_->deadline() - BootClock::now(), std::chrono::hours(1)));
     timer_->start(left);
@@ -150,39 +132,6 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
     return transport_->write(bytes);
   }
 
-  void on_reply(engine::Instant, engine::NodeIndex, const engine::Tag& tag,
-                const engine::Reply& reply) override {
-    replies.emplace_back(tag.grant, reply);
-  }
-  std::string identity_key(engine::Instant, engine::NodeIndex) override { return {}; }
-  std::optional<std::string> find_objection(engine::Instant, engine::NodeIndex,
-                                            const ServerFacts&) override {
-    return objection;
-  }
-  void on_node_facts(engine::Instant, engine::NodeIndex, const ServerFacts& facts) override {
-    marker = facts.marker;
-    was_replica = facts.was_replica;
-    uptime = facts.uptime;
-  }
-  std::optional<engine::Unavailable> objection_to_ask(engine::Instant, engine::NodeIndex) override {
-    return unfit;
-  }
-  void on_link_up(engine::Instant, engine::NodeIndex, const ServerFacts& facts) override {
-    warnings.push_back(facts.warnings);
-  }
-  void on_link_down(engine::Instant, engine::NodeIndex, const engine::Unavailable& why) override {
-    downs.push_back(why);
-  }
-  void on_clock(engine::Instant now, engine::NodeIndex, std::int64_t unix_us,
-                engine::Duration) override {
-    clocks.push_back(unix_us);
-    clock_read_at = now;
-  }
-  void on_wake(engine::Instant, engine::NodeIndex, const Wake& wake) override {
-    wakes.push_back(wake);
-  }
-  void on_output_waiting(Link&) override { output_waiting_ = true; }
-
   uv_loop_t uv_{};
   Loop loop_{uv_};
   std::unique_ptr<Timer> timer_;
@@ -193,7 +142,6 @@ class LinkFixture final : public SampleCommands, LinkListener, Streams {
   const Transport::PasswordSource no_password_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Link> link_;
-  bool output_waiting_ = false;
   bool expired_ = false;
 };
 

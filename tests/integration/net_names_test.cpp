@@ -3,7 +3,6 @@
 // that hangs for as long as a test wants.
 #include <arpa/inet.h>
 #include <cstdint>
-#include <fcntl.h>
 #include <netdb.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,14 +72,6 @@ struct HangingName {
   HangingName& operator=(const HangingName&) = delete;
 };
 
-std::size_t open_descriptors() {
-  std::size_t open = 0;
-  for (int descriptor = 0; descriptor < 1'024; ++descriptor) {
-    if (::fcntl(descriptor, F_GETFD) >= 0) ++open;
-  }
-  return open;
-}
-
 }  // namespace
 
 // Visible, so that shared libraries find these before the C library's.
@@ -128,21 +119,9 @@ TEST_CASE("a name server that hangs delays neither the other nodes nor the stop"
   CHECK(name_server().look_ups() == so_far);
 }
 
-TEST_CASE("look-ups that hang do not hold up those of other nodes") {
-  Fleet fleet({.nodes = 3});
-  name_server().set("good.example", {{"127.0.0.1", 0}});
-  const HangingName one("one.example");
-  const HangingName two("two.example");
-  std::vector<std::string> uris{"redis://one.example", "redis://two.example"};
-  for (std::size_t node = 0; node < 3; ++node) {
-    uris.push_back("redis://good.example:" + std::to_string(fleet.port(node)));
-  }
-  Running client(uris);
-  CHECK(granted(client.acquire(1, "n")).token > 0);
-}
-
-TEST_CASE("while a look-up hangs, a lost connection is replaced at the last address") {
+TEST_CASE("of several addresses one that answers is found, and used while a look-up hangs") {
   Fleet fleet({.nodes = 1});
+  // The first of the two is one where nobody listens.
   name_server().set("node.example", {{"127.0.0.77", 0}, {"127.0.0.1", 0}});
   LinkFixture link("redis://node.example:" + std::to_string(fleet.port(0)));
   link.run_until_up();
@@ -191,7 +170,7 @@ TEST_CASE("a slow look-up that finds the same address changes nothing") {
 TEST_CASE("clients that end beside look-ups that hang leave no descriptor open") {
   const HangingName hanging("hangs.example");
   Running({"redis://hangs.example"});  // what the process has for ever is made now
-  const std::size_t before = open_descriptors();
+  const auto before = open_descriptors();
   const int look_ups = name_server().look_ups();
   constexpr int clients = 20;
   for (int i = 1; i <= clients; ++i) {
@@ -199,14 +178,6 @@ TEST_CASE("clients that end beside look-ups that hang leave no descriptor open")
     name_server().await_look_ups(look_ups + i);
   }
   CHECK(open_descriptors() == before);
-}
-
-TEST_CASE("a name with several addresses is tried until one answers") {
-  Fleet fleet({.nodes = 1});
-  // The first of the two is one where nobody listens.
-  name_server().set("both.example", {{"127.0.0.77", 0}, {"127.0.0.1", 0}});
-  Running client({"redis://both.example:" + std::to_string(fleet.port(0))});
-  client.sink.await_up(0);
 }
 
 TEST_CASE("a name that does not exist is a failure to connect") {
@@ -257,7 +228,7 @@ struct GivenLoop {
 
 }  // namespace
 
-TEST_CASE("on a given loop look-ups that hang do not hold up those of other nodes") {
+TEST_CASE("look-ups that hang do not hold up those of other nodes, on a given loop neither") {
   Fleet fleet({.nodes = 3});
   name_server().set("good.example", {{"127.0.0.1", 0}});
   const HangingName one("one.example");
@@ -266,6 +237,8 @@ TEST_CASE("on a given loop look-ups that hang do not hold up those of other node
   for (std::size_t node = 0; node < 3; ++node) {
     uris.push_back("redis://good.example:" + std::to_string(fleet.port(node)));
   }
+  Running client(uris);
+  CHECK(granted(client.acquire(1, "n")).token > 0);
   GivenLoop loop;
   UpObserver host;
   std::unique_ptr<Core> core = std::move(*Core::start(Running::config_for(uris), host, loop.uv));

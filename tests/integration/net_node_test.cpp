@@ -31,22 +31,6 @@ bool is_granted(const engine::Reply& reply) {
 
 }  // namespace
 
-TEST_CASE("acquire, hold and release do on a real node what they say") {
-  Fleet fleet({.nodes = 1});
-  LinkFixture link(fleet.uri(0));
-  link.run_until_up();
-  CHECK(std::get<Granted>(link.call(LinkFixture::acquire())).token == 1);
-  const auto refused = std::get<engine::Refused>(link.call(LinkFixture::acquire("n", 2)));
-  CHECK(*refused.expires_in > milliseconds(20'000));
-  CHECK(std::get<engine::Held>(link.call(LinkFixture::hold())).fence == 1);
-  CHECK(std::holds_alternative<engine::Taken>(link.call(LinkFixture::hold("n", 2))));
-  CHECK(std::holds_alternative<engine::Free>(link.call(LinkFixture::hold("other"))));
-  CHECK(std::holds_alternative<engine::NotHeld>(link.call(LinkFixture::release("n", 2))));
-  CHECK(std::holds_alternative<engine::ReleasedHere>(link.call(LinkFixture::release())));
-  CHECK(fleet.run(0, {"EXISTS", "redlock:lock:{n}"}) == "0");
-  CHECK(contains(clients(fleet), "name=redlock-test"));
-}
-
 TEST_CASE("names may have any bytes that the library lets through") {
   Fleet fleet({.nodes = 1});
   LinkFixture link(fleet.uri(0));
@@ -55,17 +39,21 @@ TEST_CASE("names may have any bytes that the library lets through") {
   CHECK(fleet.run(0, {"EXISTS", "redlock:lock:{" + odd + "}"}) == "1");
 }
 
-TEST_CASE("a node that was restarted is connected to again, and knows the scripts again") {
-  Fleet fleet({.nodes = 1});
-  LinkFixture link(fleet.uri(0));
-  link.run_until_up();
-  CHECK(is_granted(link.call(LinkFixture::acquire())));
-  fleet.kill(0);
-  link.run_until_down();
-  CHECK(link.downs[0].cause == Cause::connection_lost);
-  fleet.restart(0, Data::empty);
-  link.run_until_up();
-  CHECK(is_granted(link.call(LinkFixture::acquire())));
+TEST_CASE("a node that was restarted is connected to again, by TCP or a Unix socket") {
+  for (const bool unix_socket : {false, true}) {
+    Fleet fleet({.nodes = 1, .unix_sockets = true});
+    LinkFixture link(unix_socket ? fleet.unix_uri(0) : fleet.uri(0));
+    link.run_until_up();
+    CHECK(is_granted(link.call(LinkFixture::acquire())));
+    fleet.kill(0);
+    link.run_until_down();
+    CHECK(link.downs[0].cause == Cause::connection_lost);
+    fleet.restart(0, Data::empty);
+    link.run_until_up();
+    CHECK(is_granted(link.call(LinkFixture::acquire())));  // it knows the scripts again
+    // It numbers its clients anew: the connection of before may be somebody else's.
+    CHECK_FALSE(contains(fleet.run(0, {"INFO", "commandstats"}), "cmdstat_client|kill"));
+  }
 }
 
 TEST_CASE("a paused node is given up, and the connection that it still has is closed on return") {
@@ -88,15 +76,6 @@ TEST_CASE("a paused node is given up, and the connection that it still has is cl
   CHECK(list.find("name=redlock-test", first + 1) == std::string::npos);
 }
 
-TEST_CASE("the user's own connections survive a server that numbers its clients anew") {
-  Fleet fleet({.nodes = 1});
-  LinkFixture link(fleet.uri(0));
-  link.run_until_up();
-  fleet.restart(0);
-  link.run_until_up();
-  CHECK_FALSE(contains(fleet.run(0, {"INFO", "commandstats"}), "cmdstat_client|kill"));
-}
-
 TEST_CASE("a connection that was reset to a stranger's is replaced by one that logs in") {
   Fleet fleet({.nodes = 1, .password = "sesame"});
   LinkFixture link(fleet.uri(0));
@@ -109,34 +88,6 @@ TEST_CASE("a connection that was reset to a stranger's is replaced by one that l
   CHECK(std::holds_alternative<engine::Held>(link.call(LinkFixture::hold())));
 }
 
-TEST_CASE("the user of cluster/users.acl can do all that a link does") {
-  std::vector<std::string> users;
-  std::ifstream file(REDLOCK_SOURCE_DIR "/cluster/users.acl");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("user redlock")) users.push_back(line);
-  }
-  Fleet fleet({.nodes = 1, .settings = users});
-  fleet.run(0, {"HSET", "redlock:node", "id", "x", "layout", "redlock-2", "nodes", "1",
-                "max_lease_ms", "60000", "set", "s"});
-  Proxy network(fleet.port(0));
-  LinkFixture link("redis://redlock:change-me@127.0.0.1:" + std::to_string(network.port()),
-                   [](Link::Config& config) { config.handshake.client = "00112233445566ff"; });
-  link.run_until_up();
-  const auto subscribers = [&] {
-    return fleet.run(0, {"PUBSUB", "NUMSUB", "redlock:wake:00112233445566ff"});
-  };
-  CHECK(subscribers().ends_with("\n1"));
-  engine::AcquireCommand careful = LinkFixture::acquire();
-  careful.marker_wanted = true;
-  CHECK(is_granted(link.call(careful)));
-  network.reset_all();
-  link.run_until_up();  // with CLIENT KILL for the one before
-  CHECK(subscribers().ends_with("\n1"));
-  CHECK(std::get<engine::Held>(link.call(LinkFixture::hold())).fence == 1);
-  CHECK(std::holds_alternative<engine::ReleasedHere>(link.call(LinkFixture::release())));
-  CHECK(link.warnings == std::vector<std::string>{"", ""});
-}
-
 TEST_CASE("a database other than 0 is where the locks are") {
   Fleet fleet({.nodes = 1});
   LinkFixture link(fleet.uri(0) + "/2");
@@ -146,18 +97,6 @@ TEST_CASE("a database other than 0 is where the locks are") {
   LinkFixture none(fleet.uri(0) + "/9999");
   none.run_until_down();
   CHECK(contains(none.downs[0].detail, "DB index is out of range"));
-}
-
-TEST_CASE("a Unix socket works like TCP, also over a restart") {
-  Fleet fleet({.nodes = 1, .unix_sockets = true});
-  LinkFixture link(fleet.unix_uri(0));
-  link.run_until_up();
-  CHECK(is_granted(link.call(LinkFixture::acquire())));
-  fleet.kill(0);
-  link.run_until_down();
-  fleet.restart(0);
-  link.run_until_up();
-  CHECK(is_granted(link.call(LinkFixture::acquire())));
 }
 
 TEST_CASE("a Unix socket that does not exist is a failure to connect") {

@@ -46,6 +46,21 @@ std::string with_tls(std::uint16_t port) {
   return "rediss://127.0.0.1:" + std::to_string(port);
 }
 
+/// A listener that the test plays itself.
+struct PlayedNode {
+  UniqueFd listener = listen_on_loopback();
+  [[nodiscard]] std::uint16_t port() const { return port_of(listener); }
+  /// Why the node is down that says this to a new connection.
+  engine::Unavailable why_down(LinkFixture& link, std::string bytes) const {
+    UniqueFd node;
+    link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
+    REQUIRE(send_some(node, bytes));
+    link.run_until_down();
+    CHECK(link.downs[0].cause == Cause::tls);
+    return link.downs[0];
+  }
+};
+
 }  // namespace
 
 TEST_CASE(
@@ -154,15 +169,9 @@ TEST_CASE("rubbish in place of the node's part of the TLS handshake ends the con
                                             "the answer is not TLS"),
         std::pair<std::string, std::string>(std::string("\x16\x03\x03\x00\x04", 5) + "abcd",
                                             "the TLS handshake failed")}) {
-    const UniqueFd listener = listen_on_loopback();
-    TlsLink with(with_tls(port_of(listener)));
-    UniqueFd node;
-    with.link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
-    std::string bytes = rubbish;
-    REQUIRE(send_some(node, bytes));
-    with.link.run_until_down();
-    CHECK(with.link.downs[0].cause == Cause::tls);
-    CHECK(contains(with.link.downs[0].detail, sentence));
+    const PlayedNode node;
+    TlsLink with(with_tls(node.port()));
+    CHECK(contains(node.why_down(with.link, rubbish).detail, sentence));
   }
 }
 
@@ -171,32 +180,21 @@ TEST_CASE("TLS to a port without, and no TLS to a port with it, end as their own
   TlsLink with(with_tls(plain.port(0)), files().trusting(),
                [](Link::Config& config) { config.connect_timeout = milliseconds(300); });
   CHECK(await_reason(with.link, "if it is one, write redis://") == Cause::timed_out);
-  const UniqueFd listener = listen_on_loopback();  // one that answers
-  TlsLink refused(with_tls(port_of(listener)));
-  UniqueFd node;
-  refused.link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
-  std::string bytes = "-DENIED Redis is running in protected mode\r\n";
-  REQUIRE(send_some(node, bytes));
-  refused.link.run_until_down();
-  CHECK(refused.link.downs[0].cause == Cause::tls);
-  CHECK(contains(refused.link.downs[0].detail, "it answers without TLS; write redis://"));
+  const PlayedNode answers;
+  TlsLink refused(with_tls(answers.port()));
+  const std::string denied = "-DENIED Redis is running in protected mode\r\n";
+  CHECK(contains(answers.why_down(refused.link, denied).detail,
+                 "it answers without TLS; write redis://"));
+  // An alert in place of a reply.
+  const PlayedNode alerts;
+  LinkFixture alerted("redis://127.0.0.1:" + std::to_string(alerts.port()));
+  const std::string alert("\x15\x03\x01\x00\x02\x02\x46", 7);
+  CHECK(contains(alerts.why_down(alerted, alert).detail, "it answers with TLS; write rediss://"));
   if (!server_has_tls()) return;
   const Fleet fleet = tls_node();
   LinkFixture without("redis://127.0.0.1:" + std::to_string(fleet.port(0)));
   without.run_until_down();
   CHECK(contains(without.downs[0].detail, "write rediss://"));
-}
-
-TEST_CASE("an alert in place of a reply says that the port is one for TLS") {
-  const UniqueFd listener = listen_on_loopback();
-  LinkFixture link("redis://127.0.0.1:" + std::to_string(port_of(listener)));
-  UniqueFd node;
-  link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
-  std::string alert("\x15\x03\x01\x00\x02\x02\x46", 7);
-  REQUIRE(send_some(node, alert));
-  link.run_until_down();
-  CHECK(link.downs[0].cause == Cause::tls);
-  CHECK(contains(link.downs[0].detail, "it answers with TLS; write rediss://"));
 }
 
 TEST_CASE(

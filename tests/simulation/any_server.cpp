@@ -21,22 +21,25 @@ std::string bytes_of(const Strings& words) {
   return bytes;
 }
 
-Strings split(std::string_view text) {
+std::string message_of(const wire::ReplyView& push) {
+  if (push.size() != 3) return "";
+  const wire::ReplyView channel = push.first().next();
+  return "[" + std::string(channel.text()) + " " + std::string(channel.next().text()) + "]";
+}
+
+}  // namespace
+
+Strings split(std::string_view text, char space) {
   Strings words;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    words.emplace_back(text.substr(at, end - at));
+  for (std::size_t at = 0; (at = text.find_first_not_of(space, at)) != std::string_view::npos;) {
+    const bool quoted = text[at] == '\'';
+    const std::size_t begin = at + (quoted ? 1 : 0);
+    const std::size_t end = std::min(text.find(quoted ? '\'' : space, begin), text.size());
+    words.emplace_back(text.substr(begin, end - begin));
     at = end + 1;
   }
   return words;
 }
-
-/// The text of a message.
-std::string message_of(const wire::ReplyView& push) {
-  return push.size() == 3 ? "[" + std::string(push.first().next().next().text()) + "]" : "";
-}
-
-}  // namespace
 
 std::string AnyServer::in_words(const wire::ReplyView& reply) {
   if (reply.is(Kind::integer)) return std::to_string(reply.integer());
@@ -95,9 +98,14 @@ std::string SimulatedServer::ask(StreamId stream, std::string_view request) {
   return whole ? in_words(reader_.reply()) : "nothing";
 }
 
+double SimulatedServer::score(const std::string& key, const std::string& member) {
+  const Keyspace::Entry* const entry = data.keys.find(key, now_us_ / 1'000);
+  return *std::get<SortedSet>(entry->value).score(member);
+}
+
 void SimulatedServer::subscribe(const std::string& channel) {
-  server_.accept(2);
-  ask(2, "SUBSCRIBE " + channel);
+  server_.accept(++last_stream_);
+  ask(last_stream_, "SUBSCRIBE " + channel);
 }
 
 void SimulatedServer::on_push(StreamId, std::string_view bytes) {
@@ -109,10 +117,13 @@ void SimulatedServer::on_push(StreamId, std::string_view bytes) {
 
 // --- a real one
 
-RealServer::RealServer(cluster::Fleet& fleet) : fleet_(fleet), connection_(fleet.port(0)) {
+RealServer::RealServer(cluster::Fleet& fleet)
+    : fleet_(fleet), connection_(fleet.port(0)), narrow_(fleet.port(0)) {
   heal();
   command({"FLUSHALL"});
   command({"SCRIPT", "FLUSH", "SYNC"});
+  command({"ACL", "SETUSER", "narrow", "reset", "on", "nopass", "allchannels", "+@all"});
+  narrow_.ask(bytes_of({"AUTH", "narrow", "any"}));
 }
 
 RealServer::~RealServer() {
@@ -186,8 +197,23 @@ void RealServer::pass_ms(std::int64_t time) {
   until([&] { return std::chrono::steady_clock::now() > end; });
 }
 
+std::string RealServer::run_narrowly(std::string_view script, const Strings& keys,
+                                     const Strings& arguments) {
+  Strings rights{"ACL", "SETUSER", "narrow", "resetkeys"};
+  for (const std::string& key : keys) rights.push_back("~" + key);
+  command(rights);
+  asked_ = &narrow_;
+  std::string reply = run(script, keys, arguments);
+  asked_ = &connection_;
+  return reply;
+}
+
+double RealServer::score(const std::string& key, const std::string& member) {
+  return std::stod(command({"ZSCORE", key, member}));
+}
+
 void RealServer::subscribe(const std::string& channel) {
-  subscriber_ = std::make_unique<ServerConnection>(fleet_.port(0));
+  if (!subscriber_) subscriber_ = std::make_unique<ServerConnection>(fleet_.port(0));
   subscriber_->ask(bytes_of({"SUBSCRIBE", channel}));
 }
 

@@ -19,6 +19,9 @@ namespace redlock::simulation {
 
 using Strings = std::vector<std::string>;
 
+/// The words between spaces, however many of these; one in quotes may have some, or be empty.
+Strings split(std::string_view text, char space = ' ');
+
 class AnyServer {
  public:
   virtual ~AnyServer() = default;
@@ -31,6 +34,13 @@ class AnyServer {
   std::string ask(const Strings& words);
   /// A script; of its text a line may be left out.
   std::string run(std::string_view script, const Strings& keys = {}, const Strings& arguments = {});
+  /// The same, for a user that may touch no key but these.
+  virtual std::string run_narrowly(std::string_view script, const Strings& keys,
+                                   const Strings& arguments) {
+    return run(script, keys, arguments);
+  }
+  /// Of a sorted set's member.
+  virtual double score(const std::string& key, const std::string& member) = 0;
   /// The whole text of what was replied last, if it was a text or an error.
   [[nodiscard]] const std::string& text() const { return text_; }
 
@@ -39,7 +49,8 @@ class AnyServer {
   virtual void become(Ailment ailment) = 0;
   /// So much of its time is over, at least.
   virtual void pass_ms(std::int64_t time) = 0;
-  /// Another connection is subscribed there; what it is told until `told`.
+  /// Another client is subscribed there; what all of them were told since the last `told`, as
+  /// [CHANNEL TEXT].
   virtual void subscribe(const std::string& channel) = 0;
   virtual std::string told() = 0;
   /// The user may publish.
@@ -64,6 +75,7 @@ class SimulatedServer final : public AnyServer, NodeServerHost {
   [[nodiscard]] NodeServer& server() { return server_; }
   void become(Ailment ailment) override { data.ailment = ailment; }
   void pass_ms(std::int64_t time) override { now_us_ += time * 1'000; }
+  double score(const std::string& key, const std::string& member) override;
   void subscribe(const std::string& channel) override;
   std::string told() override { return std::exchange(told_, {}); }
   void permit_publish(bool permitted) override { server_.set_denied(Denied::publish, !permitted); }
@@ -84,6 +96,7 @@ class SimulatedServer final : public AnyServer, NodeServerHost {
 
   std::int64_t now_us_ = 1'767'225'600'000'000;
   NodeServer server_;
+  StreamId last_stream_ = 1;
   wire::ReplyReader reader_;
   std::string told_;
 };
@@ -97,12 +110,15 @@ class RealServer final : public AnyServer {
   [[nodiscard]] bool is_redis_7() const override;
   void become(Ailment ailment) override;
   void pass_ms(std::int64_t time) override;
+  std::string run_narrowly(std::string_view script, const Strings& keys,
+                           const Strings& arguments) override;
+  double score(const std::string& key, const std::string& member) override;
   void subscribe(const std::string& channel) override;
   std::string told() override;
   void permit_publish(bool permitted) override;
 
  private:
-  wire::ReplyView reply_to(std::string bytes) override { return connection_.ask(std::move(bytes)); }
+  wire::ReplyView reply_to(std::string bytes) override { return asked_->ask(std::move(bytes)); }
   std::string command(const Strings& words) const {  // NOLINT(modernize-use-nodiscard)
     return fleet_.run(0, words);
   }
@@ -114,6 +130,8 @@ class RealServer final : public AnyServer {
 
   cluster::Fleet& fleet_;
   ServerConnection connection_;
+  ServerConnection narrow_;
+  ServerConnection* asked_ = &connection_;
   std::unique_ptr<ServerConnection> occupier_;  // its script keeps the server busy
   std::unique_ptr<ServerConnection> subscriber_;
 };

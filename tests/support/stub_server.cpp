@@ -42,11 +42,8 @@ std::optional<RedisCommand> take_command(std::string& input) {
 
 }  // namespace
 
-StubServer::StubServer(StubScript script) : StubServer(std::move(script), Greeting::none) {}
-
-StubServer::StubServer(StubScript script, Greeting greeting)
-    : greeting_(greeting),
-      listener_(cluster::listen_on_loopback()),
+StubServer::StubServer(StubScript script)
+    : listener_(cluster::listen_on_loopback()),
       port_(cluster::port_of(listener_)),
       script_(std::move(script)),
       thread_(
@@ -56,20 +53,12 @@ StubServer::StubServer(StubScript script, Greeting greeting)
           },
           [this](const std::vector<pollfd>& polled) { perform(polled); }) {}
 
-StubServer StubServer::resetting() {
-  return {[](const RedisCommand&) { return StubReply::silence(); }, Greeting::reset};
-}
-
 StubServer StubServer::silent() {
-  return {[](const RedisCommand&) { return StubReply::silence(); }, Greeting::none};
+  return StubServer([](const RedisCommand&) { return StubReply::silence(); });
 }
 
 std::string StubServer::uri() const {
   return fmt::format("redis://127.0.0.1:{}", port_);
-}
-
-void StubServer::set_script(StubScript script) {
-  thread_.change([&] { script_ = std::move(script); });
 }
 
 void StubServer::reset_all() {
@@ -86,10 +75,6 @@ std::vector<RedisCommand> StubServer::commands() const {
 
 std::size_t StubServer::letters_sent() const {
   return thread_.read([&] { return letters_sent_; });
-}
-
-bool StubServer::await_accepted(std::size_t count) {
-  return thread_.await([&] { return accepted_ >= count; });
 }
 
 bool StubServer::await_command(std::string_view name) {
@@ -120,11 +105,7 @@ void StubServer::perform(const std::vector<pollfd>& polled) {
 void StubServer::accept_all() {
   while (auto socket = cluster::accept_from(listener_)) {
     ++accepted_;
-    if (greeting_ == Greeting::reset) {
-      cluster::reset(socket);
-    } else {
-      connections_.push_back({.socket = std::move(socket)});
-    }
+    connections_.push_back({.socket = std::move(socket)});
   }
 }
 
@@ -134,11 +115,7 @@ bool StubServer::serve(Session& connection) {
   connection.input += received.bytes;
   answer_commands(connection);
   if (!cluster::send_some(connection.socket, connection.output)) return false;
-  if (connection.then == StubReply::Then::never_end) return go_on_for_ever(connection);
-  if (connection.output.empty() && connection.then != StubReply::Then::keep_open) {
-    if (connection.then == StubReply::Then::reset) cluster::reset(connection.socket);
-    return false;
-  }
+  if (!connection.repeated.empty()) return go_on_for_ever(connection);
   return received.end == cluster::Received::End::open;
 }
 
@@ -156,12 +133,11 @@ bool StubServer::go_on_for_ever(Session& connection) {
 }
 
 void StubServer::answer_commands(Session& connection) {
-  while (connection.then == StubReply::Then::keep_open) {
+  while (connection.repeated.empty()) {
     auto command = take_command(connection.input);
     if (!command) return;
     auto reply = script_(*command);
     connection.output += reply.bytes;
-    connection.then = reply.then;
     connection.repeated = std::move(reply.repeated);
     commands_.push_back(std::move(*command));
   }

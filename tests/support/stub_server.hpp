@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A TCP server that answers exactly what a test tells it to: a Redis that refuses, one that is
-// loading, rubbish, half a reply, silence, a reset. It runs on a thread of its own inside the test.
+// loading, rubbish, half a reply, silence. It runs on a thread of its own inside the test.
 //
 //   StubServer node([](const RedisCommand& command) {
 //     return is(command, "EVALSHA") ? error("OOM command not allowed") : like_redis(command);
@@ -24,18 +24,15 @@ namespace redlock::testing {
 using cluster::PollThread;
 using cluster::UniqueFd;
 
-/// The bytes to send, unchecked, and what to do with the connection afterwards.
+/// The bytes to send, unchecked.
 struct StubReply {
-  enum class Then { keep_open, close, reset, never_end };
-
   // Implicit, so that a script can simply return a text.
   StubReply(std::string reply) : bytes(std::move(reply)) {}  // NOLINT(google-explicit-constructor)
   StubReply(const char* reply) : bytes(reply) {}             // NOLINT(google-explicit-constructor)
-  StubReply(std::string reply, Then what) : bytes(std::move(reply)), then(what) {}
 
   /// A reply that begins like this and goes on with one letter, or text, until the connection ends.
   static StubReply without_end(std::string beginning, std::string again = "x") {
-    StubReply reply{std::move(beginning), Then::never_end};
+    StubReply reply{std::move(beginning)};
     reply.repeated = std::move(again);
     return reply;
   }
@@ -44,8 +41,7 @@ struct StubReply {
   static StubReply silence() { return {""}; }
 
   std::string bytes;
-  Then then = Then::keep_open;
-  std::string repeated = {};
+  std::string repeated = {};  ///< without end
 };
 
 /// Called on the server's thread for every command, in the order of their arrival. It must not call
@@ -57,17 +53,11 @@ class StubServer {
   /// Accepts connections and answers every command as the script says.
   explicit StubServer(StubScript script);
 
-  /// Accepts every connection and resets it at once.
-  static StubServer resetting();
-
   /// Accepts every connection and never sends anything.
   static StubServer silent();
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] std::string uri() const;
-
-  /// From the next command on, another script.
-  void set_script(StubScript script);
 
   /// Resets every connection that is open now.
   void reset_all();
@@ -79,22 +69,17 @@ class StubServer {
   /// Letters that were sent as parts of replies without end, on all connections.
   [[nodiscard]] std::size_t letters_sent() const;
 
-  /// Wait until it has happened; false when it has not after half a minute.
-  bool await_accepted(std::size_t count);
+  /// Waits until it has happened; false when it has not after half a minute.
   bool await_command(std::string_view name);
 
  private:
-  enum class Greeting { none, reset };
   struct Session {
     UniqueFd socket;
     std::string input = {};
     std::string output = {};
-    StubReply::Then then = StubReply::Then::keep_open;  // once the output has gone out
-    bool doomed = false;                                // to be reset now
-    std::string repeated = {};
+    std::string repeated = {};  // once the output has gone out
+    bool doomed = false;        // to be reset now
   };
-
-  StubServer(StubScript script, Greeting greeting);
 
   void prepare(std::vector<pollfd>& polled) const;
   void perform(const std::vector<pollfd>& polled);
@@ -103,7 +88,6 @@ class StubServer {
   bool go_on_for_ever(Session& connection);
   void accept_all();
 
-  Greeting greeting_;
   UniqueFd listener_;
   std::uint16_t port_;
   StubScript script_;

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 #include <string>
+#include <vector>
 
 #include <redlock/options.hpp>
 
@@ -17,10 +18,12 @@ namespace redlock::testing {
 
 /// The files of a test program.
 struct TlsFiles {
+  explicit TlsFiles(const std::vector<std::string>& names = {"IP:127.0.0.1", "DNS:localhost"})
+      : node(authority.issue("node", {.names = names})) {}
+
   TemporaryDirectory directory{"redlock-tls"};
   cluster::CertificateAuthority authority{directory.path()};
-  cluster::IssuedCertificate node =
-      authority.issue("node", {.names = {"IP:127.0.0.1", "DNS:localhost"}});
+  cluster::IssuedCertificate node;
   cluster::IssuedCertificate client = authority.issue("client", {});
 
   static const TlsFiles& get() {

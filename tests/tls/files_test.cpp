@@ -29,7 +29,7 @@ std::string problem(const TlsOptions& options) {
 }
 
 std::string problem_with_client(const std::string& certificate, const std::string& key) {
-  TlsOptions options = files().trusted();
+  TlsOptions options = files().trusting();
   options.certificate = certificate;
   options.key = key;
   return problem(options);

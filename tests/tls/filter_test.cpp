@@ -26,7 +26,7 @@ std::string refusal(const TlsOptions& options, const ServerContext& server,
 }
 
 std::string refusal_of(const std::string& name, const Terms& terms) {
-  return refusal(files().trusted(), ServerContext(files().authority.issue(name, terms)));
+  return refusal(files().trusting(), ServerContext(files().authority.issue(name, terms)));
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ std::string refusal_of(const std::string& name, const Terms& terms) {
 TEST_CASE("bytes go both ways, in one piece or in any") {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{100'000}}) {
-      const auto context = loaded(files().trusted());
+      const auto context = loaded(files().trusting());
       const auto peer = context->peer("node.example");
       const auto filter = connect(*peer);
       const ServerContext settings(files().node, version);
@@ -60,7 +60,7 @@ TEST_CASE("bytes go both ways, in one piece or in any") {
 TEST_CASE("the name may be a host name or an address, with what does not belong to it") {
   const ServerContext server(files().node);
   for (const char* name : {"node.example", "node.example.", "10.0.0.1"}) {
-    const Encounter met(files().trusted(), server, name);
+    const Encounter met(files().trusting(), server, name);
     CHECK_MESSAGE(met.filter->state() == State::open, name, ": ", met.filter->problem());
     const char* const asked_for = SSL_get_servername(met.side.get(), TLSEXT_NAMETYPE_host_name);
     if (std::string(name) == "10.0.0.1") {
@@ -70,17 +70,17 @@ TEST_CASE("the name may be a host name or an address, with what does not belong 
     }
   }
   const ServerContext ipv6(files().authority.issue("ipv6", {.names = {"IP:fe80::1"}}));
-  CHECK(Encounter(files().trusted(), ipv6, "fe80::1%eth0").filter->state() == State::open);
+  CHECK(Encounter(files().trusting(), ipv6, "fe80::1%eth0").filter->state() == State::open);
 }
 
 TEST_CASE("a name that stands for others than itself is none") {
   const ServerContext server(files().authority.issue(
       "many", {.names = {"DNS:a.node.example", "DNS:*.other.example", "IP:10.0.0.1"}}));
-  CHECK(Encounter(files().trusted(), server, "a.node.example").filter->state() == State::open);
-  CHECK(Encounter(files().trusted(), server, "b.other.example").filter->state() == State::open);
+  CHECK(Encounter(files().trusting(), server, "a.node.example").filter->state() == State::open);
+  CHECK(Encounter(files().trusting(), server, "b.other.example").filter->state() == State::open);
   for (const char* name :
        {".node.example", ".", "..", "", "a.b.other.example", "a.node.example..", "010.0.0.1"}) {
-    const Encounter met(files().trusted(), server, name);
+    const Encounter met(files().trusting(), server, name);
     CHECK_MESSAGE(met.filter->state() == State::failed, std::string(name));
     CHECK(met.filter->cause() == Cause::tls);
   }
@@ -89,7 +89,7 @@ TEST_CASE("a name that stands for others than itself is none") {
 TEST_CASE("a certificate for another name is refused, and the names that it has are said") {
   const ServerContext server(files().node);
   for (const char* name : {"other.example", "10.0.0.2", "::1"}) {
-    const std::string why = refusal(files().trusted(), server, name);
+    const std::string why = refusal(files().trusting(), server, name);
     CHECK(contains(why, std::string("its certificate is not for ") + name + " (it is for " +
                             "node.example, 10.0.0.1); correct the node's URI"));
   }
@@ -109,7 +109,7 @@ TEST_CASE("a certificate is refused before and after its time") {
 
 TEST_CASE("a certificate of an authority that is not trusted is refused") {
   const Terms terms{.names = {"DNS:node.example"}};
-  CHECK(contains(refusal(files().trusted(), ServerContext(files().stranger.issue("node", terms))),
+  CHECK(contains(refusal(files().trusting(), ServerContext(files().stranger.issue("node", terms))),
                  "its certificate comes from an authority that is not trusted here"));
   CHECK(contains(refusal_of("alone", {.names = terms.names, .signed_by_itself = true}),
                  "its certificate is self-signed"));
@@ -128,11 +128,11 @@ TEST_CASE("a node that wants a certificate of the client is told so, or shown on
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ServerContext server(files().node, version);
     server.demand_certificates();
-    CHECK(contains(refusal(files().trusted(), server), "it wants a certificate of this client"));
-    const Encounter good(files().with_client(), server, "node.example");
+    CHECK(contains(refusal(files().trusting(), server), "it wants a certificate of this client"));
+    const Encounter good(files().complete(), server, "node.example");
     CHECK_MESSAGE(good.filter->state() == State::open, good.filter->problem());
     const auto other = files().stranger.issue("client", {});
-    TlsOptions with_other = files().trusted();
+    TlsOptions with_other = files().trusting();
     with_other.certificate = other.certificate.string();
     with_other.key = other.key.string();
     CHECK(contains(refusal(with_other, server), "it refuses the certificate of this client"));
@@ -144,11 +144,11 @@ TEST_CASE("a node that speaks nothing newer than TLS 1.1 is refused") {
   SSL_CTX_set_security_level(old.get(), 0);
   SSL_CTX_set_min_proto_version(old.get(), TLS1_VERSION);
   SSL_CTX_set_max_proto_version(old.get(), TLS1_1_VERSION);
-  CHECK(contains(refusal(files().trusted(), old), "it has no TLS 1.2 or newer in common"));
+  CHECK(contains(refusal(files().trusting(), old), "it has no TLS 1.2 or newer in common"));
 }
 
 TEST_CASE("what is none of TLS is recognised by its first byte") {
-  const auto context = loaded(files().trusted());
+  const auto context = loaded(files().trusting());
   const auto peer = context->peer("node.example");
   const auto answer = [&](const std::string& bytes) {
     const auto filter = connect(*peer);
@@ -165,7 +165,7 @@ TEST_CASE("what is none of TLS is recognised by its first byte") {
 }
 
 TEST_CASE("a handshake that is cut off anywhere just waits, and any byte may be wrong") {
-  const auto context = loaded(files().trusted());
+  const auto context = loaded(files().trusting());
   const auto peer = context->peer("node.example");
   const ServerContext settings(files().node, TLS1_2_VERSION);
   const auto first = connect(*peer);
@@ -186,7 +186,7 @@ TEST_CASE("a handshake that is cut off anywhere just waits, and any byte may be 
 }
 
 TEST_CASE("a byte that was changed on its way ends the connection") {
-  Encounter met(files().trusted(), ServerContext(files().node), "node.example");
+  Encounter met(files().trusting(), ServerContext(files().node), "node.example");
   REQUIRE(met.filter->state() == State::open);
   std::string encrypted = met.side.write("+OK\r\n");
   encrypted.back() = static_cast<char>(encrypted.back() ^ 1);
@@ -198,7 +198,7 @@ TEST_CASE("a byte that was changed on its way ends the connection") {
 }
 
 TEST_CASE("the end that a node announces is one, behind all that it sent before") {
-  Encounter met(files().trusted(), ServerContext(files().node), "node.example");
+  Encounter met(files().trusting(), ServerContext(files().node), "node.example");
   std::string bytes = met.side.write("+OK\r\n");
   SSL_shutdown(met.side.get());
   met.filter->take(bytes + met.side.output());
@@ -207,7 +207,7 @@ TEST_CASE("the end that a node announces is one, behind all that it sent before"
 }
 
 TEST_CASE("the end that the client announces reaches the node") {
-  Encounter met(files().trusted(), ServerContext(files().node), "node.example");
+  Encounter met(files().trusting(), ServerContext(files().node), "node.example");
   met.filter->close();
   met.side.take(sent(*met.filter));
   CHECK((SSL_get_shutdown(met.side.get()) & SSL_RECEIVED_SHUTDOWN) != 0);
@@ -216,7 +216,7 @@ TEST_CASE("the end that the client announces reaches the node") {
 TEST_CASE("a session is resumed by the next connection to the same node, and by no other") {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     const ServerContext settings(files().node, version);
-    const auto context = loaded(files().trusted());
+    const auto context = loaded(files().trusting());
     const auto peer = context->peer("node.example");
     const auto other = context->peer("node.example");
     for (int connection = 0; connection < 4; ++connection) {
@@ -240,7 +240,7 @@ TEST_CASE("a chain of resumptions ends with the certificate that was verified at
     const ServerContext settings(
         files().authority.issue("brief", {.names = {"DNS:node.example"}, .valid_until = hours(10)}),
         version);
-    const auto context = loaded(files().trusted());
+    const auto context = loaded(files().trusting());
     const auto peer = context->peer("node.example");
     const auto first = std::chrono::system_clock::now();
     for (const auto later : {hours(0), hours(4), hours(9)}) {
@@ -267,7 +267,7 @@ TEST_CASE("a chain of resumptions ends with the certificate of the authority, if
   using std::chrono::hours;
   const ServerContext settings(
       files().authority.issue("long", {.names = {"DNS:node.example"}, .valid_until = hours(100)}));
-  const auto context = loaded(files().trusted());
+  const auto context = loaded(files().trusting());
   const auto peer = context->peer("node.example");
   for (const auto later : {hours(0), hours(23), hours(25)}) {
     const auto filter = connect(*peer, later);
@@ -280,7 +280,7 @@ TEST_CASE("a chain of resumptions ends with the certificate of the authority, if
 }
 
 TEST_CASE("a server that has forgotten the session makes a new one") {
-  const auto context = loaded(files().trusted());
+  const auto context = loaded(files().trusting());
   const auto peer = context->peer("node.example");
   for (int start = 0; start < 3; ++start) {
     const ServerContext restarted(files().node);
@@ -293,7 +293,7 @@ TEST_CASE("a server that has forgotten the session makes a new one") {
 }
 
 TEST_CASE("errors that the calling thread had before disturb nothing, and none are left") {
-  const auto context = loaded(files().trusted());
+  const auto context = loaded(files().trusting());
   const auto peer = context->peer("node.example");
   const auto filter = connect(*peer);
   const ServerContext settings(files().node);

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cluster/certificate_authority.hpp"
-#include "cluster/temporary_directory.hpp"
+#include "support/tls_nodes.hpp"
 #include "tls/tls_context.hpp"
 
 namespace redlock::tls {
@@ -23,29 +23,16 @@ using Terms = CertificateAuthority::CertificateTerms;
 using State = TlsFilter::State;
 
 /// Files that last as long as the program.
-struct Certificates {
-  cluster::TemporaryDirectory directory{"redlock-tls"};
-  cluster::TemporaryDirectory elsewhere{"redlock-tls-other"};
-  CertificateAuthority authority{directory.path()};
-  CertificateAuthority stranger{elsewhere.path()};
-  IssuedCertificate node = authority.issue("node", {.names = {"DNS:node.example", "IP:10.0.0.1"}});
-  IssuedCertificate client = authority.issue("client", {});
+struct Certificates : testing::TlsFiles {
+  Certificates() : TlsFiles({"DNS:node.example", "IP:10.0.0.1"}) {}
 
-  static Certificates& get() {
-    static Certificates certificates;
-    return certificates;
-  }
-  [[nodiscard]] TlsOptions trusted() const { return {.ca = authority.certificate().string()}; }
-  [[nodiscard]] TlsOptions with_client() const {
-    TlsOptions options = trusted();
-    options.certificate = client.certificate.string();
-    options.key = client.key.string();
-    return options;
-  }
+  testing::TemporaryDirectory elsewhere{"redlock-tls-other"};
+  CertificateAuthority stranger{elsewhere.path()};
 };
 
 inline Certificates& files() {
-  return Certificates::get();
+  static Certificates certificates;
+  return certificates;
 }
 
 inline std::shared_ptr<TlsContext> loaded(const TlsOptions& options) {

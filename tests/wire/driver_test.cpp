@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 
+#include "wire/marker_tending.hpp"
 #include "wire/objection_text.hpp"
 #include "wire/rig.hpp"
 
@@ -373,4 +374,28 @@ TEST_CASE("all connections of a client subscribe to one channel, its own") {
   CHECK(rig.said("SUBSCRIBE") == node_count);
   // Of the first number that the rig draws.
   CHECK(rig.count_of({"SUBSCRIBE", "redlock:wake:0000000000000001"}) == node_count);
+}
+
+TEST_CASE("a promotion is new when it is shown for the first time, and not once it is known") {
+  const auto promoted = [](const std::string& promotion, const std::string& vouched = {}) {
+    ServerFacts facts;
+    facts.vouched = vouched;
+    facts.promotion = promotion;
+    facts.was_replica = true;
+    return facts;
+  };
+  NumberedRandom random;
+  const SetTerms terms{.nodes = 3};
+  MarkerTending tending(random, terms, true);
+  CHECK_FALSE(tending.on_facts(0, {}).pending);
+  // Also the first one: the node may wait for what it forgot before.
+  CHECK(tending.on_facts(0, promoted("a")).is_new);
+  CHECK_FALSE(tending.on_facts(0, promoted("a")).is_new);
+  CHECK(tending.on_facts(0, promoted("a")).pending);
+  CHECK(tending.on_facts(1, promoted("a")).is_new);
+  CHECK(tending.on_facts(0, promoted("b")).is_new);
+  // Nothing waits for what somebody vouches for.
+  CHECK_FALSE(tending.on_facts(0, promoted("b", "b")).pending);
+  CHECK_FALSE(tending.on_facts(0, promoted("b", "b")).is_new);
+  CHECK(tending.on_facts(0, promoted("c", "b")).is_new);
 }

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "wire/reply_reader.hpp"
 
@@ -38,27 +37,24 @@ std::string shown(const ReplyView& reply) {
 }
 
 /// All that arrives with these bytes in pieces of this size.
-std::vector<std::string> read_all(std::string_view bytes, std::size_t piece) {
+std::string read_all(std::string_view bytes, std::size_t piece) {
   ReplyReader reader;
-  std::vector<std::string> all;
+  std::string all;
   for (std::size_t at = 0; at < bytes.size(); at += piece) {
     reader.feed(bytes.substr(at, piece));
     for (;;) {
       const Outcome outcome = reader.next(most);
       if (outcome == Outcome::incomplete) break;
-      if (outcome == Outcome::broken) {
-        all.emplace_back("broken");
-        return all;
-      }
-      all.push_back((outcome == Outcome::push ? "push " : "") + shown(reader.reply()));
+      if (!all.empty()) all += " | ";
+      if (outcome == Outcome::broken) return all + "broken";
+      all += (outcome == Outcome::push ? "push " : "") + shown(reader.reply());
     }
   }
   return all;
 }
 
 std::string read_one(std::string_view bytes) {
-  const auto all = read_all(bytes, bytes.size());
-  return all.size() == 1 ? all.front() : "none or several";
+  return read_all(bytes, bytes.size());
 }
 
 }  // namespace
@@ -68,26 +64,15 @@ TEST_CASE("replies may arrive byte by byte or together: the same bytes are the s
       "-a b\r\n$4\r\n\r\n\r\n\r\n*2\r\n$0\r\n\r\n*1\r\n$-1\r\n*-1\r\n*0\r\n:7\r\n$2\r\n$1\r\n"
       "*3\r\n:1\r\n$5\r\nhe\r\nl\r\n*2\r\n$-1\r\n-ERR no\r\n+OK\r\n"
       "=9\r\ntxt:a\r\n_b\r\n%1\r\n#t\r\n~1\r\n(12\r\n_\r\n,0.5\r\n*1\r\n=6\r\ntxt:>1\r\n|";
-  const std::vector<std::string> expected{"error a b",
-                                          "\"\r\n\r\n\"",
-                                          R"(["" [nil]])",
-                                          "nil",
-                                          "[]",
-                                          "7",
-                                          R"("$1")",
-                                          "[1 \"he\r\nl\" [nil error ERR no]]",
-                                          R"("OK")",
-                                          "\"a\r\n_b\"",
-                                          R"([1 ["12"]])",
-                                          "nil",
-                                          R"("0.5")",
-                                          R"([">1"])",
-                                          "broken"};
+  const std::string expected =
+      "error a b | \"\r\n\r\n\" | [\"\" [nil]] | nil | [] | 7 | \"$1\" | "
+      "[1 \"he\r\nl\" [nil error ERR no]] | \"OK\" | \"a\r\n_b\" | [1 [\"12\"]] | nil | "
+      "\"0.5\" | [\">1\"] | broken";
   for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
     CAPTURE(piece);
     CHECK(read_all(bytes, piece) == expected);
   }
-  CHECK(read_all("*0\r\n:4", 1) == std::vector<std::string>{"[]"});
+  CHECK(read_all("*0\r\n:4", 1) == "[]");
 }
 
 TEST_CASE("each type of RESP3 is shown as what RESP2 has for it") {
@@ -108,12 +93,12 @@ TEST_CASE("each type of RESP3 is shown as what RESP2 has for it") {
 
 TEST_CASE("a push is told apart from the replies around it") {
   const std::string push = ">3\r\n$7\r\nmessage\r\n+c\r\n$3\r\n1 0\r\n";
-  CHECK(read_all(push, push.size()) == std::vector<std::string>{R"(push ["message" "c" "1 0"])"});
+  CHECK(read_all(push, push.size()) == R"(push ["message" "c" "1 0"])");
   const std::string all =
       "*2\r\n*1\r\n:1\r\n*0\r\n" + push + ">0\r\n:5\r\n" + push + "%1\r\n_\r\n_" + "\r\n" + push;
-  const std::vector<std::string> expected{
-      "[[1] []]",  R"(push ["message" "c" "1 0"])", "push []", "5", R"(push ["message" "c" "1 0"])",
-      "[nil nil]", R"(push ["message" "c" "1 0"])"};
+  const std::string expected =
+      R"([[1] []] | push ["message" "c" "1 0"] | push [] | 5 | push ["message" "c" "1 0"] | )"
+      R"([nil nil] | push ["message" "c" "1 0"])";
   for (std::size_t piece = 1; piece <= all.size(); ++piece) {
     CAPTURE(piece);
     CHECK(read_all(all, piece) == expected);
@@ -121,32 +106,15 @@ TEST_CASE("a push is told apart from the replies around it") {
 }
 
 TEST_CASE("what is nearly RESP3, or more than the limit, is broken") {
-  constexpr std::string_view broken[] = {"_x\r\n",
-                                         "#x\r\n",
-                                         "#\r\n",
-                                         "#tt\r\n",
-                                         ",\r\n",
-                                         "(\r\n",
-                                         "%-1\r\n",
-                                         "~-1\r\n",
-                                         ">-1\r\n",
-                                         "=-1\r\n",
-                                         "=3\r\ntxt\r\n",
-                                         "=x\r\n",
-                                         "%x\r\n",
-                                         "%1073741824\r\n",
-                                         "%\r\n",
-                                         ">\r\n",
-                                         "_\n",
-                                         "$?\r\n",
-                                         "*?\r\n",
-                                         "*2\r\n:1\r\n>1\r\n:1\r\n",
-                                         "%1\r\n+a\r\n>0\r\n",
-                                         ">1\r\n>0\r\n",
-                                         "%156\r\n",  // 313 parts of 32 bytes
-                                         "=20000\r\ntxt:",
-                                         ">312\r\n"};
-  for (const std::string_view bytes : broken) {
+  for (const std::string bytes :
+       {"_x\r\n", "#x\r\n", "#\r\n", "#tt\r\n", ",\r\n", "(\r\n", "%-1\r\n", "~-1\r\n", ">-1\r\n",
+        "=-1\r\n", "=x\r\n", "%x\r\n", "%\r\n", ">\r\n", "_\n", "$?\r\n", "*?\r\n"}) {
+    CHECK_MESSAGE(read_one(bytes) == "broken", bytes);
+  }
+  for (const std::string bytes : {"=3\r\ntxt\r\n", "*2\r\n:1\r\n>1\r\n:1\r\n", "%1\r\n+a\r\n>0\r\n",
+                                  ">1\r\n>0\r\n", "%1073741824\r\n",
+                                  "%156\r\n",  // 313 parts of 32 bytes
+                                  "=20000\r\ntxt:", ">312\r\n"}) {
     CHECK_MESSAGE(read_one(bytes) == "broken", bytes);
   }
 }

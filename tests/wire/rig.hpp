@@ -19,8 +19,7 @@
 #include "support/text.hpp"
 #include "wire/commands_in.hpp"
 #include "wire/healthy_node.hpp"
-#include "wire/link.hpp"
-#include "wire/sample_commands.hpp"
+#include "wire/link_recorder.hpp"
 
 namespace redlock::wire {
 
@@ -40,7 +39,7 @@ class NumberedRandom final : public engine::RandomSource {
   std::uint64_t last_ = 0;
 };
 
-class LinkRig : public SampleCommands, LinkListener, Streams {
+class LinkRig : public LinkRecorder, Streams {
  public:
   using Script = std::function<std::string(const testing::RedisCommand&)>;
 
@@ -138,16 +137,10 @@ class LinkRig : public SampleCommands, LinkListener, Streams {
     return replies.back().second;
   }
   void ask(std::vector<std::string> command, milliseconds timeout = std::chrono::seconds(20)) {
-    link_->ask(now, std::make_shared<Question>(now, std::move(command), timeout,
-                                               [this](engine::Instant, Answer answer) {
-                                                 answers.push_back(std::move(answer));
-                                                 if (on_answer) on_answer();
-                                               }));
+    link_->ask(now, question_of(now, std::move(command), timeout));
   }
   void flush() {
-    if (!std::exchange(output_waiting_, false)) return;
-    ++turns;
-    link_->flush(now);
+    if (take_output_waiting()) link_->flush(now);
   }
   void flushed() { link_->on_flushed(now); }
   void probe() { link_->probe(now); }
@@ -182,30 +175,14 @@ class LinkRig : public SampleCommands, LinkListener, Streams {
 
   engine::Instant now{std::chrono::hours(1)};
   int connections = 0;
-  int turns = 0;   ///< flushes
   int writes = 0;  ///< pieces that the stream took
   std::size_t bytes_taken = 0;
   std::vector<Closing> closings;                ///< of streams that were open
   std::vector<testing::RedisCommand> commands;  ///< that reached the node
-  std::vector<std::pair<std::uint64_t, engine::Reply>> replies;
-  std::vector<std::string> warnings;       ///< one for each time that the node came up
-  std::vector<engine::Unavailable> downs;  ///< one for each reason
-  struct Clock {
-    engine::Instant now;
-    std::int64_t unix_us;
-    engine::Duration uncertainty;
-  };
-  std::vector<Clock> clocks;
-  std::vector<Wake> wakes;
-  std::vector<Answer> answers;
-  std::function<void()> on_answer;
-  std::optional<std::string> objection;
-  std::optional<engine::Unavailable> unfit;
-  std::optional<ServerFacts> facts;  ///< of the latest handshake
 
  private:
   void exchange() {
-    while (output_waiting_ || (delivers && !undelivered_.empty())) {
+    while (output_waiting() || (delivers && !undelivered_.empty())) {
       flush();
       link_->on_flushed(now);
       if (!delivers) continue;
@@ -237,36 +214,6 @@ class LinkRig : public SampleCommands, LinkListener, Streams {
     return delivers ? 0 : undelivered_.size();
   }
 
-  void on_reply(engine::Instant, engine::NodeIndex, const engine::Tag& tag,
-                const engine::Reply& reply) override {
-    replies.emplace_back(tag.grant, reply);
-  }
-  std::string identity_key(engine::Instant, engine::NodeIndex) override { return {}; }
-  std::optional<std::string> find_objection(engine::Instant, engine::NodeIndex,
-                                            const ServerFacts&) override {
-    return objection;
-  }
-  void on_node_facts(engine::Instant, engine::NodeIndex, const ServerFacts& shown) override {
-    facts = shown;
-  }
-  std::optional<engine::Unavailable> objection_to_ask(engine::Instant, engine::NodeIndex) override {
-    return unfit;
-  }
-  void on_link_up(engine::Instant, engine::NodeIndex, const ServerFacts& shown) override {
-    warnings.push_back(shown.warnings);
-  }
-  void on_link_down(engine::Instant, engine::NodeIndex, const engine::Unavailable& why) override {
-    downs.push_back(why);
-  }
-  void on_clock(engine::Instant when, engine::NodeIndex, std::int64_t unix_us,
-                engine::Duration uncertainty) override {
-    clocks.push_back({when, unix_us, uncertainty});
-  }
-  void on_wake(engine::Instant, engine::NodeIndex, const Wake& wake) override {
-    wakes.push_back(wake);
-  }
-  void on_output_waiting(Link&) override { output_waiting_ = true; }
-
   NodeAddress address_;
   Link::Config config_;
   SharedTexts texts_;
@@ -276,7 +223,6 @@ class LinkRig : public SampleCommands, LinkListener, Streams {
   std::string undelivered_;
   bool connecting_ = false;
   bool open_ = false;
-  bool output_waiting_ = false;
 };
 
 /// One that is connected already.
