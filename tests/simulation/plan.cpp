@@ -350,7 +350,8 @@ JudgedWaiting Plan::judged_waiting() const {
   const Duration places = engine::rules::length_of_turn(trip) * (static_cast<int>(clients) + 1);
   if (is_calm() && wakes.all_arrive()) {
     // A waiter that is behind asks when each one before it could have taken a lock that ended.
-    judged.free_at_most = places + 8 * trip;
+    // Where the votes are split at first, gathering them takes four trips in vain, or eight.
+    judged.free_at_most = places + 16 * trip;
     // Far from the nodes many a call is over before it can use its turn.
     if (distances.empty()) judged.passed_on_within = engine::rules::length_of_turn(trip);
     const bool near = distances.empty();

@@ -245,6 +245,11 @@ void Attempt::on_deadline(Instant now, Outbox& out) {
   if (ended()) return;
   const bool settling = phase_ == Phase::settling;
   if (settling && now < settles_by_) return;
+  // It was not the nodes that took too long.
+  const Instant until = nodes_.valid_until();
+  if (settling && !rules::enough_is_left(now, started_, until, plan_.min_validity)) {
+    return fail(Errc::too_late);
+  }
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const bool late = is_asked(node) && !silent_.contains(node) &&
                       (settling || now >= per_node_[node].asked + patience_);
