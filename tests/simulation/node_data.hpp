@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/messages.hpp"
+#include "simulation/drifting_clock.hpp"
 #include "simulation/keyspace.hpp"
 
 namespace redlock::simulation {
@@ -84,6 +85,19 @@ struct NodeData {
 
   Keyspace keys;
   Ailment ailment = Ailment::none;
+};
+
+/// A node with its wall clock, as the judges of a run see it.
+struct SimNode {
+  NodeData data;
+  DriftingClock wall;                ///< from 1970
+  std::vector<Instant> forgot = {};  ///< when it lost data or was promoted, by the world's time
+  Instant marked = Instant::min();   ///< when a client last wrote its marker, likewise
+
+  [[nodiscard]] std::int64_t now_us(Instant world) const {
+    return wall.read(world).time_since_epoch().count() / 1'000;
+  }
+  [[nodiscard]] std::int64_t now_ms(Instant world) const { return now_us(world) / 1'000; }
 };
 
 }  // namespace redlock::simulation
