@@ -4,16 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
-#include "simulation/clients.hpp"
-#include "simulation/scene.hpp"
+#include "simulation/workload.hpp"
 
 namespace redlock::simulation {
 
-class OwnerUsers {
+class OwnerUsers final : LockUsers {
  public:
   /// Both must outlive it.
   OwnerUsers(Scene& scene, Clients& clients);
@@ -27,38 +24,21 @@ class OwnerUsers {
   void end();
 
  private:
-  struct OwnerUser {
-    ClientIndex client = 0;
-    std::uint64_t turn = 0;  // an event for another turn is stale
-    std::string name = {};
+  struct OwnerUser : LockUser {
     std::vector<engine::RequestId> calls = {};  // that have not ended, the oldest first
-    engine::RequestId extending = 0;
     std::uint32_t levels = 0;
-    engine::GrantId grant = 0;
-    engine::Token token = 0;
-    std::optional<std::uint64_t> read = {};
-    bool lost = false;
   };
 
   [[nodiscard]] std::uint64_t number(const OwnerUser& owner) const {
     return static_cast<std::uint64_t>(&owner - owners_.data()) + 1;
   }
-  [[nodiscard]] engine::Engine& engine(const OwnerUser& owner) {
-    return clients_.engine(owner.client);
-  }
-  [[nodiscard]] Instant local(const OwnerUser& owner) const { return clients_.local(owner.client); }
-  [[nodiscard]] ClientId life(const OwnerUser& owner) const { return clients_.life(owner.client); }
   void next(OwnerUser& owner, Duration at_most);
   void act(OwnerUser& owner);
   void take(OwnerUser& owner);
   void use(OwnerUser& owner);
-  void extend(OwnerUser& owner);
   void leave(OwnerUser& owner);
-  void cancel(const OwnerUser& owner, engine::RequestId call);
   void taken(OwnerUser& owner, const engine::Finish& finish);
 
-  Scene& scene_;
-  Clients& clients_;
   std::vector<OwnerUser> owners_;
 };
 
