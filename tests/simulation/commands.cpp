@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <string>
-#include <utility>
 
 namespace redlock::simulation {
 namespace {

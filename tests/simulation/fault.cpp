@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include "simulation/enumerators.hpp"
 
@@ -13,20 +14,13 @@ std::string in_words(Fault fault) {
 }
 
 Ailment ailment_of(Fault fault) {
-  switch (fault) {
-    case Fault::node_full:
-      return Ailment::full;
-    case Fault::node_misconf:
-      return Ailment::misconf;
-    case Fault::node_busy:
-      return Ailment::busy;
-    case Fault::node_loading:
-      return Ailment::loading;
-    case Fault::node_read_only:
-      return Ailment::read_only;
-    default:
-      return Ailment::none;
-  }
+  static constexpr std::pair<Fault, Ailment> ailments[] = {
+      {Fault::node_full, Ailment::full},           {Fault::node_misconf, Ailment::misconf},
+      {Fault::node_busy, Ailment::busy},           {Fault::node_loading, Ailment::loading},
+      {Fault::node_read_only, Ailment::read_only},
+  };
+  const auto* const found = std::ranges::find(ailments, fault, &std::pair<Fault, Ailment>::first);
+  return found == std::end(ailments) ? Ailment::none : found->second;
 }
 
 void Coverage::add(const Coverage& other) {

@@ -17,33 +17,16 @@ constexpr std::size_t most_calls = 4;  // of one owner at once
 
 }  // namespace
 
-OwnerUsers::OwnerUsers(Scene& scene, Clients& clients) : LockUsers(scene, clients) {
+OwnerUsers::OwnerUsers(Scene& scene, Clients& clients) : UsersOf(scene, clients) {
   for (ClientIndex client = 0; client < scene.plan.clients; ++client) {
     for (std::uint32_t i = 0; i < scene.plan.owners_per_client; ++i) {
-      owners_.emplace_back().client = client;
+      users_.emplace_back().client = client;
     }
   }
 }
 
-void OwnerUsers::on_started(ClientIndex client) {
-  for (OwnerUser& owner : owners_) {
-    if (owner.client == client) next(owner, scene_.plan.think);
-  }
-}
-
-void OwnerUsers::on_crashed(ClientIndex client) {
-  for (OwnerUser& owner : owners_) {
-    if (owner.client == client) owner = {{.client = client, .turn = owner.turn + 1}};
-  }
-}
-
-void OwnerUsers::next(OwnerUser& owner, Duration at_most) {
-  const auto index = static_cast<std::uint32_t>(&owner - owners_.data());
-  scene_.at(scene_.now + scene_.random.up_to(at_most), Event::What::owner, index, 0, ++owner.turn);
-}
-
 void OwnerUsers::event(const Event& event) {
-  OwnerUser& owner = owners_[event.a];
+  OwnerUser& owner = users_[event.a];
   if (!may_act(owner, event)) return;
   act(owner);
   clients_.turn(owner.client);
@@ -132,7 +115,7 @@ void OwnerUsers::leave(OwnerUser& owner) {
 void OwnerUsers::on_output(ClientIndex client, const engine::ClientOutput& output) {
   const auto* const finish = std::get_if<engine::Finish>(&output);
   const auto* const loss = std::get_if<engine::LeaseLost>(&output);
-  for (OwnerUser& owner : owners_) {
+  for (OwnerUser& owner : users_) {
     if (owner.client != client) continue;
     if (loss != nullptr && owner.grant == loss->grant) owner.lost = true;
     if (finish == nullptr) continue;
@@ -156,7 +139,7 @@ void OwnerUsers::taken(OwnerUser& owner, const engine::Finish& finish) {
 }
 
 void OwnerUsers::end() {
-  for (OwnerUser& owner : owners_) {
+  for (OwnerUser& owner : users_) {
     ++owner.turn;
     if (!clients_.is_alive(owner.client)) continue;
     for (const engine::RequestId call : owner.calls) cancel(owner, call);

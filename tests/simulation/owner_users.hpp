@@ -10,13 +10,16 @@
 
 namespace redlock::simulation {
 
-class OwnerUsers final : LockUsers {
+struct OwnerUser : LockUser {
+  std::vector<engine::RequestId> calls = {};  // that have not ended, the oldest first
+  std::uint32_t levels = 0;
+};
+
+class OwnerUsers final : public UsersOf<OwnerUser, Event::What::owner> {
  public:
   /// Both must outlive it.
   OwnerUsers(Scene& scene, Clients& clients);
 
-  void on_started(ClientIndex client);
-  void on_crashed(ClientIndex client);
   void on_output(ClientIndex client, const engine::ClientOutput& output);
   /// The next thing that the threads of an owner do.
   void event(const Event& event);
@@ -24,22 +27,14 @@ class OwnerUsers final : LockUsers {
   void end();
 
  private:
-  struct OwnerUser : LockUser {
-    std::vector<engine::RequestId> calls = {};  // that have not ended, the oldest first
-    std::uint32_t levels = 0;
-  };
-
   [[nodiscard]] std::uint64_t number(const OwnerUser& owner) const {
-    return static_cast<std::uint64_t>(&owner - owners_.data()) + 1;
+    return static_cast<std::uint64_t>(&owner - users_.data()) + 1;
   }
-  void next(OwnerUser& owner, Duration at_most);
   void act(OwnerUser& owner);
   void take(OwnerUser& owner);
   void use(OwnerUser& owner);
   void leave(OwnerUser& owner);
   void taken(OwnerUser& owner, const engine::Finish& finish);
-
-  std::vector<OwnerUser> owners_;
 };
 
 }  // namespace redlock::simulation

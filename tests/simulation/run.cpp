@@ -187,10 +187,6 @@ void World::tidy() {
 
 }  // namespace
 
-RunResult run(std::uint64_t seed, Coverage& coverage, Trace::Reader reader) {
-  return run(plan_of(seed), coverage, std::move(reader));
-}
-
 RunResult run(Plan plan, Coverage& coverage, Trace::Reader reader) {
   Trace trace(std::move(reader));
   World world(std::move(plan), trace, coverage);
@@ -204,10 +200,6 @@ RunResult run(Plan plan, Coverage& coverage, Trace::Reader reader) {
   result.steps = trace.steps();
   result.counts = world.counts();
   return result;
-}
-
-std::string report(std::uint64_t seed, const Violation& violation) {
-  return report(plan_of(seed), violation);
 }
 
 std::string report(const Plan& plan, const Violation& violation) {

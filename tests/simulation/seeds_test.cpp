@@ -45,9 +45,9 @@ TEST_CASE("no seed of the fixed set breaks a promise, and no fault is left out")
   const auto limit = begun_by();
   std::uint64_t done = 0;
   while (done < fewest_seeds || (done < seeds && std::chrono::steady_clock::now() < limit)) {
-    const std::uint64_t seed = ++done;
-    const RunResult result = run(seed, sum.coverage);
-    if (result.violation) FAIL(report(seed, *result.violation));
+    const Plan plan = plan_of(++done);
+    const RunResult result = run(plan, sum.coverage);
+    if (result.violation) FAIL(report(plan, *result.violation));
     sum.steps += result.steps;
     sum.counts.add(result.counts);
     // Every fault hits every phase, but some once in several hundred seeds.
@@ -62,12 +62,12 @@ TEST_CASE("no seed of the fixed set breaks a promise, and no fault is left out")
 TEST_CASE("a seed makes the same run again, whether or not somebody reads along") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Coverage coverage;
-    const RunResult first = run(seed, coverage);
+    const RunResult first = run(plan_of(seed), coverage);
     std::size_t lines = 0;
-    const RunResult second = run(seed, coverage, [&](const std::string&) { ++lines; });
+    const RunResult second = run(plan_of(seed), coverage, [&](const std::string&) { ++lines; });
     CHECK(first.hash == second.hash);
     CHECK(lines == second.steps);
-    CHECK(first.hash != run(seed + 1, coverage).hash);
+    CHECK(first.hash != run(plan_of(seed + 1), coverage).hash);
   }
 }
 

@@ -26,7 +26,7 @@ Stage::Stage(const Settings& settings)
       invariants_(settings.judged, nodes_, judged_drift_ppm, settings.engine.max_lease) {
   for (Node node = 0; node < settings.engine.nodes; ++node) {
     nodes_.push_back({{}, {now_, Instant(seconds(1'767'225'600)), 0}});
-    if (settings.engine.quarantine) nodes_.back().data.set_marker({.id = "marked"});
+    if (settings.engine.quarantine) nodes_.back().data.set_marker({{"id", "marked"}});
   }
   NodeServerHost& self = *this;
   for (Node node = 0; node < nodes_.size(); ++node) {

@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "simulation/faults.hpp"
+
 namespace redlock::simulation {
 
 using std::chrono::milliseconds;
@@ -59,23 +61,11 @@ Instant LockUsers::waits_until(const engine::AcquireRequest& what, Instant now) 
 
 // --- those of the ordinary calls
 
-Workload::Workload(Scene& scene, Clients& clients, RareMoments& moments)
-    : LockUsers(scene, clients), moments_(moments) {
+Workload::Workload(Scene& scene, Clients& clients, Faults& faults)
+    : UsersOf(scene, clients), faults_(faults) {
   for (ClientIndex client = 0; client < scene.plan.clients; ++client) {
     const std::uint32_t users = scene.plan.users_of(client);
     for (std::uint32_t i = 0; i < users; ++i) users_.emplace_back().client = client;
-  }
-}
-
-void Workload::on_started(ClientIndex client) {
-  for (User& user : users_) {
-    if (user.client == client) next(user, scene_.plan.think);
-  }
-}
-
-void Workload::on_crashed(ClientIndex client) {
-  for (User& user : users_) {
-    if (user.client == client) user = {{.client = client, .turn = user.turn + 1}};
   }
 }
 
@@ -88,11 +78,6 @@ Workload::Doing Workload::doing(ClientIndex client) const {
     doing.holding = doing.holding || user.state == User::State::holding;
   }
   return doing;
-}
-
-void Workload::next(User& user, Duration at_most) {
-  const auto index = static_cast<std::uint32_t>(&user - users_.data());
-  scene_.at(scene_.now + scene_.random.up_to(at_most), Event::What::user, index, 0, ++user.turn);
 }
 
 void Workload::user_event(const Event& event) {
@@ -154,7 +139,7 @@ void Workload::begin_acquire(User& user) {
     // Sometimes all but what a few messages take.
     const Duration most = user.lease - user.lease / 50 - milliseconds(3);
     what.min_validity = std::max(most - scene_.random.up_to(most), Duration::zero());
-    moments_.attract_fault(user.client, Fault::client_paused, 200);
+    faults_.attract_fault(user.client, Fault::client_paused, 200);
   }
   what.renew = scene_.random.chance(scene_.plan.renew_per_mille);
   if (what.renew && scene_.random.chance(300)) what.max_hold = scene_.random.up_to(user.lease * 4);
@@ -240,7 +225,7 @@ void Workload::enter(User& user) {
   what.lease = any_lease();
   what.renew = scene_.random.chance(scene_.plan.renew_per_mille);
   engine(user).enter(now, request, what);
-  moments_.attract_fault(user.client, {}, 100);
+  faults_.attract_fault(user.client, {}, 100);
 }
 
 void Workload::leave_one(User& user) {
@@ -271,7 +256,7 @@ void Workload::hand_over(User& user) {
   next(user, scene_.plan.think);
 }
 
-Workload::User* Workload::of_request(std::uint32_t client, engine::RequestId request) {
+User* Workload::of_request(std::uint32_t client, engine::RequestId request) {
   const auto found = std::ranges::find_if(users_, [&](const User& user) {
     return user.client == client && (user.request == request || user.extending == request ||
                                      std::ranges::count(user.entering, request) > 0);
@@ -279,7 +264,7 @@ Workload::User* Workload::of_request(std::uint32_t client, engine::RequestId req
   return found == users_.end() ? nullptr : &*found;
 }
 
-Workload::User* Workload::of_grant(std::uint32_t client, engine::GrantId grant) {
+User* Workload::of_grant(std::uint32_t client, engine::GrantId grant) {
   const auto found = std::ranges::find_if(users_, [&](const User& user) {
     return user.client == client && user.grant == grant && user.state == User::State::holding;
   });

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,16 +14,7 @@
 
 namespace redlock::simulation {
 
-/// Moments that are rare and short, to which trouble is drawn.
-class RareMoments {
- public:
-  /// One fault of this kind (any, if none is named), this often in a thousand times.
-  virtual void attract_fault(ClientIndex client, std::optional<Fault> fault,
-                             std::uint32_t per_mille) = 0;
-
- protected:
-  ~RareMoments() = default;
-};
+class Faults;
 
 /// Somebody who takes locks through a client.
 struct LockUser {
@@ -66,12 +56,47 @@ class LockUsers {
   Clients& clients_;
 };
 
-class Workload final : LockUsers {
+/// Those of one kind, whose turns are events of a kind of their own.
+template <typename User, Event::What turns>
+class UsersOf : protected LockUsers {
  public:
-  Workload(Scene& scene, Clients& clients, RareMoments& moments);
+  void on_started(ClientIndex client) {
+    for (User& user : users_) {
+      if (user.client == client) next(user, scene_.plan.think);
+    }
+  }
+  void on_crashed(ClientIndex client) {
+    for (User& user : users_) {
+      if (user.client == client) user = {{.client = client, .turn = user.turn + 1}};
+    }
+  }
 
-  void on_started(ClientIndex client);
-  void on_crashed(ClientIndex client);
+ protected:
+  using LockUsers::LockUsers;
+
+  void next(User& user, Duration at_most) {
+    const auto index = static_cast<std::uint32_t>(&user - users_.data());
+    scene_.at(scene_.now + scene_.random.up_to(at_most), turns, index, 0, ++user.turn);
+  }
+
+  std::vector<User> users_;
+};
+
+struct User : LockUser {
+  enum class State : std::uint8_t { idle, acquiring, holding, ending };
+  State state = State::idle;
+  engine::RequestId request = 0;
+  std::vector<engine::RequestId> entering = {};
+  std::uint32_t count = 1;
+  engine::OwnerId owner = {};
+  std::chrono::milliseconds lease{};
+  Instant valid_until{};
+};
+
+class Workload final : public UsersOf<User, Event::What::user> {
+ public:
+  Workload(Scene& scene, Clients& clients, Faults& faults);
+
   void on_output(ClientIndex client, const engine::ClientOutput& output);
   /// The next thing that a user does.
   void user_event(const Event& event);
@@ -95,18 +120,6 @@ class Workload final : LockUsers {
   void clone(ClientIndex client);
 
  private:
-  struct User : LockUser {
-    enum class State : std::uint8_t { idle, acquiring, holding, ending };
-    State state = State::idle;
-    engine::RequestId request = 0;
-    std::vector<engine::RequestId> entering = {};
-    std::uint32_t count = 1;
-    engine::OwnerId owner = {};
-    std::chrono::milliseconds lease{};
-    Instant valid_until{};
-  };
-
-  void next(User& user, Duration at_most);
   void begin_request(User& user);
   void begin_acquire(User& user);
   void take_over(User& user);
@@ -121,8 +134,7 @@ class Workload final : LockUsers {
   User* of_request(ClientIndex client, engine::RequestId request);
   User* of_grant(ClientIndex client, engine::GrantId grant);
 
-  RareMoments& moments_;
-  std::vector<User> users_;
+  Faults& faults_;
   std::optional<engine::AttachRequest> handed_over_;
 };
 
