@@ -66,6 +66,16 @@ struct Waiter : Crowd {
   const AcquireCommand first = oldest<AcquireCommand>(0);
 };
 
+/// The same with another call of the client. All nodes have refused the first, and one has told it
+/// that its turn has come.
+struct Pair : Waiter {
+  Pair() {
+    refuse(all);
+    wake(2, id);
+  }
+  const RequestId second = acquire(in_order(60s));
+};
+
 }  // namespace
 
 TEST_CASE("a call that waits stays with its attempt while others have the lock") {
@@ -549,11 +559,7 @@ TEST_CASE("of the calls of a client for one name the first alone stands in the n
 }
 
 TEST_CASE("a call that is named as the next has the place in the line from the grant on") {
-  Waiter rig;
-  rig.advance(1ms);
-  const auto second = rig.acquire(in_order(60s));
-  rig.refuse(all);
-  rig.wake(2, rig.id);
+  Pair rig;
   CHECK(rig.oldest<AcquireCommand>(0).next_waited == 0ns);
   for (const NodeIndex node : {0U, 1U, 2U}) rig.answer(node, Granted{7, 3});
   REQUIRE(rig.ended_with<AcquireSucceeded>(rig.id));
@@ -571,7 +577,7 @@ TEST_CASE("a call that is named as the next has the place in the line from the g
     rig.advance(0ns);
     CHECK(rig.asked_in_all() == 5);
     rig.answer(all, Granted{8});
-    CHECK(rig.ended_with<AcquireSucceeded>(second));
+    CHECK(rig.ended_with<AcquireSucceeded>(rig.second));
   }
   SUBCASE("a node that grants late has it too") {
     rig.answer(3, Granted{7, 3});
@@ -600,18 +606,15 @@ TEST_CASE("a call that is named as the next has the place in the line from the g
   }
   SUBCASE("a call that has ended meanwhile leaves the lines") {
     rig.answer({3, 4}, Granted{7, 3});
-    rig.cancel(second);
+    rig.cancel(rig.second);
     for (const NodeIndex node : all) CHECK(rig.left(node, rig.id));
   }
 }
 
 TEST_CASE("a call that was named as the next and ends before the grant stands nowhere") {
-  Waiter rig;
-  const auto second = rig.acquire(in_order(60s));
+  Pair rig;
   const auto third = rig.acquire(in_order(60s));
-  rig.refuse(all);
-  rig.wake(2, rig.id);
-  rig.cancel(second);
+  rig.cancel(rig.second);
   SUBCASE("and the one behind it asks for itself") {}
   SUBCASE("as does nobody") {
     rig.cancel(third);
@@ -626,16 +629,13 @@ TEST_CASE("a call that was named as the next and ends before the grant stands no
 }
 
 TEST_CASE("a late answer leaves no line in which a later question stands the client") {
-  Waiter rig;
-  const auto second = rig.acquire(in_order(60s));
+  Pair rig;
   rig.acquire(in_order(60s));
-  rig.refuse(all);
-  rig.wake(2, rig.id);
   rig.answer({0, 1, 2}, Granted{7, 0});
   rig.release(rig.grant_of(rig.id));
   rig.answer({0, 1, 2}, ReleasedHere{});
   rig.answer({0, 1, 2}, Granted{8, 0});
-  REQUIRE(rig.ended_with<AcquireSucceeded>(second));
+  REQUIRE(rig.ended_with<AcquireSucceeded>(rig.second));
   REQUIRE(rig.asked_count(3) == 3);
   rig.answer(3, Granted{7, 0});  // it names the second call
   rig.answer(3, ReleasedHere{});
@@ -651,10 +651,7 @@ TEST_CASE("a late answer leaves no line in which a later question stands the cli
 }
 
 TEST_CASE("a client that gives a lock back asks for its next call in the same breath") {
-  Waiter rig;
-  const auto second = rig.acquire(in_order(60s));
-  rig.refuse(all);
-  rig.wake(2, rig.id);
+  Pair rig;
   std::uint32_t before_it = 0;
   SUBCASE("if nobody is before it") {}
   SUBCASE("not if there are others between") {
@@ -672,7 +669,7 @@ TEST_CASE("a client that gives a lock back asks for its next call in the same br
   // Also on those that have not answered yet, which is not waited for any more.
   CHECK(rig.asked_count(3) == 3);
   rig.answer({0, 1, 2}, Granted{8});
-  CHECK(rig.ended_with<AcquireSucceeded>(second));
+  CHECK(rig.ended_with<AcquireSucceeded>(rig.second));
 }
 
 TEST_CASE("a call that waits in the lines asks behind its client's release if it is the next") {

@@ -2,7 +2,6 @@
 // Lists of nodes as people write them: a configuration file, REDLOCK_NODES. What is accepted names
 // each node as an address that is read again as the same, and no sentence or label repeats a
 // password.
-#include <algorithm>
 #include <doctest/doctest.h>
 #include <string>
 #include <string_view>

@@ -11,28 +11,10 @@ namespace redlock::repository {
 namespace {
 
 bool is_source(const File& file) {
-  static const std::vector<std::string> endings = {".h",
-                                                   ".hpp",
-                                                   ".c",
-                                                   ".cpp",
-                                                   ".lua",
-                                                   ".sh",
-                                                   ".cmake",
-                                                   ".yml",
-                                                   "dev",
-                                                   ".ci/run",
-                                                   ".go",
-                                                   ".mjs",
-                                                   ".py",
-                                                   ".java",
-                                                   ".rs",
-                                                   "pom.xml",
-                                                   ".toml",
-                                                   "go.mod",
-                                                   "requirements.txt"};
-  return file.path.ends_with("CMakeLists.txt") ||
-         std::any_of(endings.begin(), endings.end(),
-                     [&](const std::string& ending) { return file.path.ends_with(ending); });
+  static const std::regex endings(
+      R"(\.(h|hpp|c|cpp|lua|sh|cmake|yml|go|mjs|py|java|rs|toml)$)"
+      R"(|(dev|\.ci/run|CMakeLists\.txt|pom\.xml|go\.mod|requirements\.txt)$)");
+  return std::regex_search(file.path, endings);
 }
 
 /// The lines, of all files that `which` selects, in which the pattern is found.

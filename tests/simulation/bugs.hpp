@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -11,72 +10,14 @@
 #include <vector>
 
 #include "engine/planted_bug.hpp"
+#include "simulation/enumerators.hpp"
 #include "simulation/script_bugs.hpp"
 
 namespace redlock::simulation {
 
 inline constexpr auto bug_count = static_cast<std::size_t>(engine::Bug::count_of_bugs);
 
-/// Those of the library, in the order of engine::Bug.
-inline constexpr std::array<std::string_view, bug_count> bug_names = {
-    "none",
-    "max_without_settling",
-    "every_held_settles",
-    "damaged_fence_carried",
-    "floor_of_one_node",
-    "attach_believes_token",
-    "handed_over_revived",
-    "late_hold_not_awaited",
-    "foreign_key_denies_nothing",
-    "give_up_ignored",
-    "owner_reused",
-    "validity_from_completion",
-    "validity_checked_against_old_time",
-    "latest_confirmation_counts",
-    "no_drift_allowance",
-    "denial_not_withdrawn",
-    "quorum_of_connected",
-    "unavailable_counts_as_refused",
-    "releases_only_what_was_granted",
-    "loss_without_release",
-    "late_win_not_released",
-    "acquire_resent_behind_release",
-    "debts_not_repeated",
-    "lost_quorum_healed",
-    "lost_lease_revived",
-    "loss_reported_too_late",
-    "failed_extend_releases",
-    "request_forgotten_at_loss",
-    "quarantine_ignored",
-    "quarantine_by_configuration",
-    "uptime_trusted_without_marker",
-    "second_forgetting_overlooked",
-    "markers_ignored_without_quarantine",
-    "other_sets_count",
-    "promotion_trusted",
-    "clocks_not_watched",
-    "round_trip_ignored",
-    "own_clock_never_blamed",
-    "moved_clock_keeps_its_votes",
-    "renewed_after_release",
-    "rounds_mixed",
-    "failed_entry_counts",
-    "failed_entry_stays_on_nodes",
-    "leave_not_told",
-    "turn_not_given",
-    "answered_entry_counts",
-    "entry_fails_with_a_release",
-    "queue_stops_at_failure",
-    "wake_ignored",
-    "place_changed_by_retry",
-    "entry_left_behind",
-    "failed_call_stays_first",
-    "timers_sleep_in_suspend",
-    "replaced_connection_left_alive",
-    "replica_keeps_its_connection",
-    "role_change_overlooked",
-    "promotion_overlooked",
-};
+inline constexpr auto bug_names = names_of<engine::Bug, bug_count>;
 
 [[nodiscard]] constexpr std::optional<engine::Bug> engine_bug_named(std::string_view name) {
   for (std::size_t i = 0; i < bug_count; ++i) {

@@ -5,10 +5,8 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -37,7 +35,7 @@ class ClientListener {
   ~ClientListener() = default;
 };
 
-class Clients final : public ClientEnd {
+class Clients final {
  public:
   /// All of them must outlive this object. start() begins the first lives.
   Clients(Scene& scene, Network& network, Servers& servers, ClientListener& listener);
@@ -97,13 +95,15 @@ class Clients final : public ClientEnd {
   void timer(const Event& event);
   void connect_timeout(const Event& event);
 
-  // ClientEnd.
-  [[nodiscard]] bool runs(ClientIndex client) const override;
-  void on_connected(StreamId stream) override;
-  void on_bytes(StreamId stream, std::string_view bytes) override;
-  void on_closed(StreamId stream, const char* why) override;
-  void on_writable(StreamId stream) override;
-  void on_end_of_arrivals(ClientIndex client) override { turn(client); }
+  // For the network.
+  /// Whether its process runs: it can take what has arrived.
+  [[nodiscard]] bool runs(ClientIndex client) const;
+  void on_connected(StreamId stream);
+  void on_bytes(StreamId stream, std::string_view bytes);
+  void on_closed(StreamId stream, const char* why);
+  void on_writable(StreamId stream);
+  /// After all that arrived at once.
+  void on_end_of_arrivals(ClientIndex client) { turn(client); }
 
  private:
   class Machine;

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <string>
-#include <utility>
 
 namespace redlock::simulation {
 namespace {
@@ -22,23 +20,25 @@ Entry* entry_of(CommandCall& call, std::string_view key) {
   return call.keys.find(key, call.now_ms(), call.deletes_expired);
 }
 
-/// The value of a key. Null if there is none; `wrong` if it is of another type, which is replied.
+/// The value of the key in `entry`; null if it is of another type, which is replied.
 template <typename Kind>
-Kind* value_of(CommandCall& call, std::string_view key, bool& wrong) {
-  Entry* const entry = entry_of(call, key);
-  if (entry == nullptr) return nullptr;
-  auto* const value = std::get_if<Kind>(&entry->value);
-  wrong = value == nullptr;
-  if (wrong) call.reply.error(wrong_type);
+Kind* value_in(CommandCall& call, Entry& entry) {
+  auto* const value = std::get_if<Kind>(&entry.value);
+  if (value == nullptr) call.reply.error(wrong_type);
   return value;
 }
 
-/// The same, and an empty one if there was none; null if it is of another type.
+/// That of the command's key, and an empty one if there is none: to be read, or to be changed.
 template <typename Kind>
-Kind* value_or_new(CommandCall& call, std::string_view key) {
-  bool wrong = false;
-  if (Kind* const value = value_of<Kind>(call, key, wrong)) return value;
-  return wrong ? nullptr : &std::get<Kind>(call.keys.put(key, Kind{}).value);
+const Kind* read_value(CommandCall& call) {
+  static const Kind none{};
+  Entry* const entry = entry_of(call, call.words[1]);
+  return entry == nullptr ? &none : value_in<Kind>(call, *entry);
+}
+template <typename Kind>
+Kind* value_or_new(CommandCall& call) {
+  Entry* const entry = entry_of(call, call.words[1]);
+  return value_in<Kind>(call, entry == nullptr ? call.keys.put(call.words[1], Kind{}) : *entry);
 }
 
 void bulk_or_null(Reply& reply, const std::string* text) {
@@ -111,10 +111,17 @@ void run_pexpire(CommandCall& call) {
 
 // --- strings
 
+/// Whether the key has a text, or nothing.
+bool reply_text(CommandCall& call) {
+  Entry* const entry = entry_of(call, call.words[1]);
+  if (entry == nullptr) return call.reply.null(), true;
+  const auto* const text = value_in<std::string>(call, *entry);
+  if (text != nullptr) call.reply.bulk(*text);
+  return text != nullptr;
+}
+
 void run_get(CommandCall& call) {
-  bool wrong = false;
-  const auto* const text = value_of<std::string>(call, call.words[1], wrong);
-  if (!wrong) bulk_or_null(call.reply, text);
+  static_cast<void>(reply_text(call));
 }
 
 struct SetOptions {
@@ -148,13 +155,10 @@ std::optional<SetOptions> read_set_options(CommandCall& call) {
 void run_set(CommandCall& call) {
   const auto options = read_set_options(call);
   if (!options) return;
-  bool wrong = false;
   Entry* const old = entry_of(call, call.words[1]);
   const bool sets = old != nullptr || !options->only_old;
   if (options->get) {
-    const auto* const text = value_of<std::string>(call, call.words[1], wrong);
-    if (wrong) return;
-    bulk_or_null(call.reply, text);
+    if (!reply_text(call)) return;
   } else if (sets) {
     call.reply.status("OK");
   } else {
@@ -172,15 +176,14 @@ void run_set(CommandCall& call) {
 }
 
 void run_incr(CommandCall& call) {
-  bool wrong = false;
+  if (entry_of(call, call.words[1]) == nullptr) call.keys.put(call.words[1], std::string("0"));
+  auto* const text = value_or_new<std::string>(call);
   std::int64_t number = 0;
-  auto* text = value_of<std::string>(call, call.words[1], wrong);
-  if (wrong) return;
-  if (text != nullptr && !read_integer(*text, number)) return call.reply.error(not_an_integer);
+  if (text == nullptr) return;
+  if (!read_integer(*text, number)) return call.reply.error(not_an_integer);
   if (number == std::numeric_limits<std::int64_t>::max()) {
     return call.reply.error("ERR increment or decrement would overflow");
   }
-  if (text == nullptr) text = value_or_new<std::string>(call, call.words[1]);
   *text = std::to_string(++number);
   call.reply.integer(number);
 }
@@ -188,28 +191,22 @@ void run_incr(CommandCall& call) {
 // --- hashes
 
 void run_hget(CommandCall& call) {
-  bool wrong = false;
-  const auto* const hash = value_of<Hash>(call, call.words[1], wrong);
-  if (!wrong) bulk_or_null(call.reply, hash == nullptr ? nullptr : hash->find(call.words[2]));
+  const auto* const hash = read_value<Hash>(call);
+  if (hash != nullptr) bulk_or_null(call.reply, hash->find(call.words[2]));
 }
 
 void run_hmget(CommandCall& call) {
-  bool wrong = false;
-  const auto* const hash = value_of<Hash>(call, call.words[1], wrong);
-  if (wrong) return;
+  const auto* const hash = read_value<Hash>(call);
+  if (hash == nullptr) return;
   const Words fields = call.words.subspan(2);
   call.reply.array(fields.size());
-  for (const auto field : fields) {
-    bulk_or_null(call.reply, hash == nullptr ? nullptr : hash->find(field));
-  }
+  for (const auto field : fields) bulk_or_null(call.reply, hash->find(field));
 }
 
 void run_hgetall(CommandCall& call) {
-  bool wrong = false;
-  const auto* const hash = value_of<Hash>(call, call.words[1], wrong);
-  if (wrong) return;
-  call.reply.map(hash == nullptr ? 0 : hash->fields().size());
+  const auto* const hash = read_value<Hash>(call);
   if (hash == nullptr) return;
+  call.reply.map(hash->fields().size());
   for (const auto& [field, value] : hash->fields()) {
     call.reply.bulk(field);
     call.reply.bulk(value);
@@ -217,15 +214,14 @@ void run_hgetall(CommandCall& call) {
 }
 
 void run_hexists(CommandCall& call) {
-  bool wrong = false;
-  const auto* const hash = value_of<Hash>(call, call.words[1], wrong);
-  if (wrong) return;
-  call.reply.integer(hash != nullptr && hash->find(call.words[2]) != nullptr ? 1 : 0);
+  const auto* const hash = read_value<Hash>(call);
+  if (hash == nullptr) return;
+  call.reply.integer(hash->find(call.words[2]) != nullptr ? 1 : 0);
 }
 
 void run_hset(CommandCall& call) {
   if (call.words.size() % 2 != 0) return wrong_count(call, "hset");
-  auto* const hash = value_or_new<Hash>(call, call.words[1]);
+  auto* const hash = value_or_new<Hash>(call);
   if (hash == nullptr) return;
   std::int64_t added = 0;
   for (std::size_t i = 2; i < call.words.size(); i += 2) {
@@ -235,14 +231,11 @@ void run_hset(CommandCall& call) {
 }
 
 void run_hdel(CommandCall& call) {
-  bool wrong = false;
-  auto* const hash = value_of<Hash>(call, call.words[1], wrong);
-  if (wrong) return;
+  auto* const hash = value_or_new<Hash>(call);
+  if (hash == nullptr) return;
   std::int64_t deleted = 0;
-  for (const auto field : call.words.subspan(2)) {
-    deleted += hash != nullptr && hash->erase(field) ? 1 : 0;
-  }
-  if (hash != nullptr && hash->fields().empty()) call.keys.erase(call.words[1]);
+  for (const auto field : call.words.subspan(2)) deleted += hash->erase(field) ? 1 : 0;
+  if (hash->fields().empty()) call.keys.erase(call.words[1]);
   call.reply.integer(deleted);
 }
 
@@ -258,7 +251,7 @@ void run_zadd(CommandCall& call) {
       return call.reply.error("ERR value is not a valid float");
     }
   }
-  auto* const set = value_or_new<SortedSet>(call, call.words[1]);
+  auto* const set = value_or_new<SortedSet>(call);
   if (set == nullptr) return;
   std::int64_t added = 0;
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -272,14 +265,11 @@ void run_zadd(CommandCall& call) {
 }
 
 void run_zrem(CommandCall& call) {
-  bool wrong = false;
-  auto* const set = value_of<SortedSet>(call, call.words[1], wrong);
-  if (wrong) return;
+  auto* const set = value_or_new<SortedSet>(call);
+  if (set == nullptr) return;
   std::int64_t removed = 0;
-  for (const auto name : call.words.subspan(2)) {
-    removed += set != nullptr && set->erase(name) ? 1 : 0;
-  }
-  if (set != nullptr && set->members().empty()) call.keys.erase(call.words[1]);
+  for (const auto name : call.words.subspan(2)) removed += set->erase(name) ? 1 : 0;
+  if (set->members().empty()) call.keys.erase(call.words[1]);
   call.reply.integer(removed);
 }
 
@@ -289,10 +279,9 @@ void run_zrange(CommandCall& call) {
   if (!read_integer(call.words[2], first) || !read_integer(call.words[3], last)) {
     return call.reply.error(not_an_integer);
   }
-  bool wrong = false;
-  const auto* const set = value_of<SortedSet>(call, call.words[1], wrong);
-  if (wrong) return;
-  const auto size = set == nullptr ? 0 : static_cast<std::int64_t>(set->members().size());
+  const auto* const set = read_value<SortedSet>(call);
+  if (set == nullptr) return;
+  const auto size = static_cast<std::int64_t>(set->members().size());
   first = std::max<std::int64_t>(first < 0 ? first + size : first, 0);
   last = std::min(last < 0 ? last + size : last, size - 1);
   if (first > last) return call.reply.array(0);
@@ -303,10 +292,9 @@ void run_zrange(CommandCall& call) {
 }
 
 void run_zrank(CommandCall& call) {
-  bool wrong = false;
-  const auto* const set = value_of<SortedSet>(call, call.words[1], wrong);
-  if (wrong) return;
-  const auto rank = set == nullptr ? std::nullopt : set->rank(call.words[2]);
+  const auto* const set = read_value<SortedSet>(call);
+  if (set == nullptr) return;
+  const auto rank = set->rank(call.words[2]);
   rank ? call.reply.integer(static_cast<std::int64_t>(*rank)) : call.reply.null();
 }
 

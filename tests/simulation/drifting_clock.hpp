@@ -55,7 +55,6 @@ class DriftingClock {
   void thaw(Instant world) {
     if (std::exchange(frozen_, false)) world_ = world;
   }
-  [[nodiscard]] std::int32_t speed() const { return ppm_; }
 
  private:
   static constexpr std::int64_t million = 1'000'000;

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <queue>
-#include <vector>
 
 #include "engine/types.hpp"
 

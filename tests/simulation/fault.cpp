@@ -3,64 +3,24 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
+
+#include "simulation/enumerators.hpp"
 
 namespace redlock::simulation {
 
-const char* in_words(Fault fault) {
-  static constexpr std::array<const char*, fault_count> words = {"node killed",
-                                                                 "node wiped",
-                                                                 "node flushed",
-                                                                 "node hung",
-                                                                 "node full",
-                                                                 "node misconf",
-                                                                 "node busy",
-                                                                 "node loading",
-                                                                 "node read only",
-                                                                 "scripts forgotten",
-                                                                 "node clock stepped",
-                                                                 "node clock drifted",
-                                                                 "node clock wild",
-                                                                 "node slow",
-                                                                 "fence lost",
-                                                                 "foreign key",
-                                                                 "disconnected",
-                                                                 "half open",
-                                                                 "cut to node",
-                                                                 "cut from node",
-                                                                 "cut majority",
-                                                                 "client paused",
-                                                                 "client interrupted",
-                                                                 "client crashed",
-                                                                 "client clock drifted",
-                                                                 "client clock wild",
-                                                                 "client clock frozen",
-                                                                 "request cancelled",
-                                                                 "release races hold",
-                                                                 "released by force"};
-  return words[static_cast<std::size_t>(fault)];
-}
-
-const char* in_words(Phase phase) {
-  static constexpr std::array<const char*, phase_count> words = {
-      "idle", "waiting", "voting", "settling", "holding", "renewing", "healing", "releasing"};
-  return words[static_cast<std::size_t>(phase)];
+std::string in_words(Fault fault) {
+  return in_words(names_of<Fault, fault_count>[static_cast<std::size_t>(fault)]);
 }
 
 Ailment ailment_of(Fault fault) {
-  switch (fault) {
-    case Fault::node_full:
-      return Ailment::full;
-    case Fault::node_misconf:
-      return Ailment::misconf;
-    case Fault::node_busy:
-      return Ailment::busy;
-    case Fault::node_loading:
-      return Ailment::loading;
-    case Fault::node_read_only:
-      return Ailment::read_only;
-    default:
-      return Ailment::none;
-  }
+  static constexpr std::pair<Fault, Ailment> ailments[] = {
+      {Fault::node_full, Ailment::full},           {Fault::node_misconf, Ailment::misconf},
+      {Fault::node_busy, Ailment::busy},           {Fault::node_loading, Ailment::loading},
+      {Fault::node_read_only, Ailment::read_only},
+  };
+  const auto* const found = std::ranges::find(ailments, fault, &std::pair<Fault, Ailment>::first);
+  return found == std::end(ailments) ? Ailment::none : found->second;
 }
 
 void Coverage::add(const Coverage& other) {
@@ -85,9 +45,7 @@ std::size_t Coverage::absent_faults() const {
 
 std::string Coverage::table() const {
   std::string text = fmt::format("{:<22}", "fault while");
-  for (std::size_t phase = 0; phase < phase_count; ++phase) {
-    text += fmt::format("{:>10}", in_words(static_cast<Phase>(phase)));
-  }
+  for (const auto phase : names_of<Phase, phase_count>) text += fmt::format("{:>10}", phase);
   for (std::size_t fault = 0; fault < fault_count; ++fault) {
     text += fmt::format("\n{:<22}", in_words(static_cast<Fault>(fault)));
     for (const std::uint64_t hits : cells_[fault]) text += fmt::format("{:>10}", hits);

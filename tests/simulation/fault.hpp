@@ -61,7 +61,7 @@ enum class Phase : std::uint8_t {
 };
 inline constexpr auto phase_count = static_cast<std::size_t>(Phase::count);
 
-[[nodiscard]] const char* in_words(Fault fault);
+[[nodiscard]] std::string in_words(Fault fault);
 [[nodiscard]] constexpr bool happens_to_node(Fault fault) {
   return fault <= Fault::foreign_key;
 }
@@ -70,7 +70,6 @@ inline constexpr auto phase_count = static_cast<std::size_t>(Phase::count);
 }
 /// What such a node answers; none if it is not that kind of fault.
 [[nodiscard]] Ailment ailment_of(Fault fault);
-[[nodiscard]] const char* in_words(Phase phase);
 
 class Coverage {
  public:

@@ -16,7 +16,7 @@
 
 namespace redlock::simulation {
 
-class Faults final : public RareMoments {
+class Faults {
  public:
   Faults(Scene& scene, Network& network, Servers& servers, Clients& clients, Workload& workload)
       : scene_(scene),
@@ -26,8 +26,9 @@ class Faults final : public RareMoments {
         workload_(workload) {}
 
   void schedule_next();
-  void attract_fault(ClientIndex client, std::optional<Fault> fault,
-                     std::uint32_t per_mille) override;
+  /// At a moment that is rare and short: one fault of this kind (any, if none is named), this often
+  /// in a thousand times.
+  void attract_fault(ClientIndex client, std::optional<Fault> fault, std::uint32_t per_mille);
   /// A client's engine sends this.
   void on_sent(ClientIndex client, const engine::Send& send);
   /// A client was granted a lock that lasts so long.

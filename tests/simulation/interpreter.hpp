@@ -4,11 +4,8 @@
 // One state a thread for all nodes of all worlds; a text is compiled once.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

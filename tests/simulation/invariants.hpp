@@ -19,7 +19,6 @@
 #include "engine/engine.hpp"
 #include "simulation/belief.hpp"
 #include "simulation/node_server.hpp"
-#include "simulation/sim_node.hpp"
 
 namespace redlock::simulation {
 
@@ -164,9 +163,8 @@ class Invariants {
   void must_have_ends() const;
 
   /// A node that has long been well and within reach of a client must have nothing of its attempts
-  /// that are over. `well_since(client)`: none if it is not well.
-  template <typename F>
-  void must_be_tidy(Instant world, std::uint32_t node, Duration grace, F&& well_since) const;
+  /// that are over.
+  void must_be_tidy(Instant world, std::uint32_t node, Duration grace) const;
   /// Every request has ended.
   void must_be_done() const;
 
@@ -174,10 +172,18 @@ class Invariants {
     std::uint64_t requests = 0;
     std::uint64_t attempts = 0;
     std::uint64_t granted = 0;
-    std::uint64_t settled = 0;
     std::uint64_t lost = 0;
     std::uint64_t stale_writes = 0;
     Duration longest_free{};  ///< a lock for which somebody waited
+
+    void add(const Counts& other) {
+      requests += other.requests;
+      attempts += other.attempts;
+      granted += other.granted;
+      lost += other.lost;
+      stale_writes += other.stale_writes;
+      longest_free = std::max(longest_free, other.longest_free);
+    }
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
@@ -244,7 +250,6 @@ class Invariants {
     std::unordered_map<const std::string*, engine::RequestId> by_name;
     std::unordered_map<engine::RequestId, Grant*> attempts;
     std::unordered_map<engine::GrantId, Grant> grants;
-    /// Nodes that put the waiter of an attempt into their lines before it asked any.
     std::vector<Grant*> live;
     std::vector<const Grant*> failed;  // attempts, in this turn
     std::map<std::pair<std::string, std::uint64_t>, OwnerState> owners;
@@ -365,29 +370,5 @@ class Invariants {
   Counts counts_;
   std::uint64_t received_ = 0;  // answers and readings, by all clients
 };
-
-template <typename F>
-void Invariants::must_be_tidy(Instant world, std::uint32_t node, Duration grace,
-                              F&& well_since) const {
-  const SimNode& at = nodes_[node];
-  for (const std::string_view name : at.data.locks(at.now_ms(world))) {
-    const auto lock = at.data.lock(name, at.now_ms(world));
-    if (lock->foreign_type) continue;
-    const auto owner = owners_.find(lock->owner.bits);
-    if (owner == owners_.end()) continue;
-    const Grant& grant = *owner->second;
-    if (grant.state != State::over || !clients_[grant.client].alive) continue;
-    // What two processes cannot tell apart is left to end by itself.
-    if (drawn_twice_.contains(lock->owner.bits)) continue;
-    const WellSince well = well_since(grant.client);
-    if (!well) continue;
-    // What is owed to a node is remembered for one lease by clocks that may be wrong.
-    if (!judged_.clocks && *well > grant.over_at + grant.lease / 2) continue;
-    if (world - std::max(*well, grant.over_at) < grace) continue;
-    throw Violation{"an ended grant leaves nothing behind",
-                    "node " + std::to_string(node) + " still has grant " +
-                        std::to_string(grant.id) + " of client " + std::to_string(grant.client)};
-  }
-}
 
 }  // namespace redlock::simulation

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the judges remember of clients, requests and grants. What they demand is in invariants.cpp.
+// What the judges remember of clients, requests and grants, and the resource that locks protect.
+// What they demand is in invariants.cpp.
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -118,6 +119,58 @@ void Invariants::check_lost(Instant world, ClientId id) const {
         continue;
       throw Violation{"what is lost ends no later than a quorum confirmed", name};
     }
+  }
+}
+
+// --- the resource: it turns old tokens away, and loses no update
+
+std::optional<std::uint64_t> Invariants::read_register(const std::string& name,
+                                                       engine::Token token) {
+  NameState& state = names_[name];
+  if (token < state.register_token) {
+    ++counts_.stale_writes;
+    return std::nullopt;
+  }
+  state.register_token = token;
+  return state.register_value;
+}
+
+void Invariants::write_register(const std::string& name, engine::Token token, std::uint64_t value) {
+  NameState& state = names_[name];
+  if (token < state.register_token) {
+    ++counts_.stale_writes;
+    return;
+  }
+  state.register_token = token;
+  state.register_value = value;
+  ++state.updates;
+  if (judged_.tokens && state.register_value != state.updates) {
+    throw Violation{"a fenced register loses no update",
+                    fmt::format("{}: {} updates, value {}", name, state.updates, value)};
+  }
+}
+
+// --- in the end
+
+void Invariants::must_be_tidy(Instant world, std::uint32_t node, Duration grace) const {
+  const SimNode& at = nodes_[node];
+  for (const std::string_view name : at.data.locks(at.now_ms(world))) {
+    const auto lock = at.data.lock(name, at.now_ms(world));
+    if (lock->foreign_type) continue;
+    const auto owner = owners_.find(lock->owner.bits);
+    if (owner == owners_.end()) continue;
+    const Grant& grant = *owner->second;
+    if (grant.state != State::over || !clients_[grant.client].alive) continue;
+    // What two processes cannot tell apart is left to end by itself.
+    if (drawn_twice_.contains(lock->owner.bits)) continue;
+    const WellSince well = well_since_(grant.client, node);
+    if (!well) continue;
+    // What is owed to a node is remembered for one lease by clocks that may be wrong.
+    if (!judged_.clocks && *well > grant.over_at + grant.lease / 2) continue;
+    if (world - std::max(*well, grant.over_at) < grace) continue;
+    throw Violation{
+        "an ended grant leaves nothing behind",
+        fmt::format("node {} still has grant {} of client {}", node, grant.id, grant.client)};
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What must be true of the calls of one owner, which wait for each other and share a lease.
+// What must be true when an owner is told that it holds a lease once more, and of the calls of one
+// owner, which wait for each other and share a lease.
 #include <fmt/format.h>
 
 #include "simulation/invariants.hpp"
@@ -13,6 +14,26 @@ void require(bool kept, const char* rule, ClientId client, std::uint64_t owner) 
 }
 
 }  // namespace
+
+void Invariants::told_entry(ClientId client, const Request& request, const engine::Finish& finish) {
+  Grant* grant = find(client, request.enters);
+  if (grant == nullptr) return;
+  --grant->entering;
+  const auto* success = std::get_if<engine::EnterSucceeded>(&finish.result);
+  if (success != nullptr) check_entry(*grant, *success);
+}
+
+void Invariants::check_entry(Grant& grant, const engine::EnterSucceeded& entered) {
+  const auto require = [&](bool kept, const char* rule) {
+    if (kept) return;
+    throw Violation{
+        rule, fmt::format("client {}, grant {}: told {}", grant.client, grant.id, entered.count)};
+  };
+  require(grant.state == State::live, "a lost or released lease is not entered");
+  require(entered.count == ++grant.count, "an entry is one level more than was told before");
+  require(grant.belief.counted(entered.count), "a count is told once a quorum confirmed it");
+  require(entered.valid_until == grant.valid_until, "an entry tells the validity");
+}
 
 /// How many levels messages may name beyond those that were told: each call may be entering, and
 /// one that was answered leaves its level when its round has ended.

@@ -7,7 +7,6 @@
 // behind a waiter that is stopped lose its turn, and no more.
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
 #include <string>
 #include <vector>
 

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "simulation/clients.hpp"
+#include "simulation/servers.hpp"
+
 namespace redlock::simulation {
 namespace {
 
@@ -15,9 +18,9 @@ constexpr std::size_t most_single_bytes = 300;
 
 }  // namespace
 
-void Network::attach(ClientEnd& clients, NodeEnd& nodes) {
+void Network::attach(Clients& clients, Servers& servers) {
   clients_ = &clients;
-  nodes_ = &nodes;
+  servers_ = &servers;
   ways_.resize(scene_.plan.clients * scene_.nodes.size());
 }
 
@@ -25,15 +28,11 @@ Network::Way& Network::way(ClientIndex client, NodeIndex node) {
   return ways_[client * scene_.nodes.size() + node];
 }
 
-const Network::Way& Network::way(ClientIndex client, NodeIndex node) const {
-  return ways_[client * scene_.nodes.size() + node];
-}
-
 Duration Network::delay(StreamId id) {
   const Plan& plan = scene_.plan;
   Random& random = scene_.random;
   const Stream& stream = streams_[id];
-  Duration delay = plan.delay_min + plan.distance_of(stream.client) + nodes_->slow(stream.node);
+  Duration delay = plan.delay_min + plan.distance_of(stream.client) + servers_->slow(stream.node);
   // Little jitter is common, much of it rare.
   const Duration jitter = plan.delay_jitter / (1 + random.below(64));
   delay += jitter / (1 + random.below(8));
@@ -210,12 +209,12 @@ void Network::at_node(StreamId id) {
 
 void Network::arrive_at_node(StreamId id, Segment segment) {
   Stream& stream = streams_[id];
-  const NodeEnd::Process process = nodes_->process(stream.node);
-  if (process == NodeEnd::Process::is_out_of_reach) return;
+  const Servers::Process process = servers_->process(stream.node);
+  if (process == Servers::Process::is_out_of_reach) return;
   if (segment.kind == Segment::Kind::hello) {
-    if (process == NodeEnd::Process::is_gone) return refuse(id);
+    if (process == Servers::Process::is_gone) return refuse(id);
     stream.node_open = true;
-    nodes_->on_accepted(id);
+    servers_->on_accepted(id);
     push(id, stream.to_client, Event::What::at_client,
          {.kind = Segment::Kind::welcome, .bytes = {}});
     return;
@@ -226,7 +225,7 @@ void Network::arrive_at_node(StreamId id, Segment segment) {
   } else {
     stream.to_node.ended = true;
   }
-  if (process == NodeEnd::Process::runs) read_at_node(id);
+  if (process == Servers::Process::runs) read_at_node(id);
 }
 
 /// There is nobody at the other end.
@@ -242,7 +241,7 @@ void Network::read_at_node(StreamId id) {
   bool open = true;
   if (!stream.to_node.arrived.empty()) {
     const std::string bytes = std::exchange(stream.to_node.arrived, {});
-    open = nodes_->on_requests(id, bytes, stream.unsent);
+    open = servers_->on_requests(id, bytes, stream.unsent);
     if (!stream.client_open) stream.unsent.clear();
     send_replies(id);
     if (stream.waits_for_room) {
@@ -271,10 +270,10 @@ void Network::send_replies(StreamId id) {
 void Network::close_at_node(StreamId id) {
   Stream& stream = streams_[id];
   if (!std::exchange(stream.node_open, false)) return;
-  nodes_->on_ended(id);
+  servers_->on_ended(id);
   stream.to_node.arrived.clear();
   stream.unsent.clear();
-  if (nodes_->process(stream.node) == NodeEnd::Process::is_out_of_reach) {
+  if (servers_->process(stream.node) == Servers::Process::is_out_of_reach) {
     stream.dead = true;
   } else if (stream.client_open) {
     push(id, stream.to_client, Event::What::at_client, {.kind = Segment::Kind::end, .bytes = {}});
@@ -316,7 +315,7 @@ void Network::reset(StreamId id) {
   clients_->on_end_of_arrivals(client);
 }
 
-bool Network::passes(StreamId id) const {
+bool Network::passes(StreamId id) {
   const Stream& stream = streams_[id];
   const Way& between = way(stream.client, stream.node);
   return stream.client_open && stream.established && !stream.dead && between.cut_to_node == 0 &&

@@ -18,44 +18,13 @@
 
 namespace redlock::simulation {
 
-/// The clients, as the network sees them.
-class ClientEnd {
- public:
-  /// Whether its process runs: it can take what has arrived.
-  [[nodiscard]] virtual bool runs(ClientIndex client) const = 0;
-  virtual void on_connected(StreamId stream) = 0;
-  virtual void on_bytes(StreamId stream, std::string_view bytes) = 0;
-  virtual void on_closed(StreamId stream, const char* why) = 0;
-  virtual void on_writable(StreamId stream) = 0;
-  /// After all that arrived at once.
-  virtual void on_end_of_arrivals(ClientIndex client) = 0;
-
- protected:
-  ~ClientEnd() = default;
-};
-
-/// The nodes, as the network sees them.
-class NodeEnd {
- public:
-  enum class Process : std::uint8_t { runs, hangs, is_gone, is_out_of_reach };
-  [[nodiscard]] virtual Process process(NodeIndex node) const = 0;
-  /// How much longer its answers take.
-  [[nodiscard]] virtual Duration slow(NodeIndex node) const = 0;
-  virtual void on_accepted(StreamId stream) = 0;
-  /// Appends replies; false: it closes the stream behind them.
-  [[nodiscard]] virtual bool on_requests(StreamId stream, std::string_view bytes,
-                                         std::string& replies) = 0;
-  /// The stream ends at the node, whoever ended it.
-  virtual void on_ended(StreamId stream) = 0;
-
- protected:
-  ~NodeEnd() = default;
-};
+class Clients;
+class Servers;
 
 class Network {
  public:
   explicit Network(Scene& scene) : scene_(scene) {}
-  void attach(ClientEnd& clients, NodeEnd& nodes);
+  void attach(Clients& clients, Servers& servers);
 
   // For clients.
   /// Answered by on_connected() or on_closed(), or never.
@@ -84,7 +53,7 @@ class Network {
   void go_dead(StreamId stream) { streams_[stream].dead = true; }
   [[nodiscard]] bool is_dead(StreamId stream) const { return streams_[stream].dead; }
   /// Nothing is wrong with the way between the two.
-  [[nodiscard]] bool passes(StreamId stream) const;
+  [[nodiscard]] bool passes(StreamId stream);
   /// The client has bytes for which there is no room on the way.
   [[nodiscard]] bool is_full(StreamId stream) const { return streams_[stream].waits_for_room; }
 
@@ -133,7 +102,6 @@ class Network {
 
   [[nodiscard]] Duration delay(StreamId id);
   [[nodiscard]] Way& way(ClientIndex client, NodeIndex node);
-  [[nodiscard]] const Way& way(ClientIndex client, NodeIndex node) const;
   [[nodiscard]] std::size_t room(const Pipe& pipe) const;
   void push(StreamId id, Pipe& pipe, Event::What event, Segment segment);
   void push_bytes(StreamId id, Pipe& pipe, Event::What event, std::string_view bytes);
@@ -145,8 +113,8 @@ class Network {
   void take_up(StreamId id, Pipe& pipe, Event::What event);
 
   Scene& scene_;
-  ClientEnd* clients_ = nullptr;
-  NodeEnd* nodes_ = nullptr;
+  Clients* clients_ = nullptr;
+  Servers* servers_ = nullptr;
   std::deque<Stream> streams_;
   std::vector<Way> ways_;  // by client, then by node
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "simulation/node_data.hpp"
 
-#include <algorithm>
 #include <charconv>
 
 #include "wire/key_layout.hpp"
@@ -120,17 +119,10 @@ void NodeData::forget_locks() {
   for (const std::string& key : forgotten) keys.erase(key);
 }
 
-void NodeData::set_marker(const Marker& marker) {
-  Hash fields;
-  const auto set = [&](std::string_view field, const std::string& value) {
-    if (!value.empty()) fields.set(field, value);
-  };
-  set("id", marker.id);
-  set("layout", marker.layout);
-  set("nodes", marker.nodes);
-  set("max_lease_ms", marker.max_lease_ms);
-  set("set", marker.set);
-  keys.put(redlock_layout.marker, std::move(fields));
+void NodeData::set_marker(std::initializer_list<Hash::Field> fields) {
+  Hash marker;
+  for (const auto& [field, value] : fields) marker.set(field, value);
+  keys.put(redlock_layout.marker, std::move(marker));
 }
 
 void NodeData::put_foreign(std::string_view name) {
@@ -143,16 +135,8 @@ void NodeData::remove_foreign(std::string_view name) {
   if (found != keys.entries().end() && hash_of(&found->second) == nullptr) keys.erase(key);
 }
 
-void NodeData::set_fence(std::uint32_t stripe, engine::Token token) {
-  keys.put(fence_key(stripe), std::to_string(token));
-}
-
-void NodeData::damage_fence(std::uint32_t stripe) {
-  keys.put(fence_key(stripe), std::string("text"));
-}
-
-void NodeData::put_foreign_fence(std::uint32_t stripe) {
-  keys.put(fence_key(stripe), Hash());
+void NodeData::put_fence(std::uint32_t stripe, Keyspace::Value value) {
+  keys.put(fence_key(stripe), std::move(value));
 }
 
 void NodeData::lose_fence(std::uint32_t stripe) {

@@ -3,15 +3,14 @@
 // faults, which change it. Only this file and its .cpp know what is in a lock, or in a line.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/messages.hpp"
+#include "simulation/drifting_clock.hpp"
 #include "simulation/keyspace.hpp"
 
 namespace redlock::simulation {
@@ -32,13 +31,6 @@ struct NodeData {
     std::uint32_t count = 1;
     std::optional<std::int64_t> ends_ms;  ///< none: it never expires
     bool foreign_type = false;            ///< not a lock of ours but a key of another type
-  };
-  struct Marker {
-    std::string id = {};
-    std::string layout = {};
-    std::string nodes = {};
-    std::string max_lease_ms = {};
-    std::string set = {};
   };
   /// An owner that was forced out, and until when the node turns it away.
   using ForcedOut = std::pair<engine::OwnerId, std::int64_t>;
@@ -71,19 +63,29 @@ struct NodeData {
 
   /// A restart with data from before the locks were granted.
   void forget_locks();
-  void set_marker(const Marker& marker);
+  void set_marker(std::initializer_list<Hash::Field> fields);
   /// Puts a key of another type where the lock would be.
   void put_foreign(std::string_view name);
   void remove_foreign(std::string_view name);
-  void set_fence(std::uint32_t stripe, engine::Token token);
-  /// Text that is no number.
-  void damage_fence(std::uint32_t stripe);
-  /// A key of another type.
-  void put_foreign_fence(std::uint32_t stripe);
+  /// A number, text that is none, or a value of another type.
+  void put_fence(std::uint32_t stripe, Keyspace::Value value);
   void lose_fence(std::uint32_t stripe);
 
   Keyspace keys;
   Ailment ailment = Ailment::none;
+};
+
+/// A node with its wall clock, as the judges of a run see it.
+struct SimNode {
+  NodeData data;
+  DriftingClock wall;                ///< from 1970
+  std::vector<Instant> forgot = {};  ///< when it lost data or was promoted, by the world's time
+  Instant marked = Instant::min();   ///< when a client last wrote its marker, likewise
+
+  [[nodiscard]] std::int64_t now_us(Instant world) const {
+    return wall.read(world).time_since_epoch().count() / 1'000;
+  }
+  [[nodiscard]] std::int64_t now_ms(Instant world) const { return now_us(world) / 1'000; }
 };
 
 }  // namespace redlock::simulation

@@ -110,7 +110,6 @@ class NodeServer final : Publisher, ScriptHost {
   /// it closes the connection behind them.
   [[nodiscard]] bool take(StreamId stream, std::string_view bytes, std::int64_t now_us,
                           std::string& replies);
-  [[nodiscard]] const std::string& run_id() const { return run_id_; }
 
   /// The user may or may not do that from now on.
   void set_denied(Denied what, bool denied) {

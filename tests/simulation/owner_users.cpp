@@ -7,8 +7,6 @@
 #include <span>
 #include <utility>
 
-#include "simulation/workload.hpp"
-
 namespace redlock::simulation {
 
 using std::chrono::milliseconds;
@@ -19,35 +17,17 @@ constexpr std::size_t most_calls = 4;  // of one owner at once
 
 }  // namespace
 
-OwnerUsers::OwnerUsers(Scene& scene, Clients& clients) : scene_(scene), clients_(clients) {
+OwnerUsers::OwnerUsers(Scene& scene, Clients& clients) : UsersOf(scene, clients) {
   for (ClientIndex client = 0; client < scene.plan.clients; ++client) {
     for (std::uint32_t i = 0; i < scene.plan.owners_per_client; ++i) {
-      owners_.emplace_back().client = client;
+      users_.emplace_back().client = client;
     }
   }
 }
 
-void OwnerUsers::on_started(ClientIndex client) {
-  for (OwnerUser& owner : owners_) {
-    if (owner.client == client) next(owner, scene_.plan.think);
-  }
-}
-
-void OwnerUsers::on_crashed(ClientIndex client) {
-  for (OwnerUser& owner : owners_) {
-    if (owner.client == client) owner = {.client = client, .turn = owner.turn + 1};
-  }
-}
-
-void OwnerUsers::next(OwnerUser& owner, Duration at_most) {
-  const auto index = static_cast<std::uint32_t>(&owner - owners_.data());
-  scene_.at(scene_.now + scene_.random.up_to(at_most), Event::What::owner, index, 0, ++owner.turn);
-}
-
 void OwnerUsers::event(const Event& event) {
-  OwnerUser& owner = owners_[event.a];
-  if (event.c != owner.turn || !clients_.is_alive(owner.client) || scene_.ending) return;
-  if (clients_.defer(owner.client, event)) return;
+  OwnerUser& owner = users_[event.a];
+  if (!may_act(owner, event)) return;
   act(owner);
   clients_.turn(owner.client);
   // Sooner while calls are under way: what they do to each other is what matters here.
@@ -73,7 +53,7 @@ void OwnerUsers::take(OwnerUser& owner) {
   if (owner.calls.empty() && owner.levels == 0) {
     owner.name = scene_.random.pick(std::span<const std::string>(plan.names));
   }
-  const milliseconds lease = scene_.random.pick(std::span<const milliseconds>(plan.leases));
+  const milliseconds lease = any_lease();
   engine::AcquireRequest what{.name = std::make_shared<const std::string>(owner.name),
                               .lease = lease,
                               .renew = scene_.random.chance(plan.renew_per_mille),
@@ -108,9 +88,7 @@ void OwnerUsers::take(OwnerUser& owner) {
 void OwnerUsers::use(OwnerUser& owner) {
   const std::uint32_t choice = scene_.random.below(100);
   if (choice == 0 && !owner.lost) {
-    // As the guard does when its client was too late for the loss.
-    scene_.invariants.given_up(life(owner), owner.grant);
-    engine(owner).give_up(local(owner), owner.grant, LossReason::nodes_unavailable);
+    give_up(owner);
   } else if (choice < 30) {
     extend(owner);
   } else if (owner.read) {
@@ -120,29 +98,13 @@ void OwnerUsers::use(OwnerUser& owner) {
   }
 }
 
-void OwnerUsers::extend(OwnerUser& owner) {
-  if (owner.extending != 0) return;
-  owner.extending = ++scene_.last_request;
-  const Instant now = local(owner);
-  scene_.invariants.requested(
-      life(owner),
-      {.id = owner.extending, .name = {}, .expected = now + scene_.plan.engine.node_timeout});
-  engine(owner).extend(now, owner.extending, owner.grant,
-                       scene_.random.pick(std::span<const milliseconds>(scene_.plan.leases)));
-}
-
 /// One level; with the last one the lease is given back, perhaps under a call that enters it.
 void OwnerUsers::leave(OwnerUser& owner) {
-  const Instant now = local(owner);
   const bool last = owner.levels == 1;
-  engine::RequestId request = 0;
-  if (scene_.random.chance(500)) {
-    request = ++scene_.last_request;
-    const Duration takes = last ? scene_.plan.engine.node_timeout : Duration::zero();
-    scene_.invariants.requested(life(owner), {.id = request, .name = {}, .expected = now + takes});
-  }
+  const Duration takes = last ? scene_.plan.engine.node_timeout : Duration::zero();
+  const engine::RequestId id = scene_.random.chance(500) ? request(owner, takes) : 0;
   const engine::OwnerKey key{std::make_shared<const std::string>(owner.name), number(owner)};
-  const engine::GrantId released = engine(owner).leave(now, request, key);
+  const engine::GrantId released = engine(owner).leave(local(owner), id, key);
   scene_.invariants.left_by_owner(scene_.now, life(owner), owner.name, number(owner), released);
   if (--owner.levels > 0) return;
   owner.grant = 0;
@@ -150,15 +112,10 @@ void OwnerUsers::leave(OwnerUser& owner) {
   owner.lost = false;
 }
 
-void OwnerUsers::cancel(const OwnerUser& owner, engine::RequestId call) {
-  scene_.invariants.must_end_now(life(owner), call, local(owner));
-  engine(owner).cancel(local(owner), call, Errc::cancelled);
-}
-
 void OwnerUsers::on_output(ClientIndex client, const engine::ClientOutput& output) {
   const auto* const finish = std::get_if<engine::Finish>(&output);
   const auto* const loss = std::get_if<engine::LeaseLost>(&output);
-  for (OwnerUser& owner : owners_) {
+  for (OwnerUser& owner : users_) {
     if (owner.client != client) continue;
     if (loss != nullptr && owner.grant == loss->grant) owner.lost = true;
     if (finish == nullptr) continue;
@@ -172,7 +129,7 @@ void OwnerUsers::taken(OwnerUser& owner, const engine::Finish& finish) {
     owner.grant = acquired->grant;
     owner.token = acquired->token;
     owner.levels = 1;
-    watch_validity(scene_, clients_, owner.client, acquired->grant, acquired->valid_until);
+    watch_validity(owner.client, acquired->grant, acquired->valid_until);
   } else if (std::holds_alternative<engine::EnterSucceeded>(finish.result)) {
     ++owner.levels;
   } else {
@@ -182,7 +139,7 @@ void OwnerUsers::taken(OwnerUser& owner, const engine::Finish& finish) {
 }
 
 void OwnerUsers::end() {
-  for (OwnerUser& owner : owners_) {
+  for (OwnerUser& owner : users_) {
     ++owner.turn;
     if (!clients_.is_alive(owner.client)) continue;
     for (const engine::RequestId call : owner.calls) cancel(owner, call);

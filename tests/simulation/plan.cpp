@@ -7,6 +7,7 @@
 #include "engine/acquire/acquisition.hpp"
 #include "engine/rules.hpp"
 #include "engine/stripe.hpp"
+#include "simulation/enumerators.hpp"
 #include "simulation/random.hpp"
 
 namespace redlock::simulation {
@@ -269,16 +270,6 @@ void choose_losses(Plan& plan) {
 
 }  // namespace
 
-const char* in_words(WorldKind kind) {
-  static constexpr const char* words[] = {"orderly",
-                                          "forgetful nodes",
-                                          "wild clocks",
-                                          "forced releases",
-                                          "forced releases and forgetful nodes",
-                                          "lost fences"};
-  return words[static_cast<std::size_t>(kind)];
-}
-
 milliseconds Plan::max_lease() const {
   return *std::ranges::max_element(leases);
 }
@@ -372,8 +363,9 @@ JudgedWaiting Plan::judged_waiting() const {
 std::string Plan::in_words() const {
   std::string text = fmt::format(
       "seed {}: {}{}; {} nodes, {} clients with {} users, {} names, node timeout {} ms, leases",
-      seed, simulation::in_words(kind), durable ? "" : " (not durable)", engine.nodes, clients,
-      users_per_client, names.size(), engine.node_timeout.count() / 1'000'000);
+      seed, simulation::in_words(names_of<WorldKind, 6>[static_cast<std::size_t>(kind)]),
+      durable ? "" : " (not durable)", engine.nodes, clients, users_per_client, names.size(),
+      engine.node_timeout.count() / 1'000'000);
   for (const milliseconds lease : leases) text += fmt::format(" {}", lease.count());
   text +=
       fmt::format(" ms, floor {}, delay {} us, jitter {} us, slow {} in 1000, a fault every {} ms:",

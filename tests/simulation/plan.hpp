@@ -30,7 +30,6 @@ enum class WorldKind : std::uint8_t {
   forced_and_forgetful,  ///< both; who was forced out stays out, and nothing is left behind
   damaged,               ///< somebody deletes fences: exclusion is judged
 };
-[[nodiscard]] const char* in_words(WorldKind kind);
 
 /// Clocks run wrong by this much at most, client and node together: the default drift_factor.
 inline constexpr std::int64_t drift_bound_ppm = 10'000;

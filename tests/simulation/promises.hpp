@@ -18,12 +18,6 @@ enum class Promise {
   progress,   ///< and soon, and costs the nodes little
 };
 
-[[nodiscard]] constexpr std::string_view name_of(Promise promise) {
-  constexpr std::string_view names[] = {"none",     "exclusion", "tokens",  "knowledge",
-                                        "tidiness", "order",     "progress"};
-  return names[static_cast<std::size_t>(promise)];
-}
-
 struct Promised {
   std::string_view rule;
   Promise promise;

@@ -32,7 +32,11 @@ class RespReply final : public Reply {
   RespReply(std::string& out, bool resp3) : out_(out), resp3_(resp3) {}
 
   void integer(std::int64_t number) override { head(':', number); }
-  void bulk(std::string_view text) override;
+  void bulk(std::string_view text) override {
+    head('$', static_cast<std::int64_t>(text.size()));
+    out_ += text;
+    out_ += "\r\n";
+  }
   void status(std::string_view text) override { line('+', text); }
   void error(std::string_view text) override { line('-', text); }
   void null() override { line(resp3_ ? '_' : '$', resp3_ ? "" : "-1"); }
@@ -43,11 +47,21 @@ class RespReply final : public Reply {
   /// What was not asked for.
   void push(std::size_t elements) { head(resp3_ ? '>' : '*', static_cast<std::int64_t>(elements)); }
   /// Text for people.
-  void verbatim(std::string_view text);
+  void verbatim(std::string_view text) {
+    if (!resp3_) return bulk(text);
+    head('=', static_cast<std::int64_t>(text.size()) + 4);
+    out_ += "txt:";
+    out_ += text;
+    out_ += "\r\n";
+  }
 
  private:
-  void line(char type, std::string_view text);
-  void head(char type, std::int64_t number);
+  void line(char type, std::string_view text) {
+    out_ += type;
+    out_ += text;
+    out_ += "\r\n";
+  }
+  void head(char type, std::int64_t number) { line(type, std::to_string(number)); }
 
   std::string& out_;
   bool resp3_;

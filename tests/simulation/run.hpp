@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One seed, one run.
+// One plan, one run.
 #pragma once
 
 #include <optional>
@@ -18,12 +18,10 @@ struct RunResult {
   std::optional<Violation> violation;
 };
 
-/// The same for the same seed, whoever reads along.
-RunResult run(std::uint64_t seed, Coverage& coverage, Trace::Reader reader = {});
+/// The same for the same plan, whoever reads along.
 RunResult run(Plan plan, Coverage& coverage, Trace::Reader reader = {});
 
 /// What to print when a seed fails: the violation, the world, how to see it again, the last steps.
-[[nodiscard]] std::string report(std::uint64_t seed, const Violation& violation);
 [[nodiscard]] std::string report(const Plan& plan, const Violation& violation);
 
 }  // namespace redlock::simulation

@@ -14,6 +14,7 @@
 namespace redlock::simulation {
 namespace {
 
+using Client = Stage::Client;
 using Words = std::vector<std::string>;
 using std::chrono::milliseconds;
 
@@ -46,7 +47,7 @@ std::vector<Stage::Node> nodes(const Stage& stage, Words::const_iterator begin,
   return list;
 }
 
-void acquire(Stage& stage, const Words& words) {
+void acquire(Stage& stage, Client& client, const Words& words) {
   engine::AcquireRequest what{.name = std::make_shared<const std::string>(words.at(2)),
                               .lease = milliseconds(10'000),
                               .max_hold = std::nullopt};
@@ -63,10 +64,10 @@ void acquire(Stage& stage, const Words& words) {
       throw std::runtime_error("acquires what: " + words[i]);
     }
   }
-  stage.acquire(words[0], std::move(what));
+  stage.acquire(client, std::move(what));
 }
 
-void enter(Stage& stage, const Words& words) {
+void enter(Stage& stage, Client& client, const Words& words) {
   engine::EnterRequest what{.lease = milliseconds(10'000)};
   for (std::size_t i = 2; i < words.size(); ++i) {
     if (words[i] == "renew") {
@@ -77,7 +78,7 @@ void enter(Stage& stage, const Words& words) {
       throw std::runtime_error("enters what: " + words[i]);
     }
   }
-  stage.enter(words[0], what);
+  stage.enter(client, what);
 }
 
 /// "A -> 0 1", "0 1 -> A", "A <-> 0 1": a message each, an answer each, both; "A <=> 0 1":
@@ -92,10 +93,11 @@ bool messages(Stage& stage, const Words& words) {
                        std::isdigit(static_cast<unsigned char>(words[late ? 1 : 0][0])) == 0 &&
                        words[0] != "all";
   if (!to_node) {
-    for (const auto node : nodes(stage, words.begin(), arrow)) stage.answer(node, words.back());
+    Client& client = stage.client(words.back());
+    for (const auto node : nodes(stage, words.begin(), arrow)) stage.answer(node, client);
     return true;
   }
-  const std::string& client = words[late ? 1 : 0];
+  Client& client = stage.client(words[late ? 1 : 0]);
   for (const auto node : nodes(stage, arrow + 1, words.end())) {
     if (late) {
       stage.deliver_late(client, node);
@@ -127,33 +129,35 @@ void node_step(Stage& stage, const Words& words) {
   stage.node(node).keys.clear();
 }
 
-using Step = std::function<void(Stage&, const Words&)>;
+using Step = std::function<void(Stage&, Client&, const Words&)>;
 
 /// By the second word; the first is the client.
 const std::map<std::string, Step>& client_steps() {
   static const std::map<std::string, Step> steps = {
       {"acquires", acquire},
-      {"extends", [](Stage& s, const Words& w) { s.extend(w[0], duration(w.at(2))); }},
+      {"extends", [](Stage& s, Client& c, const Words& w) { s.extend(c, duration(w.at(2))); }},
       {"enters", enter},
-      {"leaves", [](Stage& s, const Words& w) { s.leave(w[0]); }},
-      {"releases", [](Stage& s, const Words& w) { s.release(w[0]); }},
-      {"cancels", [](Stage& s, const Words& w) { s.cancel(w[0]); }},
-      {"takes-over-from", [](Stage& s, const Words& w) { s.take_over(w.at(2), w[0]); }},
-      {"force-releases", [](Stage& s, const Words& w) { s.force(w[0], w.at(2)); }},
+      {"leaves", [](Stage& s, Client& c, const Words&) { s.leave(c); }},
+      {"releases", [](Stage& s, Client& c, const Words&) { s.release(c); }},
+      {"cancels", [](Stage& s, Client& c, const Words&) { s.cancel(c); }},
+      {"takes-over-from",
+       [](Stage& s, Client& c, const Words& w) { s.take_over(s.client(w.at(2)), c); }},
+      {"force-releases",
+       [](Stage& s, Client& c, const Words& w) { s.force(c, s.client(w.at(2))); }},
       {"loses",
-       [](Stage& s, const Words& w) {
-         for (const auto n : nodes(s, w.begin() + 2, w.end())) s.disconnect(w[0], n);
+       [](Stage& s, Client& c, const Words& w) {
+         for (const auto n : nodes(s, w.begin() + 2, w.end())) s.disconnect(c, n);
        }},
       {"connects",
-       [](Stage& s, const Words& w) {
-         for (const auto n : nodes(s, w.begin() + 2, w.end())) s.connect(w[0], n);
+       [](Stage& s, Client& c, const Words& w) {
+         for (const auto n : nodes(s, w.begin() + 2, w.end())) s.connect(c, n);
        }},
-      {"stops", [](Stage& s, const Words& w) { s.pause(w[0]); }},
-      {"goes-on", [](Stage& s, const Words& w) { s.resume(w[0]); }},
-      {"clock", [](Stage& s, const Words& w) { s.set_speed(w[0], std::stoi(w.at(2))); }},
-      {"reads-clocks", [](Stage& s, const Words& w) { s.read_clocks(w[0]); }},
-      {"reads", [](Stage& s, const Words& w) { s.read(w[0]); }},
-      {"writes", [](Stage& s, const Words& w) { s.write(w[0]); }},
+      {"stops", [](Stage& s, Client& c, const Words&) { s.pause(c); }},
+      {"goes-on", [](Stage& s, Client& c, const Words&) { s.resume(c); }},
+      {"clock", [](Stage& s, Client& c, const Words& w) { s.set_speed(c, std::stoi(w.at(2))); }},
+      {"reads-clocks", [](Stage& s, Client& c, const Words&) { s.read_clocks(c); }},
+      {"reads", [](Stage& s, Client& c, const Words&) { s.read(c); }},
+      {"writes", [](Stage& s, Client& c, const Words&) { s.write(c); }},
   };
   return steps;
 }
@@ -165,20 +169,20 @@ void play_step(Stage& stage, const std::string& line) {
   if (words[0] == "node") return node_step(stage, words);
   if (line == "who is valid") return stage.who_is_valid();
   if (words[0] == "counts") {
-    if (words.size() == 3) return stage.say_counts(words[2]);
-    const std::string counts = line.substr(line.find(" are ") + 5);
-    if (stage.counts(words[2]) != counts) throw Violation{"counts are what they must be", counts};
-    return;
+    const std::string counts = stage.counts(words.at(2));
+    if (words.size() == 3) return stage.say("counts: " + counts);
+    if (line.ends_with(" are " + counts)) return;
+    throw Violation{"counts are what they must be", counts};
   }
   if (words[0] == "who" && words.at(1) == "has") {
-    if (words.size() == 3) return stage.say_who_has(words[2]);
-    const std::string nodes = line.substr(line.find(" on ") + 4);
-    if (stage.who_has(words[2]) != nodes) throw Violation{"locks are where they must be", nodes};
-    return;
+    const std::string nodes = stage.who_has(words.at(2));
+    if (words.size() == 3) return stage.say("on nodes: " + nodes);
+    if (line.ends_with(" on " + nodes)) return;
+    throw Violation{"locks are where they must be", nodes};
   }
   const auto step = client_steps().find(words.at(1));
   if (step == client_steps().end()) throw std::runtime_error("no such step");
-  step->second(stage, words);
+  step->second(stage, stage.client(words[0]), words);
 }
 
 void read_setting(Scenario& scenario, const std::string& line) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "simulation/scene.hpp"
 
+#include <map>
+#include <string>
+
 #include "engine/stripe.hpp"
 
 namespace redlock::simulation {
@@ -43,13 +46,13 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
   }
   if (plan.absurd_clock) nodes.back().wall.step(now, std::chrono::hours(24 * 365 * 80));
   if (plan.fence == FenceDamage::none) return;
+  const std::map<FenceDamage, Keyspace::Value> values{
+      {FenceDamage::ahead, std::to_string(Invariants::damaged_fence)},
+      {FenceDamage::far, std::to_string(engine::token_limit / 4 * 3 - 2)},
+      {FenceDamage::text, "text"},
+      {FenceDamage::other_type, Hash()}};
   for (const std::string& name : plan.names) {
-    NodeData& data = nodes.front().data;
-    const std::uint32_t stripe = engine::stripe_of(name);
-    if (plan.fence == FenceDamage::ahead) data.set_fence(stripe, Invariants::damaged_fence);
-    if (plan.fence == FenceDamage::far) data.set_fence(stripe, engine::token_limit / 4 * 3 - 2);
-    if (plan.fence == FenceDamage::text) data.damage_fence(stripe);
-    if (plan.fence == FenceDamage::other_type) data.put_foreign_fence(stripe);
+    nodes.front().data.put_fence(engine::stripe_of(name), values.at(plan.fence));
   }
   invariants.fence_damaged(0);
 }

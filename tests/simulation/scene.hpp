@@ -11,7 +11,6 @@
 #include "simulation/invariants.hpp"
 #include "simulation/plan.hpp"
 #include "simulation/random.hpp"
-#include "simulation/sim_node.hpp"
 #include "simulation/trace.hpp"
 
 namespace redlock::simulation {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string>
-#include <utility>
 
 namespace redlock::simulation {
 namespace {
@@ -51,14 +50,14 @@ std::string Servers::new_run_id(NodeIndex node) {
 
 void Servers::set_marker(NodeIndex node, const std::string& set) {
   scene_.nodes[node].data.set_marker(
-      {.id = "0123456789abcdef0123456789abcdef",
-       .layout = "redlock-2",
-       .nodes = std::to_string(scene_.nodes.size()),
-       .max_lease_ms = std::to_string(scene_.plan.engine.max_lease.count()),
-       .set = set});
+      {{"id", "0123456789abcdef0123456789abcdef"},
+       {"layout", "redlock-2"},
+       {"nodes", std::to_string(scene_.nodes.size())},
+       {"max_lease_ms", std::to_string(scene_.plan.engine.max_lease.count())},
+       {"set", set}});
 }
 
-NodeEnd::Process Servers::process(NodeIndex node) const {
+Servers::Process Servers::process(NodeIndex node) const {
   const State& state = states_[node];
   if (state.down) return state.unreachable ? Process::is_out_of_reach : Process::is_gone;
   return state.hung > 0 ? Process::hangs : Process::runs;

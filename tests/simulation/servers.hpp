@@ -19,7 +19,7 @@ namespace redlock::simulation {
 /// What the markers of the world's nodes name.
 inline constexpr const char* own_set = "own";
 
-class Servers final : public NodeEnd, NodeServerHost {
+class Servers final : NodeServerHost {
  public:
   Servers(Scene& scene, Network& network);
 
@@ -68,13 +68,16 @@ class Servers final : public NodeEnd, NodeServerHost {
   /// Of a stream: the oldest that was not taken.
   [[nodiscard]] TimeTold take_time_told(StreamId stream);
 
-  // NodeEnd.
-  [[nodiscard]] Process process(NodeIndex node) const override;
-  [[nodiscard]] Duration slow(NodeIndex node) const override { return states_[node].slow; }
-  void on_accepted(StreamId stream) override;
-  [[nodiscard]] bool on_requests(StreamId stream, std::string_view bytes,
-                                 std::string& replies) override;
-  void on_ended(StreamId stream) override;
+  // For the network.
+  enum class Process : std::uint8_t { runs, hangs, is_gone, is_out_of_reach };
+  [[nodiscard]] Process process(NodeIndex node) const;
+  /// How much longer its answers take.
+  [[nodiscard]] Duration slow(NodeIndex node) const { return states_[node].slow; }
+  void on_accepted(StreamId stream);
+  /// Appends replies; false: it closes the stream behind them.
+  [[nodiscard]] bool on_requests(StreamId stream, std::string_view bytes, std::string& replies);
+  /// The stream ends at the node, whoever ended it.
+  void on_ended(StreamId stream);
 
  private:
   struct State {

@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: MIT
-// ./dev simulate: one seed step by step, or as many as there is time for.
+// ./dev simulate: one seed step by step, or as many on all cores as there is time for.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <fmt/format.h>
+#include <map>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "simulation/bugs.hpp"
-#include "simulation/explore.hpp"
 #include "simulation/run.hpp"
 
 namespace redlock::simulation {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 struct Arguments {
   std::uint64_t seed = 0;
   std::uint64_t from = 0;
   std::uint64_t hashes = 0;
-  std::string length = "1m";
+  int length = 60;  // seconds
   std::string bug = "none";
   bool promises = false;
   bool waiting = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+
+  [[nodiscard]] Plan plan(std::uint64_t of_seed) const {
+    Plan plan = plan_of(of_seed);
+    plan.judges_rules = !promises;
+    return plan;
+  }
 };
 
-/// "90s", "10m", "2h"; plain seconds without a unit.
-std::chrono::seconds parse_length(const std::string& text) {
-  std::size_t digits = 0;
-  const std::int64_t count = std::stoll(text, &digits);
-  const std::string unit = text.substr(digits);
-  if (unit == "m") return std::chrono::minutes(count);
-  if (unit == "h") return std::chrono::hours(count);
-  if (!unit.empty() && unit != "s") throw std::invalid_argument("unit");
-  return std::chrono::seconds(count);
-}
-
-int replay(std::uint64_t seed, bool judges_rules) {
-  Plan plan = plan_of(seed);
-  plan.judges_rules = judges_rules;
+int replay(const Plan& plan) {
   fmt::print("{}\n", plan.in_words());
   Coverage coverage;
   const RunResult result =
@@ -53,16 +52,114 @@ int replay(std::uint64_t seed, bool judges_rules) {
 int print_hashes(std::uint64_t count) {
   for (std::uint64_t seed = 1; seed <= count; ++seed) {
     Coverage coverage;
-    fmt::print("{} {:016x}\n", seed, run(seed, coverage).hash);
+    fmt::print("{} {:016x}\n", seed, run(plan_of(seed), coverage).hash);
   }
   return 0;
 }
+
+/// Runs one seed after the other until the time is over or a promise is broken; prints progress,
+/// and at the end figures and coverage.
+class Exploration {
+ public:
+  explicit Exploration(const Arguments& arguments)
+      : arguments_(arguments),
+        next_seed_(arguments.from != 0 ? arguments.from : by_the_clock() / 1000) {}
+
+  int run() {
+    fmt::print(stderr, "{} threads, seeds from {}\n", arguments_.threads, next_seed_.load());
+    const std::chrono::seconds length(arguments_.length);
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < arguments_.threads; ++i) threads.emplace_back([this] { work(); });
+    for (int ticks = 1; !stop_ && Clock::now() - start_ < length; ++ticks) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      if (ticks % 50 == 0) print_progress();
+    }
+    stop_ = true;
+    for (std::thread& thread : threads) thread.join();
+    print_figures();
+    if (!violation_) return 0;
+    const Planted planted(arguments_.bug);
+    fmt::print("{}", report(arguments_.plan(broken_seed_), *violation_));
+    return 1;
+  }
+
+ private:
+  static std::uint64_t by_the_clock() {
+    return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  }
+
+  void work() {
+    const Planted planted(arguments_.bug);
+    while (!stop_) {
+      const std::uint64_t seed = next_seed_++;
+      Coverage coverage;
+      Plan plan = arguments_.plan(seed);
+      if (arguments_.waiting && !plan.waits) continue;
+      add(seed, simulation::run(std::move(plan), coverage), coverage);
+    }
+  }
+
+  void add(std::uint64_t seed, const RunResult& result, const Coverage& covered) {
+    const std::lock_guard lock(mutex_);
+    coverage_.add(covered);
+    ++runs_;
+    steps_ += result.steps;
+    counts_.add(result.counts);
+    if (!result.violation) return;
+    stop_ = true;
+    if (violation_) return;
+    violation_ = result.violation;
+    broken_seed_ = seed;
+  }
+
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(Clock::now() - start_).count();
+  }
+  [[nodiscard]] double million_steps() const { return static_cast<double>(steps_) / 1e6; }
+  [[nodiscard]] std::uint64_t per_minute(std::uint64_t count) const {
+    return static_cast<std::uint64_t>(static_cast<double>(count) * 60 / seconds());
+  }
+
+  void print_progress() {
+    const std::lock_guard lock(mutex_);
+    fmt::print(stderr,
+               "{:>5.0f} s  {} runs, {:.1f} million steps, {:.2f} million steps/s, {} granted\n",
+               seconds(), runs_, million_steps(), million_steps() / seconds(), counts_.granted);
+  }
+
+  void print_figures() const {
+    fmt::print("{}empty cells: {}\n", coverage_.table(), coverage_.empty_cells());
+    fmt::print("{} runs in {:.1f} s: {} steps ({:.2f} million a second)\n", runs_, seconds(),
+               steps_, million_steps() / seconds());
+    fmt::print("acquisitions asked for {} ({} a minute), attempts {}, granted {} ({} a minute)\n",
+               counts_.requests, per_minute(counts_.requests), counts_.attempts, counts_.granted,
+               per_minute(counts_.granted));
+    fmt::print("the longest that a free lock was waited for: {} ms\n",
+               counts_.longest_free / std::chrono::milliseconds(1));
+    fmt::print("leases lost {}, stale accesses turned away {}\n", counts_.lost,
+               counts_.stale_writes);
+  }
+
+  const Arguments& arguments_;
+  const Clock::time_point start_ = Clock::now();
+  std::atomic<std::uint64_t> next_seed_;
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;  // of what all threads have done together:
+  Coverage coverage_;
+  std::uint64_t runs_ = 0;
+  std::uint64_t steps_ = 0;
+  Invariants::Counts counts_;
+  std::uint64_t broken_seed_ = 0;
+  std::optional<Violation> violation_;
+};
 
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"Runs the protocol in simulated worlds, each made by a seed."};
   app.add_option("--seed", arguments.seed, "replay this one, step by step");
-  app.add_option("--for", arguments.length, "explore for so long (90s, 10m, 2h)");
+  app.add_option("--for", arguments.length, "explore for so long (90s, 10m, 2h)")
+      ->transform(
+          CLI::AsNumberWithUnit(std::map<std::string, int>{{"s", 1}, {"m", 60}, {"h", 3600}}));
   app.add_option("--from", arguments.from, "explore from this seed on (otherwise: by the clock)");
   app.add_option("--threads", arguments.threads, "explore on so many cores");
   app.add_option("--bug", arguments.bug, "with this bug planted");
@@ -78,19 +175,9 @@ int main(int argc, char** argv) {
     return 64;
   }
   if (arguments.hashes != 0) return print_hashes(arguments.hashes);
-  if (arguments.seed != 0) {
-    const Planted planted(arguments.bug);
-    return replay(arguments.seed, !arguments.promises);
-  }
-  Exploration what{.length = parse_length(arguments.length),
-                   .threads = arguments.threads,
-                   .bug = arguments.bug,
-                   .judges_rules = !arguments.promises,
-                   .waiting = arguments.waiting};
-  const auto by_the_clock = std::chrono::system_clock::now().time_since_epoch().count();
-  what.first_seed =
-      arguments.from != 0 ? arguments.from : static_cast<std::uint64_t>(by_the_clock) / 1000;
-  return explore(what) ? 0 : 1;
+  if (arguments.seed == 0) return Exploration(arguments).run();
+  const Planted planted(arguments.bug);
+  return replay(arguments.plan(arguments.seed));
 }
 
 }  // namespace

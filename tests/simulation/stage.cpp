@@ -26,7 +26,7 @@ Stage::Stage(const Settings& settings)
       invariants_(settings.judged, nodes_, judged_drift_ppm, settings.engine.max_lease) {
   for (Node node = 0; node < settings.engine.nodes; ++node) {
     nodes_.push_back({{}, {now_, Instant(seconds(1'767'225'600)), 0}});
-    if (settings.engine.quarantine) nodes_.back().data.set_marker({.id = "marked"});
+    if (settings.engine.quarantine) nodes_.back().data.set_marker({{"id", "marked"}});
   }
   NodeServerHost& self = *this;
   for (Node node = 0; node < nodes_.size(); ++node) {
@@ -90,8 +90,7 @@ void Stage::request(Client& client, Invariants::Request request) {
 
 // --- what users do
 
-void Stage::acquire(const std::string& name, engine::AcquireRequest what) {
-  Client& by = client(name);
+void Stage::acquire(Client& by, engine::AcquireRequest what) {
   by.lock = *what.name;
   by.lease = what.lease;
   const bool bounded = what.wait != Duration::max();
@@ -106,15 +105,13 @@ void Stage::acquire(const std::string& name, engine::AcquireRequest what) {
   turn(by);
 }
 
-void Stage::extend(const std::string& name, std::chrono::milliseconds lease) {
-  Client& by = client(name);
+void Stage::extend(Client& by, std::chrono::milliseconds lease) {
   request(by, {.name = {}, .expected = local(by) + settings_.engine.node_timeout});
   by.engine->extend(local(by), last_request_, by.grant, lease);
   turn(by);
 }
 
-void Stage::enter(const std::string& name, engine::EnterRequest what) {
-  Client& by = client(name);
+void Stage::enter(Client& by, engine::EnterRequest what) {
   request(by,
           {.name = {}, .expected = local(by) + settings_.engine.node_timeout, .enters = by.grant});
   what.grant = by.grant;
@@ -122,15 +119,13 @@ void Stage::enter(const std::string& name, engine::EnterRequest what) {
   turn(by);
 }
 
-void Stage::leave(const std::string& name) {
-  Client& by = client(name);
+void Stage::leave(Client& by) {
   invariants_.left(by.life, by.grant);
   by.engine->leave(local(by), by.grant);
   turn(by);
 }
 
-void Stage::release(const std::string& name) {
-  Client& by = client(name);
+void Stage::release(Client& by) {
   request(by, {.name = {}, .expected = local(by) + settings_.engine.node_timeout});
   invariants_.released(now_, by.life, by.grant);
   by.valid_until = Instant::min();
@@ -138,18 +133,15 @@ void Stage::release(const std::string& name) {
   turn(by);
 }
 
-void Stage::cancel(const std::string& name) {
-  Client& by = client(name);
+void Stage::cancel(Client& by) {
   by.engine->cancel(local(by), by.request, Errc::cancelled);
   turn(by);
 }
 
-void Stage::take_over(const std::string& from, const std::string& to) {
-  Client& giver = client(from);
+void Stage::take_over(Client& giver, Client& taker) {
   invariants_.detached(giver.life, giver.grant);
   giver.engine->detach(local(giver), giver.grant);
   giver.valid_until = Instant::min();
-  Client& taker = client(to);
   taker.lock = giver.lock;
   taker.lease = giver.lease;
   const engine::AttachRequest what{.name = std::make_shared<const std::string>(giver.lock),
@@ -164,48 +156,44 @@ void Stage::take_over(const std::string& from, const std::string& to) {
   turn(taker);
 }
 
-void Stage::force(const std::string& by, const std::string& holder) {
-  Client& operator_client = client(by);
-  const Client& victim = client(holder);
-  request(operator_client, {.name = {},
-                            .expected = local(operator_client) + settings_.engine.node_timeout,
-                            .forces = Invariants::Forced{victim.lock, victim.owner}});
-  operator_client.engine->force_release(local(operator_client), last_request_,
-                                        std::make_shared<const std::string>(victim.lock),
-                                        victim.owner, victim.lease);
-  turn(operator_client);
+void Stage::force(Client& by, const Client& holder) {
+  request(by, {.name = {},
+               .expected = local(by) + settings_.engine.node_timeout,
+               .forces = Invariants::Forced{holder.lock, holder.owner}});
+  by.engine->force_release(local(by), last_request_,
+                           std::make_shared<const std::string>(holder.lock), holder.owner,
+                           holder.lease);
+  turn(by);
 }
 
 // --- what passes between clients and nodes
 
-void Stage::deliver(const std::string& name, Node node) {
-  Client& from = client(name);
+void Stage::deliver(Client& from, Node node) {
   Link& link = from.links.at(node);
   if (link.to_node.empty())
-    throw std::runtime_error(fmt::format("nothing from {} to {}", name, node));
+    throw std::runtime_error(fmt::format("nothing from {} to {}", from.name, node));
   const engine::Send send = std::move(link.to_node.front());
   link.to_node.pop_front();
   const engine::Reply reply = execute(node, send);
   link.to_client.push_back({send.tag, reply});
-  say(fmt::format("{} to {}: {}: {}", name, node, engine::in_words(send.tag.kind),
+  say(fmt::format("{} to {}: {}: {}", from.name, node, engine::in_words(send.tag.kind),
                   wire::in_words(reply)));
 }
 
-void Stage::deliver_late(const std::string& name, Node node) {
-  Link& link = client(name).links.at(node);
-  if (link.late.empty()) throw std::runtime_error(fmt::format("nothing late from {}", name));
+void Stage::deliver_late(Client& from, Node node) {
+  Link& link = from.links.at(node);
+  if (link.late.empty()) throw std::runtime_error("nothing late from " + from.name);
   const engine::Send send = std::move(link.late.front());
   link.late.pop_front();
   const engine::Reply reply = execute(node, send);
-  say(fmt::format("{} to {}, late: {}: {}", name, node, engine::in_words(send.tag.kind),
+  say(fmt::format("{} to {}, late: {}: {}", from.name, node, engine::in_words(send.tag.kind),
                   wire::in_words(reply)));
 }
 
-void Stage::answer(Node node, const std::string& name) {
-  Client& to = client(name);
+void Stage::answer(Node node, Client& to) {
   Link& link = to.links.at(node);
   if (link.to_client.empty())
-    throw std::runtime_error(fmt::format("nothing from {} to {}", node, name));
+    throw std::runtime_error(fmt::format("nothing from {} to {}", node, to.name));
   const Answer answer = std::move(link.to_client.front());
   link.to_client.pop_front();
   link.outstanding.pop_front();
@@ -213,11 +201,11 @@ void Stage::answer(Node node, const std::string& name) {
   turn(to);
 }
 
-void Stage::drain(const std::string& name, Node node) {
-  const Link& link = client(name).links.at(node);
+void Stage::drain(Client& client, Node node) {
+  const Link& link = client.links.at(node);
   while (!link.to_node.empty() || !link.to_client.empty()) {
-    if (!link.to_node.empty()) deliver(name, node);
-    if (!link.to_client.empty()) answer(node, name);
+    if (!link.to_node.empty()) deliver(client, node);
+    if (!link.to_client.empty()) answer(node, client);
   }
 }
 
@@ -226,8 +214,7 @@ void Stage::receive(Client& client, Node node, const Answer& answer) {
   client.engine->on_reply(local(client), node, answer.tag, answer.reply);
 }
 
-void Stage::disconnect(const std::string& name, Node node) {
-  Client& of = client(name);
+void Stage::disconnect(Client& of, Node node) {
   Link& link = of.links.at(node);
   link.up = false;
   link.late = std::exchange(link.to_node, {});
@@ -239,8 +226,7 @@ void Stage::disconnect(const std::string& name, Node node) {
   turn(of);
 }
 
-void Stage::connect(const std::string& name, Node node) {
-  Client& of = client(name);
+void Stage::connect(Client& of, Node node) {
   of.links.at(node).up = true;
   of.links.at(node).late.clear();  // killed by the new connection
   of.engine->on_node_up(local(of), node);
@@ -318,8 +304,7 @@ std::string Stage::validity(const Client& of) const {
 
 // --- time
 
-void Stage::read_clocks(const std::string& name) {
-  Client& of = client(name);
+void Stage::read_clocks(Client& of) {
   for (Node node = 0; node < node_count(); ++node) {
     const std::int64_t shown = nodes_[node].now_us(now_);
     const Duration wall = std::chrono::microseconds(shown);
@@ -355,36 +340,25 @@ void Stage::pass(Duration time) {
   now_ = end;
 }
 
-void Stage::pause(const std::string& name) {
-  client(name).paused = true;
-}
-
-void Stage::resume(const std::string& name) {
-  Client& of = client(name);
+void Stage::resume(Client& of) {
   of.paused = false;
   invariants_.client_resumes(of.life, now_, settings_.engine.node_timeout);
 }
 
-void Stage::set_speed(const std::string& name, std::int32_t ppm) {
-  client(name).clock.set_speed(now_, ppm);
-}
-
 // --- what can be seen
 
-void Stage::read(const std::string& name) {
-  Client& of = client(name);
+void Stage::read(Client& of) {
   of.value = invariants_.read_register(of.lock, of.token);
-  say(of.value ? fmt::format("{}: reads {} with token {}", name, *of.value, of.token)
-               : fmt::format("{}: its token {} is TURNED AWAY", name, of.token));
+  say(of.value ? fmt::format("{}: reads {} with token {}", of.name, *of.value, of.token)
+               : fmt::format("{}: its token {} is TURNED AWAY", of.name, of.token));
 }
 
-void Stage::write(const std::string& name) {
-  Client& of = client(name);
+void Stage::write(Client& of) {
   const std::uint64_t stale = invariants_.counts().stale_writes;
   invariants_.write_register(of.lock, of.token, of.value.value_or(0) + 1);
   const bool refused = invariants_.counts().stale_writes > stale;
-  say(refused ? fmt::format("{}: its token {} is TURNED AWAY", name, of.token)
-              : fmt::format("{}: writes {}", name, of.value.value_or(0) + 1));
+  say(refused ? fmt::format("{}: its token {} is TURNED AWAY", of.name, of.token)
+              : fmt::format("{}: writes {}", of.name, of.value.value_or(0) + 1));
 }
 
 void Stage::who_is_valid() {
@@ -412,10 +386,6 @@ std::string Stage::counts(const std::string& name) const {
     text += !lock ? "-" : std::to_string(lock->count);
   }
   return text;
-}
-
-std::vector<std::string> Stage::take_events() {
-  return std::exchange(events_, {});
 }
 
 }  // namespace redlock::simulation

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <fmt/format.h>
 #include <functional>
 #include <string>
 #include <utility>
@@ -16,7 +17,6 @@ class Trace {
  public:
   using Reader = std::function<void(const std::string&)>;
 
-  Trace() = default;
   explicit Trace(Reader reader) : reader_(std::move(reader)) {}
 
   /// One step: numbers for the hash, and a function that says it in words if there is a reader.
@@ -38,7 +38,10 @@ class Trace {
     hash_ = (hash_ ^ word) * 0x9fb21c651e98df25U;
     hash_ ^= hash_ >> 32;
   }
-  void tell(engine::Instant when, const std::string& text) const;
+  void tell(engine::Instant when, const std::string& text) const {
+    const std::int64_t ns = when.time_since_epoch().count();
+    reader_(fmt::format("{:>6}.{:06} ms  {}", ns / 1'000'000, ns % 1'000'000, text));
+  }
 
   Reader reader_;
   std::uint64_t hash_ = 0x243f6a8885a308d3U;

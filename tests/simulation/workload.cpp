@@ -6,42 +6,66 @@
 #include <span>
 #include <utility>
 
+#include "simulation/faults.hpp"
+
 namespace redlock::simulation {
 
 using std::chrono::milliseconds;
 
-void watch_validity(Scene& scene, const Clients& clients, ClientIndex client, engine::GrantId grant,
-                    Instant valid_until) {
-  const Instant ends = clients.when(client, valid_until);
-  if (!scene.plan.judges_possession() || ends <= scene.now || ends == engine::never) return;
-  scene.agenda.add({.when = ends - Duration(1),
-                    .what = Event::What::validity_ends,
-                    .a = clients.life(client),
-                    .c = grant,
-                    .until = valid_until});
+// --- all users
+
+bool LockUsers::may_act(const LockUser& user, const Event& event) {
+  const bool is_stale = event.c != user.turn || !clients_.is_alive(user.client) || scene_.ending;
+  return !is_stale && !clients_.defer(user.client, event);
 }
 
-Instant waits_until(const engine::AcquireRequest& what, Instant now) {
+milliseconds LockUsers::any_lease() {
+  return scene_.random.pick(std::span<const milliseconds>(scene_.plan.leases));
+}
+
+engine::RequestId LockUsers::request(const LockUser& user, Duration takes) {
+  const engine::RequestId id = ++scene_.last_request;
+  scene_.invariants.requested(life(user), {.id = id, .name = {}, .expected = local(user) + takes});
+  return id;
+}
+
+void LockUsers::extend(LockUser& user) {
+  if (user.extending != 0) return;
+  user.extending = request(user, scene_.plan.engine.node_timeout);
+  engine(user).extend(local(user), user.extending, user.grant, any_lease());
+}
+
+void LockUsers::cancel(const LockUser& user, engine::RequestId request) {
+  scene_.invariants.must_end_now(life(user), request, local(user));
+  engine(user).cancel(local(user), request, Errc::cancelled);
+}
+
+void LockUsers::give_up(const LockUser& user) {
+  scene_.invariants.given_up(life(user), user.grant);
+  engine(user).give_up(local(user), user.grant, LossReason::nodes_unavailable);
+}
+
+void LockUsers::watch_validity(ClientIndex client, engine::GrantId grant, Instant valid_until) {
+  const Instant ends = clients_.when(client, valid_until);
+  if (!scene_.plan.judges_possession() || ends <= scene_.now || ends == engine::never) return;
+  scene_.agenda.add({.when = ends - Duration(1),
+                     .what = Event::What::validity_ends,
+                     .a = clients_.life(client),
+                     .c = grant,
+                     .until = valid_until});
+}
+
+Instant LockUsers::waits_until(const engine::AcquireRequest& what, Instant now) {
   return what.wait > engine::never - now ? what.deadline : std::min(now + what.wait, what.deadline);
 }
 
-Workload::Workload(Scene& scene, Clients& clients, RareMoments& moments)
-    : scene_(scene), clients_(clients), moments_(moments) {
+// --- those of the ordinary calls
+
+Workload::Workload(Scene& scene, Clients& clients, Faults& faults)
+    : UsersOf(scene, clients), faults_(faults) {
   for (ClientIndex client = 0; client < scene.plan.clients; ++client) {
     const std::uint32_t users = scene.plan.users_of(client);
     for (std::uint32_t i = 0; i < users; ++i) users_.emplace_back().client = client;
-  }
-}
-
-void Workload::on_started(ClientIndex client) {
-  for (User& user : users_) {
-    if (user.client == client) next(user, scene_.plan.think);
-  }
-}
-
-void Workload::on_crashed(ClientIndex client) {
-  for (User& user : users_) {
-    if (user.client == client) user = {.client = client, .turn = user.turn + 1};
   }
 }
 
@@ -56,21 +80,15 @@ Workload::Doing Workload::doing(ClientIndex client) const {
   return doing;
 }
 
-void Workload::next(User& user, Duration at_most) {
-  const auto index = static_cast<std::uint32_t>(&user - users_.data());
-  scene_.at(scene_.now + scene_.random.up_to(at_most), Event::What::user, index, 0, ++user.turn);
-}
-
 void Workload::user_event(const Event& event) {
   User& user = users_[event.a];
-  if (event.c != user.turn || !clients_.is_alive(user.client) || scene_.ending) return;
-  if (clients_.defer(user.client, event)) return;
+  if (!may_act(user, event)) return;
   switch (user.state) {
     case User::State::idle:
       begin_request(user);
       break;
     case User::State::acquiring:
-      cancel(user);
+      cancel(user, user.request);
       break;
     case User::State::holding:
       use_lease(user);
@@ -81,15 +99,10 @@ void Workload::user_event(const Event& event) {
   clients_.turn(user.client);
 }
 
-void Workload::cancel(User& user) {
-  scene_.invariants.must_end_now(life(user), user.request, local(user));
-  engine(user).cancel(local(user), user.request, Errc::cancelled);
-}
-
 void Workload::begin_request(User& user) {
-  user = {.client = user.client, .turn = user.turn + 1, .state = User::State::acquiring};
+  user = {{.client = user.client, .turn = user.turn + 1}, User::State::acquiring};
   user.request = ++scene_.last_request;
-  user.lease = scene_.random.pick(std::span<const milliseconds>(scene_.plan.leases));
+  user.lease = any_lease();
   if (scene_.plan.cloned && scene_.random.chance(100)) clone(user.client);
   if (handed_over_ && scene_.random.chance(500)) return take_over(user);
   begin_acquire(user);
@@ -126,7 +139,7 @@ void Workload::begin_acquire(User& user) {
     // Sometimes all but what a few messages take.
     const Duration most = user.lease - user.lease / 50 - milliseconds(3);
     what.min_validity = std::max(most - scene_.random.up_to(most), Duration::zero());
-    moments_.attract_fault(user.client, Fault::client_paused, 200);
+    faults_.attract_fault(user.client, Fault::client_paused, 200);
   }
   what.renew = scene_.random.chance(scene_.plan.renew_per_mille);
   if (what.renew && scene_.random.chance(300)) what.max_hold = scene_.random.up_to(user.lease * 4);
@@ -190,9 +203,7 @@ void Workload::use_lease(User& user) {
     leave_one(user);
     return next(user, scene_.plan.think);
   } else if (choice == 99 && valid) {
-    // As the guard does when its client was too late for the loss.
-    scene_.invariants.given_up(life(user), user.grant);
-    engine(user).give_up(local(user), user.grant, LossReason::nodes_unavailable);
+    give_up(user);
     return next(user, scene_.plan.think);
   } else if (choice < 90 && valid) {
     return hand_over(user);
@@ -200,17 +211,6 @@ void Workload::use_lease(User& user) {
   if (!scene_.random.chance(scene_.plan.keep_per_mille))
     return give_back(user, scene_.random.chance(500));
   next(user, scene_.random.chance(100) ? Duration(user.lease) * 2 : scene_.plan.think);
-}
-
-void Workload::extend(User& user) {
-  if (user.extending != 0) return;
-  user.extending = ++scene_.last_request;
-  const Instant now = local(user);
-  scene_.invariants.requested(
-      life(user),
-      {.id = user.extending, .name = {}, .expected = now + scene_.plan.engine.node_timeout});
-  engine(user).extend(now, user.extending, user.grant,
-                      scene_.random.pick(std::span<const milliseconds>(scene_.plan.leases)));
 }
 
 void Workload::enter(User& user) {
@@ -222,10 +222,10 @@ void Workload::enter(User& user) {
                                            .expected = now + scene_.plan.engine.node_timeout,
                                            .enters = user.grant});
   engine::EnterRequest what{.grant = user.grant};
-  what.lease = scene_.random.pick(std::span<const milliseconds>(scene_.plan.leases));
+  what.lease = any_lease();
   what.renew = scene_.random.chance(scene_.plan.renew_per_mille);
   engine(user).enter(now, request, what);
-  moments_.attract_fault(user.client, {}, 100);
+  faults_.attract_fault(user.client, {}, 100);
 }
 
 void Workload::leave_one(User& user) {
@@ -236,17 +236,10 @@ void Workload::leave_one(User& user) {
 }
 
 void Workload::give_back(User& user, bool wait_for_it) {
-  const Instant now = local(user);
-  const ClientId self = life(user);
-  const engine::RequestId request = wait_for_it ? ++scene_.last_request : 0;
-  if (wait_for_it) {
-    scene_.invariants.requested(
-        self, {.id = request, .name = {}, .expected = now + scene_.plan.engine.node_timeout});
-  }
-  scene_.invariants.released(scene_.now, self, user.grant);
-  user.request = request;
+  user.request = wait_for_it ? request(user, scene_.plan.engine.node_timeout) : 0;
   user.state = wait_for_it ? User::State::ending : User::State::idle;
-  engine(user).release(now, request, user.grant);
+  scene_.invariants.released(scene_.now, life(user), user.grant);
+  engine(user).release(local(user), user.request, user.grant);
   if (!wait_for_it) next(user, scene_.plan.think);
 }
 
@@ -263,7 +256,7 @@ void Workload::hand_over(User& user) {
   next(user, scene_.plan.think);
 }
 
-Workload::User* Workload::of_request(std::uint32_t client, engine::RequestId request) {
+User* Workload::of_request(std::uint32_t client, engine::RequestId request) {
   const auto found = std::ranges::find_if(users_, [&](const User& user) {
     return user.client == client && (user.request == request || user.extending == request ||
                                      std::ranges::count(user.entering, request) > 0);
@@ -271,7 +264,7 @@ Workload::User* Workload::of_request(std::uint32_t client, engine::RequestId req
   return found == users_.end() ? nullptr : &*found;
 }
 
-Workload::User* Workload::of_grant(std::uint32_t client, engine::GrantId grant) {
+User* Workload::of_grant(std::uint32_t client, engine::GrantId grant) {
   const auto found = std::ranges::find_if(users_, [&](const User& user) {
     return user.client == client && user.grant == grant && user.state == User::State::holding;
   });
@@ -285,7 +278,7 @@ void Workload::on_output(std::uint32_t client, const engine::ClientOutput& outpu
     if (User* user = of_grant(client, changed->grant)) {
       user->valid_until = changed->valid_until;
     }
-    watch_validity(scene_, clients_, client, changed->grant, changed->valid_until);
+    watch_validity(client, changed->grant, changed->valid_until);
   } else if (const auto* loss = std::get_if<engine::LeaseLost>(&output)) {
     if (User* user = of_grant(client, loss->grant)) user->lost = true;
   }
@@ -306,7 +299,7 @@ void Workload::finished(User& user, const engine::Finish& finish) {
     user.owner = success->owner;
     user.token = success->token;
     user.valid_until = success->valid_until;
-    watch_validity(scene_, clients_, user.client, success->grant, success->valid_until);
+    watch_validity(user.client, success->grant, success->valid_until);
     if (scene_.plan.kind == WorldKind::forgetful && scene_.random.chance(250)) {
       scene_.at(scene_.now + scene_.random.up_to(user.lease / 2), Event::What::many_forget);
     }
@@ -328,7 +321,7 @@ void Workload::leave(User& user) {
   ++user.turn;
   if (!clients_.is_alive(user.client)) return;
   if (user.state == User::State::acquiring) {
-    cancel(user);
+    cancel(user, user.request);
   } else if (user.state == User::State::holding) {
     give_back(user, true);
   }
@@ -339,7 +332,7 @@ void Workload::leave(User& user) {
 bool Workload::cancel_one(ClientIndex client) {
   for (User& user : users_) {
     if (user.client != client || user.state != User::State::acquiring) continue;
-    cancel(user);
+    cancel(user, user.request);
     clients_.turn(client);
     return true;
   }

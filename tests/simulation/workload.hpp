@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,30 +14,89 @@
 
 namespace redlock::simulation {
 
-/// Moments that are rare and short, to which trouble is drawn.
-class RareMoments {
- public:
-  /// One fault of this kind (any, if none is named), this often in a thousand times.
-  virtual void attract_fault(ClientIndex client, std::optional<Fault> fault,
-                             std::uint32_t per_mille) = 0;
+class Faults;
 
- protected:
-  ~RareMoments() = default;
+/// Somebody who takes locks through a client.
+struct LockUser {
+  ClientIndex client = 0;
+  std::uint64_t turn = 0;  ///< an event for another turn is stale
+  std::string name = {};
+  engine::RequestId extending = 0;
+  engine::GrantId grant = 0;
+  engine::Token token = 0;
+  std::optional<std::uint64_t> read = {};  ///< of the protected register
+  bool lost = false;
 };
 
-/// At the end of this validity a quorum must still have the lease.
-void watch_validity(Scene& scene, const Clients& clients, ClientIndex client, engine::GrantId grant,
-                    Instant valid_until);
+/// What all of them do, in whichever way they took a lock.
+class LockUsers {
+ protected:
+  LockUsers(Scene& scene, Clients& clients) : scene_(scene), clients_(clients) {}
 
-/// Until when a call that begins now waits for others.
-[[nodiscard]] Instant waits_until(const engine::AcquireRequest& what, Instant now);
+  [[nodiscard]] engine::Engine& engine(const LockUser& user) {
+    return clients_.engine(user.client);
+  }
+  [[nodiscard]] Instant local(const LockUser& user) const { return clients_.local(user.client); }
+  [[nodiscard]] ClientId life(const LockUser& user) const { return clients_.life(user.client); }
+  /// Whether the event is for this turn of the user, and its process runs now.
+  [[nodiscard]] bool may_act(const LockUser& user, const Event& event);
+  [[nodiscard]] std::chrono::milliseconds any_lease();
+  /// The number of a request about its lease that ends within this time.
+  engine::RequestId request(const LockUser& user, Duration takes);
+  void extend(LockUser& user);
+  void cancel(const LockUser& user, engine::RequestId request);
+  /// As the guard does when its client was too late for the loss.
+  void give_up(const LockUser& user);
+  /// At the end of this validity a quorum must still have the lease.
+  void watch_validity(ClientIndex client, engine::GrantId grant, Instant valid_until);
+  /// Until when a call that begins now waits for others.
+  [[nodiscard]] static Instant waits_until(const engine::AcquireRequest& what, Instant now);
 
-class Workload {
+  Scene& scene_;
+  Clients& clients_;
+};
+
+/// Those of one kind, whose turns are events of a kind of their own.
+template <typename User, Event::What turns>
+class UsersOf : protected LockUsers {
  public:
-  Workload(Scene& scene, Clients& clients, RareMoments& moments);
+  void on_started(ClientIndex client) {
+    for (User& user : users_) {
+      if (user.client == client) next(user, scene_.plan.think);
+    }
+  }
+  void on_crashed(ClientIndex client) {
+    for (User& user : users_) {
+      if (user.client == client) user = {{.client = client, .turn = user.turn + 1}};
+    }
+  }
 
-  void on_started(ClientIndex client);
-  void on_crashed(ClientIndex client);
+ protected:
+  using LockUsers::LockUsers;
+
+  void next(User& user, Duration at_most) {
+    const auto index = static_cast<std::uint32_t>(&user - users_.data());
+    scene_.at(scene_.now + scene_.random.up_to(at_most), turns, index, 0, ++user.turn);
+  }
+
+  std::vector<User> users_;
+};
+
+struct User : LockUser {
+  enum class State : std::uint8_t { idle, acquiring, holding, ending };
+  State state = State::idle;
+  engine::RequestId request = 0;
+  std::vector<engine::RequestId> entering = {};
+  std::uint32_t count = 1;
+  engine::OwnerId owner = {};
+  std::chrono::milliseconds lease{};
+  Instant valid_until{};
+};
+
+class Workload final : public UsersOf<User, Event::What::user> {
+ public:
+  Workload(Scene& scene, Clients& clients, Faults& faults);
+
   void on_output(ClientIndex client, const engine::ClientOutput& output);
   /// The next thing that a user does.
   void user_event(const Event& event);
@@ -62,49 +120,21 @@ class Workload {
   void clone(ClientIndex client);
 
  private:
-  struct User {
-    enum class State : std::uint8_t { idle, acquiring, holding, ending };
-    ClientIndex client = 0;
-    std::uint64_t turn = 0;  // an event for another turn is stale
-    State state = State::idle;
-    std::string name = {};
-    engine::RequestId request = 0;
-    engine::RequestId extending = 0;
-    std::vector<engine::RequestId> entering = {};
-    std::uint32_t count = 1;
-    engine::GrantId grant = 0;
-    engine::OwnerId owner = {};
-    engine::Token token = 0;
-    std::chrono::milliseconds lease{};
-    Instant valid_until{};
-    std::optional<std::uint64_t> read = {};
-    bool lost = false;
-  };
-
-  [[nodiscard]] engine::Engine& engine(const User& user) { return clients_.engine(user.client); }
-  [[nodiscard]] Instant local(const User& user) const { return clients_.local(user.client); }
-  [[nodiscard]] ClientId life(const User& user) const { return clients_.life(user.client); }
-  void next(User& user, Duration at_most);
   void begin_request(User& user);
   void begin_acquire(User& user);
   void take_over(User& user);
   void use_lease(User& user);
-  void extend(User& user);
   void enter(User& user);
   void leave_one(User& user);
   void give_back(User& user, bool wait_for_it);
   void hand_over(User& user);
-  void cancel(User& user);
   void finished(User& user, const engine::Finish& finish);
   void leave(User& user);
   const std::string& name_for(const User& user);
   User* of_request(ClientIndex client, engine::RequestId request);
   User* of_grant(ClientIndex client, engine::GrantId grant);
 
-  Scene& scene_;
-  Clients& clients_;
-  RareMoments& moments_;
-  std::vector<User> users_;
+  Faults& faults_;
   std::optional<engine::AttachRequest> handed_over_;
 };
 

@@ -27,6 +27,10 @@ struct Judgement {
   std::size_t longer_than_a_second = 0;
 
   [[nodiscard]] bool is_sound() const { return overlaps == 0 && falling_tokens == 0; }
+  [[nodiscard]] std::string in_words() const {
+    return fmt::format("two holders at once: {}; tokens that do not rise: {}", overlaps,
+                       falling_tokens);
+  }
 };
 
 struct Board {
