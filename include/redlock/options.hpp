@@ -37,9 +37,8 @@ enum class Quarantine { on, off };
 /// Which waiter receives the lock next.
 enum class Ordering {
   /// Waiters are served in the order in which they began to wait, whatever any clock shows: each
-  /// node
-  /// keeps a line of the waiters and tells the first that its turn has come. A call that does not
-  /// wait overtakes no waiter. docs/waiting.md says how exact the order is.
+  /// node keeps a line of the waiters and tells the first that its turn has come. A call that does
+  /// not wait overtakes no waiter. docs/waiting.md says how exact the order is.
   fifo,
   /// Waiters are served in no order: the first call that asks after a release gets the lock. A call
   /// that waits asks again after random pauses (retry_min, retry_max), and is in no line. It may

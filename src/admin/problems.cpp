@@ -172,7 +172,7 @@ class NodeRules {
     if (node_.serves_in_order.value_or(true)) return;
     hint(
         "the user may not put waiting calls into a line, or receive turns, so these calls ask it "
-        "again and again" +
+        "by their own timers" +
         what_to_permit());
   }
 

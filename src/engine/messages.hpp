@@ -33,7 +33,7 @@ struct AcquireCommand {
   std::chrono::milliseconds lease{};
   Token floor = 0;
   bool marker_wanted = false;  ///< refused by a node without a marker
-  Instant since{};             ///< when the attempt began; for people who look at the lock
+  Instant since{};             ///< when it is asked; for people who look at the lock
   bool in_order = false;       ///< refused while the lock is free and somebody waits before it
   Place place{};               ///< a refusal stands the client there
   /// From the grant on the client stands there for its next call, which has waited so long.
@@ -59,7 +59,7 @@ struct ReleaseCommand {
   bool alone = false;       ///< in a call of its own: what is wrong with another must not fail it
   bool first_only = false;  ///< other nodes tell the second waiter when it may ask
   Place place{};    ///< the client goes on waiting, and stands there before the next is told
-  Instant since{};  ///< when that attempt began; for people who look at the line
+  Instant since{};  ///< when it is sent; for people who look at the line
 };
 
 /// Take the client out of the line of a name, or stand it there for another of its calls.
@@ -67,7 +67,7 @@ struct LeaveCommand {
   Name name;
   std::uint64_t line = 0;
   Place next{};     ///< of that call, in the same line; line 0: there is none
-  Instant since{};  ///< when it is sent; for people who look at the lock
+  Instant since{};  ///< when it is sent; for people who look at the line
 };
 
 /// Delete the lock if it is this owner's, and refuse this owner for that long, so that no late

@@ -26,12 +26,12 @@ void Acquirer::acquire(Instant now, RequestId request, AcquireRequest what) {
   assert(request != 0);
   Acquisition& call = calls_.add(request, Acquisition(electorate_, request, std::move(what), now));
   Lines* const lines = lines_of(call.what());
-  bool takes_part = lines == nullptr || lines->join(call.what().name, request);
-  if (!takes_part) takes_part = overtakes_pause(now, call);
+  const bool takes_part = lines == nullptr || lines->join(call.what().name, request);
   if (!takes_part) call.wait_locally();
   if (call.over(now)) return end(now, request, call.time_is_over(nullptr));
-  if (!takes_part) return calls_.touched(request);
-  begin(now, call);
+  if (takes_part) return begin(now, call);
+  calls_.touched(request);
+  if (call.what().in_order) overtake_pause(now, call.what().name);
 }
 
 bool Acquirer::cancel(Instant now, RequestId request, Errc why) {
@@ -387,12 +387,12 @@ void Acquirer::take_part(RequestId request, Instant ask_by) {
   calls_.touched(request);
 }
 
-/// Where its client stands after what a failed attempt was granted is given back: in its own place;
-/// in that of the next call if the time was too short for this one, which gives way.
+/// Where its client stands after what a failed attempt was granted is given back: in its own place,
+/// which give_way() may take it out of, or in that of the call that succeeds this one at once.
 Place Acquirer::place_to_keep(Instant now, const Attempt& attempt) {
   const Attempt::LinePlaces& standing = attempt.standing();
   if (standing.line == 0) return {};
-  const auto next = gives_way_at_once(now, attempt);
+  const auto next = successor_at_once(now, attempt);
   if (!next) return {standing.line, now - standing.began, standing.turn};
   return {standing.line, now - calls_.find(*next)->began(), standing.turn, true};
 }
@@ -412,24 +412,24 @@ std::optional<RequestId> Acquirer::next_to_ask(Instant now, const Name& name) {
   return next;
 }
 
-/// The first call of the line pauses for a reason of its own, and so do the others: they go behind
-/// this new one.
-bool Acquirer::overtakes_pause(Instant now, const Acquisition& call) {
-  const Name& name = call.what().name;
-  if (!call.what().in_order || !rules::failed_call_gives_way()) return false;
+/// If the first call of the line pauses as it was too late, the first one that does not pause has
+/// its place, at once.
+void Acquirer::overtake_pause(Instant now, const Name& name) {
   const RequestId first = *ordered_.first(name);
   Acquisition& pausing = *calls_.find(first);
-  if (!pausing.pauses_as_too_late() || next_to_ask(now, name) != call.request()) return false;
-  ordered_.bring_forward(name, call.request());
+  if (!pausing.pauses_as_too_late() || !rules::failed_call_gives_way()) return;
+  const auto next = next_to_ask(now, name);
+  if (!next || calls_.find(*next)->retry_at() > now) return;
+  ordered_.bring_forward(name, *next);
   pausing.wait_locally();
   calls_.touched(first);
-  return true;
+  begin(now, *calls_.find(*next));
 }
 
 /// The call that comes at once in place of this attempt's, which failed for want of time; if there
 /// is none but calls that have failed so themselves a moment ago, nothing: calls of which none can
 /// succeed would keep the lock from other clients without a pause.
-std::optional<RequestId> Acquirer::gives_way_at_once(Instant now, const Attempt& attempt) {
+std::optional<RequestId> Acquirer::successor_at_once(Instant now, const Attempt& attempt) {
   if (attempt.phase() != Attempt::Phase::failed || attempt.failure() != Errc::too_late ||
       !rules::failed_call_gives_way())
     return {};
@@ -437,21 +437,21 @@ std::optional<RequestId> Acquirer::gives_way_at_once(Instant now, const Attempt&
   return next && calls_.find(*next)->retry_at() <= now ? next : std::nullopt;
 }
 
-/// The call fails for a reason of its own (no quorum, or too little of its lease is left): others
-/// of its client are not to wait for it. It comes again behind them. Without a quorum they would
-/// fail, too, so the next one comes when this one would have; one that has failed itself, not
-/// before its own pause is over.
+/// The call found no quorum, or was too late: others of its client are not to wait for it. It comes
+/// again behind them. Without a quorum they would fail, too, so the next one comes when this one
+/// would have. After a call that was too late one that has failed itself comes when its own pause
+/// is over.
 void Acquirer::give_way(Instant now, Acquisition& call, const Attempt& attempt) {
   const Name& name = call.what().name;
   const std::uint64_t line = ordered_.number(name);
   NodeSet left = call.leave_nodes();
-  const auto at_once = gives_way_at_once(now, attempt);
+  const auto at_once = successor_at_once(now, attempt);
   if (at_once) left = left - attempt.granted();
   leave(now, {.name = name, .line = line}, left);
   const bool too_late = attempt.failure() == Errc::too_late;
   const auto first = too_late ? next_to_ask(now, name) : ordered_.first(name, 1);
   if (first && rules::failed_call_gives_way()) {
-    const Instant retry_at = call.deadline();
+    const Instant comes_again = call.deadline();
     ordered_.bring_forward(name, *first);
     call.wait_locally();
     Acquisition& next = *calls_.find(*first);
@@ -459,7 +459,7 @@ void Acquirer::give_way(Instant now, Acquisition& call, const Attempt& attempt) 
       next.stands_at(attempt.granted());
       next.take_part(now);
     } else {
-      next.pause(too_late ? next.retry_at() : retry_at);
+      next.pause(too_late ? next.retry_at() : comes_again);
     }
     calls_.touched(*first);
   }

@@ -85,7 +85,7 @@ class Acquirer {
 
   /// In which such a call stands; null if it does not wait.
   [[nodiscard]] Lines* lines_of(const AcquireRequest& what);
-  [[nodiscard]] bool overtakes_pause(Instant now, const Acquisition& call);
+  void overtake_pause(Instant now, const Name& name);
   [[nodiscard]] Duration length_of_turn() const;
   void leave(Instant now, LeaveCommand command, NodeIndex node);
   void leave(Instant now, const LeaveCommand& command, NodeSet nodes);
@@ -97,7 +97,7 @@ class Acquirer {
   void take_part(RequestId request, Instant ask_by);
   [[nodiscard]] Place place_to_keep(Instant now, const Attempt& attempt);
   [[nodiscard]] std::optional<RequestId> next_to_ask(Instant now, const Name& name);
-  [[nodiscard]] std::optional<RequestId> gives_way_at_once(Instant now, const Attempt& attempt);
+  [[nodiscard]] std::optional<RequestId> successor_at_once(Instant now, const Attempt& attempt);
   void give_way(Instant now, Acquisition& call, const Attempt& attempt);
   /// A lease of this name, held since then, is being released.
   void on_release(Instant now, const Name& name, Instant since);

@@ -130,7 +130,7 @@ bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Att
   }
   if (auto* pausing = std::get_if<Pausing>(&state_)) {
     // Not by nodes that say so because it has just given the lock back there.
-    if (later || !pausing->in_line || pausing->gave_back.contains(node)) return false;
+    if (later || !pausing->keeps_places || pausing->gave_back.contains(node)) return false;
     rounds_in_vain_ = 0;
     pausing->until = now;
     return false;

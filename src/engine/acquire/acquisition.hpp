@@ -37,11 +37,11 @@ class Acquisition {
   struct Entering {
     Instant ask_by{};
   };
-  /// Between two attempts, or before the first one. `in_line`: it keeps its places, as what the last one was granted did not
-  /// become a quorum, and was given back on those nodes.
+  /// Between two attempts, or before the first one. `keeps_places`: what the last one was granted
+  /// did not become a quorum, and was given back on those nodes.
   struct Pausing {
     Instant until{};
-    bool in_line = false;
+    bool keeps_places = false;
     NodeSet gave_back{};
   };
   /// An attempt asks nodes, or settles the token.
@@ -62,7 +62,8 @@ class Acquisition {
   };
   using State = std::variant<Local, AwaitingRoom, Entering, Pausing, Asking, Idle, Gathering>;
 
-  /// A node forgets a waiter that has not asked for twice this long, or 2.5 times.
+  /// A node that can wake a waiter forgets one that has not asked for twice this long, or 2.5
+  /// times.
   static constexpr Duration refresh = std::chrono::milliseconds(1'000);
   /// A waiter that enters after a grant to its client is not the next. It asks so much later, as
   /// its question may then go out with the release of what was granted.
@@ -156,7 +157,7 @@ class Acquisition {
   /// It pauses because too little of its lease was left: another call may have more.
   [[nodiscard]] bool pauses_as_too_late() const {
     const auto* const pausing = std::get_if<Pausing>(&state_);
-    return pausing != nullptr && !pausing->in_line && schedule_.was_too_late();
+    return pausing != nullptr && !pausing->keeps_places && schedule_.was_too_late();
   }
   /// Until then it pauses after its last failure.
   [[nodiscard]] Instant retry_at() const {

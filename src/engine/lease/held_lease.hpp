@@ -29,7 +29,7 @@ class HeldLease {
     Token token = 0;
     std::chrono::milliseconds lease{};
     Instant renew_until = Instant::min();  ///< by the watchdog; never: without end
-    Instant since{};                       ///< when its attempt began
+    Instant since{};                       ///< when its attempt began; if that waited, when it won
   };
 
   /// A lease just granted.

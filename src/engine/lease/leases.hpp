@@ -47,7 +47,7 @@ class Leases {
   [[nodiscard]] const HeldLease* find(GrantId grant) { return held_.find(grant); }
   struct Freed {
     Name name;
-    Instant since;  ///< when its attempt began
+    Instant since;  ///< as in HeldLease::Plan
   };
   /// What is released; nothing if there is no such lease.
   std::optional<Freed> release(Instant now, RequestId request, GrantId grant);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The calls of this client that wait for the same name, in the order in which they came: the
-// client's line for it. Those that wait in order and those that barge have different lines. Only
-// the first calls of a line take part at the nodes, so a crowd in one program costs the nodes no
-// more than these.
+// The calls of this client that wait for the same name, in the order in which they came, but for
+// those that gave way: the client's line for it. Those that wait in order and those that barge have
+// different lines. Only the first calls of a line take part at the nodes, so a crowd in one program
+// costs the nodes no more than these.
 #pragma once
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class Lines {
     auto& calls = lines_.find(*name)->second.calls;
     std::ranges::rotate(calls, std::ranges::find(calls, request));
   }
-  /// The call of this name that has waited longest, if there is one; or one behind it.
+  /// The first call of this name, if there is one; or one behind it.
   [[nodiscard]] std::optional<RequestId> first(const Name& name, std::size_t behind = 0) const {
     if (lines_.empty()) return {};
     const auto found = lines_.find(*name);

@@ -11,8 +11,8 @@
 namespace redlock::engine {
 namespace {
 
-/// Two nodes tell the second waiter when the turn of the first is over: it asks all, and only if
-/// the first does not come. Others each time, so that none has more to do than the rest.
+/// Two nodes tell the second waiter when the turn of the first is over: it asks all then. Others
+/// each time, so that none has more to do than the rest.
 NodeSet all_but_two(NodeSet nodes, std::uint32_t count, GrantId grant) {
   NodeSet others = nodes;
   int tell = 0;

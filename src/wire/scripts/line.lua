@@ -11,7 +11,7 @@
 -- redlock:wake:CLIENT receives "NUMBER AFTER": the waiter may ask for the lock after so many ms. A
 -- line only adds refusals and messages, so a lock is as safe with a damaged line or without one;
 -- that is why its errors (a missing permission, a key of another type, a full node) are caught by
--- the callers, which go on as if nobody waited.
+-- the callers, which go on as if nobody waited. Without the right to publish the line stands.
 --
 -- A waiter says how long its call has waited, and the node subtracts that from its own clock: so
 -- calls stand in the order in which they began, to within the difference of their messages' delays,
