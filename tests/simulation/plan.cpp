@@ -344,7 +344,8 @@ JudgedWaiting Plan::judged_waiting() const {
     // Where the votes are split at first, gathering them takes four trips in vain, or eight.
     judged.free_at_most = places + 16 * trip;
     // Far from the nodes many a call is over before it can use its turn.
-    if (distances.empty()) judged.passed_on_within = engine::rules::length_of_turn(trip);
+    // A turn that two nodes gave to two waiters ends by itself; a vote may be under way then.
+    if (distances.empty()) judged.passed_on_within = engine::rules::length_of_turn(trip) + 2 * trip;
     const bool near = distances.empty();
     if (near && wakes.forged == Duration::zero()) judged.asks_per_grant = 3;
   } else {
