@@ -30,19 +30,6 @@ void check_ballot(const Ballot& ballot, char vote) {
 
 }  // namespace
 
-TEST_CASE("all nodes are asked at once, and the quorum-th yes answers the caller") {
-  Rig rig(5);
-  const auto id = rig.acquire();
-  for (NodeIndex node = 0; node < 5; ++node) CHECK(rig.oldest_is<AcquireCommand>(node));
-  rig.advance(50ms);
-  rig.answer({4, 1}, Granted{7});
-  CHECK_FALSE(rig.ended(id));
-  rig.answer(2, Granted{7});
-  CHECK(rig.token_of(id) == 7);
-  // The lease less one per cent and 2 ms, counted from the first send.
-  CHECK(rig.result<AcquireSucceeded>(id).valid_until == rig.start + 30s - 300ms - 2ms);
-}
-
 TEST_CASE("the vote that decides ends the attempt, and only nodes that may hold it are released") {
   for (const Votes& row : {
            Votes{"ddggg", Outcome::granted},  // a minority that is down changes nothing
@@ -128,21 +115,6 @@ TEST_CASE("a quorum that answers too late is released on every node") {
     CHECK(rig.failure(id) == Errc::too_late);
     CHECK(rig.all_have_releases(1));
   }
-}
-
-TEST_CASE("the floor is the median of the nodes' clocks, or one above the last token") {
-  Rig rig(3);
-  const std::int64_t noon = 1'700'000'000'000'000;
-  rig.engine.on_node_clock(rig.now, 0, noon);
-  rig.engine.on_node_clock(rig.now, 1, noon + 5);
-  rig.engine.on_node_clock(rig.now, 2, noon * 2);  // absurd, and outvoted
-  rig.advance(10us);
-  const auto id = rig.acquire();
-  CHECK(rig.oldest<AcquireCommand>(0).floor == static_cast<Token>(noon + 15));
-  rig.answer({0, 1, 2}, Granted{static_cast<Token>(noon + 500)});
-  REQUIRE(rig.ended_with<AcquireSucceeded>(id));
-  rig.acquire();
-  CHECK(rig.oldest<AcquireCommand>(0).floor == static_cast<Token>(noon + 501));
 }
 
 TEST_CASE("a key of another type counts as held by somebody else, and says so") {
