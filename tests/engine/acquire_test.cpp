@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One acquisition with one attempt: which vote decides, what is known then, and what is left on the
-// nodes afterwards.
+// nodes afterwards. An attempt under way may be ended by its caller, its client or its deadline.
+// Before the client is connected an attempt fails and blames no node.
 #include "engine/rig.hpp"
 
 using namespace redlock::engine::test;
@@ -28,20 +29,41 @@ void check_ballot(const Ballot& ballot, char vote) {
   CHECK(ballot.cause == (vote == 'd' ? Cause::connection_failed : Cause::none));
 }
 
-}  // namespace
-
-TEST_CASE("all nodes are asked at once, and the quorum-th yes answers the caller") {
-  Rig rig(5);
-  const auto id = rig.acquire();
-  for (NodeIndex node = 0; node < 5; ++node) CHECK(rig.oldest_is<AcquireCommand>(node));
-  rig.advance(50ms);
-  rig.answer({4, 1}, Granted{7});
-  CHECK_FALSE(rig.ended(id));
-  rig.answer(2, Granted{7});
-  CHECK(rig.token_of(id) == 7);
-  // The lease less one per cent and 2 ms, counted from the first send.
-  CHECK(rig.result<AcquireSucceeded>(id).valid_until == rig.start + 30s - 300ms - 2ms);
+/// A deadline counts for the attempt under way, unlike the end of the waiting time.
+AcquireRequest for_100_ms() {
+  AcquireRequest what = Rig::waiting(100ms);
+  what.deadline = Rig::start + 100ms;
+  return what;
 }
+
+void end(Rig& rig, RequestId id, Errc why) {
+  rig.advance(99ms);
+  CHECK_FALSE(rig.ended(id));
+  if (why != Errc::timed_out) rig.cancel(id, why);
+  rig.advance(1ms);
+  CHECK(rig.failure(id) == why);
+}
+
+constexpr Errc ends[] = {Errc::cancelled, Errc::closed, Errc::timed_out};
+
+constexpr Duration node_timeout = Config{}.node_timeout;
+
+/// Of an attempt that begins now and gets no answer, unless `meanwhile` gives some.
+template <typename Meanwhile>
+std::vector<Cause> causes_of_silence(Rig& rig, const Meanwhile& meanwhile) {
+  const RequestId request = rig.acquire();
+  meanwhile();
+  rig.advance(node_timeout);
+  REQUIRE(rig.failure(request) == Errc::no_quorum);
+  std::vector<Cause> causes;
+  for (const Ballot& ballot : rig.result<Failed>(request).ballots) causes.push_back(ballot.cause);
+  return causes;
+}
+
+using Causes = std::vector<Cause>;
+constexpr auto nothing = [] {};
+
+}  // namespace
 
 TEST_CASE("the vote that decides ends the attempt, and only nodes that may hold it are released") {
   for (const Votes& row : {
@@ -130,25 +152,80 @@ TEST_CASE("a quorum that answers too late is released on every node") {
   }
 }
 
-TEST_CASE("the floor is the median of the nodes' clocks, or one above the last token") {
-  Rig rig(3);
-  const std::int64_t noon = 1'700'000'000'000'000;
-  rig.engine.on_node_clock(rig.now, 0, noon);
-  rig.engine.on_node_clock(rig.now, 1, noon + 5);
-  rig.engine.on_node_clock(rig.now, 2, noon * 2);  // absurd, and outvoted
-  rig.advance(10us);
-  const auto id = rig.acquire();
-  CHECK(rig.oldest<AcquireCommand>(0).floor == static_cast<Token>(noon + 15));
-  rig.answer({0, 1, 2}, Granted{static_cast<Token>(noon + 500)});
-  REQUIRE(rig.ended_with<AcquireSucceeded>(id));
-  rig.acquire();
-  CHECK(rig.oldest<AcquireCommand>(0).floor == static_cast<Token>(noon + 501));
-}
-
 TEST_CASE("a key of another type counts as held by somebody else, and says so") {
   Rig rig(1);
   const auto id = rig.acquire();
   rig.answer(0, Refused{.expires_in = std::nullopt, .foreign_type = true});
   CHECK(rig.failure(id) == Errc::contended);
   CHECK(rig.ballot(id, 0).detail == "a key of another type stands where the lock would be");
+}
+
+TEST_CASE("an attempt that is ended releases every node, and late grants change nothing") {
+  for (const Errc why : ends) {
+    Rig rig(3);
+    const auto id = rig.attempt({Granted{7}}, for_100_ms());
+    end(rig, id, why);
+    CHECK(rig.all_have_releases(1));
+    rig.answer({1, 2}, Granted{7});  // the acquires, answered after all
+    CHECK(rig.all_have_releases(1));
+    rig.answer({0, 1, 2}, ReleasedHere{});
+    CHECK(rig.all_answered());
+  }
+}
+
+TEST_CASE("ending an attempt that has lost the vote releases no node twice") {
+  for (const Errc why : ends) {
+    Rig rig(5);
+    // Out of reach for certain, but not known yet whether a quorum votes.
+    const auto id = rig.attempt({down, down, Refused{9s}}, for_100_ms());
+    CHECK(rig.releases(3) == 1);
+    end(rig, id, why);
+    for (const NodeIndex node : {0U, 1U, 2U}) CHECK(rig.releases(node) == 0);
+    for (const NodeIndex node : {3U, 4U}) CHECK(rig.releases(node) == 1);
+    rig.answer({3, 4}, Granted{7});
+    rig.answer({3, 4}, ReleasedHere{});
+    CHECK(rig.all_answered());
+  }
+}
+
+TEST_CASE("ending an attempt that settles releases every node once") {
+  for (const Errc why : ends) {
+    Rig rig(3);
+    const auto id = rig.attempt({Granted{2}, Granted{1}}, for_100_ms());
+    REQUIRE(rig.oldest_is<HoldCommand>(1));
+    end(rig, id, why);
+    CHECK(rig.all_have_releases(1));
+    rig.answer(1, Held{2});  // the settle message, too late
+    CHECK(rig.failure(id) == why);
+    CHECK(rig.all_have_releases(1));
+  }
+}
+
+TEST_CASE("a node that is being connected to for the first time is not said to be silent") {
+  Rig rig(3);
+  rig.engine.on_connecting();
+  CHECK(causes_of_silence(rig, nothing) == Causes(3, Cause::connecting));
+  rig.node_up(0);
+  CHECK(causes_of_silence(rig, nothing) ==
+        Causes{Cause::timed_out, Cause::connecting, Cause::connecting});
+}
+
+TEST_CASE("what was asked before the first connection had no time to be answered") {
+  Rig rig(3);
+  rig.engine.on_connecting();
+  CHECK(causes_of_silence(rig, [&] {
+          rig.advance(node_timeout - 1ms);
+          for (const NodeIndex node : {0U, 1U, 2U}) rig.node_up(node);
+        }) == Causes(3, Cause::connecting));
+  CHECK(causes_of_silence(rig, nothing) == Causes(3, Cause::timed_out));
+}
+
+TEST_CASE("a node whose first connection failed, or that lost it, is not being connected to") {
+  Rig rig(3);
+  rig.engine.on_connecting();
+  rig.engine.on_node_down(0);
+  rig.node_up(1);
+  rig.engine.on_node_down(1);
+  CHECK(causes_of_silence(rig, nothing) ==
+        Causes{Cause::timed_out, Cause::timed_out, Cause::connecting});
 }

@@ -349,18 +349,6 @@ TEST_CASE("a release that a node answered with any error of its own is asked aga
   }
 }
 
-TEST_CASE("a release whose connection broke waits for the next connection, for one lease") {
-  LeaseRig rig;
-  rig.release(rig.grant);
-  rig.answer(2, broken);
-  rig.advance(5s);
-  CHECK_FALSE(rig.asked(2));
-  rig.node_up(2);
-  REQUIRE(rig.releases(2) == 1);
-  back_after(rig, 30s);
-  CHECK_FALSE(rig.asked(2));
-}
-
 TEST_CASE("a heal that left nothing settles no release of a grant that was taken up") {
   // Whoever detached it may have an acquire on its way, and the release may not have been executed.
   for (const Reply& of_release : {Reply{NoScript{}}, Reply{broken}}) {

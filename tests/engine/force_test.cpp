@@ -68,15 +68,6 @@ TEST_CASE("a node that hangs keeps a force no longer than the node timeout, and 
   CHECK(rig.all_answered());
 }
 
-TEST_CASE("a holder that too few nodes still have is lost as forced if one says so") {
-  RenewedRig rig;
-  rig.advance(10s);
-  rig.answer(0, ForcedOut{});
-  CHECK(rig.lost.empty());
-  rig.answer(1, Free{});
-  CHECK(rig.loss_of(rig.grant) == LossReason::forced);
-}
-
 TEST_CASE("a caller that extends what was forced out is told so") {
   LeaseRig rig;
   const auto id = rig.extend(rig.grant, 30s);

@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Holding: renewal at a third of the lease, extending by hand, validity from mixed rounds, and
-// nodes that are healed.
+// Holding: renewal at a third of the lease, extending by hand, nodes that are healed, and grants
+// made elsewhere that are taken up. Validity from mixed rounds is in mixed_rounds.scn.
 #include "engine/rig.hpp"
 
 using namespace redlock::engine::test;
+
+namespace {
+
+AttachRequest elsewhere(bool renew) {
+  AttachRequest what;
+  what.owner = {{5, 6}};
+  what.token = 7;
+  what.lease = 30s;
+  what.renew = renew;
+  return what;
+}
+
+}  // namespace
 
 TEST_CASE("the watchdog renews on every node at a third of the lease, with the same token") {
   RenewedRig rig;
@@ -31,26 +44,6 @@ TEST_CASE("a lease that is not renewed, or no longer, is lost a tenth of it befo
   }
 }
 
-TEST_CASE("mixed rounds: validity is the quorum-th latest, 40 s and not 50") {
-  // Nodes 3 and 4 never answered. Node 0 confirms at 10 s, nodes 1 and 2 at 20 s: from 40 s on,
-  // somebody else can have 0, 3 and 4.
-  Rig rig(5);
-  const GrantId grant = rig.lease_on({0, 1, 2}, Rig::renewed()).grant;
-  rig.answer({3, 4}, broken);
-  rig.advance(10s);
-  rig.answer(0, Held{7});
-  for (NodeIndex node = 1; node < 5; ++node) rig.answer(node, broken);
-  CHECK(rig.valid_until.empty());  // no quorum confirmed anything new
-  while (rig.since_start() < 20s) {
-    rig.advance(500ms);
-    for (NodeIndex node = 0; node < 5; ++node) {
-      const bool last = rig.since_start() == 20s && (node == 1 || node == 2);
-      while (rig.asked(node)) rig.answer(node, last ? Reply{Held{7}} : Reply{broken});
-    }
-  }
-  CHECK(rig.valid_until[grant] == rig.start + 40s - 302ms);
-}
-
 TEST_CASE("a renewal that no quorum confirmed is tried again soon") {
   for (const Unavailable& why : {down, broken}) {
     RenewedRig rig;
@@ -61,16 +54,6 @@ TEST_CASE("a renewal that no quorum confirmed is tried again soon") {
     rig.advance(2500ms);
     for (const NodeIndex node : {0U, 1U, 2U}) CHECK(rig.oldest_is<HoldCommand>(node));
   }
-}
-
-TEST_CASE("hung nodes: the renewal times out, the lease is lost in time, nothing revives it") {
-  RenewedRig rig;
-  rig.advance(29'698ms - 3s);
-  CHECK(rig.lost.at(rig.grant) == LossReason::nodes_unavailable);
-  while (rig.asked(0)) rig.answer({0, 1, 2}, Held{7});
-  CHECK(rig.valid_until.empty());
-  rig.advance(60s);
-  CHECK_FALSE(rig.asked(0));
 }
 
 TEST_CASE("a paused holder finds its lease lost before any answer can revive it") {
@@ -103,15 +86,6 @@ TEST_CASE("nothing is renewed after release began, and late answers are ignored"
   rig.advance(60s);
   CHECK_FALSE(rig.asked(0));
   CHECK(rig.lost.empty());
-}
-
-TEST_CASE("extend confirms on a quorum and lengthens the validity") {
-  LeaseRig rig;
-  rig.advance(5s);
-  const auto id = rig.extend(rig.grant, 60s);
-  CHECK(rig.oldest<HoldCommand>(0).lease == 60s);
-  rig.answer({2, 0}, Held{7});
-  CHECK(rig.result<ExtendSucceeded>(id).valid_until == rig.start + 5s + 60s - 602ms);
 }
 
 TEST_CASE("a shorter extend does not shorten the lease") {
@@ -154,25 +128,6 @@ TEST_CASE("a lease that a quorum denies is lost at once, and so is its extend") 
   }
 }
 
-TEST_CASE("a lease whose confirmed nodes fall below a quorum is over, though others are unknown") {
-  // Node 2 may have granted or not. Node 1 is free now: somebody else could have 1 and 2.
-  Rig rig(3);
-  const GrantId grant = rig.lease_on({0, 1}, Rig::renewed()).grant;
-  rig.advance(10s);
-  rig.answer(1, Free{});
-  CHECK(rig.lost.at(grant) == LossReason::taken);
-}
-
-TEST_CASE("a node that forgot is healed when the round is decided, with the lease's token") {
-  RenewedRig rig;
-  rig.advance(10s);
-  rig.answer(2, Free{});
-  CHECK_FALSE(rig.asked(2));
-  rig.answer({0, 1}, Held{7});
-  REQUIRE(rig.oldest_is<AcquireCommand>(2));
-  CHECK(rig.oldest<AcquireCommand>(2).floor == 7);
-}
-
 TEST_CASE("a healed node counts at once, another not until a round confirms it") {
   struct Heal {
     std::optional<Reply> reply;
@@ -192,21 +147,6 @@ TEST_CASE("a healed node counts at once, another not until a round confirms it")
     rig.answer(1, Free{});
     CHECK(rig.lost.contains(rig.grant));
   }
-}
-
-TEST_CASE("a node where another owner was seen is healed once it is free") {
-  Rig rig(5);
-  rig.lease_on({0, 1, 2}, Rig::renewed());
-  rig.answer(3, Refused{9s});
-  rig.answer(4, Granted{7});
-  rig.advance(10s);
-  rig.answer({0, 1, 2, 4}, Held{7});
-  rig.answer(3, Taken{});
-  CHECK_FALSE(rig.asked(3));
-  rig.advance(10s);
-  rig.answer({0, 1, 2, 4}, Held{7});
-  rig.answer(3, Free{});
-  CHECK(rig.oldest_is<AcquireCommand>(3));
 }
 
 TEST_CASE("a valid lease is healed also when too few nodes answer in the round") {
@@ -229,16 +169,6 @@ TEST_CASE("nothing is healed for a grant that could not be taken up") {
   rig.answer({2, 3}, broken);
   REQUIRE(rig.failure(id) == Errc::no_quorum);
   CHECK_FALSE(rig.asked(4));
-}
-
-TEST_CASE("a grant made elsewhere is taken up when a quorum confirms it") {
-  Rig rig(3);
-  const auto id = rig.attach({{5, 6}}, 7, 30s);
-  CHECK(rig.oldest<HoldCommand>(0).owner == OwnerId{{5, 6}});
-  rig.answer({0, 1}, Held{7});
-  CHECK(rig.result<AcquireSucceeded>(id).valid_until == rig.start + 30s - 302ms);
-  rig.release(rig.grant_of(id));
-  CHECK(rig.releases(2) == 1);
 }
 
 TEST_CASE("a grant that is not ours is not taken up, and nothing is released") {
@@ -281,4 +211,74 @@ TEST_CASE("a lease whose loss was told is lost: it is neither confirmed nor rene
   rig.drop(rig.grant);
   CHECK(rig.releases(0) == 1);
   rig.give_up(rig.grant, LossReason::expired);  // of a lease that is over
+}
+
+TEST_CASE("a taking-up that was cancelled is over: late answers change nothing") {
+  for (const bool renew : {false, true}) {
+    Rig rig(3);
+    const auto id = rig.attach(elsewhere(renew));
+    rig.cancel(id);
+    CHECK(rig.failure(id) == Errc::cancelled);
+    rig.cancel(id, Errc::closed);  // ended already
+    rig.answer({0, 1, 2}, Held{7});
+    rig.advance(60s);
+    CHECK(rig.all_answered());
+    CHECK(rig.lost.empty());
+    CHECK(rig.valid_until.empty());
+    CHECK(rig.failure(id) == Errc::cancelled);
+    CHECK(rig.engine.deadline() == never);
+  }
+}
+
+TEST_CASE("a grant that was taken up is renewed at a third of the lease, if asked") {
+  for (const bool renew : {false, true}) {
+    Rig rig(3);
+    const auto id = rig.attach(elsewhere(renew));
+    rig.answer({0, 1, 2}, Held{7});
+    REQUIRE(rig.ended_with<AcquireSucceeded>(id));
+    rig.advance(10s - 1ns);
+    CHECK_FALSE(rig.asked(0));
+    rig.advance(1ns);
+    CHECK(rig.oldest_is<HoldCommand>(0) == renew);
+  }
+}
+
+TEST_CASE("taking up a grant raises no fence, whatever its token says") {
+  Rig rig(3);
+  const auto id = rig.attach(elsewhere(true));
+  for (const NodeIndex node : {0U, 1U, 2U}) CHECK(rig.oldest<HoldCommand>(node).token == 0);
+  rig.answer(0, NoScript{});
+  const Send again = rig.take(0);
+  CHECK(std::get<HoldCommand>(again.command).token == 0);
+  rig.answer(again, Held{7});
+  rig.answer(1, Held{9});
+  CHECK(rig.token_of(id) == 7);
+  rig.advance(10s);
+  CHECK(rig.oldest<HoldCommand>(0).token == 7);  // which a quorum has
+}
+
+TEST_CASE("a node whose fence is below the token does not confirm a grant that is taken up") {
+  Rig rig(3);
+  const auto id = rig.attach(elsewhere(false));
+  rig.answer(0, Held{6});
+  rig.answer(1, Held{7});
+  CHECK_FALSE(rig.ended(id));
+  rig.answer(2, down);
+  CHECK(rig.failure(id) == Errc::no_quorum);
+  CHECK(rig.ballot(id, 0).detail == "its fence (6) is below the token");
+  CHECK(rig.releases(0) == 0);
+}
+
+TEST_CASE("a token that no quorum can have is told as wrong") {
+  Rig rig(3);
+  auto what = elsewhere(false);
+  what.token = 8;
+  const auto id = rig.attach(what);
+  rig.answer({0, 1}, Held{7});
+  REQUIRE(rig.failure(id) == Errc::invalid_argument);
+  CHECK(rig.result<Failed>(id).detail == "the token 8 was never given for it");
+  rig.answer(2, Held{8});
+  rig.advance(60s);
+  CHECK(rig.all_answered());
+  CHECK(rig.lost.empty());
 }

@@ -89,6 +89,8 @@ TEST_CASE("between its loss and its end a lease that the nodes take away is over
     rig.answer(third, Held{7});
     CHECK(rig.valid_until.empty());
   }
+  rig.advance(60s);
+  CHECK(rig.all_answered());
   CHECK(rig.lost.at(rig.grant) == LossReason::nodes_unavailable);
 }
 
@@ -128,6 +130,7 @@ TEST_CASE("a quorum must confirm what makes a lease longer, and must not forget 
     CHECK(rig.lost.empty());
     CHECK(rig.all_have_releases(0));  // a failed hold never releases
     const auto yes = rig.extend(extended.grant, 60s);
+    CHECK(rig.oldest<HoldCommand>(0).lease == 60s);
     for (NodeIndex node = 0; node <= nodes / 2; ++node) rig.answer(node, Held{7});
     CHECK(rig.result<ExtendSucceeded>(yes).valid_until == rig.start + sixty);
   }

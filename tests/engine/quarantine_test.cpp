@@ -60,11 +60,6 @@ void check(const std::vector<Sight>& sights) {
 
 }  // namespace
 
-TEST_CASE("a durable node with its marker votes at once, however young it is") {
-  QuarantineRig rig(none);
-  CHECK(asks(rig, 0));
-}
-
 TEST_CASE("a node that is not durable votes when it has been up for a quarantine") {
   QuarantineRig rig;
   rig.see(0, {.marker = true, .durable = false, .uptime = 60s});
@@ -216,10 +211,4 @@ TEST_CASE("a quarantined node is not healed, but what it still holds counts") {
   rig.advance(10s);
   rig.answer({0, 1}, Held{7});
   CHECK(rig.valid_until[lease.grant] == rig.start + 20s + 30s - 302ms);
-}
-
-TEST_CASE("without the quarantine everybody votes") {
-  Rig rig(3);
-  rig.engine.on_node_facts(rig.now, 0, {});
-  CHECK(asks(rig, 0));
 }

@@ -7,18 +7,20 @@ using namespace redlock::engine::test;
 namespace {
 
 /// Lets every node refuse whatever acquire waits at it, and confirm whatever release.
-void refuse_all(Rig& rig, std::optional<std::chrono::milliseconds> expires_in = 30s) {
-  rig.serve({.acquire = Refused{expires_in}, .release = NotHeld{}});
+void refuse_all(Rig& rig, const Reply& refusal = Refused{30s}) {
+  rig.serve({.acquire = refusal, .release = NotHeld{}});
 }
 
 }  // namespace
 
 TEST_CASE("a waiting caller tries again after a random pause, and gets the lock when it is free") {
-  for (const auto free_in : {30'000ms, std::chrono::milliseconds::max()}) {
+  for (const Reply& refusal :
+       {Reply{Refused{30s}}, Reply{Refused{std::chrono::milliseconds::max()}},
+        Reply{AlreadyOurs{}}}) {
     Rig rig(3);
     const auto id = rig.acquire(Rig::waiting(10s));
     const auto first_owner = rig.oldest<AcquireCommand>(0).owner;
-    refuse_all(rig, free_in);
+    refuse_all(rig, refusal);
     CHECK_FALSE(rig.ended(id));
     rig.advance(49ms);
     CHECK_FALSE(rig.asked(0));

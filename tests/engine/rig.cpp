@@ -44,27 +44,10 @@ AcquireRequest Rig::waiting(Duration wait, bool in_order) {
   return what;
 }
 
-template <typename Input>
-RequestId Rig::request_by(const Input& input) {
-  const RequestId id = ++last_request_;
-  input(id);
-  collect();
-  return id;
-}
-
 RequestId Rig::acquire(AcquireRequest what) {
   if (!what.name) what.name = request().name;
   if (what.lease == 0ms) what.lease = 30s;
   return request_by([&](RequestId id) { engine.acquire(now, id, std::move(what)); });
-}
-
-void Rig::wake(NodeIndex node, RequestId waiter, Duration after) {
-  engine.on_wake(now, node, waiter, after);
-  collect();
-}
-
-void Rig::wakes(std::uint32_t nodes) {
-  for (NodeIndex node = 0; node < sent_.size(); ++node) engine.on_wakes(node, node < nodes);
 }
 
 RequestId Rig::attach(OwnerId owner, Token token, std::chrono::milliseconds lease) {
@@ -80,70 +63,11 @@ RequestId Rig::attach(AttachRequest what) {
   return request_by([&](RequestId id) { engine.attach(now, id, std::move(what)); });
 }
 
-RequestId Rig::extend(GrantId grant, std::chrono::milliseconds lease) {
-  return request_by([&](RequestId id) { engine.extend(now, id, grant, lease); });
-}
-
-RequestId Rig::enter(GrantId grant, std::chrono::milliseconds lease, bool renew) {
-  return request_by([&](RequestId id) { engine.enter(now, id, {grant, lease, renew}); });
-}
-
-void Rig::leave(GrantId grant) {
-  engine.leave(now, grant);
-  collect();
-}
-
-RequestId Rig::release(GrantId grant) {
-  return request_by([&](RequestId id) { engine.release(now, id, grant); });
-}
-
-RequestId Rig::release_elsewhere(OwnerId owner) {
-  return request_by([&](RequestId id) { engine.release(now, id, request().name, owner, 30s); });
-}
-
-RequestId Rig::force_release(OwnerId owner) {
-  return request_by(
-      [&](RequestId id) { engine.force_release(now, id, request().name, owner, 30s); });
-}
-
-void Rig::drop(GrantId grant) {
-  engine.release(now, 0, grant);
-  collect();
-}
-
-void Rig::give_up(GrantId grant, LossReason reason) {
-  engine.give_up(now, grant, reason);
-  collect();
-}
-
-void Rig::detach(GrantId grant) {
-  engine.detach(now, grant);
-  collect();
-}
-
-void Rig::cancel(RequestId request, Errc why) {
-  engine.cancel(now, request, why);
-  collect();
-}
-
-void Rig::node_up(NodeIndex node) {
-  engine.on_node_up(now, node);
-  collect();
-}
-
 Send Rig::take(NodeIndex node) {
   REQUIRE(asked(node));
   Send send = std::move(sent_[node].front());
   sent_[node].pop_front();
   return send;
-}
-
-void Rig::take_each() {
-  for (NodeIndex node = 0; node < sent_.size(); ++node) take(node);
-}
-
-void Rig::take_all() {
-  for (auto& sent : sent_) sent.clear();
 }
 
 void Rig::answer_all(const Reply& reply) {
@@ -167,19 +91,6 @@ std::size_t Rig::serve(const Answers& answers) {
     }
   }
   return acquires;
-}
-
-void Rig::answer(NodeIndex node, const Reply& reply) {
-  answer(take(node), reply);
-}
-
-void Rig::answer(std::initializer_list<NodeIndex> nodes, const Reply& reply) {
-  for (const NodeIndex node : nodes) answer(node, reply);
-}
-
-void Rig::answer(const Send& send, const Reply& reply) {
-  engine.on_reply(now, send.node, send.tag, reply);
-  collect();
 }
 
 std::size_t Rig::releases(NodeIndex node) const {

@@ -63,30 +63,69 @@ class Rig {
   RequestId acquire(AcquireRequest what = {});
   RequestId attach(OwnerId owner, Token token, std::chrono::milliseconds lease);
   RequestId attach(AttachRequest what);
-  RequestId extend(GrantId grant, std::chrono::milliseconds lease);
-  RequestId enter(GrantId grant, std::chrono::milliseconds lease = 30s, bool renew = false);
-  void leave(GrantId grant);
-  RequestId release(GrantId grant);
-  RequestId release_elsewhere(OwnerId owner);
-  RequestId force_release(OwnerId owner);
+  RequestId extend(GrantId grant, std::chrono::milliseconds lease) {
+    return request_by([&](RequestId id) { engine.extend(now, id, grant, lease); });
+  }
+  RequestId enter(GrantId grant, std::chrono::milliseconds lease = 30s, bool renew = false) {
+    return request_by([&](RequestId id) { engine.enter(now, id, {grant, lease, renew}); });
+  }
+  void leave(GrantId grant) {
+    engine.leave(now, grant);
+    collect();
+  }
+  RequestId release(GrantId grant) {
+    return request_by([&](RequestId id) { engine.release(now, id, grant); });
+  }
+  RequestId release_elsewhere(OwnerId owner) {
+    return request_by([&](RequestId id) { engine.release(now, id, request().name, owner, 30s); });
+  }
+  RequestId force_release(OwnerId owner) {
+    return request_by(
+        [&](RequestId id) { engine.force_release(now, id, request().name, owner, 30s); });
+  }
   /// Releases without asking what became of it, as a lease's destructor does.
-  void drop(GrantId grant);
+  void drop(GrantId grant) {
+    engine.release(now, 0, grant);
+    collect();
+  }
   /// As the holder who was told of a loss that the engine has not noticed yet.
-  void give_up(GrantId grant, LossReason reason);
-  void detach(GrantId grant);
-  void cancel(RequestId request, Errc why = Errc::cancelled);
-  void node_up(NodeIndex node);
+  void give_up(GrantId grant, LossReason reason) {
+    engine.give_up(now, grant, reason);
+    collect();
+  }
+  void detach(GrantId grant) {
+    engine.detach(now, grant);
+    collect();
+  }
+  void cancel(RequestId request, Errc why = Errc::cancelled) {
+    engine.cancel(now, request, why);
+    collect();
+  }
+  void node_up(NodeIndex node) {
+    engine.on_node_up(now, node);
+    collect();
+  }
   /// The node tells this waiter that its turn has come, or will after that time.
-  void wake(NodeIndex node, RequestId waiter, Duration after = {});
+  void wake(NodeIndex node, RequestId waiter, Duration after = {}) {
+    engine.on_wake(now, node, waiter, after);
+    collect();
+  }
   /// Whether nodes, the first so many, can wake waiters.
-  void wakes(std::uint32_t nodes);
+  void wakes(std::uint32_t nodes) {
+    for (NodeIndex node = 0; node < sent_.size(); ++node) engine.on_wakes(node, node < nodes);
+  }
 
   /// Answers the oldest message that this node has not answered.
-  void answer(NodeIndex node, const Reply& reply);
+  void answer(NodeIndex node, const Reply& reply) { answer(take(node), reply); }
   /// The same for every node in the list, in its order.
-  void answer(std::initializer_list<NodeIndex> nodes, const Reply& reply);
+  void answer(std::initializer_list<NodeIndex> nodes, const Reply& reply) {
+    for (const NodeIndex node : nodes) answer(node, reply);
+  }
   /// Answers a message kept from earlier (a straggler).
-  void answer(const Send& send, const Reply& reply);
+  void answer(const Send& send, const Reply& reply) {
+    engine.on_reply(now, send.node, send.tag, reply);
+    collect();
+  }
   [[nodiscard]] bool asked(NodeIndex node) const { return !sent_.at(node).empty(); }
   [[nodiscard]] std::size_t asked_count(NodeIndex node) const { return sent_.at(node).size(); }
   /// The oldest unanswered message, which must be of type T.
@@ -101,8 +140,12 @@ class Rig {
   /// Takes the oldest message away, to be answered later or never.
   Send take(NodeIndex node);
   /// Takes the oldest message of each node away, or all messages.
-  void take_each();
-  void take_all();
+  void take_each() {
+    for (NodeIndex node = 0; node < sent_.size(); ++node) take(node);
+  }
+  void take_all() {
+    for (auto& sent : sent_) sent.clear();
+  }
   /// Answers all that waits at any node, also what comes of that.
   void answer_all(const Reply& reply);
   /// The same, by what is asked.
@@ -196,7 +239,12 @@ class Rig {
 
  private:
   template <typename Input>
-  RequestId request_by(const Input& input);
+  RequestId request_by(const Input& input) {
+    const RequestId id = ++last_request_;
+    input(id);
+    collect();
+    return id;
+  }
 
   RequestId last_request_ = 0;
   std::vector<std::deque<Send>> sent_;

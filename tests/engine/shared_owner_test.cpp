@@ -60,16 +60,6 @@ TEST_CASE("while settling, too, such an answer is a lost vote") {
   CHECK(rig.ended_with<AcquireSucceeded>(id));
 }
 
-TEST_CASE("the next attempt draws another owner") {
-  Rig rig(3);
-  const auto id = rig.acquire(Rig::waiting(10s));
-  const OwnerId first = rig.oldest<AcquireCommand>(0).owner;
-  rig.answer({0, 1, 2}, AlreadyOurs{});
-  rig.advance(1s);
-  CHECK_FALSE(rig.ended(id));
-  CHECK(rig.oldest<AcquireCommand>(0).owner != first);
-}
-
 TEST_CASE("a lease goes on without a node that has its owner for another process, for good") {
   Rig rig(3);
   const GrantId grant = rig.lease_on({0, 1}, Rig::renewed()).grant;

@@ -8,7 +8,6 @@
 
 #include "simulation/any_server.hpp"
 #include "simulation/request_reader.hpp"
-#include "simulation/sha1.hpp"
 #include "wire/command_writer.hpp"
 #include "wire/info_text.hpp"
 #include "wire/redlock_scripts.hpp"
@@ -151,9 +150,4 @@ TEST_CASE("a node server asks for its password, and denies what its user may not
   CHECK(server.run("return redis.call('TIME')") == "error ERR");
   CHECK(server.misread == 0);
   CHECK(server.ask("CLIENT ID") == "1");
-}
-
-TEST_CASE("scripts are named as Redis names them") {
-  CHECK(sha1("") == "da39a3ee5e6b4b0d3255bfef95601890afd80709");
-  CHECK(sha1("return 1") == "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
 }

@@ -47,11 +47,10 @@ std::vector<Stage::Node> nodes(const Stage& stage, Words::const_iterator begin,
   return list;
 }
 
-void acquire(Stage& stage, Client& client, const Words& words) {
-  engine::AcquireRequest what{.name = std::make_shared<const std::string>(words.at(2)),
-                              .lease = milliseconds(10'000),
-                              .max_hold = std::nullopt};
-  for (std::size_t i = 3; i < words.size(); ++i) {
+/// What is said of a lease behind these words.
+engine::AcquireRequest terms(const Words& words, std::size_t behind) {
+  engine::AcquireRequest what{.name = {}, .lease = milliseconds(10'000), .max_hold = std::nullopt};
+  for (std::size_t i = behind; i < words.size(); ++i) {
     if (words[i] == "renew") {
       what.renew = true;
     } else if (words[i] == "lease") {
@@ -61,24 +60,16 @@ void acquire(Stage& stage, Client& client, const Words& words) {
     } else if (words[i] == "wait") {
       what.wait = duration(words.at(++i));
     } else {
-      throw std::runtime_error("acquires what: " + words[i]);
+      throw std::runtime_error("no such terms: " + words[i]);
     }
   }
-  stage.acquire(client, std::move(what));
+  return what;
 }
 
-void enter(Stage& stage, Client& client, const Words& words) {
-  engine::EnterRequest what{.lease = milliseconds(10'000)};
-  for (std::size_t i = 2; i < words.size(); ++i) {
-    if (words[i] == "renew") {
-      what.renew = true;
-    } else if (words[i] == "lease") {
-      what.lease = duration(words.at(++i));
-    } else {
-      throw std::runtime_error("enters what: " + words[i]);
-    }
-  }
-  stage.enter(client, what);
+void acquire(Stage& stage, Client& client, const Words& words) {
+  engine::AcquireRequest what = terms(words, 3);
+  what.name = std::make_shared<const std::string>(words.at(2));
+  stage.acquire(client, std::move(what));
 }
 
 /// "A -> 0 1", "0 1 -> A", "A <-> 0 1": a message each, an answer each, both; "A <=> 0 1":
@@ -136,7 +127,11 @@ const std::map<std::string, Step>& client_steps() {
   static const std::map<std::string, Step> steps = {
       {"acquires", acquire},
       {"extends", [](Stage& s, Client& c, const Words& w) { s.extend(c, duration(w.at(2))); }},
-      {"enters", enter},
+      {"enters",
+       [](Stage& s, Client& c, const Words& w) {
+         const auto what = terms(w, 2);
+         s.enter(c, {.lease = what.lease, .renew = what.renew});
+       }},
       {"leaves", [](Stage& s, Client& c, const Words&) { s.leave(c); }},
       {"releases", [](Stage& s, Client& c, const Words&) { s.release(c); }},
       {"cancels", [](Stage& s, Client& c, const Words&) { s.cancel(c); }},

@@ -293,8 +293,6 @@ TEST_CASE("what the lock cannot do without is a refusal, which says what to do")
       {but("HGETALL", denied), Cause::permission, "NOPERM"},
       {but("HGETALL", error("WRONGTYPE a key")), Cause::server_error, "WRONGTYPE"},
       {but("HGETALL", error("LOADING")), Cause::loading, "; wait: it votes when it has read"},
-      {but("CLIENT", error("BUSY")), Cause::busy, "; end the script with SCRIPT KILL"},
-      {but("CLIENT", error("DENIED")), Cause::permission, "; its default user is on"},
       {but("CLIENT", error("ERR max number of clients reached")), Cause::server_error,
        "max number of clients reached; raise maxclients"},
       {but("SELECT", error("ERR DB index")), Cause::incompatible, "DB index", "redis://host/99"},

@@ -101,14 +101,8 @@ TEST_CASE("a node that accepts and never answers is given up at the connect time
 
 TEST_CASE("an error reply is a node that did not vote, and the connection stays") {
   ConnectedRig rig;
-  for (const char* words :
-       {"LOADING Redis is loading the dataset in memory", "BUSY Redis is busy running a script",
-        "OOM command not allowed when used memory > 'maxmemory'",
-        "MISCONF Errors writing to the AOF file", "NOPERM this user has no permissions",
-        "ERR something else"}) {
-    rig.node = [answer = error(words)](const RedisCommand&) { return answer; };
-    CHECK(unavailable(rig.call(LinkRig::acquire())).detail.starts_with(words));
-  }
+  rig.node = [](const RedisCommand&) { return error("ERR something else"); };
+  CHECK(unavailable(rig.call(LinkRig::acquire())).detail == "ERR something else");
   rig.node = healthy;
   CHECK(std::holds_alternative<Granted>(rig.call(LinkRig::acquire())));
   CHECK(rig.connections == 1);
@@ -151,15 +145,6 @@ TEST_CASE("a reply that nobody asked for ends the connection, and an error says 
     CHECK(rig.downs[0].detail == std::string("it sent a reply to no command") +
                                      (says_why ? ": ERR max number of clients reached" : ""));
   }
-}
-
-TEST_CASE("half a reply and then the end leaves open what the node did") {
-  UnansweredRig rig;
-  rig.receive("*2\r\n:1\r\n");
-  rig.break_stream();
-  REQUIRE(rig.replies.size() == 1);
-  CHECK(rig.fault(0).cause == Cause::connection_lost);
-  CHECK(rig.fault(0).delivery == Delivery::unknown);
 }
 
 TEST_CASE("a silent node is given up after the silence, and replaced") {
@@ -288,13 +273,20 @@ TEST_CASE("a command of which the stream took one byte may have arrived, the nex
   SUBCASE("one byte") {
     rig.room = 1;
   }
+  std::string_view reply;
   SUBCASE("all of it") {
     rig.room = length;
+    SUBCASE("") {}
+    SUBCASE("and half a reply has come") {
+      reply = "*2\r\n:1\r\n";
+    }
   }
   rig.submit_all({LinkRig::acquire(), LinkRig::acquire()});
   rig.submit(3, LinkRig::release());  // not even offered
+  rig.receive(reply);
   rig.break_stream();
   REQUIRE(rig.replies.size() == 3);
+  CHECK(rig.fault(0).cause == Cause::connection_lost);
   CHECK(rig.fault(0).delivery == Delivery::unknown);
   CHECK(rig.fault(1).delivery == Delivery::not_sent);
   CHECK(rig.fault(2).delivery == Delivery::not_sent);
