@@ -104,6 +104,7 @@ TEST_CASE("a bad name is refused by every call that uses it, and cannot forge a 
     CHECK(code_of(acquired) == Errc::invalid_argument);
     CHECK(code_of(lock.attach(grant)) == Errc::invalid_argument);
     CHECK(code_of(lock.release(grant)) == Errc::invalid_argument);
+    CHECK(code_of(Admin(client).inspect(name)) == Errc::invalid_argument);
     CHECK_THROWS_AS(lock.lock(), std::system_error);
     CHECK_THROWS_AS(static_cast<void>(lock.try_lock()), std::system_error);
     const std::string& message = acquired.error().message;
@@ -151,16 +152,16 @@ TEST_CASE("an owner that is none is refused, and so is a grant of another name")
   CHECK(contains(other.error().message, "'y'"));
 }
 
-using Nodes = std::vector<std::string>;
+using Uris = std::vector<std::string>;
 
 TEST_CASE("a list of nodes has commas, spaces or lines between them, and comments") {
   const auto parsed = [](std::string_view text) { return must(parse_nodes(text)); };
-  const Nodes three{"redis://a:1", "b:2", "unix:///c"};
+  const Uris three{"redis://a:1", "b:2", "unix:///c"};
   CHECK(parsed("redis://a:1,b:2,unix:///c") == three);
   CHECK(parsed(" redis://a:1 ,\tb:2,\n unix:///c\n") == three);
   CHECK(parsed("redis://a:1 b:2\tunix:///c") == three);
   CHECK(parsed("# all\r\nredis://a:1\r\n  # the second, too\nb:2 # here\n\nunix:///c") == three);
-  CHECK(parsed("redis://:p%2Cw%20d@a") == Nodes{"redis://:p%2Cw%20d@a"});
+  CHECK(parsed("redis://:p%2Cw%20d@a") == Uris{"redis://:p%2Cw%20d@a"});
 }
 
 TEST_CASE("a bad list of nodes is answered with its entry, without a password") {
@@ -180,10 +181,10 @@ TEST_CASE("the environment names the nodes, and a list that is given goes before
   const ScopedVariable nodes("REDLOCK_NODES", "redis://a:1,b:2");
   const ScopedVariable quarantine("REDLOCK_QUARANTINE", {});
   const auto options = must(ClientOptions::from_env());
-  CHECK(options.nodes == Nodes{"redis://a:1", "b:2"});
+  CHECK(options.nodes == Uris{"redis://a:1", "b:2"});
   CHECK(options.quarantine == Quarantine::on);
   CHECK(Client::create(options).has_value());
-  CHECK(must(ClientOptions::from_env("c:3 d:4")).nodes == Nodes{"c:3", "d:4"});
+  CHECK(must(ClientOptions::from_env("c:3 d:4")).nodes == Uris{"c:3", "d:4"});
   const ScopedVariable off("REDLOCK_QUARANTINE", "off");
   CHECK(must(ClientOptions::from_env()).quarantine == Quarantine::off);
 }
@@ -196,15 +197,15 @@ TEST_CASE("the environment names a file of nodes, and the longest lease of their
   const ScopedVariable file("REDLOCK_NODES_FILE", path);
   const ScopedVariable longest("REDLOCK_MAX_LEASE", "10s");
   const auto options = must(ClientOptions::from_env());
-  CHECK(options.nodes == Nodes{"a:1", "b:2"});
+  CHECK(options.nodes == Uris{"a:1", "b:2"});
   CHECK(options.max_lease == 10s);
   CHECK(options.lease == 10s);
   const ScopedVariable longer("REDLOCK_MAX_LEASE", "2m");
-  CHECK(must(ClientOptions::from_env("c:3")).nodes == Nodes{"c:3"});
+  CHECK(must(ClientOptions::from_env("c:3")).nodes == Uris{"c:3"});
   CHECK(must(ClientOptions::from_env("c:3")).max_lease == 2min);
   CHECK(must(ClientOptions::from_env("c:3")).lease == ClientOptions{}.lease);
   const ScopedVariable list("REDLOCK_NODES", "d:4");
-  CHECK(must(ClientOptions::from_env()).nodes == Nodes{"d:4"});
+  CHECK(must(ClientOptions::from_env()).nodes == Uris{"d:4"});
   for (const auto* const bad : {"2", "m", "-1s", "0s", "2d", "2 m", "99999999999s", "2m "}) {
     const ScopedVariable wrong("REDLOCK_MAX_LEASE", bad);
     CAPTURE(bad);
