@@ -125,6 +125,20 @@ TEST_CASE("IPv6 works like IPv4, where the machine has it") {
   CHECK(is_granted(link.call(LinkFixture::acquire())));
 }
 
+TEST_CASE("a node that has become a replica refuses a hold, says so, and is given up") {
+  const Fleet fleet({.nodes = 1});
+  LinkFixture link(fleet.uri(0));
+  REQUIRE(is_granted(link.call(LinkFixture::acquire())));
+  // There must be something to write.
+  REQUIRE(fleet.run(0, {"PEXPIRE", "redlock:lock:{n}", "20000"}) == "1");
+  REQUIRE(fleet.run(0, {"REPLICAOF", "127.0.0.1", "1"}) == "OK");
+  const auto why = unavailable(link.call(LinkFixture::hold()));
+  CHECK(why.cause == Cause::read_only);
+  CHECK(why.detail.starts_with("READONLY "));
+  REQUIRE_FALSE(link.downs.empty());
+  CHECK(link.downs[0].detail == "it has become a replica");
+}
+
 TEST_CASE("what a lost connection still carries is not run once the next one is up") {
   const Fleet fleet({.nodes = 1});
   Proxy network(fleet.port(0));
