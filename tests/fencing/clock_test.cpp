@@ -1,33 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Nodes whose clocks jump under a client that runs. The servers are real, with a wall clock that
 // the test can set.
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <cstdint>
-#include <doctest/doctest.h>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
-
-#include <redlock/redlock.hpp>
-
-#include "cluster/fleet.hpp"
 #include "fencing/clock_shim.hpp"
-#include "support/processes.hpp"
-#include "support/temporary_directory.hpp"
+#include "integration/api_fixture.hpp"
 
 namespace redlock::testing {
 namespace {
-
-using namespace std::chrono_literals;
-using cluster::Fleet;
-
-constexpr auto patience = 30s;
 
 /// Which clocks moved, and the latest vote of each node.
 class RecordingObserver final : public Observer {
@@ -71,17 +49,10 @@ class Clocks {
   explicit Clocks(Each clock = Each::its_own) {
     nodes_.emplace(fleet_with_clocks(place_, {.nodes = 3},
                                      clock == Each::its_own ? "" : place_.path().string()));
-    ClientOptions options;
-    options.nodes = nodes_->uris();
-    options.node_timeout = 10s;
-    options.connect_timeout = 10s;
-    options.max_lease = 3s;
-    options.lease = 3s;
-    options.quarantine = Quarantine::off;  // the nodes are new
+    ClientOptions options = options_for(nodes_->uris());
+    options.lease = options.max_lease = 3s;
     options.observer = observer;
-    auto started = Client::create(std::move(options));
-    REQUIRE(started.has_value());
-    client.emplace(std::move(*started));
+    client.emplace(start_client(std::move(options)));
   }
 
   void set_ahead(std::size_t node, std::chrono::seconds by) const {

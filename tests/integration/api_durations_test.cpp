@@ -172,6 +172,7 @@ TEST_CASE("absurd clocks, uptimes and times of a node overflow nothing, and are 
       return contains(problem.what, "ms apart");
     });
     REQUIRE(found != examination.problems.end());
+    CHECK(found->severity == Severity::warning);
     CHECK_MESSAGE(contains(found->what, "are 99"), found->what);
   }
 }

@@ -42,6 +42,7 @@
 #include <redlock/redlock.hpp>
 
 #include "cluster/fleet.hpp"
+#include "support/nodes.hpp"
 #include "support/processes.hpp"
 #include "support/text.hpp"
 
@@ -144,10 +145,6 @@ Result<T> get_soon(Operation<T> operation) {
   return get_soon(std::move(operation).as_future());
 }
 
-inline void run_on_all(const Fleet& fleet, const std::vector<std::string>& command) {
-  for (std::size_t node = 0; node < fleet.size(); ++node) fleet.run(node, command);
-}
-
 /// What `program` returned in the child of a fork; -1 if it did not end by itself.
 template <typename Program>
 int exit_code_of_child(const Program& program) {
@@ -160,20 +157,6 @@ int exit_code_of_child(const Program& program) {
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-inline bool is_locked_on(const Fleet& fleet, std::size_t node, const std::string& name) {
-  return fleet.run(node, {"EXISTS", "redlock:lock:{" + name + "}"}) != "0";
-}
-
-inline std::size_t nodes_with_lock(const Fleet& fleet, const std::string& name) {
-  std::size_t count = 0;
-  for (std::size_t node = 0; node < fleet.size(); ++node) {
-    if (fleet.state(node) == cluster::NodeState::running && is_locked_on(fleet, node, name)) {
-      ++count;
-    }
-  }
-  return count;
 }
 
 /// Stragglers are released behind the caller's back.

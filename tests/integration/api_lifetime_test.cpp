@@ -62,7 +62,7 @@ TEST_CASE("a client whose nodes hang is gone after one node timeout, with every 
   const Lease held = must(client->lock("held").acquire({.wait = 30s}));
   Lease to_release = must(client->lock("to release").acquire({.wait = 30s}));
   Lease to_extend = must(client->lock("to extend").acquire({.wait = 30s}));
-  for (std::size_t node = 0; node < 3; ++node) fleet.pause(node);
+  pause_all(fleet);
   Answers answers;
   client->lock("x").async_acquire().start(std::ref(answers));
   to_release.async_release().start(std::ref(answers));

@@ -104,6 +104,7 @@ TEST_CASE("a bad name is refused by every call that uses it, and cannot forge a 
     CHECK(code_of(acquired) == Errc::invalid_argument);
     CHECK(code_of(lock.attach(grant)) == Errc::invalid_argument);
     CHECK(code_of(lock.release(grant)) == Errc::invalid_argument);
+    CHECK(code_of(Admin(client).inspect(name)) == Errc::invalid_argument);
     CHECK_THROWS_AS(lock.lock(), std::system_error);
     CHECK_THROWS_AS(static_cast<void>(lock.try_lock()), std::system_error);
     const std::string& message = acquired.error().message;

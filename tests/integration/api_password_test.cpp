@@ -23,12 +23,7 @@ struct NodesOfAnn {
     run_on_all(fleet, command);
   }
   [[nodiscard]] ClientOptions options_with(const std::string& login = "ann:") const {
-    ClientOptions options = options_for({});
-    for (std::size_t node = 0; node < fleet.size(); ++node) {
-      options.nodes.push_back("redis://" + login +
-                              "@127.0.0.1:" + std::to_string(fleet.port(node)));
-    }
-    return options;
+    return options_for(uris_as(login, fleet));
   }
   void break_connections() const { run_on_all(fleet, {"CLIENT", "KILL", "USER", "ann"}); }
 };

@@ -15,10 +15,7 @@ ClientOptions careful(const Fleet& fleet) {
 
 /// The node gets the data of the one at this port, and is a master again.
 void copy_data(const Fleet& fleet, std::size_t node, std::uint16_t port) {
-  fleet.run(node, {"REPLICAOF", "127.0.0.1", std::to_string(port)});
-  REQUIRE(eventually([&] {
-    return contains(fleet.run(node, {"INFO", "replication"}), "master_link_status:up");
-  }));
+  REQUIRE(soon_replicates(fleet, node, port));
   fleet.run(node, {"REPLICAOF", "NO", "ONE"});
 }
 

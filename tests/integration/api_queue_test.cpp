@@ -87,14 +87,6 @@ TEST_CASE_FIXTURE(Waiters, "beside those who wait in order, one who barges has i
   CHECK(grants.await_sorted(6) == "0 1 2 3 10 11");
 }
 
-/// How often scripts have been run on the first node.
-double script_calls(const Fleet& fleet) {
-  const std::string field = "cmdstat_evalsha:calls=";
-  const std::string text = fleet.run(0, {"INFO", "commandstats"});
-  const auto at = text.find(field);
-  return at == std::string::npos ? 0 : std::stod(text.substr(at + field.size()));
-}
-
 TEST_CASE_FIXTURE(Waiters,
                   "fifty calls of one client that barge ask as often as two, and are all served") {
   ClientOptions options = options_for(fleet.uris());
@@ -103,13 +95,13 @@ TEST_CASE_FIXTURE(Waiters,
   options.retry_max = options.retry_cap = 60ms;
   const Client client = start_client(options);
   Lease held = must(holder.lock("barging crowd").acquire({.renewal = Renewal::never}));
-  const double before = script_calls(fleet);
+  const int before = calls_of(fleet, 0, "evalsha");
   const auto start = BootClock::now();
   for (int i = 0; i < 50; ++i) wait_as(i, client, grants, "barging crowd");
   // Slowness makes them fewer, and the time longer.
   constexpr int polls = 20;
-  REQUIRE(eventually([&] { return script_calls(fleet) - before >= polls; }));
-  const double asked = script_calls(fleet) - before;
+  REQUIRE(eventually([&] { return calls_of(fleet, 0, "evalsha") - before >= polls; }));
+  const int asked = calls_of(fleet, 0, "evalsha") - before;
   const auto passed = BootClock::now() - start;
   CHECK(asked <= 2 * (passed / 20ms + 1) + 2);
   must(held.release());

@@ -158,16 +158,19 @@ TEST_CASE("a thread that comes after one that went without unlocking does not in
   for (int i = 0; i < 5; ++i) elsewhere([&] { CHECK(lock.hold_count() == 0); });
 }
 
-TEST_CASE("on the loop thread lock() cannot wait, also for a re-entry") {
+TEST_CASE("on the loop thread lock() cannot wait, also for a re-entry, nor what asks all nodes") {
   const Client client = start_client(three_nodes());
+  const Admin admin(client);
   const Owner owner = Owner::create();
   RedLock lock = client.lock("loop", owner);
   lock.lock();
-  std::promise<Errc> said;
+  std::promise<std::vector<Errc>> said;
   client.lock("elsewhere").async_acquire().start([&](const auto&) {
-    said.set_value(code_thrown_by([&] { lock.lock(); }));
+    said.set_value({code_thrown_by([&] { lock.lock(); }), admin.inspect("loop").error().code,
+                    admin.list().error().code, admin.examine().error().code,
+                    admin.adopt().error().code});
   });
-  CHECK(get_soon(said) == Errc::would_deadlock);
+  CHECK(get_soon(said) == std::vector<Errc>(5, Errc::would_deadlock));
   CHECK(lock.hold_count() == 1);
 }
 

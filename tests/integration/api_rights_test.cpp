@@ -56,11 +56,7 @@ void permit(const Fleet& fleet, const User& user, const std::string& but = {}) {
 }
 
 Client client_of(const Fleet& fleet, const User& user, std::shared_ptr<Observer> observer = {}) {
-  auto options = careful_options_for({});
-  for (std::size_t node = 0; node < fleet.size(); ++node) {
-    options.nodes.push_back("redis://" + user.name + ":" + user.password +
-                            "@127.0.0.1:" + std::to_string(fleet.port(node)));
-  }
+  auto options = careful_options_for(uris_as(user.name + ":" + user.password, fleet));
   options.fence_floor = FenceFloor::none;  // the fence is counted up, and not only set
   options.observer = std::move(observer);
   return start_client(options);
@@ -339,11 +335,8 @@ TEST_CASE("the doctor calls a node unsafe that lets anybody in, or shows another
 
 TEST_CASE("another database than 0 needs one right more, which is named") {
   const Fleet fleet = adopted_fleet();
-  auto options = options_for({});
-  for (std::size_t node = 0; node < 3; ++node) {
-    options.nodes.push_back(
-        "redis://redlock:change-me@127.0.0.1:" + std::to_string(fleet.port(node)) + "/1");
-  }
+  auto options = options_for(uris_as("redlock:change-me", fleet));
+  for (auto& uri : options.nodes) uri += "/1";
   const auto refused = start_client(options).lock("seat").acquire();
   CHECK(code_of(refused) == Errc::no_quorum);
   CHECK_MESSAGE(names(refused.error().message, "+select"), refused.error().message);

@@ -12,15 +12,6 @@ namespace {
 
 using cluster::NodeClient;
 
-/// The value of a field of INFO.
-std::string told(const Fleet& fleet, const std::string& section, const std::string& field) {
-  const std::string text = fleet.run(0, {"INFO", section});
-  const auto at = text.find(field + ":");
-  if (at == std::string::npos) return {};
-  const auto begin = at + field.size() + 1;
-  return text.substr(begin, text.find_first_of("\r\n", begin) - begin);
-}
-
 void run(const Fleet& fleet, const std::vector<std::string>& command) {
   REQUIRE(fleet.run(0, command) == "OK");
 }
@@ -118,7 +109,7 @@ TEST_CASE("a node that could not save says what to repair") {
   const auto save = [](const Fleet& fleet, const std::string& status) {
     REQUIRE(eventually([&] {
       fleet.run(0, {"BGSAVE"});
-      return told(fleet, "persistence", "rdb_last_bgsave_status") == status;
+      return info_of(fleet, 0, "persistence", "rdb_last_bgsave_status") == status;
     }));
   };
   // A directory stands where the file is to be.
@@ -188,8 +179,8 @@ TEST_CASE("a node that loads a large append-only file says so") {
     run(fleet, {"DEBUG", "POPULATE", "1000", "key", "20000"});
     run(fleet, {"CONFIG", "SET", "appendonly", "yes"});
     REQUIRE(eventually([&] {
-      return told(fleet, "persistence", "aof_rewrite_in_progress") == "0" &&
-             told(fleet, "persistence", "aof_rewrite_scheduled") == "0";
+      return info_of(fleet, 0, "persistence", "aof_rewrite_in_progress") == "0" &&
+             info_of(fleet, 0, "persistence", "aof_rewrite_scheduled") == "0";
     }));
     loader = std::thread([&over, port = fleet.port(0)] {
       while (!over) NodeClient(port).command({"DEBUG", "LOADAOF"});

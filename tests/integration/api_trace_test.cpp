@@ -124,8 +124,7 @@ TEST_CASE("a loss is traced with its reason, behind the replies that it follows 
 }
 
 TEST_CASE("what nodes and names have in them is escaped, and no password is traced") {
-  ClientOptions options = options_for(three_nodes().uris());
-  for (std::string& node : options.nodes) node.insert(node.find("//") + 2, "ann:secret@");
+  ClientOptions options = options_for(uris_as("ann:secret", three_nodes()));
   TraceLog log;
   options.trace = log.taker();
   const Client client = start_client(std::move(options));

@@ -9,25 +9,6 @@
 namespace redlock::testing {
 namespace {
 
-TEST_CASE("a question from the client's own loop thread is answered with would_deadlock") {
-  const Fleet fleet({.nodes = 1});
-  const auto client = start_client(fleet);
-  const Admin admin(client);
-  std::promise<std::vector<Errc>> codes;
-  auto future = codes.get_future();
-  client.lock("a").async_acquire().start([&](Result<Lease>) {
-    codes.set_value({admin.inspect("a").error().code, admin.list().error().code,
-                     admin.examine().error().code, admin.adopt().error().code});
-  });
-  CHECK(get_soon(future) == std::vector<Errc>(4, Errc::would_deadlock));
-}
-
-TEST_CASE("a bad name is refused before any node is asked") {
-  const auto client = start_client(options_for({"redis://127.0.0.1:1"}));
-  CHECK(code_of(Admin(client).inspect("")) == Errc::invalid_argument);
-  CHECK(code_of(Admin(client).inspect("a{b}")) == Errc::invalid_argument);
-}
-
 TEST_CASE("a node that does not answer is part of the report") {
   Fleet fleet({.nodes = 3});
   fleet.kill(2);

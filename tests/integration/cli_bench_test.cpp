@@ -264,10 +264,7 @@ TEST_CASE("nodes with passwords, databases and Unix sockets are reached through 
 
 /// How many calls of scripts a node has executed.
 int script_calls(std::size_t node = 0) {
-  const auto statistics = bench_nodes().run(node, {"INFO", "commandstats"});
-  const std::string before_number = "cmdstat_evalsha:calls=";
-  const auto at = statistics.find(before_number);
-  return at == std::string::npos ? 0 : std::stoi(statistics.substr(at + before_number.size()));
+  return calls_of(bench_nodes(), node, "evalsha");
 }
 
 TEST_CASE("an interrupt ends it with what was measured until then, and nothing is left") {

@@ -15,9 +15,6 @@ struct LostLock : ThreeNodes {
   static Arguments exec(const Arguments& options, const Arguments& command) {
     return exec_a(appended({"--node-timeout", "2s"}, options), command);
   }
-  void pause_all() {
-    for (std::size_t i = 0; i < fleet.size(); ++i) fleet.pause(i);
-  }
 };
 
 /// Of the process whose number the command prints behind this word.
@@ -31,7 +28,7 @@ ProcessWatch watch(Running& running, const std::string& word = "pid") {
 TEST_CASE_FIXTURE(LostLock, "a command that loses its lease is told to end, then killed; exit 79") {
   Running running(fleet, exec({"--lease", "6s", "--grace", "2s"}, stubborn));
   const auto child = watch(running);
-  pause_all();
+  pause_all(fleet);
   const auto finished = exits_with(79, running.wait());
   CHECK(contains(finished.out, "told"));
   CHECK_FALSE(child.is_running());
@@ -44,7 +41,7 @@ TEST_CASE_FIXTURE(LostLock, "a command that ends in its grace is not killed; exi
                   {"sh", "-c",
                    "trap 'echo tidy; exit 0' USR1; echo ready; while :; do sleep 0.05; done"}));
   REQUIRE(running.await_out("ready"));
-  pause_all();
+  pause_all(fleet);
   const auto finished = exits_with(79, running.wait());
   CHECK(contains(finished.out, "tidy"));
   CHECK(contains(finished.err, "SIGUSR1"));
@@ -60,7 +57,7 @@ TEST_CASE("a stderr that nobody reads does not keep the command alive without it
                                                 {"sh", "-c", "echo pid $$; exec yes >&2"}));
     const auto child = watch(running);
     REQUIRE(child.is_running());
-    nodes.pause_all();
+    pause_all(nodes.fleet);
     CHECK(child.await_end());
     CHECK(running.wait().status == 79);
   }
@@ -70,7 +67,7 @@ TEST_CASE_FIXTURE(LostLock, "what the command started dies with it when the leas
   Running running(fleet, exec({"--lease", "6s", "--grace", "1s"},
                               {"sh", "-c", "sleep 1000 & echo pid $!; trap 'exit 0' TERM; wait"}));
   const auto grandchild = watch(running);
-  pause_all();
+  pause_all(fleet);
   CHECK(running.wait().status == 79);
   CHECK(grandchild.await_end());
 }
@@ -79,12 +76,10 @@ TEST_CASE_FIXTURE(LostLock, "a lock that somebody deleted on a quorum of nodes e
   Running running(fleet, exec({"--lease", "6s", "--grace", "0"}, stubborn));
   REQUIRE(running.await_out("pid"));
   const std::string other(32, 'e');
-  for (std::size_t i = 0; i < 3; ++i) {
-    // In one step: between two the watchdog could heal the node.
-    fleet.run(i,
-              {"EVAL", "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], ARGV[1], 1)",
-               "1", "redlock:lock:{a}", other});
-  }
+  // In one step: between two the watchdog could heal the node.
+  run_on_all(fleet,
+             {"EVAL", "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], ARGV[1], 1)",
+              "1", "redlock:lock:{a}", other});
   CHECK(running.wait().status == 79);
   // The other owner's lock is not touched.
   CHECK(fleet.run(0, {"HGETALL", "redlock:lock:{a}"}) == other + "\n1");

@@ -61,10 +61,6 @@ pid_t pid_in(Running& running) {
   return static_cast<pid_t>(std::stol(out.substr(out.find("pid ") + 4)));
 }
 
-void stop_nodes(Fleet& fleet) {
-  for (std::size_t i = 0; i < fleet.size(); ++i) fleet.pause(i);
-}
-
 TEST_CASE("a command that became root is told of at once, and never said to be killed") {
   const Place place;
   if (!place.works()) return;
@@ -74,7 +70,7 @@ TEST_CASE("a command that became root is told of at once, and never said to be k
   const pid_t pid = pid_in(running);
   const std::string process = "pid " + std::to_string(pid) + " (cat, uid 0)";
   CHECK(running.await_err("so redlock may neither signal nor kill it"));
-  stop_nodes(fleet);
+  pause_all(fleet);
   CHECK(running.await_err(process + " goes on beside the next holder"));
   CHECK(ProcessWatch(pid).is_running());
   const auto finished = running.wait();  // closes its stdin
@@ -92,7 +88,7 @@ TEST_CASE("of a command of which a part became root, that part is said to go on"
                   setpriv);
   const ProcessWatch part(pid_in(running));
   CHECK(running.await_err("\"command_out_of_reach\""));
-  stop_nodes(fleet);
+  pause_all(fleet);
   CHECK(running.await_err("\"command_not_killed\""));
   CHECK(running.await_err("(cat, uid 0)\""));
   CHECK(part.is_running());
@@ -115,7 +111,7 @@ TEST_CASE("redlock that is root kills a command that gave up its rights, and so 
   }
   Running running(fleet, arguments);
   const ProcessWatch child(pid_in(running));
-  stop_nodes(fleet);
+  pause_all(fleet);
   CHECK(child.await_end());
   const auto finished = exits_with(79, running.wait());
   CHECK(contains(finished.err, "killed the command"));

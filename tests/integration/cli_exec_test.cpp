@@ -126,18 +126,6 @@ TEST_CASE_FIXTURE(OneNode, "the command has a process group of its own") {
   CHECK(::getpgid(running.pid()) != child);
 }
 
-TEST_CASE_FIXTURE(ThreeNodes, "while somebody else holds the lock, exec says what it waits for") {
-  Holder first(fleet);
-  Running second(fleet, exec_a({}, {"echo", "second"}));
-  REQUIRE(second.await_err("for a, next in line (held by "));
-  CHECK(second.out().empty());
-  first.let_go();
-  const auto finished = exits_with(0, second.wait());
-  CHECK(finished.out == "second\n");
-  // Again only after seconds.
-  CHECK(occurrences(finished.err, "waiting") == occurrences(finished.err, "\n"));
-}
-
 TEST_CASE_FIXTURE(ThreeNodes, "a bounded wait that ends exits 75, or what -E says") {
   const Holder holder(fleet);
   const auto at_once = exits_with(75, exec({"--wait", "0"}, {"echo", "no"}));
@@ -252,15 +240,10 @@ TEST_CASE_FIXTURE(OneNode, "nodes without a password stay in the command's envir
 
 TEST_CASE("a wrong password on every node exits 78, even when waiting for ever") {
   const Fleet fleet({.nodes = 3, .password = "right"});
-  std::vector<std::string> uris;
-  for (std::size_t i = 0; i < 3; ++i) {
-    uris.push_back("redis://:wr0ng-word@127.0.0.1:" + std::to_string(fleet.port(i)));
-  }
-  const auto refused = [&uris](const Arguments& arguments, int status = 78) {
-    const auto finished = redlock(patient(arguments), nodes_variable(uris));
+  const auto refused = [&fleet](const Arguments& arguments, int status = 78) {
     CAPTURE(arguments);
-    CAPTURE(finished.err);
-    CHECK(finished.status == status);
+    const auto finished = exits_with(
+        status, redlock(patient(arguments), nodes_variable(uris_as(":wr0ng-word", fleet))));
     CHECK_FALSE(contains(finished.out + finished.err, "wr0ng-word"));
     return finished;
   };

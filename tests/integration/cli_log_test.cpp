@@ -79,7 +79,9 @@ TEST_CASE_FIXTURE(ThreeNodes, "a loss is logged with its reason, and what became
   const auto finished = exits_with(79, exec.wait());
   const auto events = events_in(finished.err);
   check_members(event_of(events, "lost"), {{"/level", "error"}, {"/reason", "forced"}});
-  check_members(event_of(events, "command_told_to_end"), {{"/name", "a"}, {"/signal", "SIGTERM"}});
+  const auto told = event_of(events, "command_told_to_end");
+  check_members(told, {{"/name", "a"}, {"/signal", "SIGTERM"}});
+  CHECK(contains(told["message"].get<std::string>(), "the lock was released by force"));
 }
 
 TEST_CASE_FIXTURE(ThreeNodes, "nodes that go away are events") {

@@ -52,33 +52,8 @@ std::size_t problems_in(const json& examination) {
   return count;
 }
 
-/// Each node's address for this user, whose password is "word".
-Uris uris_of(const Fleet& fleet, const std::string& user) {
-  Uris uris;
-  for (std::size_t i = 0; i < fleet.size(); ++i) {
-    uris.push_back(fmt::format("redis://{}:word@127.0.0.1:{}", user, fleet.port(i)));
-  }
-  return uris;
-}
-
 bool has_marker(const Fleet& fleet, std::size_t node) {
   return fleet.run(node, {"EXISTS", "redlock:node"}) == "1";
-}
-
-/// Without slots a node of a Redis Cluster serves no key at all.
-void give_all_slots(const Fleet& fleet, std::size_t node) {
-  Arguments slots{"CLUSTER", "ADDSLOTS"};
-  for (int slot = 0; slot < 16'384; ++slot) slots.push_back(std::to_string(slot));
-  fleet.run(node, slots);
-  REQUIRE(eventually([&] { return fleet.run(node, {"SET", "any", "thing"}) == "OK"; }));
-}
-
-/// Returns when the node has the data of the other one.
-void make_replica(const Fleet& fleet, std::size_t node, const Fleet& of, std::size_t other) {
-  fleet.run(node, {"REPLICAOF", "127.0.0.1", std::to_string(of.port(other))});
-  REQUIRE(eventually([&] {
-    return contains(fleet.run(node, {"INFO", "replication"}), "master_link_status:up");
-  }));
 }
 
 TEST_CASE_FIXTURE(NewSet, "a new set is not safe until adopted; then the doctor is content") {
@@ -178,7 +153,7 @@ TEST_CASE("what makes a node forget or evict locks is found") {
 }
 
 TEST_CASE_FIXTURE(AdoptedSet, "a replica is no lock node, and one that was promoted is suspect") {
-  make_replica(fleet, 2, fleet, 0);
+  REQUIRE(soon_replicates(fleet, 2, fleet.port(0)));
   auto examination = examine(fleet);
   check_members(examination, {{"/verdict", "degraded"}, {"/nodes/2/role", "slave"}});
   CHECK(has_problem(examination["nodes"][2]["problems"], "warning", "replica"));
@@ -195,7 +170,7 @@ TEST_CASE_FIXTURE(AdoptedSet, "a replica is no lock node, and one that was promo
 
 TEST_CASE_FIXTURE(NewSet, "a promoted replica is safe in quarantine, and votes once adopted") {
   const Fleet former({.nodes = 1, .persistence = Persistence::always});
-  make_replica(fleet, 2, former, 0);
+  REQUIRE(soon_replicates(fleet, 2, former.port(0)));
   fleet.run(2, {"REPLICAOF", "NO", "ONE"});
 
   auto node = examine(fleet, with_quarantine)["nodes"][2];
@@ -267,7 +242,7 @@ TEST_CASE("what is no lock node is found, not adopted, and left without a marker
                      .node_settings = {{1, {"cluster-enabled yes"}}}});
   // Without slots it serves no key at all; with all of them it looks like any other node.
   CHECK(has_problem(examine(fleet)["nodes"][1]["problems"], "warning", "Redis Cluster"));
-  give_all_slots(fleet, 1);
+  REQUIRE(soon_has_all_slots(fleet, 1));
   fleet.run(2, {"REPLICAOF", "127.0.0.1", "1"});
   auto uris = fleet.uris();
   uris.push_back("redis://localhost:" + std::to_string(fleet.port(3)));
@@ -409,17 +384,6 @@ TEST_CASE("an even number of nodes, or too few, gets a hint and stays safe") {
   CHECK(contains(one.out, "no node may fail"));
 }
 
-TEST_CASE("clocks that are apart are reported") {
-  const Fleet fleet({.nodes = 2, .persistence = Persistence::always});
-  StubServer ahead([](const RedisCommand& command) -> StubReply {
-    if (is(command, "TIME")) return array({bulk("4000000000"), bulk("0")});
-    return is(command, "HGETALL") ? array({}) : like_redis(command);
-  });
-  const auto examination = examine({fleet.uri(0), fleet.uri(1), ahead.uri()});
-  CHECK(has_problem(examination["problems"], "warning", "clocks"));
-  CHECK(examination["nodes"][2]["clock_offset_us"].get<std::int64_t>() > 1'000'000);
-}
-
 TEST_CASE_FIXTURE(AdoptedSet, "a clock that another client saw move is reported while it matters") {
   fleet.run(1, {"SET", "redlock:node:clock", "", "PX", "59000"});
   const auto finished = exits_with(1, ask(fleet, {"doctor", "-o", "json"}, with_quarantine));
@@ -485,13 +449,12 @@ TEST_CASE("a set whose user may not look at it or lock is not safe, and the doct
                           Case{"no-digest", no_votes}, Case{"no-text", no_votes},
                           Case{"no-fence", no_votes}, Case{"no-release", no_votes}}) {
     CAPTURE(one.user);
-    const auto finished = exits_with(2, ask(uris_of(fleet, one.user), {"doctor"}));
+    const auto finished =
+        exits_with(2, ask(uris_as(std::string(one.user) + ":word", fleet), {"doctor"}));
     for (const auto& sentence : one.sentences) CHECK(contains(finished.out, sentence));
   }
-  for (std::size_t i = 0; i < 3; ++i) {
-    fleet.run(i, {"DEL", "redlock:lock:{redlock-doctor}"});
-    fleet.run(i, {"CONFIG", "SET", "min-replicas-to-write", "1"});
-  }
+  run_on_all(fleet, {"DEL", "redlock:lock:{redlock-doctor}"});
+  run_on_all(fleet, {"CONFIG", "SET", "min-replicas-to-write", "1"});
   const auto examination = examine(fleet);
   CHECK(examination["safe"] == false);
   CHECK(has_problem(examination["nodes"][2]["problems"], "warning", "min-replicas-to-write 0"));

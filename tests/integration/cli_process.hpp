@@ -37,6 +37,7 @@
 
 #include "cluster/fleet.hpp"
 #include "cluster/unique_fd.hpp"
+#include "support/nodes.hpp"
 #include "support/processes.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/text.hpp"
@@ -308,14 +309,8 @@ struct Nodes {
   [[nodiscard]] json run_json(const Arguments& arguments) const {
     return in_json(fleet, arguments);
   }
-  /// Of those that run.
   [[nodiscard]] std::size_t nodes_with_lock(const std::string& name = "a") const {
-    std::size_t with_it = 0;
-    for (std::size_t i = 0; i < fleet.size(); ++i) {
-      if (fleet.state(i) != cluster::NodeState::running) continue;
-      if (fleet.run(i, {"EXISTS", "redlock:lock:{" + name + "}"}) != "0") ++with_it;
-    }
-    return with_it;
+    return testing::nodes_with_lock(fleet, name);
   }
 
   Fleet fleet{{.nodes = count}};

@@ -20,21 +20,14 @@ std::string acquire(const Fleet& fleet) {
   return field(taken.out, "owner");
 }
 
-/// The number behind this name in a part of INFO; 0 where the name is not there yet.
-int counted(const Fleet& fleet, const std::string& section, const std::string& name) {
-  const auto info = fleet.run(0, {"INFO", section});
-  const auto at = info.find(name);
-  return at == std::string::npos ? 0 : std::stoi(info.substr(at + name.size()));
-}
-
 /// How often somebody has connected to this node.
 int connections_made(const Fleet& fleet) {
-  return counted(fleet, "stats", "total_connections_received:");
+  return std::stoi(info_of(fleet, 0, "stats", "total_connections_received"));
 }
 
 /// How often this node was asked for who waits, which is a part of each look.
 int questions_asked(const Fleet& fleet) {
-  return counted(fleet, "commandstats", "cmdstat_hgetall:calls=");
+  return calls_of(fleet, 0, "hgetall");
 }
 
 void end_by(int signal, Running& watch) {

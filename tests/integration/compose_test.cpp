@@ -6,17 +6,18 @@
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fmt/core.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
 #include <set>
 
 #include "support/shell.hpp"
+#include "support/text.hpp"
 
 using nlohmann::json;
 using redlock::testing::quoted;
 using redlock::testing::shell;
+using redlock::testing::text_in;
 
 namespace {
 
@@ -26,16 +27,10 @@ const fs::path kTree = REDLOCK_SOURCE_DIR;
 const std::vector<std::string> kNodes = {"node-1", "node-2", "node-3", "node-4", "node-5"};
 const std::vector<std::string> kTlsNodes = {"tls-1", "tls-2", "tls-3", "tls-4", "tls-5"};
 
-std::string text_of(const fs::path& file) {
-  std::ifstream text(kTree / file);
-  REQUIRE(text);
-  return {std::istreambuf_iterator<char>(text), {}};
-}
-
 /// As cluster/users.acl has it.
 std::string password_of(const std::string& user) {
   std::smatch match;
-  const auto text = text_of("cluster/users.acl");
+  const auto text = text_in(kTree / "cluster/users.acl");
   REQUIRE(std::regex_search(text, match, std::regex("user " + user + " on >(\\S+)")));
   return match[1];
 }
@@ -217,10 +212,12 @@ TEST_CASE("the README and the compose file's own head name exactly these ports")
     }
     return ports;
   };
-  CHECK(ports_in(text_of("README.md"), R"(redis://127\.0\.0\.1:(\d+))") == published_ports());
+  CHECK(ports_in(text_in(kTree / "README.md"), R"(redis://127\.0\.0\.1:(\d+))") ==
+        published_ports());
   const auto login = "redlock-admin:" + password_of("redlock-admin") + "@";
-  CHECK(text_of("docker-compose.yml").find("n=redis://" + login) != std::string::npos);
-  CHECK(text_of("docker-compose.yml").find("t=rediss://" + login) != std::string::npos);
-  CHECK(ports_in(text_of("docker-compose.yml"), R"(\$n:(\d+))") == published_ports());
-  CHECK(ports_in(text_of("docker-compose.yml"), R"(\$t:(\d+))") == published_ports(kTlsNodes));
+  CHECK(text_in(kTree / "docker-compose.yml").find("n=redis://" + login) != std::string::npos);
+  CHECK(text_in(kTree / "docker-compose.yml").find("t=rediss://" + login) != std::string::npos);
+  CHECK(ports_in(text_in(kTree / "docker-compose.yml"), R"(\$n:(\d+))") == published_ports());
+  CHECK(ports_in(text_in(kTree / "docker-compose.yml"), R"(\$t:(\d+))") ==
+        published_ports(kTlsNodes));
 }

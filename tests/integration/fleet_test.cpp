@@ -7,8 +7,6 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <set>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "cluster/sockets.hpp"
 #include "support/processes.hpp"
@@ -99,17 +97,6 @@ TEST_CASE("a password is asked for, and is part of the URI") {
   CHECK(contains(stranger.command({"PING"}), "(error) NOAUTH"));
 }
 
-TEST_CASE("a Unix socket is listened on when asked for") {
-  const Fleet fleet({.nodes = 1, .unix_sockets = true});
-  const auto path = fleet.unix_uri(0).substr(std::string("unix://").size());
-  REQUIRE(path.front() == '/');
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  const redlock::cluster::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  CHECK(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-}
-
 TEST_CASE("settings reach every node, or one node only, and the later line wins") {
   Fleet fleet({.nodes = 2,
                .settings = {"maxmemory 5mb", "user alice on >secret ~* +@all"},
@@ -157,12 +144,6 @@ TEST_CASE("a node whose port another program took meanwhile does not restart, an
   }
   fleet.restart(0);
   CHECK(fleet.run(0, {"PING"}) == "PONG");
-}
-
-TEST_CASE("a server that does not start is an error with the server's own words") {
-  CHECK(contains(
-      message_of<FleetError>([] { Fleet fleet({.nodes = 2, .settings = {"no-such-setting 1"}}); }),
-      "ended while starting; its last words: "));
 }
 
 TEST_CASE("a missing redis-server is an error that says what to do") {

@@ -50,6 +50,10 @@ class Recorder final : public DriverHost {
     const std::scoped_lock lock(mutex_);
     return up_.at(node);
   }
+  bool is_up(engine::NodeIndex node) {
+    const std::scoped_lock lock(mutex_);
+    return up_.contains(node);
+  }
   /// So that the next time can be awaited.
   void forget_up(engine::NodeIndex node) {
     const std::scoped_lock lock(mutex_);

@@ -10,12 +10,6 @@ using namespace redlock::net;
 
 namespace {
 
-std::string run_id_of(const Fleet& fleet, std::size_t node) {
-  const std::string info = fleet.run(node, {"INFO", "server"});
-  const auto begin = info.find("run_id:") + 7;
-  return info.substr(begin, 40);
-}
-
 /// Reports the run id of another server; otherwise a healthy node that grants no lock.
 StubScript claiming(const std::string& run_id) {
   return [run_id](const RedisCommand& command) -> StubReply {
@@ -44,7 +38,7 @@ void permit_application(const Fleet& fleet) {
 TEST_CASE("a node that only claims to be another, near or far, costs its own vote alone") {
   for (const bool near : {true, false}) {
     const Fleet fleet({.nodes = 2});
-    StubServer liar(claiming(run_id_of(fleet, 0)));
+    StubServer liar(claiming(info_of(fleet, 0, "server", "run_id")));
     Proxy far(near ? fleet.port(0) : liar.port());
     far.delay(milliseconds(20));
     Running client({near ? liar.uri() : fleet.uri(0), far.uri(), fleet.uri(1)});

@@ -4,10 +4,9 @@
 #include <arpa/inet.h>
 #include <cstdint>
 #include <netdb.h>
-#include <sys/wait.h>
 #include <unistd.h>
-#include <uv.h>
 
+#include "integration/api_program_loop.hpp"
 #include "net_core_fixture.hpp"
 #include "net_link_fixture.hpp"
 
@@ -187,47 +186,6 @@ TEST_CASE("a name that does not exist is a failure to connect") {
   CHECK(contains(why.detail, "cannot resolve its name"));
 }
 
-namespace {
-
-struct UpObserver final : DriverHost {
-  std::set<redlock::engine::NodeIndex> ups;
-  void on_output(redlock::engine::ClientOutput&&) override {}
-  void on_node_up(redlock::engine::NodeIndex node, std::string_view) override { ups.insert(node); }
-  void on_node_down(redlock::engine::NodeIndex, const redlock::engine::Unavailable&) override {}
-};
-
-/// A loop of the program's.
-struct GivenLoop {
-  GivenLoop() {
-    REQUIRE(uv_loop_init(&uv) == 0);
-    uv_timer_init(&uv, &limit);
-  }
-  ~GivenLoop() {
-    uv_close(reinterpret_cast<uv_handle_t*>(&limit), nullptr);
-    uv_run(&uv, UV_RUN_NOWAIT);
-    CHECK(uv_loop_close(&uv) == 0);
-  }
-  GivenLoop(const GivenLoop&) = delete;
-  GivenLoop& operator=(const GivenLoop&) = delete;
-
-  /// For half a minute at most.
-  template <typename Condition>
-  void run_until(Condition condition) {
-    uv_timer_start(
-        &limit, [](uv_timer_t*) {}, 30'000, 0);
-    while (!condition() && uv_is_active(reinterpret_cast<uv_handle_t*>(&limit)) != 0) {
-      uv_run(&uv, UV_RUN_ONCE);
-    }
-    uv_timer_stop(&limit);
-    CHECK(condition());
-  }
-
-  uv_loop_t uv{};
-  uv_timer_t limit{};
-};
-
-}  // namespace
-
 TEST_CASE("look-ups that hang do not hold up those of other nodes, on a given loop neither") {
   Fleet fleet({.nodes = 3});
   name_server().set("good.example", {{"127.0.0.1", 0}});
@@ -239,13 +197,12 @@ TEST_CASE("look-ups that hang do not hold up those of other nodes, on a given lo
   }
   Running client(uris);
   CHECK(granted(client.acquire(1, "n")).token > 0);
-  GivenLoop loop;
-  UpObserver host;
+  ProgramLoop loop;
+  Recorder host;
   std::unique_ptr<Core> core = std::move(*Core::start(Running::config_for(uris), host, loop.uv));
-  loop.run_until([&] { return host.ups.size() == 3; });
-  CHECK(host.ups == std::set<redlock::engine::NodeIndex>{2, 3, 4});
+  CHECK(loop.runs_until([&] { return host.is_up(2) && host.is_up(3) && host.is_up(4); }));
   core->end([&] { core.reset(); });
-  loop.run_until([&] { return core == nullptr; });
+  CHECK(loop.runs_until([&] { return core == nullptr; }));
 }
 
 TEST_CASE(
@@ -253,10 +210,10 @@ TEST_CASE(
   Fleet fleet({.nodes = 1});
   const std::string uri = "redis://given.example:" + std::to_string(fleet.port(0));
   name_server().set("given.example", {{"127.0.0.1", 0}});
-  GivenLoop loop;
+  ProgramLoop loop;
   for (const bool hangs : {false, true, true}) {
     CAPTURE(hangs);
-    UpObserver host;
+    Recorder host;
     std::optional<HangingName> hanging;
     if (hangs) hanging.emplace("given.example");
     const int look_ups = name_server().look_ups();
@@ -265,22 +222,22 @@ TEST_CASE(
       uv_run(&loop.uv, UV_RUN_NOWAIT);
       name_server().await_look_ups(look_ups + 1);
     } else {
-      loop.run_until([&] { return host.ups.contains(0); });
+      CHECK(loop.runs_until([&] { return host.is_up(0); }));
     }
     core->end([&] { core.reset(); });
-    loop.run_until([&] { return core == nullptr; });
+    CHECK(loop.runs_until([&] { return core == nullptr; }));
     // Nothing of it is left on the loop, which would not end else.
     CHECK(uv_run(&loop.uv, UV_RUN_DEFAULT) == 0);
     hanging.reset();
     CHECK(uv_run(&loop.uv, UV_RUN_DEFAULT) == 0);
-    CHECK(host.ups.empty() == hangs);
+    CHECK(host.is_up(0) != hangs);
   }
 }
 
 TEST_CASE("the child of a fork leaves its copy of the loop beside a look-up that hangs") {
   const HangingName hanging("hangs.example");
-  GivenLoop loop;
-  UpObserver host;
+  ProgramLoop loop;
+  Recorder host;
   CoreConfig config = Running::config_for({"redis://hangs.example"});
   const pid_t parent = ::getpid();
   config.in_child = [parent] { return ::getpid() != parent; };
@@ -288,17 +245,10 @@ TEST_CASE("the child of a fork leaves its copy of the loop beside a look-up that
   std::unique_ptr<Core> core = std::move(*Core::start(std::move(config), host, loop.uv));
   uv_run(&loop.uv, UV_RUN_NOWAIT);
   name_server().await_look_ups(look_ups + 1);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::alarm(20);
-    const bool left = uv_loop_fork(&loop.uv) == 0 && uv_run(&loop.uv, UV_RUN_DEFAULT) == 0;
-    ::_exit(left ? 0 : 1);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(exit_code_of_child([&] {
+          const bool left = uv_loop_fork(&loop.uv) == 0 && uv_run(&loop.uv, UV_RUN_DEFAULT) == 0;
+          return left ? 0 : 1;
+        }) == 0);
   core->end([&] { core.reset(); });
-  loop.run_until([&] { return core == nullptr; });
+  CHECK(loop.runs_until([&] { return core == nullptr; }));
 }

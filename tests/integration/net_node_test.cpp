@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A link and a real redis-server: restarts, lost connections, permissions, sockets of all kinds.
+// A link and a real redis-server: restarts, lost connections, permissions, sockets of all kinds,
+// and the holds or releases of one turn, which travel in one call.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
@@ -27,6 +28,10 @@ std::string clients(const Fleet& fleet) {
 
 bool is_granted(const engine::Reply& reply) {
   return std::holds_alternative<Granted>(reply);
+}
+
+std::string name_of(std::uint64_t number) {
+  return fmt::format("n{}", number);
 }
 
 }  // namespace
@@ -120,28 +125,18 @@ TEST_CASE("IPv6 works like IPv4, where the machine has it") {
   CHECK(is_granted(link.call(LinkFixture::acquire())));
 }
 
-TEST_CASE("a node that refuses to write for a hold says why, and a replica is given up") {
-  Fleet fleet({.nodes = 1, .settings = {"user bob on >secret ~* +@all"}});
-  LinkFixture link("redis://bob:secret@127.0.0.1:" + std::to_string(fleet.port(0)));
+TEST_CASE("a node that has become a replica refuses a hold, says so, and is given up") {
+  const Fleet fleet({.nodes = 1});
+  LinkFixture link(fleet.uri(0));
   REQUIRE(is_granted(link.call(LinkFixture::acquire())));
   // There must be something to write.
   REQUIRE(fleet.run(0, {"PEXPIRE", "redlock:lock:{n}", "20000"}) == "1");
-  SUBCASE("a right is missing") {
-    fleet.run(0, {"ACL", "SETUSER", "bob", "-pexpire"});
-    const auto why = unavailable(link.call(LinkFixture::hold()));
-    CHECK(why.cause == Cause::permission);
-    CHECK((contains(why.detail, "can't run this command") || contains(why.detail, "'pexpire'")));
-    CHECK_FALSE(contains(why.detail, "Error running script"));
-    CHECK(link.downs.empty());
-  }
-  SUBCASE("it has become a replica") {
-    REQUIRE(fleet.run(0, {"REPLICAOF", "127.0.0.1", "1"}) == "OK");
-    const auto why = unavailable(link.call(LinkFixture::hold()));
-    CHECK(why.cause == Cause::read_only);
-    CHECK(why.detail.starts_with("READONLY "));
-    REQUIRE_FALSE(link.downs.empty());
-    CHECK(link.downs[0].detail == "it has become a replica");
-  }
+  REQUIRE(fleet.run(0, {"REPLICAOF", "127.0.0.1", "1"}) == "OK");
+  const auto why = unavailable(link.call(LinkFixture::hold()));
+  CHECK(why.cause == Cause::read_only);
+  CHECK(why.detail.starts_with("READONLY "));
+  REQUIRE_FALSE(link.downs.empty());
+  CHECK(link.downs[0].detail == "it has become a replica");
 }
 
 TEST_CASE("what a lost connection still carries is not run once the next one is up") {
@@ -179,13 +174,70 @@ TEST_CASE("a user who may not ask for INFO keeps the connection, and is not refu
   LinkFixture no_more("redis://bob" + at, often);
   never.run_until_up();
   run_for_probes(never);
-  const std::string stats = fleet.run(0, {"INFO", "commandstats"});
-  const std::size_t line = stats.find("cmdstat_info:");
-  REQUIRE(line != std::string::npos);
-  CHECK(contains(stats.substr(line, stats.find('\n', line) - line), "rejected_calls=1,"));
+  CHECK(contains(info_of(fleet, 0, "commandstats", "cmdstat_info"), "rejected_calls=1,"));
   no_more.run_until_up();
   fleet.run(0, {"ACL", "SETUSER", "bob", "-info"});
   run_for_probes(no_more);
   CHECK(never.downs.empty());
   CHECK(no_more.downs.empty());
+}
+
+TEST_CASE("one name that the user may not touch fails none of the other holds of its call") {
+  Fleet fleet({.nodes = 1,
+               .settings = {"user alice on >secret ~redlock:fence:* ~redlock:node* "
+                            "~redlock:lock:{n* ~redlock:forced:{n* resetchannels +@all"}});
+  LinkFixture owner(fleet.uri(0));
+  owner.run_until_up();
+  LinkFixture link("redis://alice:secret@127.0.0.1:" + std::to_string(fleet.port(0)));
+  link.run_until_up();
+  constexpr std::uint64_t names = 99;
+  for (std::uint64_t i = 1; i <= names; ++i) owner.call(LinkFixture::acquire(name_of(i)));
+  // As the engine does: what is answered so is said again at once, in full.
+  const auto hold_all = [&] {
+    link.replies.clear();
+    link.submit(0, LinkFixture::hold("forbidden"));
+    for (std::uint64_t i = 1; i <= names; ++i) link.submit(i, LinkFixture::hold(name_of(i)));
+    std::map<std::uint64_t, engine::Reply> said;
+    link.run_until([&] {
+      for (const auto& [number, reply] : std::exchange(link.replies, {})) {
+        if (std::holds_alternative<engine::NoScript>(reply)) {
+          link.submit(number, LinkFixture::hold(number == 0 ? "forbidden" : name_of(number)),
+                      Form::source);
+        } else {
+          said.emplace(number, reply);
+        }
+      }
+      return said.size() == names + 1;
+    });
+    return said;
+  };
+  for (int round = 0; round < 2; ++round) {
+    const auto said = hold_all();
+    CHECK(unavailable(said.at(0)).cause == Cause::permission);
+    for (std::uint64_t i = 1; i <= names; ++i) {
+      CHECK(std::holds_alternative<engine::Held>(said.at(i)));
+    }
+  }
+  // From then on that name goes alone, and the others together: 1 and 99 in the first round,
+  // refused ones apart, 1 in the second; and the acquires.
+  CHECK(calls_of(fleet, 0, "evalsha") == names + names + 1);
+}
+
+TEST_CASE("on a real node, a lock that may not be released is refused together with others") {
+  Fleet fleet({.nodes = 1, .settings = {"user ann on >pw ~* +@all"}});
+  const std::string login = "redis://ann:pw@127.0.0.1:" + std::to_string(fleet.port(0));
+  LinkFixture link(login);
+  link.run_until_up();
+  link.call(LinkFixture::acquire("a"));
+  link.call(LinkFixture::acquire("b"));
+  const std::size_t before = link.replies.size();
+  fleet.run(0, {"ACL", "SETUSER", "ann", "resetkeys", "~redlock:*:{a}"});
+  link.submit(1, LinkFixture::release("a"));
+  link.submit(2, LinkFixture::release("b"));
+  link.run_until([&] { return link.replies.size() == before + 2; });
+  CHECK(unavailable(link.replies[before].second).cause == Cause::permission);
+  CHECK(unavailable(link.replies[before + 1].second).cause == Cause::permission);
+  auto alone = LinkFixture::release("a");
+  alone.alone = true;
+  CHECK(std::holds_alternative<engine::ReleasedHere>(link.call(alone)));
 }

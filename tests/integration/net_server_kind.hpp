@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cluster/fleet.hpp"
+#include "support/nodes.hpp"
 #include "wire/info_text.hpp"
 #include "wire/script_set.hpp"
 
@@ -10,8 +11,7 @@ namespace redlock::testing {
 
 /// Of the fleet's first node.
 inline bool is_redis_7(const cluster::Fleet& fleet) {
-  const std::string info = fleet.run(0, {"INFO", "server"});
-  return wire::ServerVersion::parse(wire::InfoText(info).value("redis_version")).at_least(7, 0);
+  return wire::ServerVersion::parse(info_of(fleet, 0, "server", "redis_version")).at_least(7, 0);
 }
 
 /// The forms in which a node takes the scripts, to be walked through.

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Fenced commands on a real Redis: through NodeClient, which shares nothing with the library, and
-// through hiredis.
-#include <chrono>
+// What turns old tokens away: fenced commands on a real Redis, through NodeClient, which shares
+// nothing with the library, and through hiredis; and the guard in front of any resource, where
+// check, stamp and work are one step.
+#include <atomic>
 #include <doctest/doctest.h>
+#include <future>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <redlock/fence_guard.hpp>
 #include <redlock/fenced_redis.hpp>
 #include <redlock/fenced_redis_hiredis.hpp>
 
 #include "cluster/fleet.hpp"
+#include "support/nodes.hpp"
 #include "support/processes.hpp"
 #include "support/text.hpp"
 
@@ -20,6 +26,7 @@ namespace {
 
 using cluster::Fleet;
 using Kind = FencedResult::Kind;
+using Why = FenceRefusal::Why;
 using Words = std::vector<std::string>;
 
 constexpr std::uint64_t last_token = 9'007'199'254'740'991;  // 2^53 - 1
@@ -64,6 +71,15 @@ struct EmptyServer {
   EmptyServer() { REQUIRE(redis({"FLUSHALL"}) == "OK"); }
   Connection connection;
 };
+
+/// What the guard says to a write with this token, which must be a refusal.
+FenceRefusal refusal(FenceGuard& guard, const std::string& resource, std::uint64_t token) {
+  bool ran = false;
+  const auto result = guard.run(resource, token, [&] { ran = true; });
+  REQUIRE_FALSE(result.has_value());
+  CHECK_FALSE(ran);
+  return result.error();
+}
 
 }  // namespace
 
@@ -182,23 +198,14 @@ TEST_CASE("a replica is not read, though it has the stamp") {
   const Fleet servers({.nodes = 2});
   const Connection master(servers);
   CHECK(master.answer(fenced_write("a", "x", 5)).result.applied());
-  REQUIRE(servers.run(1, {"REPLICAOF", "127.0.0.1", std::to_string(servers.port(0))}) == "OK");
-  REQUIRE(eventually([&] { return servers.run(1, {"GET", "redlock:stamp:{a}"}) == "5"; }));
+  REQUIRE(soon_replicates(servers, 1, servers.port(0)));
+  REQUIRE(servers.run(1, {"GET", "redlock:stamp:{a}"}) == "5");
   CHECK(contains(servers.run(1, fenced_read("a", 5).words()), "READONLY"));
 }
 
 /// A node of Redis Cluster that has all slots.
 struct ClusterNode {
-  ClusterNode() {
-    std::vector<std::string> all_slots{"CLUSTER", "ADDSLOTS"};  // Redis 6.2 knows no ranges
-    for (int slot = 0; slot < 16'384; ++slot) all_slots.push_back(std::to_string(slot));
-    REQUIRE(run(all_slots) == "OK");
-    REQUIRE(eventually([&] { return contains(run({"CLUSTER", "INFO"}), "cluster_state:ok"); }));
-  }
-  // It writes its state to the disk, and waits for it, which a busy machine may keep waiting.
-  [[nodiscard]] std::string run(const Words& command) const {
-    return server.run(0, command, std::chrono::minutes(1));
-  }
+  ClusterNode() { REQUIRE(soon_has_all_slots(server, 0)); }
 
   Fleet server{{.nodes = 1, .settings = {"cluster-enabled yes"}}};
 };
@@ -210,8 +217,8 @@ TEST_CASE("the stamp is in the hash slot of its key, and two keys never share on
   const ClusterNode node;
   for (const std::string key : {"a", "{a}", "user:{7}:cart", "a{b", "{", "{a}{b}", "x{y"}) {
     CAPTURE(key);
-    CHECK(node.run({"CLUSTER", "KEYSLOT", key}) ==
-          node.run({"CLUSTER", "KEYSLOT", stamp_key(key)}));
+    CHECK(node.server.run(0, {"CLUSTER", "KEYSLOT", key}) ==
+          node.server.run(0, {"CLUSTER", "KEYSLOT", stamp_key(key)}));
   }
 }
 
@@ -222,6 +229,121 @@ TEST_CASE("fenced commands work on a node of Redis Cluster") {
   CHECK(connection.answer(fenced_write("{a}:b", "x", 5)).result.applied());
   CHECK(connection.answer(fenced_write("a", "x", 4)).result.seen == 5);
   CHECK(contains(connection.error(fenced_write("x{}y}", "x", 5)), "slot"));
+}
+
+TEST_CASE("tokens that are not below the largest one seen are let through") {
+  FenceGuard guard;
+  CHECK_FALSE(guard.seen("a").has_value());
+  for (const std::uint64_t token : {3U, 3U, 7U, 7U}) {
+    const auto result = guard.run("a", token, [&] { return token * 2; });
+    REQUIRE(result.has_value());
+    CHECK(*result == token * 2);
+    CHECK(guard.seen("a") == token);
+  }
+}
+
+TEST_CASE("a token below the largest one is stale, and says what was seen") {
+  FenceGuard guard;
+  CHECK(guard.stamp("a", 7));
+  const FenceRefusal why = refusal(guard, "a", 6);
+  CHECK(why.why == Why::stale);
+  CHECK(why.seen == 7);
+  CHECK(guard.seen("a") == 7);
+  CHECK(guard.stamp("b", 1));  // another resource has seen nothing of this
+}
+
+TEST_CASE("0 is no token") {
+  FenceGuard guard;
+  CHECK(refusal(guard, "a", 0).why == Why::stale);
+  CHECK(guard.size() == 0);
+}
+
+TEST_CASE("the stamp stands before the work begins, and stays if the work throws") {
+  FenceGuard guard;
+  CHECK(guard.stamp("a", 4));
+  const auto fail = [&]() -> int {
+    CHECK(guard.seen("a") == 5);
+    throw std::runtime_error("no");
+  };
+  CHECK_THROWS_AS((void)guard.run("a", 5, fail), std::runtime_error);
+  CHECK(refusal(guard, "a", 4).seen == 5);
+  CHECK(guard.stamp("a", 5));  // nobody is left inside
+}
+
+TEST_CASE("at its limit the guard refuses new resources and remembers the old ones") {
+  FenceGuard guard(2);
+  CHECK(guard.stamp("a", 7));
+  CHECK(guard.stamp("b", 7));
+  CHECK(refusal(guard, "c", 9).why == Why::full);
+  CHECK(guard.size() == 2);
+  CHECK(refusal(guard, "a", 6).why == Why::stale);
+  CHECK(guard.stamp("b", 8));
+}
+
+TEST_CASE("a thread that would wait for itself is told so") {
+  FenceGuard guard;
+  const auto outer = guard.run("a", 5, [&] { return guard.stamp("a", 6).error().why; });
+  REQUIRE(outer.has_value());
+  CHECK(*outer == Why::nested);
+  CHECK(guard.seen("a") == 5);
+  CHECK(guard.run("a", 5, [&] { return guard.stamp("b", 1).has_value(); }).value());
+}
+
+TEST_CASE("nobody works on a resource while somebody else does") {
+  FenceGuard guard;
+  std::promise<void> inside;
+  std::promise<void> go_on;
+  std::vector<int> order;
+  std::thread older([&] {
+    CHECK(guard.run("a", 5, [&] {
+      inside.set_value();
+      go_on.get_future().wait();
+      order.push_back(5);
+    }));
+  });
+  inside.get_future().wait();
+  CHECK(guard.stamp("b", 1));  // other resources do not wait
+  std::thread newer([&] { CHECK(guard.run("a", 6, [&] { order.push_back(6); })); });
+  go_on.set_value();
+  older.join();
+  newer.join();
+  CHECK(order == std::vector<int>{5, 6});
+}
+
+TEST_CASE("racing increments lose none, and none with a smaller token runs behind a larger") {
+  FenceGuard guard;
+  constexpr int threads = 4;
+  constexpr std::uint64_t each = 2'000;
+  std::uint64_t value = 0;  // guarded
+  std::uint64_t largest = 0;
+  std::uint64_t disorder = 0;
+  std::atomic<bool> working{false};
+  std::atomic<int> overlaps{0};
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<std::uint64_t> applied{0};
+  std::vector<std::thread> running;
+  for (int i = 0; i < threads; ++i) {
+    running.emplace_back([&] {
+      for (std::uint64_t n = 0; n < each; ++n) {
+        const std::uint64_t token = ++next;
+        const auto result = guard.run("counter", token, [&] {
+          if (working.exchange(true)) ++overlaps;
+          std::this_thread::yield();
+          if (token < largest) ++disorder;
+          largest = token;
+          ++value;
+          working = false;
+        });
+        if (result) ++applied;
+      }
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  CHECK(value == applied);
+  CHECK(applied > 0);
+  CHECK(overlaps == 0);
+  CHECK(disorder == 0);
+  CHECK(guard.seen("counter") == largest);
 }
 
 }  // namespace redlock::testing
