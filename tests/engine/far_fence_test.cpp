@@ -207,3 +207,13 @@ TEST_CASE("the floor after a token stays far below the limit, and older ones do 
     CHECK(floors.floor({}, 3) == floor_limit);
   }
 }
+
+TEST_CASE("a lead that an earlier token of this client explains is believed of a single node") {
+  Rig rig(3, {.clock_floor = false});
+  CHECK(rig.token_of(answered(rig, {damaged, damaged, damaged})) == damaged);
+  const auto id = answered(rig, {damaged + 1, floor_limit});
+  rig.answer(2, down);
+  REQUIRE(rig.oldest_is<HoldCommand>(1));
+  rig.answer(1, Held{damaged + 1});
+  CHECK(rig.token_of(id) == damaged + 1);
+}

@@ -136,3 +136,16 @@ TEST_CASE("a node whose fence did not rise has settled nothing, nor one that say
     CHECK(rig.releases(1) == (answer.vote == Vote::refused ? 0 : 1));
   }
 }
+
+TEST_CASE("an answer that settles a token too late wins nothing, whoever notices first") {
+  Rig rig(3);
+  auto what = Rig::request(300ms);  // trusted for 295 ms
+  what.min_validity = 150ms;
+  const auto id = rig.acquire(what);
+  rig.answer(0, Granted{2});
+  rig.answer(1, Granted{1});
+  REQUIRE(rig.oldest_is<HoldCommand>(1));
+  rig.pause(145ms);
+  rig.answer(1, Held{2});
+  CHECK(rig.failure(id) == Errc::too_late);
+}

@@ -130,5 +130,21 @@ TEST_CASE_FIXTURE(OneNode, "a stopped command is continued to handle the signal 
   }
 }
 
+TEST_CASE_FIXTURE(LostLock, "a stopped command is continued to tidy up when its lease is lost") {
+  Running running(
+      fleet, exec({"--lease", "6s", "--grace", "2900ms"},
+                  {"sh", "-c",
+                   "trap 'echo tidy; exit 0' TERM; echo pid $$; while :; do sleep 0.05; done"}));
+  REQUIRE(running.await_out("pid"));
+  const auto child =
+      static_cast<pid_t>(std::stol(running.out().substr(running.out().find("pid ") + 4)));
+  REQUIRE(::kill(child, SIGSTOP) == 0);
+  REQUIRE(eventually([&] { return is_stopped(child); }));
+  pause_all();
+  const auto finished = exits_with(79, running.wait());
+  CHECK(contains(finished.out, "tidy"));
+  CHECK_FALSE(contains(finished.err, "killed the command"));
+}
+
 }  // namespace
 }  // namespace redlock::testing

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <cstdint>
 #include <netdb.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "integration/api_program_loop.hpp"
@@ -28,6 +29,14 @@ class NameServer {
   void hang(const std::string& name) {
     const std::scoped_lock lock(mutex_);
     hanging_.insert(name);
+  }
+  void fail(bool fails) {
+    const std::scoped_lock lock(mutex_);
+    fails_ = fails;
+  }
+  [[nodiscard]] bool fails() {
+    const std::scoped_lock lock(mutex_);
+    return fails_;
   }
   void answer() {
     const std::scoped_lock lock(mutex_);
@@ -56,6 +65,7 @@ class NameServer {
   std::map<std::string, Addresses> names_;
   std::set<std::string> hanging_;
   int look_ups_ = 0;
+  bool fails_ = false;
 };
 
 NameServer& name_server() {
@@ -78,6 +88,7 @@ extern "C" [[gnu::visibility("default")]] int getaddrinfo(const char* host, cons
                                                           const addrinfo* hints,
                                                           addrinfo** result) {
   const auto addresses = name_server().look_up(host);
+  if (name_server().fails()) return EAI_AGAIN;
   if (addresses.empty()) return EAI_NONAME;
   *result = nullptr;
   for (auto address = addresses.rbegin(); address != addresses.rend(); ++address) {
@@ -251,4 +262,37 @@ TEST_CASE("the child of a fork leaves its copy of the loop beside a look-up that
         }) == 0);
   core->end([&] { core.reset(); });
   CHECK(loop.runs_until([&] { return core == nullptr; }));
+}
+
+TEST_CASE("a look-up that fails leaves the addresses that were found last") {
+  Fleet fleet({.nodes = 1});
+  name_server().set("node.example", {{"127.0.0.1", 0}});
+  LinkFixture link("redis://node.example:" + std::to_string(fleet.port(0)));
+  link.run_until_up();
+  name_server().fail(true);
+  fleet.run(0, {"CLIENT", "KILL", "TYPE", "normal"});
+  link.run_until_up();
+  name_server().fail(false);
+}
+
+TEST_CASE("an address that swallows packets leaves time for the next") {
+  Fleet fleet({.nodes = 1});
+  const int deaf = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(fleet.port(0));
+  inet_pton(AF_INET, "127.0.0.77", &where.sin_addr);
+  const auto* const address = reinterpret_cast<const sockaddr*>(&where);
+  REQUIRE(::bind(deaf, address, sizeof where) == 0);
+  REQUIRE(::listen(deaf, 0) == 0);
+  std::vector<int> callers;  // they fill its queue
+  for (int i = 0; i < 4; ++i) {
+    callers.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    static_cast<void>(::connect(callers.back(), address, sizeof where));
+  }
+  name_server().set("node.example", {{"127.0.0.77", 0}, {"127.0.0.1", 0}});
+  LinkFixture link("redis://node.example:" + std::to_string(fleet.port(0)));
+  link.run_until_up();
+  for (const int caller : callers) ::close(caller);
+  ::close(deaf);
 }

@@ -399,3 +399,20 @@ TEST_CASE("a promotion is new when it is shown for the first time, and not once 
   CHECK_FALSE(tending.on_facts(0, promoted("b", "b")).is_new);
   CHECK(tending.on_facts(0, promoted("c", "b")).is_new);
 }
+
+TEST_CASE("a marker that does not vouch for the promotion is no reason to connect again") {
+  NumberedRandom random;
+  const SetTerms terms{.nodes = 3};
+  MarkerTending tending(random, terms, true);
+  ServerFacts facts;
+  facts.promotion = "a";
+  facts.was_replica = true;
+  CHECK(tending.on_facts(0, facts).pending);
+  const auto finding = [&](const std::string& vouched) {
+    std::vector<Value> fields{Value{std::string("layout")}, Value{std::string("redlock-2")},
+                              Value{std::string("vouched")}, Value{vouched}};
+    return tending.read({0, false, {}, {}}, Answer(Value{std::move(fields)})).reconnect;
+  };
+  CHECK_FALSE(finding("b"));
+  CHECK(finding("a"));
+}
