@@ -140,7 +140,7 @@ TEST_CASE_FIXTURE(LostLock, "a stopped command is continued to tidy up when its 
       static_cast<pid_t>(std::stol(running.out().substr(running.out().find("pid ") + 4)));
   REQUIRE(::kill(child, SIGSTOP) == 0);
   REQUIRE(eventually([&] { return is_stopped(child); }));
-  pause_all();
+  pause_all(fleet);
   const auto finished = exits_with(79, running.wait());
   CHECK(contains(finished.out, "tidy"));
   CHECK_FALSE(contains(finished.err, "killed the command"));
