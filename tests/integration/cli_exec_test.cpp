@@ -82,7 +82,7 @@ TEST_CASE_FIXTURE(ThreeNodes, "signals that redlock gets go on to the command") 
     REQUIRE(running.await_out("ready\n"));
     running.signal(number);
     const auto finished = running.wait();
-    CHECK_MESSAGE(finished.out == "ready\ngot\n", name);
+    CHECK(finished.out == "ready\ngot\n");
     CHECK(finished.status == 5);
   }
 }

@@ -59,7 +59,7 @@ class Lines {
   /// The call is the first one from now on; those that were before it go behind the others.
   void bring_forward(const Name& name, RequestId request) {
     auto& calls = lines_.find(*name)->second.calls;
-    std::ranges::rotate(calls, std::ranges::find(calls, request));
+    std::rotate(calls.begin(), std::ranges::find(calls, request), calls.end());
   }
   /// The first call of this name, if there is one; or one behind it.
   [[nodiscard]] std::optional<RequestId> first(const Name& name, std::size_t behind = 0) const {
