@@ -113,6 +113,28 @@ TEST_CASE("a quorum that comes too late is not settled first") {
   }
 }
 
+TEST_CASE("later grants lengthen the time to settle with the validity") {
+  Rig rig(3);
+  rig.wakes(3);
+  auto what = Rig::waiting(60s, true);
+  what.lease = 300ms;  // trusted for 295 ms
+  what.min_validity = 150ms;
+  const auto id = rig.acquire(what);
+  rig.advance(30ms);
+  rig.answer(0, Granted{9});
+  rig.answer({1, 2}, Refused{30s});
+  rig.advance(30ms);
+  rig.wake(1, id);
+  rig.advance(10ms);
+  rig.answer(1, Granted{1});  // until 145 ms, by node 0
+  rig.answer(2, Granted{1});  // until 205 ms, by nodes that were asked at 60 ms
+  rig.advance(134ms);
+  REQUIRE(rig.attempts.empty());
+  rig.advance(1ms);
+  REQUIRE(rig.attempts.size() == 1);
+  CHECK(rig.attempts[0].failure == Errc::too_late);
+}
+
 TEST_CASE("a node whose fence did not rise has settled nothing, nor one that says anything else") {
   struct Answer {
     Reply reply;

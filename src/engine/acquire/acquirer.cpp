@@ -445,7 +445,7 @@ void Acquirer::give_way(Instant now, Acquisition& call, const Attempt& attempt) 
   const Name& name = call.what().name;
   const std::uint64_t line = ordered_.number(name);
   NodeSet left = call.leave_nodes();
-  const auto at_once = successor_at_once(now, attempt);
+  const bool at_once = successor_at_once(now, attempt).has_value();
   if (at_once) left = left - attempt.granted();
   leave(now, {.name = name, .line = line}, left);
   const bool too_late = attempt.failure() == Errc::too_late;

@@ -188,16 +188,14 @@ void Attempt::judge_fences() {
 void Attempt::begin_settling(Instant now, Outbox& out) {
   phase_ = Phase::settling;
   token_ = std::ranges::max_element(per_node_, {}, &Node::granted)->granted;
-  const Instant at_most = nodes_.valid_until();
-  const Instant latest = at_most - plan_.min_validity;
-  if (!rules::enough_is_left(now, started_, at_most, plan_.min_validity)) {
+  if (!rules::enough_is_left(now, started_, nodes_.valid_until(), plan_.min_validity)) {
     return fail(Errc::too_late);
   }
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (rules::settles_as_granted(per_node_[node].granted, token_)) settled_.insert(node);
   }
   if (settled_.size() >= quorum()) return;
-  settles_by_ = std::min(now + electorate_.node_timeout(), latest);
+  settles_by_ = now + electorate_.node_timeout();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const bool lags = per_node_[node].granted != 0 && !settled_.contains(node);
     if (lags) send_settle(now, node, Form::digest, out);
@@ -244,11 +242,9 @@ void Attempt::forced_out(NodeIndex node) {
 void Attempt::on_deadline(Instant now, Outbox& out) {
   if (ended()) return;
   const bool settling = phase_ == Phase::settling;
-  if (settling && now < settles_by_) return;
-  // It was not the nodes that took too long.
-  const Instant until = nodes_.valid_until();
-  if (settling && !rules::enough_is_left(now, started_, until, plan_.min_validity)) {
-    return fail(Errc::too_late);
+  if (settling && now < settles_by_) {
+    if (now >= too_late_from()) fail(Errc::too_late);
+    return;
   }
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const bool late = is_asked(node) && !silent_.contains(node) &&
@@ -264,13 +260,20 @@ void Attempt::on_deadline(Instant now, Outbox& out) {
 
 Instant Attempt::deadline() const {
   if (ended()) return never;
-  if (phase_ == Phase::settling) return settles_by_;
+  if (phase_ == Phase::settling) return std::min(settles_by_, too_late_from());
   Instant first = never;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (is_asked(node) && !silent_.contains(node))
       first = std::min(first, per_node_[node].asked + patience_);
   }
   return first;
+}
+
+/// When too little of the validity is left, which grows with later grants, and ends where grants
+/// are withdrawn: then the node timeout decides.
+Instant Attempt::too_late_from() const {
+  const Instant until = nodes_.valid_until();
+  return until == Instant::min() ? never : until - plan_.min_validity;
 }
 
 void Attempt::give_up() {

@@ -121,6 +121,7 @@ class Attempt {
   void begin_settling(Instant now, Outbox& out);
   void judge_sets();
   void decide(Instant now, Outbox& out);
+  [[nodiscard]] Instant too_late_from() const;
   void decide_settling(Instant now);
   void decide_failing();
   void win_or_be_late(Instant now);
