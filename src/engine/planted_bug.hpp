@@ -62,6 +62,7 @@ enum class Bug : std::uint8_t {
   place_changed_by_retry,
   entry_left_behind,
   failed_call_stays_first,
+  too_late_keeps_its_place,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
   // In wire::Handshake and wire::Connection.

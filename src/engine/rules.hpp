@@ -339,6 +339,11 @@ namespace redlock::engine::rules {
   return !planted(Bug::failed_call_stays_first);
 }
 
+/// Whether a call whose grant came too late goes behind the calls of other clients, too.
+[[nodiscard]] inline bool too_late_begins_anew() {
+  return !planted(Bug::too_late_keeps_its_place);
+}
+
 // --- nodes
 
 /// Whether a node may be asked for a lock: not before all leases that it may have forgotten are

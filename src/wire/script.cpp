@@ -132,6 +132,7 @@ void acquire_arguments(CommandWriter& out, const CallContext& context, const Com
   } else {
     out.bulk("");
   }
+  if (what.place.is_new) out.bulk("1");
 }
 
 /// Nobody has so many waiters.

@@ -60,6 +60,7 @@ bool may_matter(std::string_view name, const Plan& plan) {
     case Bug::place_changed_by_retry:
     case Bug::entry_left_behind:
     case Bug::failed_call_stays_first:
+    case Bug::too_late_keeps_its_place:
       return plan.waits;
     default:
       return true;

@@ -277,7 +277,7 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
   clients_[client].live.push_back(grant);
   check_forced(*grant);
   check_token(*grant);
-  check_order(client, request);
+  check_order(world, client, request);
   check_claim(world, *grant);
   check_possession(world, *grant);
   names_[*grant->name].claims.push_back(grant);

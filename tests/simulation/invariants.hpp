@@ -295,6 +295,7 @@ class Invariants {
     std::uint64_t asked = 0;
     std::uint64_t granted = 0;
   };
+  [[nodiscard]] bool order_is_disputed(const Line& line) const;
   void begins_to_wait(ClientId client, const Request& request);
   void wait_ends(Instant world, ClientId client, const Request& request);
   void given_back(Instant world, const Grant& grant);
@@ -305,7 +306,7 @@ class Invariants {
                                const std::vector<NodeData::Waiter>& there) const;
   void look_at_line(Instant world, std::uint32_t node, std::string_view name, const HeldLock& lock);
   void waiter_asked(const Grant& grant, const engine::Reply& reply);
-  void check_order(ClientId client, const Request& request) const;
+  void check_order(Instant world, ClientId client, const Request& request) const;
   void check_free(Instant world, const std::string& name, Line& line);
   void check_departed(Instant world, const std::string& name, Line& line) const;
   [[nodiscard]] WellSince well_with_all(ClientId client) const;

@@ -138,7 +138,7 @@ Invariants::WellSince Invariants::well_with_all(ClientId client) const {
 
 /// A call is granted the lock. No other call may still wait that began earlier, and that a quorum
 /// of the nodes knew before this one began.
-void Invariants::check_order(ClientId client, const Request& request) const {
+void Invariants::check_order(Instant world, ClientId client, const Request& request) const {
   if (!waiting_.order || !request.in_order || !request.acquires) return;
   const auto line = lines_.find(*request.name);
   if (line == lines_.end()) return;
@@ -147,7 +147,9 @@ void Invariants::check_order(ClientId client, const Request& request) const {
   const WellSince its_own = well_with_all(client);
   const bool well = its_own && *its_own <= now;
   for (const Waiting& who : line->second.waiting) {
-    const bool later = waits ? who.began + waiting_.delays_differ < now : true;
+    // Each says how long it has waited by a clock of its own.
+    const Duration rates_differ = (world - who.began) / 1'000'000 * 2 * drift_ppm_;
+    const bool later = !waits || who.began + waiting_.delays_differ + rates_differ < now;
     const bool comparable = !waits || (!who.by_owner && well);
     if (who.request == request.id || !later || !comparable || who.known_since >= now) continue;
     if (who.gave_way) continue;
@@ -203,6 +205,7 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
   // Nodes may not know as yet that a client has died.
   const auto lives = std::ranges::count(clients_, false, &Client::alive);
   const Duration turns_of_the_dead = lives * engine::rules::length_of_turn({});
+  const bool order_is_clear = !order_is_disputed(line);
   for (const Waiting& who : line.waiting) {
     if (who.known_since == engine::never || local(world, who.client) >= who.waits_until) continue;
     if (who.short_lease && who.gave_way) continue;  // it cannot be granted it
@@ -220,6 +223,7 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
     const Instant passed_on = std::max(from, line.given_back.value_or(world));
     // A call that failed for a reason of its own pauses.
     const bool passed_on_late = waiting_.passed_on_within > Duration::zero() && !who.gave_way &&
+                                order_is_clear &&
                                 world - passed_on > waiting_.passed_on_within + turns_of_the_dead &&
                                 !two_are_away(passed_on);
     if (world - from <= waiting_.free_at_most && !passed_on_late) continue;
@@ -228,6 +232,20 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
         fmt::format("{}: client {} request {} waits for {} us{}", name, who.client, who.request,
                     us(world - from), passed_on_late ? ", since it was given back" : "")};
   }
+}
+
+/// Two calls began at so nearly the same time that nodes may have them in different orders. Each
+/// keeps some votes from the other, until one of them pauses for longer than its turn.
+bool Invariants::order_is_disputed(const Line& line) const {
+  for (const Waiting& one : line.waiting) {
+    for (const Waiting& other : line.waiting) {
+      const Duration apart = other.began - one.began;
+      if (one.client != other.client && apart >= Duration::zero() &&
+          apart <= waiting_.delays_differ)
+        return true;
+    }
+  }
+  return false;
 }
 
 bool Invariants::stands_in(Instant world, std::uint32_t node, const std::string& name,

@@ -187,6 +187,7 @@ void choose_waiting(Plan& plan) {
   }
   const Fault one = random.pick(possible_faults);
   if (!clients_alone) plan.faults.set(static_cast<std::size_t>(one));
+  if (!plan.distances.empty() && random.chance(300)) plan.too_late_per_mille = 950;
 }
 
 /// How bytes travel.
@@ -384,6 +385,7 @@ std::string Plan::in_words() const {
   if (crowd) text += " a crowd,";
   if (in_order > 0) text += fmt::format(" {} calls of 3 in order,", in_order);
   if (waits) text += " all wait,";
+  if (too_late_per_mille > 0) text += fmt::format(" {} of 1000 too late,", too_late_per_mille);
   if (wakes.lost > 0) text += fmt::format(" {} wake-ups of 1000 lost,", wakes.lost);
   if (wakes.doubled > 0) text += fmt::format(" {} doubled,", wakes.doubled);
   if (wakes.late > 0) text += fmt::format(" {} late,", wakes.late);

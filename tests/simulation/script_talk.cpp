@@ -47,16 +47,17 @@ class Call {
     const Strings begin{owner, call["lease"], call["floor"], call["text"], call["in"]};
     if (waiter_.empty()) return joined(begin, {call["behind"].empty() ? "" : "0"});
     const std::string next = call["next"].empty() ? "" : call["next"] + "000";
-    return joined(begin, {how(), waiter_, waited_, call["turn"], next});
+    return joined(joined(begin, {how(), waiter_, waited_, call["turn"], next}), another());
   }
   [[nodiscard]] Strings release() const {
     const Strings begin{owner(), options_.at("first").empty() ? "2" : "1"};
     if (waiter_.empty()) return begin;
-    return joined(joined(begin, place()), to_another_ ? Strings{"1"} : Strings{});
+    return joined(joined(begin, place()), another());
   }
   [[nodiscard]] Strings leave() const { return waiter_.empty() ? names_ : place(); }
 
  private:
+  [[nodiscard]] Strings another() const { return to_another_ ? Strings{"1"} : Strings{}; }
   [[nodiscard]] std::string how() const { return options_.at("poll").empty() ? "w" : "p"; }
   [[nodiscard]] Strings place() const {
     return {waiter_, how(), waited_, options_.at("turn"), options_.at("text")};

@@ -141,6 +141,10 @@ void Workload::begin_acquire(User& user) {
     what.min_validity = std::max(most - scene_.random.up_to(most), Duration::zero());
     faults_.attract_fault(user.client, Fault::client_paused, 200);
   }
+  const auto too_late = scene_.plan.too_late_per_mille;
+  if (too_late > 0 && scene_.random.chance(too_late)) {
+    what.min_validity = user.lease - user.lease / 50 - milliseconds(1);
+  }
   what.renew = scene_.random.chance(scene_.plan.renew_per_mille);
   if (what.renew && scene_.random.chance(300)) what.max_hold = scene_.random.up_to(user.lease * 4);
   if (scene_.random.chance(scene_.plan.contention_per_mille)) {

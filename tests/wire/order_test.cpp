@@ -73,6 +73,9 @@ TEST_CASE("an acquire says whether it is out of turn, in order, or waits") {
   auto command = acquire(true, place);
   command.next_waited = std::chrono::microseconds(7);
   CHECK(of_acquire(command, subscribed) == Words{"w", waiter, "1500", "81", "7"});
+  // It is another call than the one that the node may have there.
+  command.place.is_new = true;
+  CHECK(of_acquire(command, subscribed) == Words{"w", waiter, "1500", "81", "7", "1"});
 }
 
 TEST_CASE("a waiter that polls has a turn for as long as it pauses between polls") {

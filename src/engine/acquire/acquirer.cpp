@@ -95,10 +95,12 @@ void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nod
     return;
   }
   const auto next = ordered_.first(call.what().name, 1);
-  attempt.stand({.line = ordered_.number(call.what().name),
-                 .began = rules::waits_since(call.began(), attempt.started()),
-                 .turn = length_of_turn(),
-                 .next_began = next ? std::optional(calls_.find(*next)->began()) : std::nullopt});
+  attempt.stand(
+      {.line = ordered_.number(call.what().name),
+       .began = rules::waits_since(call.in_line_since(), attempt.started()),
+       .turn = length_of_turn(),
+       .next_began = next ? std::optional(calls_.find(*next)->in_line_since()) : std::nullopt,
+       .new_at = call.behind_earlier()});
   call.asked(attempt.ask(now, nodes, out_), next.value_or(0));
 }
 
@@ -257,7 +259,7 @@ void Acquirer::end(Instant now, RequestId request, Failed failure) {
   // Its turn, if it had one, is for the client's next call, if that is the first one there.
   if (next && what.in_order) {
     Acquisition& heir = *calls_.find(*next);
-    leaves.next = {leaves.line, now - heir.began(), length_of_turn()};
+    leaves.next = {leaves.line, now - heir.in_line_since(), length_of_turn()};
     heir.stands_at(left);
   }
   leave(now, leaves, left);
@@ -394,7 +396,7 @@ Place Acquirer::place_to_keep(Instant now, const Attempt& attempt) {
   if (standing.line == 0) return {};
   const auto next = successor_at_once(now, attempt);
   if (!next) return {standing.line, now - standing.began, standing.turn};
-  return {standing.line, now - calls_.find(*next)->began(), standing.turn, true};
+  return {standing.line, now - calls_.find(*next)->in_line_since(), standing.turn, true};
 }
 
 /// The call that is to ask in place of the first one of its line: the first that does not pause

@@ -55,7 +55,8 @@ Acquisition::Acquisition(const Electorate& electorate, RequestId request, Acquir
       request_(request),
       what_(std::move(what)),
       schedule_(electorate.config(), what_.wait, what_.deadline, now),
-      began_(now) {
+      began_(now),
+      in_line_since_(now) {
   if (in_line()) nodes_.resize(electorate.nodes());
 }
 
@@ -79,6 +80,14 @@ void Acquisition::stands_at(NodeSet nodes) {
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (nodes.contains(node)) nodes_[node].stands = true;
   }
+}
+
+NodeSet Acquisition::behind_earlier() const {
+  NodeSet nodes;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (nodes_[node].before != 0) nodes.insert(node);
+  }
+  return nodes;
 }
 
 bool Acquisition::earlier_answered(NodeIndex node, GrantId grant) {
@@ -184,6 +193,7 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
     state_ = Asking{grant};
   } else if (attempt.granted().size() > 0) {
     if (!is<Gathering>()) state_ = Gathering{grant, now + time_to_gather(round_trip)};
+    if (!is_woken() && attempt.tally().pending() == 0) poll_while_gathering(now, random);
   } else if (attempt.tally().pending() > 0) {
     state_ = Asking{grant};
   } else if (!was_idle) {
@@ -205,9 +215,18 @@ bool Acquisition::may_wait(Instant now, const Attempt& attempt) const {
   return attempt.spent() == NodeSet();
 }
 
+bool Acquisition::is_woken() const {
+  return electorate_->nodes_that_wake().size() >= electorate_->quorum();
+}
+
+void Acquisition::poll_while_gathering(Instant now, RandomSource& random) {
+  const auto refused = std::ranges::find(nodes_, true, &Node::refused);
+  if (refused == nodes_.end() || refused->wake_at != never) return;
+  refused->wake_at = now + between_polls(random);
+}
+
 Instant Acquisition::ask_again_at(Instant now, RandomSource& random) const {
-  const bool woken = electorate_->nodes_that_wake().size() >= electorate_->quorum();
-  Instant when = now + (woken ? refresh : between_polls(random));
+  Instant when = now + (is_woken() ? refresh : between_polls(random));
   std::array<Instant, NodeSet::max_nodes> ends;
   std::uint32_t count = 0;
   std::uint32_t place = most_places;
@@ -236,6 +255,7 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
   }
   auto final = schedule_.on_failure(now, {attempt.failure(), {}, attempt.ballots()},
                                     attempt.expires_in(), random);
+  if (attempt.failure() == Errc::too_late && rules::too_late_begins_anew()) in_line_since_ = now;
   state_ = Pausing{schedule_.retry_at()};
   return final;
 }

@@ -74,6 +74,9 @@ class Acquisition {
   [[nodiscard]] RequestId request() const { return request_; }
   [[nodiscard]] const AcquireRequest& what() const { return what_; }
   [[nodiscard]] Instant began() const { return began_; }
+  /// Since when it waits among the calls of other clients: its begin, or the failure of its last
+  /// grant that came too late. With its old place a call that cannot succeed would take each turn.
+  [[nodiscard]] Instant in_line_since() const { return in_line_since_; }
   /// Whether it stands in the nodes' lines, with attempts that wait.
   [[nodiscard]] bool in_line() const { return what_.in_order && what_.wait > Duration::zero(); }
 
@@ -103,6 +106,8 @@ class Acquisition {
   /// An attempt of the call before, of that grant, has a question under way at the node. Until it
   /// is answered, what the node says of a turn is about that attempt.
   void comes_behind(NodeIndex node, GrantId before) { nodes_[node].before = before; }
+  /// Nodes that have such a question.
+  [[nodiscard]] NodeSet behind_earlier() const;
   /// That question was answered. False if a later one is under way there.
   bool earlier_answered(NodeIndex node, GrantId grant);
   /// A quorum of nodes has it in its lines.
@@ -184,6 +189,10 @@ class Acquisition {
 
   [[nodiscard]] Instant ends_at() const;
   [[nodiscard]] std::uint32_t refusals() const;
+  /// So many nodes tell it that its turn has come that it need not ask again and again.
+  [[nodiscard]] bool is_woken() const;
+  /// The nodes that refused are asked again: none will tell it that it may have their votes.
+  void poll_while_gathering(Instant now, RandomSource& random);
   [[nodiscard]] Instant ask_again_at(Instant now, RandomSource& random) const;
 
   const Electorate* electorate_;
@@ -191,6 +200,7 @@ class Acquisition {
   AcquireRequest what_;
   RetrySchedule schedule_;
   Instant began_;
+  Instant in_line_since_;
   State state_ = Entering{};
   std::vector<Node> nodes_;  // of one in line
   std::optional<std::uint32_t> told_place_;

@@ -64,7 +64,8 @@ void Attempt::send_acquire(Instant sent, NodeIndex node, Form form, Outbox& out)
       plan_.name, plan_.owner,   plan_.lease, plan_.floor, electorate_.config().quarantine,
       sent,       plan_.in_order};
   if (standing_.line != 0) {
-    command.place = {standing_.line, sent - standing_.began, standing_.turn};
+    command.place = {standing_.line, sent - standing_.began, standing_.turn,
+                     standing_.new_at.contains(node)};
     if (standing_.next_began) command.next_waited = sent - *standing_.next_began;
   }
   out.send(node, tag, std::move(command), form);

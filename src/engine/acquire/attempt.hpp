@@ -42,6 +42,7 @@ class Attempt {
     Instant began{};         ///< the call
     Duration turn{};
     std::optional<Instant> next_began{};  ///< the next call
+    NodeSet new_at{};  ///< nodes that may yet stand the client there for the call before
   };
 
   /// voting: asking. settling: a quorum granted, with different tokens. failing: decided, to be

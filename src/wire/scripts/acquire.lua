@@ -12,7 +12,8 @@
 --         of w and p   7 waiter   8 for how many us its call has waited   9 the length of its turns
 --         in ms   10 for how many us the next call of its client has waited: from the grant on that
 --         call has the place in the line (empty: there is none)
---         11 whether it is this waiter's turn, of which no client says anything (see pass.lua)
+--         11 1 if that is another call than before (or left out)
+--         12 whether it is this waiter's turn, of which no client says anything (see pass.lua)
 -- Replies {1, token} granted; {1, token, place} the same, and so many waiters are before the next
 -- call; {0, ms} or {0, ms, place} another owner's, or free and kept for another waiter for so long
 -- (-1: it never expires), and how many waiters are before this one; {2} a key of another type
@@ -21,8 +22,8 @@
 -- one of another set is none of this client's nodes: they grant none.
 local call = redis.call
 local lock, fence, forced, line, waiters, marker, notes = unpack(KEYS)
-local owner, lease, floor, holder, membership, order, waiter, waited, turn, next_waited, passed =
-  unpack(ARGV)
+local owner, lease, floor, holder, membership, order = unpack(ARGV)
+local waiter, waited, turn, next_waited, anew, passed = unpack(ARGV, 7, 12)
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
 
 if marker and membership == '-' then
@@ -51,7 +52,7 @@ if there % 2 == 1 then
     if waits then
       local here = open_line(lock, line, waiters)
       local known, place = pcall(function()
-        here.enter(here.clock(), waiter, order, waited, turn, holder)
+        here.enter(here.clock(), waiter, order, waited, turn, holder, anew)
         return here.place_of(waiter)
       end)
       return {0, left, known and place or nil}
@@ -69,7 +70,7 @@ local waited_for = there >= 4
 local here = (waited_for or next_call) and open_line(lock, line, waiters)
 if waited_for and order ~= '' and not passed then
   local known, kept, place = pcall(function()
-    local ms = here.kept_for_another(waits and waiter, order, waited, turn, holder)
+    local ms = here.kept_for_another(waits and waiter, order, waited, turn, holder, anew)
     return ms, ms and waits and here.place_of(waiter)
   end)
   if known and kept then

@@ -153,15 +153,20 @@ local function open_line(lock, line, waiters)
   end
 
   -- The lock is free, and there are waiters: for how many ms it is kept for another one than this,
-  -- which is stood in its place. Nil if it is kept for none.
-  local function kept_for_another(waiter, how, waited, turn, holder)
+  -- which is stood in its place. Nil if it is kept for none. A turn is not for a call that came
+  -- behind the one that it was given to (`anew`, as in enter).
+  local function kept_for_another(waiter, how, waited, turn, holder, anew)
     local text = redis.call('HGET', waiters, lock)
     if waiter and string.match(text or '', '^%S+') == waiter then
-      return nil
+      if not anew then
+        return nil
+      end
+      text = nil
+      end_turn()
     end
     local now = clock()
     if waiter then
-      enter(now, waiter, how, waited, turn, holder)
+      enter(now, waiter, how, waited, turn, holder, anew)
     end
     local now_ms = math.floor(now / 1000)
     local other, ends = read_turn(text, now_ms)

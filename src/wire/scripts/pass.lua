@@ -3,7 +3,7 @@
 -- release and acquire, which stand before it as functions, one behind the other. Nobody comes
 -- between them, so a waiter who is the first one anyway needs neither a turn nor a message.
 --   KEYS  1 to 3 those of release   4 to 10 those of acquire
---   ARGV  1 and 2 those of release   3 to 12 those of acquire, up to 8 if it stands in no line
+--   ARGV  1 and 2 those of release   3 to 13 those of acquire, up to 8 if it stands in no line
 -- Replies {what release replies for its lock, what acquire replies}. What is wrong with one of them
 -- does not fail the other, but for a node that lets nothing be deleted: then neither is done.
 -- No flags for Redis 7: at maxmemory the lock is deleted, and as much may be written behind that.
@@ -21,7 +21,7 @@ else
 end
 
 local what = {unpack(ARGV, 3)}
-what[11] = passed and #what == 10
+what[12] = passed and #what >= 10
 local done, reply = pcall(acquire, {unpack(KEYS, 4)}, what)
 if not done then -- a table, or its text, or, before Redis 7, that text behind where it was raised
   local text = type(reply) == 'table' and reply.err or reply
