@@ -3,9 +3,9 @@
 // shared. In order (fifo), in no order (barging), and by plain random polling, in turns on the same
 // five nodes; beside them what one caller does that contends with nobody, and bare hiredis. Callers
 // are threads of several processes (this program again, with --worker). Then what a crowd, nodes
-// that are stopped, users who may not subscribe, faults of holders and waiters, and a caller far
-// away from the nodes cost those who wait in order. --scene TEXT runs the scenes whose names
-// contain it.
+// that are stopped, users who may not subscribe (all, or one of four), faults of holders and
+// waiters, and a caller far away from the nodes cost those who wait in order. --scene TEXT runs the
+// scenes whose names contain it.
 #include <algorithm>
 #include <array>
 #include <benchmark/benchmark.h>
@@ -57,6 +57,8 @@ constexpr std::array scenes{
     Scene{"empty section, 4 x 250", 4, 250, milliseconds(0), milliseconds(0)},
     Scene{"5 ms section, 4 x 1", 4, 1, milliseconds(5), milliseconds(0), false},
     Scene{"5 ms section, release awaited, 4 x 1", 4, 1, milliseconds(5), milliseconds(0)},
+    Scene{"5 ms, then 10 ms, 4 x 1", 4, 1, milliseconds(5), milliseconds(10), false},
+    Scene{"empty section, 4 x 1", 4, 1, milliseconds(0), milliseconds(0), false},
 };
 constexpr std::size_t in_turns = 7;  // of which: in every way
 
@@ -90,6 +92,14 @@ constexpr std::array far_cases{FarCase{"fifo", 8, 0}, FarCase{"fifo, release awa
 constexpr std::array far_round_trips{milliseconds(1), milliseconds(10), milliseconds(60),
                                      milliseconds(150)};
 
+/// Three callers that are woken, and a fourth that may not subscribe.
+struct DeniedCase {
+  const char* name;
+  std::size_t scene;
+};
+constexpr std::array denied_cases{DeniedCase{"5 ms section", 8}, DeniedCase{"5 ms, then 10 ms", 10},
+                                  DeniedCase{"empty section", 11}};
+
 enum class Way { fifo, barging, polling };
 
 constexpr std::array ways{"fifo", "barging", "polling"};
@@ -108,8 +118,9 @@ redlock::Client connect(std::vector<std::string> uris, Way way) {
 /// What one caller had. Those that wait when the time is over have the lock after it: their waits
 /// count, as long ones would not be seen otherwise, but not their number.
 struct Calls {
-  std::vector<std::uint32_t> waits;  // until it was granted the lock, in us
-  std::uint32_t in_time = 0;         // grants
+  std::vector<std::uint32_t> begins;  // in us since the callers' common start
+  std::vector<std::uint32_t> waits;   // until it was granted the lock, in us
+  std::uint32_t in_time = 0;          // grants
 };
 
 redlock::Lease take(redlock::RedLock& lock, Way way, std::minstd_rand& random) {
@@ -122,16 +133,22 @@ redlock::Lease take(redlock::RedLock& lock, Way way, std::minstd_rand& random) {
   }
 }
 
-void call(const redlock::Client& client, const Scene& scene, Way way, BootClock::time_point end,
-          unsigned seed, Calls& calls) {
+std::uint32_t us_between(BootClock::time_point from, BootClock::time_point to) {
+  return static_cast<std::uint32_t>(std::chrono::duration_cast<microseconds>(to - from).count());
+}
+
+void call(const redlock::Client& client, const Scene& scene, Way way, BootClock::time_point start,
+          milliseconds length, unsigned seed, Calls& calls) {
   redlock::RedLock lock = client.lock("bench");
   std::minstd_rand random(seed);
+  const auto end = start + length;
   while (BootClock::now() < end) {
-    const auto start = BootClock::now();
+    const auto began = BootClock::now();
     redlock::Lease lease = take(lock, way, random);
-    const auto waited = std::chrono::duration_cast<microseconds>(BootClock::now() - start);
-    calls.waits.push_back(static_cast<std::uint32_t>(waited.count()));
-    if (start + waited < end) ++calls.in_time;
+    const auto granted = BootClock::now();
+    calls.begins.push_back(us_between(start, began));
+    calls.waits.push_back(us_between(began, granted));
+    if (granted < end) ++calls.in_time;
     if (scene.section.count() > 0) std::this_thread::sleep_for(scene.section);
     if (scene.awaits_release) lease.release();
     lease = {};
@@ -140,12 +157,12 @@ void call(const redlock::Client& client, const Scene& scene, Way way, BootClock:
 }
 
 /// --worker SCENE WAY START MILLISECONDS SEED URI...: calls from START on, which all workers share,
-/// and writes each caller's waits, after their number.
+/// and writes when each caller's calls began and how long they waited, after their number.
 int work(int argc, char** argv) {
   const Scene& scene = scenes.at(std::stoul(argv[2]));
   const auto way = static_cast<Way>(std::stoi(argv[3]));
   const BootClock::time_point start(BootClock::duration(std::stoll(argv[4])));
-  const auto end = start + milliseconds(std::stoi(argv[5]));
+  const milliseconds length(std::stoi(argv[5]));
   const auto seed = static_cast<unsigned>(std::stoul(argv[6]));
   const redlock::Client client = connect({argv + 7, argv + argc}, way);
   { auto warm = client.lock("warm").acquire({.wait = std::chrono::seconds(10)}); }
@@ -154,13 +171,14 @@ int work(int argc, char** argv) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     callers.emplace_back([&, i] {
       std::this_thread::sleep_for(start - BootClock::now());
-      call(client, scene, way, end, seed + static_cast<unsigned>(i), calls[i]);
+      call(client, scene, way, start, length, seed + static_cast<unsigned>(i), calls[i]);
     });
   }
   for (std::thread& caller : callers) caller.join();
   for (const Calls& one : calls) {
     const std::array numbers{static_cast<std::uint32_t>(one.waits.size()), one.in_time};
     std::fwrite(numbers.data(), sizeof(std::uint32_t), numbers.size(), stdout);
+    std::fwrite(one.begins.data(), sizeof(std::uint32_t), one.begins.size(), stdout);
     std::fwrite(one.waits.data(), sizeof(std::uint32_t), one.waits.size(), stdout);
   }
   return EXIT_SUCCESS;
@@ -172,15 +190,37 @@ std::vector<Calls> calls_of(bench::Process& worker) {
   std::array<std::uint32_t, 2> numbers{};
   while (std::fread(numbers.data(), sizeof numbers, 1, worker.output()) == 1) {
     Calls& one = all.emplace_back();
-    one.waits.resize(numbers[0]);
     one.in_time = numbers[1];
-    if (std::fread(one.waits.data(), sizeof(std::uint32_t), numbers[0], worker.output()) !=
-        numbers[0]) {
-      break;
+    bool whole = true;
+    for (auto* const part : {&one.begins, &one.waits}) {
+      part->resize(numbers[0]);
+      whole = whole && std::fread(part->data(), sizeof(std::uint32_t), numbers[0],
+                                  worker.output()) == numbers[0];
     }
+    if (!whole) break;
   }
   if (worker.wait() != 0) throw std::runtime_error("a worker failed");
   return all;
+}
+
+/// Grants to calls that began a millisecond or more after another caller's call which then waited
+/// on.
+std::size_t out_of_order(const std::vector<Calls>& callers) {
+  struct Call {
+    std::uint32_t begins, granted;
+  };
+  std::vector<Call> calls;
+  for (const Calls& one : callers) {
+    for (std::size_t i = 0; i < one.waits.size(); ++i) {
+      calls.push_back({one.begins[i], one.begins[i] + one.waits[i]});
+    }
+  }
+  constexpr std::uint32_t near = 1'000;
+  return static_cast<std::size_t>(std::ranges::count_if(calls, [&](const Call& call) {
+    return std::ranges::any_of(calls, [&](const Call& other) {
+      return other.begins + near <= call.begins && other.granted > call.granted;
+    });
+  }));
 }
 
 /// What a node has done so far.
@@ -288,6 +328,20 @@ class Contention {
                                     longer, what.bar, verdict));
   }
 
+  /// The fourth of four callers may not subscribe.
+  void run_one_denied(milliseconds length) {
+    permit("deaf", {"on", ">deaf", "~*", "&*", "+@all", "-subscribe"});
+    std::vector<std::string> denied = fleet_.uris();
+    for (std::string& uri : denied) uri.insert(uri.find("//") + 2, "deaf:deaf@");
+    summary.push_back(fmt::format("\nthe last of four callers may not subscribe, {:.1f} s",
+                                  std::chrono::duration<double>(length).count()));
+    for (const auto& [name, scene] : denied_cases) {
+      const auto all_may = calls_of_workers(scene, 0, length, {});
+      const auto one_may_not = calls_of_workers(scene, 0, length, denied);
+      report(name, {"", "denied "}, all_may, one_may_not, length);
+    }
+  }
+
   /// Each case in one piece: a far caller is granted the lock a few times in a second.
   void run_far(milliseconds round_trip, milliseconds length) {
     const auto relays = redlock::testing::proxies_of(fleet_);
@@ -297,8 +351,8 @@ class Contention {
                                   std::chrono::duration<double>(length).count()));
     for (const auto& [name, scene, way] : far_cases) {
       const auto all_near = calls_of_workers(scene, way, length, {});
-      const auto one_far = calls_of_workers(scene, way, length, relays);
-      report(name, all_near, one_far, length);
+      const auto one_far = calls_of_workers(scene, way, length, uris_of(relays));
+      report(name, {"near ", "far "}, all_near, one_far, length);
     }
   }
 
@@ -307,23 +361,23 @@ class Contention {
     for (const std::size_t node : {1U, 3U}) {
       if (what.two_stopped) fleet_.pause(node);
     }
-    if (what.denied) permit("-subscribe");
+    if (what.denied) permit("default", {"-subscribe"});
   }
   void restore(const Comparison& what) {
     for (const std::size_t node : {1U, 3U}) {
       if (what.two_stopped) fleet_.resume(node);
     }
-    if (what.denied) permit("+subscribe");
+    if (what.denied) permit("default", {"+subscribe"});
   }
   /// Until all workers know all nodes: those that do not answer, after some node timeouts.
   [[nodiscard]] milliseconds warming_up() const {
     const bool all_run = fleet_.state(1) == redlock::cluster::NodeState::running;
     return milliseconds(all_run ? 1'000 : 4'000);
   }
-  void permit(const char* right) const {
-    for (std::size_t node = 0; node < fleet_.size(); ++node) {
-      fleet_.run(node, {"ACL", "SETUSER", "default", right});
-    }
+  void permit(const char* user, const std::vector<std::string>& rights) const {
+    std::vector<std::string> command{"ACL", "SETUSER", user};
+    command.insert(command.end(), rights.begin(), rights.end());
+    for (std::size_t node = 0; node < fleet_.size(); ++node) fleet_.run(node, command);
   }
 
   void measure_floor(Figures& figures) {
@@ -350,20 +404,20 @@ class Contention {
     figures.client_cpu += cpu_of_workers() - cpu_before;
   }
 
-  /// The last process reaches the nodes through `relays`, if there are any.
+  /// The last process reaches the nodes by these URIs, if there are any.
   std::vector<Calls> calls_of_workers(std::size_t scene, std::size_t way, milliseconds length,
-                                      const redlock::testing::Proxies& relays) const {
+                                      const std::vector<std::string>& uris_of_last) const {
     const BootClock::time_point start = BootClock::now() + warming_up();
     std::vector<bench::Process> workers;
     for (int process = 0; process < scenes[scene].processes; ++process) {
-      const bool is_far = !relays.empty() && process == scenes[scene].processes - 1;
+      const bool other = !uris_of_last.empty() && process == scenes[scene].processes - 1;
       std::vector<std::string> arguments{"--worker",
                                          std::to_string(scene),
                                          std::to_string(way),
                                          std::to_string(start.time_since_epoch().count()),
                                          std::to_string(length.count()),
                                          std::to_string(1000 * process + 1)};
-      for (const std::string& uri : is_far ? uris_of(relays) : fleet_.uris()) {
+      for (const std::string& uri : other ? uris_of_last : fleet_.uris()) {
         arguments.push_back(uri);
       }
       workers.emplace_back(std::move(arguments));
@@ -405,8 +459,10 @@ class Contention {
         1e6 * figures.client_cpu / grants));
   }
 
-  static void report(const char* name, const std::vector<Calls>& all_near,
-                     const std::vector<Calls>& one_far, milliseconds length) {
+  /// `kinds`: of the first three callers, and of the last one where that is another.
+  static void report(const char* name, std::array<const char*, 2> kinds,
+                     const std::vector<Calls>& all_same, const std::vector<Calls>& one_other,
+                     milliseconds length) {
     const auto hand_offs = [length](const std::vector<Calls>& callers) {
       double grants = 0;
       for (const Calls& one : callers) grants += one.in_time;
@@ -418,17 +474,24 @@ class Contention {
     const auto of_each = [&](const std::vector<Calls>& callers, const auto& what) {
       std::string text;
       for (std::size_t i = 0; i < callers.size(); ++i) {
-        const char* between = i == 0 ? "" : i + 1 < callers.size() ? ", " : "; far ";
-        text += fmt::format("{}{}", between, what(callers[i]));
+        const bool last = i + 1 == callers.size();
+        text += fmt::format("{}{}{}",
+                            i == 0 ? ""
+                            : last ? "; "
+                                   : ", ",
+                            last     ? kinds[1]
+                            : i == 0 ? kinds[0]
+                                     : "",
+                            what(callers[i]));
       }
       return text;
     };
     summary.push_back(fmt::format(
-        "  {:<21} grants: near {}; longest wait in ms: near {}; {:.1f} hand-offs/s, {:.2f} of the "
-        "{:.1f} with all four near",
-        name, of_each(one_far, [](const Calls& calls) { return calls.in_time; }),
-        of_each(one_far, longest_wait), hand_offs(one_far),
-        hand_offs(one_far) / std::max(hand_offs(all_near), 0.001), hand_offs(all_near)));
+        "  {:<21} grants: {}, {} of them out of order; longest wait in ms: {}; {:.1f} hand-offs/s, "
+        "{:.2f} of the {:.1f} with four equal callers",
+        name, of_each(one_other, [](const Calls& calls) { return calls.in_time; }),
+        out_of_order(one_other), of_each(one_other, longest_wait), hand_offs(one_other),
+        hand_offs(one_other) / std::max(hand_offs(all_same), 0.001), hand_offs(all_same)));
   }
 
   milliseconds length_;
@@ -516,6 +579,9 @@ int main(int argc, char** argv) {
   for (const Comparison& what : comparisons) {
     add(what.name, rounds, [&](benchmark::State& state) { contention.run(state, what); });
   }
+  add("one of four may not subscribe", 1, [&](benchmark::State& state) {
+    for ([[maybe_unused]] auto _ : state) contention.run_one_denied(rounds * length);
+  });
   for (const milliseconds round_trip : far_round_trips) {
     add(fmt::format("far, {} ms", round_trip.count()), 1, [&, round_trip](benchmark::State& state) {
       for ([[maybe_unused]] auto _ : state) contention.run_far(round_trip, rounds * length);
