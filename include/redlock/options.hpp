@@ -29,9 +29,10 @@ enum class FenceFloor { clock, none };
 
 /// Whether a node that may have forgotten a grant (it was wiped, or restarted without its newest
 /// data, or was a replica) has to wait until all earlier leases are over, about max_lease, before
-/// it may vote again. `off` is for tests: with it, two programs can hold one lock after a restart.
-/// A client with `off` refuses nodes that have a marker (see Admin::adopt), because other clients
-/// rely on quarantine there.
+/// it may vote again. `off` is for tests, on nodes that keep nothing on disk and are started for
+/// each run: there the first lock would come a minute (max_lease) after the start. With `off`, two
+/// programs can hold one lock after a restart. A client with `off` refuses nodes that have a marker
+/// (see Admin::adopt), because other clients rely on quarantine there.
 enum class Quarantine { on, off };
 
 /// Which waiter receives the lock next.
