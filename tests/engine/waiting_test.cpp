@@ -339,7 +339,11 @@ TEST_CASE("calls of which none can succeed pause, and are in no line meanwhile")
     for (const NodeIndex node : all) REQUIRE(rig.oldest_is<AcquireCommand>(node));
     rig.answer(all, Granted{7});  // too late for such a lease
     for (const NodeIndex node : all) {
-      if (rig.oldest_is<ReleaseCommand>(node)) rig.answer(node, ReleasedHere{});
+      if (rig.oldest_is<ReleaseCommand>(node)) {
+        // The second one is in no line from then on, so that the turn goes to another client.
+        CHECK(rig.oldest<ReleaseCommand>(node).place.line == (call == 0 ? first : 0));
+        rig.answer(node, ReleasedHere{});
+      }
       while (call == 1 && rig.asked(node)) {
         CHECK_FALSE(rig.oldest_is<AcquireCommand>(node));
         if (rig.oldest_is<LeaveCommand>(node)) {

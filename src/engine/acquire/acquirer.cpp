@@ -390,11 +390,14 @@ void Acquirer::take_part(RequestId request, Instant ask_by) {
 }
 
 /// Where its client stands after what a failed attempt was granted is given back: in its own place,
-/// which give_way() may take it out of, or in that of the call that succeeds this one at once.
+/// in that of the call that succeeds this one at once, or nowhere if it pauses in no line.
 Place Acquirer::place_to_keep(Instant now, const Attempt& attempt) {
   const Attempt::LinePlaces& standing = attempt.standing();
   if (standing.line == 0) return {};
   const auto next = successor_at_once(now, attempt);
+  const bool leaves =
+      attempt.phase() == Attempt::Phase::failed && attempt.failure() != Errc::contended;
+  if (!next && leaves) return {};
   if (!next) return {standing.line, now - standing.began, standing.turn};
   return {standing.line, now - calls_.find(*next)->in_line_since(), standing.turn, true};
 }
