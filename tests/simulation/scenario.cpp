@@ -72,6 +72,18 @@ void acquire(Stage& stage, Client& client, const Words& words) {
   stage.acquire(client, std::move(what));
 }
 
+/// Where something begins: the client acquires the lock over these nodes, and nothing is told.
+void hold(Stage& stage, Client& client, const Words& words) {
+  const auto on = std::ranges::find(words, "on");
+  if (on == words.end()) throw std::runtime_error("on which nodes?");
+  auto told = stage.take_events();
+  acquire(stage, client, Words(words.begin(), on));
+  for (const auto node : nodes(stage, on + 1, words.end())) stage.drain(client, node);
+  if (client.valid_until == Instant::min()) throw std::runtime_error("it has no lease");
+  stage.take_events();
+  for (std::string& event : told) stage.say(std::move(event));
+}
+
 /// "A -> 0 1", "0 1 -> A", "A <-> 0 1": a message each, an answer each, both; "A <=> 0 1":
 /// everything that is under way.
 bool messages(Stage& stage, const Words& words) {
@@ -126,6 +138,7 @@ using Step = std::function<void(Stage&, Client&, const Words&)>;
 const std::map<std::string, Step>& client_steps() {
   static const std::map<std::string, Step> steps = {
       {"acquires", acquire},
+      {"holds", hold},
       {"extends", [](Stage& s, Client& c, const Words& w) { s.extend(c, duration(w.at(2))); }},
       {"enters",
        [](Stage& s, Client& c, const Words& w) {
