@@ -116,6 +116,8 @@ struct Tag {
 /// How a script is sent: by its digest, or in full after NOSCRIPT.
 enum class Form : std::uint8_t { digest, source };
 
+// The replies. One that always reads the same has its words here, the others in wire/words.cpp.
+
 // Replies to acquire.
 struct Granted {
   Token token = 0;
@@ -123,7 +125,9 @@ struct Granted {
 };
 /// The lock is this owner's already; it lasts one lease from now, if it would have ended earlier.
 /// Right for a heal; to a first acquire it means that another process has drawn the same owner.
-struct AlreadyOurs {};
+struct AlreadyOurs {
+  static constexpr const char* words = "this owner's already";
+};
 struct Refused {
   std::optional<std::chrono::milliseconds>
       expires_in;             ///< PTTL; none if it never expires by itself
@@ -134,20 +138,32 @@ struct Refused {
 struct Held {
   Token fence = 0;
 };
-struct Free {};
+struct Free {
+  static constexpr const char* words = "free";
+};
 struct Taken {
   bool foreign_type = false;
 };
 // Reply to acquire and hold.
 /// The lock is not this owner's, and will not be again: the owner was forced out.
-struct ForcedOut {};
+struct ForcedOut {
+  static constexpr const char* words = "forced out";
+};
 // Replies to release and force.
-struct ReleasedHere {};
-struct NotHeld {};
+struct ReleasedHere {
+  static constexpr const char* words = "released";
+};
+struct NotHeld {
+  static constexpr const char* words = "not held";
+};
 // Reply to leave.
-struct LineLeft {};
+struct LineLeft {
+  static constexpr const char* words = "left";
+};
 // Replies to anything.
-struct NoScript {};
+struct NoScript {
+  static constexpr const char* words = "no script";
+};
 
 /// Whether the node may have seen the command that got no proper answer.
 enum class Delivery : std::uint8_t {

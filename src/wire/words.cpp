@@ -94,21 +94,16 @@ struct ReplyWords {
     return r.place == 0 ? words : words + ", behind " + to_string(r.place);
   }
   std::string operator()(const engine::Held& r) const { return "held " + to_string(r.fence); }
-  std::string operator()(const engine::Free&) const { return "free"; }
   std::string operator()(const engine::Taken& r) const {
     return r.foreign_type ? "taken, a foreign key" : "taken";
   }
-  std::string operator()(const engine::ReleasedHere&) const { return "released"; }
-  std::string operator()(const engine::NotHeld&) const { return "not held"; }
-  std::string operator()(const engine::LineLeft&) const { return "left"; }
-  std::string operator()(const engine::NoScript&) const { return "no script"; }
-  std::string operator()(const engine::ForcedOut&) const { return "forced out"; }
-  std::string operator()(const engine::AlreadyOurs&) const { return "this owner's already"; }
   std::string operator()(const engine::Unavailable& r) const {
     static constexpr const char* deliveries[] = {"not sent", "perhaps executed", "refused"};
     return std::string("unavailable: ") + to_string(r.cause) + " (" +
            deliveries[static_cast<int>(r.delivery)] + ")";
   }
+  /// The others always read the same.
+  std::string operator()(const auto& r) const { return r.words; }
 };
 
 struct ResultWords {

@@ -8,6 +8,12 @@ namespace {
 
 const OwnerId somebody{{1, 2}};
 
+RequestId force_release(Rig& rig) {
+  return rig.request_by([&](RequestId id) {
+    rig.engine.force_release(rig.now, id, Rig::request().name, somebody, 30s);
+  });
+}
+
 Cause cause_at(const BroadcastDone& done, NodeIndex node) {
   return std::get<Unavailable>(done.replies[node]).cause;
 }
@@ -23,7 +29,7 @@ void round_forced_out_on_0(Rig& rig) {
 
 TEST_CASE("a force is sent in full to every node, for this owner, for longer than its lease") {
   Rig rig(3);
-  rig.force_release(somebody);
+  force_release(rig);
   for (NodeIndex node = 0; node < 3; ++node) {
     const auto& command = rig.oldest<ForceCommand>(node);
     CHECK(command.owner == somebody);
@@ -35,7 +41,7 @@ TEST_CASE("a force is sent in full to every node, for this owner, for longer tha
 
 TEST_CASE("a force ends when every node has answered, and says what each of them did") {
   Rig rig(5);
-  const auto id = rig.force_release(somebody);
+  const auto id = force_release(rig);
   rig.answer(0, ReleasedHere{});
   rig.answer(1, NotHeld{});
   CHECK_FALSE(rig.ended(id));
@@ -52,7 +58,7 @@ TEST_CASE("a force ends when every node has answered, and says what each of them
 
 TEST_CASE("a node that hangs keeps a force no longer than the node timeout, and is said to") {
   Rig rig(3);
-  const auto id = rig.force_release(somebody);
+  const auto id = force_release(rig);
   rig.answer(0, ReleasedHere{});
   rig.answer(1, broken);
   CHECK(rig.ends_after(250ms, id));

@@ -60,6 +60,14 @@ class Rig {
   void pause(Duration by) { now += by; }
   [[nodiscard]] Duration since_start() const { return now - start; }
 
+  /// Any request: calls the engine, with a number for what comes of it.
+  template <typename Input>
+  RequestId request_by(const Input& input) {
+    const RequestId id = ++last_request_;
+    input(id);
+    collect();
+    return id;
+  }
   RequestId acquire(AcquireRequest what = {});
   RequestId attach(OwnerId owner, Token token, std::chrono::milliseconds lease);
   RequestId attach(AttachRequest what);
@@ -78,10 +86,6 @@ class Rig {
   }
   RequestId release_elsewhere(OwnerId owner) {
     return request_by([&](RequestId id) { engine.release(now, id, request().name, owner, 30s); });
-  }
-  RequestId force_release(OwnerId owner) {
-    return request_by(
-        [&](RequestId id) { engine.force_release(now, id, request().name, owner, 30s); });
   }
   /// Releases without asking what became of it, as a lease's destructor does.
   void drop(GrantId grant) {
@@ -238,14 +242,6 @@ class Rig {
   Engine engine;
 
  private:
-  template <typename Input>
-  RequestId request_by(const Input& input) {
-    const RequestId id = ++last_request_;
-    input(id);
-    collect();
-    return id;
-  }
-
   RequestId last_request_ = 0;
   std::vector<std::deque<Send>> sent_;
   std::map<RequestId, decltype(Finish::result)> results_;

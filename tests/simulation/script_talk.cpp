@@ -14,7 +14,6 @@ namespace redlock::simulation {
 namespace {
 
 using testing::joined;
-using wire::script_for;
 using wire::ScriptSet;
 
 /// The words of a step that calls a script.
@@ -72,19 +71,21 @@ class Call {
                                               {"first", ""},      {"poll", ""},     {"in", ""}};
 };
 
+/// Each script of the library by its name: those of its table as a connection sends them.
+std::map<std::string, std::string> sources_of(const ScriptSet& scripts) {
+  std::map<std::string, std::string> sources;
+  const auto rows = wire::script_rows();
+  for (const auto& [name, text] : wire::scripts::all) {
+    const auto row = std::ranges::find(rows, text, &wire::ScriptRow::source);
+    sources.emplace(name, row == rows.end() ? std::string(text) : scripts.source(row->script));
+  }
+  return sources;
+}
+
 class ScriptTalk {
  public:
   ScriptTalk(AnyServer& server, const ScriptSet& scripts)
-      : server_(server),
-        sources_{{"acquire", scripts.source(script_for<engine::AcquireCommand>)},
-                 {"hold", scripts.source(script_for<engine::HoldCommand>)},
-                 {"release", scripts.source(script_for<engine::ReleaseCommand>)},
-                 {"leave", scripts.source(script_for<engine::LeaveCommand>)},
-                 {"force", scripts.source(script_for<engine::ForceCommand>)},
-                 {"pass", scripts.source(wire::pass_script)},
-                 {"pending", std::string(wire::scripts::pending)},
-                 {"adopt", std::string(wire::scripts::adopt)},
-                 {"mend", std::string(wire::scripts::mend)}} {
+      : server_(server), sources_(sources_of(scripts)) {
     for (const std::string client : {"aa", "bb"}) server_.subscribe(channels + client);
   }
 

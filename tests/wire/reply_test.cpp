@@ -80,22 +80,24 @@ TEST_CASE("each answer of a script has its meaning") {
 }
 
 TEST_CASE("what no script can have answered is no answer") {
+  for (const ScriptRow& row : script_rows()) {
+    if (row.read == nullptr) continue;  // its two commands have rows of their own
+    for (const std::string_view bytes :
+         {"+OK\r\n", ":7\r\n", "$-1\r\n", "*0\r\n", "*1\r\n$1\r\n1\r\n", "*1\r\n:4294967298\r\n"}) {
+      CHECK_MESSAGE(!answer_to(row.script, bytes), row.source.substr(0, 200), bytes);
+    }
+  }
   for (const std::string_view bytes :
-       {"+OK\r\n", ":1\r\n", "$-1\r\n", "*0\r\n", "*1\r\n:1\r\n", "*1\r\n$1\r\n1\r\n",
-        "*2\r\n:1\r\n:9007199254740992\r\n", "*2\r\n:1\r\n:-1\r\n", "*2\r\n:1\r\n:0\r\n",
-        "*2\r\n:0\r\n:-2\r\n", "*3\r\n:0\r\n:5\r\n:-1\r\n", "*3\r\n:0\r\n:5\r\n$-1\r\n",
-        "*2\r\n:7\r\n:1\r\n", "*1\r\n:0\r\n", "*2\r\n:1\r\n*0\r\n"}) {
+       {":1\r\n", "*1\r\n:1\r\n", "*2\r\n:1\r\n:9007199254740992\r\n", "*2\r\n:1\r\n:-1\r\n",
+        "*2\r\n:1\r\n:0\r\n", "*2\r\n:0\r\n:-2\r\n", "*3\r\n:0\r\n:5\r\n:-1\r\n",
+        "*3\r\n:0\r\n:5\r\n$-1\r\n", "*2\r\n:7\r\n:1\r\n", "*1\r\n:0\r\n", "*2\r\n:1\r\n*0\r\n"}) {
     CHECK_MESSAGE(!answer_to(script_for<engine::AcquireCommand>, bytes), bytes);
   }
   for (const std::string_view bytes :
-       {"*0\r\n", "*1\r\n:1\r\n", "*1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n:-4\r\n",
+       {"*1\r\n:1\r\n", "*1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n:-4\r\n",
         "*2\r\n*1\r\n:0\r\n*1\r\n:0\r\n", "*1\r\n*2\r\n:1\r\n:9007199254740992\r\n",
         "*1\r\n*2\r\n:1\r\n:-1\r\n"}) {
     CHECK_MESSAGE(!answer_to(script_for<engine::HoldCommand>, bytes), bytes);
-  }
-  for (const std::string_view bytes :
-       {"+OK\r\n", "*0\r\n", "*1\r\n:4294967298\r\n", "*1\r\n$1\r\n1\r\n"}) {
-    CHECK_MESSAGE(!answer_to(script_for<engine::ReleaseCommand>, bytes), bytes);
   }
 }
 
