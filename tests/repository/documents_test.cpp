@@ -98,6 +98,22 @@ std::string text_of(const std::string& path) {
   return join(lines_of(path));
 }
 
+/// What the pattern captures of the paths that match it.
+std::set<std::string> in_paths(const std::string& pattern) {
+  std::set<std::string> result;
+  const std::regex wanted(pattern);
+  for (const File& file : files()) {
+    std::smatch match;
+    if (std::regex_match(file.path, match, wanted)) result.insert(match[1]);
+  }
+  return result;
+}
+
+/// A line for bash, in the tree.
+bool succeeds(const std::string& line) {
+  return std::system(("cd '" REDLOCK_SOURCE_DIR "' && " + line).c_str()) == 0;
+}
+
 /// What is named behind a link in this part of a line, [file](../path), `name`, and is not there.
 std::vector<std::string> unresolved(const std::string& cell) {
   static const std::regex part(R"(\]\(\.\./([^)]+)\)|`(\w+)`)");
@@ -161,15 +177,12 @@ TEST_CASE("the glossary is sorted, and has every word that ARCHITECTURE.md expla
 }
 
 TEST_CASE("the code and the planted bugs that the tables of docs/safety.md name exist") {
-  const auto safety = std::find_if(files().begin(), files().end(),
-                                   [](const File& file) { return file.path == "docs/safety.md"; });
-  REQUIRE(safety != files().end());
   const std::regex row(R"(\| [^|]+ \| ([^|]+) \| ([^|]+) \|)");
   const std::string in_code = text_of("src/engine/planted_bug.hpp");
   const std::string in_scripts = text_of("tests/simulation/script_bugs.hpp");
   std::vector<std::string> missing;
   std::size_t names = 0;
-  for (const std::string& line : safety->lines) {
+  for (const std::string& line : lines_of("docs/safety.md")) {
     std::smatch cells;
     if (!std::regex_match(line, cells, row)) continue;
     const std::string code = cells[1];
@@ -192,40 +205,37 @@ TEST_CASE("the code and the planted bugs that the tables of docs/safety.md name 
 }
 
 TEST_CASE("every drawing is what its script draws") {
-  std::size_t scripts = 0;
-  for (const File& file : files()) {
-    std::smatch match;
-    if (!std::regex_match(file.path, match, std::regex(R"(docs/draw_(\w+)\.sh)"))) continue;
-    ++scripts;
-    const std::string tree = REDLOCK_SOURCE_DIR;
-    const std::string compare = "bash '" + tree + "/" + file.path + "' | cmp - '" + tree +
-                                "/docs/" + match[1].str() + ".svg'";
-    CHECK_MESSAGE(std::system(compare.c_str()) == 0, file.path);
+  const auto drawings = in_paths(R"(docs/draw_(\w+)\.sh)");
+  CHECK(!drawings.empty());
+  for (const std::string& name : drawings) {
+    CHECK_MESSAGE(succeeds("bash docs/draw_" + name + ".sh | cmp - docs/" + name + ".svg"), name);
   }
-  CHECK(scripts > 0);
 }
 
 TEST_CASE("documents show the figures that were recorded") {
-  const std::string tree = REDLOCK_SOURCE_DIR;
-  const std::string check = "bash '" + tree + "/docs/write_tables.sh' --check";
-  CHECK(std::system(check.c_str()) == 0);
+  CHECK(succeeds("bash docs/write_tables.sh --check"));
 }
 
 TEST_CASE("what a peer says of itself is text in the documents, and no markup") {
-  const std::string tree = REDLOCK_SOURCE_DIR;
-  const std::string check =
-      "record=$(mktemp) && printf 'note\\ta\\t<script> & more\\n' >\"$record\" && bash '" + tree +
-      "/docs/write_tables.sh' --print \"$record\" | grep -qxF -- '- a: &lt;script> &amp; more'; "
-      "found=$?; rm -f \"$record\"; exit $found";
-  CHECK(std::system(check.c_str()) == 0);
+  CHECK(
+      succeeds("record=$(mktemp) && printf 'note\\ta\\t<script> & more\\n' >\"$record\" && "
+               "bash docs/write_tables.sh --print \"$record\" | "
+               "grep -qxF -- '- a: &lt;script> &amp; more'; "
+               "found=$?; rm -f \"$record\"; exit $found"));
+}
+
+TEST_CASE("each script has a link in docs/protocol.md") {
+  const auto scripts = in_paths(R"((src/wire/scripts/\w+\.lua))");
+  CHECK(scripts.size() > 10);
+  const std::string protocol = text_of("docs/protocol.md");
+  for (const std::string& script : scripts) {
+    CHECK_MESSAGE(protocol.find("](../" + script + ")") != protocol.npos, script);
+  }
 }
 
 TEST_CASE("every ./dev step that a document names exists") {
-  const auto dev = std::find_if(files().begin(), files().end(),
-                                [](const File& file) { return file.path == "dev"; });
-  REQUIRE(dev != files().end());
   std::set<std::string> steps;
-  for (const std::string& line : dev->lines) {
+  for (const std::string& line : lines_of("dev")) {
     std::smatch match;
     if (std::regex_match(line, match, std::regex(R"(cmd_(\w+)\(\) \{)"))) steps.insert(match[1]);
   }
@@ -241,15 +251,11 @@ TEST_CASE("every page with code or commands is run by a test, but what measures 
   const std::string tests = text_of("tests/repository/CMakeLists.txt");
   const std::regex block("```(c|cpp|console|python|sh)");
   std::vector<std::string> untested;
-  for (const File& file : files()) {
-    std::smatch match;
-    if (!std::regex_match(file.path, match, std::regex(R"(docs/([\w-]+)\.md)"))) continue;
+  for (const std::string& page : in_paths(R"(docs/([\w-]+)\.md)")) {
     const auto is_block = [&](const auto& line) { return std::regex_match(line, block); };
-    if (std::none_of(file.lines.begin(), file.lines.end(), is_block)) continue;
-    const std::regex listed("( IN ITEMS .*\\b|document_)" + match[1].str() + "\\b");
-    if (match[1] != "performance" && !std::regex_search(tests, listed)) {
-      untested.push_back(file.path);
-    }
+    if (std::ranges::none_of(lines_of("docs/" + page + ".md"), is_block)) continue;
+    const std::regex listed("( IN ITEMS .*\\b|document_)" + page + "\\b");
+    if (page != "performance" && !std::regex_search(tests, listed)) untested.push_back(page);
   }
   CHECK_MESSAGE(untested.empty(), join(untested));
 }
@@ -271,13 +277,7 @@ TEST_CASE("each change stands under its version and kind, as Keep a Changelog ha
 
 TEST_CASE("every example has a line in the README") {
   const std::string readme = text_of("README.md");
-  std::set<std::string> examples;
-  for (const File& file : files()) {
-    std::smatch match;
-    if (std::regex_search(file.path, match, std::regex(R"(^examples/(\w+)(\.cpp|/))"))) {
-      examples.insert(match[1]);
-    }
-  }
+  const auto examples = in_paths(R"(examples/(\w+)(\.cpp|/).*)");
   CHECK(examples.size() > 8);
   for (const std::string& example : examples) {
     CHECK_MESSAGE(readme.find("\n| [" + example + "](examples/") != readme.npos, example);
@@ -285,16 +285,12 @@ TEST_CASE("every example has a line in the README") {
 }
 
 TEST_CASE("every option of the build is named in the README") {
-  std::string readme;
+  const std::string readme = text_of("README.md");
   std::vector<std::string> options;
-  for (const File& file : files()) {
-    if (file.path == "README.md") readme = join(file.lines);
-    if (file.path != "CMakeLists.txt") continue;
-    for (const std::string& line : file.lines) {
-      std::smatch match;
-      if (std::regex_search(line, match, std::regex(R"(^\s*option\((\w+))"))) {
-        options.push_back(match[1]);
-      }
+  for (const std::string& line : lines_of("CMakeLists.txt")) {
+    std::smatch match;
+    if (std::regex_search(line, match, std::regex(R"(^\s*option\((\w+))"))) {
+      options.push_back(match[1]);
     }
   }
   CHECK(options.size() > 4);
