@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <exception>
 #include <poll.h>
+#include <pthread.h>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
@@ -44,6 +45,10 @@ class Pace {
   }
   /// Since this was asked last.
   unsigned left_out() noexcept { return left_out_.exchange(0); }
+  void begin_anew() noexcept {
+    next_ = BootClock::rep{LLONG_MIN};
+    left_out_ = 0;
+  }
 
  private:
   std::atomic<BootClock::rep> next_{BootClock::rep{LLONG_MIN}};
@@ -67,6 +72,9 @@ void write_at_once(std::string_view line) noexcept {
 }
 
 void warn(const std::string& sentence) {
+  // The child of a fork has had no line yet, whatever its parent printed before.
+  static const int at_fork = ::pthread_atfork(nullptr, nullptr, [] { pace.begin_anew(); });
+  static_cast<void>(at_fork);
   if (!pace.take(BootClock::now())) return;
   std::string line = "redlock: " + sentence;
   if (line.size() > longest_sentence) {

@@ -79,6 +79,13 @@ void await_end(const Client& client, const std::string& name) {
   demand(client.lock(name).acquire({.wait = patience}).has_value(), "not free in the end");
 }
 
+/// A program that does not look at its lease.
+void lose(const std::string& name) {
+  const Client client = client_for();
+  const Lease lease = short_lease(client, name);
+  await_end(client, name);
+}
+
 TEST_CASE("a loss that nothing in the program listens for is told on stderr") {
   const auto text = stderr_of([] {
     const Client client = client_for();
@@ -162,12 +169,18 @@ TEST_CASE("the next line comes ten seconds later, and counts those that were lef
   CHECK_MESSAGE(contains(text, " more warnings before)\n"), text);
 }
 
+TEST_CASE("the child of a fork is told of its own losses, whatever its parent was told") {
+  const auto text = stderr_of([] {
+    for (const char* name : {"first", "left out"}) lose(name);
+    const auto child = [] { return lose("its own"), 7; };
+    demand(exit_code_of_child(child) == 7, "no child");
+  });
+  CHECK_MESSAGE(contains(text, "'its own' was lost"), text);
+  CHECK_MESSAGE(!contains(text, "more warnings"), text);
+}
+
 TEST_CASE("no warning is waited with, and none ends the program") {
-  const auto program = [] {
-    const Client client = client_for();
-    const Lease lease = short_lease(client, "unread");
-    await_end(client, "unread");
-  };
+  const auto program = [] { lose("unread"); };
   Pipe full;
   full.fill();
   CHECK(ends_well(full, program));
