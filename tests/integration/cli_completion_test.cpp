@@ -30,6 +30,7 @@ const std::vector<Completion> completions{
     {"redlock fleet list --node-t", ""},
     {"redlock exec report --lease /usr/bin/basenam", ""},
     {"redlock exec list --max", "--max-lease"},
+    {"redlock status report --watch --node-t", "--node-timeout"},
     {"redlock exec report --wait exec --nodes-f", "--nodes-file"},
     {"redlock exec report --nodes-file /usr/bin/basenam", "/usr/bin/basename"},
     {"redlock doctor --trace /usr/bin/basenam", "/usr/bin/basename"},
@@ -49,7 +50,6 @@ std::string completed_by_bash(const std::string& words) {
 }
 
 TEST_CASE("bash completes subcommands, options and files, each where it belongs") {
-  CHECK(completed_by_bash("redlock status report --watch --node-t") == "--node-timeout\n");
   CHECK(completed_by_bash("redlock fleet re") == "restart\nresume\n");
   for (const Completion& row : completions) {
     CHECK_MESSAGE(completed_by_bash(row.words) == row.completed + "\n", row.words);
@@ -70,7 +70,6 @@ std::string completed_by_fish(const std::string& words) {
 
 TEST_CASE("fish completes subcommands, options and files, each where it belongs") {
   if (!installed("fish")) return;
-  CHECK(completed_by_fish("redlock status report --watch --node-t") == "--node-timeout\n");
   CHECK(completed_by_fish("redlock fleet re") == "restart\nresume\n");
   CHECK(completed_by_fish("redlock fleet list u").empty());
   for (const Completion& row : completions) {

@@ -132,7 +132,9 @@ std::string for_zsh_spec(const std::string& text) {
 std::string zsh_argument(const OptionEntry& option) {
   if (option.argument.empty()) return "";
   return (option.value_is_optional() ? "::" : ":") + for_zsh_spec(option.argument) + ":" +
-         (option.takes_file() ? "_files" : " ");
+         (option.takes_file()          ? "_files"
+          : option.value_is_optional() ? "()"
+                                       : " ");
 }
 
 std::string zsh_specs(const CommandEntry& command) {
