@@ -73,7 +73,7 @@ GrantId Acquisition::attempt() const {
 }
 
 void Acquisition::entered(NodeIndex node, std::uint32_t place) {
-  nodes_[node] = {.place = place, .refused = true, .stands = true};
+  nodes_[node] = {.place = place, .stands = true};
 }
 
 void Acquisition::stands_at(NodeSet nodes) {
@@ -120,7 +120,6 @@ bool Acquisition::on_answer(Instant now, NodeIndex node, const Reply& reply) {
   if (const auto* granted = std::get_if<Granted>(&reply)) at.next_place = granted->next_place;
   const auto* const refused = std::get_if<Refused>(&reply);
   if (refused != nullptr) {
-    at.refused = true;
     at.place = refused->place;
     const auto expires_in = refused->expires_in;
     at.free_at = expires_in && *expires_in < never - now ? now + *expires_in : never;
@@ -166,13 +165,14 @@ NodeSet Acquisition::leave_nodes() {
   return left;
 }
 
-std::uint32_t Acquisition::refusals() const {
-  return static_cast<std::uint32_t>(std::ranges::count(nodes_, true, &Node::refused));
+bool Acquisition::entered_by_quorum() const {
+  const auto known =
+      std::ranges::count_if(nodes_, &std::optional<std::uint32_t>::has_value, &Node::place);
+  return known >= static_cast<std::ptrdiff_t>(electorate_->quorum());
 }
 
 bool Acquisition::is_next() const {
-  const auto next = std::ranges::count_if(
-      nodes_, [](const Node& node) { return node.refused && node.place == 0; });
+  const auto next = std::ranges::count(nodes_, std::optional<std::uint32_t>(0), &Node::place);
   return next >= static_cast<std::ptrdiff_t>(electorate_->quorum());
 }
 
@@ -180,7 +180,7 @@ std::uint32_t Acquisition::place() const {
   std::array<std::uint32_t, NodeSet::max_nodes> places{};
   std::uint32_t count = 0;
   for (const Node& node : nodes_) {
-    if (node.refused) places[count++] = node.place;
+    if (node.place) places[count++] = *node.place;
   }
   return count == 0 ? 0 : quorum_th(places, count, electorate_->quorum());
 }
@@ -220,7 +220,8 @@ bool Acquisition::is_woken() const {
 }
 
 void Acquisition::poll_while_gathering(Instant now, RandomSource& random) {
-  const auto refused = std::ranges::find(nodes_, true, &Node::refused);
+  const auto refused =
+      std::ranges::find_if(nodes_, &std::optional<std::uint32_t>::has_value, &Node::place);
   if (refused == nodes_.end() || refused->wake_at != never) return;
   refused->wake_at = now + between_polls(random);
 }
@@ -231,9 +232,9 @@ Instant Acquisition::ask_again_at(Instant now, RandomSource& random) const {
   std::uint32_t count = 0;
   std::uint32_t place = most_places;
   for (const Node& node : nodes_) {
-    if (!node.refused) continue;
+    if (!node.place) continue;
     ends[count++] = node.free_at;
-    place = std::min(place, node.place);
+    place = std::min(place, *node.place);
   }
   // By the quorum-th of the leases' ends enough nodes may be free. A waiter that is behind comes
   // when each of those before it could have taken the lock.

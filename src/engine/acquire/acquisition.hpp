@@ -111,7 +111,7 @@ class Acquisition {
   /// That question was answered. False if a later one is under way there.
   bool earlier_answered(NodeIndex node, GrantId grant);
   /// A quorum of nodes has it in its lines.
-  [[nodiscard]] bool entered_by_quorum() const { return refusals() >= electorate_->quorum(); }
+  [[nodiscard]] bool entered_by_quorum() const;
   void attempt_begins(GrantId attempt);
   /// These nodes have a question, which names that call as the next one of its client; 0: none.
   void asked(NodeSet nodes, RequestId next);
@@ -128,7 +128,7 @@ class Acquisition {
                RandomSource& random);
   /// Whether nobody is before it on a quorum of the nodes, as they replied.
   [[nodiscard]] bool is_next() const;
-  /// How many are before it on a quorum of the nodes that refused it.
+  /// How many are before it on a quorum of the nodes, or of those that have it in their lines.
   [[nodiscard]] std::uint32_t place() const;
   /// Whether that is another place than was told last.
   bool moved_to(std::uint32_t place) {
@@ -176,9 +176,8 @@ class Acquisition {
     Instant wake_at = never;  // the turn of the waiter before this one is over
     RequestId next = 0;
     std::optional<std::uint32_t> next_place = {};
-    std::uint32_t place = 0;
-    bool refused = false;
-    bool asked = false;   // a question is under way
+    std::optional<std::uint32_t> place = {};  // of the client there, if it is in the line
+    bool asked = false;                       // a question is under way
     bool stands = false;  // an earlier one may have stood the client in the line
     bool woken = false;   // while a question was under way
     GrantId before = 0;   // of an earlier call, whose question is under way there; 0: none
@@ -188,7 +187,6 @@ class Acquisition {
   };
 
   [[nodiscard]] Instant ends_at() const;
-  [[nodiscard]] std::uint32_t refusals() const;
   /// So many nodes tell it that its turn has come that it need not ask again and again.
   [[nodiscard]] bool is_woken() const;
   /// The nodes that refused are asked again: none will tell it that it may have their votes.
