@@ -46,15 +46,14 @@ class MachineTable {
     const Instant deadline = entry.machine.deadline();
     if (entry.place == not_queued) {
       if (deadline == never) return;
-      make_room();
-      entry.place = static_cast<std::uint32_t>(heap_.size());
-      heap_.push_back({deadline, entries_.slot_of(id)});
-    } else if (deadline == heap_[entry.place].when) {
+      entry.place = make_place();
+      slots_[entry.place] = entries_.slot_of(id);
+    } else if (deadline == times_[entry.place]) {
       return;
     } else if (deadline == never) {
       return leave(entry);
     }
-    settle(entry.place, {deadline, heap_[entry.place].slot});
+    settle(entry.place, deadline, slots_[entry.place]);
   }
 
   /// Takes the machine out of the table.
@@ -68,19 +67,13 @@ class MachineTable {
   void erase(MachineId id) { static_cast<void>(take(id)); }
 
   /// All machines, for an event that concerns each; seldom.
-  [[nodiscard]] std::vector<MachineId> ids() const {
-    std::vector<MachineId> ids;
-    ids.reserve(entries_.size());
-    entries_.for_each([&](const Entry& entry) { ids.push_back(entry.id()); });
-    std::ranges::sort(ids);  // in an order that every library has
-    return ids;
-  }
+  [[nodiscard]] std::vector<MachineId> ids() const { return entries_.ids(); }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
-  [[nodiscard]] Instant deadline() const { return heap_.empty() ? never : heap_.front().when; }
+  [[nodiscard]] Instant deadline() const { return times_.empty() ? never : times_.front(); }
   /// A machine whose deadline has come; after its input it must be touched or erased.
   [[nodiscard]] std::optional<MachineId> due(Instant now) const {
-    if (deadline() > now || heap_.empty()) return std::nullopt;
-    return entries_.in_slot(heap_.front().slot).id();
+    if (deadline() > now || times_.empty()) return std::nullopt;
+    return entries_.in_slot(slots_.front()).id();
   }
 
  private:
@@ -105,57 +98,68 @@ class MachineTable {
 
     [[no_unique_address]] Machine machine;
     [[no_unique_address]] std::conditional_t<knows_id, Unnamed, MachineId> name{};
-    std::uint32_t place = not_queued;  // in heap_
+    std::uint32_t place = not_queued;  // in the heap
   };
 
-  /// The time stands here as well, so that comparing does not reach for the machines. Which of
-  /// those that are due at once comes first depends on the calls before, on nothing of the machine.
-  struct Queued {
-    Instant when;
-    std::uint32_t slot = 0;
-    bool operator<(const Queued& other) const { return when < other.when; }
-  };
+  // The heap. Its times stand there as well, so that comparing does not reach for the machines.
+  // Which of those that are due at once comes first depends on the calls before, on nothing of the
+  // machine.
 
-  /// Four children stand in a cache line or two, and moving a machine touches the machine.
+  /// The times of four children stand in a cache line or two, and moving a machine touches the
+  /// machine.
   static constexpr std::size_t ways = 4;
 
-  void put(std::size_t place, Queued queued) {
-    heap_[place] = queued;
-    entries_.in_slot(queued.slot).place = static_cast<std::uint32_t>(place);
+  void put(std::size_t place, Instant when, std::uint32_t slot) {
+    times_[place] = when;
+    slots_[place] = slot;
+    entries_.in_slot(slot).place = static_cast<std::uint32_t>(place);
   }
 
   /// Puts it where it belongs, above or below this place, whose content it replaces.
-  void settle(std::size_t place, Queued queued) {
-    while (place > 0 && queued < heap_[(place - 1) / ways]) {
-      put(place, heap_[(place - 1) / ways]);
+  void settle(std::size_t place, Instant when, std::uint32_t slot) {
+    while (place > 0 && when < times_[(place - 1) / ways]) {
+      put(place, times_[(place - 1) / ways], slots_[(place - 1) / ways]);
       place = (place - 1) / ways;
     }
-    for (std::size_t child = ways * place + 1; child < heap_.size(); child = ways * place + 1) {
-      const auto begin = heap_.begin() + static_cast<std::ptrdiff_t>(child);
-      const auto end = begin + static_cast<std::ptrdiff_t>(std::min(ways, heap_.size() - child));
+    for (std::size_t child = ways * place + 1; child < times_.size(); child = ways * place + 1) {
+      const auto begin = times_.begin() + static_cast<std::ptrdiff_t>(child);
+      const auto end = begin + static_cast<std::ptrdiff_t>(std::min(ways, times_.size() - child));
       const auto first = std::min_element(begin, end);
-      if (!(*first < queued)) break;
-      put(place, *first);
-      place = static_cast<std::size_t>(first - heap_.begin());
+      if (*first >= when) break;
+      const auto at = static_cast<std::size_t>(first - times_.begin());
+      put(place, *first, slots_[at]);
+      place = at;
     }
-    put(place, queued);
+    put(place, when, slot);
   }
 
   void leave(Entry& entry) {
-    const Queued last = heap_.back();
-    heap_.pop_back();
-    if (entry.place != heap_.size()) settle(entry.place, last);
+    const Instant when = times_.back();
+    const std::uint32_t slot = slots_.back();
+    times_.pop_back();
+    slots_.pop_back();
+    if (entry.place != times_.size()) settle(entry.place, when, slot);
     entry.place = not_queued;
   }
 
-  /// Doubling the memory would be much where there are many machines.
-  void make_room() {
-    if (heap_.size() == heap_.capacity()) heap_.reserve(heap_.size() + heap_.size() / 8 + ways);
+  /// The last place. Doubling the memory would be much where there are many machines.
+  std::uint32_t make_place() {
+    const std::size_t size = times_.size();
+    if (size == slots_.capacity()) {
+      times_.reserve(size + size / 8 + ways);
+      slots_.reserve(size + size / 8 + ways);
+    }
+    times_.push_back(never);
+    slots_.push_back(0);
+    return static_cast<std::uint32_t>(size);
   }
 
   IdTable<Entry> entries_;
-  Entry* latest_ = nullptr;   // the machine that was found
-  std::vector<Queued> heap_;  // the machine that must be called next is in front
+  Entry* latest_ = nullptr;  // the machine that was found
+  /// The heap, side by side: in one struct a time and a slot would be padded. The machine that must
+  /// be called next is in front.
+  std::vector<Instant> times_;
+  std::vector<std::uint32_t> slots_;
 };
 
 }  // namespace redlock::engine

@@ -137,7 +137,7 @@ class HeldLease {
     return std::chrono::milliseconds(static_cast<std::int64_t>(lease_ms_));
   }
   void set_lease(std::chrono::milliseconds lease) {
-    lease_ms_ = static_cast<std::uint64_t>(lease.count()) & ((std::uint64_t{1} << 40) - 1);
+    lease_ms_ = static_cast<std::uint64_t>(lease.count()) & ((std::uint64_t{1} << 39) - 1);
   }
 
   /// Of a second: 32 bits last for more than a year. Programs hold many leases.
@@ -152,11 +152,11 @@ class HeldLease {
   Instant lost_at_ = never;
   Instant next_renewal_ = never;
   HoldRounds rounds_;
-  NodeGrants nodes_;
-  std::uint64_t lease_ms_ : 40 = 0;  // 34 years
-  bool postponed_ : 1 = false;       // the next renewal was
-  bool waits_for_room_ : 1 = false;  // so does that
-  bool retries_ : 1 = false;         // the next renewal: the last was not confirmed in time
+  [[no_unique_address]] NodeGrants nodes_;  // whose end has room for what follows
+  std::uint64_t lease_ms_ : 39 = 0;         // 17 years
+  bool postponed_ : 1 = false;              // the next renewal was
+  bool waits_for_room_ : 1 = false;         // so does that
+  bool retries_ : 1 = false;                // the next renewal: the last was not confirmed in time
   bool attaching_ : 1 = false;
   bool attach_failed_ : 1 = false;
   bool taken_up_ : 1 = false;

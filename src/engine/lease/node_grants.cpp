@@ -10,6 +10,12 @@
 
 namespace redlock::engine {
 
+NodeGrants::NodeGrants(std::uint32_t nodes, bool asked) : size_(static_cast<std::uint8_t>(nodes)) {
+  const NodeGrant first(asked ? Possession::asked : Possession::unknown);
+  if (nodes > few) grants_ = Many(nodes);
+  std::ranges::fill(all(), first);
+}
+
 void NodeGrants::confirm(NodeIndex node, Instant until) {
   NodeGrant& grant = (*this)[node];
   if (is_shared(node)) return;
@@ -90,14 +96,14 @@ void NodeGrants::withdraw_forgotten() {
 Instant NodeGrants::valid_until() const {
   std::array<Instant, NodeSet::max_nodes> until;
   std::uint32_t count = 0;
-  for (const NodeGrant& node : grants_) {
+  for (const NodeGrant& node : all()) {
     if (node.possession == Possession::ours) until[count++] = node.until();
   }
   return rules::valid_until({until.data(), count}, rules::quorum(size(), may_hold().size()));
 }
 
 std::uint32_t NodeGrants::can_be_ours() const {
-  return static_cast<std::uint32_t>(std::ranges::count_if(grants_, [](const NodeGrant& node) {
+  return static_cast<std::uint32_t>(std::ranges::count_if(all(), [](const NodeGrant& node) {
     return node.possession != Possession::healing && node.possession != Possession::not_ours &&
            node.possession != Possession::shared;
   }));

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What is known of each node about one grant: whether it has the lock, and until when. The validity
-// of a lease is computed from this and from nothing else. Programs hold many.
+// of a lease is computed from this and from nothing else. Programs hold many: every byte counts.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
+#include <variant>
 #include <vector>
 
 #include "engine/electorate.hpp"
@@ -66,12 +69,11 @@ static_assert(sizeof(NodeGrant) == 8);
 class NodeGrants {
  public:
   /// `asked`: every node is sent an acquire. Otherwise the grant is one that exists already.
-  NodeGrants(std::uint32_t nodes, bool asked)
-      : grants_(nodes, NodeGrant(asked ? Possession::asked : Possession::unknown)) {}
+  NodeGrants(std::uint32_t nodes, bool asked);
 
-  [[nodiscard]] NodeGrant& operator[](NodeIndex node) { return grants_[node]; }
-  [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const { return grants_[node]; }
-  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(grants_.size()); }
+  [[nodiscard]] NodeGrant& operator[](NodeIndex node) { return all()[node]; }
+  [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const { return all()[node]; }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
 
   /// The node has the lock for this owner until then at least.
   void confirm(NodeIndex node, Instant until);
@@ -119,9 +121,22 @@ class NodeGrants {
   [[nodiscard]] NodeSet awaits_hold() const;
 
  private:
+  /// As many nodes as most sets have: their grants stand here, without an allocation.
+  static constexpr std::uint32_t few = 5;
+  using Few = std::array<NodeGrant, few>;
+  using Many = std::vector<NodeGrant>;
+
+  [[nodiscard]] std::span<NodeGrant> all() {
+    if (auto* const many = std::get_if<Many>(&grants_)) return *many;
+    return {std::get<Few>(grants_).data(), size_};
+  }
+  [[nodiscard]] std::span<const NodeGrant> all() const {
+    return const_cast<NodeGrants*>(this)->all();
+  }
   [[nodiscard]] NodeSet in(Possession possession) const;
 
-  std::vector<NodeGrant> grants_;
+  [[no_unique_address]] std::variant<Few, Many> grants_;
+  std::uint8_t size_;
 };
 
 }  // namespace redlock::engine
