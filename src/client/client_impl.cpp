@@ -208,7 +208,7 @@ void Client::Impl::begin(client::Call& call) {
   calls_alone_ = alone ? std::min(calls_alone_ + 1, enough_alone) : 0;
   const engine::RequestId id = ++last_request_;
   try {
-    calls_.emplace(id, &call);
+    calls_.add({id, &call});
   } catch (const std::bad_alloc&) {
     call.fail({Errc::closed, "out of memory", {}});
     throw;
@@ -217,7 +217,7 @@ void Client::Impl::begin(client::Call& call) {
 }
 
 void Client::Impl::cancel(engine::RequestId id) {
-  if (!calls_.contains(id)) return;
+  if (calls_.find(id) == nullptr) return;
   core_->engine().cancel(BootClock::now(), id, Errc::cancelled);
 }
 
@@ -316,18 +316,18 @@ void Client::Impl::perform_output(engine::ClientOutput&& output) {
 }
 
 void Client::Impl::on(engine::Finish&& output) {
-  const auto found = calls_.find(output.request);
-  if (found == calls_.end()) return final_releases_.on_finish(core_->engine(), output);
-  client::Call& call = *found->second;
+  KnownCall* const found = calls_.find(output.request);
+  if (found == nullptr) return final_releases_.on_finish(core_->engine(), output);
+  client::Call& call = *found->call;
   assert(call.blocking() || !caller_drives_);
   const auto* const failed = std::get_if<engine::Failed>(&output.result);
   if (failed == nullptr) {
-    calls_.erase(found);
+    calls_.take(*found);
     return call.succeed(output.result);
   }
   // The call stays in the table until its error, which takes memory, is made.
   Error error = describe(call.name(), *failed);
-  calls_.erase(found);
+  calls_.take(*found);
   call.fail(std::move(error));
 }
 

@@ -13,7 +13,6 @@
 #include <new>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -239,7 +238,12 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   std::vector<engine::ClientOutput> put_off_;
   ResumeOutputs resume_outputs_{*this};
   engine::RequestId last_request_ = 0;
-  std::unordered_map<engine::RequestId, client::Call*> calls_;
+  struct KnownCall {
+    engine::RequestId request = 0;
+    client::Call* call = nullptr;
+    [[nodiscard]] engine::RequestId id() const { return request; }
+  };
+  engine::IdTable<KnownCall> calls_;
   struct KnownLease {
     std::shared_ptr<Lease::State> lease;
     [[nodiscard]] engine::GrantId id() const { return lease->grant; }

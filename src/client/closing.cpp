@@ -191,7 +191,7 @@ void Client::Impl::begin_closing(std::chrono::milliseconds at_most) {
   closing_ = true;
   const auto now = BootClock::now();
   final_releases_.begin(now, at_most);
-  for (const auto& [id, call] : calls_) call->close(now, id);
+  calls_.for_each([&](const KnownCall& known) { known.call->close(now, known.request); });
   // Requests all losses first, so that a holder on another thread learns of its loss before another
   // holder can have the lock.
   leases_.for_each([&](const KnownLease& known) { report_closed(*known.lease); });
@@ -223,10 +223,9 @@ void Client::Impl::on_failure(const std::exception_ptr& why) noexcept {
       [&](const KnownLease& known) { in_any_case([&] { report_closed(*known.lease); }); });
   leases_ = {};
   put_off_.clear();
-  while (!calls_.empty()) {
-    const auto taken = calls_.extract(calls_.begin());
-    in_any_case([&] { taken.mapped()->fail(closed_error()); });
-  }
+  const auto calls = std::exchange(calls_, {});
+  calls.for_each(
+      [&](const KnownCall& known) { in_any_case([&] { known.call->fail(closed_error()); }); });
   reporter_.client_failed(failure_.data(), final_releases_.report());
 }
 
@@ -250,10 +249,8 @@ void Client::Impl::describe_failure(const std::exception_ptr& why) noexcept {
 
 void Client::Impl::fail_leftovers() {
   if (failed()) return;
-  while (!calls_.empty()) {
-    const auto taken = calls_.extract(calls_.begin());
-    taken.mapped()->fail(closed_error());
-  }
+  const auto calls = std::exchange(calls_, {});
+  calls.for_each([&](const KnownCall& known) { known.call->fail(closed_error()); });
   leases_ = {};
   reporter_.nodes_removed();
   reporter_.client_closed(final_releases_.report());

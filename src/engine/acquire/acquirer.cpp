@@ -200,8 +200,9 @@ void Acquirer::finish_attempt(Instant now, Attempt attempt) {
   if (!call.has_rested()) {
     admission_.ended(now, attempt.started(), won || failure == Errc::contended);
   }
-  out_.put(
-      AttemptDecided{attempt.plan().name, failure, attempt.ballots(), now - attempt.started()});
+  out_.put(AttemptDecided{attempt.plan().name, failure,
+                          won ? attempt.take_ballots() : attempt.ballots(),
+                          now - attempt.started()});
   if (won) return succeed(now, std::move(attempt));
   silent_ = silent_ | attempt.silent();
   auto final = call.on_failure(now, attempt, random_);

@@ -100,6 +100,8 @@ class Attempt {
   /// How soon one of the nodes that refused will be free by itself, as far as any said.
   [[nodiscard]] std::optional<Duration> expires_in() const { return expires_in_; }
   [[nodiscard]] const std::vector<Ballot>& ballots() const { return ballots_; }
+  /// Of an attempt that counts no more votes.
+  [[nodiscard]] std::vector<Ballot> take_ballots() { return std::exchange(ballots_, {}); }
   [[nodiscard]] Tally tally() const;
 
  private:

@@ -47,39 +47,45 @@ void ReleaseLedger::release(Instant now, const OwedGrant& grant, NodeSet nodes, 
     if (grant.may_answer_late.contains(node)) {
       late = grant.awaits_hold.contains(node) ? Late::one_hold : Late::anything;
     }
-    Debt& debt = owed_[node].debts[grant.id];
-    debt = {.name = grant.name,
-            .owner = grant.owner,
-            .until = now + grant.lease,
-            .lease = grant.lease,
-            .keep_out = grant.keep_out,
-            .late = late};
+    Debt& debt = owe(owed_[node], {.grant = grant.id,
+                                   .name = grant.name,
+                                   .owner = grant.owner,
+                                   .until = now + grant.lease,
+                                   .lease = grant.lease,
+                                   .keep_out = grant.keep_out,
+                                   .late = late});
     const ForWaiters waiters{.place = grant.place,
                              .first_only = grant.tell_first_only.contains(node)};
-    send(now, node, grant.id, debt, Form::digest, out, waiters);
+    send(now, node, debt, Form::digest, out, waiters);
   }
 }
 
 void ReleaseLedger::release_if_granted(Instant now, const OwedGrant& grant, NodeSet nodes) {
   for (NodeIndex node = 0; node < owed_.size(); ++node) {
     if (!nodes.contains(node)) continue;
-    owed_[node].debts[grant.id] = {.name = grant.name,
-                                   .owner = grant.owner,
-                                   .until = now + grant.lease,
-                                   .lease = grant.lease,
-                                   .state = State::awaits_grant};
+    owe(owed_[node], {.grant = grant.id,
+                      .name = grant.name,
+                      .owner = grant.owner,
+                      .until = now + grant.lease,
+                      .lease = grant.lease,
+                      .state = State::awaits_grant});
     look_again_by(now + grant.lease);
   }
 }
 
-void ReleaseLedger::send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form,
-                         Outbox& out, const ForWaiters& waiters) {
+ReleaseLedger::Debt& ReleaseLedger::owe(Owed& owed, Debt debt) {
+  Debt* const known = owed.debts.find(debt.grant);
+  return known != nullptr ? *known = std::move(debt) : owed.debts.add(std::move(debt));
+}
+
+void ReleaseLedger::send(Instant now, NodeIndex node, Debt& debt, Form form, Outbox& out,
+                         const ForWaiters& waiters) {
   if (!debt.under_way()) {
     debt.state = State::sent;
     ++owed_[node].under_way;
     if (debt.taken_elsewhere()) ++owed_[node].taken_elsewhere_under_way;
   }
-  const Tag tag{grant, now, {}, 0, Tag::Kind::release};
+  const Tag tag{debt.grant, now, {}, 0, Tag::Kind::release};
   if (debt.taken_elsewhere()) {
     out.send(node, tag, ForceCommand{debt.name, debt.owner, debt.keep_out}, form);
   } else {
@@ -130,21 +136,21 @@ std::uint32_t ReleaseLedger::nodes_under_way() const {
 bool ReleaseLedger::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                              Outbox& out) {
   Owed& owed = owed_[node];
-  const auto found = owed.debts.find(tag.grant);
-  if (found == owed.debts.end()) return false;
-  Debt& debt = found->second;
+  Debt* const found = owed.debts.find(tag.grant);
+  if (found == nullptr) return false;
+  Debt& debt = *found;
   if (std::holds_alternative<NoScript>(reply)) {
-    send(now, node, tag.grant, debt, Form::source, out);
+    send(now, node, debt, Form::source, out);
     return true;
   }
   if (about_the_command(reply) && !std::exchange(debt.alone, true)) {
-    send(now, node, tag.grant, debt, Form::digest, out);
+    send(now, node, debt, Form::digest, out);
     return true;
   }
   const auto* const unavailable = std::get_if<Unavailable>(&reply);
   if (unavailable == nullptr) {
     answered(owed, debt, State::waits);
-    owed.debts.erase(found);
+    owed.debts.take(debt);
   } else if (answered_with_error(*unavailable)) {
     answered(owed, debt, State::refused);
     extend_for_late(now, debt);
@@ -160,14 +166,14 @@ bool ReleaseLedger::on_reply(Instant now, NodeIndex node, const Tag& tag, const 
 
 void ReleaseLedger::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag,
                                      const Reply& reply, Outbox& out) {
-  const auto found = owed_[node].debts.find(tag.grant);
-  if (found == owed_[node].debts.end()) return;
-  Debt& debt = found->second;
+  Debt* const found = owed_[node].debts.find(tag.grant);
+  if (found == nullptr) return;
+  Debt& debt = *found;
   const bool granted = std::holds_alternative<Granted>(reply);
   if (debt.state == State::awaits_grant) {
-    if (granted) return send(now, node, tag.grant, debt, Form::digest, out);
+    if (granted) return send(now, node, debt, Form::digest, out);
     // Its lock, if it has one, may be that of another process with the same owner.
-    owed_[node].debts.erase(found);
+    owed_[node].debts.take(debt);
     return;
   }
   // It has been executed, perhaps just now. The release behind it may be lost with the connection.
@@ -178,13 +184,13 @@ void ReleaseLedger::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag
       std::holds_alternative<AlreadyOurs>(reply) && tag.kind == Tag::Kind::acquire;
   if (!left_nothing(reply) && !of_another) return;
   answered(owed_[node], debt, State::waits);
-  owed_[node].debts.erase(found);
+  owed_[node].debts.take(debt);
 }
 
 void ReleaseLedger::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
-  const auto found = owed_[node].debts.find(tag.grant);
-  if (found == owed_[node].debts.end()) return;
-  Debt& debt = found->second;
+  Debt* const found = owed_[node].debts.find(tag.grant);
+  if (found == nullptr) return;
+  Debt& debt = *found;
   if (executed(reply)) {
     extend_for_late(now, debt);
   } else if (debt.late == Late::one_hold) {
@@ -198,7 +204,8 @@ void ReleaseLedger::on_node_up(Instant now, NodeIndex node, Outbox& out) {
   if (!rules::releases_are_repeated()) return;
   Owed& owed = owed_[node];
   owed.to_repeat.clear();
-  for (auto& [grant, debt] : owed.debts) {
+  for (const GrantId grant : owed.debts.ids()) {
+    Debt& debt = *owed.debts.find(grant);
     if (debt.under_way() || debt.state == State::awaits_grant) continue;
     debt.state = State::waits;
     owed.to_repeat.push_back(grant);
@@ -211,13 +218,13 @@ void ReleaseLedger::repeat_next(Instant now, NodeIndex node, Outbox& out) {
   while (owed.repeats_under_way < repeats_at_once && !owed.to_repeat.empty()) {
     const GrantId grant = owed.to_repeat.front();
     owed.to_repeat.pop_front();
-    const auto found = owed.debts.find(grant);
-    if (found == owed.debts.end() || found->second.under_way()) continue;
-    Debt& debt = found->second;
+    Debt* const found = owed.debts.find(grant);
+    if (found == nullptr || found->under_way()) continue;
+    Debt& debt = *found;
     // A node that hung for longer than the lease may have executed an acquire or hold just now.
     if (debt.until <= now && debt.late == Late::nothing) continue;
     if (debt.state == State::waits) extend_for_late(now, debt);  // on a new connection
-    send(now, node, grant, debt, Form::digest, out);
+    send(now, node, debt, Form::digest, out);
     debt.state = State::repeated;
     ++owed.repeats_under_way;
   }
@@ -228,13 +235,14 @@ void ReleaseLedger::on_deadline(Instant now, Outbox& out) {
   next_look_ = never;
   for (NodeIndex node = 0; node < owed_.size(); ++node) {
     Owed& owed = owed_[node];
-    std::erase_if(owed.debts, [now](const auto& entry) {
-      const Debt& debt = entry.second;
-      return !debt.under_way() && debt.late == Late::nothing && debt.until <= now;
-    });
     const bool others_wait = !owed.to_repeat.empty();
-    for (const auto& [grant, debt] : owed.debts) {
+    for (const GrantId grant : owed.debts.ids()) {
+      Debt& debt = *owed.debts.find(grant);
       if (debt.under_way()) continue;
+      if (debt.late == Late::nothing && debt.until <= now) {
+        owed.debts.take(debt);
+        continue;
+      }
       const bool refused = debt.state == State::refused;
       if (refused && others_wait) {
         look_again_by(now + pause);

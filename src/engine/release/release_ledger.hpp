@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <deque>
-#include <map>
 #include <vector>
 
+#include "engine/id_table.hpp"
 #include "engine/messages.hpp"
 #include "engine/outbox.hpp"
 #include "engine/quorum.hpp"
@@ -74,6 +74,7 @@ class ReleaseLedger {
   /// What the node may still execute, until the next connection is up.
   enum class Late : std::uint8_t { nothing, one_hold, anything };
   struct Debt {
+    GrantId grant = 0;
     Name name;
     OwnerId owner;
     Instant until{};  // by then the lease has ended by itself
@@ -83,13 +84,14 @@ class ReleaseLedger {
     Late late = Late::nothing;
     bool alone = false;  // refused before, perhaps because of another release of the same call
 
+    [[nodiscard]] GrantId id() const { return grant; }
     [[nodiscard]] bool taken_elsewhere() const { return rules::is_turned_away(keep_out); }
     [[nodiscard]] bool under_way() const {
       return state == State::sent || state == State::repeated;
     }
   };
   struct Owed {
-    std::map<GrantId, Debt> debts;
+    IdTable<Debt> debts;
     std::deque<GrantId> to_repeat;  // in turn; only while others are under way
     std::size_t repeats_under_way = 0;
     std::size_t under_way = 0;
@@ -101,10 +103,11 @@ class ReleaseLedger {
     Place place = {};
     bool first_only = false;
   };
-  void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out,
+  static Debt& owe(Owed& owed, Debt debt);
+  void send(Instant now, NodeIndex node, Debt& debt, Form form, Outbox& out,
             const ForWaiters& waiters);
-  void send(Instant now, NodeIndex node, GrantId grant, Debt& debt, Form form, Outbox& out) {
-    send(now, node, grant, debt, form, out, ForWaiters());
+  void send(Instant now, NodeIndex node, Debt& debt, Form form, Outbox& out) {
+    send(now, node, debt, form, out, ForWaiters());
   }
   static void extend_for_late(Instant now, Debt& debt);
   static void answered(Owed& owed, Debt& debt, State next);
