@@ -8,47 +8,48 @@
 namespace redlock::wire {
 namespace {
 
-class Decimal {
- public:
-  explicit Decimal(std::uint64_t value)
-      : end_(std::to_chars(digits_.data(), digits_.data() + digits_.size(), value).ptr) {}
-  [[nodiscard]] std::string_view text() const {
-    return {digits_.data(), static_cast<std::size_t>(end_ - digits_.data())};
-  }
+constexpr std::string_view crlf = "\r\n";
+constexpr std::size_t most_digits = 20;
+constexpr std::size_t longest_head = 1 + most_digits + crlf.size();
 
- private:
-  std::array<char, 20> digits_;
-  char* end_;
-};
+char* put(char* at, std::string_view text) {
+  return at + text.copy(at, text.size());
+}
+
+char* put_head(char* at, char type, std::size_t count) {
+  *at = type;
+  return put(std::to_chars(at + 1, at + 1 + most_digits, count).ptr, crlf);
+}
 
 }  // namespace
 
-void CommandWriter::head(char type, std::size_t count) {
-  out_ += type;
-  out_ += Decimal(count).text();
-  out_ += "\r\n";
+CommandWriter::CommandWriter(std::string& out, std::size_t arguments) : out_(out) {
+  std::array<char, longest_head> head;
+  out_.append(head.data(), put_head(head.data(), '*', arguments));
 }
 
 CommandWriter& CommandWriter::bulk(std::string_view text) {
-  ++written_;
-  head('$', text.size());
-  out_ += text;
-  out_ += "\r\n";
-  return *this;
+  return bulk(std::initializer_list<std::string_view>{text});
 }
 
+/// The output grows once for each argument: a message has two dozen pieces and more.
 CommandWriter& CommandWriter::bulk(std::initializer_list<std::string_view> pieces) {
   ++written_;
   std::size_t size = 0;
   for (const std::string_view piece : pieces) size += piece.size();
-  head('$', size);
-  for (const std::string_view piece : pieces) out_ += piece;
-  out_ += "\r\n";
+  const std::size_t begin = out_.size();
+  out_.resize(begin + longest_head + size + crlf.size());
+  char* at = put_head(out_.data() + begin, '$', size);
+  for (const std::string_view piece : pieces) at = put(at, piece);
+  at = put(at, crlf);
+  out_.resize(static_cast<std::size_t>(at - out_.data()));
   return *this;
 }
 
 CommandWriter& CommandWriter::number(std::uint64_t value) {
-  return bulk(Decimal(value).text());
+  std::array<char, most_digits> digits;
+  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return bulk(std::string_view(digits.data(), static_cast<std::size_t>(end - digits.data())));
 }
 
 void CommandWriter::write(std::string& out, std::initializer_list<std::string_view> arguments) {

@@ -14,10 +14,11 @@ namespace redlock::wire {
 class CommandWriter {
  public:
   /// Exactly `arguments` calls of bulk() and number() must follow; the command's name is the first.
-  CommandWriter(std::string& out, std::size_t arguments) : out_(out) { head('*', arguments); }
+  CommandWriter(std::string& out, std::size_t arguments);
   /// Arguments alone, of a command that begins elsewhere.
   explicit CommandWriter(std::string& out) : out_(out) {}
 
+  /// No text may be a part of the output.
   CommandWriter& bulk(std::string_view text);
   /// One argument made of several pieces.
   CommandWriter& bulk(std::initializer_list<std::string_view> pieces);
@@ -30,8 +31,6 @@ class CommandWriter {
   static void write(std::string& out, std::initializer_list<std::string_view> arguments);
 
  private:
-  void head(char type, std::size_t count);
-
   std::string& out_;
   std::size_t written_ = 0;
 };
