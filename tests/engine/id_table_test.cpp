@@ -3,6 +3,7 @@
 // are compact forms of.
 #include "engine/id_table.hpp"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <map>
 #include <memory>
@@ -125,6 +126,17 @@ TEST_CASE("what was taken out makes room for what comes, last first, also after 
   for (const std::uint64_t id : {5U, 30U, 12U, 41U}) CHECK(other.find(id) == nullptr);
 }
 
+TEST_CASE("the ids of a table are listed from the oldest on, whatever was taken and came again") {
+  Table table;
+  for (std::uint64_t id = 1; id <= 100; ++id) table.add(numbered(id * 1'000));
+  for (std::uint64_t id = 1; id <= 100; id += 3) table.take(*table.find(id * 1'000));
+  for (std::uint64_t id = 101; id <= 120; ++id) table.add(numbered(id * 1'000));
+  const std::vector<std::uint64_t> ids = table.ids();
+  CHECK(ids.size() == table.size());
+  CHECK(std::ranges::is_sorted(ids));
+  for (const auto id : ids) CHECK(table.find(id) != nullptr);
+}
+
 TEST_CASE("no id is special to a table: not 0, not the largest, none that is 2^32 from another") {
   Table table;
   const std::vector<std::uint64_t> ids{
@@ -155,4 +167,21 @@ TEST_CASE("a node's time is rounded down to 1 us, before the clock's beginning a
   CHECK(grant.until() == Instant(29'698ms));
   grant.set_until(Instant::min());
   CHECK(grant.until() == Instant::min());
+}
+
+TEST_CASE("the grants of many nodes are counted, copied and moved as those of few") {
+  for (const std::uint32_t nodes : {1U, 3U, 5U, 6U, 7U, NodeSet::max_nodes}) {
+    CAPTURE(nodes);
+    NodeGrants asked(nodes, true);
+    CHECK(asked.size() == nodes);
+    CHECK(asked.may_hold() == NodeSet::first(nodes));
+    CHECK(asked.ours() == NodeSet{});
+    NodeGrants grants = asked;
+    for (NodeIndex node = 0; node < nodes; ++node) grants.confirm(node, Instant(1s * (node + 1)));
+    CHECK(asked.ours() == NodeSet{});  // a copy of its own
+    const NodeGrants moved = std::move(grants);
+    CHECK(moved.ours() == NodeSet::first(nodes));
+    CHECK(moved.can_be_ours() == nodes);
+    CHECK(moved.valid_until() == Instant(1s * (nodes - quorum_of(nodes) + 1)));
+  }
 }
