@@ -36,6 +36,7 @@ enum class Bug : std::uint8_t {
   lost_quorum_healed,
   lost_lease_revived,
   loss_reported_too_late,
+  margin_halved,
   failed_extend_releases,
   request_forgotten_at_loss,
   quarantine_ignored,

@@ -249,7 +249,8 @@ namespace redlock::engine::rules {
 [[nodiscard]] inline Instant lost_at(Instant now, Instant valid_until, Duration lease) {
   if (planted(Bug::loss_reported_too_late)) return valid_until + lease / 10;
   const Duration validity = std::max(valid_until - now, Duration::zero());
-  return valid_until - std::min<Duration>(lease / 10, validity / 2);
+  const Duration margin = std::min<Duration>(lease / 10, validity / 2);
+  return valid_until - (planted(Bug::margin_halved) ? margin / 2 : margin);
 }
 
 /// A lease whose loss was reported is lost, also if this machine has not noticed.

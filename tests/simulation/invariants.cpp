@@ -68,6 +68,7 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
               .name = name,
               .owner = owner,
               .lease = send.tag.lease,
+              .acquired = send.tag.lease,
               .started = send.tag.sent,
               .returned_before = names_[*name].largest_returned,
               .taken_up = !acquires,
@@ -272,7 +273,7 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
     ++counts_.granted;
   }
   grant->token = success.token;
-  grant->valid_until = success.valid_until;
+  set_validity(world, *grant, success.valid_until);
   grant->state = State::live;
   clients_[client].live.push_back(grant);
   check_forced(*grant);
@@ -406,9 +407,25 @@ void Invariants::told_validity(Instant world, ClientId client, engine::GrantId i
   } else {
     grant->shrunk = true;
   }
-  grant->valid_until = valid_until;
+  set_validity(world, *grant, valid_until);
   check_forced(*grant);
   if (local(world, client) < valid_until) check_claim(world, *grant);
+}
+
+/// Its owner is to be told of a loss a tenth of the lease before the end, or when half of what is
+/// left now is over (docs/safety.md, "Exclusion, timed").
+void Invariants::set_validity(Instant world, Grant& grant, Instant valid_until) const {
+  const Instant now = local(world, grant.client);
+  const Duration left = std::max(valid_until - now, Duration::zero());
+  const Duration margin = std::min<Duration>(Duration(grant.acquired) / 10, left / 2);
+  grant.valid_until = valid_until;
+  grant.loss_told_by = std::max(now, valid_until - margin);
+}
+
+/// A process that was stopped finds the loss when it goes on.
+bool Invariants::may_be_told_now(Instant world, const Grant& grant) const {
+  const Client& client = clients_[grant.client];
+  return local(world, grant.client) <= grant.loss_told_by + rounding || client.resumed == world;
 }
 
 void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLost& loss) {
@@ -418,6 +435,8 @@ void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLo
   const bool in_time = local(world, client) < grant->valid_until || grant->shrunk ||
                        clients_[client].resumed == world;
   require(in_time, "a loss is reported before the validity ends", what);
+  require(may_be_told_now(world, *grant),
+          "a loss is told a tenth of the lease before the validity ends", what);
   ++counts_.lost;
   grant->state = State::lost;
   std::erase(clients_[client].live, grant);
@@ -469,6 +488,8 @@ void Invariants::check_live(Instant world, const Client& client, const Grant& gr
   const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
   require(local(world, grant.client) < grant.valid_until + rounding || client.resumed == world,
           "a loss is reported before the validity ends", what);
+  require(may_be_told_now(world, grant),
+          "a loss is told a tenth of the lease before the validity ends", what);
   require(!grant.given_up, "a lease whose loss was told is lost", what);
   rule(judged_, grant.valid_until <= grant.belief.valid_until(),
        "validity is what a quorum confirmed", what);

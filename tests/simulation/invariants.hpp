@@ -202,12 +202,14 @@ class Invariants {
     engine::GrantId id = 0;
     engine::Name name;
     engine::OwnerId owner;
-    std::chrono::milliseconds lease{};  // the longest that was asked for
-    Instant started{};                  // by the client's clock
+    std::chrono::milliseconds lease{};     // the longest that was asked for
+    std::chrono::milliseconds acquired{};  // the first that was
+    Instant started{};                     // by the client's clock
     engine::Token returned_before = 0;
     engine::Token token = 0;
     State state = State::attempting;
     Instant valid_until = Instant::min();
+    Instant loss_told_by = engine::never;
     /// The latest that answers of this turn made of it: one that came behind may have undone it.
     Instant confirmed_in_turn = Instant::min();
     /// The same without what held before the first of them.
@@ -339,6 +341,8 @@ class Invariants {
   [[nodiscard]] bool surely_theirs(const Client& client, std::uint32_t node, Duration by) const;
   [[nodiscard]] bool surely_ours(const Client& client, const Clock& moved) const;
   void told_lost(Instant world, ClientId client, const engine::LeaseLost& loss);
+  void set_validity(Instant world, Grant& grant, Instant valid_until) const;
+  [[nodiscard]] bool may_be_told_now(Instant world, const Grant& grant) const;
   void check_send(Instant world, Grant& grant, const engine::Send& send);
   void check_token(const Grant& grant);
   void check_forced(const Grant& grant) const;

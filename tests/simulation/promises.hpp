@@ -40,6 +40,7 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"a lease follows an attempt", Promise::knowledge},
     {"a lease is lost once", Promise::knowledge},
     {"a loss is reported before the validity ends", Promise::knowledge},
+    {"a loss is told a tenth of the lease before the validity ends", Promise::knowledge},
     {"an ended validity is never extended", Promise::knowledge},
     {"a lost lease only ends earlier", Promise::knowledge},
     {"a released lease is not confirmed again", Promise::knowledge},
