@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/planted_bug.hpp"
-#include "wire/backoff.hpp"
+#include "simulation/documented.hpp"
 #include "wire/words.hpp"
 
 namespace redlock::simulation {
@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr auto connect_within = milliseconds(1'000);
 // A handshake that fails and the wait after it, by a clock that may be slow.
-constexpr auto between_tries = (connect_within + wire::Backoff::longest) * 3 / 2;
+constexpr auto between_tries = (connect_within + documented::between_connections) * 3 / 2;
 
 /// Where messages may take about a node timeout, several of one handshake may: it has three round
 /// trips. The scripts alone are several kilobytes: in small pieces there are many more.

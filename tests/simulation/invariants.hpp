@@ -18,6 +18,7 @@
 
 #include "engine/engine.hpp"
 #include "simulation/belief.hpp"
+#include "simulation/documented.hpp"
 #include "simulation/node_server.hpp"
 
 namespace redlock::simulation {
@@ -109,7 +110,7 @@ class Invariants {
   /// Its holder is told that it is lost before the client has noticed.
   void given_up(ClientId client, engine::GrantId grant);
   /// Further than the clocks of any world.
-  static constexpr engine::Token damaged_fence = engine::floor_limit - 1;
+  static constexpr engine::Token damaged_fence = documented::highest_floor - 1;
   /// The node's fences are damaged, or that far, from now on.
   void fence_damaged(std::uint32_t node) { damaged_.insert(node); }
 

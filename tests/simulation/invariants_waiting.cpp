@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/rules.hpp"
+#include "simulation/documented.hpp"
 #include "simulation/invariants.hpp"
 
 namespace redlock::simulation {
@@ -22,7 +22,7 @@ void Invariants::begins_to_wait(ClientId client, const Request& request) {
   Line& line = lines_[*request.name];
   if (line.given_back) ++line.begun;
   const Duration left = request.lease -
-                        engine::rules::drift_allowance(request.lease, waiting_.drift_factor) -
+                        documented::drift_allowance(request.lease, waiting_.drift_factor) -
                         request.min_validity;
   line.waiting.push_back({.request = request.id,
                           .client = client,
@@ -204,7 +204,7 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
   if (!line.free_since) line.free_since = world;
   // Nodes may not know as yet that a client has died.
   const auto lives = std::ranges::count(clients_, false, &Client::alive);
-  const Duration turns_of_the_dead = lives * engine::rules::length_of_turn({});
+  const Duration turns_of_the_dead = lives * documented::length_of_turn({});
   const bool order_is_clear = !order_is_disputed(line);
   for (const Waiting& who : line.waiting) {
     if (who.known_since == engine::never || local(world, who.client) >= who.waits_until) continue;

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "engine/acquire/acquisition.hpp"
-#include "engine/rules.hpp"
 #include "engine/stripe.hpp"
+#include "simulation/documented.hpp"
 #include "simulation/enumerators.hpp"
 #include "simulation/random.hpp"
 
@@ -339,19 +338,19 @@ JudgedWaiting Plan::judged_waiting() const {
   for (const double factor : drift_factors) {
     judged.drift_factor = std::max(judged.drift_factor, factor);
   }
-  const Duration places = engine::rules::length_of_turn(trip) * (static_cast<int>(clients) + 1);
+  const Duration places = documented::length_of_turn(trip) * (static_cast<int>(clients) + 1);
   if (is_calm() && wakes.all_arrive()) {
     // A waiter that is behind asks when each one before it could have taken a lock that ended.
     // Where the votes are split at first, gathering them takes four trips in vain, or eight.
     judged.free_at_most = places + 16 * trip;
     // Far from the nodes many a call is over before it can use its turn.
     // A turn that two nodes gave to two waiters ends by itself; a vote may be under way then.
-    if (distances.empty()) judged.passed_on_within = engine::rules::length_of_turn(trip) + 2 * trip;
+    if (distances.empty()) judged.passed_on_within = documented::length_of_turn(trip) + 2 * trip;
     const bool near = distances.empty();
     if (near && wakes.forged == Duration::zero()) judged.asks_per_grant = 3;
   } else {
     // By its own timers: once a second, and in turn.
-    judged.free_at_most = engine::Acquisition::refresh * 11 / 10 + places + 20 * trip;
+    judged.free_at_most = documented::between_questions * 11 / 10 + places + 20 * trip;
     if (!is_calm()) judged.free_at_most += engine.node_timeout * 4;
     bool clients_alone = wakes.all_arrive() && distances.empty();
     for (std::size_t fault = 0; fault < fault_count; ++fault) {
