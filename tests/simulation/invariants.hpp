@@ -20,6 +20,7 @@
 #include "simulation/belief.hpp"
 #include "simulation/documented.hpp"
 #include "simulation/node_server.hpp"
+#include "support/documented_keys.hpp"
 
 namespace redlock::simulation {
 
@@ -63,7 +64,11 @@ class Invariants {
   /// The nodes must outlive this object.
   Invariants(Judged judged, const std::vector<SimNode>& nodes, std::int64_t drift_ppm,
              Duration max_lease)
-      : judged_(judged), nodes_(nodes), drift_ppm_(drift_ppm), max_lease_(max_lease) {}
+      : judged_(judged), nodes_(nodes), drift_ppm_(drift_ppm), max_lease_(max_lease) {
+    key_terms_.max_lease = std::chrono::ceil<std::chrono::milliseconds>(max_lease);
+  }
+  /// If some clients have others.
+  void set_key_terms(const testing::KeyTerms& terms) { key_terms_ = terms; }
 
   /// A client comes to life; the clock must outlive this object.
   ClientId client_starts(const DriftingClock& clock);
@@ -160,8 +165,9 @@ class Invariants {
   void look_at_lines(Instant world);
   /// Long after the last client left.
   void must_be_no_lines(Instant world, const std::string& name) const;
-  /// Of all keys only fences and markers last for ever.
-  void must_have_ends() const;
+  /// All keys are those of the documents, end as they say, and hold no more
+  /// (support/documented_keys.hpp).
+  void keys_must_be_documented(Instant world) const;
 
   /// A node that has long been well and within reach of a client must have nothing of its attempts
   /// that are over.
@@ -351,6 +357,11 @@ class Invariants {
                          const ScriptRun& run);
   void check_key(Instant world, std::uint32_t node, const HeldLock& lock) const;
   void check_counts(Instant world, std::uint32_t node, const ScriptRun& run) const;
+  void check_end(Instant world, std::uint32_t node, const std::string& key,
+                 const Keyspace::Entry& entry) const;
+  void check_size(Instant world, std::uint32_t node, const std::string& key,
+                  const Keyspace::Entry& entry) const;
+  void check_line_size(Instant world, std::uint32_t node, std::string_view key) const;
   void check_claim(Instant world, const Grant& grant);
   void check_live(Instant world, const Client& client, const Grant& grant) const;
   void check_lost(Instant world, ClientId client) const;
@@ -365,6 +376,7 @@ class Invariants {
   const std::vector<SimNode>& nodes_;
   std::int64_t drift_ppm_;
   Duration max_lease_;
+  testing::KeyTerms key_terms_;
   std::deque<Client> clients_;
   std::map<std::string, NameState> names_;
   std::map<std::array<std::uint64_t, 2>, Grant*> owners_;

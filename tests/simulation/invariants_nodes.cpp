@@ -3,6 +3,8 @@
 // by force: that its former owner has it again.
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <string>
 
 #include "simulation/invariants.hpp"
 
@@ -53,6 +55,79 @@ void Invariants::check_counts(Instant world, std::uint32_t node, const ScriptRun
         "a hold sets the count of its message",
         fmt::format("node {}: {}, not {}", node, lock->count, run.arguments[4 * i + 1])};
   }
+}
+
+// --- all keys of a node
+
+void Invariants::keys_must_be_documented(Instant world) const {
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    const std::int64_t now_ms = nodes_[node].now_ms(world);
+    for (const auto& [key, entry] : nodes_[node].data.keys.entries()) {
+      if (entry.ends_ms && *entry.ends_ms <= now_ms) continue;
+      check_end(world, node, key, entry);
+      check_size(world, node, key, entry);
+    }
+  }
+}
+
+void Invariants::check_end(Instant world, std::uint32_t node, const std::string& key,
+                           const Keyspace::Entry& entry) const {
+  const auto what = [&] {
+    return fmt::format("node {}: {} ends in {} ms", node, key,
+                       entry.ends_ms.value_or(0) - nodes_[node].now_ms(world));
+  };
+  const auto* const row = testing::documented_key(key);
+  if (row == nullptr) throw Violation{"every key on a node is in the documents", what()};
+  if (row->longest == nullptr) return;
+  if (!entry.ends_ms) throw Violation{"a key that is no fence and no marker has an end", what()};
+  // A clock may be set back by less than a millisecond, and shows whole ones.
+  const std::int64_t latest = nodes_[node].now_ms(world) + row->longest(key_terms_).count() + 2;
+  if (!judged_.clocks || *entry.ends_ms <= latest) return;
+  throw Violation{"a key ends when documents say", what()};
+}
+
+void Invariants::check_size(Instant world, std::uint32_t node, const std::string& key,
+                            const Keyspace::Entry& entry) const {
+  const auto* const row = testing::documented_key(key);
+  if (row->most == testing::DocumentedKey::unlimited) return check_line_size(world, node, key);
+  const auto* const text = std::get_if<std::string>(&entry.value);
+  const auto* const hash = std::get_if<Hash>(&entry.value);
+  const std::size_t size = text != nullptr   ? text->size()
+                           : hash != nullptr ? hash->fields().size()
+                                             : testing::DocumentedKey::unlimited;
+  if (size <= row->most) return;
+  throw Violation{"a key holds no more than documents say",
+                  fmt::format("node {}: {} holds {}", node, key, size)};
+}
+
+/// Beside the lines themselves there are two fields for each waiter at most, and the turn. A waiter
+/// that does not ask again, and a turn that is not used, are soon over.
+void Invariants::check_line_size(Instant world, std::uint32_t node, std::string_view key) const {
+  const SimNode& at = nodes_[node];
+  const std::int64_t now_ms = at.now_ms(world);
+  const std::string_view name = key.substr(key.find('{') + 1, key.size() - key.find('{') - 2);
+  const std::size_t there = at.data.waiters(name, now_ms).size();
+  const NodeData::LineRecords records = at.data.line_records(name, now_ms);
+  const auto require = [&](bool kept, const char* rule) {
+    if (kept) return;
+    throw Violation{rule,
+                    fmt::format("node {}: {} has {} waiters, {} fields; at {} they live until "
+                                "{} or {}, the turn until {}",
+                                node, key, there, records.fields, now_ms, records.subscribed_until,
+                                records.polling_until, records.turn_until)};
+  };
+  // A clock that is set back may revive one of the two keys alone.
+  if (!judged_.clocks) return;
+  require(records.fields <= 2 * there + 1, "a key holds no more than documents say");
+  using documented::longest_turn;
+  using documented::waiter_forgotten_within;
+  const auto soon = [&](std::int64_t until, std::chrono::milliseconds length) {
+    return until <= now_ms + length.count() + 2;
+  };
+  require(soon(records.subscribed_until, waiter_forgotten_within) &&
+              soon(records.polling_until, waiter_forgotten_within / 10) &&
+              soon(records.turn_until, longest_turn),
+          "a waiter and a turn end when documents say");
 }
 
 // --- locks that were released by force

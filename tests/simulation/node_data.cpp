@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "simulation/node_data.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "wire/key_layout.hpp"
@@ -92,6 +93,28 @@ std::vector<NodeData::Waiter> NodeData::waiters(std::string_view name, std::int6
     if (read(std::string_view(member.name).substr(colon + 1), waiter.line)) all.push_back(waiter);
   }
   return all;
+}
+
+NodeData::LineRecords NodeData::line_records(std::string_view name, std::int64_t now_ms) const {
+  LineRecords records;
+  const Hash* const hash = hash_of(keys.find(redlock_layout.waiters(name), now_ms));
+  if (hash == nullptr) return records;
+  records.fields = hash->fields().size();
+  for (const auto& [field, value] : hash->fields()) {
+    const std::size_t space = value.find(' ');
+    if (field.starts_with('@') || space == std::string::npos) continue;
+    const bool is_turn = field.starts_with(redlock_layout.lock_prefix);
+    const bool polls = value.substr(space).starts_with(" p ");
+    std::int64_t& until = is_turn ? records.turn_until
+                          : polls ? records.polling_until
+                                  : records.subscribed_until;
+    const std::string_view text(value);
+    std::int64_t number = 0;
+    if (read(is_turn ? text.substr(space + 1) : text.substr(0, space), number)) {
+      until = std::max(until, number);
+    }
+  }
+  return records;
 }
 
 bool NodeData::has_line(std::string_view name, std::int64_t now_ms) const {

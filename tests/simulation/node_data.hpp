@@ -40,6 +40,14 @@ struct NodeData {
     double place = 0;  ///< when its call began, in us of the node's clock
   };
 
+  /// What is known of waiters, beside their places. Times are the latest of all, in ms.
+  struct LineRecords {
+    std::size_t fields = 0;
+    std::int64_t subscribed_until = 0;  ///< they count as alive
+    std::int64_t polling_until = 0;
+    std::int64_t turn_until = 0;
+  };
+
   /// The name of a lock of which this is the key; empty: it is no lock's key.
   [[nodiscard]] static std::string_view name_of(std::string_view key);
 
@@ -55,6 +63,7 @@ struct NodeData {
                                                     std::int64_t now_ms) const;
   /// Those that wait for it, in their order.
   [[nodiscard]] std::vector<Waiter> waiters(std::string_view name, std::int64_t now_ms) const;
+  [[nodiscard]] LineRecords line_records(std::string_view name, std::int64_t now_ms) const;
   /// Whether there is anything of a line.
   [[nodiscard]] bool has_line(std::string_view name, std::int64_t now_ms) const;
   /// Of a fence's key. 0: there is none, or it is no number, or it is no fence's key.

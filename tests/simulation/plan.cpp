@@ -282,6 +282,16 @@ engine::Config Plan::engine_of(std::uint32_t client) const {
   return config;
 }
 
+testing::KeyTerms Plan::key_terms() const {
+  testing::KeyTerms terms{.max_lease = engine.max_lease};
+  for (std::uint32_t client = 0; client < clients; ++client) {
+    const engine::Config config = engine_of(client);
+    terms.max_lease = std::max(terms.max_lease, config.max_lease);
+    terms.drift_factor = std::max(terms.drift_factor, config.drift_factor);
+  }
+  return terms;
+}
+
 Plan plan_of(std::uint64_t seed) {
   Random random(seed);
   Plan plan;

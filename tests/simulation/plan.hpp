@@ -156,6 +156,8 @@ struct Plan {
   [[nodiscard]] bool keeps_order(engine::RequestId request) const { return request % 3 < in_order; }
   [[nodiscard]] engine::Config engine_of(std::uint32_t client) const;
   [[nodiscard]] std::chrono::milliseconds max_lease() const;
+  /// Of the client whose keys may last longest.
+  [[nodiscard]] testing::KeyTerms key_terms() const;
   [[nodiscard]] std::string in_words() const;
 };
 

@@ -25,6 +25,7 @@ struct Promised {
 
 inline constexpr auto promised = std::to_array<Promised>({
     {"validity intervals of a name never overlap", Promise::exclusion},
+    {"two processes that drew one owner do not both hold the lock", Promise::exclusion},
     {"while a lease is valid a quorum of nodes has it", Promise::exclusion},
     {"an owner that was forced out has no quorum any more", Promise::exclusion},
     {"an owner that was forced out is not confirmed again", Promise::exclusion},
@@ -64,6 +65,10 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"a hand-off costs few messages", Promise::progress},
     {"a client that left is in no line", Promise::tidiness},
     {"a key that is no fence and no marker has an end", Promise::tidiness},
+    {"a key ends when documents say", Promise::tidiness},
+    {"a key holds no more than documents say", Promise::tidiness},
+    {"a waiter and a turn end when documents say", Promise::tidiness},
+    {"every key on a node is in the documents", Promise::tidiness},
     {"a client that left enters no line", Promise::tidiness},
     {"long after the last client left there is no line", Promise::tidiness},
     // Of scenarios.

@@ -95,7 +95,6 @@ void World::run() {
   for (const std::string& name : scene_.plan.names) {
     scene_.invariants.must_be_no_lines(scene_.now, name);
   }
-  scene_.invariants.must_have_ends();
 }
 
 void World::live_until(Instant end) {
@@ -175,6 +174,7 @@ void World::tidy() {
     if (plan.older_states && scene_.random.chance(300)) servers_.take_snapshot(node);
   }
   clients_.must_notice_dead_streams();
+  scene_.invariants.keys_must_be_documented(scene_.now);
   // What a lost connection carried may be executed at any time, where none is killed.
   if (!plan.judges_leftovers()) return;
   // A release that a node refused is repeated after half a second of a clock that may be slow.

@@ -32,6 +32,7 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
       random(plan.seed ^ 0x5eedU),
       now(seconds(1)),
       invariants(judged(plan), nodes, drift_bound_ppm, plan.engine.max_lease) {
+  invariants.set_key_terms(plan.key_terms());
   for (NodeIndex node = 0; node < plan.engine.nodes; ++node) {
     // Nearer to each other where order is judged.
     const Duration apart = milliseconds(plan.waits ? 10 : 300);
