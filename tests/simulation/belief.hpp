@@ -49,6 +49,8 @@ class Belief {
     const Node& at = nodes_[node];
     return at.may_hold && !at.released && (at.granted != 0 || !owner_is_shared_);
   }
+  /// Whether the node's confirmation counts.
+  [[nodiscard]] bool counts(std::uint32_t node) const { return nodes_[node].ours; }
   [[nodiscard]] bool owner_is_shared() const { return owner_is_shared_; }
   [[nodiscard]] bool released(std::uint32_t node) const { return nodes_[node].released; }
   [[nodiscard]] std::uint32_t granted() const { return granted_; }

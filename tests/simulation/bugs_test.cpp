@@ -35,7 +35,8 @@ bool may_matter(std::string_view name, const Plan& plan) {
     return of_script->where == Where::everywhere ||
            (of_script->where == Where::forgetful && plan.forgets()) ||
            (of_script->where == Where::forced && plan.forces()) ||
-           (of_script->where == Where::waiting && plan.waits);
+           (of_script->where == Where::waiting && plan.waits) ||
+           (of_script->where == Where::cloned && plan.judges_clones());
   }
   switch (engine_bug_named(name).value()) {
     case Bug::quarantine_ignored:

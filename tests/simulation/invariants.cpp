@@ -165,6 +165,9 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
     grant.belief.sent_count(send.node, hold->count);
   }
   if (send.tag.kind == Kind::release) {
+    if (judged_.clones) {
+      twin_releases_[{*grant.name, grant.owner.bits}].emplace(&grant, send.node);
+    }
     const bool failed_attempt = grant.state == State::attempting && !grant.taken_up;
     rule(judged_, failed_attempt || grant.state == State::over,
          "nothing is released that is wanted", what);
@@ -315,17 +318,32 @@ void Invariants::check_claim(Instant world, const Grant& grant) {
   });
   if (!judged_.exclusion) return;
   for (const Grant* other : claims) {
-    if (other->owner == grant.owner) continue;
+    const bool twins = other->owner == grant.owner;
+    // Handed over, or taken up anew.
+    if (twins && (other->client == grant.client || other->taken_up || grant.taken_up)) continue;
+    if (may_lose_to_twin(grant) || may_lose_to_twin(*other)) continue;
     require(local(world, other->client) >= other->valid_until,
-            "validity intervals of a name never overlap", [&] {
+            twins ? "two processes that drew one owner do not both hold the lock"
+                  : "validity intervals of a name never overlap",
+            [&] {
               return fmt::format("client {} grant {} is valid beside client {} grant {}",
                                  grant.client, grant.id, other->client, other->id);
             });
   }
 }
 
+/// Of two attempts that drew one owner, a release of one deletes the lock of the other on a node
+/// that the other counts, and nobody can tell (docs/safety.md, A2a).
+bool Invariants::may_lose_to_twin(const Grant& grant) const {
+  const auto found = twin_releases_.find({*grant.name, grant.owner.bits});
+  if (found == twin_releases_.end()) return false;
+  return std::ranges::any_of(found->second, [&](const auto& release) {
+    return release.first != &grant && grant.belief.counts(release.second);
+  });
+}
+
 void Invariants::check_possession(Instant world, const Grant& grant) const {
-  if (!judged_.possession) return;
+  if (!judged_.possession || may_lose_to_twin(grant)) return;
   const auto holding = std::ranges::count_if(nodes_, [&](const SimNode& node) {
     return node.data.holds(*grant.name, grant.owner, node.now_ms(world));
   });

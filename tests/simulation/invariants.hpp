@@ -366,6 +366,7 @@ class Invariants {
   void check_live(Instant world, const Client& client, const Grant& grant) const;
   void check_lost(Instant world, ClientId client) const;
   void check_possession(Instant world, const Grant& grant) const;
+  [[nodiscard]] bool may_lose_to_twin(const Grant& grant) const;
 
   Judged judged_;
   JudgedWaiting waiting_;
@@ -385,6 +386,10 @@ class Invariants {
   std::map<std::pair<std::uint32_t, std::array<std::uint64_t, 2>>, std::int64_t> turned_away_;
   std::set<std::uint32_t> damaged_;                     // nodes
   std::set<std::array<std::uint64_t, 2>> drawn_twice_;  // owners
+  /// By name and owner, where attempts may share one: whose release was sent, and to which node.
+  std::map<std::pair<std::string, std::array<std::uint64_t, 2>>,
+           std::set<std::pair<const Grant*, std::uint32_t>>>
+      twin_releases_;
   Counts counts_;
   std::uint64_t received_ = 0;  // answers and readings, by all clients
 };

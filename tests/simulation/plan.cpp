@@ -220,6 +220,13 @@ void choose_owners(Plan& plan) {
   if (random.chance(200) && !plan.crowd) plan.owners_per_client = 1 + random.below(2);
 }
 
+/// Machines that are copied while they run, also where exclusion is judged.
+void choose_clones(Plan& plan) {
+  Random random(plan.seed ^ 0xc10e);
+  const bool possible = plan.kind == WorldKind::orderly && !plan.waits && !plan.crowd;
+  if (possible && random.chance(150)) plan.cloned = true;
+}
+
 /// What else than its own end makes a node forget.
 void choose_losses(Plan& plan) {
   Random random(plan.seed ^ 0x10e5);
@@ -331,6 +338,7 @@ Plan plan_of(std::uint64_t seed) {
   choose_losses(plan);
   choose_waiting(plan);
   choose_wakes(plan);
+  choose_clones(plan);
   return plan;
 }
 

@@ -135,6 +135,8 @@ struct Plan {
            lie != Lie::shared_owner && lie != Lie::any;
   }
 
+  /// Whether two attempts of one owner must exclude each other.
+  [[nodiscard]] bool judges_clones() const { return cloned && judges_exclusion(); }
   /// Nothing goes wrong but for the messages that wake waiters.
   [[nodiscard]] bool is_calm() const { return between_faults == Duration::zero(); }
   /// What waiting callers are promised here (docs/waiting.md).

@@ -13,7 +13,7 @@ namespace redlock::simulation {
 
 struct ScriptBug {
   /// In which worlds it can matter.
-  enum class Where : std::uint8_t { everywhere, forgetful, forced, waiting };
+  enum class Where : std::uint8_t { everywhere, forgetful, forced, waiting, cloned };
 
   std::string_view name;
   std::string_view script;   ///< a whole one, which others may contain
@@ -37,6 +37,8 @@ inline constexpr auto script_bugs = std::to_array<ScriptBug>({
      "return false", ScriptBug::Where::forced},
     {"own_already_is_a_grant", wire::scripts::acquire, "  return {4}\n",
      "  return {1, tonumber(call('GET', fence) or 1)}\n"},
+    {"own_already_is_a_new_grant", wire::scripts::acquire, "  return {4}\n",
+     "  return {1, call('INCR', fence)}\n", ScriptBug::Where::cloned},
     {"turn_given_silently", wire::scripts::line, "elseif how == 'w' then", "elseif false then",
      ScriptBug::Where::waiting},
     {"release_wakes_everybody", wire::scripts::line,
