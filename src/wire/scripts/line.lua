@@ -22,6 +22,7 @@
 local function open_line(lock, line, waiters)
   local most_in_a_call = 64 -- waiters that are passed over
   local longest_turn = 500
+  local few = 8 -- waiters, whose records nobody looks through
 
   local function clock() -- in us
     local time = redis.call('TIME')
@@ -68,9 +69,25 @@ local function open_line(lock, line, waiters)
     redis.call('PEXPIRE', waiters, '3000')
   end
 
-  -- How many are before the waiter; nil if it does not stand here.
+  -- How many are before the waiter; nil if it does not stand here. Of many it looks at two, others
+  -- each time, and takes out those that are not alive: while a lock is held nothing else does.
   local function place_of(waiter)
-    return redis.call('ZRANK', line, waiter) or nil
+    local place = redis.call('ZRANK', line, waiter) or nil
+    if not place or place < few then
+      return place
+    end
+    local now = clock()
+    local rank, text = now % (place - 1), string.format
+    local two = redis.call('ZRANGE', line, text('%.0f', rank), text('%.0f', rank + 1))
+    local records = redis.call('HMGET', waiters, two[1], two[2])
+    for i = 1, 2 do
+      local alive = string.match(records[i] or '', '^%d+')
+      if not alive or tonumber(alive) * 1000 <= now then
+        remove(two[i])
+        place = place - 1
+      end
+    end
+    return place
   end
 
   -- Who has its turn, and until when (ms). A turn that ends later than any can is over: the clock
