@@ -349,6 +349,7 @@ TEST_CASE("a node whose clock goes back keeps what it confirmed, and confirms no
   rig.advance(5s);
   rig.answer({0, 1}, Held{7});
   CHECK(rig.renewals.empty());
+  CHECK_FALSE(rig.valid_until.contains(lease.grant));
   rig.answer(2, Held{7});
   REQUIRE(rig.renewals.size() == 1);
   CHECK(rig.renewals[0].ok);

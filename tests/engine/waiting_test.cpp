@@ -421,6 +421,17 @@ TEST_CASE("a call that ends stands the next of its client in its place, with its
   }
 }
 
+TEST_CASE("a client that closes is in no line, however many of its calls wait") {
+  Waiter rig;
+  const auto second = rig.acquire(in_order(60s));
+  rig.refuse(all);
+  rig.cancel(rig.id, Errc::closed);
+  rig.take_each();  // stands the second call in the place of the first
+  rig.cancel(second, Errc::closed);
+  for (const NodeIndex node : all) CHECK(rig.left(node, rig.id));
+  CHECK(rig.all_answered());
+}
+
 TEST_CASE("without a quorum the next call of a client comes when the first one would have") {
   Waiter rig;
   const auto second = rig.acquire(in_order(60s));
