@@ -248,6 +248,20 @@ TEST_CASE("an uptime that cannot be is taken for none, or for a century") {
   }
 }
 
+TEST_CASE("a node is durable if it appends every write, and to the disk before it answers") {
+  const auto with = [](const std::string& setting, const std::string& value) {
+    Meeting meeting("redis://host", [=](const RedisCommand& command) {
+      return is(command, "CONFIG GET") && command[2] == setting
+                 ? array({bulk(setting), bulk(value)})
+                 : healthy(command);
+    });
+    return meeting.handshake.facts().durable;
+  };
+  CHECK(with("appendfsync", "always") == true);
+  CHECK(with("appendfsync", "everysec") == false);
+  CHECK(with("appendonly", "no") == false);
+}
+
 TEST_CASE("what is unsafe but works, or the user may not run, is a warning") {
   const auto evicting = [](const RedisCommand& command) {
     return is(command, "CONFIG GET") && command[2] == "maxmemory-policy"
