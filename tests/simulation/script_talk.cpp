@@ -93,6 +93,7 @@ class ScriptTalk {
     const std::string& what = step.front();
     if (what == "clock") return now_ms_ += std::stoll(step.at(1)), "";
     if (what == "full") return server_.become(Ailment::full), "";
+    if (what == "replica") return server_.become(Ailment::read_only), "";
     if (what == "waiting") return line_up(step);
     if (what == "lock") return lock();
     if (what == "line") return line();

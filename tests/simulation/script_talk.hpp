@@ -16,6 +16,7 @@
 //   record WAITER                    what is written of it: lives for how many ms, how, turn
 //   clock +MS                        the node's clock, which stands still, moves
 //   full                             the node is at maxmemory from now on
+//   replica                          the node refuses every write from now on
 //   each VALUE VALUE                 first of all: the rest is held with each of them as $
 //   COMMAND...                       lock, fence, line, waiters, marker and notes are keys
 // ORDER is nothing (out of turn), `behind` (behind those that wait), or a PLACE: `as WAITER MS`, or
