@@ -339,8 +339,8 @@ struct NodeAdoption {
 
 /// A damaged counter that mend_fences() was to mend.
 struct MendedFence {
-  std::string node;
-  DamagedFence fence;
+  std::string node;     ///< its address, as it was given
+  DamagedFence fence;   ///< the counter as it was found
   std::string problem;  ///< why it was not mended; empty if it was
 };
 

@@ -477,6 +477,15 @@ TEST_CASE("a turn is asked for that is twice as long as a quorum's answers take"
     CHECK(rig.oldest<AcquireCommand>(0).place.turn > 350ms);
     CHECK(rig.oldest<AcquireCommand>(0).place.turn <= 500ms);
   }
+  SUBCASE("and answers later than the node timeout lengthen it no more than that") {
+    const std::vector<Send> asked{rig.take(0), rig.take(1), rig.take(2)};
+    rig.advance(2s);
+    for (const Send& late : asked) rig.answer(late, Refused{30s});
+    rig.take_all();
+    rig.pause_of(0);
+    REQUIRE(rig.oldest_is<AcquireCommand>(0));
+    CHECK(rig.oldest<AcquireCommand>(0).place.turn < 250ms);
+  }
   SUBCASE("and as long as that votes gather") {
     rig.answer({0, 1}, Granted{7});
     rig.refuse({2, 3, 4});

@@ -143,6 +143,7 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
     require(std::get<engine::AcquireCommand>(send.command).floor < year_2040,
             "one absurd clock lifts no floor", what);
   }
+  grant.settles |= send.tag.kind == Kind::settle;
   rule(judged_, !grant.belief.released(send.node) || send.tag.kind == Kind::release,
        "nothing is sent behind a release", what);
   if (send.tag.kind == Kind::heal) {
@@ -393,7 +394,7 @@ void Invariants::check_no_quorum(Instant world, ClientId client, const Grant& gr
   if (std::ranges::any_of(nodes_, forgot)) return;
   const Instant began = world - (local(world, client) - grant.started);
   const auto granted = std::ranges::count(decision.ballots, Vote::granted, &engine::Ballot::vote);
-  if (static_cast<std::size_t>(granted) > nodes_.size() / 2) return;
+  if (static_cast<std::size_t>(granted) > nodes_.size() / 2 && grant.settles) return;
   std::uint32_t voters = 0;
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     const engine::Ballot& ballot = decision.ballots[node];

@@ -226,6 +226,7 @@ class Invariants {
     Instant forced_bound = engine::never;
     bool taken_up = false;  // by attach, not acquired
     bool in_line = false;   // its call waits in order
+    bool settles = false;   // a quorum granted different tokens
     bool given_up = false;
     bool shrunk = false;                // in this turn, by a node that took its vote back
     std::uint32_t count = 1;            // levels that the owner was told of and did not leave

@@ -114,7 +114,10 @@ NodeSet Acquirer::silent_nodes() {
 bool Acquirer::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   const bool answered = !std::holds_alternative<Unavailable>(reply);
   if (answered) silent_.erase(node);
-  if (answered && tag.kind == Tag::Kind::acquire) round_trips_.add(node, now - tag.sent);
+  // What comes after the node timeout is too late to count: no turn need be as long as that.
+  if (answered && tag.kind == Tag::Kind::acquire) {
+    round_trips_.add(node, std::min(now - tag.sent, electorate_.node_timeout()));
+  }
   Attempt* const attempt = attempts_.find(tag.grant);
   if (attempt == nullptr) {
     if (tag.kind == Tag::Kind::acquire) departed(now, node, tag, reply);
