@@ -50,8 +50,9 @@ struct WaitingCall {
   std::string id;  ///< of the client, and the number of its line for this lock
   /// Which program waits, and since when; none if it says nothing of itself.
   std::optional<Holder> who;
-  /// How long the call has waited, as its client said; those that have waited longer are served
-  /// first. None if the node did not tell the time.
+  /// How long the call has waited (since its last grant that came too late, if one did), as its
+  /// client said; those that have waited longer are served first. None if the node did not tell the
+  /// time.
   std::optional<std::chrono::milliseconds> waited{};
   bool polls = false;     ///< the node cannot wake it, so it asks again and again
   bool has_turn = false;  ///< the node keeps the lock, which is free there, for this waiter

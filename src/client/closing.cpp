@@ -249,8 +249,12 @@ void Client::Impl::describe_failure(const std::exception_ptr& why) noexcept {
 
 void Client::Impl::fail_leftovers() {
   if (failed()) return;
-  const auto calls = std::exchange(calls_, {});
-  calls.for_each([&](const KnownCall& known) { known.call->fail(closed_error()); });
+  for (const engine::RequestId id : calls_.ids()) {
+    KnownCall* const known = calls_.find(id);
+    client::Call& call = *known->call;
+    calls_.take(*known);
+    call.fail(closed_error());  // it may throw: on_failure() finds those that are left
+  }
   leases_ = {};
   reporter_.nodes_removed();
   reporter_.client_closed(final_releases_.report());

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <poll.h>
-#include <pthread.h>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
@@ -18,6 +18,7 @@
 
 #include <redlock/clock.hpp>
 
+#include "client/fork.hpp"
 #include "client/sentence.hpp"
 #include "net/signals.hpp"
 
@@ -33,11 +34,19 @@ static_assert(longest_sentence + longest_count <= PIPE_BUF);
 /// Shared by all clients: the program has one stderr.
 class Pace {
  public:
-  /// Whether a line is due now.
+  /// Whether a line is due now. The child of a fork has had none, whatever its parent printed.
   bool take(BootClock::time_point now) noexcept {
+    const std::uint64_t ours = process_generation() % generations;
+    const auto in_ms = [](BootClock::time_point time) {
+      return static_cast<std::uint64_t>(
+          std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count());
+    };
     auto next = next_.load();
-    if (now.time_since_epoch().count() < next ||
-        !next_.compare_exchange_strong(next, (now + pause_between).time_since_epoch().count())) {
+    const bool is_first = next % generations != ours;
+    if (is_first) left_out_ = 0;
+    const bool is_due = is_first || in_ms(now) >= next / generations;
+    if (!is_due ||
+        !next_.compare_exchange_strong(next, in_ms(now + pause_between) * generations + ours)) {
       left_out_.fetch_add(1);
       return false;
     }
@@ -45,13 +54,12 @@ class Pace {
   }
   /// Since this was asked last.
   unsigned left_out() noexcept { return left_out_.exchange(0); }
-  void begin_anew() noexcept {
-    next_ = BootClock::rep{LLONG_MIN};
-    left_out_ = 0;
-  }
 
  private:
-  std::atomic<BootClock::rep> next_{BootClock::rep{LLONG_MIN}};
+  static constexpr std::uint64_t generations = 1'024;
+  /// When the next line is due, in ms, and of which generation of the process: in one value, as two
+  /// threads may come at once.
+  std::atomic<std::uint64_t> next_{0};
   std::atomic<unsigned> left_out_{0};
 };
 
@@ -72,9 +80,6 @@ void write_at_once(std::string_view line) noexcept {
 }
 
 void warn(const std::string& sentence) {
-  // The child of a fork has had no line yet, whatever its parent printed before.
-  static const int at_fork = ::pthread_atfork(nullptr, nullptr, [] { pace.begin_anew(); });
-  static_cast<void>(at_fork);
   if (!pace.take(BootClock::now())) return;
   std::string line = "redlock: " + sentence;
   if (line.size() > longest_sentence) {

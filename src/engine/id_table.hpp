@@ -40,7 +40,8 @@ class IdTable {
 
   /// Its id must be new.
   Value& add(Value value) {
-    if (8 * (size_ + 1) > 7 * index_.size()) grow();
+    // Also slots that are lost need numbers that the index can hold.
+    if (8 * (used() - free_.size() + 1) > 7 * index_.size()) grow();
     if (free_.empty()) make_room();
     const std::uint32_t slot = free_.empty() ? used() : free_.back();
     if (free_.empty()) {

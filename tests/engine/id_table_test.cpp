@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/lease/node_grants.hpp"
+#include "support/failing_new.hpp"
 
 using namespace redlock::engine;
 using namespace std::chrono_literals;
@@ -124,6 +125,20 @@ TEST_CASE("what was taken out makes room for what comes, last first, also after 
   CHECK(other.size() == 40);
   for (const std::uint64_t id : {111U, 129U, 104U, 1U, 40U}) CHECK(*other.find(id)->same == id);
   for (const std::uint64_t id : {5U, 30U, 12U, 41U}) CHECK(other.find(id) == nullptr);
+}
+
+TEST_CASE("a table that could not keep the numbers of freed slots goes on without these") {
+  Table table;
+  for (std::uint64_t id = 1; id <= 28; ++id) table.add(numbered(id));
+  {
+    const redlock::testing::FailingAllocations none(1, 100);
+    for (std::uint64_t id = 1; id <= 8; ++id) table.take(*table.find(id));
+  }
+  for (std::uint64_t id = 29; id <= 100; ++id) table.add(numbered(id));
+  for (std::uint64_t id = 9; id <= 100; ++id) {
+    REQUIRE(table.find(id) != nullptr);
+    CHECK(*table.find(id)->same == id);
+  }
 }
 
 TEST_CASE("the ids of a table are listed from the oldest on, whatever was taken and came again") {

@@ -706,6 +706,19 @@ TEST_CASE("a late answer leaves no line in which a later question stands the cli
   }
 }
 
+TEST_CASE("a call in place of one that ended comes behind the same question") {
+  Pair rig;
+  const auto third = rig.acquire(in_order(60s));
+  rig.answer({0, 1, 2}, Granted{7, 0});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(rig.id));
+  rig.cancel(rig.second);
+  rig.answer(4, Refused{30s});
+  while (rig.asked_count(3) > 1) rig.take(3);
+  CHECK_FALSE(rig.ended(third));
+  REQUIRE(rig.oldest_is<AcquireCommand>(3));
+  CHECK(rig.oldest<AcquireCommand>(3).place.is_new);
+}
+
 TEST_CASE("a client that gives a lock back asks for its next call in the same breath") {
   Pair rig;
   std::uint32_t before_it = 0;

@@ -44,7 +44,9 @@ void inspect(const Fleet& fleet) {
       long long ends_in = 0;
       std::size_t size = 0;
       std::string key;
-      if (words >> ends_in >> size >> key) judge(key, ends_in, size);
+      const bool is_whole = (words >> ends_in >> size >> std::ws) && std::getline(words, key);
+      REQUIRE_MESSAGE(is_whole, line);
+      judge(key, ends_in, size);
     }
   }
 }

@@ -79,7 +79,7 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
   if (acquires) {
     ++counts_.attempts;
     const bool is_new = owners_.emplace(owner.bits, &kept).second;
-    if (!is_new) drawn_twice_.insert(owner.bits);
+    if (!is_new) drawn_twice_[owner.bits] |= *owners_.at(owner.bits)->name != *name;
     rule(judged_, is_new || judged_.clones, "an owner is used for one attempt",
          [&] { return fmt::format("grant {} of client {}", kept.id, id); });
   }
@@ -334,13 +334,21 @@ void Invariants::check_claim(Instant world, const Grant& grant) {
 }
 
 /// Of two attempts that drew one owner, a release of one deletes the lock of the other on a node
-/// that the other counts, and nobody can tell (docs/safety.md, A2a).
+/// that the other counts, and nobody can tell (docs/safety.md, A2a): it may have no quorum left.
 bool Invariants::may_lose_to_twin(const Grant& grant) const {
   const auto found = twin_releases_.find({*grant.name, grant.owner.bits});
   if (found == twin_releases_.end()) return false;
-  return std::ranges::any_of(found->second, [&](const auto& release) {
-    return release.first != &grant && grant.belief.counts(release.second);
-  });
+  std::uint32_t left = 0;
+  bool loses = false;
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    if (!grant.belief.counts(node)) continue;
+    const bool released = std::ranges::any_of(found->second, [&](const auto& release) {
+      return release.first != &grant && release.second == node;
+    });
+    loses |= released;
+    left += released ? 0 : 1;
+  }
+  return loses && left <= nodes_.size() / 2;
 }
 
 void Invariants::check_possession(Instant world, const Grant& grant) const {
@@ -379,7 +387,7 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
   }
   if (decision.failure == Errc::no_quorum) check_no_quorum(world, id, grant, decision);
   if (decision.failure && decision.failure != Errc::contended) {
-    gives_way(*decision.name, request->second);
+    gives_way(world, *decision.name, request->second);
   }
   if (decision.failure) attempt_over(world, client, request->second);
 }

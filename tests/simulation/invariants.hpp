@@ -48,15 +48,16 @@ struct Judged {
 
 /// How calls that wait in order are judged; a member that is zero is not judged.
 struct JudgedWaiting {
-  bool order = false;           ///< who began later is not before one whom a quorum knows
-  Duration delays_differ{};     ///< for "later": the ways of two messages, and the nodes' clocks
-  Duration free_at_most{};      ///< a lock for which somebody waits who reaches a quorum
-  Duration grant_takes{};       ///< of its validity, when the call has its turn
-  double drift_factor = 0;      ///< the largest of a client
-  Duration passed_on_within{};  ///< one that its holder gives back
-  Duration leaves_within{};     ///< a client that waits no more, the lines that it can reach
-  double asks_per_grant = 0;    ///< of each node, beside the first of each call
-  bool lines_end = false;       ///< nobody is in a line long after everybody has left
+  bool order = false;        ///< who began later is not before one whom a quorum knows
+  Duration delays_differ{};  ///< for "later": the ways of two messages, and the nodes' clocks
+  std::int64_t rates_differ_ppm = 0;  ///< the clocks by which two calls say how long they wait
+  Duration free_at_most{};            ///< a lock for which somebody waits who reaches a quorum
+  Duration grant_takes{};             ///< of its validity, when the call has its turn
+  double drift_factor = 0;            ///< the largest of a client
+  Duration passed_on_within{};        ///< one that its holder gives back
+  Duration leaves_within{};           ///< a client that waits no more, the lines that it can reach
+  double asks_per_grant = 0;          ///< of each node, beside the first of each call
+  bool lines_end = false;             ///< nobody is in a line long after everybody has left
 };
 
 class Invariants {
@@ -278,6 +279,7 @@ class Invariants {
     engine::RequestId request = 0;
     ClientId client = 0;
     Instant began{};
+    Instant stands_since{};  // its begin, or its last failure for a reason of its own
     Instant waits_until{};
     std::uint64_t line = 0;    // the number of its client's line, once it has asked
     bool by_owner = false;     // it begins to wait when the calls of its owner before it have ended
@@ -305,11 +307,12 @@ class Invariants {
     std::uint64_t asked = 0;
     std::uint64_t granted = 0;
   };
-  [[nodiscard]] bool order_is_disputed(const Line& line) const;
+  [[nodiscard]] Duration rates_differ(Instant world, Instant began) const;
+  [[nodiscard]] bool order_is_disputed(Instant world, const Line& line, const Waiting& who) const;
   void begins_to_wait(ClientId client, const Request& request);
   void wait_ends(Instant world, ClientId client, const Request& request);
   void given_back(Instant world, const Grant& grant);
-  void gives_way(const std::string& name, engine::RequestId request);
+  void gives_way(Instant world, const std::string& name, engine::RequestId request);
   void asks_in_line(const std::string& name, engine::RequestId request, std::uint64_t number);
   [[nodiscard]] std::optional<ClientId> client_of(const NodeData::Waiter& waiter) const;
   [[nodiscard]] bool is_placed(Instant world, std::uint32_t node, const Waiting& who,
@@ -385,8 +388,8 @@ class Invariants {
   std::set<std::array<std::uint64_t, 2>> forced_;  // certainly, by a quorum
   /// By node and owner: until when, on the node's clock, it was told to turn the owner away.
   std::map<std::pair<std::uint32_t, std::array<std::uint64_t, 2>>, std::int64_t> turned_away_;
-  std::set<std::uint32_t> damaged_;                     // nodes
-  std::set<std::array<std::uint64_t, 2>> drawn_twice_;  // owners
+  std::set<std::uint32_t> damaged_;                           // nodes
+  std::map<std::array<std::uint64_t, 2>, bool> drawn_twice_;  // owners; whether for two names
   /// By name and owner, where attempts may share one: whose release was sent, and to which node.
   std::map<std::pair<std::string, std::array<std::uint64_t, 2>>,
            std::set<std::pair<const Grant*, std::uint32_t>>>

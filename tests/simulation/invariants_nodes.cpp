@@ -149,7 +149,8 @@ void Invariants::check_turned_away(Instant world, std::uint32_t node, const Held
   // A clock that was set back finds the duty anew that was over.
   if (!judged_.rules || !judged_.clocks) return;
   // Twins may use one owner for two names.
-  if (drawn_twice_.contains(lock->owner.bits)) return;
+  const auto twins = drawn_twice_.find(lock->owner.bits);
+  if (twins != drawn_twice_.end() && twins->second) return;
   // Nor is it given what comes back with an older state of the node.
   const auto digits = engine::hex_digits(lock->owner);
   if (std::ranges::count(run.arguments, std::string_view(digits.data(), digits.size())) == 0)

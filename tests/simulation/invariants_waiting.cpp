@@ -27,6 +27,7 @@ void Invariants::begins_to_wait(ClientId client, const Request& request) {
   line.waiting.push_back({.request = request.id,
                           .client = client,
                           .began = request.began,
+                          .stands_since = request.began,
                           .waits_until = request.waits_until,
                           .by_owner = request.owner.has_value(),
                           .short_lease = left < waiting_.grant_takes});
@@ -57,10 +58,14 @@ void Invariants::given_back(Instant world, const Grant& grant) {
   if (static_cast<std::size_t>(holding) > nodes_.size() / 2) line->second.given_back = world;
 }
 
-void Invariants::gives_way(const std::string& name, engine::RequestId request) {
+void Invariants::gives_way(Instant world, const std::string& name, engine::RequestId request) {
   const auto line = lines_.find(name);
   if (line == lines_.end()) return;
-  for (Waiting& who : line->second.waiting) who.gave_way |= who.request == request;
+  for (Waiting& who : line->second.waiting) {
+    if (who.request != request) continue;
+    who.gave_way = true;
+    who.stands_since = world;
+  }
 }
 
 void Invariants::asks_in_line(const std::string& name, engine::RequestId request,
@@ -148,8 +153,8 @@ void Invariants::check_order(Instant world, ClientId client, const Request& requ
   const bool well = its_own && *its_own <= now;
   for (const Waiting& who : line->second.waiting) {
     // Each says how long it has waited by a clock of its own.
-    const Duration rates_differ = (world - who.began) / 1'000'000 * 2 * drift_ppm_;
-    const bool later = !waits || who.began + waiting_.delays_differ + rates_differ < now;
+    const Duration apart = waiting_.delays_differ + rates_differ(world, who.began);
+    const bool later = !waits || who.began + apart < now;
     const bool comparable = !waits || (!who.by_owner && well);
     if (who.request == request.id || !later || !comparable || who.known_since >= now) continue;
     if (who.gave_way) continue;
@@ -205,7 +210,6 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
   // Nodes may not know as yet that a client has died.
   const auto lives = std::ranges::count(clients_, false, &Client::alive);
   const Duration turns_of_the_dead = lives * documented::length_of_turn({});
-  const bool order_is_clear = !order_is_disputed(line);
   for (const Waiting& who : line.waiting) {
     if (who.known_since == engine::never || local(world, who.client) >= who.waits_until) continue;
     if (who.short_lease && who.gave_way) continue;  // it cannot be granted it
@@ -223,7 +227,7 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
     const Instant passed_on = std::max(from, line.given_back.value_or(world));
     // A call that failed for a reason of its own pauses.
     const bool passed_on_late = waiting_.passed_on_within > Duration::zero() && !who.gave_way &&
-                                order_is_clear &&
+                                !order_is_disputed(world, line, who) &&
                                 world - passed_on > waiting_.passed_on_within + turns_of_the_dead &&
                                 !two_are_away(passed_on);
     if (world - from <= waiting_.free_at_most && !passed_on_late) continue;
@@ -234,18 +238,25 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
   }
 }
 
-/// Two calls began at so nearly the same time that nodes may have them in different orders. Each
-/// keeps some votes from the other, until one of them pauses for longer than its turn.
-bool Invariants::order_is_disputed(const Line& line) const {
-  for (const Waiting& one : line.waiting) {
-    for (const Waiting& other : line.waiting) {
-      const Duration apart = other.began - one.began;
-      if (one.client != other.client && apart >= Duration::zero() &&
-          apart <= waiting_.delays_differ)
-        return true;
-    }
-  }
-  return false;
+/// By how much what two calls say of how long they have waited differs, where one began then.
+Duration Invariants::rates_differ(Instant world, Instant began) const {
+  return (world - began) / 1'000'000 * waiting_.rates_differ_ppm;
+}
+
+/// Of the calls up to this one two began at so nearly the same time that nodes may have them in
+/// different orders. Each keeps some votes from the other, until one of them pauses for longer than
+/// its turn.
+bool Invariants::order_is_disputed(Instant world, const Line& line, const Waiting& who) const {
+  const Instant last =
+      who.stands_since + waiting_.delays_differ + rates_differ(world, who.stands_since);
+  return std::ranges::any_of(line.waiting, [&](const Waiting& one) {
+    const Duration most = waiting_.delays_differ + rates_differ(world, one.stands_since);
+    return std::ranges::any_of(line.waiting, [&](const Waiting& other) {
+      const Duration apart = other.stands_since - one.stands_since;
+      return one.client != other.client && other.stands_since <= last &&
+             apart >= Duration::zero() && apart <= most;
+    });
+  });
 }
 
 bool Invariants::stands_in(Instant world, std::uint32_t node, const std::string& name,

@@ -350,6 +350,7 @@ JudgedWaiting Plan::judged_waiting() const {
   const Duration drift = between_probes * 2 * drift_bound_ppm / 1'000'000;
   judged.order = wakes.all_arrive() && distances.empty();
   judged.delays_differ = trip + drift + milliseconds(1);
+  judged.rates_differ_ppm = 2 * drift_within;
   judged.leaves_within = 2 * trip + milliseconds(2);
   judged.grant_takes = 2 * trip + milliseconds(1);
   judged.drift_factor = engine.drift_factor;

@@ -22,7 +22,7 @@ namespace {
 constexpr auto* waiters_footer = R"help(
 Each node keeps a line of the calls that wait for a lock in order. Each call that is in any line is
 shown, the next in line first:
-  FOR      how long the call has waited
+  FOR      how long the call has waited (since its last grant that came too late)
   PLACES   its place in the line of each node, in the order of the list of nodes: 1 is the next in
            line, - it is not in that line, ? that line could not be read
   WOKEN    turn: a node keeps the lock, which is free there, for it now; yes: the nodes tell it when

@@ -258,8 +258,9 @@ void Acquirer::end(Instant now, RequestId request, Failed failure) {
   Lines* const lines = lines_of(what);
   if (lines == nullptr) return;
   LeaveCommand leaves{.name = what.name, .line = lines->number(what.name), .since = now};
-  const NodeSet left = call.leave_nodes();
   const auto next = lines->leave(what.name, request);
+  if (next && what.in_order) calls_.find(*next)->comes_behind_questions_of(call);
+  const NodeSet left = call.leave_nodes();
   // Its turn, if it had one, is for the client's next call, if that is the first one there.
   if (next && what.in_order) {
     Acquisition& heir = *calls_.find(*next);

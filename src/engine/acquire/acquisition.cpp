@@ -82,6 +82,12 @@ void Acquisition::stands_at(NodeSet nodes) {
   }
 }
 
+void Acquisition::comes_behind_questions_of(const Acquisition& ended) {
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    nodes_[node].before = ended.nodes_[node].before;
+  }
+}
+
 NodeSet Acquisition::behind_earlier() const {
   NodeSet nodes;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {

@@ -106,6 +106,8 @@ class Acquisition {
   /// An attempt of the call before, of that grant, has a question under way at the node. Until it
   /// is answered, what the node says of a turn is about that attempt.
   void comes_behind(NodeIndex node, GrantId before) { nodes_[node].before = before; }
+  /// So does this one, in place of a call that came behind it and has ended.
+  void comes_behind_questions_of(const Acquisition& ended);
   /// Nodes that have such a question.
   [[nodiscard]] NodeSet behind_earlier() const;
   /// That question was answered. False if a later one is under way there.
@@ -187,7 +189,7 @@ class Acquisition {
   };
 
   [[nodiscard]] Instant ends_at() const;
-  /// So many nodes tell it that its turn has come that it need not ask again and again.
+  /// A quorum of nodes can wake this call.
   [[nodiscard]] bool is_woken() const;
   /// The nodes that refused are asked again: none will tell it that it may have their votes.
   void poll_while_gathering(Instant now, RandomSource& random);

@@ -12,7 +12,7 @@
 --         of w and p   7 waiter   8 for how many us its call has waited   9 the length of its turns
 --         in ms   10 for how many us the next call of its client has waited: from the grant on that
 --         call has the place in the line (empty: there is none)
---         11 1 if that is another call than before (or left out)
+--         11 1 if the call of this waiter is not the one that asked before (or left out)
 --         12 whether it is this waiter's turn, of which no client says anything (see pass.lua)
 -- Replies {1, token} granted; {1, token, place} the same, and so many waiters are before the next
 -- call; {0, ms} or {0, ms, place} another owner's, or free and kept for another waiter for so long

@@ -22,7 +22,7 @@
 local function open_line(lock, line, waiters)
   local most_in_a_call = 64 -- waiters that are passed over
   local longest_turn = 500
-  local few = 8 -- waiters, whose records nobody looks through
+  local few = 8 -- before a waiter: they are not searched for dead ones
 
   local function clock() -- in us
     local time = redis.call('TIME')
