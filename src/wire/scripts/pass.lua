@@ -9,8 +9,7 @@
 -- No flags for Redis 7: at maxmemory the lock is deleted, and as much may be written behind that.
 local lock, line, waiters, owner, heir = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[9]
 local front = heir and redis.pcall('ZRANGE', line, '0', '0')
-local stands = heir and front[1] == heir and ARGV[13] ~= '1'
-local passed = stands and redis.pcall('HEXISTS', lock, owner) == 1
+local passed = heir and front[1] == heir and redis.pcall('HEXISTS', lock, owner) == 1
 
 local released
 if passed then
