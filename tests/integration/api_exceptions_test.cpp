@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // An exception that leaves a function of the program on the client's thread ends the client, and
 // nothing else: every call has an answer that says so, every lease is lost, the program goes on.
+#include <future>
 #include <stdexcept>
 
 #include "integration/api_program_loop.hpp"
+#include "support/proxy.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -97,6 +99,20 @@ TEST_CASE("a callback, a password or a trace function that throws ends its clien
                       [](Result<Lease>) { throw std::runtime_error(sentence); }),
                   std::runtime_error);
   CHECK(other.lock("other").acquire().has_value());
+}
+
+TEST_CASE("a callback that throws as its client closes leaves no other call without an answer") {
+  const Proxies proxies = proxies_of(three_nodes());
+  Client client = start_client(options_for(uris_of(proxies)));
+  Lease first = must(client.lock("first of two").acquire({.wait = patience}));
+  Lease second = must(client.lock("second of two").acquire({.wait = patience}));
+  for (const auto& proxy : proxies) proxy->hang();
+  std::promise<Result<Released>> answered;
+  first.async_release().start([](const auto&) { throw std::runtime_error(sentence); });
+  second.async_release().start(
+      [&](Result<Released> result) { answered.set_value(std::move(result)); });
+  static_cast<void>(client.close(0ms));
+  CHECK(code_of(get_soon(answered.get_future())) == Errc::closed);
 }
 
 TEST_CASE_FIXTURE(ClientOnLoop,

@@ -61,8 +61,9 @@ bool may_matter(std::string_view name, const Plan& plan) {
     case Bug::place_changed_by_retry:
     case Bug::entry_left_behind:
     case Bug::failed_call_stays_first:
-    case Bug::too_late_keeps_its_place:
       return plan.waits;
+    case Bug::too_late_keeps_its_place:
+      return plan.too_late_per_mille > 0;
     default:
       return true;
   }

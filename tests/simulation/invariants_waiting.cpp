@@ -227,9 +227,8 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
     const Instant passed_on = std::max(from, line.given_back.value_or(world));
     // A call that failed for a reason of its own pauses.
     const bool passed_on_late = waiting_.passed_on_within > Duration::zero() && !who.gave_way &&
-                                !order_is_disputed(world, line, who) &&
                                 world - passed_on > waiting_.passed_on_within + turns_of_the_dead &&
-                                !two_are_away(passed_on);
+                                !two_are_away(passed_on) && !order_is_disputed(world, line, who);
     if (world - from <= waiting_.free_at_most && !passed_on_late) continue;
     throw Violation{
         "a free lock is granted to a waiting call",
@@ -261,8 +260,10 @@ bool Invariants::order_is_disputed(Instant world, const Line& line, const Waitin
 
 bool Invariants::stands_in(Instant world, std::uint32_t node, const std::string& name,
                            std::uint64_t line) const {
-  const auto there = nodes_[node].data.waiters(name, nodes_[node].now_ms(world));
-  return std::ranges::count(there, line, &NodeData::Waiter::line) > 0;
+  const std::int64_t now_ms = nodes_[node].now_ms(world);
+  return std::ranges::any_of(nodes_[node].data.waiters(name, now_ms), [&](const auto& waiter) {
+    return waiter.line == line && waiter.alive_until_ms > now_ms;
+  });
 }
 
 /// A client without a waiting call is in no line of a node that was well to it all the time.

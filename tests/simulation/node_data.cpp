@@ -87,9 +87,13 @@ std::vector<NodeData::Waiter> NodeData::waiters(std::string_view name, std::int6
   const auto* const entry = keys.find(redlock_layout.line(name), now_ms);
   const auto* const line = entry == nullptr ? nullptr : std::get_if<SortedSet>(&entry->value);
   if (line == nullptr) return all;
+  const Hash* const records = hash_of(keys.find(redlock_layout.waiters(name), now_ms));
   for (const auto& member : line->members()) {
     const std::size_t colon = member.name.find(':');
     Waiter waiter{member.name.substr(0, colon), 0, member.score};
+    if (const auto* record = records != nullptr ? records->find(member.name) : nullptr) {
+      read(std::string_view(*record).substr(0, record->find(' ')), waiter.alive_until_ms);
+    }
     if (read(std::string_view(member.name).substr(colon + 1), waiter.line)) all.push_back(waiter);
   }
   return all;

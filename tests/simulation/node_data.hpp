@@ -37,7 +37,8 @@ struct NodeData {
   struct Waiter {
     std::string client;
     std::uint64_t line = 0;
-    double place = 0;  ///< when its call began, in us of the node's clock
+    double place = 0;                 ///< when its call began, in us of the node's clock
+    std::int64_t alive_until_ms = 0;  ///< then it is forgotten, though the entry may stay
   };
 
   /// What is known of waiters, beside their places. Times are the latest of all, in ms.

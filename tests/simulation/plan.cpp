@@ -377,6 +377,9 @@ JudgedWaiting Plan::judged_waiting() const {
     }
     if (clients_alone) judged.passed_on_within = places + 8 * trip;
   }
+  // A call that comes too late takes the votes once before it is behind the others.
+  const auto calls = static_cast<int>(clients * users_per_client);
+  if (too_late_per_mille > 0) judged.free_at_most += calls * trip;
   return judged;
 }
 

@@ -172,8 +172,7 @@ NodeSet Acquisition::leave_nodes() {
 }
 
 bool Acquisition::entered_by_quorum() const {
-  const auto known =
-      std::ranges::count_if(nodes_, &std::optional<std::uint32_t>::has_value, &Node::place);
+  const auto known = std::ranges::count_if(nodes_, &Node::has_it_in_line);
   return known >= static_cast<std::ptrdiff_t>(electorate_->quorum());
 }
 
@@ -199,7 +198,10 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
     state_ = Asking{grant};
   } else if (attempt.granted().size() > 0) {
     if (!is<Gathering>()) state_ = Gathering{grant, now + time_to_gather(round_trip)};
-    if (!is_woken() && attempt.tally().pending() == 0) poll_while_gathering(now, random);
+    Instant& ask_at = std::get<Gathering>(state_).ask_at;
+    const bool polls = !is_woken() && attempt.tally().pending() == 0 &&
+                       std::ranges::any_of(nodes_, &Node::has_it_in_line);
+    if (polls && ask_at == never) ask_at = now + between_polls(random);
   } else if (attempt.tally().pending() > 0) {
     state_ = Asking{grant};
   } else if (!was_idle) {
@@ -223,13 +225,6 @@ bool Acquisition::may_wait(Instant now, const Attempt& attempt) const {
 
 bool Acquisition::is_woken() const {
   return electorate_->nodes_that_wake().size() >= electorate_->quorum();
-}
-
-void Acquisition::poll_while_gathering(Instant now, RandomSource& random) {
-  const auto refused =
-      std::ranges::find_if(nodes_, &std::optional<std::uint32_t>::has_value, &Node::place);
-  if (refused == nodes_.end() || refused->wake_at != never) return;
-  refused->wake_at = now + between_polls(random);
 }
 
 Instant Acquisition::ask_again_at(Instant now, RandomSource& random) const {
@@ -284,7 +279,7 @@ Instant Acquisition::deadline() const {
   if (attempt() == 0 || !still_waits()) return first;
   if (const auto* idle = std::get_if<Idle>(&state_)) first = std::min(first, idle->ask_at);
   const auto* const turn = std::get_if<Gathering>(&state_);
-  if (turn != nullptr && !turn->over) first = std::min(first, turn->gather_until);
+  if (turn != nullptr && !turn->over) first = std::min({first, turn->gather_until, turn->ask_at});
   for (const Node& node : nodes_) first = std::min(first, node.wake_at);
   return first;
 }
@@ -300,8 +295,12 @@ bool Acquisition::ask_due(Instant now) {
     idle->ask_at = never;
     due = true;
   }
-  if (auto* turn = std::get_if<Gathering>(&state_); turn != nullptr && now >= turn->gather_until) {
-    turn->over = true;
+  if (auto* turn = std::get_if<Gathering>(&state_); turn != nullptr) {
+    if (now >= turn->gather_until) turn->over = true;
+    if (now >= turn->ask_at) {
+      turn->ask_at = never;
+      due = true;
+    }
   }
   return due;
 }

@@ -59,6 +59,7 @@ class Acquisition {
     GrantId attempt = 0;
     Instant gather_until{};
     bool over = false;
+    Instant ask_at = never;  // the nodes that refused, if none can wake the call
   };
   using State = std::variant<Local, AwaitingRoom, Entering, Pausing, Asking, Idle, Gathering>;
 
@@ -184,6 +185,7 @@ class Acquisition {
     bool woken = false;   // while a question was under way
     GrantId before = 0;   // of an earlier call, whose question is under way there; 0: none
 
+    [[nodiscard]] bool has_it_in_line() const { return place.has_value(); }
     /// Of what the node replied.
     void forget() { *this = {.asked = asked, .stands = stands, .before = before}; }
   };
@@ -191,8 +193,6 @@ class Acquisition {
   [[nodiscard]] Instant ends_at() const;
   /// A quorum of nodes can wake this call.
   [[nodiscard]] bool is_woken() const;
-  /// The nodes that refused are asked again: none will tell it that it may have their votes.
-  void poll_while_gathering(Instant now, RandomSource& random);
   [[nodiscard]] Instant ask_again_at(Instant now, RandomSource& random) const;
 
   const Electorate* electorate_;
