@@ -669,19 +669,27 @@ TEST_CASE("a call that is named as the next has the place in the line from the g
 
 TEST_CASE("a call that was named as the next and ends before the grant stands nowhere") {
   Pair rig;
+  rig.advance(300us);
   const auto third = rig.acquire(in_order(60s));
+  rig.advance(200us);
   rig.cancel(rig.second);
-  SUBCASE("and the one behind it asks for itself") {}
+  SUBCASE("and the one behind it has the place, and asks soon") {}
   SUBCASE("as does nobody") {
     rig.cancel(third);
   }
   rig.answer({0, 1, 2, 3}, Granted{7, 0});
   REQUIRE(rig.ended_with<AcquireSucceeded>(rig.id));
-  for (const NodeIndex node : {0U, 1U, 2U, 3U}) CHECK(rig.left(node, rig.id));
+  const bool alone = rig.ended(third);
+  for (const NodeIndex node : {0U, 1U, 2U, 3U}) {
+    const auto next = rig.oldest<LeaveCommand>(node).next;
+    CHECK(next.line == (alone ? 0 : rig.id));
+    CHECK(next.waited == (alone ? 0us : 200us));
+    CHECK(rig.left(node, rig.id));
+  }
   rig.answer(4, Granted{7, 0});
   CHECK(rig.left(4, rig.id));
   rig.advance(1ms);
-  CHECK(rig.asked_in_all() == (rig.ended(third) ? 0 : 5));
+  CHECK(rig.asked_in_all() == (alone ? 0 : 5));
 }
 
 TEST_CASE("a late answer leaves no line in which a later question stands the client") {

@@ -329,13 +329,25 @@ void Acquirer::leave(Instant now, const LeaveCommand& command, NodeSet nodes) {
   }
 }
 
+/// In place of a call that has ended; `next`: null if the client leaves.
+void Acquirer::stand(Instant now, const Name& name, std::uint64_t line, Acquisition* next,
+                     NodeIndex node) {
+  LeaveCommand leaves{.name = name, .line = line, .since = now};
+  if (next != nullptr) {
+    leaves.next = {line, now - next->in_line_since(), length_of_turn()};
+    next->stands_at(NodeSet::of(node));
+  }
+  leave(now, std::move(leaves), node);
+}
+
 Duration Acquirer::length_of_turn() const {
   return rules::length_of_turn(round_trips_.of(electorate_.quorum()));
 }
 
 /// A node that granted has stood the client there for the next call that it was named, or taken it
 /// out. One that has not answered will do so if it grants; an earlier question may have stood the
-/// client there, as may one that was refused.
+/// client there, as may one that was refused. Where it stands for a call that has ended, the next
+/// one has the place.
 void Acquirer::hand_place_on(Instant now, const Acquisition& call, const Attempt& attempt) {
   const Name& name = call.what().name;
   const std::uint64_t line = ordered_.number(name);
@@ -352,7 +364,7 @@ void Acquirer::hand_place_on(Instant now, const Acquisition& call, const Attempt
     } else if (next != nullptr && named == *first && place && granted.contains(node)) {
       next->entered(node, *place);
     } else if (named != 0 || !granted.contains(node)) {
-      leave(now, {.name = name, .line = line}, node);
+      stand(now, name, line, next, node);
     }
   }
   if (!departure.awaited.empty()) departures_[attempt.plan().grant] = std::move(departure);
@@ -384,7 +396,8 @@ void Acquirer::departed(Instant now, NodeIndex node, const Tag& tag, const Reply
   } else if (next != nullptr && next->attempt() != 0) {
     // It has asked there since, so that this place is its own.
   } else if (granted == nullptr || named != 0) {
-    leave(now, {.name = name, .line = line}, node);
+    const bool enters = next != nullptr && next->is<Acquisition::Entering>();
+    stand(now, name, line, enters ? next : nullptr, node);
   }
   if (awaited.empty()) departures_.erase(found);
 }
