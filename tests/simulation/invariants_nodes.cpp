@@ -7,11 +7,13 @@
 #include <string>
 
 #include "simulation/invariants.hpp"
+#include "simulation/script_judge.hpp"
 
 namespace redlock::simulation {
 
 void Invariants::executed(Instant world, std::uint32_t node, const ScriptRun& run) {
   const SimNode& at = nodes_[node];
+  if (judged_.rules) judge_script(run, at.data, at.now_ms(world));
   std::string_view last;
   for (const std::string_view key : run.keys) {
     if (at.data.fence(key) >= damaged_fence && !damaged_.contains(node)) {

@@ -90,7 +90,7 @@ std::vector<NodeData::Waiter> NodeData::waiters(std::string_view name, std::int6
   const Hash* const records = hash_of(keys.find(redlock_layout.waiters(name), now_ms));
   for (const auto& member : line->members()) {
     const std::size_t colon = member.name.find(':');
-    Waiter waiter{member.name.substr(0, colon), 0, member.score};
+    Waiter waiter{member.name, member.name.substr(0, colon), 0, member.score};
     if (const auto* record = records != nullptr ? records->find(member.name) : nullptr) {
       read(std::string_view(*record).substr(0, record->find(' ')), waiter.alive_until_ms);
     }
@@ -119,6 +119,31 @@ NodeData::LineRecords NodeData::line_records(std::string_view name, std::int64_t
     }
   }
   return records;
+}
+
+std::optional<NodeData::Turn> NodeData::turn(std::string_view name, std::int64_t now_ms) const {
+  const Hash* const hash = hash_of(keys.find(redlock_layout.waiters(name), now_ms));
+  const auto* const text = hash == nullptr ? nullptr : hash->find(redlock_layout.lock(name));
+  if (text == nullptr) return std::nullopt;
+  const std::size_t space = text->find(' ');
+  Turn turn{text->substr(0, space)};
+  read(std::string_view(*text).substr(space + 1), turn.until_ms);
+  return turn;
+}
+
+bool NodeData::line_is_whole(std::string_view name, std::int64_t now_ms) const {
+  const auto there = waiters(name, now_ms);
+  const Hash* const records = hash_of(keys.find(redlock_layout.waiters(name), now_ms));
+  const auto known = [&](const Waiter& waiter) {
+    return records != nullptr && records->find(waiter.name) != nullptr;
+  };
+  if (!std::ranges::all_of(there, known)) return false;
+  return records == nullptr || std::ranges::all_of(records->fields(), [&](const Hash::Field& each) {
+           const std::string_view field = each.first;
+           return field.starts_with(redlock_layout.lock_prefix) ||
+                  std::ranges::count(there, field.substr(field.starts_with('@') ? 1 : 0),
+                                     &Waiter::name);
+         });
 }
 
 bool NodeData::has_line(std::string_view name, std::int64_t now_ms) const {

@@ -35,10 +35,16 @@ struct NodeData {
   /// An owner that was forced out, and until when the node turns it away.
   using ForcedOut = std::pair<engine::OwnerId, std::int64_t>;
   struct Waiter {
+    std::string name;  ///< of its client and its line
     std::string client;
     std::uint64_t line = 0;
     double place = 0;                 ///< when its call began, in us of the node's clock
     std::int64_t alive_until_ms = 0;  ///< then it is forgotten, though the entry may stay
+  };
+
+  struct Turn {
+    std::string waiter;
+    std::int64_t until_ms = 0;
   };
 
   /// What is known of waiters, beside their places. Times are the latest of all, in ms.
@@ -65,6 +71,10 @@ struct NodeData {
   /// Those that wait for it, in their order.
   [[nodiscard]] std::vector<Waiter> waiters(std::string_view name, std::int64_t now_ms) const;
   [[nodiscard]] LineRecords line_records(std::string_view name, std::int64_t now_ms) const;
+  /// The waiter for which the lock of that name is kept, or was.
+  [[nodiscard]] std::optional<Turn> turn(std::string_view name, std::int64_t now_ms) const;
+  /// Each waiter has its record, and there is nothing of any other.
+  [[nodiscard]] bool line_is_whole(std::string_view name, std::int64_t now_ms) const;
   /// Whether there is anything of a line.
   [[nodiscard]] bool has_line(std::string_view name, std::int64_t now_ms) const;
   /// Of a fence's key. 0: there is none, or it is no number, or it is no fence's key.

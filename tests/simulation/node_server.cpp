@@ -312,6 +312,7 @@ std::size_t NodeServer::publish(std::string_view channel, std::string_view text)
       }
     }
   }
+  if (reached > 0) ++told_;
   return reached;
 }
 
@@ -392,7 +393,13 @@ void NodeServer::call_script(Asked& asked, const Script& script) {
                       .keys = rest.first(static_cast<std::size_t>(keys)),
                       .arguments = rest.subspan(static_cast<std::size_t>(keys)),
                       .reply = {}};
+  NodeData before;
+  for (const std::string_view key : run.keys) {
+    const auto* const entry = data_.keys.find(key, now_us_ / 1'000);
+    if (entry != nullptr) before.keys.put(key, entry->value).ends_ms = entry->ends_ms;
+  }
   asking_ = asked.stream;
+  told_ = 0;
   at_maxmemory_ = script.at_maxmemory;
   wrote_ = false;
   const bool was_marked = data_.is_marked(now_us_ / 1'000);
@@ -407,7 +414,9 @@ void NodeServer::call_script(Asked& asked, const Script& script) {
     asked.session.knows_its_role = true;
   }
   if (!was_marked && data_.is_marked(now_us_ / 1'000)) host_.on_marked(asked.stream);
-  host_.on_executed(asked.stream, {run.script, run.keys, run.arguments, bytes});
+  const bool disturbed = data_.ailment != Ailment::none || denies(Denied::time);
+  host_.on_executed(asked.stream,
+                    {run.script, run.keys, run.arguments, bytes, &before, told_, disturbed});
 }
 
 /// Whether the script is about locks: then nothing of it is run.

@@ -42,7 +42,10 @@ struct ScriptRun {
   std::string_view script;  ///< the name of its file
   Words keys;
   Words arguments;
-  std::string_view reply;  ///< in RESP
+  std::string_view reply;            ///< in RESP
+  const NodeData* before = nullptr;  ///< what its keys were, and nothing else
+  std::uint32_t told = 0;            ///< messages to waiters
+  bool disturbed = false;  ///< something is wrong with the node, or its user may not do all of it
 };
 
 /// What a node answers to every script about locks, without running it: well-formed, and wrong.
@@ -188,6 +191,7 @@ class NodeServer final : Publisher, ScriptHost {
   std::string own_pushes_;     // to that one
   bool at_maxmemory_ = false;  // it may write there
   bool wrote_ = false;         // it cannot be stopped any more
+  std::uint32_t told_ = 0;     // messages to waiters
   std::uint32_t lies_ = 0;
 };
 

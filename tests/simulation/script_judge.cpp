@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+#include "simulation/script_judge.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "simulation/documented.hpp"
+#include "simulation/invariants.hpp"
+#include "wire/key_layout.hpp"
+
+namespace redlock::simulation {
+namespace {
+
+using wire::redlock_layout;
+
+constexpr std::int64_t limit = std::int64_t{1} << 53U;  // tokens end below it
+
+/// None: it is no number in decimal digits that Redis counts up exactly.
+std::optional<std::int64_t> number_of(std::string_view text) {
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const bool digits = text.find_first_not_of("0123456789") == text.npos;
+  const auto [rest, problem] = std::from_chars(text.data(), end, number);
+  if (!digits || problem != std::errc() || rest != end || number >= limit) return std::nullopt;
+  return number;
+}
+
+/// A reply of integers, errors and arrays of them, one behind the other.
+class Answers {
+ public:
+  explicit Answers(std::string_view bytes) : rest_(bytes) {}
+
+  [[nodiscard]] char kind() const { return rest_.empty() ? '\0' : rest_.front(); }
+  std::int64_t take() {
+    const std::string_view line = rest_.substr(0, rest_.find("\r\n"));
+    std::int64_t number = 0;
+    std::from_chars(line.data() + 1, line.data() + line.size(), number);
+    rest_.remove_prefix(std::min(rest_.size(), line.size() + 2));
+    return number;
+  }
+  /// Those of an array; a single one with its kind if there is no array. None for an error.
+  std::optional<std::vector<std::int64_t>> take_all() {
+    std::vector<std::int64_t> numbers;
+    if (kind() == '-') {
+      take();
+      return std::nullopt;
+    }
+    for (std::int64_t left = kind() == '*' ? take() : 1; left > 0; --left) {
+      numbers.push_back(take());
+    }
+    return numbers;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+class ScriptJudge {
+ public:
+  using Words = simulation::Words;
+
+  ScriptJudge(const ScriptRun& run, const NodeData& after, std::int64_t now_ms)
+      : run_(run), before_(*run.before), after_(after), now_(now_ms), replies_(run.reply) {}
+
+  void judge() {
+    if (run_.script == "acquire") {
+      acquire(run_.keys, run_.arguments, false);
+    } else if (run_.script == "hold") {
+      hold();
+    } else if (run_.script == "release") {
+      release();
+    } else if (run_.script == "pass") {
+      pass();
+    } else if (run_.script == "force") {
+      force();
+    } else if (run_.script == "leave") {
+      leave();
+    } else if (run_.script == "pending" || run_.script == "adopt") {
+      mark();
+    }
+  }
+
+ private:
+  void require(bool kept, const char* rule) const {
+    if (kept) return;
+    throw Violation{rule, fmt::format("{} {} | {} -> {}", run_.script, fmt::join(run_.keys, " "),
+                                      fmt::join(run_.arguments, " "), run_.reply)};
+  }
+  /// What the script could not do all of, as its node refuses some commands now, is not judged.
+  void require_if_undisturbed(bool kept, const char* rule) const {
+    require(kept || run_.disturbed, rule);
+  }
+  [[nodiscard]] const Keyspace::Entry* was(std::string_view key) const {
+    return before_.keys.find(key, now_);
+  }
+  [[nodiscard]] const Keyspace::Entry* is(std::string_view key) const {
+    return after_.keys.find(key, now_);
+  }
+  [[nodiscard]] static bool had(const Keyspace::Entry* lock, std::string_view owner) {
+    const Hash* const hash = lock == nullptr ? nullptr : std::get_if<Hash>(&lock->value);
+    return hash != nullptr && hash->find(owner) != nullptr;
+  }
+  /// None: there is none that counts.
+  [[nodiscard]] static std::optional<std::int64_t> fence(const Keyspace::Entry* entry) {
+    const auto* const text = entry == nullptr ? nullptr : std::get_if<std::string>(&entry->value);
+    return text == nullptr ? std::nullopt : number_of(*text);
+  }
+  [[nodiscard]] static std::string_view field(const Keyspace::Entry* entry, std::string_view name) {
+    const Hash* const hash = entry == nullptr ? nullptr : std::get_if<Hash>(&entry->value);
+    const std::string* const text = hash == nullptr ? nullptr : hash->find(name);
+    return text == nullptr ? std::string_view() : *text;
+  }
+  [[nodiscard]] std::int64_t argument(Words arguments, std::size_t at) const {
+    return number_of(arguments[at]).value_or(0);
+  }
+  /// Of one that was there it is not shortened.
+  void require_lasting(std::string_view key, std::int64_t lease) const {
+    const auto* const old = was(key);
+    const auto* const now = is(key);
+    const std::int64_t ends = std::max(now_ + lease, old == nullptr ? 0 : old->ends_ms.value_or(0));
+    require(now != nullptr && now->ends_ms == ends,
+            "a script makes a key last as long as it was asked to");
+  }
+
+  void acquire(Words keys, Words arguments, bool given_back) {
+    const std::string_view lock = keys[0];
+    const std::string_view owner = arguments[0];
+    const std::string_view order = arguments.size() > 5 ? arguments[5] : std::string_view();
+    const bool waits = order == "w" || order == "p";
+    const auto* const held = given_back ? nullptr : was(lock);
+    const auto answers = replies_.take_all();
+    if (!answers) {
+      require(given_back || had(is(lock), owner) == had(was(lock), owner),
+              "a script that fails leaves the lock as it was");
+      return;
+    }
+    const std::int64_t code = answers->front();
+    const bool turned_away = was(keys[2]) != nullptr;
+    const bool theirs = held != nullptr && std::holds_alternative<Hash>(held->value);
+    const bool ours = had(held, owner);
+    const bool was_free = held == nullptr && !turned_away;
+    const bool lined_up = was(keys[3]) != nullptr;
+    require(code == 1   ? was_free
+            : code == 0 ? (theirs && !ours) || (was_free && lined_up && !order.empty())
+            : code == 2 ? held != nullptr && !theirs
+            : code == 3 ? held == nullptr && turned_away
+                        : code == 4 && ours,
+            "a script replies what it found");
+    if (code == 4) require_lasting(lock, argument(arguments, 1));
+    if (code == 1) granted(keys, arguments, (*answers)[1]);
+    if (code == 0 && was_free) {
+      require((*answers)[1] <= documented::longest_turn.count(),
+              "a free lock is kept for half a second at most");
+    }
+    // With the grant, the next call of the client may have the place.
+    const bool passed_on = waits && code == 1 && !arguments[9].empty();
+    const bool anew = waits && arguments.size() > 10 && arguments[10] == "1";
+    judge_line(lock, anew || passed_on ? arguments[6] : std::string_view());
+    const bool known = answers->size() > 2;
+    const bool stays = passed_on || (waits && code == 0);
+    if (stays) require_if_undisturbed(known, "a waiter that asks stands in line");
+    if (stays && known) stands(keys[3], keys[4], arguments[6], order, (*answers)[2]);
+  }
+
+  void granted(Words keys, Words arguments, std::int64_t token) const {
+    const auto* const lock = is(keys[0]);
+    require(had(lock, arguments[0]) && field(lock, arguments[0]) == "1" &&
+                lock->ends_ms == now_ + argument(arguments, 1),
+            "a lock that is granted is its owner's, once, for one lease");
+    const std::int64_t before = fence(was(keys[1])).value_or(0);
+    require(token > before && token >= argument(arguments, 2) && token < limit &&
+                fence(is(keys[1])) == token,
+            "a token is the fence of the node, and larger than before");
+    const std::string_view set = arguments.size() > 4 ? arguments[4] : std::string_view();
+    if (keys.size() < 7 || set.empty()) return;
+    const auto* const marker = was(keys[5]);
+    require(set == "-" ? marker == nullptr && was(keys[6]) == nullptr
+                       : marker != nullptr && field(marker, "set") == set.substr(1),
+            "a node grants nothing to clients of another set");
+  }
+
+  void stands(std::string_view line, std::string_view waiters, std::string_view waiter,
+              std::string_view order, std::int64_t place) const {
+    const auto* const entry = is(line);
+    const auto* const set = entry == nullptr ? nullptr : std::get_if<SortedSet>(&entry->value);
+    const auto rank = set == nullptr ? std::nullopt : set->rank(waiter);
+    require(rank && *rank == static_cast<std::size_t>(place),
+            "a waiter learns how many are before it");
+    const std::string_view record = field(is(waiters), waiter);
+    const std::int64_t alive = number_of(record.substr(0, record.find(' '))).value_or(0);
+    const std::int64_t lives =
+        documented::waiter_forgotten_within.count() / (order == "w" ? 1 : 10);
+    require(alive >= now_ + lives * 4 / 5, "a waiter that asks stands in line");
+  }
+
+  void hold() {
+    if (replies_.kind() == '-') return;
+    replies_.take();
+    for (std::size_t i = 0; 3 * i + 2 < run_.keys.size(); ++i) {
+      const Words keys = run_.keys.subspan(3 * i, 3);
+      const Words arguments = run_.arguments.subspan(4 * i, 4);
+      const auto answers = replies_.take_all();
+      const bool alone = std::ranges::count(run_.keys, keys[0]) == 1;
+      if (answers && alone) confirmed(keys, arguments, *answers);
+    }
+  }
+
+  void confirmed(Words keys, Words arguments, const std::vector<std::int64_t>& answers) const {
+    const auto* const held = was(keys[0]);
+    const bool ours = had(held, arguments[0]);
+    const bool foreign = held != nullptr && !std::holds_alternative<Hash>(held->value);
+    const bool turned_away = was(keys[2]) != nullptr;
+    const std::int64_t code = ours ? 1 : foreign ? -2 : turned_away ? -3 : held == nullptr ? 0 : -1;
+    require(answers.front() == code, "a script replies what it found");
+    if (!ours) return;
+    require_lasting(keys[0], argument(arguments, 3));
+    if (std::ranges::count(run_.keys, keys[1]) > 1) return;  // the other lock may have raised it
+    const auto before = fence(was(keys[1]));
+    const bool counts = before || was(keys[1]) == nullptr;
+    const std::int64_t token = argument(arguments, 2);
+    require(answers[1] == (counts ? std::max(before.value_or(0), token) : 0) &&
+                (!counts || fence(is(keys[1])).value_or(0) == answers[1]),
+            "a hold raises the fence to its token, and replies it");
+  }
+
+  void release() {
+    if (replies_.kind() == '-') return;
+    replies_.take();
+    for (std::size_t i = 0; 3 * i + 2 < run_.keys.size(); ++i) {
+      const auto answers = replies_.take_all();
+      if (!answers || std::ranges::count(run_.keys, run_.keys[3 * i]) > 1) continue;
+      given_back(run_.keys[3 * i], run_.arguments[2 * i], answers->front() == 1);
+      const bool keeps_place = run_.keys.size() == 3 && run_.arguments.size() > 2;
+      const bool anew = run_.arguments.size() > 7 && run_.arguments[7] == "1";
+      judge_line(run_.keys[3 * i], keeps_place && anew ? run_.arguments[2] : "");
+      if (keeps_place) require_place(run_.arguments[2]);
+    }
+    const bool to_one = run_.keys.size() == 3 && run_.arguments[1] == "1";
+    require(!to_one || run_.told <= 1, "a release tells as many waiters as it is asked to");
+  }
+
+  void given_back(std::string_view lock, std::string_view owner, bool had_it) const {
+    require(had_it == had(was(lock), owner) && !had(is(lock), owner),
+            "a script replies what it found");
+    if (had_it) require_turn(lock);
+  }
+
+  void pass() {
+    if (replies_.kind() == '-') return;
+    replies_.take();
+    const auto answers = replies_.take_all();
+    if (!answers) return;
+    const bool had_it = answers->front() == 1;
+    require(had_it == had(was(run_.keys[0]), run_.arguments[0]), "a script replies what it found");
+    acquire(run_.keys.subspan(3), run_.arguments.subspan(2), had_it);
+    if (had_it && is(run_.keys[0]) == nullptr) require_turn(run_.keys[0]);
+  }
+
+  void force() {
+    const auto answers = replies_.take_all();
+    if (!answers) return;
+    const auto* const forced = is(run_.keys[2]);
+    require(forced != nullptr && forced->ends_ms >= now_ + argument(run_.arguments, 1),
+            "a script makes a key last as long as it was asked to");
+    given_back(run_.keys[0], run_.arguments[0], answers->front() == 1);
+    judge_line(run_.keys[0], "");
+  }
+
+  void leave() {
+    if (run_.reply.front() == '-') return;
+    const bool stays = run_.arguments.size() > 1;
+    judge_line(run_.keys[0], run_.arguments[0]);
+    if (stays && was(run_.keys[1]) != nullptr) require_place(run_.arguments[0]);
+    const auto turn = before_.turn(NodeData::name_of(run_.keys[0]), now_);
+    if (turn && turn->waiter == run_.arguments[0] && is(run_.keys[0]) == nullptr) {
+      require_turn(run_.keys[0]);
+    }
+  }
+
+  // --- lines
+
+  [[nodiscard]] std::vector<NodeData::Waiter> alive(const NodeData& data,
+                                                    std::string_view name) const {
+    auto waiters = data.waiters(name, now_);
+    std::erase_if(waiters, [&](const auto& waiter) { return waiter.alive_until_ms <= now_; });
+    return waiters;
+  }
+
+  /// Somebody who waits for a lock that is free now has its turn.
+  void require_turn(std::string_view lock) const {
+    const std::string_view name = NodeData::name_of(lock);
+    if (is(lock) != nullptr || alive(after_, name).empty()) return;
+    const auto turn = after_.turn(name, now_);
+    require_if_undisturbed(turn && turn->until_ms > now_,
+                           "whoever gives a lock back gives a waiter its turn");
+  }
+
+  void require_place(std::string_view waiter) const {
+    const auto waiters = after_.waiters(NodeData::name_of(run_.keys[0]), now_);
+    require_if_undisturbed(std::ranges::count(waiters, waiter, &NodeData::Waiter::name) == 1,
+                           "a call that keeps its place stands in line");
+  }
+
+  /// `anew`: the waiter that may stand there for a later call.
+  void judge_line(std::string_view lock, std::string_view anew) const {
+    const std::string_view name = NodeData::name_of(lock);
+    const auto after = after_.waiters(name, now_);
+    // One that counts as dead may be taken out, and come back behind another delay of messages.
+    for (const auto& was_there : alive(before_, name)) {
+      const auto same = std::ranges::find(after, was_there.name, &NodeData::Waiter::name);
+      require(same == after.end() || same->place <= was_there.place || same->name == anew,
+              "no waiter is moved back");
+    }
+    // A clock that is set back may revive one of the two keys alone.
+    require_if_undisturbed(after_.line_is_whole(name, now_) || !before_.line_is_whole(name, now_),
+                           "a line holds only what its waiters need");
+    const auto turn = after_.turn(name, now_);
+    const auto before_it = before_.turn(name, now_);
+    if (!turn || (before_it && before_it->until_ms == turn->until_ms)) return;
+    const auto its = std::ranges::find(after, turn->waiter, &NodeData::Waiter::name);
+    const bool used_none = before_it && before_it->waiter == turn->waiter &&
+                           before_it->until_ms <= now_ && anew != turn->waiter;
+    require(is(lock) == nullptr && its != after.end() && its->alive_until_ms > now_ && !used_none,
+            "a turn is for a waiter that lives, and for a free lock");
+  }
+
+  // --- markers
+
+  void mark() const {
+    const std::string_view marker = run_.keys[0];
+    const std::string_view notes = run_.keys[1];
+    if (run_.reply.front() == '-') return;
+    const std::string_view pending = field(was(notes), "pending");
+    const bool written = was(marker) == nullptr && is(marker) != nullptr;
+    require(written ? run_.script == "adopt" && is(notes) == nullptr
+                    : pending.empty() || field(is(notes), "pending") == pending,
+            "a node that forgot keeps its id until it has a marker");
+    if (field(is(marker), "vouched") == field(was(marker), "vouched")) return;
+    require(field(is(marker), "layout") == run_.arguments[1] &&
+                field(is(marker), "nodes") == run_.arguments[2] &&
+                field(is(marker), "max_lease_ms") == run_.arguments[3] &&
+                field(is(marker), "set") == run_.arguments[4],
+            "a promotion is vouched for in a marker that agrees");
+  }
+
+  const ScriptRun& run_;
+  const NodeData& before_;
+  const NodeData& after_;
+  std::int64_t now_;
+  Answers replies_;
+};
+
+}  // namespace
+
+void judge_script(const ScriptRun& run, const NodeData& after, std::int64_t now_ms) {
+  ScriptJudge(run, after, now_ms).judge();
+}
+
+}  // namespace redlock::simulation
