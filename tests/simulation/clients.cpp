@@ -6,6 +6,7 @@
 
 #include "engine/planted_bug.hpp"
 #include "simulation/documented.hpp"
+#include "wire/holder_text.hpp"
 #include "wire/words.hpp"
 
 namespace redlock::simulation {
@@ -43,8 +44,8 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
         self_(self),
         links(all.scene_.nodes.size()) {}
 
-  // What the driver wants done is done at once, unless the process was stopped just then: then its
-  // writes, and what it tells its users, wait.
+  // What the driver wants done is done at once, unless the process was stopped just then: then
+  // its writes, and what it tells its users, wait.
   struct Write {
     NodeIndex node;
     std::string bytes;
@@ -239,6 +240,8 @@ void Clients::start(ClientIndex index) {
     address.label = "node " + std::to_string(node);
     address.password = plan.password;
   }
+  // Of the texts that people read nodes have one for each waiter.
+  if (index % 2 == 0) config.holder = wire::HolderText("host", index, "simulated");
   config.connect_timeout = connect_within;
   config.probe_interval = std::chrono::ceil<milliseconds>(plan.between_probes);
   client.driver = std::make_unique<wire::Driver>(std::move(config), client.random, client, client);

@@ -173,7 +173,9 @@ void NodeData::forget_locks() {
 
 void NodeData::set_marker(std::initializer_list<Hash::Field> fields) {
   Hash marker;
-  for (const auto& [field, value] : fields) marker.set(field, value);
+  for (const auto& [field, value] : fields) {
+    if (!value.empty()) marker.set(field, value);
+  }
   keys.put(redlock_layout.marker, std::move(marker));
 }
 

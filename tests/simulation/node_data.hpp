@@ -83,6 +83,7 @@ struct NodeData {
 
   /// A restart with data from before the locks were granted.
   void forget_locks();
+  /// Fields without a value are left out.
   void set_marker(std::initializer_list<Hash::Field> fields);
   /// Puts a key of another type where the lock would be.
   void put_foreign(std::string_view name);
