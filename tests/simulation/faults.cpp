@@ -207,7 +207,14 @@ void Faults::inject_in_node(Fault fault, NodeIndex node, ActiveFault& active) {
 void Faults::inject_by_hand(Fault fault, NodeIndex node) {
   SimNode& at_node = scene_.nodes[node];
   const std::string& name = scene_.random.pick(std::span<const std::string>(scene_.plan.names));
-  if (fault == Fault::fence_lost) return at_node.data.lose_fence(engine::stripe_of(name));
+  const std::uint32_t stripe = engine::stripe_of(name);
+  if (fault == Fault::fence_lost) {
+    const bool others_count = node == 0 && scene_.plan.engine.nodes >= 3;
+    if (!others_count || scene_.random.chance(500)) return at_node.data.lose_fence(stripe);
+    const std::string text = scene_.random.pick(std::span<const char* const>(damaged_fences));
+    scene_.invariants.fence_damaged(node);
+    return at_node.data.put_fence(stripe, text);
+  }
   // In place of a lock it would be against A5; where there is none it is only in the way.
   const bool is_free = at_node.data.is_free(name, at_node.now_ms(scene_.now));
   if (is_free) at_node.data.put_foreign(name);

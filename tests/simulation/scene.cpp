@@ -47,12 +47,10 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
   }
   if (plan.absurd_clock) nodes.back().wall.step(now, std::chrono::hours(24 * 365 * 80));
   if (plan.fence == FenceDamage::none) return;
-  // What Lua, or the node, would take for a number is no fence either.
-  static constexpr auto texts = {"text", "1e9", "0x10", "-5", "9007199254740993"};
   const std::map<FenceDamage, Keyspace::Value> values{
       {FenceDamage::ahead, std::to_string(Invariants::damaged_fence)},
       {FenceDamage::far, std::to_string(engine::token_limit / 4 * 3 - 2)},
-      {FenceDamage::text, texts.begin()[plan.seed % texts.size()]},
+      {FenceDamage::text, damaged_fences[plan.seed % damaged_fences.size()]},
       {FenceDamage::other_type, Hash()}};
   for (const std::string& name : plan.names) {
     nodes.front().data.put_fence(engine::stripe_of(name), values.at(plan.fence));

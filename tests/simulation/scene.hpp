@@ -3,6 +3,7 @@
 // the nodes' data, and the judges.
 #pragma once
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,10 @@ namespace redlock::simulation {
 
 using ClientIndex = std::uint32_t;
 using NodeIndex = engine::NodeIndex;
+
+/// What Lua, or a node, would take for a number, and no fence is; and the last one but one.
+inline constexpr auto damaged_fences = std::to_array<const char*>(
+    {"text", "1e9", "0x10", "-5", "9007199254740990", "9007199254740993"});
 
 struct Scene {
   Scene(Plan what, Trace& steps, Coverage& phases);
