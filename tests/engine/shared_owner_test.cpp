@@ -83,6 +83,17 @@ TEST_CASE("a lease goes on without a node that has its owner for another process
   }
 }
 
+TEST_CASE("a lease that is lost leaves another process its lock, too") {
+  Rig rig(3);
+  const GrantId grant = rig.lease_on({0, 1}).grant;
+  rig.advance(1min);
+  REQUIRE(rig.lost.contains(grant));
+  rig.answer(2, AlreadyOurs{});
+  rig.release(grant);
+  CHECK(rig.releases(0) == 1);
+  CHECK(rig.releases(2) == 0);
+}
+
 TEST_CASE("a heal takes what is there already, whose release is owed as any other") {
   for (const bool released_meanwhile : {false, true}) {
     RenewedRig rig;

@@ -26,6 +26,7 @@ Instant Belief::trusted_until(Instant sent, std::chrono::milliseconds lease) con
 
 void Belief::sent(std::uint32_t node, const engine::Tag& tag) {
   if (tag.kind == Kind::acquire || tag.kind == Kind::heal) nodes_[node].may_hold = true;
+  if (tag.kind == Kind::acquire) nodes_[node].asked = true;
   if (tag.kind == Kind::release) nodes_[node].released = true;
   if (tag.kind != Kind::heal) return;
   nodes_[node].ours = false;
@@ -38,7 +39,7 @@ void Belief::ran_ahead(std::uint32_t index, Duration by, std::uint64_t order) {
 }
 
 void Belief::confirm(Node& node, const engine::Tag& tag, Circumstances circumstances) {
-  if (node.shared) return;
+  if (node.shared != 0) return;
   const bool trusted = circumstances.trusted;
   node.confirmed = circumstances.order;
   const Instant until = trusted ? trusted_until(tag.sent, tag.lease) : Instant::min();
@@ -58,8 +59,19 @@ void Belief::deny(Node& node, bool quarantined) {
 
 void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine::Reply& reply,
                       Circumstances circumstances) {
-  if (tag.kind == Kind::release || is_broadcast(tag.kind)) return;
+  if (is_broadcast(tag.kind)) return;
   Node& node = nodes_[index];
+  if (tag.kind == Kind::release) {
+    node.removed |= std::holds_alternative<engine::ReleasedHere>(reply);
+    // A release that finds no script is not repeated if the acquire found none either.
+    node.had_none |= std::holds_alternative<engine::NotHeld>(reply) ||
+                     (std::holds_alternative<engine::NoScript>(reply) && !node.may_hold);
+    return;
+  }
+  if (tag.kind == Kind::acquire) {
+    node.asked = false;
+    node.spent |= std::holds_alternative<engine::Unavailable>(reply) && !nothing_happened(reply);
+  }
   if ((tag.kind == Kind::hold || tag.kind == Kind::settle) && !node.sent.empty()) {
     if (std::holds_alternative<engine::Held>(reply)) {
       node.count = std::max(node.count, node.sent.front());
@@ -87,11 +99,13 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
     if (tag.kind == Kind::heal) return confirm(node, tag, circumstances);
     // The lock there is another process's of the same owner: the node says nothing from now on.
     node.may_hold = node.ours = false;
-    node.shared = owner_is_shared_ = true;
+    node.shared = circumstances.order;
+    owner_is_shared_ = true;
   } else if (tag.kind == Kind::acquire && nothing_happened(reply)) {
     node.may_hold = false;
   } else if (tag.kind == Kind::heal && !std::holds_alternative<engine::NoScript>(reply)) {
     node.healing = false;  // the next round will show
+    if (nothing_happened(reply)) node.may_hold = false;
   }
 }
 
@@ -106,6 +120,15 @@ bool Belief::counted(std::uint32_t count) const {
   const auto nodes =
       std::ranges::count_if(nodes_, [count](const Node& node) { return node.count >= count; });
   return static_cast<std::size_t>(nodes) >= quorum();
+}
+
+std::uint32_t Belief::removed() const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(nodes_, &Node::removed));
+}
+
+std::uint32_t Belief::may_have_had() const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      nodes_, [](const Node& node) { return node.released && !node.had_none; }));
 }
 
 std::uint32_t Belief::confirmed() const {

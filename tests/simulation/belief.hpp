@@ -53,6 +53,17 @@ class Belief {
   [[nodiscard]] bool counts(std::uint32_t node) const { return nodes_[node].ours; }
   [[nodiscard]] bool owner_is_shared() const { return owner_is_shared_; }
   [[nodiscard]] bool released(std::uint32_t node) const { return nodes_[node].released; }
+  /// How many nodes deleted the lock when it was released, and how many may have had it then.
+  [[nodiscard]] std::uint32_t removed() const;
+  [[nodiscard]] std::uint32_t may_have_had() const;
+  /// Whether the node may still run a question for the lock.
+  [[nodiscard]] bool owes_an_answer(std::uint32_t node) const {
+    return nodes_[node].asked || nodes_[node].spent;
+  }
+  /// Whether it said, before the answer with this place, that the lock there is another process's.
+  [[nodiscard]] bool shared(std::uint32_t node, std::uint64_t order) const {
+    return nodes_[node].shared != 0 && nodes_[node].shared < order;
+  }
   [[nodiscard]] std::uint32_t granted() const { return granted_; }
   [[nodiscard]] std::uint32_t refused() const { return refused_; }
   /// A lease sent then is trusted until then.
@@ -64,7 +75,11 @@ class Belief {
     bool healing = false;
     bool may_hold = false;
     bool released = false;
-    bool shared = false;  // another process has it by the same owner
+    bool removed = false;  // the release deleted the lock
+    bool had_none = false;
+    bool asked = false;        // for the lock, and did not answer
+    bool spent = false;        // asked, and nobody knows whether it will run that
+    std::uint64_t shared = 0;  // the answer that another process has it by the same owner
     engine::Token granted = 0;
     engine::Token fence = 0;
     Instant until = Instant::min();

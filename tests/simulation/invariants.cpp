@@ -51,7 +51,7 @@ void Invariants::attempt_over(Instant world, Client& client, engine::RequestId r
   Grant& grant = *found->second;
   client.attempts.erase(found);
   const bool wanted = grant.state == State::live || grant.taken_up;
-  if (!wanted) client.failed.push_back(&grant);
+  if (!wanted) client.ended.push_back(&grant);
   if (grant.state != State::attempting) return;
   grant.state = State::over;
   grant.over_at = world;
@@ -131,6 +131,8 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
     const auto& by_name = clients_[grant.client].by_name;
     const auto request = by_name.find(acquire.name.get());
     require(!in_line || request != by_name.end(), "a client that left enters no line", what);
+    rule(judged_, !grant.belief.owes_an_answer(send.node),
+         "a node is asked again when it has answered", what);
     if (in_line) asks_in_line(*acquire.name, request->second, acquire.place.line);
     // A call that waits asks a node several times, each after the reply to the one before.
     const bool again = in_line && (send.form == engine::Form::source ||
@@ -162,6 +164,17 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
          "a hold says the count that was told, and what is being entered", what);
     rule(judged_, grant.state != State::live || hold->token == grant.token,
          "a lease keeps its token", what);
+    // Without renewals or requests a hold only tells the nodes of a level that was left.
+    const bool is_asked = grant.entering + grant.extending > 0 || grant.by != nullptr ||
+                          grant.renewed_until != Instant::min() ||
+                          send.form != engine::Form::digest;
+    const Instant ends =
+        std::max({grant.valid_until, grant.valid_after_answer, grant.belief.valid_until()});
+    rule(judged_,
+         is_asked || grant.state != State::live ||
+             send.tag.sent + send.tag.lease <= ends + std::chrono::milliseconds(1),
+         "leaving a level lengthens no lease", what);
+    grant.held |= send.tag.kind == Kind::hold && grant.state == State::live;
     grant.counts[send.node] = hold->count;
     grant.belief.sent_count(send.node, hold->count);
   }
@@ -169,6 +182,11 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
     if (judged_.clones) {
       twin_releases_[{*grant.name, grant.owner.bits}].emplace(&grant, send.node);
     }
+    // What an attempt released before it had that answer is known to be at risk (A2a).
+    rule(judged_,
+         grant.belief.released(send.node) ||
+             !grant.belief.shared(send.node, clients_[grant.client].next_heard),
+         "the lock of another process is not released", what);
     const bool failed_attempt = grant.state == State::attempting && !grant.taken_up;
     rule(judged_, failed_attempt || grant.state == State::over,
          "nothing is released that is wanted", what);
@@ -227,6 +245,10 @@ void Invariants::told(Instant world, ClientId client, const engine::ClientOutput
     require(grant != nullptr && grant->state == State::live,
             "a lost or released lease is not renewed",
             [&] { return fmt::format("grant {} of client {}", renewal->grant, client); });
+    const Instant now = local(world, client);
+    require(now - rounding <= grant->renewed_until || clients_[client].resumed == world,
+            "a lease is renewed for as long as was asked",
+            [&] { return fmt::format("grant {} of client {}", renewal->grant, client); });
   }
 }
 
@@ -248,7 +270,14 @@ void Invariants::told_finish(Instant world, ClientId id, const engine::Finish& f
   } else if (const auto* done = std::get_if<engine::BroadcastDone>(&finish.result)) {
     const auto confirmed = done->replied<engine::ReleasedHere, engine::NotHeld>();
     if (confirmed.size() > nodes_.size() / 2) told_forced(world, *request.forces);
+  } else if (const auto* gone = std::get_if<engine::ReleaseDone>(&finish.result)) {
+    if (const Grant* grant = find(id, request.releases)) told_released(*grant, gone->outcome);
+  } else if (const auto* failed = std::get_if<engine::Failed>(&finish.result)) {
+    const bool refuted = request.takes_up && failed->code == Errc::invalid_argument;
+    require(!refuted || !judged_.tokens || !damaged_.empty(), "a right token is not called wrong",
+            [&] { return fmt::format("client {}: {}", id, wire::in_words(now, finish)); });
   }
+  if (Grant* grant = find(id, request.extends)) --grant->extending;
   if (request.enters != 0) told_entry(id, request, finish);
   if (request.owner) told_take(now, id, request, finish);
   wait_ends(world, id, request);
@@ -277,7 +306,13 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
     ++counts_.granted;
   }
   grant->token = success.token;
+  if (request.renewed_for == Duration::zero()) {
+    grant->renewed_until = Instant::min();
+  } else if (request.renewed_for < engine::never - now) {
+    grant->renewed_until = now + request.renewed_for;
+  }
   set_validity(world, *grant, success.valid_until);
+  grant->granted = world;
   grant->state = State::live;
   clients_[client].live.push_back(grant);
   check_forced(*grant);
@@ -291,6 +326,17 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
     line->second.free_since.reset();
     line->second.given_back.reset();
   }
+}
+
+/// By what the nodes answered. One that forgot the lock had it (docs/safety.md, A4).
+void Invariants::told_released(const Grant& grant, Released outcome) const {
+  const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
+  require(outcome != Released::already_gone || grant.belief.may_have_had() <= nodes_.size() / 2,
+          "what a quorum may have had is not said to be gone", what);
+  const auto forgot = [](const SimNode& node) { return !node.forgot.empty(); };
+  require(outcome != Released::released || grant.belief.removed() > nodes_.size() / 2 ||
+              std::ranges::any_of(nodes_, forgot),
+          "released means that a quorum had the lock", what);
 }
 
 void Invariants::check_token(const Grant& grant) {
@@ -404,14 +450,19 @@ void Invariants::check_no_quorum(Instant world, ClientId client, const Grant& gr
   const auto granted = std::ranges::count(decision.ballots, Vote::granted, &engine::Ballot::vote);
   if (static_cast<std::size_t>(granted) > nodes_.size() / 2 && grant.settles) return;
   std::uint32_t voters = 0;
+  std::uint32_t by_fence = 0;  // granted the lock, with a fence that the client takes for damaged
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     const engine::Ballot& ballot = decision.ballots[node];
     const WellSince since = well_since_(client, node);
     const bool well = since && *since < began;
     const bool by_engine = ballot.cause == Cause::none || ballot.cause == Cause::clock_moved;
+    // A call that waits may have judged that fence when other nodes had refused.
+    const bool fence = ballot.cause == Cause::server_error && grant.belief.counts(node);
+    by_fence += fence && !grant.in_line ? 1 : 0;
     voters += ballot.vote == Vote::granted || ballot.vote == Vote::refused || (well && by_engine);
   }
-  require(voters <= nodes_.size() / 2, "a quorum that is well is not said to be missing",
+  require(std::max(voters, by_fence) <= nodes_.size() / 2,
+          "a quorum that is well is not said to be missing",
           [&] { return fmt::format("client {}: {}", client, wire::in_words({}, decision)); });
 }
 
@@ -432,7 +483,7 @@ void Invariants::told_validity(Instant world, ClientId client, engine::GrantId i
   if (valid_until > grant->valid_until) {
     require(local(world, client) < grant->valid_until, "an ended validity is never extended", what);
   } else {
-    grant->shrunk = true;
+    grant->shrunk = grant->shortened = true;
   }
   set_validity(world, *grant, valid_until);
   check_forced(*grant);
@@ -464,6 +515,11 @@ void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLo
   require(in_time, "a loss is reported before the validity ends", what);
   require(may_be_told_now(world, *grant),
           "a loss is told a tenth of the lease before the validity ends", what);
+  // A process that was stopped, or that gives the lease up, need not have asked.
+  const bool excused = grant->given_up || grant->shortened || !judged_.clocks ||
+                       clients_[client].resumed > grant->granted;
+  require(loss.reason != LossReason::nodes_unavailable || grant->held || excused,
+          "a lease is not lost before a renewal was asked for", what);
   ++counts_.lost;
   grant->state = State::lost;
   std::erase(clients_[client].live, grant);
@@ -475,11 +531,14 @@ void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLo
 }
 
 /// At the end of the turn: replies that came behind the one that decided are dealt with by then.
-void Invariants::check_failed(Client& client) const {
-  for (const Grant* grant : std::exchange(client.failed, {})) {
+/// What is taken up may come late to any node, from the process that detached it.
+void Invariants::check_ended(Client& client) const {
+  for (const Grant* grant : std::exchange(client.ended, {})) {
+    const bool everywhere = grant->taken_up && grant->state == State::over;
     for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-      rule(judged_, !grant->belief.left_behind(node),
-           "a failed attempt is released on every node that may have it", [&] {
+      const bool left = everywhere && !grant->belief.released(node);
+      rule(judged_, !left && !grant->belief.left_behind(node),
+           "what is over is released on every node that may have it", [&] {
              return fmt::format("grant {} of client {}, node {}", grant->id, grant->client, node);
            });
     }
@@ -488,7 +547,8 @@ void Invariants::check_failed(Client& client) const {
 
 void Invariants::turn_ends(Instant world, ClientId id) {
   Client& client = clients_[id];
-  check_failed(client);
+  client.next_heard = received_ + 1;
+  check_ended(client);
   for (Grant* grant : client.live) {
     check_live(world, client, *grant);
     grant->shrunk = false;

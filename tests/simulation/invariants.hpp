@@ -98,7 +98,12 @@ class Invariants {
     bool acquires = false;
     std::chrono::milliseconds lease{};
     std::optional<Forced> forces = std::nullopt;
-    engine::GrantId enters = 0;                       ///< the lease that is to be held once more
+    engine::GrantId enters = 0;    ///< the lease that is to be held once more
+    engine::GrantId extends = 0;   ///< the one that is to be lengthened
+    engine::GrantId releases = 0;  ///< the one that is given back
+    bool takes_up = false;         ///< a lease from elsewhere, by its right token
+    /// The watchdog renews a lease for so long, with the last answer; zero: not at all.
+    Duration renewed_for = Duration::max();
     std::optional<TakingOwner> owner = std::nullopt;  ///< who takes the name
     bool in_order = false;
     Instant waits_until{};  ///< by its client's clock, if it waits
@@ -106,7 +111,8 @@ class Invariants {
   };
   void requested(ClientId client, const Request& request);
   void must_end_now(ClientId client, engine::RequestId request, Instant now);
-  void released(Instant world, ClientId client, engine::GrantId grant);
+  void released(Instant world, ClientId client, engine::GrantId grant,
+                engine::RequestId request = 0);
   /// One level of a lease is given back.
   void left(ClientId client, engine::GrantId grant);
   /// The same by an owner, of what it took; `released_grant`: what its client says is released.
@@ -229,9 +235,14 @@ class Invariants {
     bool in_line = false;   // its call waits in order
     bool settles = false;   // a quorum granted different tokens
     bool given_up = false;
-    bool shrunk = false;                // in this turn, by a node that took its vote back
-    std::uint32_t count = 1;            // levels that the owner was told of and did not leave
-    std::uint32_t entering = 0;         // requests for another
+    bool shrunk = false;          // in this turn, by a node that took its vote back
+    bool shortened = false;       // ever
+    bool held = false;            // nodes were asked for more of it
+    std::uint32_t count = 1;      // levels that the owner was told of and did not leave
+    std::uint32_t entering = 0;   // requests for another
+    std::uint32_t extending = 0;  // requests for a longer validity
+    Instant renewed_until = engine::never;
+    Instant granted{};                  // by the world's time
     const OwnerState* by = nullptr;     // who took it, if calls of an owner share it
     std::vector<std::uint32_t> counts;  // the last that each node was sent
     Belief belief;
@@ -257,12 +268,13 @@ class Invariants {
     std::vector<Instant> marker_seen;  // of each node, when it was last seen to be there or gone
     bool alive = true;
     Instant resumed{};
+    std::uint64_t next_heard = 0;  // the place of the first answer of this turn
     std::map<engine::RequestId, Request> requests;
     std::unordered_map<const std::string*, engine::RequestId> by_name;
     std::unordered_map<engine::RequestId, Grant*> attempts;
     std::unordered_map<engine::GrantId, Grant> grants;
     std::vector<Grant*> live;
-    std::vector<const Grant*> failed;  // attempts, in this turn
+    std::vector<const Grant*> ended;  // attempts that failed and leases given back, in this turn
     std::map<std::pair<std::string, std::uint64_t>, OwnerState> owners;
   };
   struct NameState {
@@ -300,7 +312,11 @@ class Invariants {
   struct Line {
     std::vector<Waiting> waiting;
     std::deque<Departed> departed;
-    std::map<ClientId, std::uint64_t> numbers;  // of clients' newest lines
+    struct Numbered {
+      std::uint64_t number = 0;
+      Instant since{};
+    };
+    std::map<ClientId, Numbered> numbers;  // of clients' newest lines
     std::optional<Instant> free_since;
     std::optional<Instant> given_back;  // by who had it on a quorum; nobody has had it since
     std::uint64_t begun = 0;
@@ -330,7 +346,7 @@ class Invariants {
   [[nodiscard]] Instant local(Instant world, ClientId client) const;
   Grant* find(ClientId client, engine::GrantId grant);
   Grant& begin_grant(ClientId client, const engine::Send& send);
-  void check_failed(Client& client) const;
+  void check_ended(Client& client) const;
   void attempt_over(Instant world, Client& client, engine::RequestId request);
   void end_claim(Grant& grant);
 
@@ -338,6 +354,7 @@ class Invariants {
   void told_success(Instant world, ClientId client, const Request& request,
                     const engine::AcquireSucceeded& success);
   void told_forced(Instant world, const Forced& forced);
+  void told_released(const Grant& grant, Released outcome) const;
   void told_entry(ClientId client, const Request& request, const engine::Finish& finish);
   static void check_entry(Grant& grant, const engine::EnterSucceeded& entered);
   void told_take(Instant now, ClientId client, const Request& request,

@@ -22,7 +22,7 @@ void Invariants::client_crashes(ClientId client) {
   clients_[client].by_name.clear();
   clients_[client].attempts.clear();
   clients_[client].live.clear();
-  clients_[client].failed.clear();
+  clients_[client].ended.clear();
   clients_[client].owners.clear();
   for (auto& [name, line] : lines_) {
     std::erase_if(line.waiting, [&](const Waiting& who) { return who.client == client; });
@@ -57,7 +57,12 @@ void Invariants::requested(ClientId client, const Request& request) {
   if (request.acquires) ++counts_.requests;
   begins_to_wait(client, request);
   if (request.owner) ++clients_[client].owners[{*request.name, request.owner->number}].calls;
-  if (Grant* grant = find(client, request.enters)) ++grant->entering;
+  if (Grant* grant = find(client, request.extends)) ++grant->extending;
+  Grant* const entered = find(client, request.enters);
+  if (entered == nullptr) return;
+  ++entered->entering;
+  const bool renewed = entered->renewed_until != Instant::min();
+  if (!renewed && request.renewed_for > Duration::zero()) entered->renewed_until = engine::never;
 }
 
 void Invariants::must_end_now(ClientId client, engine::RequestId request, Instant now) {
@@ -70,9 +75,12 @@ void Invariants::end_claim(Grant& grant) {
   std::erase(clients_[grant.client].live, &grant);
 }
 
-void Invariants::released(Instant world, ClientId client, engine::GrantId id) {
+void Invariants::released(Instant world, ClientId client, engine::GrantId id,
+                          engine::RequestId request) {
   Grant* grant = find(client, id);
   if (grant == nullptr) return;
+  if (request != 0) clients_[client].requests.at(request).releases = id;
+  clients_[client].ended.push_back(grant);
   grant->state = State::over;
   grant->over_at = world;
   end_claim(*grant);

@@ -39,14 +39,18 @@ void Invariants::wait_ends(Instant world, ClientId client, const Request& reques
   const auto line = lines_.find(*request.name);
   if (line == lines_.end()) return;
   std::uint64_t number = 0;
+  Instant began = request.began;
   const auto left = std::erase_if(line->second.waiting, [&](const Waiting& who) {
     const bool it = who.request == request.id && who.client == client;
-    // A call that never asked may stand there since the grant to the one before.
-    if (it)
-      number = who.line == 0 && !who.known_at.empty() ? line->second.numbers[client] : who.line;
-    return it;
+    // A call that never asked may stand there since the one before it was granted, or left.
+    if (!it) return false;
+    const auto& newest = line->second.numbers[client];
+    number = who.line == 0 ? newest.number : who.line;
+    // Its client may stand where a node could not be told that the one before it left.
+    if (who.line == 0 && who.known_at.empty()) began = newest.since;
+    return true;
   });
-  if (left > 0) line->second.departed.push_back({request.id, client, number, request.began, world});
+  if (left > 0) line->second.departed.push_back({request.id, client, number, began, world});
 }
 
 void Invariants::given_back(Instant world, const Grant& grant) {
@@ -75,7 +79,8 @@ void Invariants::asks_in_line(const std::string& name, engine::RequestId request
   for (Waiting& who : line->second.waiting) {
     if (who.request != request) continue;
     who.line = number;
-    line->second.numbers[who.client] = number;
+    auto& newest = line->second.numbers[who.client];
+    if (newest.number != number) newest = {number, who.began};
   }
 }
 

@@ -189,6 +189,13 @@ void choose_waiting(Plan& plan) {
   if (!plan.distances.empty() && random.chance(300)) plan.too_late_per_mille = 950;
 }
 
+/// Fences that a quorum of nodes has raised beyond what clocks explain.
+void choose_far_fences(Plan& plan) {
+  Random random(plan.seed ^ 0xfe2ce);
+  const bool possible = plan.fence == FenceDamage::none && plan.judges_tokens() && !plan.waits;
+  if (possible && random.chance(60)) plan.fence = FenceDamage::of_quorum;
+}
+
 /// How bytes travel.
 void choose_streams(Plan& plan) {
   Random random(plan.seed ^ 0x57ea);
@@ -339,6 +346,7 @@ Plan plan_of(std::uint64_t seed) {
   choose_waiting(plan);
   choose_wakes(plan);
   choose_clones(plan);
+  choose_far_fences(plan);
   return plan;
 }
 
@@ -394,7 +402,8 @@ std::string Plan::in_words() const {
       fmt::format(" ms, floor {}, delay {} us, jitter {} us, slow {} in 1000, a fault every {} ms:",
                   engine.clock_floor ? "by clocks" : "none", delay_min.count() / 1000,
                   delay_jitter.count() / 1000, slow_per_mille, between_faults.count() / 1'000'000);
-  if (fence != FenceDamage::none) text += " a damaged fence,";
+  const bool far = fence == FenceDamage::of_quorum;
+  if (fence != FenceDamage::none) text += far ? " a quorum of far fences," : " a damaged fence,";
   if (lie != Lie::none) text += " a node that lies,";
   if (!distances.empty())
     text += fmt::format(" one client {} us farther,", distances[0].count() / 1000);

@@ -36,8 +36,9 @@ inline constexpr std::int64_t drift_bound_ppm = 10'000;
 /// Half of it each, less a little, for a client and a node.
 inline constexpr std::int32_t drift_within = 4'500;
 
-/// What is wrong with the counters of one node from the beginning.
-enum class FenceDamage : std::uint8_t { none, ahead, far, text, other_type };
+/// What is wrong with the counters of one node from the beginning; or a quorum's are far ahead of
+/// the clocks, which is no damage.
+enum class FenceDamage : std::uint8_t { none, ahead, far, text, other_type, of_quorum };
 
 /// What happens to the messages by which nodes wake waiters.
 struct WakeFaults {

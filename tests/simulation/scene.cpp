@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "engine/quorum.hpp"
 #include "engine/stripe.hpp"
 
 namespace redlock::simulation {
@@ -51,11 +52,16 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
       {FenceDamage::ahead, std::to_string(Invariants::damaged_fence)},
       {FenceDamage::far, std::to_string(engine::token_limit / 4 * 3 - 2)},
       {FenceDamage::text, damaged_fences[plan.seed % damaged_fences.size()]},
-      {FenceDamage::other_type, Hash()}};
-  for (const std::string& name : plan.names) {
-    nodes.front().data.put_fence(engine::stripe_of(name), values.at(plan.fence));
+      {FenceDamage::other_type, Hash()},
+      {FenceDamage::of_quorum, "2000000000000000"}};  // what a clock shows in 2033
+  const bool one = plan.fence != FenceDamage::of_quorum;
+  for (NodeIndex node = 0; node < (one ? 1U : engine::quorum_of(plan.engine.nodes)); ++node) {
+    for (const std::string& name : plan.names) {
+      nodes[node].data.put_fence(engine::stripe_of(name), values.at(plan.fence));
+    }
   }
-  invariants.fence_damaged(0);
+}
+if (one) invariants.fence_damaged(0);
 }
 
 }  // namespace redlock::simulation

@@ -23,21 +23,23 @@ milliseconds LockUsers::any_lease() {
   return scene_.random.pick(std::span<const milliseconds>(scene_.plan.leases));
 }
 
-engine::RequestId LockUsers::request(const LockUser& user, Duration takes) {
+engine::RequestId LockUsers::request(const LockUser& user, Duration takes,
+                                     engine::GrantId extends) {
   const engine::RequestId id = ++scene_.last_request;
-  scene_.invariants.requested(life(user), {.id = id, .name = {}, .expected = local(user) + takes});
+  scene_.invariants.requested(
+      life(user), {.id = id, .name = {}, .expected = local(user) + takes, .extends = extends});
   return id;
 }
 
 void LockUsers::extend(LockUser& user) {
   if (user.extending != 0) return;
-  user.extending = request(user, scene_.plan.engine.node_timeout);
+  user.extending = request(user, scene_.plan.engine.node_timeout, user.grant);
   engine(user).extend(local(user), user.extending, user.grant, any_lease());
 }
 
-void LockUsers::cancel(const LockUser& user, engine::RequestId request) {
+void LockUsers::cancel(const LockUser& user, engine::RequestId request, Errc why) {
   scene_.invariants.must_end_now(life(user), request, local(user));
-  engine(user).cancel(local(user), request, Errc::cancelled);
+  engine(user).cancel(local(user), request, why);
 }
 
 void LockUsers::give_up(const LockUser& user) {
@@ -146,7 +148,11 @@ void Workload::begin_acquire(User& user) {
     what.min_validity = user.lease - user.lease / 50 - milliseconds(1);
   }
   what.renew = scene_.random.chance(scene_.plan.renew_per_mille);
-  if (what.renew && scene_.random.chance(300)) what.max_hold = scene_.random.up_to(user.lease * 4);
+  Duration renewed_for = what.renew ? Duration::max() : Duration::zero();
+  if (what.renew && scene_.random.chance(300)) {
+    what.max_hold = scene_.random.up_to(user.lease * 4);
+    renewed_for = *what.max_hold + timeout;
+  }
   if (scene_.random.chance(scene_.plan.contention_per_mille)) {
     what.wait = scene_.random.chance(100) ? Duration::max() : scene_.random.up_to(timeout * 20);
   }
@@ -165,6 +171,7 @@ void Workload::begin_acquire(User& user) {
                                            .min_validity = what.min_validity,
                                            .acquires = true,
                                            .lease = user.lease,
+                                           .renewed_for = renewed_for,
                                            .in_order = what.in_order,
                                            .waits_until = waits_until(what, now),
                                            .began = scene_.now});
@@ -178,14 +185,16 @@ void Workload::take_over(User& user) {
   user.lease = what.lease;
   what.name = std::make_shared<const std::string>(user.name);
   // Sometimes what was passed on is wrong.
-  if (scene_.random.chance(100)) {
+  const bool wrong = scene_.random.chance(100);
+  if (wrong) {
     what.token = scene_.random.chance(500) ? what.token + 1 + scene_.random.below(3)
                                            : engine::token_limit - 9;
   }
   scene_.invariants.requested(life(user), {.id = user.request,
                                            .name = what.name,
                                            .expected = now + scene_.plan.engine.node_timeout,
-                                           .lease = user.lease});
+                                           .lease = user.lease,
+                                           .takes_up = !wrong && scene_.plan.lie == Lie::none});
   engine(user).attach(now, user.request, what);
 }
 
@@ -221,13 +230,15 @@ void Workload::enter(User& user) {
   const Instant now = local(user);
   const engine::RequestId request = ++scene_.last_request;
   user.entering.push_back(request);
-  scene_.invariants.requested(life(user), {.id = request,
-                                           .name = {},
-                                           .expected = now + scene_.plan.engine.node_timeout,
-                                           .enters = user.grant});
   engine::EnterRequest what{.grant = user.grant};
   what.lease = any_lease();
   what.renew = scene_.random.chance(scene_.plan.renew_per_mille);
+  scene_.invariants.requested(life(user),
+                              {.id = request,
+                               .name = {},
+                               .expected = now + scene_.plan.engine.node_timeout,
+                               .enters = user.grant,
+                               .renewed_for = what.renew ? Duration::max() : Duration::zero()});
   engine(user).enter(now, request, what);
   faults_.attract_fault(user.client, {}, 100);
 }
@@ -242,7 +253,7 @@ void Workload::leave_one(User& user) {
 void Workload::give_back(User& user, bool wait_for_it) {
   user.request = wait_for_it ? request(user, scene_.plan.engine.node_timeout) : 0;
   user.state = wait_for_it ? User::State::ending : User::State::idle;
-  scene_.invariants.released(scene_.now, life(user), user.grant);
+  scene_.invariants.released(scene_.now, life(user), user.grant, user.request);
   engine(user).release(local(user), user.request, user.grant);
   if (!wait_for_it) next(user, scene_.plan.think);
 }
@@ -315,17 +326,15 @@ void Workload::finished(User& user, const engine::Finish& finish) {
 }
 
 void Workload::end() {
-  for (User& user : users_) {
-    leave(user);
-    clients_.turn(user.client);
-  }
+  for (User& user : users_) leave(user);
+  for (ClientIndex client = 0; client < clients_.count(); ++client) clients_.turn(client);
 }
 
 void Workload::leave(User& user) {
   ++user.turn;
   if (!clients_.is_alive(user.client)) return;
   if (user.state == User::State::acquiring) {
-    cancel(user, user.request);
+    cancel(user, user.request, Errc::closed);
   } else if (user.state == User::State::holding) {
     give_back(user, true);
   }

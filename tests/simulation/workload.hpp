@@ -42,9 +42,9 @@ class LockUsers {
   [[nodiscard]] bool may_act(const LockUser& user, const Event& event);
   [[nodiscard]] std::chrono::milliseconds any_lease();
   /// The number of a request about its lease that ends within this time.
-  engine::RequestId request(const LockUser& user, Duration takes);
+  engine::RequestId request(const LockUser& user, Duration takes, engine::GrantId extends = 0);
   void extend(LockUser& user);
-  void cancel(const LockUser& user, engine::RequestId request);
+  void cancel(const LockUser& user, engine::RequestId request, Errc why = Errc::cancelled);
   /// As the guard does when its client was too late for the loss.
   void give_up(const LockUser& user);
   /// At the end of this validity a quorum must still have the lease.

@@ -160,6 +160,9 @@ void HeldLease::on_reply(Instant now, NodeIndex node, const Tag& tag, const Repl
 /// told.
 void HeldLease::on_reply_after_loss(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                                     Outbox& out) {
+  if (tag.kind == Tag::Kind::acquire && std::holds_alternative<AlreadyOurs>(reply)) {
+    return nodes_.share(node);  // the lock there is not to be released
+  }
   const bool denied = std::holds_alternative<Free>(reply) || std::holds_alternative<Taken>(reply) ||
                       std::holds_alternative<Refused>(reply) ||
                       std::holds_alternative<ForcedOut>(reply);
