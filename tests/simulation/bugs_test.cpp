@@ -63,7 +63,7 @@ bool may_matter(std::string_view name, const Plan& plan) {
     case Bug::failed_call_stays_first:
       return plan.waits;
     case Bug::too_late_keeps_its_place:
-      return plan.too_late_per_mille > 0;
+      return plan.too_late_clients > 0;
     default:
       return true;
   }

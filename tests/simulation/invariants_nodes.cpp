@@ -13,7 +13,7 @@ namespace redlock::simulation {
 
 void Invariants::executed(Instant world, std::uint32_t node, const ScriptRun& run) {
   const SimNode& at = nodes_[node];
-  if (judged_.rules) judge_script(run, at.data, at.now_ms(world));
+  judge_script(run, at.data, at.now_ms(world), judged_.rules);
   std::string_view last;
   for (const std::string_view key : run.keys) {
     if (at.data.fence(key) >= damaged_fence && !damaged_.contains(node)) {

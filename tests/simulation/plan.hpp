@@ -74,7 +74,7 @@ struct Plan {
   std::uint32_t slow_per_mille = 0;        ///< messages that take about a node timeout
   Duration think{};                        ///< between two things that a user does, at most
   std::uint32_t contention_per_mille = 0;  ///< requests that wait
-  std::uint32_t too_late_per_mille = 0;    ///< requests whose grants always come too late
+  std::uint32_t too_late_clients = 0;  ///< the first ones: nearly all their grants come too late
   std::uint32_t renew_per_mille = 0;
   std::uint32_t keep_per_mille = 0;     ///< steps after which a user keeps its lease
   std::uint32_t special_per_mille = 0;  ///< faults that are of the kind that names the world

@@ -60,8 +60,7 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
       nodes[node].data.put_fence(engine::stripe_of(name), values.at(plan.fence));
     }
   }
-}
-if (one) invariants.fence_damaged(0);
+  if (one) invariants.fence_damaged(0);
 }
 
 }  // namespace redlock::simulation

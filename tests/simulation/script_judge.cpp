@@ -11,6 +11,7 @@
 
 #include "simulation/documented.hpp"
 #include "simulation/invariants.hpp"
+#include "simulation/promises.hpp"
 #include "wire/key_layout.hpp"
 
 namespace redlock::simulation {
@@ -64,8 +65,13 @@ class ScriptJudge {
  public:
   using Words = simulation::Words;
 
-  ScriptJudge(const ScriptRun& run, const NodeData& after, std::int64_t now_ms)
-      : run_(run), before_(*run.before), after_(after), now_(now_ms), replies_(run.reply) {}
+  ScriptJudge(const ScriptRun& run, const NodeData& after, std::int64_t now_ms, bool rules)
+      : run_(run),
+        before_(*run.before),
+        after_(after),
+        now_(now_ms),
+        rules_(rules),
+        replies_(run.reply) {}
 
   void judge() {
     if (run_.script == "acquire") {
@@ -87,7 +93,7 @@ class ScriptJudge {
 
  private:
   void require(bool kept, const char* rule) const {
-    if (kept) return;
+    if (kept || (!rules_ && promise_of(rule) == Promise::none)) return;
     throw Violation{rule, fmt::format("{} {} | {} -> {}", run_.script, fmt::join(run_.keys, " "),
                                       fmt::join(run_.arguments, " "), run_.reply)};
   }
@@ -163,7 +169,7 @@ class ScriptJudge {
     judge_line(lock, anew || passed_on ? arguments[6] : std::string_view());
     const bool known = answers->size() > 2;
     const bool stays = passed_on || (waits && code == 0);
-    if (stays) require_if_undisturbed(known, "a waiter that asks stands in line");
+    if (stays) require_if_undisturbed(known, "a waiter that asks is in the line");
     if (stays && known) stands(keys[3], keys[4], arguments[6], order, (*answers)[2]);
   }
 
@@ -195,7 +201,7 @@ class ScriptJudge {
     const std::int64_t alive = number_of(record.substr(0, record.find(' '))).value_or(0);
     const std::int64_t lives =
         documented::waiter_forgotten_within.count() / (order == "w" ? 1 : 10);
-    require(alive >= now_ + lives * 4 / 5, "a waiter that asks stands in line");
+    require(alive >= now_ + lives * 4 / 5, "a waiter that asks is in the line");
   }
 
   void hold() {
@@ -303,7 +309,7 @@ class ScriptJudge {
   void require_place(std::string_view waiter) const {
     const auto waiters = after_.waiters(NodeData::name_of(run_.keys[0]), now_);
     require_if_undisturbed(std::ranges::count(waiters, waiter, &NodeData::Waiter::name) == 1,
-                           "a call that keeps its place stands in line");
+                           "a call that keeps its place is in the line");
   }
 
   /// `anew`: the waiter that may stand there for a later call.
@@ -352,13 +358,14 @@ class ScriptJudge {
   const NodeData& before_;
   const NodeData& after_;
   std::int64_t now_;
+  bool rules_;
   Answers replies_;
 };
 
 }  // namespace
 
-void judge_script(const ScriptRun& run, const NodeData& after, std::int64_t now_ms) {
-  ScriptJudge(run, after, now_ms).judge();
+void judge_script(const ScriptRun& run, const NodeData& after, std::int64_t now_ms, bool rules) {
+  ScriptJudge(run, after, now_ms, rules).judge();
 }
 
 }  // namespace redlock::simulation

@@ -9,8 +9,8 @@
 
 namespace redlock::simulation {
 
-/// Throws the Violation if the script did anything else. The time is that of the run, by the node's
-/// clock.
-void judge_script(const ScriptRun& run, const NodeData& after, std::int64_t now_ms);
+/// Throws the Violation if the script did anything else; without `rules` only if that breaks a
+/// promise. The time is that of the run, by the node's clock.
+void judge_script(const ScriptRun& run, const NodeData& after, std::int64_t now_ms, bool rules);
 
 }  // namespace redlock::simulation

@@ -143,8 +143,7 @@ void Workload::begin_acquire(User& user) {
     what.min_validity = std::max(most - scene_.random.up_to(most), Duration::zero());
     faults_.attract_fault(user.client, Fault::client_paused, 200);
   }
-  const auto too_late = scene_.plan.too_late_per_mille;
-  if (too_late > 0 && scene_.random.chance(too_late)) {
+  if (user.client < scene_.plan.too_late_clients && scene_.random.chance(950)) {
     what.min_validity = user.lease - user.lease / 50 - milliseconds(1);
   }
   what.renew = scene_.random.chance(scene_.plan.renew_per_mille);
