@@ -83,15 +83,17 @@ TEST_CASE("a lease goes on without a node that has its owner for another process
   }
 }
 
-TEST_CASE("a lease that is lost leaves another process its lock, too") {
-  Rig rig(3);
-  const GrantId grant = rig.lease_on({0, 1}).grant;
+TEST_CASE("a lease that is lost leaves another process its lock, too, and no more") {
+  Rig rig(5);
+  const GrantId grant = rig.lease_on({0, 1, 2}).grant;
   rig.advance(1min);
   REQUIRE(rig.lost.contains(grant));
-  rig.answer(2, AlreadyOurs{});
+  rig.answer(3, AlreadyOurs{});
+  rig.answer(4, Granted{7});
   rig.release(grant);
   CHECK(rig.releases(0) == 1);
-  CHECK(rig.releases(2) == 0);
+  CHECK(rig.releases(3) == 0);
+  CHECK(rig.releases(4) == 1);
 }
 
 TEST_CASE("a heal takes what is there already, whose release is owed as any other") {
