@@ -186,6 +186,13 @@ void choose_waiting(Plan& plan) {
   }
   const Fault one = random.pick(possible_faults);
   if (!clients_alone) plan.faults.set(static_cast<std::size_t>(one));
+  // Or locks are held for so long that waiters ask several times meanwhile.
+  if (random.chance(100)) {
+    plan.think = std::chrono::seconds(8);
+    plan.leases.push_back(std::chrono::seconds(10));
+    plan.engine.max_lease = std::max(plan.engine.max_lease, plan.leases.back());
+    plan.length = std::max<Duration>(plan.length, std::chrono::seconds(20));
+  }
   if (!plan.distances.empty() && random.chance(300)) {
     plan.too_late_clients = random.pick({1U, 1U, plan.clients});
     plan.users_per_client = std::max(plan.users_per_client, random.pick({1U, 8U}));
