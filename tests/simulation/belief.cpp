@@ -27,7 +27,10 @@ Instant Belief::trusted_until(Instant sent, std::chrono::milliseconds lease) con
 void Belief::sent(std::uint32_t node, const engine::Tag& tag) {
   if (tag.kind == Kind::acquire || tag.kind == Kind::heal) nodes_[node].may_hold = true;
   if (tag.kind == Kind::acquire) nodes_[node].asked = true;
-  if (tag.kind == Kind::release) nodes_[node].released = true;
+  if (tag.kind == Kind::release) {
+    nodes_[node].released = true;
+    nodes_[node].had_none = false;
+  }
   if (tag.kind != Kind::heal) return;
   nodes_[node].ours = false;
   nodes_[node].healing = true;
@@ -63,9 +66,9 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
   Node& node = nodes_[index];
   if (tag.kind == Kind::release) {
     node.removed |= std::holds_alternative<engine::ReleasedHere>(reply);
-    // A release that finds no script is not repeated if the acquire found none either.
+    // A release that finds no script is sent again, unless the node had nothing.
     node.had_none |= std::holds_alternative<engine::NotHeld>(reply) ||
-                     (std::holds_alternative<engine::NoScript>(reply) && !node.may_hold);
+                     std::holds_alternative<engine::NoScript>(reply);
     return;
   }
   if (tag.kind == Kind::acquire) {
