@@ -240,7 +240,7 @@ void Clients::start(ClientIndex index) {
     address.label = "node " + std::to_string(node);
     address.password = plan.password;
   }
-  // Of the texts that people read nodes have one for each waiter.
+  // Half of the clients have a text about themselves, for people to read.
   if (index % 2 == 0) config.holder = wire::HolderText("host", index, "simulated");
   config.connect_timeout = connect_within;
   config.probe_interval = std::chrono::ceil<milliseconds>(plan.between_probes);

@@ -209,8 +209,8 @@ void Faults::inject_by_hand(Fault fault, NodeIndex node) {
   const std::string& name = scene_.random.pick(std::span<const std::string>(scene_.plan.names));
   const std::uint32_t stripe = engine::stripe_of(name);
   if (fault == Fault::fence_lost) {
-    const bool others_count = node == 0 && scene_.plan.engine.nodes >= 3;
-    if (!others_count || scene_.random.chance(500)) return at_node.data.lose_fence(stripe);
+    const bool may_be_damaged = node == 0 && scene_.plan.engine.nodes >= 3;
+    if (!may_be_damaged || scene_.random.chance(500)) return at_node.data.lose_fence(stripe);
     const std::string text = scene_.random.pick(std::span<const char* const>(damaged_fences));
     scene_.invariants.fence_damaged(node);
     return at_node.data.put_fence(stripe, text);

@@ -332,7 +332,7 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
 void Invariants::told_released(const Grant& grant, Released outcome) const {
   const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
   require(outcome != Released::already_gone || grant.belief.may_have_had() <= nodes_.size() / 2,
-          "what a quorum may have had is not said to be gone", what);
+          "a lock that a quorum may have had is not said to be gone", what);
   const auto forgot = [](const SimNode& node) { return !node.forgot.empty(); };
   require(outcome != Released::released || grant.belief.removed() > nodes_.size() / 2 ||
               std::ranges::any_of(nodes_, forgot),
@@ -538,7 +538,7 @@ void Invariants::check_ended(Client& client) const {
     for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
       const bool left = everywhere && !grant->belief.released(node);
       rule(judged_, !left && !grant->belief.left_behind(node),
-           "what is over is released on every node that may have it", [&] {
+           "a grant that is over is released on every node that may have it", [&] {
              return fmt::format("grant {} of client {}, node {}", grant->id, grant->client, node);
            });
     }

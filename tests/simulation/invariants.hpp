@@ -377,7 +377,6 @@ class Invariants {
   void check_turned_away(Instant world, std::uint32_t node, const HeldLock& lock,
                          const ScriptRun& run);
   void check_key(Instant world, std::uint32_t node, const HeldLock& lock) const;
-  void check_counts(Instant world, std::uint32_t node, const ScriptRun& run) const;
   void check_end(Instant world, std::uint32_t node, const std::string& key,
                  const Keyspace::Entry& entry) const;
   void check_size(Instant world, std::uint32_t node, const std::string& key,

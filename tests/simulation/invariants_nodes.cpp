@@ -28,7 +28,6 @@ void Invariants::executed(Instant world, std::uint32_t node, const ScriptRun& ru
     if (run.script != "hold") look_at_line(world, node, name, lock);
     check_turned_away(world, node, lock, run);
   }
-  if (run.script == "hold") check_counts(world, node, run);
 }
 
 void Invariants::check_key(Instant world, std::uint32_t node, const HeldLock& lock) const {
@@ -38,25 +37,6 @@ void Invariants::check_key(Instant world, std::uint32_t node, const HeldLock& lo
   if (lock->ends_ms && *lock->ends_ms <= latest) return;
   throw Violation{"a key lasts one lease from the last message at most",
                   fmt::format("node {}", node)};
-}
-
-/// Of each lock a hold has the owner, the count, and two more arguments. Of several for one lock
-/// the last says what is there. Nothing is known where one was answered with an error.
-void Invariants::check_counts(Instant world, std::uint32_t node, const ScriptRun& run) const {
-  if (run.reply.front() == '-' || run.reply.find("\r\n-") != run.reply.npos) return;
-  const SimNode& at = nodes_[node];
-  for (std::size_t i = 0; 3 * i < run.keys.size() && 4 * i + 1 < run.arguments.size(); ++i) {
-    const Words later = run.keys.subspan(3 * i + 1);
-    if (std::ranges::count(later, run.keys[3 * i]) > 0) continue;
-    const auto lock = at.data.lock(NodeData::name_of(run.keys[3 * i]), at.now_ms(world));
-    if (!lock || lock->foreign_type) continue;
-    const auto digits = engine::hex_digits(lock->owner);
-    const bool holds = run.arguments[4 * i] == std::string_view(digits.data(), digits.size());
-    if (!holds || run.arguments[4 * i + 1] == std::to_string(lock->count)) continue;
-    throw Violation{
-        "a hold sets the count of its message",
-        fmt::format("node {}: {}, not {}", node, lock->count, run.arguments[4 * i + 1])};
-  }
 }
 
 // --- all keys of a node

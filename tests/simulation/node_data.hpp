@@ -45,6 +45,7 @@ struct NodeData {
   struct Turn {
     std::string waiter;
     std::int64_t until_ms = 0;
+    bool operator==(const Turn&) const = default;
   };
 
   /// What is known of waiters, beside their places. Times are the latest of all, in ms.

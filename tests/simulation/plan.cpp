@@ -379,7 +379,7 @@ JudgedWaiting Plan::judged_waiting() const {
   if (is_calm() && wakes.all_arrive()) {
     // A waiter that is behind asks when each one before it could have taken a lock that ended.
     // Where the votes are split at first, gathering them takes four trips in vain, or eight; they
-    // are split more often where half of them each are possible.
+    // are split more often where two waiters may have half of them each.
     judged.free_at_most = places + (engine.nodes % 2 == 0 ? 32 : 16) * trip;
     // Far from the nodes many a call is over before it can use its turn.
     // A turn that two nodes gave to two waiters ends by itself; a vote may be under way then.
@@ -396,6 +396,8 @@ JudgedWaiting Plan::judged_waiting() const {
     }
     if (clients_alone) judged.passed_on_within = places + 8 * trip;
   }
+  // When a lease ends is known as well as clocks' rates agree.
+  judged.free_at_most += max_lease() * drift_bound_ppm / 1'000'000;
   // A call that comes too late takes the votes once before it is behind the others. Where wake-ups
   // are lost, the one behind it comes by its own timer each time.
   if (too_late_clients > 0) {

@@ -19,7 +19,7 @@ namespace redlock::simulation {
 using ClientIndex = std::uint32_t;
 using NodeIndex = engine::NodeIndex;
 
-/// What Lua, or a node, would take for a number, and no fence is; and the last one but one.
+/// Texts that are no fence, most of which Lua takes for numbers; and the last fence but one.
 inline constexpr auto damaged_fences = std::to_array<const char*>(
     {"text", "1e9", "0x10", "-5", "9007199254740990", "9007199254740993"});
 

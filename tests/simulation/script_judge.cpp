@@ -31,7 +31,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   return number;
 }
 
-/// A reply of integers, errors and arrays of them, one behind the other.
+/// The integers of a reply, of arrays and of errors, one behind the other.
 class Answers {
  public:
   explicit Answers(std::string_view bytes) : rest_(bytes) {}
@@ -44,7 +44,7 @@ class Answers {
     rest_.remove_prefix(std::min(rest_.size(), line.size() + 2));
     return number;
   }
-  /// Those of an array; a single one with its kind if there is no array. None for an error.
+  /// Those of an array, or a single one. None for an error.
   std::optional<std::vector<std::int64_t>> take_all() {
     std::vector<std::int64_t> numbers;
     if (kind() == '-') {
@@ -121,15 +121,15 @@ class ScriptJudge {
     const std::string* const text = hash == nullptr ? nullptr : hash->find(name);
     return text == nullptr ? std::string_view() : *text;
   }
-  [[nodiscard]] std::int64_t argument(Words arguments, std::size_t at) const {
+  [[nodiscard]] static std::int64_t argument(Words arguments, std::size_t at) {
     return number_of(arguments[at]).value_or(0);
   }
   /// Of one that was there it is not shortened.
   void require_lasting(std::string_view key, std::int64_t lease) const {
     const auto* const old = was(key);
-    const auto* const now = is(key);
+    const auto* const entry = is(key);
     const std::int64_t ends = std::max(now_ + lease, old == nullptr ? 0 : old->ends_ms.value_or(0));
-    require(now != nullptr && now->ends_ms == ends,
+    require(entry != nullptr && entry->ends_ms == ends,
             "a script makes a key last as long as it was asked to");
   }
 
@@ -163,10 +163,15 @@ class ScriptJudge {
       require((*answers)[1] <= documented::longest_turn.count(),
               "a free lock is kept for half a second at most");
     }
-    // With the grant, the next call of the client may have the place.
+    // With the grant, the next call of the client may have the place; and the release before it in
+    // the same script may have taken the client out.
     const bool passed_on = waits && code == 1 && !arguments[9].empty();
     const bool anew = waits && arguments.size() > 10 && arguments[10] == "1";
-    judge_line(lock, anew || passed_on ? arguments[6] : std::string_view());
+    judge_line(lock, anew || passed_on || (waits && given_back) ? arguments[6] : "");
+    if (code == 1 && lined_up) {
+      require_if_undisturbed(!after_.turn(NodeData::name_of(lock), now_), "a grant ends the turn");
+    }
+    if (code == 1 && waits && !passed_on) require_place(arguments[6], false);
     const bool known = answers->size() > 2;
     const bool stays = passed_on || (waits && code == 0);
     if (stays) require_if_undisturbed(known, "a waiter that asks is in the line");
@@ -224,6 +229,8 @@ class ScriptJudge {
     const std::int64_t code = ours ? 1 : foreign ? -2 : turned_away ? -3 : held == nullptr ? 0 : -1;
     require(answers.front() == code, "a script replies what it found");
     if (!ours) return;
+    require(field(is(keys[0]), arguments[0]) == arguments[1],
+            "a hold sets the count of its message");
     require_lasting(keys[0], argument(arguments, 3));
     if (std::ranges::count(run_.keys, keys[1]) > 1) return;  // the other lock may have raised it
     const auto before = fence(was(keys[1]));
@@ -244,10 +251,11 @@ class ScriptJudge {
       const bool keeps_place = run_.keys.size() == 3 && run_.arguments.size() > 2;
       const bool anew = run_.arguments.size() > 7 && run_.arguments[7] == "1";
       judge_line(run_.keys[3 * i], keeps_place && anew ? run_.arguments[2] : "");
-      if (keeps_place) require_place(run_.arguments[2]);
+      if (keeps_place) require_place(run_.arguments[2], true);
     }
-    const bool to_one = run_.keys.size() == 3 && run_.arguments[1] == "1";
-    require(!to_one || run_.told <= 1, "a release tells as many waiters as it is asked to");
+    const std::uint32_t most = run_.arguments[1] == "1" ? 1 : 2;
+    require(run_.keys.size() > 3 || run_.told <= most,
+            "a release tells no more waiters than it is asked to");
   }
 
   void given_back(std::string_view lock, std::string_view owner, bool had_it) const {
@@ -261,31 +269,26 @@ class ScriptJudge {
     replies_.take();
     const auto answers = replies_.take_all();
     if (!answers) return;
-    const bool had_it = answers->front() == 1;
-    require(had_it == had(was(run_.keys[0]), run_.arguments[0]), "a script replies what it found");
-    acquire(run_.keys.subspan(3), run_.arguments.subspan(2), had_it);
-    if (had_it && is(run_.keys[0]) == nullptr) require_turn(run_.keys[0]);
+    const bool same_owner = run_.arguments[0] == run_.arguments[2];  // of two copies of a process
+    if (!same_owner) given_back(run_.keys[0], run_.arguments[0], answers->front() == 1);
+    acquire(run_.keys.subspan(3), run_.arguments.subspan(2), answers->front() == 1);
   }
 
   void force() {
     const auto answers = replies_.take_all();
     if (!answers) return;
-    const auto* const forced = is(run_.keys[2]);
-    require(forced != nullptr && forced->ends_ms >= now_ + argument(run_.arguments, 1),
-            "a script makes a key last as long as it was asked to");
+    require_lasting(run_.keys[2], argument(run_.arguments, 1));
     given_back(run_.keys[0], run_.arguments[0], answers->front() == 1);
     judge_line(run_.keys[0], "");
   }
 
   void leave() {
-    if (run_.reply.front() == '-') return;
+    if (replies_.kind() == '-') return;
     const bool stays = run_.arguments.size() > 1;
     judge_line(run_.keys[0], run_.arguments[0]);
-    if (stays && was(run_.keys[1]) != nullptr) require_place(run_.arguments[0]);
+    if (was(run_.keys[1]) != nullptr) require_place(run_.arguments[0], stays);
     const auto turn = before_.turn(NodeData::name_of(run_.keys[0]), now_);
-    if (turn && turn->waiter == run_.arguments[0] && is(run_.keys[0]) == nullptr) {
-      require_turn(run_.keys[0]);
-    }
+    if (turn && turn->waiter == run_.arguments[0]) require_turn(run_.keys[0]);
   }
 
   // --- lines
@@ -302,14 +305,15 @@ class ScriptJudge {
     const std::string_view name = NodeData::name_of(lock);
     if (is(lock) != nullptr || alive(after_, name).empty()) return;
     const auto turn = after_.turn(name, now_);
-    require_if_undisturbed(turn && turn->until_ms > now_,
-                           "whoever gives a lock back gives a waiter its turn");
+    require_if_undisturbed(turn && turn->until_ms > now_, "a release gives a waiter its turn");
   }
 
-  void require_place(std::string_view waiter) const {
+  void require_place(std::string_view waiter, bool stays) const {
     const auto waiters = after_.waiters(NodeData::name_of(run_.keys[0]), now_);
-    require_if_undisturbed(std::ranges::count(waiters, waiter, &NodeData::Waiter::name) == 1,
-                           "a call that keeps its place is in the line");
+    const auto there = std::ranges::count(waiters, waiter, &NodeData::Waiter::name);
+    require_if_undisturbed(there == (stays ? 1 : 0),
+                           stays ? "a call that keeps its place is in the line"
+                                 : "a call that is granted the lock or leaves is in no line");
   }
 
   /// `anew`: the waiter that may stand there for a later call.
@@ -327,7 +331,7 @@ class ScriptJudge {
                            "a line holds only what its waiters need");
     const auto turn = after_.turn(name, now_);
     const auto before_it = before_.turn(name, now_);
-    if (!turn || (before_it && before_it->until_ms == turn->until_ms)) return;
+    if (!turn || turn == before_it) return;
     const auto its = std::ranges::find(after, turn->waiter, &NodeData::Waiter::name);
     const bool used_none = before_it && before_it->waiter == turn->waiter &&
                            before_it->until_ms <= now_ && anew != turn->waiter;
@@ -340,13 +344,14 @@ class ScriptJudge {
   void mark() const {
     const std::string_view marker = run_.keys[0];
     const std::string_view notes = run_.keys[1];
-    if (run_.reply.front() == '-') return;
+    if (replies_.kind() == '-') return;
     const std::string_view pending = field(was(notes), "pending");
     const bool written = was(marker) == nullptr && is(marker) != nullptr;
     require(written ? run_.script == "adopt" && is(notes) == nullptr
                     : pending.empty() || field(is(notes), "pending") == pending,
             "a node that forgot keeps its id until it has a marker");
-    if (field(is(marker), "vouched") == field(was(marker), "vouched")) return;
+    const bool vouched = field(is(marker), "vouched") != field(was(marker), "vouched");
+    if (run_.script == "pending" || !vouched) return;
     require(field(is(marker), "layout") == run_.arguments[1] &&
                 field(is(marker), "nodes") == run_.arguments[2] &&
                 field(is(marker), "max_lease_ms") == run_.arguments[3] &&

@@ -329,7 +329,8 @@ void Acquirer::leave(Instant now, const LeaveCommand& command, NodeSet nodes) {
   }
 }
 
-/// In place of a call that has ended; `next`: null if the client leaves.
+/// Tells the node that a call has ended: the next one has its place or, if that is null, the
+/// client leaves.
 void Acquirer::stand(Instant now, const Name& name, std::uint64_t line, Acquisition* next,
                      NodeIndex node) {
   LeaveCommand leaves{.name = name, .line = line, .since = now};
@@ -388,15 +389,15 @@ void Acquirer::departed(Instant now, NodeIndex node, const Tag& tag, const Reply
   const auto first = ordered_.first_of(line);
   Acquisition* const next = first ? calls_.find(*first) : nullptr;
   const auto* const granted = std::get_if<Granted>(&reply);
+  const bool enters = next != nullptr &&
+                      (next->is<Acquisition::Entering>() || next->is<Acquisition::AwaitingRoom>());
   if (next != nullptr && !next->earlier_answered(node, tag.grant)) {
     // The place there follows from the later question.
-  } else if (next != nullptr && next->is<Acquisition::Entering>() && granted != nullptr &&
-             granted->next_place && named == *first) {
+  } else if (enters && granted != nullptr && granted->next_place && named == *first) {
     next->entered(node, *granted->next_place);
   } else if (next != nullptr && next->attempt() != 0) {
     // It has asked there since, so that this place is its own.
   } else if (granted == nullptr || named != 0) {
-    const bool enters = next != nullptr && next->is<Acquisition::Entering>();
     stand(now, name, line, enters ? next : nullptr, node);
   }
   if (awaited.empty()) departures_.erase(found);

@@ -59,7 +59,7 @@ class Acquisition {
     GrantId attempt = 0;
     Instant gather_until{};
     bool over = false;
-    Instant ask_at = never;  // the nodes that refused, if none can wake the call
+    Instant ask_at = never;  // those that refused, if too few nodes can wake it
   };
   using State = std::variant<Local, AwaitingRoom, Entering, Pausing, Asking, Idle, Gathering>;
 

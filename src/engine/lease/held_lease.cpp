@@ -160,11 +160,12 @@ void HeldLease::on_reply(Instant now, NodeIndex node, const Tag& tag, const Repl
 /// told.
 void HeldLease::on_reply_after_loss(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                                     Outbox& out) {
-  if (tag.kind == Tag::Kind::acquire && std::holds_alternative<AlreadyOurs>(reply)) {
+  const bool already = std::holds_alternative<AlreadyOurs>(reply);
+  if (already && tag.kind == Tag::Kind::acquire) {
     return nodes_.share(node);  // the lock there is not to be released
   }
   // It is this process's to release, also where another one has the same owner.
-  if (std::holds_alternative<Granted>(reply)) return nodes_.confirm_without_trust(node);
+  if (already || std::holds_alternative<Granted>(reply)) return nodes_.confirm_without_trust(node);
   const bool denied = std::holds_alternative<Free>(reply) || std::holds_alternative<Taken>(reply) ||
                       std::holds_alternative<Refused>(reply) ||
                       std::holds_alternative<ForcedOut>(reply);

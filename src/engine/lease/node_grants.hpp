@@ -108,6 +108,8 @@ class NodeGrants {
   [[nodiscard]] Instant valid_until() const;
   /// Nodes that are ours or may be, without those that are only being healed.
   [[nodiscard]] std::uint32_t can_be_ours() const;
+  /// Nodes that may still run the acquire, and have not answered it.
+  [[nodiscard]] NodeSet asked() const { return in(Possession::asked); }
   /// Nodes that confirmed, and have denied nothing since.
   [[nodiscard]] NodeSet ours() const { return in(Possession::ours); }
   /// Nodes that confirmed, and are trusted to have the lock still.

@@ -61,6 +61,9 @@ void Releaser::release(Instant now, RequestId request, const HeldLease& lease) {
     nodes = NodeSet::first(electorate_.nodes());
   }
   begin(now, request, owed, nodes, lease.nodes().trusted(now));
+  if (lease.nodes().is_shared() && !lease.taken_up()) {
+    ledger_.release_if_granted(now, owed, lease.nodes().asked());
+  }
 }
 
 void Releaser::release(Instant now, RequestId request, Name name, OwnerId owner,
