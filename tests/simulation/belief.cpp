@@ -29,7 +29,7 @@ void Belief::sent(std::uint32_t node, const engine::Tag& tag) {
   if (tag.kind == Kind::acquire) nodes_[node].asked = true;
   if (tag.kind == Kind::release) {
     nodes_[node].released = true;
-    nodes_[node].had_none = false;
+    nodes_[node].no_script = false;
   }
   if (tag.kind != Kind::heal) return;
   nodes_[node].ours = false;
@@ -67,8 +67,8 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
   if (tag.kind == Kind::release) {
     node.removed |= std::holds_alternative<engine::ReleasedHere>(reply);
     // A release that finds no script is sent again, unless the node had nothing.
-    node.had_none |= std::holds_alternative<engine::NotHeld>(reply) ||
-                     std::holds_alternative<engine::NoScript>(reply);
+    node.had_none |= std::holds_alternative<engine::NotHeld>(reply);
+    node.no_script = std::holds_alternative<engine::NoScript>(reply);
     return;
   }
   if (tag.kind == Kind::acquire) {
@@ -131,7 +131,7 @@ std::uint32_t Belief::removed() const {
 
 std::uint32_t Belief::may_have_had() const {
   return static_cast<std::uint32_t>(std::ranges::count_if(
-      nodes_, [](const Node& node) { return node.released && !node.had_none; }));
+      nodes_, [](const Node& node) { return node.released && !node.had_none && !node.no_script; }));
 }
 
 std::uint32_t Belief::confirmed() const {

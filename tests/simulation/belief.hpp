@@ -77,6 +77,7 @@ class Belief {
     bool released = false;
     bool removed = false;  // the release deleted the lock
     bool had_none = false;
+    bool no_script = false;    // the release found none, and was not sent again
     bool asked = false;        // for the lock, and did not answer
     bool spent = false;        // asked, and nobody knows whether it will run that
     std::uint64_t shared = 0;  // the answer that another process has it by the same owner

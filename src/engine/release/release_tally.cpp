@@ -4,13 +4,13 @@
 namespace redlock::engine {
 
 ReleaseTally::ReleaseTally(const Electorate& electorate, RequestId request, NodeSet asked,
-                           NodeSet confirmed, Instant now)
+                           NodeSet confirmed, NodeSet awaited, Instant now)
     : electorate_(&electorate),
       request_(request),
       deadline_(now + electorate.node_timeout()),
       pending_(asked),
       confirmed_(confirmed),
-      absent_(NodeSet::first(electorate.nodes()) - asked) {}
+      absent_(NodeSet::first(electorate.nodes()) - asked - awaited) {}
 
 void ReleaseTally::on_reply(Instant now, NodeIndex node, const Reply& reply) {
   if (!pending_.contains(node)) return;

@@ -15,10 +15,10 @@ namespace redlock::engine {
 
 class ReleaseTally {
  public:
-  /// Nodes that are not asked certainly had nothing. Those `confirmed` are trusted to have the lock
-  /// still.
+  /// Nodes that are not asked certainly had nothing, but for those `awaited`, which may have it
+  /// yet. Those `confirmed` are trusted to have the lock still.
   ReleaseTally(const Electorate& electorate, RequestId request, NodeSet asked, NodeSet confirmed,
-               Instant now);
+               NodeSet awaited, Instant now);
 
   void on_reply(Instant now, NodeIndex node, const Reply& reply);
   void on_deadline(Instant now);

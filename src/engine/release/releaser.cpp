@@ -60,10 +60,11 @@ void Releaser::release(Instant now, RequestId request, const HeldLease& lease) {
     owed.lease = std::max(owed.lease, owed.keep_out);
     nodes = NodeSet::first(electorate_.nodes());
   }
-  begin(now, request, owed, nodes, lease.nodes().trusted(now));
-  if (lease.nodes().is_shared() && !lease.taken_up()) {
-    ledger_.release_if_granted(now, owed, lease.nodes().asked());
-  }
+  // Where another process has this owner, a node that may still grant is released when it did.
+  const bool if_granted = lease.nodes().is_shared() && !lease.taken_up();
+  const NodeSet awaited = if_granted ? lease.nodes().asked() : NodeSet();
+  begin(now, request, owed, nodes, lease.nodes().trusted(now), awaited);
+  ledger_.release_if_granted(now, owed, awaited);
 }
 
 void Releaser::release(Instant now, RequestId request, Name name, OwnerId owner,
@@ -74,10 +75,10 @@ void Releaser::release(Instant now, RequestId request, Name name, OwnerId owner,
 }
 
 void Releaser::begin(Instant now, RequestId request, const ReleaseLedger::OwedGrant& grant,
-                     NodeSet nodes, NodeSet confirmed) {
+                     NodeSet nodes, NodeSet confirmed, NodeSet awaited) {
   ledger_.release(now, grant, nodes, out_);
   if (request == 0) return;
-  tallies_.add(grant.id, ReleaseTally(electorate_, request, nodes, confirmed, now));
+  tallies_.add(grant.id, ReleaseTally(electorate_, request, nodes, confirmed, awaited, now));
   after_input(grant.id);
 }
 

@@ -61,7 +61,7 @@ class Releaser {
 
  private:
   void begin(Instant now, RequestId request, const ReleaseLedger::OwedGrant& grant, NodeSet nodes,
-             NodeSet confirmed);
+             NodeSet confirmed, NodeSet awaited = {});
   void after_input(GrantId grant);
 
   const Electorate& electorate_;
