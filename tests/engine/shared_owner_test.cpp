@@ -103,6 +103,16 @@ TEST_CASE("a lease that is lost leaves another process its lock, too, and no mor
   CHECK(rig.releases(4) == 1);
 }
 
+TEST_CASE("a node that may still grant the lock is not taken for one that has nothing") {
+  Rig rig(5);
+  const GrantId grant = rig.lease_on({0, 1, 2}).grant;
+  rig.answer(3, AlreadyOurs{});
+  const RequestId release = rig.release(grant);
+  rig.answer({0, 1}, ReleasedHere{});
+  rig.answer(2, NotHeld{});
+  CHECK(rig.outcome(release) == Released::unknown);
+}
+
 TEST_CASE("a heal takes what is there already, whose release is owed as any other") {
   for (const bool released_meanwhile : {false, true}) {
     RenewedRig rig;

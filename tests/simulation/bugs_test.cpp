@@ -21,7 +21,7 @@ namespace {
 
 using engine::Bug;
 
-constexpr std::uint64_t last_seed = 30'000;  // some kinds of worlds are rare
+constexpr std::uint64_t last_seed = 90'000;  // some kinds of worlds are rare
 constexpr std::size_t budget = 1'000;        // worlds for one bug
 constexpr std::size_t second_look = 40;      // for one that a scenario shows
 

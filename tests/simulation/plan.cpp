@@ -186,12 +186,12 @@ void choose_waiting(Plan& plan) {
   }
   const Fault one = random.pick(possible_faults);
   if (!clients_alone) plan.faults.set(static_cast<std::size_t>(one));
+  // Of one client, or of all, no call can succeed; or locks are held for so long that waiters ask
+  // several times meanwhile.
   if (!plan.distances.empty() && random.chance(300)) {
-    plan.too_late_clients = random.pick({1U, 1U, plan.clients});
-    plan.users_per_client = std::max(plan.users_per_client, random.pick({1U, 8U}));
-  }
-  // Or locks are held for so long that waiters ask several times meanwhile.
-  if (random.chance(100)) {
+    plan.too_late_clients = random.pick({1U, plan.clients});
+    plan.users_per_client = 8;
+  } else if (random.chance(100)) {
     plan.think = std::chrono::seconds(8);
     plan.leases.push_back(std::chrono::seconds(10));
     plan.engine.max_lease = std::max(plan.engine.max_lease, plan.leases.back());
@@ -399,7 +399,7 @@ JudgedWaiting Plan::judged_waiting() const {
   // When a lease ends is known as well as the rates of two nodes' clocks and a client's agree.
   judged.free_at_most += 2 * max_lease() * drift_bound_ppm / 1'000'000;
   // A lock that passes to a shorter lease ends before those who wait thought that it would.
-  if (too_late_clients == 0 && think > std::chrono::seconds(1)) {
+  if (think > std::chrono::seconds(1)) {
     judged.free_at_most += documented::between_questions * 11 / 10;
   }
   // A call that comes too late takes the votes once before it is behind the others. Where wake-ups

@@ -175,7 +175,7 @@ class ScriptJudge {
     const bool known = answers->size() > 2;
     const bool stays = passed_on || (waits && code == 0);
     if (stays) require_if_undisturbed(known, "a waiter that asks is in the line");
-    if (stays && known) stands(keys[3], keys[4], arguments[6], order, (*answers)[2]);
+    if (stays && known) stands(lock, arguments[6], order, (*answers)[2]);
   }
 
   void granted(Words keys, Words arguments, std::int64_t token) const {
@@ -195,18 +195,16 @@ class ScriptJudge {
             "a node grants nothing to clients of another set");
   }
 
-  void stands(std::string_view line, std::string_view waiters, std::string_view waiter,
-              std::string_view order, std::int64_t place) const {
-    const auto* const entry = is(line);
-    const auto* const set = entry == nullptr ? nullptr : std::get_if<SortedSet>(&entry->value);
-    const auto rank = set == nullptr ? std::nullopt : set->rank(waiter);
-    require(rank && *rank == static_cast<std::size_t>(place),
+  void stands(std::string_view lock, std::string_view waiter, std::string_view order,
+              std::int64_t place) const {
+    const auto waiters = after_.waiters(NodeData::name_of(lock), now_);
+    const auto its = std::ranges::find(waiters, waiter, &NodeData::Waiter::name);
+    require(its != waiters.end() && its - waiters.begin() == place,
             "a waiter learns how many are before it");
-    const std::string_view record = field(is(waiters), waiter);
-    const std::int64_t alive = number_of(record.substr(0, record.find(' '))).value_or(0);
+    if (its == waiters.end()) return;
     const std::int64_t lives =
         documented::waiter_forgotten_within.count() / (order == "w" ? 1 : 10);
-    require(alive >= now_ + lives * 4 / 5, "a waiter that asks is in the line");
+    require(its->alive_until_ms >= now_ + lives * 4 / 5, "a waiter that asks is in the line");
   }
 
   void hold() {

@@ -257,17 +257,12 @@ void Acquirer::end(Instant now, RequestId request, Failed failure) {
   const AcquireRequest& what = call.what();
   Lines* const lines = lines_of(what);
   if (lines == nullptr) return;
-  LeaveCommand leaves{.name = what.name, .line = lines->number(what.name), .since = now};
+  const std::uint64_t line = lines->number(what.name);
   const auto next = lines->leave(what.name, request);
-  if (next && what.in_order) calls_.find(*next)->comes_behind_questions_of(call);
-  const NodeSet left = call.leave_nodes();
   // Its turn, if it had one, is for the client's next call, if that is the first one there.
-  if (next && what.in_order) {
-    Acquisition& heir = *calls_.find(*next);
-    leaves.next = {leaves.line, now - heir.in_line_since(), length_of_turn()};
-    heir.stands_at(left);
-  }
-  leave(now, leaves, left);
+  Acquisition* const heir = next && what.in_order ? calls_.find(*next) : nullptr;
+  if (heir != nullptr) heir->comes_behind_questions_of(call);
+  leave(now, what.name, line, heir, call.leave_nodes());
   if (!next) return;
   calls_.find(*next)->wait_for_room();
   admission_.wait(*next);
@@ -317,28 +312,19 @@ Lines* Acquirer::lines_of(const AcquireRequest& what) {
   return what.in_order ? &ordered_ : &barging_;
 }
 
-/// No reply is waited for: a node that is not reached forgets a waiter that does not ask again.
-void Acquirer::leave(Instant now, LeaveCommand command, NodeIndex node) {
-  if (!rules::end_leaves_lines()) return;
-  out_.send(node, Tag{0, now, {}, 0, Tag::Kind::leave}, std::move(command));
-}
-
-void Acquirer::leave(Instant now, const LeaveCommand& command, NodeSet nodes) {
-  for (NodeIndex node = 0; node < electorate_.nodes(); ++node) {
-    if (nodes.contains(node)) leave(now, command, node);
-  }
-}
-
-/// Tells the node that a call has ended: the next one has its place or, if that is null, the
-/// client leaves.
-void Acquirer::stand(Instant now, const Name& name, std::uint64_t line, Acquisition* next,
-                     NodeIndex node) {
-  LeaveCommand leaves{.name = name, .line = line, .since = now};
+/// Tells nodes that a call has ended: the next one has its place or, if that is null, the client
+/// leaves. No reply is waited for: a node that is not reached forgets a waiter that does not ask
+/// again.
+void Acquirer::leave(Instant now, const Name& name, std::uint64_t line, Acquisition* next,
+                     NodeSet nodes) {
+  LeaveCommand command{.name = name, .line = line, .since = now};
   if (next != nullptr) {
-    leaves.next = {line, now - next->in_line_since(), length_of_turn()};
-    next->stands_at(NodeSet::of(node));
+    command.next = {line, now - next->in_line_since(), length_of_turn()};
+    next->stands_at(nodes);
   }
-  leave(now, std::move(leaves), node);
+  for (NodeIndex node = 0; rules::end_leaves_lines() && node < electorate_.nodes(); ++node) {
+    if (nodes.contains(node)) out_.send(node, Tag{0, now, {}, 0, Tag::Kind::leave}, command);
+  }
 }
 
 Duration Acquirer::length_of_turn() const {
@@ -365,7 +351,7 @@ void Acquirer::hand_place_on(Instant now, const Acquisition& call, const Attempt
     } else if (next != nullptr && named == *first && place && granted.contains(node)) {
       next->entered(node, *place);
     } else if (named != 0 || !granted.contains(node)) {
-      stand(now, name, line, next, node);
+      leave(now, name, line, next, NodeSet::of(node));
     }
   }
   if (!departure.awaited.empty()) departures_[attempt.plan().grant] = std::move(departure);
@@ -398,7 +384,7 @@ void Acquirer::departed(Instant now, NodeIndex node, const Tag& tag, const Reply
   } else if (next != nullptr && next->attempt() != 0) {
     // It has asked there since, so that this place is its own.
   } else if (granted == nullptr || named != 0) {
-    stand(now, name, line, enters ? next : nullptr, node);
+    leave(now, name, line, enters ? next : nullptr, NodeSet::of(node));
   }
   if (awaited.empty()) departures_.erase(found);
 }
@@ -471,7 +457,7 @@ void Acquirer::give_way(Instant now, Acquisition& call, const Attempt& attempt) 
   NodeSet left = call.leave_nodes();
   const bool at_once = successor_at_once(now, attempt).has_value();
   if (at_once) left = left - attempt.granted();
-  leave(now, {.name = name, .line = line}, left);
+  leave(now, name, line, nullptr, left);
   const bool too_late = attempt.failure() == Errc::too_late;
   const auto first = too_late ? next_to_ask(now, name) : ordered_.first(name, 1);
   if (first && rules::failed_call_gives_way()) {

@@ -87,9 +87,7 @@ class Acquirer {
   [[nodiscard]] Lines* lines_of(const AcquireRequest& what);
   void overtake_pause(Instant now, const Name& name);
   [[nodiscard]] Duration length_of_turn() const;
-  void leave(Instant now, LeaveCommand command, NodeIndex node);
-  void leave(Instant now, const LeaveCommand& command, NodeSet nodes);
-  void stand(Instant now, const Name& name, std::uint64_t line, Acquisition* next, NodeIndex node);
+  void leave(Instant now, const Name& name, std::uint64_t line, Acquisition* next, NodeSet nodes);
   /// The call has the lock: the next one of its line has its place where nodes were told so.
   void hand_place_on(Instant now, const Acquisition& call, const Attempt& attempt);
   /// The node has dealt with a question of an attempt that is over.
