@@ -24,6 +24,7 @@ struct Place {
   Duration waited{};       ///< how long the call has waited when this is sent
   Duration turn{};         ///< for how long a node is to keep the lock for it
   bool is_new = false;     ///< of another call than before, which may have begun later
+  friend bool operator==(const Place&, const Place&) = default;
 };
 
 /// Take the lock for this owner unless somebody else has it; a new grant's token is at least floor.
@@ -38,6 +39,7 @@ struct AcquireCommand {
   Place place{};               ///< a refusal stands the client there
   /// From the grant on the client stands there for its next call, which has waited so long.
   std::optional<Duration> next_waited{};
+  friend bool operator==(const AcquireCommand&, const AcquireCommand&) = default;
 };
 
 /// If the lock is still this owner's: set the absolute count, raise the fence to the token (0:
@@ -48,7 +50,6 @@ struct HoldCommand {
   std::chrono::milliseconds lease{};
   std::uint32_t count = 1;
   Token token = 0;
-  /// Equal names that are different objects make different holds.
   friend bool operator==(const HoldCommand&, const HoldCommand&) = default;
 };
 
@@ -60,6 +61,7 @@ struct ReleaseCommand {
   bool first_only = false;  ///< other nodes tell the second waiter when it may ask
   Place place{};    ///< the client goes on waiting, and stands there before the next is told
   Instant since{};  ///< when it is sent; for people who look at the line
+  friend bool operator==(const ReleaseCommand&, const ReleaseCommand&) = default;
 };
 
 /// Take the client out of the line of a name, or stand it there for another of its calls.
@@ -68,6 +70,7 @@ struct LeaveCommand {
   std::uint64_t line = 0;
   Place next{};     ///< of that call, in the same line; line 0: there is none
   Instant since{};  ///< when it is sent; for people who look at the line
+  friend bool operator==(const LeaveCommand&, const LeaveCommand&) = default;
 };
 
 /// Delete the lock if it is this owner's, and refuse this owner for that long, so that no late
@@ -76,8 +79,10 @@ struct ForceCommand {
   Name name;
   OwnerId owner;
   std::chrono::milliseconds keep_out{};
+  friend bool operator==(const ForceCommand&, const ForceCommand&) = default;
 };
 
+/// Equal names that are different objects make different commands.
 using Command =
     std::variant<AcquireCommand, HoldCommand, ReleaseCommand, ForceCommand, LeaveCommand>;
 

@@ -60,13 +60,13 @@ CallContext Connection::context() {
           .subscribed = subscribed_};
 }
 
-void Connection::send(const engine::Tag& tag, engine::Command command, engine::Form form) {
+void Connection::send(const engine::Tag& tag, const engine::Command& command, engine::Form form) {
   if (std::holds_alternative<engine::AcquireCommand>(command)) {
     return send_acquire(tag, command, form);
   }
   const Script script = script_of(command);
   const auto* const release = std::get_if<engine::ReleaseCommand>(&command);
-  auto* const hold = std::get_if<engine::HoldCommand>(&command);
+  const auto* const hold = std::get_if<engine::HoldCommand>(&command);
   const bool lone_hold = hold != nullptr && goes_alone(*hold, form);
   const bool lone_release = release != nullptr && (release->alone || release->place.line != 0);
   const bool joins = row_of(script).many_in_a_call && !lone_hold && !lone_release;
@@ -80,15 +80,13 @@ void Connection::send(const engine::Tag& tag, engine::Command command, engine::F
     if (to_repeat_alone_ > 0) --to_repeat_alone_;
     lone_hold_ = hold->name;
   }
-  if (hold != nullptr) {
-    call_.add(texts_.hold.of(std::move(*hold), {.layout = layout_}));
-  } else if (release != nullptr) {
+  const CallParts& parts = texts_.command.of(command, context());
+  if (release != nullptr) {
     call_.add(last_release_);
-    last_release_.clear();
-    last_release_.add(command, context());
+    last_release_ = parts;
     freed_.push_back(release->name);
   } else {
-    call_.add(command, context());
+    call_.add(parts);
   }
   if (!joins) write_call();
 }
@@ -109,7 +107,7 @@ void Connection::send_acquire(const engine::Tag& tag, const engine::Command& com
     write_call();
   }
   tags_.push_back(tag);
-  acquire_.add(command, context());
+  acquire_.add(texts_.command.of(command, context()));
   write(acquire_, script, form);
 }
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "engine/messages.hpp"
-#include "wire/encoded_hold.hpp"
+#include "wire/encoded_command.hpp"
 #include "wire/handshake.hpp"
 #include "wire/holder_text.hpp"
 #include "wire/question.hpp"
@@ -35,7 +35,7 @@ struct Unanswered {
 
 /// Texts that all connections of a client share, so that they are written once.
 struct SharedTexts {
-  EncodedHold hold;
+  EncodedCommand command;
   HolderText holder;
 };
 
@@ -79,7 +79,7 @@ class Connection {
   /// releases that were given earlier, so that these stay together. A release and the acquire of
   /// the same name behind it go as one call, too: no other client comes between them on the node,
   /// which has less to do.
-  void send(const engine::Tag& tag, engine::Command command, engine::Form form);
+  void send(const engine::Tag& tag, const engine::Command& command, engine::Form form);
   void send(std::shared_ptr<Question> question);
   /// The node's marker has been written, and names this set.
   void on_marker_written(std::string set) { set_ = std::move(set); }

@@ -58,7 +58,7 @@ Driver::Driver(DriverConfig config, engine::RandomSource& random, Streams& strea
       host_(host),
       random_(random),
       engine_(config_.engine, random),
-      texts_{.hold = {}, .holder = config_.holder},
+      texts_{.command = {}, .holder = config_.holder},
       identities_(databases_of(config_.nodes), config_.engine.max_lease),
       markers_(random, link_config_.handshake.set, config_.engine.quarantine),
       standings_(config_.nodes.size(), host) {

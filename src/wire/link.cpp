@@ -61,7 +61,7 @@ void Link::drop_questions() noexcept {
 
 void Link::submit(Instant now, const engine::Tag& tag, engine::Command command, engine::Form form) {
   if (state_ == State::up) {
-    connection_->send(tag, std::move(command), form);
+    connection_->send(tag, command, form);
     has_output();
   } else if (state_ == State::connecting) {
     queue_.emplace_back(QueuedCommand{tag, std::move(command), form});

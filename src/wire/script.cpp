@@ -107,7 +107,8 @@ void acquire_keys(CommandWriter& out, const CallContext& context, const Command&
   lock_and_fence(out, context, what.name);
   forced_key(out, context, what.name, what.owner);
   line_keys(out, context, what.name);
-  out.bulk(context.layout.marker).bulk(context.layout.notes);
+  out.bulk(context.layout.marker);
+  if (!what.marker_wanted) out.bulk(context.layout.notes);
 }
 
 void acquire_arguments(CommandWriter& out, const CallContext& context, const Command& command) {

@@ -31,7 +31,7 @@ inline constexpr auto script_bugs = std::to_array<ScriptBug>({
      "  if tonumber(held) < tonumber(count) then"},
     {"release_without_owner_check", wire::scripts::release, "  had = had == 1\n",
      "  had = redis.call('EXISTS', lock) == 1\n"},
-    {"force_undone_by_healing", wire::scripts::acquire, "elseif there % 4 >= 2 then",
+    {"force_undone_by_healing", wire::scripts::acquire, "elseif there % 2 == 1 then",
      "elseif false then", ScriptBug::Where::forced},
     {"force_undone_by_healing", wire::scripts::hold, "return redis.pcall('EXISTS', forced) == 1",
      "return false", ScriptBug::Where::forced},

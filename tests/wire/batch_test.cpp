@@ -3,7 +3,7 @@
 // wrong with another, and stays behind what was sent before it.
 #include <numeric>
 
-#include "wire/encoded_hold.hpp"
+#include "wire/encoded_command.hpp"
 #include "wire/rig.hpp"
 
 using namespace redlock::wire;
@@ -194,38 +194,71 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a hold that differs in anything is written anew, and the same one is written the same") {
-  const auto written = [](const CallParts& parts) {
-    std::string out;
-    parts.write(out, ScriptSet(ScriptSet::Flags::understood), Form::digest,
-                script_for<engine::HoldCommand>);
-    return out;
-  };
-  const auto name = std::make_shared<const std::string>("a");
-  const engine::HoldCommand hold{name, {{1, 2}}, 30s, 1, 7};
-  std::vector<engine::HoldCommand> all{hold, hold, hold, hold, hold, hold};
+namespace {
+
+/// Each differs from the first in one thing.
+std::vector<engine::Command> all_holds() {
+  const engine::HoldCommand hold{std::make_shared<const std::string>("a"), {{1, 2}}, 30s, 1, 7};
+  std::vector<engine::HoldCommand> all(6, hold);
   all[1].name = std::make_shared<const std::string>("b");
   all[2].owner = {{1, 3}};
   all[3].lease = 31s;
   all[4].count = 2;
   all[5].token = 8;
-  EncodedHold text;
-  for (const engine::HoldCommand& before : all) {
-    for (const engine::HoldCommand& after : all) {
-      static_cast<void>(text.of(before));
+  return {all.begin(), all.end()};
+}
+
+std::vector<engine::Command> all_acquires() {
+  engine::AcquireCommand acquire{std::make_shared<const std::string>("a"), {{1, 2}}, 30s, 7};
+  acquire.in_order = true;
+  acquire.place = {.line = 3, .waited = 1ms, .turn = 500ms};
+  std::vector<engine::AcquireCommand> all(11, acquire);
+  all[1].name = std::make_shared<const std::string>("b");
+  all[2].owner = {{1, 3}};
+  all[3].lease = 31s;
+  all[4].floor = 8;
+  all[5].marker_wanted = true;
+  all[6].in_order = false;
+  all[7].place.line = 4;
+  all[8].place.waited = 2ms;
+  all[9].place.is_new = true;
+  all[10].next_waited = 1ms;
+  return {all.begin(), all.end()};
+}
+
+}  // namespace
+
+TEST_CASE("a command that differs in anything is encoded anew, and the same one reads the same") {
+  const auto written = [](const CallParts& parts, const engine::Command& command) {
+    std::string out;
+    parts.write(out, ScriptSet(ScriptSet::Flags::understood), Form::digest, script_of(command));
+    return out;
+  };
+  std::vector<std::pair<engine::Command, CallContext>> all;
+  for (const engine::Command& hold : all_holds()) all.emplace_back(hold, CallContext{});
+  const CallContext context{.set = "s", .client = "c"};
+  for (const engine::Command& acquire : all_acquires()) all.emplace_back(acquire, context);
+  const engine::Command last = all.at(11).first;  // with marker_wanted
+  all.emplace_back(last, CallContext{.set = "t", .client = "c"});
+  all.emplace_back(last, CallContext{.set = "s", .client = "d"});
+  all.emplace_back(last, CallContext{.set = "s", .client = "c", .subscribed = true});
+  EncodedCommand text;
+  for (const auto& [before, its_context] : all) {
+    for (const auto& [after, context_after] : all) {
+      static_cast<void>(text.of(before, its_context));
       CallParts alone;
-      alone.add(after);
-      CHECK(written(text.of(after)) == written(alone));
+      alone.add(after, context_after);
+      CHECK(written(text.of(after, context_after), after) == written(alone, after));
     }
   }
   CallParts three;
   CallParts together;
   for (const std::size_t i : {0U, 1U, 2U}) {
-    three.add(all[i]);
-    together.add(text.of(all[i]));
+    three.add(all[i].first);
+    together.add(text.of(all[i].first));
   }
   CHECK(together.count() == 3);
-  CHECK(written(together) == written(three));
+  CHECK(written(together, all[0].first) == written(three, all[0].first));
 }
 
 TEST_CASE("a release stays behind the acquire and the hold that were sent before it") {

@@ -40,15 +40,15 @@ elseif marker and membership and membership ~= '' then
 end
 local waits = order == 'w' or order == 'p'
 local next_call = waits and next_waited ~= ''
--- One call for three keys, as there is none of them as a rule; one counts as often as it is named.
-local there = call('EXISTS', lock, forced, forced, line, line, line, line)
-if there % 2 == 1 then
+-- One call for three keys, as there is none of them as a rule; the line, named twice, counts twice.
+local there = call('EXISTS', lock, forced, line, line)
+local left = there == 0 and -2 or call('PTTL', lock) -- in ms; -1: it never expires, -2: it is free
+if left ~= -2 then
   local ours = redis.pcall('HEXISTS', lock, owner)
   if type(ours) == 'table' then
     local kind = call('TYPE', lock).ok
     return kind == 'hash' and redis.error_reply(ours.err .. ' (HEXISTS)') or {2}
   elseif ours == 0 then
-    local left = call('PTTL', lock)
     if waits then
       local here = open_line(lock, line, waiters)
       local known, place = pcall(function()
@@ -59,14 +59,14 @@ if there % 2 == 1 then
     end
     return {0, left}
   end
-  if call('PTTL', lock) <= tonumber(lease) then -- also -1, no expiry
+  if left <= tonumber(lease) then -- also -1
     call('PEXPIRE', lock, lease)
   end
   return {4}
-elseif there % 4 >= 2 then
+elseif there % 2 == 1 then
   return {3} -- a healing, or a late message of it
 end
-local waited_for = there >= 4
+local waited_for = there >= 2
 local here = (waited_for or next_call) and open_line(lock, line, waiters)
 if waited_for and order ~= '' and not passed then
   local known, kept, place = pcall(function()
