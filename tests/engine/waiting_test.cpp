@@ -23,7 +23,7 @@ AcquireRequest short_lease() {
 
 /// A client of five nodes, all of which wake its waiters.
 struct Crowd : Rig {
-  Crowd() : Rig(5) { wakes(5); }
+  explicit Crowd(Config config = {}) : Rig(5, config) { wakes(5); }
 
   void refuse(std::initializer_list<NodeIndex> nodes, std::chrono::milliseconds expires_in = 30s,
               std::uint32_t place = 0) {
@@ -690,6 +690,29 @@ TEST_CASE("a call that was named as the next and ends before the grant stands no
   CHECK(rig.left(4, rig.id));
   rig.advance(1ms);
   CHECK(rig.asked_in_all() == (alone ? 0 : 5));
+}
+
+TEST_CASE("a call that is named as the next and waits for room has the place of a late grant") {
+  Crowd rig({.attempts_at_once = 1});
+  const auto first = rig.acquire(in_order(60s));
+  rig.refuse(all);
+  const auto second = rig.acquire(in_order(60s));
+  rig.wake(2, first);
+  for (const NodeIndex node : {0U, 1U, 2U}) rig.answer(node, Granted{7, 3});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(first));
+  auto other = Rig::request();
+  other.name = std::make_shared<const std::string>("other");
+  rig.acquire(other);
+  rig.wake(1, first);
+  rig.advance(2ms);
+  REQUIRE(rig.asked_count(0) == 1);  // of the other name
+  rig.answer(3, Granted{7, 3});
+  REQUIRE(rig.asked_count(3) == 1);
+  CHECK(rig.oldest_is<AcquireCommand>(3));
+  rig.refuse({4});
+  rig.take(4);  // the question of the other name
+  CHECK(rig.left(4, first));
+  rig.cancel(second);
 }
 
 TEST_CASE("a late answer leaves no line in which a later question stands the client") {
