@@ -9,26 +9,6 @@
 namespace redlock::testing {
 namespace {
 
-TEST_CASE("a node that does not answer is part of the report") {
-  Fleet fleet({.nodes = 3});
-  fleet.kill(2);
-  const auto client = start_client(fleet);
-  const auto lease = must(client.lock("a").acquire());
-  const auto report = must(Admin(client).inspect("a"));
-  CHECK(report.verdict == Verdict::held);
-  CHECK(report.owner == lease.owner());
-  CHECK(report.nodes_of_owner == 2);
-  CHECK(report.nodes[0].fence == lease.token());
-  CHECK_FALSE(report.nodes[2].answered());
-  CHECK(report.nodes[2].trouble.cause == Cause::connection_failed);
-  CHECK_FALSE(report.nodes[2].free());
-
-  const auto list = must(Admin(client).list());
-  REQUIRE(list.locks.size() == 1);
-  CHECK(list.locks[0].owner == lease.owner());
-  CHECK(list.nodes[2].trouble.cause == Cause::connection_failed);
-}
-
 TEST_CASE("threads may look at the nodes side by side") {
   const Fleet fleet({.nodes = 3});
   const auto client = start_client(fleet);

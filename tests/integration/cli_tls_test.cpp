@@ -115,20 +115,4 @@ TEST_CASE("doctor says when certificates end, those of the nodes and that of the
   CHECK(examination["client_certificate"]["of_authority"] == false);
 }
 
-TEST_CASE("what TLS cannot be done with is refused with a sentence, wherever it is given") {
-  const auto refused = [](const Arguments& options, const Variables& variables = {}) {
-    const auto finished =
-        exits_with(64, redlock(appended({"acquire", "d", "--nodes"}, options), variables));
-    return finished.err;
-  };
-  const std::string node = "rediss://localhost:1";
-  for (const auto& said : {refused({node, "--tls-name", ".example"}),
-                           refused({node}, {{"REDLOCK_TLS_NAME", ".example"}}),
-                           refused({node + "?name=.example"}), refused({"rediss://.example:1"})}) {
-    CHECK_MESSAGE(contains(said, "begins with a dot"), said);
-  }
-  CHECK(refused({node, "--tls-ca", "/nonexistent"}) ==
-        "redlock: tls.ca: /nonexistent cannot be read: No such file or directory\n");
-}
-
 }  // namespace redlock::testing
