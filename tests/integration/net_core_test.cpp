@@ -94,20 +94,6 @@ TEST_CASE("no descriptor of ours is inherited by a program that ours executes") 
   CHECK(ours >= 5);  // epoll, wake-up, timer, two connections
 }
 
-TEST_CASE("a task that posts while the core stops is refused, not lost") {
-  Running client({"redis://127.0.0.1:1"});
-  std::atomic<bool> refused = false;
-  Core& core = *client.core;
-  std::function<void()> again;
-  FunctionTask task([&] { again(); });
-  again = [&] {
-    if (!core.post(task)) refused = true;
-  };
-  REQUIRE(core.post(task));
-  client.core.reset();
-  CHECK(refused);
-}
-
 TEST_CASE("the loop thread has a name and takes no signals, and no write raises SIGPIPE") {
   struct sigaction before {};
   struct sigaction fatal {};
