@@ -31,19 +31,6 @@ StubReply like_blank(const RedisCommand& command) {
   return is(command, "HGETALL") ? array({}) : like_redis(command);
 }
 
-TEST_CASE("a node that answers rubbish is reported as such") {
-  StubServer node([](const RedisCommand&) { return StubReply("rubbish\r\n"); });
-  const auto client = start_client(options_for({node.uri()}));
-  const Admin admin(client);
-  const auto report = must(admin.inspect("a"));
-  CHECK(report.verdict == Verdict::unknown);
-  CHECK(report.nodes[0].trouble.cause == Cause::protocol_error);
-  const auto examination = must(admin.examine());
-  CHECK_FALSE(examination.safe());
-  CHECK_FALSE(examination.nodes[0].reachable());
-  CHECK(must(admin.adopt())[0].adoption == Adoption::failed);
-}
-
 TEST_CASE("of a node that floods doctor says so, and where to look for the cause") {
   StubServer node([](const RedisCommand& command) -> StubReply {
     if (is(command, "PING")) return StubReply::without_end("", ">0\r\n");
