@@ -5,10 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <doctest/doctest.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 
 #include "cluster/fleet.hpp"
@@ -17,19 +17,22 @@
 
 namespace redlock::testing {
 
-/// A fleet whose nodes take their clocks from the file `clock` in this directory, or, if that is
-/// empty, each from one in its own directory.
+/// A program that is redis-server with a clock: that of the file `clock` in this directory, or, if
+/// that is empty, in the node's own.
+[[nodiscard]] inline std::string server_with_clock(const TemporaryDirectory& place,
+                                                   const std::string& directory = {}) {
+  const char* const chosen = std::getenv("REDLOCK_REDIS_SERVER");
+  return script_in(place, "redis-server-with-clock",
+                   fmt::format("LD_PRELOAD='{}' CLOCK_SHIM_FILE=\"{}/clock\" exec {} \"$@\"\n",
+                               REDLOCK_CLOCK_SHIM, directory.empty() ? "${1%/*}" : directory,
+                               chosen != nullptr ? chosen : "redis-server"));
+}
+
+/// A fleet of such servers. A node that is restarted has the machine's clock.
 [[nodiscard]] inline cluster::Fleet fleet_with_clocks(const TemporaryDirectory& place,
                                                       const cluster::FleetOptions& options,
                                                       const std::string& directory = {}) {
-  const char* const chosen = std::getenv("REDLOCK_REDIS_SERVER");
-  const std::string server = chosen != nullptr ? chosen : "redis-server";
-  const ScopedVariable with_shim(
-      "REDLOCK_REDIS_SERVER",
-      script_in(
-          place, "redis-server-with-shim",
-          fmt::format("LD_PRELOAD='{}' CLOCK_SHIM_FILE=\"{}/clock\" exec {} \"$@\"\n",
-                      REDLOCK_CLOCK_SHIM, directory.empty() ? "${1%/*}" : directory, server)));
+  const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server_with_clock(place, directory));
   return cluster::Fleet(options);
 }
 
@@ -38,8 +41,7 @@ inline void set_clock_ahead(const std::filesystem::path& directory, std::chrono:
   const std::int64_t offset = by.count();
   std::fstream file(directory / "clock", std::ios::in | std::ios::out);
   file.write(reinterpret_cast<const char*>(&offset), sizeof offset);
-  file.close();
-  REQUIRE(file.good());
+  if (!file.flush()) throw std::runtime_error("the clock of a node cannot be set");
 }
 
 }  // namespace redlock::testing

@@ -3,7 +3,6 @@
 // nothing behind, not even when the test is killed.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +24,6 @@ class PostgresServer {
 
   /// For libpq.
   [[nodiscard]] std::string connection() const;
-  [[nodiscard]] const std::filesystem::path& directory() const { return directory_.path(); }
 
  private:
   struct Server {

@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: MIT
 // examples/fenced_postgres with real processes on a real server, and its table made from one that
 // had no fence. Says so, and tests nothing, where the server is not installed.
-#include <array>
-#include <csignal>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <fstream>
 #include <libpq-fe.h>
 #include <memory>
-#include <sstream>
 #include <string>
-#include <sys/shm.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "fencing/clerk.hpp"
 #include "fencing/documented_sql.hpp"
 #include "fencing/postgres_server.hpp"
-#include "support/processes.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -61,18 +51,6 @@ void documented_sql_fences_in(const PostgresServer& server) {
   });
 }
 
-/// Of the running server: the segment of shared memory that a server which is killed leaves behind.
-int shared_memory_of(const PostgresServer& server) {
-  std::ifstream file(server.directory() / "data" / "postmaster.pid");
-  std::string line;
-  for (int number = 1; number <= 7; ++number) std::getline(file, line);
-  std::istringstream seventh(line);
-  std::uint64_t key = 0;
-  int id = -1;
-  seventh >> key >> id;
-  return id;
-}
-
 TEST_CASE("PostgreSQL refuses old tokens, gives late writers zero rows and loses nothing") {
   if (!PostgresServer::is_installed()) {
     std::puts(
@@ -110,35 +88,6 @@ TEST_CASE("PostgreSQL refuses old tokens, gives late writers zero rows and loses
 
   clerks.database = "host=/nowhere dbname=bank";
   CHECK(contains(clerks.change("a", 1, "1").err, "/nowhere"));
-}
-
-TEST_CASE("a server whose test is killed leaves no process, file or shared memory behind") {
-  if (!PostgresServer::is_installed()) return;  // said above
-  std::array<int, 2> ends{};
-  REQUIRE(::pipe(ends.data()) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    const PostgresServer server;
-    const int memory = shared_memory_of(server);
-    shmid_ds known{};
-    if (::shmctl(memory, IPC_STAT, &known) != 0) ::_exit(EXIT_FAILURE);  // it tells us nothing
-    const std::string text = std::to_string(memory) + " " + server.directory().string() + "\n";
-    static_cast<void>(!::write(ends[1], text.data(), text.size()));
-    ::raise(SIGKILL);
-  }
-  ::waitpid(child, nullptr, 0);
-  ::close(ends[1]);
-  std::array<char, 4096> told{};
-  REQUIRE(::read(ends[0], told.data(), told.size() - 1) > 0);
-  ::close(ends[0]);
-  std::istringstream in(told.data());
-  int shared_memory = -1;
-  std::string directory;
-  in >> shared_memory >> directory;
-  shmid_ds status{};
-  CHECK(eventually([&] { return ::shmctl(shared_memory, IPC_STAT, &status) != 0; }));
-  CHECK(eventually([&] { return !std::filesystem::exists(directory); }));
 }
 
 }  // namespace

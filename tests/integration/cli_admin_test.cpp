@@ -9,26 +9,6 @@
 namespace redlock::testing {
 namespace {
 
-TEST_CASE("a node that does not answer is part of the report") {
-  Fleet fleet({.nodes = 3});
-  fleet.kill(2);
-  const auto client = start_client(fleet);
-  const auto lease = must(client.lock("a").acquire());
-  const auto report = must(Admin(client).inspect("a"));
-  CHECK(report.verdict == Verdict::held);
-  CHECK(report.owner == lease.owner());
-  CHECK(report.nodes_of_owner == 2);
-  CHECK(report.nodes[0].fence == lease.token());
-  CHECK_FALSE(report.nodes[2].answered());
-  CHECK(report.nodes[2].trouble.cause == Cause::connection_failed);
-  CHECK_FALSE(report.nodes[2].free());
-
-  const auto list = must(Admin(client).list());
-  REQUIRE(list.locks.size() == 1);
-  CHECK(list.locks[0].owner == lease.owner());
-  CHECK(list.nodes[2].trouble.cause == Cause::connection_failed);
-}
-
 TEST_CASE("threads may look at the nodes side by side") {
   const Fleet fleet({.nodes = 3});
   const auto client = start_client(fleet);
@@ -49,19 +29,6 @@ TEST_CASE("threads may look at the nodes side by side") {
 /// What a stub of a blank node answers to all that no case is about.
 StubReply like_blank(const RedisCommand& command) {
   return is(command, "HGETALL") ? array({}) : like_redis(command);
-}
-
-TEST_CASE("a node that answers rubbish is reported as such") {
-  StubServer node([](const RedisCommand&) { return StubReply("rubbish\r\n"); });
-  const auto client = start_client(options_for({node.uri()}));
-  const Admin admin(client);
-  const auto report = must(admin.inspect("a"));
-  CHECK(report.verdict == Verdict::unknown);
-  CHECK(report.nodes[0].trouble.cause == Cause::protocol_error);
-  const auto examination = must(admin.examine());
-  CHECK_FALSE(examination.safe());
-  CHECK_FALSE(examination.nodes[0].reachable());
-  CHECK(must(admin.adopt())[0].adoption == Adoption::failed);
 }
 
 TEST_CASE("of a node that floods doctor says so, and where to look for the cause") {

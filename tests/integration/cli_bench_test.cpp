@@ -93,33 +93,16 @@ TEST_CASE("each cycle that was due is measured, and nothing is left") {
   CHECK(acquired_over_time == 30);
   CHECK(result["times"]["quorum"]["count"].get<std::uint64_t>() >= cycles - 4);
   REQUIRE(result["nodes"].size() == 5);
+  double slowest = 0;
   for (std::size_t node = 0; node < 5; ++node) {
     const auto& of_node = result["nodes"][node];
+    slowest = std::max(slowest, of_node["round_trip"]["max_us"].get<double>());
     check_members(of_node, {{"/node", bench_nodes().uri(node)}, {"/relayed", false}});
     CHECK(of_node["round_trip"]["count"].get<std::uint64_t>() > 0);
   }
+  CHECK(result["times"]["quorum"]["max_us"].get<double>() <= slowest);
   CHECK(votes(result, "granted") >= 3 * cycles);
   CHECK(keys_left() == "");
-}
-
-TEST_CASE("quantiles rise, and the quorum is no slower than its slowest node") {
-  const auto result = bench_json({"--rate", "max"});
-  for (const auto& entry : result["times"].items()) {
-    const json& times = entry.value();
-    if (times["count"] == 0) continue;
-    CAPTURE(entry.key());
-    double before = 0;
-    for (const auto* quantile : {"p50_us", "p90_us", "p99_us", "p99_9_us", "max_us"}) {
-      CHECK(times[quantile].get<double>() >= before);
-      before = times[quantile].get<double>();
-    }
-  }
-  double slowest = 0;
-  for (const auto& node : result["nodes"]) {
-    slowest = std::max(slowest, node["round_trip"]["max_us"].get<double>());
-  }
-  CHECK(result["times"]["quorum"]["max_us"].get<double>() <= slowest);
-  CHECK(result["settings"]["rate"].is_null());
 }
 
 TEST_CASE("a rate beyond what callers can do is not hidden: what was due counts, begun or not") {
@@ -182,7 +165,7 @@ TEST_CASE("callers who contend hand the lock over, and so do more callers than n
       bench_json({"--scenario", "contended", "--rate", "max", "--duration", "1s"});
   const auto crowded =
       bench_json({"--names", "2", "--rate", "max", "--concurrency", "16", "--duration", "1s"});
-  CHECK(contended["settings"]["names"] == 1);
+  check_members(contended, {{"/settings/names", 1}, {"/settings/rate", nullptr}});
   CHECK(crowded["settings"]["names"] == 2);
   for (const auto& result : {contended, crowded}) {
     CHECK(result["failures"].empty());
@@ -322,13 +305,6 @@ TEST_CASE("an interrupt amid a fault ends the fault, and the figures are there")
   // By way of the nodes that hung: the three others are asked for nothing.
   const auto hung = nodes_variable({bench_nodes().uri(3), bench_nodes().uri(4)});
   CHECK(redlock(patient(exec_a({"--wait", "0"}, {"true"})), hung).status == 0);
-}
-
-TEST_CASE("output that cannot be written leaves nothing on the nodes either") {
-  const auto script = command_path() + " bench --duration 200ms --node-timeout 10s >/dev/full";
-  const auto finished = exits_with(125, in_shell(bench_nodes(), script).wait());
-  CHECK(contains(finished.err, "cannot write to stdout"));
-  CHECK(keys_left() == "");
 }
 
 TEST_CASE("a node that is dead from the start is measured as that; without a quorum nothing is") {

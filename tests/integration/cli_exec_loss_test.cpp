@@ -35,19 +35,6 @@ TEST_CASE_FIXTURE(LostLock, "a command that loses its lease is told to end, then
   check_contains(finished.err, {"can no longer be trusted", "SIGTERM", "killed the command"});
 }
 
-TEST_CASE_FIXTURE(LostLock, "a command that ends in its grace is not killed; exit 79 as well") {
-  Running running(
-      fleet, exec({"--lease", "6s", "--grace", "2900ms", "--signal", "USR1"},
-                  {"sh", "-c",
-                   "trap 'echo tidy; exit 0' USR1; echo ready; while :; do sleep 0.05; done"}));
-  REQUIRE(running.await_out("ready"));
-  pause_all(fleet);
-  const auto finished = exits_with(79, running.wait());
-  CHECK(contains(finished.out, "tidy"));
-  CHECK(contains(finished.err, "SIGUSR1"));
-  CHECK_FALSE(contains(finished.err, "killed the command"));
-}
-
 TEST_CASE("a stderr that nobody reads does not keep the command alive without its lease") {
   for (const std::string format : {"text", "json"}) {
     CAPTURE(format);
@@ -130,11 +117,12 @@ TEST_CASE_FIXTURE(OneNode, "a stopped command is continued to handle the signal 
   }
 }
 
-TEST_CASE_FIXTURE(LostLock, "a stopped command is continued to tidy up when its lease is lost") {
+TEST_CASE_FIXTURE(LostLock,
+                  "a stopped command is continued to tidy up in its grace; exit 79 as well") {
   Running running(
-      fleet, exec({"--lease", "6s", "--grace", "2900ms"},
+      fleet, exec({"--lease", "6s", "--grace", "2900ms", "--signal", "USR1"},
                   {"sh", "-c",
-                   "trap 'echo tidy; exit 0' TERM; echo pid $$; while :; do sleep 0.05; done"}));
+                   "trap 'echo tidy; exit 0' USR1; echo pid $$; while :; do sleep 0.05; done"}));
   REQUIRE(running.await_out("pid"));
   const auto child =
       static_cast<pid_t>(std::stol(running.out().substr(running.out().find("pid ") + 4)));
@@ -143,6 +131,7 @@ TEST_CASE_FIXTURE(LostLock, "a stopped command is continued to tidy up when its 
   pause_all(fleet);
   const auto finished = exits_with(79, running.wait());
   CHECK(contains(finished.out, "tidy"));
+  CHECK(contains(finished.err, "SIGUSR1"));
   CHECK_FALSE(contains(finished.err, "killed the command"));
 }
 

@@ -13,11 +13,8 @@ class Counters {
 
   Fleet fleet{{.nodes = 5, .persistence = Persistence::always}};
 
-  [[nodiscard]] Finished run(Arguments arguments) const {
-    arguments.insert(arguments.begin() + 1, {"--node-timeout", "10s"});
-    auto variables = nodes_variable(fleet.uris());
-    variables["REDLOCK_QUARANTINE"] = "on";
-    auto finished = redlock(arguments, variables);
+  [[nodiscard]] Finished run(const Arguments& arguments) const {
+    auto finished = redlock(fleet, arguments, with_quarantine);
     finished.out = unwrapped(finished.out);
     finished.err = unwrapped(finished.err);
     return finished;

@@ -126,7 +126,7 @@ TEST_CASE("the directory is that of the user's state unless --dir names another"
 
 TEST_CASE_FIXTURE(LocalFleet, "what cannot be done is said in a sentence") {
   const auto none = exits_with(125, run({"status"}));
-  CHECK(contains(none.err, "no fleet is recorded"));
+  check_contains(none.err, {"no fleet is recorded in ", "start one with `redlock fleet up --dir "});
   CHECK(run({"kill", "1"}).status == 125);
   CHECK(run({"down"}).status == 0);
   CHECK(run({"env"}).status == 125);

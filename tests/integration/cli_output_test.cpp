@@ -53,7 +53,8 @@ TEST_CASE_FIXTURE(ThreeNodes, "hold that cannot print says that the lock is held
 
 TEST_CASE_FIXTURE(OneNode, "whatever is only printed fails if it cannot be") {
   for (const auto* arguments :
-       {"status a", "status a -o json", "list", "doctor", "--version", "--help", "exec --help"}) {
+       {"status a", "status a -o json", "list", "doctor", "--version", "--help", "exec --help",
+        "bench --duration 200ms --node-timeout 10s"}) {
     cannot_write(fleet, arguments);
   }
 }

@@ -142,13 +142,6 @@ class Running {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const { REQUIRE(::kill(pid_, number) == 0); }
-  /// Whether it has; wait() has the status.
-  [[nodiscard]] bool has_ended() const {
-    siginfo_t ended{};
-    constexpr int without_reaping = WEXITED | WNOHANG | WNOWAIT;
-    return ::waitid(P_PID, static_cast<id_t>(pid_), &ended, without_reaping) == 0 &&
-           ended.si_pid == pid_;
-  }
 
   /// Writes to its stdin. A command that has ended by then, refused say, need not have read it.
   void write(std::string_view text) const {

@@ -65,19 +65,10 @@ TEST_CASE("the certificates of the script for the compose file serve nodes and c
                                               .certificate = directory / "node.crt",
                                               .key = directory / "node.key",
                                               .clients_need_certificates = true}});
-  const auto acquired =
-      redlock(fleet, {"acquire", "a"},
-              files_variables(directory / "authority.crt", directory / "client.crt",
-                              directory / "client.key"));
-  CHECK_MESSAGE(acquired.status == 0, acquired.err);
-}
-
-TEST_CASE("exec takes files and nodes from the environment") {
-  if (!server_has_tls()) return;
-  const auto finished = redlock(nodes_with_tls(), exec_a({}, {"echo", "done"}),
-                                files_variables(files().authority.certificate(),
-                                                files().client.certificate, files().client.key));
-  CHECK_MESSAGE(finished.status == 0, finished.err);
+  const auto finished =
+      exits_with(0, redlock(fleet, exec_a({}, {"echo", "done"}),
+                            files_variables(directory / "authority.crt", directory / "client.crt",
+                                            directory / "client.key")));
   CHECK(finished.out == "done\n");
 }
 
@@ -113,22 +104,6 @@ TEST_CASE("doctor says when certificates end, those of the nodes and that of the
     CHECK(node["certificate"]["begins"] < node["certificate"]["ends"]);
   }
   CHECK(examination["client_certificate"]["of_authority"] == false);
-}
-
-TEST_CASE("what TLS cannot be done with is refused with a sentence, wherever it is given") {
-  const auto refused = [](const Arguments& options, const Variables& variables = {}) {
-    const auto finished =
-        exits_with(64, redlock(appended({"acquire", "d", "--nodes"}, options), variables));
-    return finished.err;
-  };
-  const std::string node = "rediss://localhost:1";
-  for (const auto& said : {refused({node, "--tls-name", ".example"}),
-                           refused({node}, {{"REDLOCK_TLS_NAME", ".example"}}),
-                           refused({node + "?name=.example"}), refused({"rediss://.example:1"})}) {
-    CHECK_MESSAGE(contains(said, "begins with a dot"), said);
-  }
-  CHECK(refused({node, "--tls-ca", "/nonexistent"}) ==
-        "redlock: tls.ca: /nonexistent cannot be read: No such file or directory\n");
 }
 
 }  // namespace redlock::testing

@@ -15,6 +15,7 @@
 #include "support/text.hpp"
 
 using nlohmann::json;
+using redlock::testing::contains;
 using redlock::testing::quoted;
 using redlock::testing::shell;
 using redlock::testing::text_in;
@@ -107,23 +108,29 @@ std::set<std::string> published_ports(const std::vector<std::string>& nodes = kN
 
 }  // namespace
 
-TEST_CASE("there are five nodes, the service that adopts them, and the demo, and nothing else") {
+TEST_CASE("there are five nodes of each kind, adoption and the demo, of one image and our files") {
   if (!compose_file()) return;
   std::set<std::string> names;
-  for (const auto& [name, service] : compose_file()->at("services").items()) names.insert(name);
+  std::set<std::string> images;
+  for (const auto& [name, service] : compose_file()->at("services").items()) {
+    names.insert(name);
+    if (service.contains("image")) images.insert(service.at("image").get<std::string>());
+    for (const auto& volume : service.value("volumes", json::array())) {
+      const auto text = volume_text(volume);
+      const fs::path source = text.substr(0, text.find(':'));
+      const bool made_by_user = source == kTree / "build/tls";  // by certificates.sh
+      if (text.front() == '/' && !made_by_user) CHECK(fs::exists(source));
+    }
+  }
   std::set<std::string> expected(kNodes.begin(), kNodes.end());
   expected.insert(kTlsNodes.begin(), kTlsNodes.end());
   expected.insert({"adopt", "demo"});
   CHECK(names == expected);
-  CHECK(compose_file()->at("services").at("demo").at("profiles") == json{"demo"});
-}
-
-TEST_CASE(
-    "the nodes' ports are published on the loopback address only, 7001 to 7005 and 7101 to 7105") {
-  if (!compose_file()) return;
-  CHECK(published_ports() == std::set<std::string>{"7001", "7002", "7003", "7004", "7005"});
-  const std::set<std::string> with_tls{"7101", "7102", "7103", "7104", "7105"};
-  CHECK(published_ports(kTlsNodes) == with_tls);
+  CHECK(images == std::set<std::string>{"redis:7-bookworm"});
+  const auto& demo = compose_file()->at("services").at("demo");
+  CHECK(demo.at("profiles") == json{"demo"});
+  CHECK(fs::equivalent(demo.at("build").at("context").get<std::string>(), kTree));
+  CHECK(fs::exists(kTree / demo.at("build").at("dockerfile").get<std::string>()));
 }
 
 TEST_CASE(
@@ -149,24 +156,14 @@ TEST_CASE(
                 (tls ? " --port 0 --tls-port 6379 --tls-cert-file /tls/node.crt --tls-key-file "
                        "/tls/node.key --tls-ca-cert-file /tls/authority.crt"
                      : ""));
-      CHECK(command_text(node.at("healthcheck").at("test"))
-                .find(std::string("redis-cli --user redlock-admin ") + (tls ? "--tls" : "ping")) !=
-            std::string::npos);
+      CHECK(contains(command_text(node.at("healthcheck").at("test")),
+                     std::string("redis-cli --user redlock-admin ") + (tls ? "--tls" : "ping")));
       CHECK(node.at("environment").at("REDISCLI_AUTH") == password_of("redlock-admin"));
       CHECK(compose_file()->at("volumes").contains(name));
       if (tls) CHECK(node.at("profiles") == json{"tls"});
     }
   }
   CHECK(compose_file()->at("volumes").size() == 10);
-}
-
-TEST_CASE("all services that run Redis run the same image") {
-  if (!compose_file()) return;
-  std::set<std::string> images;
-  for (const auto& [name, service] : compose_file()->at("services").items()) {
-    if (service.contains("image")) images.insert(service.at("image").get<std::string>());
-  }
-  CHECK(images == std::set<std::string>{"redis:7-bookworm"});
 }
 
 TEST_CASE("the nodes are adopted once they are healthy, by the script of `redlock adopt`") {
@@ -187,23 +184,11 @@ TEST_CASE("the nodes are adopted once they are healthy, by the script of `redloc
                        (kTree / "src/wire/scripts/adopt.lua").string() + ":/redlock/adopt.lua:ro"});
 }
 
-TEST_CASE("every file that the compose file names exists") {
+TEST_CASE("the ports are on the loopback address only, and those that README and file name") {
   if (!compose_file()) return;
-  for (const auto& [name, service] : compose_file()->at("services").items()) {
-    for (const auto& volume : service.value("volumes", json::array())) {
-      const auto text = volume_text(volume);
-      const fs::path source = text.substr(0, text.find(':'));
-      const bool made_by_user = source == kTree / "build/tls";  // by certificates.sh
-      if (text.front() == '/' && !made_by_user) CHECK(fs::exists(source));
-    }
-  }
-  const auto& build = compose_file()->at("services").at("demo").at("build");
-  CHECK(fs::equivalent(build.at("context").get<std::string>(), kTree));
-  CHECK(fs::exists(kTree / build.at("dockerfile").get<std::string>()));
-}
-
-TEST_CASE("the README and the compose file's own head name exactly these ports") {
-  if (!compose_file()) return;
+  CHECK(published_ports() == std::set<std::string>{"7001", "7002", "7003", "7004", "7005"});
+  const std::set<std::string> with_tls{"7101", "7102", "7103", "7104", "7105"};
+  CHECK(published_ports(kTlsNodes) == with_tls);
   const auto ports_in = [](const std::string& text, const std::string& pattern) {
     std::set<std::string> ports;
     const std::regex port(pattern);
@@ -214,10 +199,10 @@ TEST_CASE("the README and the compose file's own head name exactly these ports")
   };
   CHECK(ports_in(text_in(kTree / "README.md"), R"(redis://127\.0\.0\.1:(\d+))") ==
         published_ports());
+  const auto file = text_in(kTree / "docker-compose.yml");
   const auto login = "redlock-admin:" + password_of("redlock-admin") + "@";
-  CHECK(text_in(kTree / "docker-compose.yml").find("n=redis://" + login) != std::string::npos);
-  CHECK(text_in(kTree / "docker-compose.yml").find("t=rediss://" + login) != std::string::npos);
-  CHECK(ports_in(text_in(kTree / "docker-compose.yml"), R"(\$n:(\d+))") == published_ports());
-  CHECK(ports_in(text_in(kTree / "docker-compose.yml"), R"(\$t:(\d+))") ==
-        published_ports(kTlsNodes));
+  CHECK(contains(file, "n=redis://" + login));
+  CHECK(contains(file, "t=rediss://" + login));
+  CHECK(ports_in(file, R"(\$n:(\d+))") == published_ports());
+  CHECK(ports_in(file, R"(\$t:(\d+))") == with_tls);
 }

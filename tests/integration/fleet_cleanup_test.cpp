@@ -154,40 +154,6 @@ TEST_CASE("nothing is left when the program is killed, not even nodes that are p
   CHECK(traces.go_away());
 }
 
-TEST_CASE("nothing is left when the program is killed while its fleet is starting") {
-  const TemporaryDirectory place;
-  // A server that says who it is and never begins to serve.
-  const auto server = script_in(place, "server",
-                                fmt::format(R"sh(
-echo $$ >{0}/pid.$$.new
-mv {0}/pid.$$.new {0}/pid.$$
-exec sleep 1000
-)sh",
-                                            place.path().string()));
-  const auto fleets = place.path() / "fleets";
-  std::filesystem::create_directory(fleets);
-  const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
-  const ScopedVariable here("TMPDIR", fleets.string());
-
-  Program program([](const Program::Say&) { const Fleet fleet({.nodes = 2}); });
-  std::vector<ProcessWatch> servers;
-  REQUIRE(eventually([&] {
-    servers.clear();
-    for (const auto& entry : std::filesystem::directory_iterator(place.path())) {
-      const auto name = entry.path().filename().string();
-      if (name.substr(0, 4) != "pid." || name.ends_with(".new")) continue;
-      servers.emplace_back(std::stoi(name.substr(4)));
-    }
-    return servers.size() == 2;
-  }));
-  CHECK(entries_in(fleets) == 1);
-  for (const auto& watch : servers) CHECK(watch.is_running());
-
-  program.kill();
-  for (const auto& watch : servers) CHECK(watch.await_end());
-  CHECK(eventually([&] { return entries_in(fleets) == 0; }));
-}
-
 TEST_CASE("many programs killed at any moment leave nothing") {
   const TemporaryDirectory place;
   const ScopedVariable here("TMPDIR", place.path().string());

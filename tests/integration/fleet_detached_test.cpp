@@ -133,16 +133,6 @@ TEST_CASE("a detached fleet that fails to start leaves nothing") {
   CHECK_FALSE(fs::exists(place.fleet()));
 }
 
-TEST_CASE("opening a directory without a fleet says how to start one") {
-  const TemporaryDirectory place;
-  CHECK(message_of<FleetError>([&] { Fleet::open(place.path()); }) ==
-        fmt::format("no fleet is recorded in {0}; start one with `redlock fleet up --dir {0}`",
-                    place.path().string()));
-  std::ofstream(place.path() / "fleet") << "something else\n";
-  CHECK(contains(message_of<FleetError>([&] { Fleet::open(place.path()); }),
-                 "is not the record of a fleet"));
-}
-
 TEST_CASE(
     "a process with the pid of a former node, or of one before the machine's restart, is none") {
   const Place place;

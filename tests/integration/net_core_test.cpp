@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "net_core_fixture.hpp"
@@ -23,80 +22,6 @@ std::vector<std::filesystem::path> threads_named(const std::string& name) {
 }
 
 }  // namespace
-
-TEST_CASE("twins stay refused over a restart, until both have shown that they differ") {
-  Fleet fleet({.nodes = 1, .unix_sockets = true});
-  Running client({fleet.uri(0), fleet.unix_uri(0)});
-  for (int round = 0; round < 3; ++round) {
-    fleet.restart(0);
-    // One of the two answers, never both.
-    for (;;) {
-      const bool first = client.ask(0, {"PING"}).get().has_value();
-      const bool second = client.ask(1, {"PING"}).get().has_value();
-      REQUIRE_FALSE((first && second));
-      if (first || second) break;
-    }
-  }
-}
-
-TEST_CASE("a node that is promoted while it waits for that waits from the beginning") {
-  const Fleet fleet({.nodes = 2, .adopted = true});
-  CoreConfig config = Running::config_for({fleet.uri(0), fleet.uri(1)});
-  config.engine.quarantine = true;
-  config.probe_interval = milliseconds(20);
-  Running client(config);
-  client.sink.await_up(1);
-  const auto demote_and_promote = [&] {
-    fleet.run(1, {"REPLICAOF", "127.0.0.1", std::to_string(fleet.port(0))});
-    fleet.run(1, {"REPLICAOF", "NO", "ONE"});
-  };
-  const auto votes_from = [&] {
-    engine::Instant from{};
-    client.on_loop([&] {
-      const auto now = BootClock::now();
-      const auto why = client.core->engine().objection(now, 1);
-      const auto* quarantine = why ? std::get_if<engine::InQuarantine>(&why->objection) : nullptr;
-      if (quarantine != nullptr && quarantine->reason == engine::InQuarantine::Reason::promotion) {
-        from = now + quarantine->votes_in;
-      }
-    });
-    return from;
-  };
-  engine::Instant first{};
-  demote_and_promote();
-  REQUIRE(eventually([&] { return (first = votes_from()) != engine::Instant{}; }));
-  demote_and_promote();
-  CHECK(eventually([&] { return votes_from() > first; }));
-}
-
-TEST_CASE("tasks posted by many threads all run on the loop thread") {
-  Running client({"redis://127.0.0.1:1"});
-  constexpr int threads = 8;
-  constexpr int each = 10'000;
-  std::atomic<int> runs = 0;
-  std::atomic<int> elsewhere = 0;
-  const auto count = [&] {
-    if (!client.core->on_loop_thread()) ++elsewhere;
-    ++runs;
-  };
-  using Count = FunctionTask<decltype(count)>;
-  std::vector<std::vector<std::unique_ptr<Count>>> tasks(threads);
-  {
-    std::vector<std::jthread> posters;
-    for (auto& mine : tasks) {
-      posters.emplace_back([&] {
-        for (int i = 0; i < each; ++i) {
-          mine.push_back(std::make_unique<Count>(count));
-          CHECK(client.core->post(*mine.back()));
-        }
-      });
-    }
-  }
-  client.on_loop([] {});
-  CHECK(runs == threads * each);
-  CHECK(elsewhere == 0);
-  CHECK_FALSE(client.core->on_loop_thread());
-}
 
 TEST_CASE("a burst of any size does not break the connection of a node that reads") {
   const Fleet fleet({.nodes = 1});
@@ -167,47 +92,6 @@ TEST_CASE("no descriptor of ours is inherited by a program that ours executes") 
     CHECK_MESSAGE((flags & FD_CLOEXEC) != 0, descriptor);
   }
   CHECK(ours >= 5);  // epoll, wake-up, timer, two connections
-}
-
-TEST_CASE("without descriptors the core does not start, and says so") {
-  { const Running warm_up({"redis://127.0.0.1:1"}); }  // libuv keeps a pipe of its own for ever
-  rlimit before{};
-  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
-  const int lowest = dup(0);  // of those that are free
-  REQUIRE(lowest >= 0);
-  close(lowest);
-  const auto next = static_cast<rlim_t>(lowest);
-  int failures = 0;
-  bool started = false;
-  // By two: libuv forgets a descriptor where it has too few.
-  for (rlim_t more = 0; !started && more < 1'000; more += 2) {
-    const rlimit few{.rlim_cur = next + more, .rlim_max = before.rlim_max};
-    Recorder sink;
-    REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
-    const auto core = Core::start(Running::config_for({"redis://127.0.0.1:1"}), sink);
-    REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);  // the sanitizers need some, too
-    started = core.has_value();
-    if (!started) {
-      ++failures;
-      CHECK_MESSAGE(core.error() == "cannot make an event loop: too many open files", core.error());
-    }
-  }
-  CHECK(started);
-  CHECK(failures >= 3);
-}
-
-TEST_CASE("a task that posts while the core stops is refused, not lost") {
-  Running client({"redis://127.0.0.1:1"});
-  std::atomic<bool> refused = false;
-  Core& core = *client.core;
-  std::function<void()> again;
-  FunctionTask task([&] { again(); });
-  again = [&] {
-    if (!core.post(task)) refused = true;
-  };
-  REQUIRE(core.post(task));
-  client.core.reset();
-  CHECK(refused);
 }
 
 TEST_CASE("the loop thread has a name and takes no signals, and no write raises SIGPIPE") {

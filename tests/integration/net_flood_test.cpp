@@ -24,14 +24,10 @@ class Cycles {
   explicit Cycles(Running& client) : client_(client) {}
 
   void run(int count) {
-    for (; count > 0; --count) REQUIRE(try_one());
-  }
-  /// With a short node timeout: a machine that stands still for that long loses the vote.
-  bool try_one() {
-    const auto finish = client_.acquire(++request_, "n");
-    const auto* const grant = std::get_if<engine::AcquireSucceeded>(&finish.result);
-    if (grant != nullptr) client_.release(++request_, grant->grant);
-    return grant != nullptr;
+    for (; count > 0; --count) {
+      const auto grant = granted(client_.acquire(++request_, "n"));
+      client_.release(++request_, grant.grant);
+    }
   }
   double seconds_for(int count) {
     const auto before = BootClock::now();
@@ -47,19 +43,6 @@ class Cycles {
 /// It has no marker.
 std::string without_marker(const RedisCommand& command) {
   return is(command, "HGETALL") ? array({}) : like_redis(command);
-}
-
-/// Refuses what scripts ask, one in so long. What it is asked behind them it does not answer before
-/// them: not the time either, which is asked now and then.
-auto slowly(std::chrono::milliseconds pause) {
-  return [pause, last = BootClock::now(),
-          behind = false](const RedisCommand& command) mutable -> StubReply {
-    if (!behind && !is(command, "EVALSHA")) return without_marker(command);
-    behind = true;
-    if (BootClock::now() - last < pause) return StubReply::silence();
-    last = BootClock::now();
-    return error("ERR not now");
-  };
 }
 
 /// To any script in full (the note of a node without a marker, say) it gives an error without end.
@@ -129,45 +112,6 @@ TEST_CASE("a node that pushes without end is cut off, and cycles go on beside it
       CHECK(client.sink.why_down(node).empty());
     }
   }
-}
-
-namespace {
-
-/// Cycles beside a node that answers one script in so long, until it is down: why.
-engine::Unavailable cut_off(StubServer& stub, const std::function<void(CoreConfig&)>& change,
-                            milliseconds node_timeout) {
-  const Fleet fleet({.nodes = 4});
-  CoreConfig config = Running::config_for(beside(fleet, stub));
-  change(config);
-  Running client(std::move(config), node_timeout);
-  Cycles calls(client);
-  client.sink.await_up(hostile);
-  while (client.sink.why_down(hostile).empty()) calls.try_one();
-  auto why = client.sink.await_down(hostile);
-  CHECK(why.cause == Cause::timed_out);
-  return why;
-}
-
-}  // namespace
-
-TEST_CASE("a node that answers now and then is cut off before what it owes is too much") {
-  StubServer stub(slowly(milliseconds(100)));
-  constexpr std::size_t most = 500;
-  const auto why = cut_off(
-      stub, [](CoreConfig& config) { config.unanswered_limit = most; }, milliseconds(1'000));
-  CHECK(contains(why.detail, "it leaves more than 500 commands unanswered"));
-  std::size_t scripts = 0;
-  for (const RedisCommand& command : stub.commands()) scripts += is(command, "EVALSHA") ? 1 : 0;
-  CHECK(scripts <= 2 * most * stub.accepted());
-}
-
-TEST_CASE("a node that falls behind is cut off when one answer is too late") {
-  StubServer stub(slowly(milliseconds(500)));
-  const auto why = cut_off(
-      stub,
-      // But twice the silence, which is a second.
-      [](CoreConfig& config) { config.unanswered_for = milliseconds(1); }, milliseconds(250));
-  CHECK(contains(why.detail, "answers behind, the first of them for 2000 ms"));
 }
 
 namespace {

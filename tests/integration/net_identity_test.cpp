@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Two nodes of a list with one run id: one server under two addresses, or a node that only claims
-// to be another.
+// Two nodes of a list that are one server under two addresses. (Of nodes that only claim to be
+// another: tests/wire.)
 #include <iterator>
 #include <sstream>
 
@@ -9,18 +9,6 @@
 using namespace redlock::net;
 
 namespace {
-
-/// Reports the run id of another server; otherwise a healthy node that grants no lock.
-StubScript claiming(const std::string& run_id) {
-  return [run_id](const RedisCommand& command) -> StubReply {
-    if (is(command, "HGETALL")) return array({});
-    if (is(command, "SET")) return simple("OK");  // and it forgets
-    if (is(command, "GET")) return bulk("whatever it held");
-    if (!is(command, "INFO")) return like_redis(command);
-    return bulk("redis_version:7.0.15\r\nrole:master\r\nrun_id:" + run_id +
-                "\r\nuptime_in_seconds:100000\r\n");
-  };
-}
 
 /// As users.acl says of applications that are not to touch each other's locks.
 void permit_application(const Fleet& fleet) {
@@ -34,20 +22,6 @@ void permit_application(const Fleet& fleet) {
 }
 
 }  // namespace
-
-TEST_CASE("a node that only claims to be another, near or far, costs its own vote alone") {
-  for (const bool near : {true, false}) {
-    const Fleet fleet({.nodes = 2});
-    StubServer liar(claiming(info_of(fleet, 0, "server", "run_id")));
-    Proxy far(near ? fleet.port(0) : liar.port());
-    far.delay(milliseconds(20));
-    Running client({near ? liar.uri() : fleet.uri(0), far.uri(), fleet.uri(1)});
-    for (const engine::NodeIndex node : {0U, 1U, 2U}) client.sink.await_up(node);
-    for (engine::RequestId request = 1; request <= 3; ++request) {
-      granted(client.acquire(request, "n" + std::to_string(request)));
-    }
-  }
-}
 
 TEST_CASE("two addresses of one server are proved to be one, by a key that ends") {
   const Fleet fleet({.nodes = 2, .unix_sockets = true});

@@ -46,21 +46,6 @@ std::string with_tls(std::uint16_t port) {
   return "rediss://127.0.0.1:" + std::to_string(port);
 }
 
-/// A listener that the test plays itself.
-struct PlayedNode {
-  UniqueFd listener = listen_on_loopback();
-  [[nodiscard]] std::uint16_t port() const { return port_of(listener); }
-  /// Why the node is down that says this to a new connection.
-  engine::Unavailable why_down(LinkFixture& link, std::string bytes) const {
-    UniqueFd node;
-    link.run_until([&] { return static_cast<bool>(node = accept_from(listener)); });
-    REQUIRE(send_some(node, bytes));
-    link.run_until_down();
-    CHECK(link.downs[0].cause == Cause::tls);
-    return link.downs[0];
-  }
-};
-
 }  // namespace
 
 TEST_CASE(
@@ -78,16 +63,6 @@ TEST_CASE(
   CHECK(link.downs[0].cause == Cause::connection_lost);
   link.run_until_up();
   CHECK(link.resumed_session());
-}
-
-TEST_CASE("a node that was started anew has forgotten the session, and gets a new one") {
-  if (!server_has_tls()) return;
-  Fleet fleet = tls_node();
-  TlsLink with(fleet.uri(0));
-  with.link.run_until_up();
-  fleet.restart(0);
-  with.link.run_until_up();
-  CHECK_FALSE(with.link.resumed_session());
 }
 
 TEST_CASE("requests and replies of many records arrive whole") {
@@ -163,33 +138,18 @@ TEST_CASE("a TLS handshake that is cut off is repeated") {
   with.link.run_until_up();
 }
 
-TEST_CASE("rubbish in place of the node's part of the TLS handshake ends the connection") {
-  for (const auto& [rubbish, sentence] :
-       {std::pair<std::string, std::string>("HTTP/1.1 400 Bad Request\r\n\r\n",
-                                            "the answer is not TLS"),
-        std::pair<std::string, std::string>(std::string("\x16\x03\x03\x00\x04", 5) + "abcd",
-                                            "the TLS handshake failed")}) {
-    const PlayedNode node;
-    TlsLink with(with_tls(node.port()));
-    CHECK(contains(node.why_down(with.link, rubbish).detail, sentence));
-  }
-}
-
 TEST_CASE("TLS to a port without, and no TLS to a port with it, end as their own sentences") {
   const Fleet plain({.nodes = 1});  // it waits for the end of a line
   TlsLink with(with_tls(plain.port(0)), files().trusting(),
                [](Link::Config& config) { config.connect_timeout = milliseconds(300); });
   CHECK(await_reason(with.link, "if it is one, write redis://") == Cause::timed_out);
-  const PlayedNode answers;
-  TlsLink refused(with_tls(answers.port()));
-  const std::string denied = "-DENIED Redis is running in protected mode\r\n";
-  CHECK(contains(answers.why_down(refused.link, denied).detail,
-                 "it answers without TLS; write redis://"));
   // An alert in place of a reply.
-  const PlayedNode alerts;
-  LinkFixture alerted("redis://127.0.0.1:" + std::to_string(alerts.port()));
-  const std::string alert("\x15\x03\x01\x00\x02\x02\x46", 7);
-  CHECK(contains(alerts.why_down(alerted, alert).detail, "it answers with TLS; write rediss://"));
+  StubServer alerts(
+      [](const RedisCommand&) { return std::string("\x15\x03\x01\x00\x02\x02\x46", 7); });
+  LinkFixture alerted(alerts.uri());
+  alerted.run_until_down();
+  CHECK(alerted.downs[0].cause == Cause::tls);
+  CHECK(contains(alerted.downs[0].detail, "it answers with TLS; write rediss://"));
   if (!server_has_tls()) return;
   const Fleet fleet = tls_node();
   LinkFixture without("redis://127.0.0.1:" + std::to_string(fleet.port(0)));

@@ -70,12 +70,18 @@ class Prometheus {
     REQUIRE(eventually([&] { return !get("/-/ready").is_discarded(); }));
   }
 
-  /// The names of all alerts that it has read from the rules.
+  /// The names of all alerts that it has read from the rules. Each has one of its own, a severity
+  /// and a summary.
   [[nodiscard]] std::set<std::string> alerts() {
     std::set<std::string> names;
     const auto all = get("/api/v1/rules");
     for (const auto& group : all.at("data").at("groups")) {
-      for (const auto& rule : group.at("rules")) names.insert(rule.at("name"));
+      for (const auto& rule : group.at("rules")) {
+        CHECK(names.insert(rule.at("name")).second);
+        const std::string severity = rule.at("labels").at("severity");
+        CHECK((severity == "page" || severity == "ticket"));
+        CHECK_FALSE(std::string(rule.at("annotations").at("summary")).empty());
+      }
     }
     return names;
   }

@@ -286,26 +286,6 @@ TEST_CASE("what the document shows works") {
   check_commands(workshop, scripts);
 }
 
-TEST_CASE("a document's blocks are read with their languages, places and marks") {
-  std::istringstream in(
-      "# Title\n```sh\n./dev demo\n./dev test -j1\n```\n\n<!-- not run: takes a network -->\n"
-      "```sh\ngit clone x\n```\n```console\n$ redlock list \\\n    --all\nname  owner\n$ "
-      "true\n```\n<!-- file: a-b.cpp -->\n```cpp\nint x;\n```\n");
-  const auto blocks = read_blocks(in);
-  REQUIRE(blocks.size() == 4);
-  CHECK(blocks[0].language == "sh");
-  CHECK(blocks[0].line == 3);
-  CHECK(blocks[0].run);
-  CHECK(commands(blocks[0]) == std::vector<std::string>{"./dev demo"});
-  CHECK_FALSE(blocks[1].run);
-  CHECK(blocks[1].reason == "takes a network");
-  CHECK(blocks[2].run);
-  CHECK(commands(blocks[2]) == std::vector<std::string>{"redlock list \\", "    --all", "true"});
-  CHECK(expected_output(blocks[2]) == std::vector<std::string>{"name  owner"});
-  CHECK(blocks[2].file.empty());
-  CHECK(blocks[3].file == "a-b.cpp");
-}
-
 TEST_CASE("expected output is compared line by line, in order, with wildcards") {
   const std::string output = "granted token 17 (5 of 5)\nother\nreleased\n";
   CHECK(missing_output({"granted token … (5 of 5)", "released"}, output).empty());

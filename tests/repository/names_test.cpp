@@ -60,25 +60,5 @@ TEST_CASE("no two types share a name") {
   CHECK_MESSAGE(shared.empty(), join(shared));
 }
 
-TEST_CASE("the beginning of a type's definition is told from other lines") {
-  const auto name_in = [](const std::string& line) {
-    const auto found = definitions_in(line);
-    return found.empty() ? "" : found.front().name;
-  };
-  CHECK(name_in("struct Vote {") == "Vote");
-  CHECK(name_in("class REDLOCK_EXPORT Client final : public Base {") == "Client");
-  CHECK(name_in("enum class [[nodiscard]] Released { released, nothing };") == "Released");
-  CHECK(name_in("class Lease") == "Lease");
-  CHECK(name_in("using Command = std::vector<std::string>;") == "Command");
-  CHECK(name_in("  using Why = FenceRefusal::Why;") == "");
-  CHECK(name_in("class Lease;") == "");
-  CHECK(name_in("struct Client::Impl final : Sink {") == "");
-  CHECK(name_in("struct hash<Owner> {") == "");
-  CHECK(name_in("  friend class Lease;") == "");
-  CHECK(name_in("class Lease make();") == "");
-  CHECK_FALSE(definitions_in("enum class Kind { a };").front().is_nested);
-  CHECK(definitions_in("  enum class Kind { a };").front().is_nested);
-}
-
 }  // namespace
 }  // namespace redlock::repository

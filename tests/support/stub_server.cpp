@@ -4,7 +4,6 @@
 // are never answered.
 #include "support/stub_server.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <fmt/core.h>
 #include <optional>
@@ -75,13 +74,6 @@ std::vector<RedisCommand> StubServer::commands() const {
 
 std::size_t StubServer::letters_sent() const {
   return thread_.read([&] { return letters_sent_; });
-}
-
-bool StubServer::await_command(std::string_view name) {
-  return thread_.await([&] {
-    return std::any_of(commands_.begin(), commands_.end(),
-                       [&](const RedisCommand& command) { return is(command, name); });
-  });
 }
 
 void StubServer::prepare(std::vector<pollfd>& polled) const {

@@ -69,9 +69,6 @@ class StubServer {
   /// Letters that were sent as parts of replies without end, on all connections.
   [[nodiscard]] std::size_t letters_sent() const;
 
-  /// Waits until it has happened; false when it has not after half a minute.
-  bool await_command(std::string_view name);
-
  private:
   struct Session {
     UniqueFd socket;

@@ -40,6 +40,7 @@ class DriverRig final : Streams, DriverHost {
     for (std::size_t i = 0; i < node_count; ++i)
       config.nodes.push_back(*parse_node_uri("redis://host"));
     config.engine.quarantine = quarantine;
+    config.unanswered_for = 1ms;  // but twice the silence, which is a second
     Streams& streams = *this;
     DriverHost& host = *this;
     driver = std::make_unique<Driver>(std::move(config), random_, streams, host);
@@ -323,6 +324,21 @@ TEST_CASE("a connected node whose memory is full is down until it would take a w
   }
   CHECK(rig.ups == std::vector<std::string>(4));
   CHECK(rig.downs.size() == 1);
+}
+
+TEST_CASE("a node that falls behind is cut off when one answer takes more than twice the silence") {
+  DriverRig rig;
+  int asked = 0;
+  rig.node = [&](std::size_t node, const RedisCommand& command) -> std::string {
+    if (node != 1 || !is(command, "EVALSHA")) return member_number(node, command);
+    return ++asked % 2 == 0 ? error("ERR not now") : "";
+  };
+  for (engine::RequestId request = 1; rig.downs.empty() && request < 100; ++request) {
+    rig.acquire(request, "n" + std::to_string(request));
+    rig.pass(250ms);
+  }
+  REQUIRE(rig.downs.size() == 1);
+  CHECK(contains(rig.downs[0], "answers behind, the first of them for 2000 ms"));
 }
 
 TEST_CASE("one lock that a node refuses to the user says nothing of the node") {

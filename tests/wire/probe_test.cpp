@@ -103,3 +103,20 @@ TEST_CASE("a node that refuses to write as a replica is asked for no vote before
     CHECK(rig.facts.value().was_replica);
   }
 }
+
+TEST_CASE("a user who may not ask for INFO, or not any more, keeps the connection") {
+  const auto no_info = [](const RedisCommand& command) {
+    return is(command, "INFO") ? error("NOPERM this user has no permissions") : healthy(command);
+  };
+  for (const bool never : {true, false}) {
+    ConnectedRig rig(never ? no_info : LinkRig::Script(healthy));
+    rig.node = no_info;
+    for (int i = 0; i < 3; ++i) {
+      rig.probe();
+      rig.run();
+    }
+    if (never) CHECK(rig.said("INFO") == 1);
+    CHECK(rig.clocks.size() == 4);
+    CHECK(rig.downs.empty());
+  }
+}

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cluster/fleet.hpp"
+#include "fencing/clock_shim.hpp"
 #include "fencing/postgres_server.hpp"
 #include "fencing/storm/board.hpp"
 #include "fencing/storm/counter.hpp"
@@ -174,16 +175,6 @@ class Storm {
   std::vector<pid_t> workers_;
 };
 
-/// Every node gets a clock that can be set; see clock_shim.cpp.
-std::string server_with_shim(const testing::TemporaryDirectory& place) {
-  const char* const chosen = std::getenv("REDLOCK_REDIS_SERVER");
-  return testing::script_in(
-      place, "redis-server-with-shim",
-      fmt::format("LD_PRELOAD='{}' CLOCK_SHIM_FILE=\"${{1%/*}}/clock\" exec {} "
-                  "\"$@\"\n",
-                  REDLOCK_CLOCK_SHIM, chosen != nullptr ? chosen : "redis-server"));
-}
-
 int run(int argc, char** argv) {
   Options options;
   CLI::App app("Increments under a lock while everything goes wrong.");
@@ -193,7 +184,7 @@ int run(int argc, char** argv) {
   app.add_flag("--unfenced", options.unfenced, "Show that without fencing updates are lost");
   CLI11_PARSE(app, argc, argv);
   const testing::TemporaryDirectory place;
-  ::setenv("REDLOCK_REDIS_SERVER", server_with_shim(place).c_str(), 1);
+  ::setenv("REDLOCK_REDIS_SERVER", testing::server_with_clock(place).c_str(), 1);
   return Storm(options).run();
 }
 

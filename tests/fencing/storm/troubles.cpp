@@ -2,10 +2,11 @@
 #include "fencing/storm/troubles.hpp"
 
 #include <csignal>
-#include <fstream>
 #include <random>
 #include <stdexcept>
 #include <thread>
+
+#include "fencing/clock_shim.hpp"
 
 namespace redlock::storm {
 namespace {
@@ -39,13 +40,6 @@ bool await_larger_token(const Board& board, std::uint64_t token) {
 
 void await_rounds(const Board& board, std::uint64_t rounds) {
   while (board.rounds < rounds && !board.ended) std::this_thread::sleep_for(1ms);
-}
-
-void set_clock(const cluster::Fleet& fleet, std::size_t node, std::chrono::seconds ahead) {
-  const std::int64_t offset = ahead.count();
-  std::fstream file(fleet.directory(node) / "clock", std::ios::in | std::ios::out);
-  file.write(reinterpret_cast<const char*>(&offset), sizeof offset);
-  if (!file.flush()) throw std::runtime_error("the clock of the node cannot be set");
 }
 
 }  // namespace
@@ -87,7 +81,7 @@ std::uint64_t kill_nodes(Board& board, cluster::Fleet& fleet) {
 
 void check_clock_can_be_set(const cluster::Fleet& fleet, std::size_t node) {
   for (const auto ahead : {an_hour, 0s}) {
-    set_clock(fleet, node, ahead);
+    testing::set_clock_ahead(fleet.directory(node), ahead);
     const auto now = std::chrono::seconds(std::stoll(fleet.run(node, {"TIME"})));
     const auto ours = std::chrono::system_clock::now().time_since_epoch();
     if (std::chrono::abs(now - ahead - ours) > 10min) {
@@ -101,7 +95,7 @@ std::uint64_t move_clock(Board& board, const cluster::Fleet& fleet, std::size_t 
   std::uint64_t jumps = 0;
   while (!board.ended) {
     dice.sleep(300ms, 1500ms);
-    set_clock(fleet, node, jumps % 2 == 0 ? an_hour : 0s);
+    testing::set_clock_ahead(fleet.directory(node), jumps % 2 == 0 ? an_hour : 0s);
     ++jumps;
   }
   return jumps;
