@@ -105,30 +105,20 @@ TEST_CASE("the vote that decides ends the attempt, and only nodes that may hold 
 TEST_CASE("a lost vote is contended if a quorum votes, else no_quorum at the node timeout") {
   for (const bool voted : {true, false}) {
     Rig rig(5);
-    const auto id = rig.attempt({down, down, Refused{9s}});
-    CHECK_FALSE(rig.ended(id));
+    const auto id = rig.attempt({down, Granted{7}, Refused{9s}});
     if (voted) {
       rig.answer({3, 4}, Refused{9s});
     } else {
-      rig.advance(250ms);
+      CHECK(rig.ends_after(250ms, id));
+      CHECK(rig.ballot(id, 3).cause == Cause::timed_out);
+      CHECK(rig.releases(3) == 1);
     }
     CHECK(rig.failure(id) == (voted ? Errc::contended : Errc::no_quorum));
+    CHECK(rig.releases(1) == 1);
   }
-}
-
-TEST_CASE("three hung nodes are no_quorum exactly at the node timeout") {
-  Rig rig(5);
-  const auto id = rig.attempt({Granted{7}, Granted{7}});
-  CHECK(rig.ends_after(250ms, id));
-  CHECK(rig.failure(id) == Errc::no_quorum);
-  CHECK(rig.ballot(id, 3).cause == Cause::timed_out);
-  CHECK(rig.all_have_releases(1));
-
   // It is capped by the remaining validity.
   Rig slow(3, {.node_timeout = 10s});
-  const auto capped = slow.acquire(Rig::request(1s));
-  slow.advance(988ms);
-  CHECK(slow.failure(capped) == Errc::no_quorum);
+  CHECK(slow.ends_after(988ms, slow.acquire(Rig::request(1s))));
 }
 
 TEST_CASE("a quorum that answers too late is released on every node") {
@@ -160,44 +150,34 @@ TEST_CASE("a key of another type counts as held by somebody else, and says so") 
   CHECK(rig.ballot(id, 0).detail == "a key of another type stands where the lock would be");
 }
 
-TEST_CASE("an attempt that is ended releases every node, and late grants change nothing") {
-  for (const Errc why : ends) {
-    Rig rig(3);
-    const auto id = rig.attempt({Granted{7}}, for_100_ms());
-    end(rig, id, why);
-    CHECK(rig.all_have_releases(1));
-    rig.answer({1, 2}, Granted{7});  // the acquires, answered after all
-    CHECK(rig.all_have_releases(1));
-    rig.answer({0, 1, 2}, ReleasedHere{});
-    CHECK(rig.all_answered());
-  }
-}
-
-TEST_CASE("ending an attempt that has lost the vote releases no node twice") {
-  for (const Errc why : ends) {
-    Rig rig(5);
-    // Out of reach for certain, but not known yet whether a quorum votes.
-    const auto id = rig.attempt({down, down, Refused{9s}}, for_100_ms());
-    CHECK(rig.releases(3) == 1);
-    end(rig, id, why);
-    for (const NodeIndex node : {0U, 1U, 2U}) CHECK(rig.releases(node) == 0);
-    for (const NodeIndex node : {3U, 4U}) CHECK(rig.releases(node) == 1);
-    rig.answer({3, 4}, Granted{7});
-    rig.answer({3, 4}, ReleasedHere{});
-    CHECK(rig.all_answered());
-  }
-}
-
-TEST_CASE("ending an attempt that settles releases every node once") {
-  for (const Errc why : ends) {
-    Rig rig(3);
-    const auto id = rig.attempt({Granted{2}, Granted{1}}, for_100_ms());
-    REQUIRE(rig.oldest_is<HoldCommand>(1));
-    end(rig, id, why);
-    CHECK(rig.all_have_releases(1));
-    rig.answer(1, Held{2});  // the settle message, too late
-    CHECK(rig.failure(id) == why);
-    CHECK(rig.all_have_releases(1));
+TEST_CASE("an attempt that is ended is released once on each node that may grant it, or did") {
+  struct Ended {
+    const char* what;
+    std::vector<Reply> answers;
+    std::vector<std::size_t> releases;  // at each node
+    NodeIndex late;                     // answers after all
+    Reply reply;
+  };
+  for (const Ended& row :
+       {Ended{"it votes", {Granted{7}}, {1, 1, 1}, 2, Granted{7}},
+        Ended{"it settles", {Granted{2}, Granted{1}}, {1, 1, 1}, 1, Held{2}},
+        // Out of reach for certain, but not known yet whether a quorum votes.
+        Ended{"its vote is lost", {down, down, Refused{9s}}, {0, 0, 0, 1, 1}, 4, Granted{7}}}) {
+    CAPTURE(row.what);
+    for (const Errc why : ends) {
+      Rig rig(static_cast<std::uint32_t>(row.releases.size()));
+      const auto id = rig.acquire(for_100_ms());
+      for (NodeIndex node = 0; node < row.answers.size(); ++node) {
+        rig.answer(node, row.answers[node]);
+      }
+      end(rig, id, why);
+      rig.answer(row.late, row.reply);
+      CHECK(rig.failure(id) == why);
+      for (NodeIndex node = 0; node < row.releases.size(); ++node) {
+        CHECK(rig.releases(node) == row.releases[node]);
+      }
+      while (!rig.all_answered()) rig.serve({});
+    }
   }
 }
 
@@ -208,6 +188,10 @@ TEST_CASE("a node that is being connected to for the first time is not said to b
   rig.node_up(0);
   CHECK(causes_of_silence(rig, nothing) ==
         Causes{Cause::timed_out, Cause::connecting, Cause::connecting});
+  rig.engine.on_node_down(0);  // it has had one
+  rig.engine.on_node_down(1);  // its first one failed
+  CHECK(causes_of_silence(rig, nothing) ==
+        Causes{Cause::timed_out, Cause::timed_out, Cause::connecting});
 }
 
 TEST_CASE("what was asked before the first connection had no time to be answered") {
@@ -218,14 +202,4 @@ TEST_CASE("what was asked before the first connection had no time to be answered
           for (const NodeIndex node : {0U, 1U, 2U}) rig.node_up(node);
         }) == Causes(3, Cause::connecting));
   CHECK(causes_of_silence(rig, nothing) == Causes(3, Cause::timed_out));
-}
-
-TEST_CASE("a node whose first connection failed, or that lost it, is not being connected to") {
-  Rig rig(3);
-  rig.engine.on_connecting();
-  rig.engine.on_node_down(0);
-  rig.node_up(1);
-  rig.engine.on_node_down(1);
-  CHECK(causes_of_silence(rig, nothing) ==
-        Causes{Cause::timed_out, Cause::timed_out, Cause::connecting});
 }

@@ -107,17 +107,6 @@ TEST_CASE("a healing that is turned away takes the node back") {
   CHECK(rig.loss_of(rig.grant) == LossReason::forced);
 }
 
-TEST_CASE("an acquire that is late and turned away does not count") {
-  Rig rig(3);
-  const GrantId grant = rig.lease_on({0, 1}, Rig::renewed()).grant;
-  rig.answer(2, ForcedOut{});
-  CHECK(rig.lost.empty());
-  rig.advance(10s);
-  CHECK(rig.oldest_is<HoldCommand>(2));
-  rig.answer(0, ForcedOut{});
-  CHECK(rig.lost.at(grant) == LossReason::forced);
-}
-
 TEST_CASE("an attempt that is forced out is refused, and releases what it may have elsewhere") {
   Rig rig(3);
   const auto id = rig.attempt({ForcedOut{}, ForcedOut{}});

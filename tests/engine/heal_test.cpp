@@ -74,7 +74,10 @@ TEST_CASE("what is not renewed is not made longer by healing") {
   CHECK(rig.oldest<AcquireCommand>(2).lease < 4s);
   CHECK(rig.oldest<AcquireCommand>(2).lease > 3s);
   rig.answer(2, NoScript{});
+  REQUIRE(rig.oldest_is<AcquireCommand>(2));
   CHECK(rig.oldest<AcquireCommand>(2).lease < 4s);
+  CHECK(rig.oldest<AcquireCommand>(2).floor == 7);
+  CHECK(rig.take(2).form == Form::source);
 }
 
 TEST_CASE("a heal without an answer is tried again, and released if any of it was sent") {

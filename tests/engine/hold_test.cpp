@@ -74,20 +74,6 @@ TEST_CASE("a paused holder finds its lease lost before any answer can revive it"
   }
 }
 
-TEST_CASE("nothing is renewed after release began, and late answers are ignored") {
-  RenewedRig rig;
-  rig.advance(10s);
-  const Send held = rig.take(0);
-  const auto id = rig.release(rig.grant);
-  rig.answer(held, Free{});
-  rig.answer(1, Held{7});
-  rig.answer({1, 0}, ReleasedHere{});
-  CHECK(rig.outcome(id) == Released::released);
-  rig.advance(60s);
-  CHECK_FALSE(rig.asked(0));
-  CHECK(rig.lost.empty());
-}
-
 TEST_CASE("a shorter extend does not shorten the lease") {
   for (const auto asked_for : {1ms, 1'000ms}) {
     LeaseRig rig;

@@ -19,33 +19,19 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct Numbered {
+template <typename Kept>
+struct Entry {
   std::uint64_t number;
-  std::unique_ptr<std::uint64_t> same;  // what is lost, or destroyed twice, is noticed
+  Kept same;  // what is lost, or destroyed twice, is noticed
   [[nodiscard]] std::uint64_t id() const { return number; }
 };
+using Numbered = Entry<std::unique_ptr<std::uint64_t>>;
+using Counted = Entry<std::shared_ptr<int>>;
 using Table = IdTable<Numbered>;
 
 Numbered numbered(std::uint64_t number) {
   return {number, std::make_unique<std::uint64_t>(number)};
 }
-
-/// Those there are and were not moved from.
-class Counted {
- public:
-  explicit Counted(std::uint64_t id) : id_(id) { ++alive; }
-  Counted(Counted&& other) noexcept
-      : id_(other.id_), counts_(std::exchange(other.counts_, false)) {}
-  Counted& operator=(Counted&&) = delete;
-  ~Counted() { alive -= counts_ ? 1 : 0; }
-  [[nodiscard]] std::uint64_t id() const { return id_; }
-
-  inline static int alive = 0;
-
- private:
-  std::uint64_t id_;
-  bool counts_ = true;
-};
 
 void check_same(const Table& table, const std::map<std::uint64_t, const Numbered*>& expected) {
   REQUIRE(table.size() == expected.size());
@@ -91,24 +77,25 @@ TEST_CASE("a table has what was added and not taken, each at an address that sta
 }
 
 TEST_CASE("a table lets go of each value once: when it is taken, and at the end of the table") {
-  REQUIRE(Counted::alive == 0);
+  const auto counter = std::make_shared<int>();
+  const auto alive = [&] { return counter.use_count() - 1; };
   {
     IdTable<Counted> table;
-    for (std::uint64_t id = 0; id < 100; ++id) table.add(Counted(id));
-    CHECK(Counted::alive == 100);
+    for (std::uint64_t id = 0; id < 100; ++id) table.add({id, counter});
+    CHECK(alive() == 100);
     for (std::uint64_t id = 0; id < 100; id += 2) CHECK(table.take(*table.find(id)).id() == id);
-    CHECK(Counted::alive == 50);
+    CHECK(alive() == 50);
     IdTable<Counted> other;
-    other.add(Counted(200));
+    other.add({200, counter});
     other = std::move(table);
-    CHECK(Counted::alive == 50);
+    CHECK(alive() == 50);
     CHECK(other.find(200) == nullptr);
     CHECK(table.empty());
     CHECK(table.find(7) == nullptr);
-    table.add(Counted(8));
-    CHECK(Counted::alive == 51);
+    table.add({8, counter});
+    CHECK(alive() == 51);
   }
-  CHECK(Counted::alive == 0);
+  CHECK(alive() == 0);
 }
 
 TEST_CASE("what was taken out makes room for what comes, last first, also after a move") {

@@ -28,19 +28,6 @@ TEST_CASE("an acquire whose script is unknown is sent in full while somebody wan
   CHECK_FALSE(rig.asked(3));  // it has nothing, so nothing is owed
 }
 
-TEST_CASE("a hold whose script is unknown is sent in full, and confirms like any other") {
-  RenewedRig rig;
-  rig.advance(10s);
-  rig.answer(0, NoScript{});
-  REQUIRE(rig.oldest_is<HoldCommand>(0));
-  const Send again = rig.take(0);
-  CHECK(again.form == Form::source);
-  CHECK(std::get<HoldCommand>(again.command).token == 7);
-  rig.answer(again, Held{7});
-  rig.answer(1, Held{7});
-  CHECK(rig.valid_until[rig.grant] == rig.start + 10s + 30s - 302ms);
-}
-
 TEST_CASE("a hold or a heal whose script is unknown is not sent again once nobody wants it") {
   RenewedRig rig;
   NodeIndex node = 0;
@@ -78,20 +65,6 @@ TEST_CASE("a hold or a heal whose script is unknown is not sent again once nobod
   rig.answer(unknown, NoScript{});
   CHECK(rig.asked_count(node) == releases);
   CHECK(rig.releases(node) == releases);
-}
-
-TEST_CASE("a heal whose script is unknown is sent in full, and heals") {
-  RenewedRig rig;
-  rig.answer(rig.heal_of(2), NoScript{});
-  REQUIRE(rig.oldest_is<AcquireCommand>(2));
-  const Send again = rig.take(2);
-  CHECK(again.form == Form::source);
-  CHECK(std::get<AcquireCommand>(again.command).floor == 7);
-  rig.answer(again, Granted{8});
-  rig.advance(10s);
-  rig.answer(2, Held{8});
-  rig.answer(0, Free{});  // nodes 1 and 2 keep it
-  CHECK(rig.lost.empty());
 }
 
 TEST_CASE("NOSCRIPT to an acquire and to the release behind it says that the node has nothing") {

@@ -282,19 +282,6 @@ TEST_CASE("an owner that gives back what is being entered has the call acquire a
   CHECK(rig.released == rig.result<AcquireSucceeded>(inner).grant);
 }
 
-TEST_CASE("a name that is left and taken again at once is released before it is acquired") {
-  AliceHas rig;
-  rig.leave(alice);
-  const auto again = rig.take(alice);
-  for (NodeIndex node = 0; node < 3; ++node) {
-    REQUIRE(rig.oldest_is<ReleaseCommand>(node));
-    rig.answer(node, ReleasedHere{});
-    REQUIRE(rig.oldest_is<AcquireCommand>(node));
-  }
-  rig.answer_all(8);
-  CHECK(rig.result<AcquireSucceeded>(again).grant != rig.lease.grant);
-}
-
 TEST_CASE("a lost lease is not entered until everything is left, and the queue goes on") {
   AliceHas rig;
   const auto second = rig.take(alice, 10s);
@@ -340,18 +327,4 @@ TEST_CASE("a client that closes ends every call of an owner, and begins none") {
   holding.answer_all();
   CHECK(holding.outcome(released) == Released::released);
   CHECK_FALSE(holding.asked(0));
-}
-
-TEST_CASE("a call of an owner waits for its turn when very many are made at once") {
-  OwnersRig rig(3, {.attempts_at_once = 1, .rounds_at_once = 1});
-  const auto first = rig.take(alice, 10s);
-  const auto second = rig.take(bob, 10s);
-  CHECK(rig.asked_count(0) == 1);
-  rig.cancel(second);
-  CHECK(rig.failure(second) == Errc::cancelled);
-  const auto third = rig.take(bob);
-  rig.answer({0, 1, 2}, Granted{7});
-  CHECK(rig.ended_with<AcquireSucceeded>(first));
-  rig.answer({0, 1, 2}, Refused{30s});
-  CHECK(rig.failure(third) == Errc::contended);
 }

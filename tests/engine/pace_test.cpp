@@ -95,18 +95,6 @@ TEST_CASE("a lease that cannot wait is not postponed") {
   CHECK(rig.lost.empty());
 }
 
-TEST_CASE("a lease that was released while it was postponed is not renewed") {
-  Rig rig(3);
-  const auto grants = rig.renewed_leases(150);
-  rig.advance(10s);
-  rig.answer_all(Held{7});
-  for (const GrantId grant : grants) rig.drop(grant);
-  rig.advance(1s);
-  for (; rig.asked(0); rig.answer({0, 1, 2}, ReleasedHere{})) {
-    CHECK(rig.oldest_is<ReleaseCommand>(0));
-  }
-}
-
 TEST_CASE("of a crowd that is due at once none is lost while the nodes answer") {
   for (const auto lease : {300ms, 1'000ms, 30'000ms}) {
     CAPTURE(lease.count());
@@ -144,16 +132,6 @@ TEST_CASE("what answers later than a third of the lease is asked again as it ans
   rig.advance(2'750ms);  // the round fails, as node 2 cannot be asked
   rig.answer({0, 1}, Held{7});
   CHECK(rig.valid_until[rig.grant] > rig.start + 51s);
-}
-
-TEST_CASE("a caller's extension is asked for also where a renewal is late") {
-  RenewedRig rig;
-  rig.advance(11s);
-  const auto id = rig.extend(rig.grant, 60s);
-  CHECK(rig.asked_count(0) == 2);
-  rig.answer({0, 1}, Held{7});
-  rig.answer({0, 1}, Held{7});
-  CHECK(rig.ended_with<ExtendSucceeded>(id));
 }
 
 TEST_CASE("so many extensions that they are not counted keep the silence until the last of them") {

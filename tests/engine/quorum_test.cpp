@@ -17,20 +17,6 @@ TEST_CASE("a quorum is more than half of the configured nodes, and two quorums s
   CHECK(quorum_of(5) == 3);
 }
 
-TEST_CASE("a vote is out of reach exactly when the pending ones cannot make a quorum") {
-  CHECK_FALSE(Tally{.nodes = 5, .yes = 2, .no = 2}.out_of_reach());
-  CHECK(Tally{.nodes = 5, .yes = 2, .no = 2, .unavailable = 1}.out_of_reach());
-  CHECK(Tally{.nodes = 4, .no = 2}.out_of_reach());
-  CHECK_FALSE(Tally{.nodes = 4, .no = 1}.out_of_reach());
-}
-
-TEST_CASE("an unavailable node did not vote") {
-  CHECK_FALSE(Tally{.nodes = 5, .no = 2, .unavailable = 3}.quorum_voted());
-  CHECK(Tally{.nodes = 5, .no = 2, .unavailable = 3}.quorum_unavailable());
-  CHECK(Tally{.nodes = 5, .no = 3, .unavailable = 2}.quorum_voted());
-  CHECK_FALSE(Tally{.nodes = 5, .no = 3, .unavailable = 2}.quorum_unavailable());
-}
-
 TEST_CASE("first(n) is the set of n nodes, also of none and of 64") {
   for (std::uint32_t nodes = 0; nodes <= NodeSet::max_nodes; ++nodes) {
     NodeSet odd;

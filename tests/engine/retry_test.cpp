@@ -92,35 +92,6 @@ TEST_CASE("cancelling while pausing ends the call and starts nothing more") {
   rig.cancel(id);  // ended already
 }
 
-TEST_CASE("an attempt that was granted too late is tried again while there is time to wait") {
-  Rig rig(3, {.node_timeout = 10s});
-  auto what = Rig::request(1s);
-  what.wait = 10s;
-  const auto id = rig.acquire(what);
-  rig.pause(988ms);
-  rig.answer({0, 1}, Granted{7});
-  REQUIRE(rig.attempts.size() == 1);
-  CHECK(rig.attempts[0].failure == Errc::too_late);
-  CHECK_FALSE(rig.ended(id));
-  refuse_all(rig);
-  rig.advance(151ms);
-  REQUIRE(rig.oldest_is<AcquireCommand>(0));
-  rig.answer({0, 1}, Granted{7});
-  CHECK(rig.ended_with<AcquireSucceeded>(id));
-}
-
-TEST_CASE("a waiting time that ends lets the attempt under way be decided") {
-  for (const bool free : {true, false}) {
-    Rig rig(3);
-    const auto id = rig.acquire(Rig::waiting(5ms));
-    rig.advance(20ms);
-    REQUIRE_FALSE(rig.ended(id));
-    rig.answer({0, 1}, free ? Reply{Granted{7}} : Reply{Refused{9s}});
-    CHECK(rig.ended_with<AcquireSucceeded>(id) == free);
-    CHECK((rig.failure(id) == Errc::timed_out) != free);  // and there is no other attempt
-  }
-}
-
 TEST_CASE("the node that will be free first sets the pause, whatever the others say") {
   constexpr auto centuries = std::chrono::milliseconds::max();
   for (const auto& [zero, one] : {std::pair{20ms, centuries}, std::pair{centuries, 20ms}}) {

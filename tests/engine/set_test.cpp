@@ -74,14 +74,6 @@ TEST_CASE("what a node of another set granted before that was known does not cou
   }
 }
 
-TEST_CASE("a replaced node gets the name that a quorum has") {
-  Set rig;
-  rig.see({0, 1}, of_set("ours"));
-  rig.see(2, wiped);
-  rig.advance(62s);
-  CHECK(rig.written(2) == "set 'ours'");
-}
-
 TEST_CASE("a name that fewer than a quorum have is given to no node") {
   Set rig;
   rig.see(0, of_set("theirs"));

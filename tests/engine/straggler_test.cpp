@@ -41,6 +41,7 @@ TEST_CASE("a straggler is released unless it has nothing, and is healed then whe
            Late{granted_without_node_2, 2, NoScript{}, false},
            Late{granted_without_node_2, 2, down, false},
            Late{granted_without_node_2, 2, Refused{9s}, false},
+           Late{granted_without_node_2, 2, ForcedOut{}, false},
            Late{granted_while_settling_node_1, 1, Taken{}, false},
            Late{granted_while_settling_node_1, 1, Free{}, false},
            Late{granted_without_node_2, 2, broken, true},

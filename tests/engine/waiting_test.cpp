@@ -393,18 +393,6 @@ TEST_CASE("a call that came too late is behind all that wait meanwhile, of other
   CHECK(rig.oldest<AcquireCommand>(0).place.waited <= pause);  // and not since its begin
 }
 
-TEST_CASE("a new call does not wait for the pause of one whose lease is too short") {
-  Crowd rig;
-  const auto first = rig.acquire(short_lease());
-  rig.advance(8ms);
-  rig.answer(all, Granted{7});
-  rig.take_all();
-  const auto second = rig.acquire(in_order(60s));
-  rig.answer(all, Granted{8});
-  CHECK_FALSE(rig.ended(first));
-  CHECK(rig.ended_with<AcquireSucceeded>(second));
-}
-
 TEST_CASE("a call that ends stands the next of its client in its place, with its turn") {
   Crowd rig;
   const auto first = rig.acquire(in_order(600ms));

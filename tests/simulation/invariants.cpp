@@ -483,7 +483,7 @@ void Invariants::told_validity(Instant world, ClientId client, engine::GrantId i
   if (valid_until > grant->valid_until) {
     require(local(world, client) < grant->valid_until, "an ended validity is never extended", what);
   } else {
-    grant->shrunk = grant->shortened = true;
+    grant->shortened = true;
   }
   set_validity(world, *grant, valid_until);
   check_forced(*grant);
@@ -510,9 +510,6 @@ void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLo
   Grant* grant = find(client, loss.grant);
   const auto what = [&] { return fmt::format("grant {} of client {}", loss.grant, client); };
   require(grant != nullptr && grant->state == State::live, "a lease is lost once", what);
-  const bool in_time = local(world, client) < grant->valid_until || grant->shrunk ||
-                       clients_[client].resumed == world;
-  require(in_time, "a loss is reported before the validity ends", what);
   require(may_be_told_now(world, *grant),
           "a loss is told a tenth of the lease before the validity ends", what);
   // A process that was stopped, or that gives the lease up, need not have asked.
@@ -550,8 +547,7 @@ void Invariants::turn_ends(Instant world, ClientId id) {
   client.next_heard = received_ + 1;
   check_ended(client);
   for (Grant* grant : client.live) {
-    check_live(world, client, *grant);
-    grant->shrunk = false;
+    check_live(world, *grant);
     grant->confirmed_in_turn = grant->valid_after_answer = Instant::min();
   }
   check_lost(world, id);
@@ -571,10 +567,8 @@ void Invariants::turn_ends(Instant world, ClientId id) {
   }
 }
 
-void Invariants::check_live(Instant world, const Client& client, const Grant& grant) const {
+void Invariants::check_live(Instant world, const Grant& grant) const {
   const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
-  require(local(world, grant.client) < grant.valid_until + rounding || client.resumed == world,
-          "a loss is reported before the validity ends", what);
   require(may_be_told_now(world, grant),
           "a loss is told a tenth of the lease before the validity ends", what);
   require(!grant.given_up, "a lease whose loss was told is lost", what);

@@ -235,8 +235,7 @@ class Invariants {
     bool in_line = false;   // its call waits in order
     bool settles = false;   // a quorum granted different tokens
     bool given_up = false;
-    bool shrunk = false;          // in this turn, by a node that took its vote back
-    bool shortened = false;       // ever
+    bool shortened = false;       // by a node that took its vote back
     bool held = false;            // nodes were asked for more of it
     std::uint32_t count = 1;      // levels that the owner was told of and did not leave
     std::uint32_t entering = 0;   // requests for another
@@ -383,7 +382,7 @@ class Invariants {
                   const Keyspace::Entry& entry) const;
   void check_line_size(Instant world, std::uint32_t node, std::string_view key) const;
   void check_claim(Instant world, const Grant& grant);
-  void check_live(Instant world, const Client& client, const Grant& grant) const;
+  void check_live(Instant world, const Grant& grant) const;
   void check_lost(Instant world, ClientId client) const;
   void check_possession(Instant world, const Grant& grant) const;
   [[nodiscard]] bool may_lose_to_twin(const Grant& grant) const;

@@ -45,7 +45,6 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"a lock that a quorum may have had is not said to be gone", Promise::knowledge},
     {"released means that a quorum had the lock", Promise::knowledge},
     {"a lease is lost once", Promise::knowledge},
-    {"a loss is reported before the validity ends", Promise::knowledge},
     {"a loss is told a tenth of the lease before the validity ends", Promise::knowledge},
     {"an ended validity is never extended", Promise::knowledge},
     {"a lost lease only ends earlier", Promise::knowledge},

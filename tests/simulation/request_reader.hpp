@@ -22,19 +22,12 @@ class RequestReader {
   [[nodiscard]] const Request& request() const { return request_; }
 
  private:
-  struct Extent {
-    std::size_t begin;
-    std::size_t size;
-  };
-  /// A line "<type><number>\r\n" at `at_`. False: it is incomplete, or broken_ is set.
-  bool take_number(char type, std::size_t most, std::size_t& number);
+  /// Of a line "<type><number>\r\n" at `at`, which moves behind it.
+  [[nodiscard]] Outcome read_number(char type, std::size_t most, std::size_t& at,
+                                    std::size_t& number) const;
 
   std::string bytes_;
   std::size_t begin_ = 0;  // of the request that is being read
-  std::size_t at_ = 0;     // up to here it has been read
-  std::size_t expected_ = 0;
-  bool broken_ = false;
-  std::vector<Extent> arguments_;
   Request request_;
 };
 

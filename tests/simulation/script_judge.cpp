@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "simulation/commands.hpp"
 #include "simulation/documented.hpp"
 #include "simulation/invariants.hpp"
 #include "simulation/promises.hpp"
@@ -24,11 +25,8 @@ constexpr std::int64_t limit = std::int64_t{1} << 53U;  // tokens end below it
 /// None: it is no number in decimal digits that Redis counts up exactly.
 std::optional<std::int64_t> number_of(std::string_view text) {
   std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const bool digits = text.find_first_not_of("0123456789") == text.npos;
-  const auto [rest, problem] = std::from_chars(text.data(), end, number);
-  if (!digits || problem != std::errc() || rest != end || number >= limit) return std::nullopt;
-  return number;
+  const bool counts = read_integer(text, number) && number >= 0 && number < limit;
+  return counts ? std::optional(number) : std::nullopt;
 }
 
 /// The integers of a reply, of arrays and of errors, one behind the other.
