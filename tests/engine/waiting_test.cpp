@@ -765,6 +765,55 @@ TEST_CASE("a client that gives a lock back asks for its next call in the same br
   CHECK(rig.ended_with<AcquireSucceeded>(rig.second));
 }
 
+TEST_CASE("a turn on a node that the client's own lock lacks changes nothing") {
+  Pair rig;
+  for (const NodeIndex node : {0U, 1U, 2U}) rig.answer(node, Granted{7, 0});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(rig.id));
+  const GrantId grant = rig.grant_of(rig.id);
+  rig.refuse({3, 4});
+  REQUIRE(rig.left(3, rig.id));
+  REQUIRE(rig.left(4, rig.id));
+  rig.wake(4, rig.id);
+  rig.wake(3, rig.id, 20ms);
+  rig.advance(30ms);
+  CHECK(rig.asked_in_all() == 0);
+  SUBCASE("its release is what the next call asks behind") {
+    rig.release(grant);
+    rig.take(0);
+    CHECK(rig.asked_in_all() == 7);
+  }
+  SUBCASE("a node that had granted it says that the lock was taken away") {
+    rig.wake(1, rig.id);
+    rig.advance(0ns);
+    CHECK(rig.asked_in_all() == 5);
+  }
+  SUBCASE("the lock is lost, and it is asked after all") {
+    rig.give_up(grant, LossReason::taken);
+    rig.wake(4, rig.id);
+    rig.advance(0ns);
+    CHECK(rig.asked(4));
+  }
+}
+
+TEST_CASE("a call that pauses in the line asks behind its client's release if it is the next") {
+  Pair rig;
+  for (const NodeIndex node : {0U, 1U, 2U}) rig.answer(node, Granted{7, 0});
+  const GrantId grant = rig.grant_of(rig.id);
+  rig.refuse({3, 4});
+  rig.answer_acquires(NotHeld{});
+  rig.wake(1, rig.id);
+  rig.advance(0ns);
+  rig.answer(4, Granted{8});
+  rig.refuse({0, 1, 2, 3});
+  rig.advance(1ms);
+  REQUIRE(rig.oldest_is<ReleaseCommand>(4));  // the vote is given back
+  rig.take(4);
+  REQUIRE(rig.asked_in_all() == 0);
+  rig.release(grant);
+  rig.take(0);
+  CHECK(rig.oldest_is<AcquireCommand>(0));
+}
+
 TEST_CASE("a call that waits in the lines asks behind its client's release if it is the next") {
   Waiter rig;
   rig.answer(all, Granted{7});

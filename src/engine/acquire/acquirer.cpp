@@ -149,7 +149,8 @@ void Acquirer::on_node_up(Instant now, NodeIndex node) {
 
 void Acquirer::on_wake(Instant now, NodeIndex node, std::uint64_t line, Duration after) {
   const auto first = ordered_.first_of(line);
-  if (!first || !wakes_.take(now, node, attempts_.size())) return;
+  if (!first || held_without(now, ordered_.newest_grant(line), node)) return;
+  if (!wakes_.take(now, node, attempts_.size())) return;
   Acquisition& call = *calls_.find(*first);
   const GrantId grant = call.attempt();
   Attempt* const attempt = attempts_.find(grant);
@@ -157,6 +158,14 @@ void Acquirer::on_wake(Instant now, NodeIndex node, std::uint64_t line, Duration
   if (attempt == nullptr) return calls_.touched(*first);
   if (asks) ask(now, call, *attempt, NodeSet::first(electorate_.nodes()));
   after_input(now, grant);
+}
+
+/// Whether this client has the lock, by that grant, and has it without the node: whose turn it is
+/// there changes nothing, as a quorum of the others would refuse.
+bool Acquirer::held_without(Instant now, GrantId grant, NodeIndex node) {
+  const HeldLease* const lease = leases_.find(grant);
+  return lease != nullptr && now < lease->valid_until() &&
+         !lease->nodes().may_hold().contains(node);
 }
 
 void Acquirer::after_input(Instant now, GrantId grant) {
@@ -354,8 +363,10 @@ void Acquirer::hand_place_on(Instant now, const Acquisition& call, const Attempt
       leave(now, name, line, next, NodeSet::of(node));
     }
   }
-  if (!departure.awaited.empty()) departures_[attempt.plan().grant] = std::move(departure);
+  const GrantId grant = attempt.plan().grant;
+  if (!departure.awaited.empty()) departures_[grant] = std::move(departure);
   if (next == nullptr) return;
+  ordered_.granted(name, grant);
   const bool entered = next->entered_by_quorum();
   if (entered && next->moved_to(next->place())) {
     out_.put(AttemptWaits{name, next->place(), false, {}, {}});
@@ -490,8 +501,8 @@ void Acquirer::on_release(Instant now, const Name& name, Instant since) {
   Acquisition& call = *calls_.find(*first);
   Attempt* const attempt = attempts_.find(call.attempt());
   if (attempt == nullptr) {
-    const bool comes = call.is<Acquisition::Entering>();
-    if (comes && (call.is_next() || !call.entered_by_quorum())) begin(now, call);
+    const bool enters = call.is<Acquisition::Entering>() && !call.entered_by_quorum();
+    if (enters || (call.comes_with_a_release() && call.is_next())) begin(now, call);
     return;
   }
   if (!call.still_waits() || attempt->granted().size() > 0 || !call.is_next()) return;

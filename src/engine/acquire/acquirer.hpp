@@ -85,6 +85,7 @@ class Acquirer {
 
   /// In which such a call stands; null if it does not wait.
   [[nodiscard]] Lines* lines_of(const AcquireRequest& what);
+  [[nodiscard]] bool held_without(Instant now, GrantId grant, NodeIndex node);
   void overtake_pause(Instant now, const Name& name);
   [[nodiscard]] Duration length_of_turn() const;
   void leave(Instant now, const Name& name, std::uint64_t line, Acquisition* next, NodeSet nodes);

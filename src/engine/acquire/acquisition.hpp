@@ -162,6 +162,11 @@ class Acquisition {
   /// The result of a call whose time is over; the attempt under way is null if there is none.
   [[nodiscard]] Failed time_is_over(const Attempt* under_way) const;
   [[nodiscard]] bool has_failed() const { return schedule_.has_failed(); }
+  /// It has no attempt, and may begin one at once when its client gives the lock back.
+  [[nodiscard]] bool comes_with_a_release() const {
+    const auto* const pausing = std::get_if<Pausing>(&state_);
+    return is<Entering>() || (pausing != nullptr && pausing->keeps_places);
+  }
   /// It pauses because too little of its lease was left: another call may have more.
   [[nodiscard]] bool pauses_as_too_late() const {
     const auto* const pausing = std::get_if<Pausing>(&state_);

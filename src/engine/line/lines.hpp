@@ -76,11 +76,18 @@ class Lines {
     const auto found = names_.find(number);
     return found == names_.end() ? std::nullopt : first(found->second);
   }
+  /// A call of this line, which exists, has got the lock while others of it wait.
+  void granted(const Name& name, GrantId grant) { lines_.find(*name)->second.newest = grant; }
+  /// The newest of these grants, of a line that exists; 0 if there was none.
+  [[nodiscard]] GrantId newest_grant(std::uint64_t number) const {
+    return lines_.find(*names_.find(number)->second)->second.newest;
+  }
 
  private:
   struct Line {
     std::uint64_t number = 0;
     std::vector<RequestId> calls;
+    GrantId newest = 0;
   };
 
   std::size_t taking_part_;
