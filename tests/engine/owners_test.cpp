@@ -342,7 +342,7 @@ TEST_CASE("a client that closes ends every call of an owner, and begins none") {
   CHECK_FALSE(holding.asked(0));
 }
 
-TEST_CASE("a call of an owner waits for its turn when very many are made at once") {
+TEST_CASE("a call of an owner waits for room when very many are made at once") {
   OwnersRig rig(3, {.attempts_at_once = 1, .rounds_at_once = 1});
   const auto first = rig.take(alice, 10s);
   const auto second = rig.take(bob, 10s);
