@@ -505,7 +505,7 @@ std::string distribution(const bench::Samples& samples) {
 
 void run_head_faults(benchmark::State& state) {
   using Fault = bench::WaitingFaults::Fault;
-  constexpr double window = 20;  // ms for which nodes keep a lock
+  constexpr double turn = 20;  // ms for which nodes keep a lock
   // Nodes count in ms, and who is behind comes up to 2 ms later, at random.
   constexpr double bar = 1.15;
   constexpr auto& names = bench::WaitingFaults::names;
@@ -522,8 +522,8 @@ void run_head_faults(benchmark::State& state) {
     summary.push_back(fmt::format("  {:<8} first grant: {}; all eight: {}", names[i],
                                   distribution(first[i]), distribution(all[i])));
     if (i == 0) continue;
-    const double lost = (all[i].median() - all[0].median()) / 1000 / window;
-    summary.push_back(fmt::format("           {:.2f} windows are lost; at most {}: {}", lost, bar,
+    const double lost = (all[i].median() - all[0].median()) / 1000 / turn;
+    summary.push_back(fmt::format("           {:.2f} turns are lost; at most {}: {}", lost, bar,
                                   lost <= bar ? "met" : "MISSED"));
   }
 }

@@ -13,6 +13,7 @@ struct Config {
   std::uint32_t nodes = 0;
   double drift_factor = 0.01;
   Duration node_timeout = std::chrono::milliseconds(250);
+  /// The pauses that tests have; a client has those of its ClientOptions: 20, 60 and 60 ms.
   Duration retry_min = std::chrono::milliseconds(50);
   Duration retry_max = std::chrono::milliseconds(150);
   Duration retry_cap = std::chrono::milliseconds(500);
@@ -20,7 +21,7 @@ struct Config {
   std::chrono::milliseconds max_lease{60'000};
   /// Whether a node that may have forgotten a grant has to wait before it votes.
   bool quarantine = false;
-  /// Attempts under way at once, at first (see Admission); others wait for their turn.
+  /// Attempts under way at once, at first (see Admission); others wait for room.
   std::uint32_t attempts_at_once = 128;
   /// The same for rounds that extend or enter a lease.
   std::uint32_t rounds_at_once = 500;

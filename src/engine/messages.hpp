@@ -103,8 +103,7 @@ struct Tag {
   static constexpr std::size_t kinds = static_cast<std::size_t>(Kind::force) + 1;
   GrantId grant = 0;
   Instant sent{};
-  std::chrono::milliseconds lease{};  ///< the number of levels that a confirmation of this message
-                                      ///< confirms
+  std::chrono::milliseconds lease{};  ///< how long a confirmation makes the lease last, from `sent`
   std::uint32_t round = 0;
   Kind kind = Kind::acquire;
 };

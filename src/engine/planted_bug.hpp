@@ -55,7 +55,7 @@ enum class Bug : std::uint8_t {
   failed_entry_counts,
   failed_entry_stays_on_nodes,
   leave_not_told,
-  turn_not_given,
+  room_not_given,
   answered_entry_counts,
   entry_fails_with_a_release,
   queue_stops_at_failure,

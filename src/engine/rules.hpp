@@ -281,13 +281,13 @@ namespace redlock::engine::rules {
 }
 
 /// A level that is given back is given back on the nodes, too.
-[[nodiscard]] inline bool leaving_is_told() {
+[[nodiscard]] inline bool level_left_is_told() {
   return !planted(Bug::leave_not_told);
 }
 
 /// A round that waits for room gets it when there is some.
-[[nodiscard]] inline bool turns_are_given() {
-  return !planted(Bug::turn_not_given);
+[[nodiscard]] inline bool room_is_given() {
+  return !planted(Bug::room_not_given);
 }
 
 // --- calls of one owner

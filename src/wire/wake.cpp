@@ -7,8 +7,9 @@
 namespace redlock::wire {
 namespace {
 
-// A turn is much shorter; a longer time was not published by a script.
-constexpr std::uint64_t longest_turn_ms = 10'000;
+// A longer time was not published by a script: a turn lasts half a second at most (longest_turn in
+// line.lua, length_of_turn in engine/rules.hpp).
+constexpr std::uint64_t longest_believed_ms = 10'000;
 
 bool is_text(const ReplyView& part, std::string_view text) {
   return part.is(ReplyView::Kind::text) && part.text() == text;
@@ -35,7 +36,7 @@ std::optional<Wake> read_wake(const ReplyView& push, std::string_view channel) {
   std::uint64_t after = 0;
   const bool right =
       read_decimal(text.substr(0, space), line) && read_decimal(text.substr(space + 1), after);
-  if (!right || line == 0 || after > longest_turn_ms) return {};
+  if (!right || line == 0 || after > longest_believed_ms) return {};
   return Wake{.line = line, .after = std::chrono::milliseconds(after)};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A burst of requests: what nodes could not answer in time waits in the client for its turn.
+// A burst of requests: what nodes could not answer in time waits in the client for room.
 #include "engine/acquire/admission.hpp"
 
 #include "engine/rig.hpp"
@@ -21,7 +21,7 @@ std::vector<RequestId> acquire_many(Rig& rig, int count) {
 
 }  // namespace
 
-TEST_CASE("attempts beyond the window wait for their turn, which comes in order") {
+TEST_CASE("attempts beyond the window wait for room, and have it in order") {
   Rig rig = narrow(2);
   const auto requests = acquire_many(rig, 5);
   for (std::size_t decided = 0; decided < 5; ++decided) {
@@ -59,7 +59,7 @@ TEST_CASE("a failed attempt makes room, and so does one that is cancelled") {
   CHECK(rig.oldest_is<AcquireCommand>(0));
 }
 
-TEST_CASE("what waits for its turn is ended by its deadline and by its caller, and sends nothing") {
+TEST_CASE("what waits for room is ended by its deadline and by its caller, and sends nothing") {
   Rig rig = narrow(1);
   rig.acquire();
   auto what = Rig::request();
@@ -89,18 +89,18 @@ TEST_CASE("whoever waits for locks has one attempt at the least, and ends in tim
   CHECK(rig.failure(waiting) == Errc::timed_out);
 }
 
-TEST_CASE("a repeated attempt that waits for its turn ends with the waiting time") {
+TEST_CASE("a repeated attempt that waits for room ends with the waiting time") {
   Rig rig = narrow(1);
   const auto waiting = rig.acquire(Rig::waiting(200ms));
   rig.answer({0, 1}, Refused{});
   rig.take(2);
   rig.answer(2, NotHeld{});
-  rig.acquire();  // takes the turn while the first pauses
+  rig.acquire();  // takes the room while the first pauses
   CHECK(rig.ends_after(200ms, waiting));
   CHECK(rig.failure(waiting) == Errc::timed_out);
 }
 
-TEST_CASE("renewals, releases and repetitions wait for nobody's turn") {
+TEST_CASE("renewals, releases and repetitions wait for no room") {
   Rig rig = narrow(1);
   const auto lease = rig.lease_on_all(Rig::renewed());
   const auto other = rig.lease_on_all();
@@ -121,7 +121,7 @@ TEST_CASE("renewals, releases and repetitions wait for nobody's turn") {
   CHECK(renewed);
 }
 
-TEST_CASE("rounds that extend or enter wait for their turn; one whose lease has gone is told so") {
+TEST_CASE("rounds that extend or enter wait for room; one whose lease has gone is told so") {
   Rig rig = narrow(1);
   const auto one = rig.lease_on_all();
   const auto two = rig.lease_on_all();

@@ -382,7 +382,7 @@ TEST_CASE("calls of which none can succeed pause, and are in no line meanwhile")
   }
 }
 
-TEST_CASE("a call that came too late is behind all that wait meanwhile, of other clients too") {
+TEST_CASE("a call that came too late is behind all clients' calls that waited when it failed") {
   Crowd rig;
   rig.acquire(short_lease());
   rig.advance(8ms);

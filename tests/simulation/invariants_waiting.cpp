@@ -180,8 +180,8 @@ void Invariants::look_at_lines(Instant world) {
   }
 }
 
-/// A node tells the first two. If they are of clients that do not run, the others come when they
-/// ask by themselves, once a second.
+/// Each node tells the first waiter, two nodes tell the second. If both are of clients that do not
+/// run, the others come when they ask by themselves, once a second.
 bool Invariants::two_are_away(Instant since) const {
   int away = 0;
   for (ClientId client = 0; client < clients_.size(); ++client) {

@@ -54,7 +54,7 @@ void Acquirer::begin(Instant now, Acquisition& call) {
 }
 
 void Acquirer::admit(Instant now) {
-  if (!rules::turns_are_given()) return;
+  if (!rules::room_is_given()) return;
   // An attempt may end as it begins, so this is a loop and not what follows from an end.
   while (const auto request = admission_.next(under_way())) {
     Acquisition* const call = calls_.find(*request);

@@ -114,7 +114,7 @@ class Acquirer {
   Admission admission_;
   MachineTable<Acquisition> calls_;  // by request
   MachineTable<Attempt> attempts_;   // by grant
-  std::size_t idle_ = 0;             // attempts without a question
+  std::size_t idle_ = 0;             // attempts of calls that are Idle
   Lines ordered_{1};
   Lines barging_{2};
   WakeAllowance wakes_;

@@ -238,7 +238,7 @@ Instant Acquisition::ask_again_at(Instant now, RandomSource& random) const {
     place = std::min(place, *node.place);
   }
   // By the quorum-th of the leases' ends enough nodes may be free. A waiter that is behind comes
-  // when each of those before it could have taken the lock.
+  // when each of those before it could have taken the lock, by the shortest turn for each.
   const Instant end = count > 0 ? quorum_th(ends, count, electorate_->quorum()) : never;
   if (end < never - std::chrono::hours(1))
     when = std::min(when, end + place * rules::length_of_turn({}));

@@ -33,7 +33,8 @@ class Acquisition {
   /// Its next attempt waits for room in the client's window.
   struct AwaitingRoom {};
   /// The first of its client's line, without an attempt as yet: the acquire of the call before has
-  /// stood it in some nodes' lines, or none. It asks by then, or when its turn comes.
+  /// stood it in some nodes' lines, or none. It asks by then, or when its turn comes. Also a call
+  /// that barges, between its turn to take part and its question.
   struct Entering {
     Instant ask_by{};
   };
@@ -48,7 +49,8 @@ class Acquisition {
   struct Asking {
     GrantId attempt = 0;
   };
-  /// No node has a question or grants: the attempt waits for its turn, until then at the latest.
+  /// No vote is pending or granted; silent nodes may still owe an answer. The attempt waits for its
+  /// turn, until then at the latest.
   struct Idle {
     GrantId attempt = 0;
     Instant ask_at{};
@@ -66,8 +68,8 @@ class Acquisition {
   /// A node that can wake a waiter forgets one that has not asked for twice this long, or 2.5
   /// times.
   static constexpr Duration refresh = std::chrono::milliseconds(1'000);
-  /// A waiter that enters after a grant to its client is not the next. It asks so much later, as
-  /// its question may then go out with the release of what was granted.
+  /// After its client's grant the next call waits this long, so that a release at once takes its
+  /// question along.
   static constexpr Duration goes_with_a_release = std::chrono::milliseconds(1);
 
   Acquisition(const Electorate& electorate, RequestId request, AcquireRequest what, Instant now);
@@ -184,8 +186,9 @@ class Acquisition {
     Instant wake_at = never;  // the turn of the waiter before this one is over
     RequestId next = 0;
     std::optional<std::uint32_t> next_place = {};
-    std::optional<std::uint32_t> place = {};  // of the client there, if it is in the line
-    bool asked = false;                       // a question is under way
+    // Of the client there, if it is in the line; 0 also where the node told none.
+    std::optional<std::uint32_t> place = {};
+    bool asked = false;   // a question is under way
     bool stands = false;  // an earlier one may have stood the client in the line
     bool woken = false;   // while a question was under way
     GrantId before = 0;   // of an earlier call, whose question is under way there; 0: none

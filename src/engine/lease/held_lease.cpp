@@ -567,7 +567,7 @@ void HeldLease::leave(Instant now, Outbox& out) {
   lose_if_over(now, out);
   if (lost_ || count_ == 1) return;
   --count_;
-  if (rules::leaving_is_told()) tell_count(now, out);
+  if (rules::level_left_is_told()) tell_count(now, out);
 }
 
 /// Asks for no more than there is: an explicit lease is not lengthened by the way.

@@ -46,7 +46,7 @@ void Leases::round_or_wait(Instant now, const WaitingRound& round) {
 }
 
 void Leases::admit(Instant now) {
-  if (!rules::turns_are_given()) return;
+  if (!rules::room_is_given()) return;
   while (!waiting_rounds_.empty() &&
          out_.rounds_under_way() < electorate_.config().rounds_at_once) {
     const WaitingRound round = waiting_rounds_.front();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // All leases of one client: those it was granted and those it took up, the rounds that callers ask
-// for and that wait for their turn, and which renewals go together.
+// for and that wait for room, and which renewals go together.
 #pragma once
 
 #include <chrono>
@@ -62,7 +62,7 @@ class Leases {
   /// Every hold of a lease, also of one that is over, is answered once.
   void on_hold_ended(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void node_ran_ahead(Instant now, NodeIndex node, Duration by);
-  /// Rounds and renewals that wait for their turn and have it now.
+  /// Rounds and renewals that wait for room and have it now.
   void admit(Instant now);
 
   [[nodiscard]] Instant deadline() const { return held_.deadline(); }

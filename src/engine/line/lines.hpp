@@ -23,8 +23,9 @@ class Lines {
   /// How many calls of a line take part at the nodes.
   explicit Lines(std::size_t taking_part) : taking_part_(taking_part) {}
 
-  /// A lock that is given back goes to the next call of this client that barges, but once in so
-  /// long it does not: others, which ask after random pauses, are to find it free.
+  /// A lock that is given back goes to the next call of this client that barges, unless a multiple
+  /// of this fell into the time for which it was held: others, which ask after random pauses, are
+  /// to find it free.
   static constexpr Duration passing_on = std::chrono::milliseconds(100);
   /// Whether the lock goes on, after it was held since then.
   static bool passes_on(Instant since, Instant now) {

@@ -51,6 +51,8 @@ void Releaser::release(Instant now, RequestId request, const HeldLease& lease) {
                                 {},
                                 lease.nodes().awaits_hold()};
   NodeSet nodes = lease.nodes().is_shared() ? lease.nodes().ours() : lease.nodes().may_hold();
+  // Which nodes can wake the waiters of other clients is not known: those that can wake this client
+  // stand for them.
   owed.tell_first_only =
       all_but_two(nodes & electorate_.nodes_that_wake(), electorate_.nodes(), lease.id());
   if (lease.taken_up()) {

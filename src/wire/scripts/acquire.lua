@@ -13,13 +13,14 @@
 --         in ms   10 for how many us the next call of its client has waited: from the grant on that
 --         call has the place in the line (empty: there is none)
 --         11 1 if the call of this waiter is not the one that asked before (or left out)
---         12 whether it is this waiter's turn, of which no client says anything (see pass.lua)
+--         12 true if the lock passes to it, the first in line, whatever the turn is; only pass.lua
+--         sets it
 -- Replies {1, token} granted; {1, token, place} the same, and so many waiters are before the next
 -- call; {0, ms} or {0, ms, place} another owner's, or free and kept for another waiter for so long
 -- (-1: it never expires), and how many waiters are before this one; {2} a key of another type
--- stands there; {3} this owner was forced out; {4} this owner's already, and lasts one lease from
--- now. Error replies leave no lock behind. A node whose marker is gone has forgotten its locks, and
--- one of another set is none of this client's nodes: they grant none.
+-- stands there; {3} this owner was forced out; {4} this owner's already, and lasts at least one
+-- lease from now. Error replies leave no lock behind. A node whose marker is gone has forgotten its
+-- locks, and one of another set is none of this client's nodes: they grant none.
 local call = redis.call
 local lock, fence, forced, line, waiters, marker, notes = unpack(KEYS)
 local owner, lease, floor, holder, membership, order = unpack(ARGV)

@@ -1,21 +1,23 @@
 -- SPDX-License-Identifier: MIT
 -- The clients that wait for a lock on this node, in order: its line. Stands in front of the scripts
 -- that take locks and give them back; nothing of it runs where nobody waits. A line has two keys,
--- which expire by themselves and are gone with the last waiter. Several locks may share a line.
+-- which expire by themselves and are gone soon after the last waiter.
 --   LINE     sorted set: waiter -> when its call began to wait (us of this node's clock)
 --   WAITERS  hash: waiter -> "ALIVE HOW TURN": until when it counts as alive (ms of this node's
 --            clock), w if its client is subscribed here, p if it polls, the length of its turns in
 --            ms; @waiter -> a text about it, for people; LOCK -> "WAITER UNTIL": the waiter that
 --            this lock is kept for, and until when (ms)
 -- A waiter is CLIENT:NUMBER, a client's number of its own line for one name. The channel
--- redlock:wake:CLIENT receives "NUMBER AFTER": the waiter may ask for the lock after so many ms. A
--- line only adds refusals and messages, so a lock is as safe with a damaged line or without one;
--- that is why its errors (a missing permission, a key of another type, a full node) are caught by
--- the callers, which go on as if nobody waited. Without the right to publish the line stands.
+-- redlock:wake:CLIENT receives "NUMBER AFTER". 0: the waiter's turn has come; otherwise the waiter
+-- before it has its turn for so many ms. A line only adds refusals and messages, so a lock is as
+-- safe with a damaged line or without one; that is why its errors (a missing permission, a key of
+-- another type, a full node) are caught by the callers, which go on as if nobody waited. Without
+-- the right to publish the line stands.
 --
 -- A waiter says how long its call has waited, and the node subtracts that from its own clock: so
 -- calls stand in the order in which they began, to within the difference of their messages' delays,
--- whatever this clock shows. The smallest place that a waiter was given stays.
+-- whatever this clock shows. The smallest place that a waiter was given stays, until another call
+-- of its client takes it over.
 --
 -- A call to Redis costs more than all the Lua around it, and a number that is not given to it as
 -- text is written with 17 digits: so calls are few, and numbers are text.
@@ -42,6 +44,7 @@ local function open_line(lock, line, waiters)
   -- place from now on, so that it may be a later one.
   local function enter(now, waiter, how, waited, turn, holder, anew)
     local place = string.format('%.0f', now - waited)
+    -- 2.5 times refresh (acquisition.hpp: 1 s), or some four polls of at most 60 ms (script.cpp).
     local lives = how == 'w' and 2500 or 250
     local alive_until = math.floor(now / 1000) + lives
     local manner = ' ' .. how .. ' ' .. turn
@@ -170,8 +173,9 @@ local function open_line(lock, line, waiters)
   end
 
   -- The lock is free, and there are waiters: for how many ms it is kept for another one than this,
-  -- which is stood in its place. Nil if it is kept for none. A turn is not for a call that came
-  -- behind the one that it was given to (`anew`, as in enter).
+  -- which is stood in its place. Nil if it is kept for none, or for this one (also if that turn is
+  -- over). A turn is not for a call that came behind the one that it was given to (`anew`, as in
+  -- enter).
   local function kept_for_another(waiter, how, waited, turn, holder, anew)
     local text = redis.call('HGET', waiters, lock)
     if waiter and string.match(text or '', '^%S+') == waiter then
