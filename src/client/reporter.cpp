@@ -29,9 +29,11 @@ std::optional<NodeCommand> command_of(engine::Tag::Kind kind) {
       return NodeCommand::release;
     case Kind::force:
       return NodeCommand::force;
-    default:
+    case Kind::leave:
+    case Kind::count:
       return {};
   }
+  return {};
 }
 
 }  // namespace

@@ -99,8 +99,9 @@ struct Tag {
     leave,  ///< the line of a name
     // Those behind are sent to every node once (Broadcasts).
     force,
+    count,
   };
-  static constexpr std::size_t kinds = static_cast<std::size_t>(Kind::force) + 1;
+  static constexpr auto kinds = static_cast<std::size_t>(Kind::count);
   GrantId grant = 0;
   Instant sent{};
   std::chrono::milliseconds lease{};  ///< how long a confirmation makes the lease last, from `sent`
@@ -111,6 +112,7 @@ struct Tag {
 [[nodiscard]] constexpr const char* in_words(Tag::Kind kind) {
   constexpr std::array<const char*, Tag::kinds> words{"acquire", "heal",  "settle", "hold",
                                                       "release", "leave", "force"};
+  static_assert(words.back() != nullptr);
   return words[static_cast<std::size_t>(kind)];
 }
 [[nodiscard]] constexpr bool is_broadcast(Tag::Kind kind) {

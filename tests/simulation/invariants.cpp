@@ -269,7 +269,7 @@ void Invariants::told_finish(Instant world, ClientId id, const engine::Finish& f
     told_success(world, id, request, *success);
   } else if (const auto* done = std::get_if<engine::BroadcastDone>(&finish.result)) {
     const auto confirmed = done->replied<engine::ReleasedHere, engine::NotHeld>();
-    if (confirmed.size() > nodes_.size() / 2) told_forced(world, *request.forces);
+    if (confirmed.size() > nodes_.size() / 2) told_forced(world, request.forces.value());
   } else if (const auto* gone = std::get_if<engine::ReleaseDone>(&finish.result)) {
     if (const Grant* grant = find(id, request.releases)) told_released(*grant, gone->outcome);
   } else if (const auto* failed = std::get_if<engine::Failed>(&finish.result)) {

@@ -117,6 +117,7 @@ class ScriptTalk {
     if (what == "force") {
       return run(what, keys_.of_force(call.owner()), {call.owner(), call["for"]});
     }
+    if (what != "pass") throw std::runtime_error("no step calls the script " + what);
     return run(what, keys_.of_pass(call.next()),
                joined({call.owner(), "2"}, call.acquire(call.next())));
   }

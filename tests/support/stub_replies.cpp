@@ -83,6 +83,10 @@ bool is(const RedisCommand& command, std::string_view name) {
   return command.size() > 1 && same(command[1], name.substr(space + 1));
 }
 
+std::string stub_digest(std::string_view script) {
+  return fmt::format("{:040x}", std::hash<std::string_view>{}(script));
+}
+
 std::string like_redis(const RedisCommand& command) {
   for (const auto* name : {"AUTH", "SELECT", "CLIENT SETNAME", "CLIENT NO-EVICT"}) {
     if (is(command, name)) return simple("OK");
@@ -95,7 +99,7 @@ std::string like_redis(const RedisCommand& command) {
   if (is(command, "CONFIG GET")) return config_get(command);
   if (is(command, "PTTL")) return integer(-2);
   if (is(command, "TIME")) return time_now();
-  if (is(command, "SCRIPT LOAD")) return bulk(std::string(40, '0'));
+  if (is(command, "SCRIPT LOAD")) return bulk(stub_digest(command.at(2)));
   return error(fmt::format("ERR unknown command '{}'", command.empty() ? "" : command[0]));
 }
 

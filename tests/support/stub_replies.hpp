@@ -24,6 +24,9 @@ std::string array(const std::vector<std::string>& replies);  // of replies made 
 /// True if the command has this name, in any case: is(command, "CLIENT"), is(command, "CLIENT ID").
 bool is(const RedisCommand& command, std::string_view name);
 
+/// By which it knows a script that was loaded: no two have the same.
+std::string stub_digest(std::string_view script);
+
 /// The answer of a healthy, durable, adopted Redis 7 master to the commands of a connection's start
 /// and of inspection; an error for every other command, as Redis gives for an unknown one.
 std::string like_redis(const RedisCommand& command);

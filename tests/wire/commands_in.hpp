@@ -2,6 +2,7 @@
 // Takes apart what this layer writes: a command is an array of texts, as a reply could be.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "support/stub_replies.hpp"
 #include "wire/reply_reader.hpp"
+#include "wire/script_set.hpp"
 
 namespace redlock::wire {
 
@@ -26,17 +28,22 @@ inline std::vector<testing::RedisCommand> commands_in(std::string_view bytes, Re
   return commands;
 }
 
-/// A call of a script by its keys: its name, and of how many locks it is where that may be several.
-/// Empty: it is none.
+/// A call of a script: its name, and of how many locks it is where that may be several. Empty: it
+/// is none.
 inline std::string call_in(const testing::RedisCommand& command) {
   if (command.size() < 3 || !command[0].starts_with("EVAL")) return {};
-  const std::size_t keys = std::stoul(command[2]);
-  if (keys == 7) return "acquire";
-  if (keys == 10) return "pass";
-  if (keys == 5) return "force";
-  if (command.size() == 3 + keys + 1) return "leave";
-  const bool holds = command.at(4).starts_with("redlock:fence:");
-  return (holds ? "hold " : "release ") + std::to_string(keys / 3);
+  constexpr std::array<const char*, script_count> names{"acquire", "hold",  "release",
+                                                        "force",   "leave", "pass"};
+  for (const ScriptRow& row : script_rows()) {
+    for (const auto flags : {ScriptSet::Flags::understood, ScriptSet::Flags::unknown}) {
+      const std::string& source = ScriptSet(flags).source(row.script);
+      if (command[1] != source && command[1] != testing::stub_digest(source)) continue;
+      const std::string name = names.at(static_cast<std::size_t>(row.script));
+      const bool several = row.many_in_a_call && row.script != pass_script;
+      return several ? name + " " + std::to_string(std::stoul(command[2]) / 3) : name;
+    }
+  }
+  return {};
 }
 
 }  // namespace redlock::wire
