@@ -145,6 +145,16 @@ Result<T> get_soon(Operation<T> operation) {
   return get_soon(std::move(operation).as_future());
 }
 
+/// Stores what it is called with, and that this happened on this thread.
+template <typename T>
+Callback<T> note_in(std::optional<Result<T>>& noted) {
+  return [&noted, here = std::this_thread::get_id()](Result<T> result) {
+    CHECK(std::this_thread::get_id() == here);
+    CHECK_FALSE(noted.has_value());
+    noted.emplace(std::move(result));
+  };
+}
+
 /// What `program` returned in the child of a fork; -1 if it did not end by itself.
 template <typename Program>
 int exit_code_of_child(const Program& program) {

@@ -232,7 +232,7 @@ struct ByFuture : OfItsOwn {
 };
 
 template <typename T>
-FireAndForget await_operation(Operation<T> operation, std::function<void(Result<T>)> took) {
+FireAndForget await_operation(Operation<T> operation, Callback<T> took) {
   took(co_await std::move(operation));
 }
 
@@ -257,10 +257,7 @@ struct ByResuming : OfItsOwn {
   Result<T> result_of(Operation<T> operation) {
     next.emplace();
     std::optional<Result<T>> given;
-    std::move(operation).start([&, here = std::this_thread::get_id()](Result<T> result) {
-      CHECK(std::this_thread::get_id() == here);
-      given.emplace(std::move(result));
-    });
+    std::move(operation).start(note_in(given));
     if (!given) get_soon (*next)();  // without a client it goes on where it is
     return std::move(given.value());
   }
@@ -272,11 +269,7 @@ struct ByAwaitingOnLoop : ClientOnLoop {
   template <typename T>
   Result<T> result_of(Operation<T> operation) {
     std::optional<Result<T>> given;
-    await_operation<T>(std::move(operation),
-                       [&, here = std::this_thread::get_id()](Result<T> result) {
-                         CHECK(std::this_thread::get_id() == here);
-                         given.emplace(std::move(result));
-                       });
+    await_operation(std::move(operation), note_in(given));
     REQUIRE(loop.runs_until([&] { return given.has_value(); }));
     return std::move(*given);
   }

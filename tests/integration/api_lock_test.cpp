@@ -148,15 +148,6 @@ TEST_CASE("a RedLock that was moved, also to itself, gives back what it holds wh
   CHECK(soon_free_everywhere(three_nodes(), "dropped"));
 }
 
-TEST_CASE("lock(lease) ends by itself, lock() is renewed") {
-  const Client client = start_client(three_nodes());
-  RedLock lock = client.lock("bounded");
-  lock.lock(500ms);
-  CHECK(eventually([&] { return lock.lost().stop_requested(); }));
-  CHECK(must(client.lock("bounded").acquire({.wait = 30s})).token() > lock.token());
-  lock.unlock();
-}
-
 TEST_CASE("an exception has the code, last_error() the votes; who waits outlives lost nodes") {
   Fleet fleet({.nodes = 3});
   const Client client = start_client(fleet);

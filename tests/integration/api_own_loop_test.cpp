@@ -73,9 +73,7 @@ TEST_CASE("two clients on one loop: who waits has the lock when the other gives 
   const Client second = start_on(loop);
   Lease held = must(loop.result_of(first.lock("passed on").async_acquire()));
   std::optional<Result<Lease>> awaited;
-  second.lock("passed on").async_acquire({.wait = forever}).start([&](Result<Lease> lease) {
-    awaited.emplace(std::move(lease));
-  });
+  second.lock("passed on").async_acquire({.wait = forever}).start(note_in(awaited));
   REQUIRE(loop.runs_until([&] {
     return three_nodes().run(0, {"EXISTS", "redlock:line:{passed on}"}) != "0";
   }));
@@ -173,8 +171,7 @@ TEST_CASE("nodes that hang hold up nothing else on the loop") {
   CHECK(by_two.valid());
   fleet.pause(1);
   std::optional<Result<Lease>> late;
-  client.lock("late").async_acquire().start(
-      [&](Result<Lease> lease) { late.emplace(std::move(lease)); });
+  client.lock("late").async_acquire().start(note_in(late));
   const int ticks = loop.ticks;
   REQUIRE(loop.runs_until([&] { return loop.ticks >= ticks + 40; }));
   CHECK_FALSE(late.has_value());
@@ -224,7 +221,7 @@ TEST_CASE("after async_close the loop is as it was before the client, with lease
       lock.async_acquire({.wait = forever}).start([&](const Result<Lease>& third) {
         waiting = third ? Errc{} : third.error().code;
       });
-      client->async_close().start([&](const Result<CloseReport>& given) { report.emplace(given); });
+      client->async_close().start(note_in(report));
     });
   });
   CHECK(uv_run(&uv, UV_RUN_DEFAULT) == 0);  // returns by itself
@@ -259,10 +256,9 @@ TEST_CASE_FIXTURE(
   std::optional<Result<Released>> by_grant;
   std::optional<Result<CloseReport>> report;
   std::optional<Errc> late;
-  lease.async_release().start([&](const Result<Released>& given) { released.emplace(given); });
-  detached.async_release(grant).start(
-      [&](const Result<Released>& given) { by_grant.emplace(given); });
-  client.async_close().start([&](const Result<CloseReport>& given) { report.emplace(given); });
+  lease.async_release().start(note_in(released));
+  detached.async_release(grant).start(note_in(by_grant));
+  client.async_close().start(note_in(report));
   lock.async_acquire().start([&](const Result<Lease>& given) { late = code_of(given); });
   CHECK(late == Errc::closed);
   REQUIRE(loop.runs_until([&] { return report.has_value(); }));

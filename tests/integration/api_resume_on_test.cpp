@@ -38,16 +38,6 @@ class RunQueue {
   int pushed_ = 0;
 };
 
-/// Stores what it is called with, and that this happened on this thread.
-template <typename T>
-Callback<T> note_in(std::optional<Result<T>>& noted) {
-  return [&noted, here = std::this_thread::get_id()](Result<T> result) {
-    CHECK(std::this_thread::get_id() == here);
-    CHECK_FALSE(noted.has_value());
-    noted.emplace(std::move(result));
-  };
-}
-
 struct Program {
   RunQueue queue;
   std::optional<Client> client = start_client(three_nodes(), [this](ClientOptions& options) {
@@ -82,14 +72,6 @@ TEST_CASE_FIXTURE(Program, "a callback is called where resume_on has it called, 
   CHECK(second == Errc::contended);  // and not would_deadlock
   CHECK(must(result_of(lease.async_release())) == Released::released);
   CHECK(queue.pushed() == 4);  // blocking calls are none
-}
-
-TEST_CASE_FIXTURE(Program, "a future is completed by it") {
-  auto acquiring = client->lock("future").async_acquire().as_future();
-  Continuation completion = queue.pop();
-  CHECK(acquiring.wait_for(0s) == std::future_status::timeout);
-  completion();
-  CHECK(must(get_soon(acquiring)).valid());
 }
 
 FireAndForget use(RedLock& lock, std::vector<std::thread::id>& threads, bool& done) {

@@ -14,17 +14,6 @@ namespace fs = std::filesystem;
 using cluster::CertificateAuthority;
 using cluster::IssuedCertificate;
 
-/// Moves what is in these files to the place, whole.
-void place(const fs::path& path, std::initializer_list<fs::path> from) {
-  const fs::path made = path.string() + ".new";
-  {
-    std::ofstream file(made);
-    for (const auto& source : from) file << std::ifstream(source).rdbuf();
-  }
-  fs::permissions(made, fs::perms::owner_read | fs::perms::owner_write);
-  fs::rename(made, path);
-}
-
 /// Files at one place, whatever is in them.
 struct Files {
   explicit Files(const fs::path& beginning)

@@ -160,9 +160,7 @@ TEST_CASE("clients append whole lines to one file, and what cannot be written en
 
   options.trace = trace_to_file("/dev/full");
   warm_up(start_client(options), three_nodes());
-  CHECK(message_of<std::system_error>([] { static_cast<void>(trace_to_file("/nowhere/trace")); }) ==
-        "the trace file '/nowhere/trace' cannot be opened for appending: No such file or "
-        "directory");
+  CHECK_THROWS_AS(static_cast<void>(trace_to_file("/nowhere/trace")), std::system_error);
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 // have no TLS: a test file then says so, once, and counts as skipped.
 #pragma once
 
+#include <filesystem>
 #include <fmt/core.h>
+#include <fstream>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -15,6 +18,18 @@
 #include "support/text.hpp"
 
 namespace redlock::testing {
+
+/// Replaces the file as people do it: what these have is moved to its place, whole.
+inline void place(const std::filesystem::path& path,
+                  std::initializer_list<std::filesystem::path> from) {
+  const std::filesystem::path made = path.string() + ".new";
+  std::ofstream file(made);
+  for (const auto& source : from) file << text_in(source);
+  file.close();
+  std::filesystem::permissions(
+      made, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::rename(made, path);
+}
 
 /// The files of a test program.
 struct TlsFiles {

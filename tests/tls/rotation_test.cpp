@@ -18,23 +18,17 @@
 using namespace redlock::tls;
 using redlock::TlsOptions;
 using redlock::testing::contains;
+using redlock::testing::place;
 using redlock::testing::text_in;
 
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Copies that tests may replace, as people do it: another file, moved to the place.
+/// Copies that tests may replace.
 struct RotatingFiles {
   explicit RotatingFiles(std::initializer_list<fs::path> authorities) {
     place(options.ca, authorities);
-  }
-  static void place(const fs::path& path, std::initializer_list<fs::path> from) {
-    const fs::path made = path.string() + ".new";
-    std::ofstream file(made);
-    for (const auto& source : from) file << text_in(source);
-    file.close();
-    fs::rename(made, path);
   }
   void trust(std::initializer_list<fs::path> authorities) const { place(options.ca, authorities); }
   void show(const IssuedCertificate& issued) {
@@ -115,7 +109,7 @@ TEST_CASE("the authorities of the system are rotated where SSL_CERT_FILE says th
   const fs::path named = std::exchange(rotating.options.ca, "");
   Node node(rotating);
   CHECK(node.trusts(old_node()));
-  RotatingFiles::place(named, {new_authority});
+  place(named, {new_authority});
   CHECK_FALSE(node.trusts(old_node()));
   CHECK(node.trusts(new_node()));
 }
@@ -161,13 +155,13 @@ TEST_CASE("a client shows its new certificate, and the pair of before while one 
   CHECK(node.shown(server) == "client");
   CHECK(node.filter->warning().empty());
   const auto renewed = files().authority.issue("renewed", {});
-  RotatingFiles::place(rotating.options.certificate, {renewed.certificate});
+  place(rotating.options.certificate, {renewed.certificate});
   CHECK(node.shown(server) == "client");
   CHECK(node.filter->warning() ==
         "tls.key: " + rotating.options.key + " is not the key of the certificate in " +
             rotating.options.certificate +
             "; the files that were read before are used until that is fixed");
-  RotatingFiles::place(rotating.options.key, {renewed.key});
+  place(rotating.options.key, {renewed.key});
   CHECK(node.shown(server) == "renewed");
   CHECK(node.filter->warning().empty());
 }
@@ -246,7 +240,7 @@ TEST_CASE("what came out of a pipe at first stays in use") {
   Node node(rotating);
   key.reset();
   CHECK(node.shown(server) == "client");
-  RotatingFiles::place(rotating.options.certificate, {files().client.certificate});
+  place(rotating.options.certificate, {files().client.certificate});
   CHECK(node.shown(server) == "client");
   CHECK(contains(node.filter->warning(), "cannot be read"));
 }
