@@ -83,6 +83,23 @@ FireAndForget use(RedLock& lock, std::vector<std::thread::id>& threads, bool& do
   done = true;
 }
 
+TEST_CASE_FIXTURE(Program, "a future is completed by it") {
+  auto acquiring = client->lock("future").async_acquire().as_future();
+  Continuation completion = queue.pop();
+  CHECK(acquiring.wait_for(0s) == std::future_status::timeout);
+  completion();
+  CHECK(must(get_soon(acquiring)).valid());
+}
+
+FireAndForget use(RedLock& lock, std::vector<std::thread::id>& threads, bool& done) {
+  const auto lease = co_await lock.async_acquire();
+  CHECK(lease.has_value());
+  threads.push_back(std::this_thread::get_id());
+  CHECK(code_of(co_await lock.async_acquire({.lease = -1s})) == Errc::invalid_argument);
+  threads.push_back(std::this_thread::get_id());
+  done = true;
+}
+
 TEST_CASE_FIXTURE(Program, "a coroutine goes on there, also with what is known at once") {
   RedLock lock = client->lock("coroutine");
   std::vector<std::thread::id> threads;

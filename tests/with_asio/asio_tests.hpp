@@ -186,6 +186,17 @@ TEST_CASE("a handler's executor may be a pool, a strand, the system's, or any of
   CHECK(called == 50);
 }
 
+TEST_CASE("use_future has the result, and no exception") {
+  const Client client = start_client(three_nodes());
+  RedLock lock = client.lock("use_future");
+  std::future<Result<Lease>> acquiring = async_acquire(lock, net::use_future);
+  Lease lease = must(get_soon(acquiring));
+  auto again = async_acquire(lock, net::use_future);
+  CHECK(get_soon(again).error().votes.size() == 3);
+  auto releasing = async_release(lease, net::use_future);
+  CHECK(must(get_soon(releasing)) == Released::released);
+}
+
 TEST_CASE("the caller's own stop_token ends it, before its start and after") {
   Taken taken;
   std::stop_source stop;
