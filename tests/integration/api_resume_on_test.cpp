@@ -74,15 +74,6 @@ TEST_CASE_FIXTURE(Program, "a callback is called where resume_on has it called, 
   CHECK(queue.pushed() == 4);  // blocking calls are none
 }
 
-FireAndForget use(RedLock& lock, std::vector<std::thread::id>& threads, bool& done) {
-  const auto lease = co_await lock.async_acquire();
-  CHECK(lease.has_value());
-  threads.push_back(std::this_thread::get_id());
-  CHECK(code_of(co_await lock.async_acquire({.lease = -1s})) == Errc::invalid_argument);
-  threads.push_back(std::this_thread::get_id());
-  done = true;
-}
-
 TEST_CASE_FIXTURE(Program, "a future is completed by it") {
   auto acquiring = client->lock("future").async_acquire().as_future();
   Continuation completion = queue.pop();
