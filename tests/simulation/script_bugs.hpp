@@ -31,6 +31,8 @@ inline constexpr auto script_bugs = std::to_array<ScriptBug>({
      "  if tonumber(held) < tonumber(count) then"},
     {"release_without_owner_check", wire::scripts::release, "  had = had == 1\n",
      "  had = redis.call('EXISTS', lock) == 1\n"},
+    {"other_set_is_granted", wire::scripts::acquire, "elseif '=' .. (named or '') ~= membership",
+     "elseif false", ScriptBug::Where::forgetful},
     {"force_undone_by_healing", wire::scripts::acquire, "elseif there % 2 == 1 then",
      "elseif false then", ScriptBug::Where::forced},
     {"force_undone_by_healing", wire::scripts::hold, "return redis.pcall('EXISTS', forced) == 1",

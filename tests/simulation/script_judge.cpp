@@ -186,7 +186,7 @@ class ScriptJudge {
                 fence(is(keys[1])) == token,
             "a token is the fence of the node, and larger than before");
     const std::string_view set = arguments.size() > 4 ? arguments[4] : std::string_view();
-    if (keys.size() < 7 || set.empty()) return;
+    if (keys.size() < 6 || set.empty()) return;
     const auto* const marker = was(keys[5]);
     require(set == "-" ? marker == nullptr && was(keys[6]) == nullptr
                        : marker != nullptr && field(marker, "set") == set.substr(1),

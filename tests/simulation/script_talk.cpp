@@ -106,7 +106,7 @@ class ScriptTalk {
     if (!sources_.contains(what)) return server_.ask(with_keys(step));
     const Call call(step);
     if (what == "acquire") {
-      return run(what, keys_.of_acquire(call.owner()), call.acquire(call.owner()));
+      return run(what, keys_.of_acquire(call.owner(), call["in"]), call.acquire(call.owner()));
     }
     if (what == "hold") {
       return run(what, keys_.of_hold(call.owner()),
@@ -118,7 +118,7 @@ class ScriptTalk {
       return run(what, keys_.of_force(call.owner()), {call.owner(), call["for"]});
     }
     if (what != "pass") throw std::runtime_error("no step calls the script " + what);
-    return run(what, keys_.of_pass(call.next()),
+    return run(what, keys_.of_pass(call.next(), call["in"]),
                joined({call.owner(), "2"}, call.acquire(call.next())));
   }
 

@@ -27,22 +27,20 @@ struct LockKeys {
   [[nodiscard]] std::string forced(const std::string& owner) const {
     return layout.forced(name, owner);
   }
-  [[nodiscard]] Words of_acquire(const std::string& owner) const {
-    return {lock,
-            fence,
-            forced(owner),
-            line,
-            waiters,
-            std::string(layout.marker),
-            std::string(layout.notes)};
+  /// For a client of a set (membership =SET) without the notes, which are not read then.
+  [[nodiscard]] Words of_acquire(const std::string& owner, std::string_view membership = {}) const {
+    Words keys{lock, fence, forced(owner), line, waiters, std::string(layout.marker)};
+    if (!membership.starts_with('=')) keys.emplace_back(layout.notes);
+    return keys;
   }
   [[nodiscard]] Words of_hold(const std::string& owner) const {
     return {lock, fence, forced(owner)};
   }
   [[nodiscard]] Words of_release() const { return {lock, line, waiters}; }
   [[nodiscard]] Words of_leave() const { return of_release(); }
-  [[nodiscard]] Words of_pass(const std::string& next_owner) const {
-    return joined(of_release(), of_acquire(next_owner));
+  [[nodiscard]] Words of_pass(const std::string& next_owner,
+                              std::string_view membership = {}) const {
+    return joined(of_release(), of_acquire(next_owner, membership));
   }
   [[nodiscard]] Words of_force(const std::string& owner) const {
     return joined(of_hold(owner), {line, waiters});

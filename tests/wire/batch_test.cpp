@@ -212,7 +212,7 @@ std::vector<engine::Command> all_acquires() {
   engine::AcquireCommand acquire{std::make_shared<const std::string>("a"), {{1, 2}}, 30s, 7};
   acquire.in_order = true;
   acquire.place = {.line = 3, .waited = 1ms, .turn = 500ms};
-  std::vector<engine::AcquireCommand> all(11, acquire);
+  std::vector<engine::AcquireCommand> all(12, acquire);
   all[1].name = std::make_shared<const std::string>("b");
   all[2].owner = {{1, 3}};
   all[3].lease = 31s;
@@ -223,6 +223,18 @@ std::vector<engine::Command> all_acquires() {
   all[8].place.waited = 2ms;
   all[9].place.is_new = true;
   all[10].next_waited = 1ms;
+  all[11].place.turn = 400ms;
+  return {all.begin(), all.end()};
+}
+
+std::vector<engine::Command> all_releases() {
+  const engine::ReleaseCommand release{std::make_shared<const std::string>("a"), {{1, 2}}};
+  std::vector<engine::ReleaseCommand> all(5, release);
+  all[1].owner = {{1, 3}};
+  all[2].first_only = true;
+  all[3].place.line = 4;
+  all[4] = all[3];
+  all[4].place.waited = 1ms;
   return {all.begin(), all.end()};
 }
 
@@ -239,6 +251,7 @@ TEST_CASE("a command that differs in anything is encoded anew, and the same one 
   const CallContext context{.set = "s", .client = "c"};
   for (const engine::Command& acquire : all_acquires()) all.emplace_back(acquire, context);
   const engine::Command last = all.at(11).first;  // with marker_wanted
+  for (const engine::Command& release : all_releases()) all.emplace_back(release, context);
   all.emplace_back(last, CallContext{.set = "t", .client = "c"});
   all.emplace_back(last, CallContext{.set = "s", .client = "d"});
   all.emplace_back(last, CallContext{.set = "s", .client = "c", .subscribed = true});

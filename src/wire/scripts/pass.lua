@@ -2,7 +2,7 @@
 -- Gives a lock back and takes it for the next caller of the same client, in one step: the scripts
 -- release and acquire, which stand before it as functions, one behind the other. Nobody comes
 -- between them, so a waiter who is the first one anyway needs neither a turn nor a message.
---   KEYS  1 to 3 those of release   4 to 10 those of acquire
+--   KEYS  1 to 3 those of release   4 on those of acquire
 --   ARGV  1 and 2 those of release   3 to 13 those of acquire, up to 8 if it stands in no line
 -- Replies {what release replies for its lock, what acquire replies}. What is wrong with one of them
 -- does not fail the other, but for a node that lets nothing be deleted: then neither is done.
