@@ -20,7 +20,7 @@ UniqueFd shake_hands(LinkFixture& link, const UniqueFd& listener) {
   handshake.clear();
   for (std::size_t at = bytes.find("SCRIPT"); at != std::string::npos;
        at = bytes.find("SCRIPT", at + 1)) {
-    handshake += healthy({"SCRIPT", "LOAD"});
+    handshake += healthy({"SCRIPT", "LOAD", ""});
   }
   handshake += healthy({"TIME"});
   REQUIRE(send_some(node, handshake));
