@@ -36,7 +36,8 @@ inline std::string call_in(const testing::RedisCommand& command) {
                                                         "force",   "leave", "pass"};
   for (const ScriptRow& row : script_rows()) {
     for (const auto flags : {ScriptSet::Flags::understood, ScriptSet::Flags::unknown}) {
-      const std::string& source = ScriptSet(flags).source(row.script);
+      const ScriptSet scripts(flags);
+      const std::string& source = scripts.source(row.script);
       if (command[1] != source && command[1] != testing::stub_digest(source)) continue;
       const std::string name = names.at(static_cast<std::size_t>(row.script));
       const bool several = row.many_in_a_call && row.script != pass_script;
