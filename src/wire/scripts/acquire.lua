@@ -110,7 +110,7 @@ if not here then
   return {1, token}
 end
 local known, place = pcall(function()
-  if waited_for and not passed then -- nobody has a turn while the lock is taken
+  if waited_for then
     here.end_turn()
   end
   if next_call then
