@@ -21,6 +21,7 @@ enum class Bug : std::uint8_t {
   foreign_key_denies_nothing,
   give_up_ignored,
   owner_reused,
+  one_reply_is_a_veto,
   validity_from_completion,
   validity_checked_against_old_time,
   latest_confirmation_counts,

@@ -170,6 +170,13 @@ namespace redlock::engine::rules {
   return random.next_owner();
 }
 
+/// Whether one node that has the lock for the same owner already ends the attempt, or the lease
+/// that was granted without it. It costs that node's vote alone: a node that answers so to
+/// everybody would otherwise keep everybody from every lock.
+[[nodiscard]] inline bool one_reply_is_a_veto() {
+  return planted(Bug::one_reply_is_a_veto);
+}
+
 // --- an ended attempt or lease leaves nothing behind
 
 /// Whether grants that a failed attempt may have left are released. At once, not when the kind of

@@ -134,6 +134,7 @@ void Attempt::on_shared_owner(NodeIndex node) {
   spent_.insert(node);
   const Unavailable why = shared_owner();
   lose_vote(node, why);
+  if (rules::one_reply_is_a_veto()) fail(Errc::no_quorum);
 }
 
 void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token token, Outbox& out) {

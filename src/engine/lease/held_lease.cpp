@@ -139,6 +139,7 @@ void HeldLease::on_reply(Instant now, NodeIndex node, const Tag& tag, const Repl
     case Tag::Kind::settle:
       if (std::holds_alternative<AlreadyOurs>(reply)) {
         nodes_.share(node);  // see Attempt::on_shared_owner
+        if (rules::one_reply_is_a_veto()) return lose(LossReason::taken, out);
       } else {
         on_straggler(now, node, tag, reply);
       }
