@@ -62,6 +62,7 @@ enum class Bug : std::uint8_t {
   queue_stops_at_failure,
   wake_ignored,
   place_changed_by_retry,
+  turn_of_fixed_length,
   entry_left_behind,
   failed_call_stays_first,
   too_late_keeps_its_place,

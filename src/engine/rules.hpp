@@ -334,6 +334,7 @@ namespace redlock::engine::rules {
 [[nodiscard]] inline Duration length_of_turn(Duration round_trip) {
   constexpr Duration shortest = std::chrono::milliseconds(20);
   constexpr Duration longest = std::chrono::milliseconds(500);
+  if (planted(Bug::turn_of_fixed_length)) return shortest;
   return std::clamp(2 * round_trip, shortest, longest);
 }
 

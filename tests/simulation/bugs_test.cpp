@@ -59,6 +59,7 @@ bool may_matter(std::string_view name, const Plan& plan) {
       return plan.owners_per_client > 0;
     case Bug::wake_ignored:
     case Bug::place_changed_by_retry:
+    case Bug::turn_of_fixed_length:
     case Bug::entry_left_behind:
     case Bug::failed_call_stays_first:
       return plan.waits;

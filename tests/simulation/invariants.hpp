@@ -48,8 +48,9 @@ struct Judged {
 
 /// How calls that wait in order are judged; a member that is zero is not judged.
 struct JudgedWaiting {
-  bool order = false;        ///< who began later is not before one whom a quorum knows
-  Duration delays_differ{};  ///< for "later": the ways of two messages, and the nodes' clocks
+  bool order = false;         ///< who began later is not before one whom a quorum knows
+  int overtaken_at_most = 0;  ///< a call, all the same, by how many that began later
+  Duration delays_differ{};   ///< for "later": the ways of two messages, and the nodes' clocks
   std::int64_t rates_differ_ppm = 0;  ///< the clocks by which two calls say how long they wait
   Duration free_at_most{};            ///< a lock for which somebody waits who reaches a quorum
   Duration grant_takes{};             ///< of its validity, when the call has its turn
@@ -295,6 +296,7 @@ class Invariants {
     std::uint64_t line = 0;    // the number of its client's line, once it has asked
     bool by_owner = false;     // it begins to wait when the calls of its owner before it have ended
     bool short_lease = false;  // perhaps too short for the way to the nodes
+    int overtaken = 0;
     bool gave_way = false;  // it failed for a reason of its own, and goes behind its client's calls
     std::set<std::uint32_t> known_at{};
     Instant known_since = engine::never;  // to a quorum
@@ -334,7 +336,7 @@ class Invariants {
                                const std::vector<NodeData::Waiter>& there) const;
   void look_at_line(Instant world, std::uint32_t node, std::string_view name, const HeldLock& lock);
   void waiter_asked(const Grant& grant, const engine::Reply& reply);
-  void check_order(Instant world, ClientId client, const Request& request) const;
+  void check_order(Instant world, ClientId client, const Request& request);
   void check_free(Instant world, const std::string& name, Line& line);
   void check_departed(Instant world, const std::string& name, Line& line) const;
   [[nodiscard]] WellSince well_with_all(ClientId client) const;
