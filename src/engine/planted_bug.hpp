@@ -68,11 +68,12 @@ enum class Bug : std::uint8_t {
   too_late_keeps_its_place,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
-  // In wire::Handshake and wire::Connection.
+  // In wire::Handshake, wire::Connection and wire::ServerIdentities.
   replaced_connection_left_alive,
   replica_keeps_its_connection,
   role_change_overlooked,
   promotion_overlooked,
+  run_id_is_proof,
   count_of_bugs,
 };
 

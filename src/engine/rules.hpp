@@ -420,4 +420,10 @@ namespace redlock::engine::rules {
   return !planted(Bug::promotion_overlooked);
 }
 
+/// Whether a node that reports the run id of another is refused only until a check shows that they
+/// are two servers. Any node can report any run id, and would otherwise put out the other.
+[[nodiscard]] inline bool run_ids_are_checked() {
+  return !planted(Bug::run_id_is_proof);
+}
+
 }  // namespace redlock::engine::rules

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/rules.hpp"
 #include "wire/adoption.hpp"
 #include "wire/key_layout.hpp"
 #include "wire/server_facts.hpp"
@@ -104,7 +105,7 @@ bool ServerIdentities::gives_way(Instant now, Known& node) const {
 std::optional<ServerIdentities::Write> ServerIdentities::next_write(Instant now, std::size_t node,
                                                                     engine::RandomSource& random) {
   Known& self = known_[node];
-  if (self.up || !self.twin) return {};
+  if (self.up || !self.twin || !engine::rules::run_ids_are_checked()) return {};
   const Known& twin = known_[*self.twin];
   if (!twin.up || databases_[node] != databases_[*self.twin]) return {};
   const bool under_way = self.check && self.check->write.through == *self.twin &&

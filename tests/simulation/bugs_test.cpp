@@ -63,6 +63,8 @@ bool may_matter(std::string_view name, const Plan& plan) {
     case Bug::entry_left_behind:
     case Bug::failed_call_stays_first:
       return plan.waits;
+    case Bug::run_id_is_proof:
+      return plan.false_run_id;
     case Bug::too_late_keeps_its_place:
       return plan.too_late_clients > 0;
     default:

@@ -92,8 +92,8 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
       return fmt::format("client {} has no connection with node {}: {} {}", self_, node,
                          to_string(why.cause), why.detail);
     });
-    links[node].up = false;
-    links[node].disturbed = scene_.now;
+    // One that is down may be down for other reasons later.
+    if (std::exchange(links[node].up, false)) links[node].disturbed = scene_.now;
   }
 
   void on_send(const engine::Send& send) override {
@@ -493,8 +493,10 @@ void Clients::must_notice_dead_streams() const {
 
 void Clients::must_be_connected() const {
   const Plan& plan = scene_.plan;
-  const bool some_are_refused = plan.other_settings || plan.other_sets;
-  if (!plan.judges_rules || some_are_refused) return;
+  // A node that faults keep from taking part in the check of run ids gives way for a while.
+  const bool gives_way = plan.false_run_id && !plan.is_calm();
+  const bool some_are_refused = plan.other_settings || plan.other_sets || gives_way;
+  if (some_are_refused) return;
   for (ClientIndex client = 0; client < count(); ++client) {
     for (NodeIndex node = 0; is_alive(client) && node < scene_.nodes.size(); ++node) {
       const Machine::Link& link = at(client).links[node];

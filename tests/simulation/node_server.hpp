@@ -97,6 +97,7 @@ class NodeServer final : Publisher, ScriptHost {
 
   /// A process begins, with no connections and no scripts.
   void start(std::string run_id, std::int64_t now_us);
+  [[nodiscard]] const std::string& run_id() const { return run_id_; }
   /// SCRIPT FLUSH.
   void forget_scripts() { scripts_.clear(); }
   /// It goes on with the data of another master, whose replica it was.

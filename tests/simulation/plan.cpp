@@ -206,6 +206,15 @@ void choose_far_fences(Plan& plan) {
   if (possible && random.chance(60)) plan.fence = FenceDamage::of_quorum;
 }
 
+/// A node that reports the run id of another.
+void choose_false_run_id(Plan& plan) {
+  Random random(plan.seed ^ 0x1d);
+  const bool possible = plan.engine.nodes >= 3 && plan.lie == Lie::none && !plan.forgets();
+  plan.false_run_id = possible && !plan.absurd_clock && !plan.waits && random.chance(50);
+  // In half of them nothing else goes wrong: then both nodes must be found to count.
+  if (plan.false_run_id && random.chance(500)) plan.between_faults = Duration::zero();
+}
+
 /// How bytes travel.
 void choose_streams(Plan& plan) {
   Random random(plan.seed ^ 0x57ea);
@@ -357,6 +366,7 @@ Plan plan_of(std::uint64_t seed) {
   choose_wakes(plan);
   choose_clones(plan);
   choose_far_fences(plan);
+  choose_false_run_id(plan);
   return plan;
 }
 
@@ -427,6 +437,7 @@ std::string Plan::in_words() const {
   const bool far = fence == FenceDamage::of_quorum;
   if (fence != FenceDamage::none) text += far ? " a quorum of far fences," : " a damaged fence,";
   if (lie != Lie::none) text += " a node that lies,";
+  if (false_run_id) text += " a false run id,";
   if (!distances.empty())
     text += fmt::format(" one client {} us farther,", distances[0].count() / 1000);
   if (absurd_clock) text += " an absurd clock,";

@@ -83,6 +83,7 @@ struct Plan {
   std::bitset<fault_count> faults;
   FenceDamage fence = FenceDamage::none;  ///< of the first node
   Lie lie = Lie::none;                    ///< of the first node
+  bool false_run_id = false;              ///< the last node reports that of the first
   bool absurd_clock = false;              ///< one node's is of the next century
   bool cloned = false;                    ///< now and then two clients draw the same random numbers
   bool older_states = false;              ///< nodes restart with what they had a while ago

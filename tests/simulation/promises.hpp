@@ -66,6 +66,7 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"a waiting call is not overtaken by a later one", Promise::order},
     {"a free lock is granted to a waiting call", Promise::progress},
     {"a quorum that is well is not said to be missing", Promise::progress},
+    {"a node that is well again is connected to", Promise::progress},
     {"a release gives a waiter its turn", Promise::progress},
     {"a hand-off costs few messages", Promise::progress},
     {"a client that left is in no line", Promise::tidiness},

@@ -45,6 +45,8 @@ Servers::Servers(Scene& scene, Network& network)
 }
 
 std::string Servers::new_run_id(NodeIndex node) {
+  const bool is_last = node + 1 == scene_.nodes.size();
+  if (scene_.plan.false_run_id && is_last) return servers_.front().run_id();
   return fmt::format("{:08x}{:032x}", node + 1, ++last_run_);
 }
 
