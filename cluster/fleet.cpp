@@ -161,10 +161,16 @@ void Fleet::create(const FleetOptions& options) {
       nodes_[i].move_to_port(ports_[i].number());
     }
   }
+  const auto name = directory_.filename().string();
+  std::string members;
+  for (std::size_t i = 0; i < options.nodes; ++i) {
+    members += fmt::format("{}{}-{}={}://127.0.0.1:{}", i == 0 ? "" : " ", name, i,
+                           tls_ ? "rediss" : "redis", port(i));
+  }
   for (std::size_t i = 0; options.adopted && i < options.nodes; ++i) {
-    const auto name = directory_.filename().string();
-    run(i, {"HSET", "redlock:node", "id", fmt::format("{}-{}", name, i), "layout", "redlock-2",
-            "nodes", std::to_string(options.nodes), "max_lease_ms", "60000", "set", name});
+    run(i, {"HSET", "redlock:node", "id", fmt::format("{}-{}", name, i), "layout", "redlock-3",
+            "nodes", std::to_string(options.nodes), "max_lease_ms", "60000", "set", name, "epoch",
+            "1", "members", members});
   }
 }
 

@@ -41,7 +41,8 @@ struct Holder {
 /// A node that may have forgotten a grant and does not vote yet.
 struct NodeQuarantine {
   std::string why;  ///< as errors say it: "quarantined, votes in 41 s; run redlock adopt if ..."
-  std::chrono::seconds votes_in{};  ///< rounded up; zero: the node's marker is about to be written
+  /// Rounded up. Zero: the node's marker is about to be written, or an operator has to adopt it.
+  std::chrono::seconds votes_in{};
 };
 
 /// A client that waits for a lock in a node's line, with the first of its calls that wait in order
@@ -196,10 +197,12 @@ struct LockList {
 /// What a node's data says about itself (the hash redlock:node).
 struct Marker {
   std::string id;            ///< the node's own, random
-  std::string layout;        ///< of keys and scripts: "redlock-2"
+  std::string layout;        ///< of keys and scripts: "redlock-3"
   std::string nodes;         ///< as written: how many nodes the set has
   std::string max_lease_ms;  ///< as written
-  std::string set = {};      ///< the random name of its set; empty if it has none
+  std::string set = {};      ///< the random name of its set; empty while that is being formed
+  std::string epoch = {};    ///< as written: it grows when the members change
+  std::string members = {};  ///< as written: ID=ADDRESS, with blanks between them
 
   friend bool operator==(const Marker&, const Marker&) = default;
 };
@@ -208,6 +211,11 @@ struct Marker {
 struct MarkedSet {
   std::size_t nodes = 0;                  ///< how many nodes the set has
   std::chrono::milliseconds max_lease{};  ///< the longest lease: ClientOptions::max_lease
+  std::string set{};                      ///< its random name
+  std::uint64_t epoch = 0;                ///< grows when a member is replaced
+  std::vector<std::string> members{};     ///< their addresses, as the operator adopted them
+
+  friend bool operator==(const MarkedSet&, const MarkedSet&) = default;
 };
 
 /// How bad a problem is.
@@ -323,8 +331,8 @@ enum class Adoption {
   written,        ///< the node had no marker and has one now
   already_there,  ///< the node has a marker that agrees; nothing was changed
   disagrees,      ///< the node has a marker of another set; nothing was changed
-  unconfirmed,    ///< the node has no marker, but other nodes are members of a set, and `replaced`
-                  ///< does not name this node or no quorum could be asked; nothing was changed
+  unconfirmed,    ///< the node is no member: `replaced` does not name it, or the other nodes of a
+                  ///< new set, or a quorum of an old one, could not be asked
   failed,         ///< the node did not answer, refused, or is no lock node: a replica, in a Redis
                   ///< Cluster, or a server that is listed twice; nothing was changed
 };
@@ -400,26 +408,43 @@ class REDLOCK_EXPORT Admin {
   /// agrees. Waits for connections as examine() does.
   [[nodiscard]] Result<std::optional<MarkedSet>> marked_set() const;
 
-  /// Writes the marker (redlock:node) on every node of a new set, if all nodes answer and none has
-  /// a marker: the operator's word that they may vote at once. An existing marker is never changed,
-  /// except that a marker that agrees gets the name of the set if no marker names one. All nodes
-  /// get the name that a quorum of them have, or a new name; a node with another name belongs to
-  /// another set (`disagrees`).
+  /// Makes a set of the listed nodes, if all of them answer and none is a member of a set: the
+  /// operator's word that they may vote at once. Each node is first marked (redlock:node) as
+  /// forming the set, and is its member when all are; an adoption that was interrupted is finished
+  /// by the next one with the same list. The marker names all members, by the addresses in
+  /// ClientOptions::nodes.
   ///
-  /// Where some nodes have a marker, a node without one may have lost its data, may stand in the
-  /// place of another, or may be listed by mistake, and then clients with the right list and with
-  /// this one could have a quorum each. Such a node gets a marker only if `replaced` has its
-  /// address, as in ClientOptions::nodes, and a quorum of the nodes belong to one set (otherwise:
-  /// `unconfirmed`): the operator's word that the node takes the place of a member that is stopped
-  /// for good, and that every lease that this member may have granted is over. Fails with
-  /// invalid_argument if `replaced` names a node that the client does not have. Waits for
-  /// connections as examine() does.
+  /// Where a quorum of the nodes are members of a set, a node without a marker may have lost its
+  /// data, may stand in the place of another, or may be listed by mistake. It becomes a member only
+  /// if `replaced` has its address, as in ClientOptions::nodes (otherwise: `unconfirmed`): the
+  /// operator's word that the member that it was, or whose place it takes, is stopped for good or
+  /// has lost its data, and that every lease that this member may have granted is over. A node at
+  /// a member's address becomes that member again; for one at another address there is replace().
+  /// A node of another set is left alone (`disagrees`). Fails with invalid_argument if `replaced`
+  /// names a node that the client does not have. Waits for connections as examine() does.
   [[nodiscard]] Result<std::vector<NodeAdoption>> adopt(
       const std::vector<std::string>& replaced = {}) const;
+
+  /// Gives the place of the member at the address `from` to the node at `to`: the operator's word
+  /// that the member is stopped for good, and that every lease that it may have granted is over.
+  /// The client's list has one of the two. The markers of all members name the new one from then
+  /// on, under the next epoch; when a quorum of them do, it gets its own. An interrupted
+  /// replacement is finished by the same call. Fails with invalid_argument, doing nothing, if
+  /// `from` is no member, or still answers as one. Asks as adopt() does, and `from` before.
+  [[nodiscard]] Result<std::vector<NodeAdoption>> replace(std::string_view from,
+                                                          std::string_view to) const;
 
  private:
   const Client* client_;
 };
+
+/// The options for a client of a set of which `seeds.nodes` are some members, any of them: all
+/// members and the longest lease are read from the nodes. A member's address is as the operator
+/// adopted it; the user and password are those of the first seed. The members are believed when a
+/// majority of themselves confirm them, so fewer answers are an error (no_quorum). Blocks as
+/// Admin::marked_set() does, twice. A program that knows all members needs no such call, and can
+/// start while nodes are down.
+[[nodiscard]] REDLOCK_EXPORT Result<ClientOptions> find_set(ClientOptions seeds);
 
 /// Examinations one after the other, over connections that stay open between them, for a program
 /// that watches a set of nodes. One call at a time, from any thread. In the child of a fork every

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Writes the marker on nodes that have none, after a look at whether they may ever vote: a marker
-// that should not be there is hard to get rid of. All markers of a set have one name: the name that
-// a quorum of the nodes have, or a new name if a quorum can be given it. Where there is a set, a
-// node without a marker is perhaps listed by mistake in the place of a member: only the operator
-// can tell.
+// that should not be there is hard to get rid of. A set is born when all of its nodes have agreed
+// to be its members: each is first marked as forming the set, and only when all are does one of
+// them become a member. So of two operators with two lists that share a node one at most makes a
+// set. Where there is a set, a node without a marker is perhaps listed by mistake in the place of a
+// member: only the operator can tell.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@
 #include <redlock/admin.hpp>
 
 #include "admin/marker.hpp"
+#include "admin/member_uri.hpp"
 #include "admin/node_query.hpp"
 #include "admin/twins.hpp"
 #include "client/client_impl.hpp"
@@ -27,36 +29,99 @@ namespace redlock {
 namespace {
 
 using admin::QueryCommand;
+using engine::Member;
+using engine::SetConfiguration;
 
 constexpr auto* not_said =
-    "it is new to the set of the other nodes, has lost its data or is listed by mistake; if it "
-    "takes the place of a member that is stopped for good, and all earlier leases are over, say "
-    "so: redlock adopt --replaced NODE; otherwise correct the list";
+    "it has lost its data, or is listed by mistake; if all leases are over that it may have "
+    "granted, "
+    "say so: redlock adopt --replaced NODE; otherwise correct the list";
 constexpr auto* no_set =
     "it is new beside a node that has a marker, and no quorum of the nodes is in one set; correct "
     "the list, start the nodes that are down, or see docs/operations.md if most have lost their "
     "data";
-constexpr auto* too_few =
-    "too few nodes could be asked to know their set; adopt again when a quorum can be asked";
+constexpr auto* no_place =
+    "it stands at no member's address; to give it the place of a member that is stopped for good: "
+    "redlock set replace OLD NEW; otherwise correct the list";
+constexpr auto* moved =
+    "another node of the list has the data of the member at this address; to give that node this "
+    "place: redlock set replace OLD NEW";
+constexpr auto* interrupted =
+    "its marker names later members of the set than most: a replacement was interrupted; finish it "
+    "with the same redlock set replace OLD NEW, or put OLD back with redlock set replace NEW OLD";
+constexpr auto* beside = "another adoption has changed its marker at the same time; run it again";
 constexpr auto* not_all =
-    "it has no marker, and a node of the list that could not be asked may have one; a new set is "
-    "adopted when all its nodes can be asked: start them and adopt again, or correct the list";
+    "a new set is adopted when all its nodes can be asked: start the others and adopt again, or "
+    "correct the list";
+constexpr auto* not_any_more =
+    "it is no member of its set any more: another node has taken its place; correct the list";
 
-/// Decides by INFO which nodes may be given a marker.
-class Candidates {
+std::string random_id() {
+  net::KernelRandom random;
+  return wire::random_id(random);
+}
+
+/// The addresses of a member and of the node that takes its place; empty: none does.
+struct Replacement {
+  std::string from{};
+  std::string to{};
+};
+
+/// One adoption: what each node is found to be, and what is to be written there.
+class Adopting {
  public:
-  explicit Candidates(const std::vector<wire::NodeAddress>& nodes)
-      : nodes_(nodes), promotions_(nodes.size()), run_ids_(nodes.size()), markers_(nodes.size()) {
-    for (const auto& node : nodes) {
+  Adopting(admin::NodeQuery& query, const std::set<std::string>& replaced, Replacement move = {})
+      : query_(query),
+        nodes_(query.nodes()),
+        replaced_(replaced),
+        move_(std::move(move)),
+        set_{nodes_.size(), query.options().max_lease},
+        promotions_(nodes_.size()),
+        markers_(nodes_.size()) {
+    for (const auto& node : nodes_) {
       adoptions_.emplace_back();
       adoptions_.back().node = node.label;
     }
   }
 
-  /// The user may not be allowed to read INFO; then the operator's word has to suffice.
-  void take(std::size_t node, const wire::Answer& answer) {
+  Result<std::vector<NodeAdoption>> run() {
+    if (auto done = look(); !done) return tl::make_unexpected(done.error());
+    const bool is_new = std::ranges::none_of(
+        markers_, [](const auto& marker) { return marker && !marker->set_name.empty(); });
+    if (auto done = is_new ? form() : join(); !done) return tl::make_unexpected(done.error());
+    return std::move(adoptions_);
+  }
+
+ private:
+  using OfNodes = std::vector<std::vector<QueryCommand>>;
+
+  Result<void> look() {
+    const std::vector<QueryCommand> questions{{"INFO"},
+                                              {"HGETALL", std::string(set_.layout.marker)}};
+    const auto infos = query_.ask(std::vector(nodes_.size(), questions), query_.patience());
+    if (!infos) return tl::make_unexpected(infos.error());
+    std::vector<std::string> run_ids;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      run_ids.push_back(take_info(node, (*infos)[node].answers[0]));
+      take_marker(node, (*infos)[node].answers[1]);
+    }
+    const auto twins = admin::find_twins(query_, run_ids);
+    if (!twins) return tl::make_unexpected(twins.error());
+    for (std::size_t node = 0; node < twins->size(); ++node) {
+      if (!(*twins)[node]) continue;
+      fail(node, Cause::incompatible, same_as(*(*twins)[node]));
+      fail(*(*twins)[node], Cause::incompatible, same_as(node));
+    }
+    return {};
+  }
+
+  /// The run id. The user may not be allowed to read INFO; then the operator's word has to suffice.
+  std::string take_info(std::size_t node, const wire::Answer& answer) {
     const auto trouble = admin::trouble_of(answer, nodes_[node]);
-    if (!answer) return fail(node, trouble.cause, trouble.detail);
+    if (!answer) {
+      fail(node, trouble.cause, trouble.detail);
+      return {};
+    }
     const auto text = admin::text_of(answer).value_or("");
     const wire::InfoText info(text);
     const auto role = info.value("role");
@@ -66,126 +131,308 @@ class Candidates {
       fail(node, Cause::incompatible, "it belongs to a Redis Cluster; take an independent master");
     }
     if (info.was_replica()) promotions_[node] = info.promotion();
-    run_ids_[node] = info.value("run_id");
-  }
-
-  [[nodiscard]] const std::vector<std::string>& run_ids() const { return run_ids_; }
-  void take_twins(const std::vector<std::optional<std::size_t>>& twins) {
-    for (std::size_t node = 0; node < twins.size(); ++node) {
-      if (!twins[node]) continue;
-      fail(node, Cause::incompatible, same_as(*twins[node]));
-      fail(*twins[node], Cause::incompatible, same_as(node));
-    }
+    return std::string(info.value("run_id"));
   }
 
   void take_marker(std::size_t node, const wire::Answer& answer) {
     const auto trouble = admin::trouble_of(answer, nodes_[node]);
-    if (trouble.cause != Cause::none) fail(node, trouble.cause, trouble.detail);
+    if (trouble.cause != Cause::none) return fail(node, trouble.cause, trouble.detail);
     markers_[node] = admin::read_marker(answer, nodes_[node]);
+    if (!markers_[node]) return;
+    if (const auto how = markers_[node]->disagreement(set_)) disagrees(node, *how);
   }
 
-  /// The name for the markers of this set; empty if no quorum of the nodes can have it, so that a
-  /// later adoption would take it for another set's.
-  [[nodiscard]] std::string set_name(engine::RandomSource& random,
-                                     const wire::SetTerms& set) const {
-    std::vector<std::optional<std::string>> names(markers_.size());
-    std::size_t nameless = 0;
-    for (std::size_t i = 0; i < markers_.size(); ++i) {
-      const auto& marker = markers_[i];
-      if (!accepted(i) || (marker && marker->disagreement(set))) continue;
-      if (marker && !marker->set_name.empty()) {
-        names[i] = marker->set_name;
-      } else if (marker || is_new()) {
-        ++nameless;
+  /// A new set: no node is a member of one.
+  Result<void> form() {
+    const auto its = to_form();
+    const bool all = its && std::ranges::all_of(adoptions_, [](const NodeAdoption& node) {
+                       return node.cause == Cause::none && node.adoption != Adoption::disagrees;
+                     });
+    for (std::size_t node = 0; node < nodes_.size() && !all; ++node) unconfirmed(node, not_all);
+    if (!all) return {};
+    OfNodes commands(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const auto seen = markers_[node] ? markers_[node]->state() : "";
+      if (seen != its->set) commands[node] = command(node, *its, {seen, true});
+    }
+    if (auto done = write(commands, *its); !done) return done;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const auto& adoption = adoptions_[node];
+      const bool agrees = commands[node].empty() || adoption.adoption == Adoption::written;
+      if (agrees) continue;
+      for (std::size_t other = 0; other < nodes_.size(); ++other) unconfirmed(other, not_all);
+      return {};
+    }
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      commands[node] = command(node, *its, {its->set, false});
+    }
+    return write(commands, *its);
+  }
+
+  /// The configuration of the new set: one that an adoption left unfinished, or another; nothing if
+  /// that had other members. Of two that two operators began with one list both go on with the
+  /// same.
+  std::optional<SetConfiguration> to_form() {
+    SetConfiguration its;
+    bool others = false;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!markers_[node] || !accepted(node)) continue;
+      const auto begun = markers_[node]->configuration();
+      if (!std::ranges::all_of(nodes_, [&](const auto& it) { return begun.at(it.address); })) {
+        disagrees(node, other_list(begun));
+        others = true;
+      } else if (begun.set > its.set) {
+        its = begun;
       }
     }
-    if (auto name = client::name_of_quorum(names)) return *name;
-    return nameless >= engine::quorum_of(static_cast<std::uint32_t>(names.size()))
-               ? wire::random_id(random)
-               : std::string();
+    if (others) return std::nullopt;
+    if (!its.set.empty()) return its;
+    its = {random_id(), 1, {}};
+    for (const auto& node : nodes_) its.members.push_back({random_id(), node.address});
+    return its;
   }
-  /// Whether the node is to be left as it is: its marker agrees except for its name, which is not
-  /// that of this set, or may not be, because some nodes could not be asked.
-  bool leave(std::size_t node, const std::string& name, const wire::SetTerms& set) {
-    const auto& marker = markers_[node];
-    if (!marker || marker->set_name.empty() || marker->set_name == name) return false;
-    if (marker->disagreement(set)) return false;  // which the node's answer tells
-    std::size_t alike = 0;
-    for (std::size_t i = 0; i < markers_.size(); ++i) {
-      const bool unknown = !accepted(i);
-      alike += unknown || (markers_[i] && markers_[i]->set_name == marker->set_name) ? 1 : 0;
+
+  /// Nodes beside members of a set.
+  Result<void> join() {
+    auto its = configuration();
+    if (!its) {
+      for (std::size_t node = 0; node < nodes_.size(); ++node) leave(node);
+      return {};
     }
-    if (name.empty() && alike >= engine::quorum_of(static_cast<std::uint32_t>(set.nodes))) {
-      adoptions_[node].adoption = Adoption::already_there;
-      return true;
+    if (auto done = take_places(*its); !done) return done;
+    OfNodes commands(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (accepted(node) && is_member(node)) commands[node] = as_member(node, *its);
     }
-    adoptions_[node].adoption = Adoption::disagrees;
-    adoptions_[node].detail =
-        client::another_set(marker->set_name, name.empty() ? std::nullopt : std::optional(name));
-    return true;
-  }
-
-  /// Leaves alone each node that would be new in an existing set, unless it is one of `replaced`
-  /// and a quorum of the nodes are in that set; and all nodes of a new set if not all can be asked,
-  /// because the silent nodes may be in another set.
-  void confirm(const std::string& name, const wire::SetTerms& set,
-               const std::set<std::string>& replaced) {
-    std::map<std::string, std::uint32_t> members;  // by the name of their set
-    for (std::size_t i = 0; i < markers_.size(); ++i) {
-      if (!accepted(i) || !markers_[i] || markers_[i]->disagreement(set)) continue;
-      ++members[markers_[i]->set_name];
+    if (auto done = write(commands, *its); !done) return done;
+    const auto with_it = std::ranges::count_if(adoptions_, [](const NodeAdoption& node) {
+      return node.cause == Cause::none &&
+             (node.adoption == Adoption::already_there || node.adoption == Adoption::written);
+    });
+    // A set of the first epoch was agreed on by all; any other by the quorum that it has now.
+    const bool carried = its->epoch == 1 || with_it >= query_.quorum();
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      commands[node].clear();
+      if (!accepted(node) || is_member(node)) continue;
+      if (!carried) {
+        unconfirmed(node, no_set);
+      } else if (adoptions_[node].adoption != Adoption::unconfirmed) {
+        commands[node] =
+            command(node, *its, {markers_[node] ? markers_[node]->state() : "", false});
+      }
     }
-    const bool is_named = !name.empty() && members.contains(name);
-    const bool is_set =
-        members[is_named ? name : ""] >= engine::quorum_of(static_cast<std::uint32_t>(set.nodes));
-    for (std::size_t i = 0; i < markers_.size(); ++i) {
-      const bool is_member = markers_[i] && (!is_named || !markers_[i]->set_name.empty());
-      if (!accepted(i) || is_member) continue;
-      if (is_new() ? !name.empty() && !is_any_silent()
-                   : is_set && replaced.contains(nodes_[i].label))
-        continue;
-      adoptions_[i].adoption = Adoption::unconfirmed;
-      adoptions_[i].detail = is_new() ? (name.empty() ? too_few : not_all)
-                             : is_set ? not_said
-                                      : no_set;
+    return write(commands, *its);
+  }
+
+  /// Of the set that a quorum of the nodes name, or form: the configuration that a quorum shows, or
+  /// the first one of several; but the next one if its new member is the one that is put in a place
+  /// now, because that was interrupted. Of two that were begun at once, neither of which can have
+  /// had a quorum, this one goes on, under another epoch.
+  [[nodiscard]] std::optional<SetConfiguration> configuration() const {
+    std::map<std::string, std::uint32_t> named;
+    std::vector<std::pair<SetConfiguration, std::uint32_t>> shown;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!accepted(node) || !markers_[node]) continue;
+      auto its = markers_[node]->configuration();
+      ++named[its.set];
+      if (!is_member(node)) continue;
+      const auto same = std::ranges::find(shown, its, [](const auto& each) { return each.first; });
+      same == shown.end() ? void(shown.emplace_back(std::move(its), 1)) : void(++same->second);
     }
+    std::erase_if(shown, [&](const auto& each) { return named[each.first.set] < query_.quorum(); });
+    if (shown.empty()) return std::nullopt;
+    std::ranges::sort(shown, {}, [](const auto& each) { return each.first.epoch; });
+    const auto of_quorum = std::ranges::find_if(
+        shown, [&](const auto& each) { return each.second >= query_.quorum(); });
+    const auto& [base, count] = of_quorum != shown.end() ? *of_quorum : shown.front();
+    const bool is_rivalled =
+        count < query_.quorum() && shown.size() > 1 && shown[1].first.epoch == base.epoch;
+    if (is_rivalled && !all_asked()) return std::nullopt;
+    SetConfiguration its = base;
+    for (const auto& [next, its_count] : shown) {
+      if (next.epoch > its.epoch && is_this_move(base, next)) its = next;
+    }
+    if (is_rivalled) ++its.epoch;
+    const bool goes_back = base.at(move_.to) != nullptr && base.at(move_.from) == nullptr;
+    if (goes_back) its.epoch = std::max(its.epoch, shown.back().first.epoch + 1);
+    return its;
   }
 
-  [[nodiscard]] bool accepted(std::size_t node) const {
-    return adoptions_[node].cause == Cause::none;
-  }
-  /// Of a node that was a replica; empty for the others.
-  [[nodiscard]] const std::string& promotion(std::size_t node) const { return promotions_[node]; }
-  [[nodiscard]] std::vector<NodeAdoption>& adoptions() { return adoptions_; }
-
-  void fail(std::size_t node, Cause cause, const std::string& detail) {
-    if (!accepted(node)) return;
-    adoptions_[node].cause = cause;
-    adoptions_[node].detail = detail.empty() ? to_string(cause) : detail;
+  [[nodiscard]] bool all_asked() const {
+    return std::ranges::all_of(adoptions_,
+                               [](const NodeAdoption& node) { return node.cause == Cause::none; });
   }
 
- private:
-  /// No node is known to be in a set.
-  [[nodiscard]] bool is_new() const {
-    return std::ranges::none_of(markers_, [](const auto& marker) { return marker.has_value(); });
+  [[nodiscard]] bool is_this_move(const SetConfiguration& before,
+                                  const SetConfiguration& after) const {
+    return after.epoch == before.epoch + 1 &&
+           std::ranges::all_of(after.members, [&](const Member& member) {
+             return member.address == move_.to || before.at(member.address) != nullptr;
+           });
   }
 
-  /// Whether there is a node of which it is unknown if it has a marker.
-  [[nodiscard]] bool is_any_silent() const {
-    return std::ranges::any_of(adoptions_, [](const NodeAdoption& node) {
-      return node.cause != Cause::none && node.cause != Cause::incompatible &&
-             node.cause != Cause::read_only;
+  /// Leaves alone each node that is no member, unless the operator names it, or all had agreed that
+  /// it is one and too few members are there for a lock to have been granted without it.
+  Result<void> take_places(SetConfiguration& its) {
+    Member* const place = place_of(its, move_.from);
+    if (!move_.to.empty() && place == nullptr && its.at(move_.to) == nullptr) {
+      std::string sentence = move_.from + " is no member of the set, whose members are";
+      for (const Member& member : its.members) sentence += " " + member.address;
+      return tl::make_unexpected(Error{Errc::invalid_argument, std::move(sentence), {}});
+    }
+    std::uint32_t members = 0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) members += is_member(node) ? 1 : 0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!accepted(node)) continue;
+      const std::string& address = nodes_[node].address;
+      if (address == move_.to && place != nullptr) {
+        ++its.epoch;
+        const bool same = markers_[node] && markers_[node]->id == place->id;  // with its data
+        *place = {same ? place->id : random_id(), address};
+      }
+      if (is_member(node) || address == move_.to) continue;
+      const Member* const member = its.at(address);
+      if (member == nullptr) {
+        unconfirmed(node, no_place);
+      } else if (is_shown(member->id)) {
+        unconfirmed(node, moved);
+      } else if (!replaced_.contains(nodes_[node].label) &&
+                 !(members < query_.quorum() && had_agreed(node, its))) {
+        unconfirmed(node, not_said);
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] static Member* place_of(SetConfiguration& its, const std::string& address) {
+    const auto found = std::ranges::find(its.members, address, &Member::address);
+    return found == its.members.end() ? nullptr : &*found;
+  }
+  /// Whether a member has that id already.
+  [[nodiscard]] bool is_shown(const std::string& id) const {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (is_member(node) && markers_[node]->id == id) return true;
+    }
+    return false;
+  }
+  /// Whether the node forms this set, and no node of it is of another one by now.
+  [[nodiscard]] bool had_agreed(std::size_t node, const SetConfiguration& its) const {
+    if (!markers_[node] || markers_[node]->configuration() != its) return false;
+    return std::ranges::none_of(markers_, [&](const auto& marker) {
+      return marker && marker->configuration().set != its.set;
     });
   }
 
+  [[nodiscard]] bool is_member(std::size_t node) const {
+    return markers_[node] && !markers_[node]->set_name.empty();
+  }
+  std::vector<QueryCommand> as_member(std::size_t node, const SetConfiguration& its) {
+    const wire::NodeMarker& marker = *markers_[node];
+    if (marker.set_name != its.set) {
+      disagrees(node, client::another_set(marker.set_name, its.set));
+    } else if (marker.configuration().epoch > its.epoch) {
+      disagrees(node, interrupted);
+    } else if (!its.has(marker.id)) {
+      disagrees(node, not_any_more);
+    } else if (marker.configuration() != its) {
+      return command(node, its, {marker.state(), false});
+    } else if (!promotions_[node].empty()) {
+      return command(node, its, {});
+    } else {
+      adoptions_[node].adoption = Adoption::already_there;
+    }
+    return {};
+  }
+
+  /// No set is known. A marker is left as it is: its name may be that of a quorum, if the nodes
+  /// that could not be asked have it.
+  void leave(std::size_t node) {
+    if (!accepted(node)) return;
+    if (!is_member(node)) return unconfirmed(node, no_set);
+    const std::string& name = markers_[node]->set_name;
+    std::uint32_t alike = 0;
+    for (std::size_t other = 0; other < nodes_.size(); ++other) {
+      const bool unknown = adoptions_[other].cause != Cause::none;
+      alike += unknown || (is_member(other) && markers_[other]->set_name == name) ? 1 : 0;
+    }
+    if (alike < query_.quorum()) return disagrees(node, client::another_set(name, std::nullopt));
+    adoptions_[node].adoption = Adoption::already_there;
+  }
+
+  [[nodiscard]] std::vector<QueryCommand> command(std::size_t node, const SetConfiguration& its,
+                                                  const wire::AdoptionStep& step) const {
+    const Member* const member = its.at(nodes_[node].address);
+    const std::string id = is_member(node) || member == nullptr ? markers_[node]->id : member->id;
+    return {wire::adoption_command(set_, {id, its}, step, promotions_[node])};
+  }
+
+  Result<void> write(const OfNodes& commands, const SetConfiguration& its) {
+    const auto answers = query_.ask(commands, query_.options().node_timeout);
+    if (!answers) return tl::make_unexpected(answers.error());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!commands[node].empty())
+        read(node, (*answers)[node].answers[0], commands[node][0][1], its);
+    }
+    return {};
+  }
+
+  void read(std::size_t node, const wire::Answer& answer, const std::string& script,
+            const SetConfiguration& its) {
+    auto& adoption = adoptions_[node];
+    const auto trouble = admin::trouble_of(answer, nodes_[node], script);
+    if (trouble.cause != Cause::none) return fail(node, trouble.cause, trouble.detail);
+    if (admin::text_of(answer) == "written") {
+      adoption.adoption = is_member(node) ? Adoption::already_there : Adoption::written;
+      return;
+    }
+    const auto marker = admin::read_marker(answer, nodes_[node]);
+    if (!marker) return fail(node, Cause::protocol_error, "its answer is not a marker");
+    // Another client has adopted the node meanwhile, or it was asked only to vouch.
+    const auto how = marker->disagreement(set_);
+    if (how || marker->configuration() != its) return disagrees(node, how.value_or(beside));
+    adoption.adoption = Adoption::already_there;
+  }
+
+  [[nodiscard]] bool accepted(std::size_t node) const {
+    return adoptions_[node].cause == Cause::none &&
+           adoptions_[node].adoption != Adoption::disagrees;
+  }
+  void fail(std::size_t node, Cause cause, const std::string& detail) {
+    if (adoptions_[node].cause != Cause::none) return;
+    adoptions_[node].adoption = Adoption::failed;
+    adoptions_[node].cause = cause;
+    adoptions_[node].detail = detail.empty() ? to_string(cause) : detail;
+  }
+  void disagrees(std::size_t node, const std::string& detail) {
+    adoptions_[node].adoption = Adoption::disagrees;
+    adoptions_[node].detail = detail;
+  }
+  void unconfirmed(std::size_t node, const char* why) {
+    if (!accepted(node)) return;
+    adoptions_[node].adoption = Adoption::unconfirmed;
+    adoptions_[node].detail = why;
+  }
   [[nodiscard]] std::string same_as(std::size_t other) const {
     return "it is the same server as " + nodes_[other].label + "; name every node once";
   }
 
+  static std::string other_list(const SetConfiguration& begun) {
+    std::string sentence = "it was being adopted into a set with other members (";
+    for (const Member& member : begun.members) {
+      sentence += (&member == &begun.members.front() ? "" : ", ") + member.address;
+    }
+    return sentence +
+           "): finish that with this list; or, if none of them is a member of a set by "
+           "now, DEL redlock:node here and adopt again";
+  }
+
+  admin::NodeQuery& query_;
   const std::vector<wire::NodeAddress>& nodes_;
+  const std::set<std::string>& replaced_;
+  const Replacement move_;
+  const wire::SetTerms set_;
   std::vector<NodeAdoption> adoptions_;
   std::vector<std::string> promotions_;
-  std::vector<std::string> run_ids_;
   std::vector<std::optional<wire::NodeMarker>> markers_;
 };
 
@@ -209,27 +456,6 @@ Result<std::set<std::string>> labels_of(const std::vector<std::string>& uris,
   return labels;
 }
 
-void read_adoption(Candidates& candidates, std::size_t at, const wire::Answer& answer,
-                   const wire::NodeAddress& node, const wire::SetTerms& set,
-                   const std::string& name, const std::string& script) {
-  auto& adoption = candidates.adoptions()[at];
-  const auto trouble = admin::trouble_of(answer, node, script);
-  if (trouble.cause != Cause::none) {
-    candidates.fail(at, trouble.cause, trouble.detail);
-  } else if (admin::text_of(answer) == "written") {
-    adoption.adoption = Adoption::written;
-  } else if (const auto marker = admin::read_marker(answer, node)) {
-    adoption.detail = marker->disagreement(set).value_or("");
-    if (adoption.detail.empty() && marker->set_name != name) {
-      // Another client has adopted the node meanwhile.
-      adoption.detail = client::another_set(marker->set_name, name);
-    }
-    adoption.adoption = adoption.detail.empty() ? Adoption::already_there : Adoption::disagrees;
-  } else {
-    candidates.fail(at, Cause::protocol_error, "its answer is not a marker");
-  }
-}
-
 }  // namespace
 
 namespace admin {
@@ -245,73 +471,77 @@ std::optional<wire::NodeMarker> read_marker(const wire::Answer& answer,
   return marker;
 }
 
+wire::NodeMarker as_written(const Marker& marker) {
+  wire::NodeMarker written{marker.id, marker.layout, marker.nodes, marker.max_lease_ms};
+  written.set_name = marker.set;
+  written.epoch = marker.epoch;
+  written.members = marker.members;
+  return written;
+}
+
 std::string disagreement(const Marker& marker, const wire::SetTerms& expected) {
-  return wire::NodeMarker{marker.id, marker.layout, marker.nodes, marker.max_lease_ms, marker.set}
-      .disagreement(expected)
-      .value_or("");
+  return as_written(marker).disagreement(expected).value_or("");
 }
 
 }  // namespace admin
-
-Result<std::optional<MarkedSet>> Admin::marked_set() const {
-  auto query = admin::NodeQuery::inspecting(*client_->impl());
-  if (!query) return tl::make_unexpected(query.error());
-  const std::vector<QueryCommand> question{{"HGETALL", std::string(wire::redlock_layout.marker)}};
-  const auto answers = query->ask(std::vector(query->nodes().size(), question), query->patience());
-  if (!answers) return tl::make_unexpected(answers.error());
-  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> sets;
-  std::size_t markers = 0;
-  for (const auto& node : *answers) {
-    const auto marker = node.answers[0] ? wire::NodeMarker::read(*node.answers[0]) : std::nullopt;
-    if (!marker) continue;
-    ++markers;
-    const auto nodes = admin::number_of(wire::Value{marker->nodes});
-    const auto max_lease = admin::number_of(wire::Value{marker->max_lease_ms});
-    if (nodes && max_lease && *nodes > 0 && *max_lease > 0) ++sets[std::pair(*nodes, *max_lease)];
-  }
-  for (const auto& [set, count] : sets) {
-    if (2 * count <= markers) continue;
-    return MarkedSet{static_cast<std::size_t>(set.first), std::chrono::milliseconds(set.second)};
-  }
-  return std::nullopt;
-}
 
 Result<std::vector<NodeAdoption>> Admin::adopt(const std::vector<std::string>& replaced) const {
   auto labels = labels_of(replaced, client_->impl()->nodes());
   if (!labels) return tl::make_unexpected(labels.error());
   auto query = admin::NodeQuery::inspecting(*client_->impl());
   if (!query) return tl::make_unexpected(query.error());
-  const wire::SetTerms set{query->nodes().size(), query->options().max_lease};
-  Candidates candidates(query->nodes());
-  const std::vector<QueryCommand> questions{{"INFO"},
-                                            {"HGETALL", std::string(wire::redlock_layout.marker)}};
-  const auto infos = query->ask(std::vector(set.nodes, questions), query->patience());
-  if (!infos) return tl::make_unexpected(infos.error());
-  for (std::size_t i = 0; i < set.nodes; ++i) {
-    candidates.take(i, (*infos)[i].answers[0]);
-    candidates.take_marker(i, (*infos)[i].answers[1]);
-  }
-  const auto twins = admin::find_twins(*query, candidates.run_ids());
-  if (!twins) return tl::make_unexpected(twins.error());
-  candidates.take_twins(*twins);
+  return Adopting(*query, *labels).run();
+}
 
-  net::KernelRandom random;
-  const auto name = candidates.set_name(random, set);
-  candidates.confirm(name, set, *labels);
-  std::vector<std::vector<QueryCommand>> commands(set.nodes);
-  for (std::size_t i = 0; i < set.nodes; ++i) {
-    if (!candidates.accepted(i) || candidates.leave(i, name, set)) continue;
-    if (candidates.adoptions()[i].adoption == Adoption::unconfirmed) continue;
-    commands[i] = {wire::adoption_command(random, set, name, candidates.promotion(i))};
+Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::string_view to) const {
+  const auto old_one = wire::parse_node_uri(from);
+  const auto new_one = wire::parse_node_uri(to);
+  if (!old_one || !new_one) {
+    return tl::make_unexpected(
+        Error{Errc::invalid_argument, !old_one ? old_one.error() : new_one.error(), {}});
   }
-  const auto answers = query->ask(commands, query->options().node_timeout);
-  if (!answers) return tl::make_unexpected(answers.error());
-  for (std::size_t i = 0; i < set.nodes; ++i) {
-    if (commands[i].empty()) continue;
-    read_adoption(candidates, i, (*answers)[i].answers[0], query->nodes()[i], set, name,
-                  commands[i][0][1]);
+  // The questions are asked by other clients; whether this one may wait is asked here.
+  if (auto query = admin::NodeQuery::inspecting(*client_->impl()); !query) {
+    return tl::make_unexpected(query.error());
   }
-  return std::move(candidates.adoptions());
+  const auto& nodes = client_->impl()->nodes();
+  const auto in_list = [&](const wire::NodeAddress& node) {
+    return std::ranges::find(nodes, node.address, &wire::NodeAddress::address);
+  };
+  ClientOptions options = client_->options();
+  const auto old_entry = in_list(*old_one);
+  const bool has_new = in_list(*new_one) != nodes.end();
+  if ((old_entry != nodes.end()) == has_new) {
+    return tl::make_unexpected(
+        Error{Errc::invalid_argument,
+              "the list of nodes has " + std::string(has_new ? "both " : "neither ") +
+                  old_one->label + (has_new ? " and " : " nor ") + new_one->label +
+                  "; give the list of the set with one of them, or a member of the set",
+              {}});
+  }
+  const wire::NodeAddress& login = has_new ? *in_list(*new_one) : *old_entry;
+  if (!has_new) {
+    const auto at = static_cast<std::size_t>(old_entry - nodes.begin());
+    options.nodes[at] = admin::uri_of(*new_one, login);
+  }
+  ClientOptions alone = options;
+  alone.nodes = {admin::uri_of(*old_one, login)};
+  const auto old_client = Client::create(std::move(alone));
+  if (!old_client) return tl::make_unexpected(old_client.error());
+  const auto there = Admin(*old_client).marked_set();
+  if (!there) return tl::make_unexpected(there.error());
+  if (*there) {
+    return tl::make_unexpected(
+        Error{Errc::invalid_argument,
+              old_one->label + " still answers as a member of a set; stop it for good, wait one "
+                               "longest lease, and then give its place to another node",
+              {}});
+  }
+  const auto client = Client::create(std::move(options));
+  if (!client) return tl::make_unexpected(client.error());
+  auto query = admin::NodeQuery::inspecting(*client->impl());
+  if (!query) return tl::make_unexpected(query.error());
+  return Adopting(*query, {}, {old_one->address, new_one->address}).run();
 }
 
 }  // namespace redlock

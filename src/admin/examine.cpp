@@ -180,13 +180,10 @@ class Examiner {
     if (auto done = rights(timeout); !done) return tl::make_unexpected(done.error());
     if (auto done = strangers(); !done) return tl::make_unexpected(done.error());
     if (auto done = fences(); !done) return tl::make_unexpected(done.error());
-    for (auto& node : result_.nodes) {
-      if (may_vote_some_day(node)) {
-        node.quarantine = admin::quarantine_at_first_sight(node, query_.options());
-      }
-    }
+    admin::quarantine_at_first_sight(result_.nodes, query_.nodes(), query_.options());
     auto expected = expectation(query_);
     expected.set_name = set_name();
+    expected.members = members_of(expected);
     expected.set_open =
         !expected.set_name &&
         std::ranges::any_of(result_.nodes, [](const auto& node) { return !node.reachable(); });
@@ -247,9 +244,25 @@ class Examiner {
   [[nodiscard]] std::optional<std::string> set_name() const {
     std::vector<std::optional<std::string>> names;
     for (const auto& node : result_.nodes) {
-      names.push_back(node.marker ? std::optional(node.marker->set) : std::nullopt);
+      const bool named = node.marker && !node.marker->set.empty();
+      names.push_back(named ? std::optional(node.marker->set) : std::nullopt);
     }
     return client::name_of_quorum(names);
+  }
+
+  /// Those that a quorum of the markers list.
+  [[nodiscard]] engine::SetConfiguration members_of(const admin::Expectation& expected) const {
+    std::vector<engine::SetConfiguration> shown;
+    for (const auto& node : result_.nodes) {
+      if (!node.marker || node.marker->set != expected.set_name) continue;
+      if (admin::disagreement(*node.marker, expected.set).empty()) {
+        shown.push_back(admin::as_written(*node.marker).configuration());
+      }
+    }
+    for (const auto& its : shown) {
+      if (std::ranges::count(shown, its) >= result_.quorum) return its;
+    }
+    return {};
   }
 
   static bool may_vote_some_day(const NodeHealth& node) {
@@ -301,8 +314,9 @@ class Examiner {
                    const auto noted = admin::number_of(answers.answers[2]).value_or(0);
                    health.clock_noted = milliseconds(std::max(noted, std::int64_t{0}));
                    if (const auto marker = admin::read_marker(answers.answers[1], node)) {
-                     health.marker = {marker->id, marker->layout, marker->nodes,
-                                      marker->max_lease_ms, marker->set_name};
+                     health.marker = {marker->id,           marker->layout,   marker->nodes,
+                                      marker->max_lease_ms, marker->set_name, marker->epoch,
+                                      marker->members};
                      health.vouched =
                          !marker->vouched.empty() && marker->vouched == info.fields().promotion();
                    }

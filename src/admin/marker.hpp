@@ -16,6 +16,8 @@ namespace redlock::admin {
 [[nodiscard]] std::optional<wire::NodeMarker> read_marker(const wire::Answer& answer,
                                                           const wire::NodeAddress& node);
 
+[[nodiscard]] wire::NodeMarker as_written(const Marker& marker);
+
 /// How the marker differs from that of this client's set, in a sentence; empty if it agrees.
 [[nodiscard]] std::string disagreement(const Marker& marker, const wire::SetTerms& expected);
 

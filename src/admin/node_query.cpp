@@ -77,7 +77,11 @@ class NodeQuery::Round final : public net::Task {
     NodeAnswers& results = results_[place];
     results.answers[i] = std::move(answer);
     results.answered = BootClock::now();
-    results.objection = query_.core().engine().objection(results.answered, node);
+    // What one node shows may decide which set another belongs to.
+    for (std::size_t each = 0; each < results_.size(); ++each) {
+      results_[each].objection =
+          query_.core().engine().objection(results.answered, static_cast<engine::NodeIndex>(each));
+    }
     results.secrets = query_.core().secrets(node);
     results.trusted_by = query_.core().trusted_by(node);
     results.wakes = query_.wakes(node);

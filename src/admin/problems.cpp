@@ -11,6 +11,7 @@
 #include "engine/quorum.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/info_text.hpp"
+#include "wire/objection_text.hpp"
 
 namespace redlock::admin {
 namespace {
@@ -51,6 +52,18 @@ std::string end_of(const CertificateHealth& certificate, std::chrono::sys_second
   const std::chrono::seconds life = certificate.ends - certificate.begins;
   if (left > std::min<std::chrono::seconds>(std::chrono::days(14), life / 3)) return {};
   return " ends on " + in_utc(certificate.ends) + ", in " + in_days(left);
+}
+
+/// It has no marker, and no client will write one.
+bool waits_for_operator(const NodeHealth& node) {
+  return !node.marker && node.quarantine && node.quarantine->votes_in == std::chrono::seconds(0);
+}
+
+/// Its place was given to another node.
+bool is_removed(const Marker& marker, const Expectation& expected) {
+  const auto& its = expected.members;
+  return marker.set == its.set && as_written(marker).configuration().epoch < its.epoch &&
+         !its.has(marker.id);
 }
 
 bool recent_enough(const std::string& version) {
@@ -240,12 +253,14 @@ class NodeRules {
   }
 
   [[nodiscard]] std::string after_quarantine() const {
+    if (waits_for_operator(node_)) return "it votes for no client";
     return "for a client that starts now, it votes in " + in_s(node_.quarantine->votes_in);
   }
 
   /// A quarantine that the other rules do not explain.
   void quarantine() {
-    const bool restarted = node_.quarantine && node_.marker && !node_.promoted;
+    const bool restarted =
+        node_.quarantine && node_.marker && !node_.marker->set.empty() && !node_.promoted;
     if (restarted) warn(node_.quarantine->why);
   }
 
@@ -263,8 +278,23 @@ class NodeRules {
     }
     const auto how = disagreement(*node_.marker, expected_.set);
     if (!how.empty()) return warn(how);
+    const auto its = as_written(*node_.marker).configuration();
+    if (node_.marker->set.empty()) {
+      return warn(
+          expected_.set_name
+              ? "its adoption was not finished; run `redlock adopt`, with --replaced NODE if "
+                "that leaves it alone"
+              : "its adoption was not finished; run `redlock adopt` with the same list once "
+                "more");
+    }
     if (!expected_.set_open && node_.marker->set != expected_.set_name) {
       warn(client::another_set(node_.marker->set, expected_.set_name));
+    } else if (is_removed(*node_.marker, expected_)) {
+      warn(wire::sentence_of(engine::NoMember{true, expected_.members.addresses()}));
+    } else if (!expected_.members.members.empty() && its != expected_.members) {
+      warn(
+          "its marker names other members than most: a replacement was interrupted; finish it with "
+          "the same `redlock set replace OLD NEW`");
     }
   }
 
@@ -274,6 +304,7 @@ class NodeRules {
         "held; run `redlock adopt` if the set is new, or with --replaced NODE when the longest "
         "lease is over";
     if (!node_.quarantine) return error(what);
+    if (waits_for_operator(node_)) return warn(node_.quarantine->why);
     warn(what + " (" + after_quarantine() + ")");
   }
 
@@ -367,8 +398,9 @@ bool can_vote(const NodeHealth& node, const Expectation& expected) {
   if (!node.reachable() || node.refusal.cause != Cause::none) return false;
   if (node.role.value_or("master") != "master" || node.cluster) return false;
   if (node.version && !recent_enough(*node.version)) return false;
-  if (!node.marker) return true;
-  if (!disagreement(*node.marker, expected.set).empty()) return false;
+  if (!node.marker) return !waits_for_operator(node);
+  if (!disagreement(*node.marker, expected.set).empty() || node.marker->set.empty()) return false;
+  if (is_removed(*node.marker, expected)) return false;
   return expected.set_open || node.marker->set == expected.set_name;
 }
 
@@ -388,7 +420,7 @@ void check_quarantines(std::vector<Problem>& problems, const std::vector<NodeHea
                       "its first lock in " +
                           in_s(wait) +
                           "; run `redlock adopt` if the set is new, with --replaced NODE for each "
-                          "node that takes a member's place"});
+                          "member that lost its data"});
 }
 
 /// Tokens survive the loss of data on a minority.
@@ -454,10 +486,10 @@ void check_identity(std::vector<Problem>& problems, const std::vector<NodeHealth
 
 void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes,
                    const Expectation& expected) {
-  if (expected.set_name == "") {
+  if (expected.set_name && expected.members.members.empty()) {
     problems.push_back({Severity::warning,
-                        "the markers name no set, so a node of another set that is listed by "
-                        "mistake goes unnoticed; run `redlock adopt`"});
+                        "no quorum of the markers agrees on the members of the set: a replacement "
+                        "was interrupted; finish it with the same `redlock set replace OLD NEW`"});
   }
   std::map<std::string, std::string> seen;
   const Marker* first = nullptr;

@@ -18,8 +18,10 @@ namespace redlock::admin {
 struct Expectation {
   wire::SetTerms set;
   std::chrono::nanoseconds drift_allowance{};
-  /// The name that a quorum of the markers have, perhaps empty; none if they share no name.
+  /// The name that a quorum of the markers have; none if they share no name.
   std::optional<std::string> set_name{};
+  /// Its members, as a quorum of the markers have them; none if no quorum agrees.
+  engine::SetConfiguration members{};
   /// The markers share no name, but those of nodes that were not reached may.
   bool set_open = false;
   std::chrono::sys_seconds now{};  ///< by this machine's clock

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <variant>
 
+#include "admin/marker.hpp"
 #include "engine/nodes/quarantines.hpp"
 #include "wire/objection_text.hpp"
 
@@ -17,23 +18,34 @@ std::optional<NodeQuarantine> quarantine_of(const std::optional<engine::Unavaila
                         std::chrono::ceil<std::chrono::seconds>(votes_in)};
 }
 
-std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,
-                                                        const ClientOptions& options) {
+void quarantine_at_first_sight(std::vector<NodeHealth>& nodes,
+                               const std::vector<wire::NodeAddress>& addresses,
+                               const ClientOptions& options) {
   engine::Config config;
-  config.nodes = 1;
+  config.nodes = static_cast<std::uint32_t>(nodes.size());
+  for (const auto& node : addresses) config.addresses.push_back(node.address);
   config.drift_factor = options.drift_factor;
   config.max_lease = options.max_lease;
   config.quarantine = options.quarantine == Quarantine::on;
   engine::Quarantines quarantines(config);
   const auto now = BootClock::now();
-  const bool durable = node.append_only.value_or(false) && node.append_fsync == "always";
-  quarantines.on_node_facts(now, 0,
-                            {.marker = node.marker.has_value(),
-                             .durable = durable,
-                             .promoted = node.promoted && !node.vouched,
-                             .uptime = node.uptime.value_or(std::chrono::seconds::zero()),
-                             .set = node.marker ? node.marker->set : std::string()});
-  return quarantine_of(quarantines.objection(now, 0));
+  const auto can_vote = [](const NodeHealth& node) {
+    return node.reachable() && !node.cluster && node.role.value_or("master") == "master";
+  };
+  for (engine::NodeIndex i = 0; i < config.nodes; ++i) {
+    const NodeHealth& node = nodes[i];
+    if (!can_vote(node)) continue;
+    const bool durable = node.append_only.value_or(false) && node.append_fsync == "always";
+    quarantines.on_node_facts(
+        now, i,
+        {.marker = node.marker ? as_written(*node.marker).membership() : std::nullopt,
+         .durable = durable,
+         .promoted = node.promoted && !node.vouched,
+         .uptime = node.uptime.value_or(std::chrono::seconds::zero())});
+  }
+  for (engine::NodeIndex i = 0; i < config.nodes; ++i) {
+    if (can_vote(nodes[i])) nodes[i].quarantine = quarantine_of(quarantines.objection(now, i));
+  }
 }
 
 }  // namespace redlock::admin

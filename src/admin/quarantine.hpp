@@ -4,11 +4,13 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include <redlock/admin.hpp>
 #include <redlock/options.hpp>
 
 #include "engine/messages.hpp"
+#include "wire/node_address.hpp"
 
 namespace redlock::admin {
 
@@ -16,8 +18,10 @@ namespace redlock::admin {
 [[nodiscard]] std::optional<NodeQuarantine> quarantine_of(
     const std::optional<engine::Unavailable>& objection);
 
-/// The quarantine of a node, for a client with these options that sees the node for the first time.
-[[nodiscard]] std::optional<NodeQuarantine> quarantine_at_first_sight(const NodeHealth& node,
-                                                                      const ClientOptions& options);
+/// Sets the quarantine of each node, for a client with these options that sees the nodes for the
+/// first time.
+void quarantine_at_first_sight(std::vector<NodeHealth>& nodes,
+                               const std::vector<wire::NodeAddress>& addresses,
+                               const ClientOptions& options);
 
 }  // namespace redlock::admin

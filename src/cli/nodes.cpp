@@ -44,7 +44,8 @@ void warn_of_readers(const char* source, const std::string& path) {
 NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocation_(invocation) {
   constexpr auto* group = "Nodes";
   auto* list = app.add_option("--nodes", list_,
-                              "All nodes of the set, each as redis://[user:pass@]host[:port][/db], "
+                              "All nodes of the set, or one or two of them, each as "
+                              "redis://[user:pass@]host[:port][/db], "
                               "the same with rediss:// for TLS, host:port or unix:///path?db=N. "
                               "Default: $REDLOCK_NODES")
                    ->option_text("NODE,NODE,...")
@@ -157,6 +158,30 @@ void NodeOptions::give_trace(ClientOptions& options) const {
 }
 
 ClientOptions NodeOptions::client_options() const {
+  auto options = listed_options();
+  // One or two nodes are too few for a set that goes on without a node: they are some of its
+  // members, as a rule, and say which ones there are. If they do not, the caller finds out why.
+  constexpr std::size_t fewest = 3;
+  if (options.nodes.size() >= fewest || options.quarantine == Quarantine::off) return options;
+  const auto whole = find_set(options);
+  if (!whole || whole->nodes.size() == options.nodes.size()) return options;
+  check_max_lease(options.max_lease, whole->max_lease);
+  return *whole;
+}
+
+/// That of the environment or the command line, if there is one.
+void NodeOptions::check_max_lease(std::chrono::milliseconds here,
+                                  std::chrono::milliseconds there) const {
+  const char* const variable = std::getenv("REDLOCK_MAX_LEASE");
+  const bool is_given = max_lease_ || (variable != nullptr && *variable != '\0');
+  if (!is_given || here == there) return;
+  throw Exit(exit_configuration,
+             fmt::format("{} is {}, and the nodes' markers say {}; leave it out, or correct it",
+                         max_lease_ ? "--max-lease" : "REDLOCK_MAX_LEASE", format_duration(here),
+                         format_duration(there)));
+}
+
+ClientOptions NodeOptions::listed_options() const {
   auto options = options_with_nodes();
   give_password(options);
   give_trace(options);
@@ -194,13 +219,7 @@ std::optional<Client> NodeOptions::as_marked(const Client& client) const {
   }
   const auto there = (*marked)->max_lease;
   if (there == options.max_lease) return std::nullopt;
-  const char* const variable = std::getenv("REDLOCK_MAX_LEASE");
-  if (max_lease_ || (variable != nullptr && *variable != '\0')) {
-    throw Exit(exit_configuration,
-               fmt::format("{} is {}, and the nodes' markers say {}; leave it out, or correct it",
-                           max_lease_ ? "--max-lease" : "REDLOCK_MAX_LEASE",
-                           format_duration(options.max_lease), format_duration(there)));
-  }
+  check_max_lease(options.max_lease, there);
   options.max_lease = there;
   options.lease = default_lease(options);
   return make_client(std::move(options));

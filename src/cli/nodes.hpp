@@ -22,7 +22,8 @@ class NodeOptions {
   explicit NodeOptions(CLI::App& app, const Invocation& invocation);
   NodeOptions(const NodeOptions&) = delete;
 
-  /// The client's options, after parsing. Throws Exit if there are no nodes.
+  /// The client's options, after parsing; one or two nodes are asked for the others of their set.
+  /// Throws Exit if there are no nodes.
   [[nodiscard]] ClientOptions client_options() const;
   /// A client with these options. Throws Exit with the library's sentence.
   [[nodiscard]] Client connect() const;
@@ -38,6 +39,8 @@ class NodeOptions {
  private:
   void add_tls(CLI::App& app);
   [[nodiscard]] ClientOptions options_with_nodes() const;
+  [[nodiscard]] ClientOptions listed_options() const;
+  void check_max_lease(std::chrono::milliseconds here, std::chrono::milliseconds there) const;
   void give_password(ClientOptions& options) const;
   void give_trace(ClientOptions& options) const;
 

@@ -13,7 +13,9 @@ engine::SetMembership membership_of(const std::vector<std::optional<std::string>
   config.nodes = static_cast<std::uint32_t>(names.size());
   config.quarantine = true;
   engine::SetMembership sets(config);
-  for (engine::NodeIndex node = 0; node < config.nodes; ++node) sets.on_marker(node, names[node]);
+  for (engine::NodeIndex node = 0; node < config.nodes; ++node) {
+    if (names[node]) sets.on_marker(node, engine::Membership{{}, {*names[node], 1, {}}});
+  }
   return sets;
 }
 

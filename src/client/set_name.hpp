@@ -12,8 +12,7 @@
 namespace redlock::client {
 
 /// The name that a quorum of the nodes share; none if no quorum does. `names` has for each node its
-/// marker's name, empty if the marker has none; nothing if the node has no marker or did not
-/// answer.
+/// marker's name; nothing if the node has no marker or did not answer.
 [[nodiscard]] std::optional<std::string> name_of_quorum(
     const std::vector<std::optional<std::string>>& names);
 

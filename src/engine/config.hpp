@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "engine/types.hpp"
 
@@ -11,6 +13,8 @@ namespace redlock::engine {
 
 struct Config {
   std::uint32_t nodes = 0;
+  /// Of the nodes, as markers name them. Without it a node that lost its marker gets no other.
+  std::vector<std::string> addresses = {};
   double drift_factor = 0.01;
   Duration node_timeout = std::chrono::milliseconds(250);
   /// The pauses that tests have; a client has those of its ClientOptions: 20, 60 and 60 ms.

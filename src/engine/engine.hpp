@@ -95,9 +95,13 @@ class Engine {
     quarantines_.on_node_facts(now, node, facts);
     clocks_.on_note(now, node, facts.clock_noted);
   }
-  /// The node has a marker, which names this set.
-  void on_marker(NodeIndex node, std::string set = {}) {
-    quarantines_.on_marker(node, std::move(set));
+  /// The node has a marker, which says this.
+  void on_marker(NodeIndex node, Membership marker = {}) {
+    quarantines_.on_marker(node, std::move(marker));
+  }
+  /// The marker that the node had all the time says this by now.
+  void on_members(NodeIndex node, Membership marker) {
+    quarantines_.on_members(node, std::move(marker));
   }
   /// The node has no marker. This id is lost with the rest of the node's data.
   void on_pending_marker(Instant now, NodeIndex node, std::string id) {

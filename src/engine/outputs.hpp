@@ -17,6 +17,7 @@
 
 #include "engine/lease/lease_key.hpp"
 #include "engine/messages.hpp"
+#include "engine/nodes/set_configuration.hpp"
 #include "engine/quorum.hpp"
 #include "engine/types.hpp"
 
@@ -39,7 +40,7 @@ struct Send {
 struct TendMarker {
   NodeIndex node = 0;
   bool write = false;
-  std::string set = {};      ///< the set that the written marker is to name; may be empty
+  Membership marker = {};    ///< what it is to say
   std::string pending = {};  ///< the id that the node must still have
 };
 

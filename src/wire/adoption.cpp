@@ -24,19 +24,24 @@ std::string random_id(engine::RandomSource& random) {
   return engine::to_hex(random.next_owner());
 }
 
-std::vector<std::string> adoption_command(engine::RandomSource& random, const SetTerms& set,
-                                          std::string_view name, std::string_view promotion,
+std::vector<std::string> adoption_command(const SetTerms& set, const engine::Membership& marker,
+                                          const AdoptionStep& step, std::string_view promotion,
                                           const std::string* pending) {
+  const engine::SetConfiguration& its = marker.configuration;
   std::vector<std::string> command{"EVAL",
                                    std::string(scripts::adopt),
                                    "2",
                                    std::string(set.layout.marker),
                                    std::string(set.layout.notes),
-                                   random_id(random),
+                                   step.seen,
+                                   step.forming ? "forming" : "set",
+                                   marker.id,
                                    std::string(set.layout.id),
                                    std::to_string(set.nodes),
                                    std::to_string(set.max_lease.count()),
-                                   std::string(name),
+                                   its.set,
+                                   std::to_string(its.epoch),
+                                   NodeMarker::members_text(its.members),
                                    std::string(promotion)};
   if (pending != nullptr) {
     command.push_back(*pending);

@@ -15,11 +15,16 @@ namespace redlock::wire {
 
 /// 128 random bits in hexadecimal.
 [[nodiscard]] std::string random_id(engine::RandomSource& random);
-/// `name`: of the set; may be empty. `promotion`: of a server that was a replica; otherwise empty.
-/// `pending`: the id that the node must still have if it has no marker; none if an operator adopts
-/// it.
-[[nodiscard]] std::vector<std::string> adoption_command(engine::RandomSource& random,
-                                                        const SetTerms& set, std::string_view name,
+/// One of those by which a marker comes to say what it is to say.
+struct AdoptionStep {
+  std::string seen = {};  ///< NodeMarker::state() of the marker that it replaces; empty: none
+  bool forming = false;   ///< other members have to agree before it counts
+};
+/// `promotion`: of a server that was a replica; otherwise empty. `pending`: the id that the node
+/// must still have if it has no marker; none if an operator adopts it.
+[[nodiscard]] std::vector<std::string> adoption_command(const SetTerms& set,
+                                                        const engine::Membership& marker,
+                                                        const AdoptionStep& step,
                                                         std::string_view promotion,
                                                         const std::string* pending = nullptr);
 /// Marks a node that has no marker as pending.

@@ -55,7 +55,7 @@ void Connection::start(engine::Instant now) {
 CallContext Connection::context() {
   return {.layout = layout_,
           .holder = &texts_.holder,
-          .set = set_,
+          .membership = membership_,
           .client = config_.client,
           .subscribed = subscribed_};
 }
@@ -325,7 +325,7 @@ bool Connection::take_handshake_reply(engine::Instant now, const ReplyView& repl
   const auto handshake = std::move(handshake_);
   ServerFacts& facts = handshake->facts();
   scripts_ = facts.scripts;
-  set_ = facts.set;
+  if (facts.marker) membership_ = facts.marker->configuration.name();
   subscribed_ = facts.subscribed;
   run_id_ = facts.run_id;
   client_id_ = facts.client_id;
@@ -364,9 +364,7 @@ bool Connection::judge_refusal(const engine::Reply& answer) {
   if (refusal != nullptr && refusal->cause == Cause::authentication) {
     return fail(Cause::authentication, "it no longer regards the connection as logged in");
   }
-  // A handshake reads which set the marker names now.
-  const bool moved = refusal != nullptr && refusal->detail.starts_with("OTHERSET");
-  return moved ? fail(Cause::incompatible, "its marker names another set now") : true;
+  return true;
 }
 
 bool Connection::take_replies_together(engine::Instant now, Awaited& awaited,

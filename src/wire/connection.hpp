@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/messages.hpp"
@@ -81,8 +82,10 @@ class Connection {
   /// which has less to do.
   void send(const engine::Tag& tag, const engine::Command& command, engine::Form form);
   void send(std::shared_ptr<Question> question);
-  /// The node's marker has been written, and names this set.
-  void on_marker_written(std::string set) { set_ = std::move(set); }
+  /// The node's marker names this configuration of the set by now. The one that it named before.
+  std::string on_membership(const std::string& membership) {
+    return std::exchange(membership_, membership);
+  }
   /// Asks for the node's clock, and whether the node is still as the handshake saw it. It may have
   /// become a replica and a master again, with the data of another, without a command that noticed.
   void send_probe(engine::Instant now);
@@ -168,7 +171,7 @@ class Connection {
   std::unique_ptr<Handshake> handshake_;  // none once complete
   engine::Instant handshake_sent_{};
   ScriptSet scripts_{ScriptSet::Flags::unknown};
-  std::string set_;  // that its marker names
+  std::string membership_;  // that its marker names
   bool subscribed_ = false;
   std::string run_id_;
   std::int64_t client_id_ = 0;

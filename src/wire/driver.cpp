@@ -18,6 +18,7 @@ namespace {
 
 DriverConfig completed(DriverConfig config) {
   config.engine.nodes = static_cast<std::uint32_t>(config.nodes.size());
+  for (const NodeAddress& node : config.nodes) config.engine.addresses.push_back(node.address);
   return config;
 }
 
@@ -61,7 +62,8 @@ Driver::Driver(DriverConfig config, engine::RandomSource& random, Streams& strea
       texts_{.command = {}, .holder = config_.holder},
       identities_(databases_of(config_.nodes), config_.engine.max_lease),
       markers_(random, link_config_.handshake.set, config_.engine.quarantine),
-      standings_(config_.nodes.size(), host) {
+      standings_(config_.nodes.size(), host),
+      refused_by_members_(config_.nodes.size()) {
   LinkListener& self = *this;
   for (NodeIndex node = 0; node < config_.nodes.size(); ++node) {
     links_.push_back(std::make_unique<Link>(node, config_.nodes[node], link_config_, texts_, random,
@@ -143,14 +145,14 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
   ask(now, what.node, markers_.command(what), timeout,
       [what, this](Instant then, const Answer& answer) {
         const MarkerTending::Finding found = markers_.read(what, answer);
-        if (found.written) links_[what.node]->on_marker_written(what.set);
+        if (found.written) links_[what.node]->on_membership(what.marker.configuration.name());
         if (found.reconnect) to_reconnect_.emplace_back(what.node, "its marker was written");
         if (!found.there && !found.pending) return;
         host_.on_marker_seen(what.node);
         if (found.pending) {
           engine().on_pending_marker(then, what.node, *found.pending);
         } else {
-          engine().on_marker(what.node, found.written ? what.set : std::string());
+          engine().on_marker(what.node, found.written ? what.marker : engine::Membership());
         }
         judge_nodes(then);
       });
@@ -186,6 +188,40 @@ void Driver::ask_to_write_nothing(Instant now, NodeIndex node) {
 
 void Driver::on_reply(Instant now, NodeIndex node, const engine::Tag& tag,
                       const engine::Reply& reply) {
+  const auto* const why = std::get_if<engine::Unavailable>(&reply);
+  if (why == nullptr || !why->detail.starts_with("OTHERSET")) return take(now, node, tag, reply);
+  auto& waiting = refused_by_members_[node];
+  waiting.emplace_back(tag, reply);
+  if (waiting.size() == 1) read_members(now, node);
+}
+
+/// The members of the set may have changed. If they have, the commands that named the former ones
+/// are sent once more, at the cost of this round trip.
+void Driver::read_members(Instant now, NodeIndex node) {
+  const SetTerms& set = link_config_.handshake.set;
+  const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
+  ask(now, node, {"HGETALL", std::string(set.layout.marker)}, timeout,
+      [node, &set, this](Instant then, const Answer& answer) {
+        const auto marker = answer ? NodeMarker::read(*answer) : std::nullopt;
+        auto its = marker && !marker->disagreement(set) ? marker->membership() : std::nullopt;
+        bool changed = false;
+        if (its) {
+          const auto& members = its->configuration;
+          const std::string before = links_[node]->on_membership(members.name());
+          changed = before != members.name() && before.starts_with(members.set + ":");
+          engine().on_members(node, std::move(*its));
+        } else if (answer) {
+          to_reconnect_.emplace_back(node, "its marker does not agree by now");
+        }
+        const bool again = changed && !engine_.objection(then, node);
+        for (const auto& [tag, reply] : std::exchange(refused_by_members_[node], {})) {
+          take(then, node, tag, again ? engine::Reply(engine::NoScript()) : reply);
+        }
+        judge_nodes(then);
+      });
+}
+
+void Driver::take(Instant now, NodeIndex node, const engine::Tag& tag, const engine::Reply& reply) {
   host_.on_reply(node, tag, reply);
   const bool refused = standings_.refuses(node);
   standings_.on_reply(node, tag, reply);
@@ -249,8 +285,7 @@ void Driver::on_node_facts(Instant now, NodeIndex node, const ServerFacts& facts
                           .newly_promoted = promotion.is_new,
                           .uptime = facts.uptime,
                           .clock_noted = facts.clock_noted,
-                          .run = facts.run_id,
-                          .set = facts.set});
+                          .run = facts.run_id});
 }
 
 std::optional<engine::Unavailable> Driver::objection_to_ask(Instant now, NodeIndex node) {

@@ -77,6 +77,9 @@ class Driver final : LinkListener {
 
  private:
   void perform(engine::Instant now, engine::NodeOutput&& output);
+  void take(engine::Instant now, engine::NodeIndex node, const engine::Tag& tag,
+            const engine::Reply& reply);
+  void read_members(engine::Instant now, engine::NodeIndex node);
   void tend(engine::Instant now, const engine::TendMarker& what);
   void note_clock(engine::Instant now, const engine::NoteClock& note);
   void check_identity(engine::Instant now, engine::NodeIndex node);
@@ -113,6 +116,8 @@ class Driver final : LinkListener {
   ServerIdentities identities_;
   MarkerTending markers_;
   NodeStandings standings_;
+  /// By node: acquires that it refused because they named other members than its marker.
+  std::vector<std::vector<std::pair<engine::Tag, engine::Reply>>> refused_by_members_;
   std::vector<std::unique_ptr<Link>> links_;
   bool engine_touched_ = false;
   engine::Outputs outputs_;

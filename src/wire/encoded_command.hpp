@@ -17,13 +17,13 @@ class EncodedCommand {
   /// The text of this command. Valid until the next call.
   [[nodiscard]] const CallParts& of(const engine::Command& command,
                                     const CallContext& context = {}) {
-    if (latest_ != command || subscribed_ != context.subscribed || set_ != context.set ||
-        client_ != context.client) {
+    if (latest_ != command || subscribed_ != context.subscribed ||
+        membership_ != context.membership || client_ != context.client) {
       latest_.reset();  // if an allocation fails
       parts_.clear();
       parts_.add(command, context);
       subscribed_ = context.subscribed;
-      set_ = context.set;
+      membership_ = context.membership;
       client_ = context.client;
       latest_ = command;
     }
@@ -33,7 +33,7 @@ class EncodedCommand {
  private:
   std::optional<engine::Command> latest_;
   bool subscribed_ = false;
-  std::string set_;
+  std::string membership_;
   std::string client_;
   CallParts parts_;
 };

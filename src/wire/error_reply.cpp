@@ -57,7 +57,7 @@ constexpr std::array known{
                "; a key of redlock:* there is another program's: find its writer, and delete it"},
     KnownError{"NOMARKER", Cause::marker_missing},
     KnownError{"HASMARKER", Cause::incompatible},
-    KnownError{"OTHERSET", Cause::incompatible},
+    KnownError{"OTHERSET", Cause::quarantined},
 };
 
 // Of redlock_layout.

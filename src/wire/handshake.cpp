@@ -283,8 +283,7 @@ bool Handshake::take_marker(const ReplyView& reply) {
   if (!marker) {
     return true;
   }
-  facts_.marker = true;
-  facts_.set = marker->set_name;
+  facts_.marker = marker->membership();
   facts_.vouched = marker->vouched;
   const auto disagreement = marker->disagreement(config_.set, passwords_.secrets());
   return disagreement ? unfit(*disagreement) : true;

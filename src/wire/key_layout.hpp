@@ -44,7 +44,7 @@ struct KeyLayout {
 };
 
 /// line.lua spells `wake_prefix`, too.
-inline constexpr KeyLayout redlock_layout{.id = "redlock-2",
+inline constexpr KeyLayout redlock_layout{.id = "redlock-3",
                                           .marker = "redlock:node",
                                           .notes = "redlock:node:notes",
                                           .clock = "redlock:node:clock",

@@ -117,8 +117,8 @@ void Link::on_flushed(Instant now) {
   if (state_ == State::up) at_ = std::min(at_, now + config_.silence);
 }
 
-void Link::on_marker_written(std::string set) {
-  if (state_ == State::up) connection_->on_marker_written(std::move(set));
+std::string Link::on_membership(const std::string& membership) {
+  return state_ == State::up ? connection_->on_membership(membership) : std::string();
 }
 
 void Link::reconnect(Instant now, std::string why) {

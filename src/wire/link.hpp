@@ -98,8 +98,9 @@ class Link final : ConnectionListener {
   void on_flushed(engine::Instant now);
   /// Asks for the node's clock and role now, and not when it would be time to.
   void probe(engine::Instant now);
-  /// The marker was written by an answer to a question of this connection.
-  void on_marker_written(std::string set);
+  /// By an answer to a question of this connection its marker names this configuration. The one
+  /// that it named before; empty if there is no connection.
+  std::string on_membership(const std::string& membership);
   /// Replaces the connection, so that a handshake judges the node again.
   void reconnect(engine::Instant now, std::string why);
 

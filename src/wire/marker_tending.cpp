@@ -20,7 +20,7 @@ MarkerTending::Promotion MarkerTending::on_facts(engine::NodeIndex node, const S
 std::vector<std::string> MarkerTending::command(const engine::TendMarker& what) {
   if (!quarantine_) return look_command(set_);
   if (!what.write) return pending_command(random_, set_);
-  return adoption_command(random_, set_, what.set, promotions_[what.node], &what.pending);
+  return adoption_command(set_, what.marker, {}, promotions_[what.node], &what.pending);
 }
 
 MarkerTending::Finding MarkerTending::read(const engine::TendMarker& what,
@@ -29,7 +29,7 @@ MarkerTending::Finding MarkerTending::read(const engine::TendMarker& what,
   if (was_adopted(answer)) return {.there = true, .written = true};
   if (auto id = pending_id(answer)) return {.pending = std::move(id)};
   const auto marker = answer ? NodeMarker::read(*answer) : std::nullopt;
-  const bool there = marker && !marker->layout.empty();
+  const bool there = marker && !marker->set_name.empty();
   // A client that only looks waits on where the marker does not vouch for the promotion.
   const std::string& promotion = promotions_[what.node];
   const bool enough = what.write || promotion.empty() || (there && marker->vouched == promotion);

@@ -172,22 +172,23 @@ Failure parse_unix(std::string_view rest, NodeAddress& node) {
   return parse_db(text.substr(option.size()), node);
 }
 
-std::string make_label(const NodeAddress& node) {
-  const std::string user = node.user.empty() ? "" : percent_encode(node.user) + "@";
+std::string make_label(const NodeAddress& node, const std::string& user,
+                       const std::string& tls_name) {
+  const std::string login = user.empty() ? "" : percent_encode(user) + "@";
   const std::string db = std::to_string(node.db);
   if (!node.unix_path.empty()) {
-    return "unix://" + user + percent_encode(node.unix_path) + (node.db == 0 ? "" : "?db=" + db);
+    return "unix://" + login + percent_encode(node.unix_path) + (node.db == 0 ? "" : "?db=" + db);
   }
   const bool ipv6 = node.host.find(':') != std::string::npos;
   // Appended, not "[" + ...: GCC 12 warns about that at -O3 (-Wrestrict, wrongly).
-  std::string label = (node.tls ? "rediss://" : "redis://") + user;
+  std::string label = (node.tls ? "rediss://" : "redis://") + login;
   if (ipv6) label += '[';
   label += ipv6 ? percent_encode(node.host) : node.host;
   if (ipv6) label += ']';
   label += ':';
   label += std::to_string(node.port);
   if (node.db != 0) label += "/" + db;
-  if (!node.tls_name.empty()) label += "?name=" + node.tls_name;
+  if (!tls_name.empty()) label += "?name=" + tls_name;
   return label;
 }
 
@@ -226,7 +227,8 @@ tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri) {
     failure = "the scheme is neither redis://, rediss:// (TLS) nor unix://";
   }
   if (failure) return tl::unexpected(std::move(*failure));
-  node.label = make_label(node);
+  node.label = make_label(node, node.user, node.tls_name);
+  node.address = make_label(node, {}, {});
   return node;
 }
 

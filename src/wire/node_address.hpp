@@ -24,6 +24,8 @@ struct NodeAddress {
   Secrets later;         ///< passwords that the client was given for it since
   /// The URI without its password, for logs and errors.
   std::string label;
+  /// The same without user and tls_name, as markers name it: clients may differ in these.
+  std::string address;
 
   [[nodiscard]] Secrets secrets() const {
     Secrets all = later;

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
 
 #include "wire/error_reply.hpp"
 
@@ -22,9 +25,43 @@ std::optional<NodeMarker> NodeMarker::read(const Value& fields) {
     if (*name == "nodes") marker.nodes = *value;
     if (*name == "max_lease_ms") marker.max_lease_ms = *value;
     if (*name == "set") marker.set_name = *value;
+    if (*name == "forming") marker.forming = *value;
+    if (*name == "epoch") marker.epoch = *value;
+    if (*name == "members") marker.members = *value;
     if (*name == "vouched") marker.vouched = *value;
   }
   return marker;
+}
+
+engine::SetConfiguration NodeMarker::configuration() const {
+  engine::SetConfiguration its{set_name.empty() ? forming : set_name, 0, {}};
+  std::from_chars(epoch.data(), epoch.data() + epoch.size(), its.epoch);
+  std::string_view rest = members;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const std::size_t address = std::min(equals + 1, word.size());
+    its.members.push_back({std::string(word.substr(0, equals)), std::string(word.substr(address))});
+  }
+  return its;
+}
+
+std::optional<engine::Membership> NodeMarker::membership() const {
+  if (set_name.empty()) return std::nullopt;
+  return engine::Membership{id, configuration()};
+}
+
+std::string NodeMarker::state() const {
+  return set_name.empty() ? forming : set_name + " " + epoch;
+}
+
+std::string NodeMarker::members_text(const std::vector<engine::Member>& members) {
+  std::string text;
+  for (const engine::Member& member : members) {
+    text += (text.empty() ? "" : " ") + member.id + "=" + member.address;
+  }
+  return text;
 }
 
 std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
@@ -37,15 +74,31 @@ std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
            "(REDLOCK_MAX_LEASE), and no node of another set";
   };
   if (layout != set.layout.id) return sentence("layout", layout, std::string(set.layout.id));
-  const bool odd = set_name.size() > 64 || !std::ranges::all_of(set_name, [](unsigned char c) {
-                     return std::isalnum(c) != 0 || c == '-' || c == '_';
-                   });
-  if (odd) return "its marker names a set as redlock does not; DEL redlock:node and adopt it anew";
+  const auto odd = [](const std::string& name) {
+    return name.size() > 64 || !std::ranges::all_of(name, [](unsigned char c) {
+             return std::isalnum(c) != 0 || c == '-' || c == '_';
+           });
+  };
+  if (odd(id) || odd(set_name) || odd(forming) || odd(epoch))
+    return "its marker names a set as redlock does not; DEL redlock:node and adopt it anew";
   const std::string count = std::to_string(set.nodes);
   if (nodes != count) return sentence("nodes", nodes, count);
   const std::string lease = std::to_string(set.max_lease.count());
   if (max_lease_ms != lease) return sentence("max_lease_ms", max_lease_ms, lease);
-  return {};
+  const auto its = configuration();
+  const bool text = std::ranges::all_of(members, [](char c) { return c >= ' ' && c <= '~'; });
+  constexpr std::uint64_t last_epoch = std::uint64_t{1} << 53;
+  const bool counted = its.epoch > 0 && its.epoch < last_epoch &&
+                       epoch == std::to_string(its.epoch);  // the very text is compared by nodes
+  const bool distinct = std::ranges::all_of(its.members, [&](const engine::Member& member) {
+    return std::ranges::count(its.members, member.id, &engine::Member::id) == 1 &&
+           std::ranges::count(its.members, member.address, &engine::Member::address) == 1;
+  });
+  if (text && counted && distinct && its.members.size() == set.nodes && its.has(id)) return {};
+  return "its marker does not list " + count +
+         " members and itself; DEL redlock:node, and run redlock adopt --replaced NODE when its "
+         "old "
+         "leases are over";
 }
 
 }  // namespace redlock::wire

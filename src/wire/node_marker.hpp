@@ -9,7 +9,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "engine/nodes/set_configuration.hpp"
 #include "wire/key_layout.hpp"
 #include "wire/secrets.hpp"
 #include "wire/value.hpp"
@@ -28,12 +30,24 @@ struct NodeMarker {
   std::string layout;
   std::string nodes;
   std::string max_lease_ms;
-  std::string set_name = {};  ///< random; empty if it has none
+  std::string set_name = {};  ///< random; empty while the set is being formed
+  std::string forming = {};   ///< the set that is being formed
+  std::string epoch = {};     ///< of `members`
+  std::string members = {};   ///< ID=ADDRESS, with blanks between them
   std::string vouched = {};   ///< the promotion of a former replica, if an operator vouched for it
 
   /// From the answer to HGETALL, or what a script answers in its place; none if the key does not
   /// exist or this is something else.
   [[nodiscard]] static std::optional<NodeMarker> read(const Value& fields);
+
+  /// What it says of the set; nothing while that is being formed: then nobody is of it.
+  [[nodiscard]] std::optional<engine::Membership> membership() const;
+  /// The members, of a set that is being formed, too.
+  [[nodiscard]] engine::SetConfiguration configuration() const;
+  /// As adopt.lua compares it.
+  [[nodiscard]] std::string state() const;
+  /// The text of `members`.
+  [[nodiscard]] static std::string members_text(const std::vector<engine::Member>& members);
 
   /// How the marker and this client's set differ: a sentence; none if they agree. Words of the
   /// marker in it go through printable() with these secrets.

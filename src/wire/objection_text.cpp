@@ -9,8 +9,7 @@ namespace redlock::wire {
 namespace {
 
 constexpr const char* adopt_it =
-    "; run redlock adopt if the set is new, with --replaced NODE if this node takes a member's "
-    "place";
+    "; run redlock adopt if the set is new, with --replaced NODE if this member lost its data";
 
 /// For people who wait: "12 s", rounded up.
 std::string in_seconds(engine::Duration left) {
@@ -19,7 +18,6 @@ std::string in_seconds(engine::Duration left) {
 
 std::string name_of(const std::string& set) {
   constexpr std::size_t enough = 8;
-  if (set.empty()) return "no set";
   return "set " + (set.size() > enough ? set.substr(0, enough) + "..." : set);
 }
 
@@ -76,11 +74,23 @@ struct ObjectionWriter {
     }
     const std::string what = "its marker names " + name_of(why.named) +
                              ", those of a quorum name " + name_of(*why.of_quorum);
-    if (why.named.empty()) return what + "; run redlock adopt --replaced NODE";
     return what +
            ": it belongs to another set; correct the list of nodes, or DEL redlock:node there when "
            "its "
            "old leases are over, and run redlock adopt --replaced NODE";
+  }
+
+  std::string operator()(const engine::NoMember& why) const {
+    if (why.members.empty()) return sentence_of_missing_marker();
+    std::string what = why.has_marker ? "it is no member of its set any more"
+                                      : "it has no marker, and is no member of the set";
+    for (const std::string& member : why.members) {
+      what += (&member == &why.members.front() ? ", whose members are " : ", ") + member;
+    }
+    return what + ": correct the list of nodes" +
+           (why.has_marker ? ""
+                           : ", or give it the place of a member that is stopped for good "
+                             "(redlock set replace OLD NEW)");
   }
 };
 

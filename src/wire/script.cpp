@@ -117,7 +117,7 @@ void acquire_arguments(CommandWriter& out, const CallContext& context, const Com
   out.number(std::max<engine::Token>(what.floor, 1));
   out.bulk(context.holder != nullptr ? context.holder->since(what.since) : std::string_view());
   if (what.marker_wanted) {
-    out.bulk({"=", context.set});
+    out.bulk({"=", context.membership});
   } else {
     out.bulk("-");
   }

@@ -42,8 +42,8 @@ inline constexpr Script script_for = script_among<What>(static_cast<engine::Comm
 /// What a call contains beside its command.
 struct CallContext {
   const KeyLayout& layout = redlock_layout;
-  HolderText* holder = nullptr;  ///< who takes the lock; null: no text is sent
-  std::string_view set = {};     ///< the set that the node's marker must name; empty: none
+  HolderText* holder = nullptr;      ///< who takes the lock; null: no text is sent
+  std::string_view membership = {};  ///< that the node's marker must name
   std::string_view client = {};  ///< whose waiters they are (see Handshake::Config); empty: none
   bool subscribed = false;       ///< whether this node can wake this client's waiters
 };

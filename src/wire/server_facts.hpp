@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/nodes/set_configuration.hpp"
 #include "wire/script_set.hpp"
 
 namespace redlock::wire {
@@ -17,11 +18,10 @@ struct ServerFacts {
   std::int64_t client_id = 0;   ///< the node's number for this connection; 0 if not known
   std::int64_t unix_us = 0;     ///< its TIME, in microseconds; 0 if not known
   std::optional<bool> durable;  ///< appendonly yes and appendfsync always; none if not readable
-  bool marker = false;          ///< it has one
-  std::string set;              ///< the set that its marker names; empty if it names none
-  std::string vouched;          ///< the promotion for which its marker vouches; may be empty
-  std::string promotion;        ///< the promotion that an operator vouches for by adopting a former
-                                ///< replica
+  std::optional<engine::Membership> marker;  ///< what it says; none: there is none
+  std::string vouched;    ///< the promotion for which its marker vouches; may be empty
+  std::string promotion;  ///< the promotion that an operator vouches for by adopting a former
+                          ///< replica
   bool was_replica = false;
   std::string role;               ///< empty if INFO is not permitted
   std::string replid;             ///< another one with every promotion, among other occasions

@@ -76,6 +76,8 @@ void of_others(const Admin& admin, FenceGuard& guard) {
   admin.list();                           // lost
   admin.examine();                        // lost
   admin.adopt();                          // lost
+  admin.replace("old", "new");            // lost
+  find_set({});                           // lost
   guard.run("r", 1, [] {});               // lost
   guard.stamp("r", 1);                    // lost
   guard.seen("r");                        // lost

@@ -79,7 +79,7 @@ TEST_CASE("what a node confirmed and forgot was not gone when it is released, un
 TEST_CASE("a node that votes and does not have the lock is withdrawn at once") {
   CarefulLease rig(3, beside_rival);
   rig.see(1, wiped);
-  rig.engine.on_marker(1);  // adopted
+  rig.see(1, sound);  // adopted
   rig.advance(10s);
   rig.answer(1, Free{});
   CHECK(rig.loss_of(rig.grant) == LossReason::taken);
@@ -151,7 +151,7 @@ TEST_CASE("a node that has the lease again is as good as any") {
   rig.advance(10s);
   rig.answer({1, 2}, Held{7});
   rig.answer(0, Free{});
-  rig.engine.on_marker(0);  // adopted
+  rig.see(0, sound);  // adopted
   rig.advance(10s);
   rig.answer({1, 2}, Held{7});
   rig.answer(0, Free{});

@@ -62,7 +62,7 @@ void check(const std::vector<Sight>& sights) {
 
 TEST_CASE("a node that is not durable votes when it has been up for a quarantine") {
   QuarantineRig rig;
-  rig.see(0, {.marker = true, .durable = false, .uptime = 60s});
+  rig.see(0, {.marker = ours, .durable = false, .uptime = 60s});
   CHECK(votes_in(rig, 0) == 2s);
   CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::restart);
   CHECK_FALSE(asks(rig, 0));
@@ -73,15 +73,15 @@ TEST_CASE("a node that is not durable votes when it has been up for a quarantine
 }
 
 TEST_CASE("a node that was restarted is no older than the last sight of the run before") {
-  const NodeFacts before{.marker = true, .uptime = 24h, .run = "a"};
+  const NodeFacts before{.marker = ours, .uptime = 24h, .run = "a"};
   // Its machine started in 1970, and was told the time after redis-server had started.
-  const NodeFacts another{.marker = true, .uptime = 500'000h, .run = "b"};
-  const NodeFacts young{.marker = true, .uptime = 1h, .run = "b"};
-  const NodeFacts unborn{.marker = true, .uptime = -24h, .run = "b"};
-  const NodeFacts crashed{.marker = true, .uptime = 5s, .run = "a"};
-  const NodeFacts clock_set{.marker = true, .uptime = 1h, .run = "a"};
+  const NodeFacts another{.marker = ours, .uptime = 500'000h, .run = "b"};
+  const NodeFacts young{.marker = ours, .uptime = 1h, .run = "b"};
+  const NodeFacts unborn{.marker = ours, .uptime = -24h, .run = "b"};
+  const NodeFacts crashed{.marker = ours, .uptime = 5s, .run = "a"};
+  const NodeFacts clock_set{.marker = ours, .uptime = 1h, .run = "a"};
   // By CONFIG SET; what the crash took is still forgotten.
-  const NodeFacts mended{.marker = true, .durable = true, .uptime = 12s, .run = "a"};
+  const NodeFacts mended{.marker = ours, .durable = true, .uptime = 12s, .run = "a"};
   for (const std::vector<Sight>& sights : std::initializer_list<std::vector<Sight>>{
            {{0s, before, 0s}, {20s, another, 42s}, {10s, another, 32s}},
            {{0s, before, 0s}, {20s, young, 42s}},
@@ -100,7 +100,7 @@ TEST_CASE("a node that was restarted is no older than the last sight of the run 
 }
 
 TEST_CASE("a node that is promoted while it waits begins to wait anew, whatever it waited for") {
-  const NodeFacts promoted{.marker = true, .durable = true, .promoted = true, .run = "a"};
+  const NodeFacts promoted{.marker = ours, .durable = true, .promoted = true, .run = "a"};
   NodeFacts once_more = promoted;
   once_more.newly_promoted = true;
   // Others may have waited already, marked it, and been granted what the promotion lost.
@@ -116,7 +116,7 @@ TEST_CASE("a node that is promoted while it waits begins to wait anew, whatever 
 TEST_CASE("a node without a marker waits from when it was first seen so, and is then marked") {
   QuarantineRig rig;
   // How long it has been up says nothing: it may have been flushed a moment ago.
-  rig.see(0, {.marker = false, .durable = true, .uptime = 1h});
+  rig.see(0, {.durable = true, .uptime = 1h});
   CHECK(votes_in(rig, 0) == 62s);
   CHECK(quarantine_of(rig, 0)->reason == InQuarantine::Reason::no_marker);
   rig.advance(30s);
@@ -129,13 +129,13 @@ TEST_CASE("a node without a marker waits from when it was first seen so, and is 
   rig.advance(1s);
   CHECK(rig.tended.back().write);
   CHECK(rig.tended.back().node == 0);
-  rig.engine.on_marker(0);
+  rig.engine.on_marker(0, rig.tended.back().marker);
   CHECK(asks(rig, 0));
 }
 
 TEST_CASE("a node that has forgotten once more begins to wait anew") {
   QuarantineRig rig;
-  rig.see(0, {.marker = false, .durable = true, .run = "a"});
+  rig.see(0, {.durable = true, .run = "a"});
   rig.advance(1s);
   rig.engine.on_pending_marker(rig.now, 0, "first");
   rig.advance(40s);
@@ -143,7 +143,7 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
     rig.engine.on_pending_marker(rig.now, 0, "second");
   }
   SUBCASE("it has been restarted") {
-    rig.see(0, {.marker = false, .durable = true, .run = "b"});
+    rig.see(0, {.durable = true, .run = "b"});
   }
   rig.advance(quarantine - 1s);
   CHECK_FALSE(asks(rig, 0));
@@ -158,7 +158,7 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
 
 TEST_CASE("a node waits from when its id was first seen, whoever marked it as pending, and when") {
   QuarantineRig rig;
-  rig.see(0, {.marker = false, .durable = true, .run = "a"});
+  rig.see(0, {.durable = true, .run = "a"});
   // It was marked, granted and forgot before the command that looked came there, whose reply is
   // lost. The next reply says that it is pending.
   rig.advance(5s);
@@ -195,6 +195,7 @@ TEST_CASE("an acquire that finds no marker quarantines the node") {
 
 TEST_CASE("with too few voters left an attempt fails at once and says for how long") {
   CarefulRig rig(5);
+  rig.see({3, 4}, sound);
   rig.see({0, 1, 2}, wiped);
   const RequestId request = rig.acquire();
   REQUIRE(rig.failure(request) == Errc::no_quorum);

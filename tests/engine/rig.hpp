@@ -228,6 +228,8 @@ class Rig {
   /// Takes the engine's outputs; the inputs above do.
   void collect();
 
+  [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(sent_.size()); }
+
   static constexpr Instant start{std::chrono::hours(1)};
   Instant now = start;
   std::map<GrantId, LossReason> lost;
@@ -261,14 +263,31 @@ struct RenewedRig : LeaseRig {
   RenewedRig() : LeaseRig(renewed()) {}
 };
 
-inline const NodeFacts sound{.marker = true, .durable = true};
-inline const NodeFacts wiped{.marker = false, .durable = true};
+/// The set of the rig; its members are filled in when a node is seen.
+inline const Membership ours{{}, {"ours", 1, {}}};
+inline const NodeFacts sound{.marker = ours, .durable = true};
+inline const NodeFacts wiped{.durable = true};
+
+/// "0", "1", and so on: the nodes as members, id and address.
+inline std::vector<std::string> numbers(std::uint32_t nodes) {
+  std::vector<std::string> all;
+  for (NodeIndex node = 0; node < nodes; ++node) all.push_back(std::to_string(node));
+  return all;
+}
 
 /// A client that lets nodes wait which may have forgotten. It has seen none of them yet.
 struct CarefulRig : Rig {
-  explicit CarefulRig(std::uint32_t nodes) : Rig(nodes, {.max_lease = 60s, .quarantine = true}) {}
+  explicit CarefulRig(std::uint32_t nodes)
+      : Rig(nodes, {.addresses = numbers(nodes), .max_lease = 60s, .quarantine = true}) {}
 
-  void see(NodeIndex node, const NodeFacts& facts) {
+  /// A marker without members names the nodes of the rig.
+  void see(NodeIndex node, NodeFacts facts) {
+    if (facts.marker && facts.marker->configuration.members.empty()) {
+      facts.marker->id = std::to_string(node);
+      for (const std::string& number : numbers(count())) {
+        facts.marker->configuration.members.push_back({number, number});
+      }
+    }
     engine.on_node_facts(now, node, facts);
     collect();
   }

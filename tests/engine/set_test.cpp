@@ -6,7 +6,7 @@ namespace redlock::engine::test {
 namespace {
 
 NodeFacts of_set(const std::string& set) {
-  return {.marker = true, .durable = true, .set = set};
+  return {.marker = Membership{{}, {set, 1, {}}}, .durable = true};
 }
 
 struct Set : CarefulRig {
@@ -17,14 +17,28 @@ struct Set : CarefulRig {
     if (!why) return std::nullopt;
     return std::get<OtherSet>(why->objection);
   }
-  /// The last request to write the marker of that node: what it is to name.
+  /// The last request to write the marker of that node: set, epoch and member.
   std::string written(NodeIndex node) const {
     for (auto tend = tended.rbegin(); tend != tended.rend(); ++tend) {
-      if (tend->node == node) return tend->write ? "set '" + tend->set + "'" : "not yet";
+      if (tend->node != node) continue;
+      const auto& [id, its] = tend->marker;
+      return tend->write ? its.set + " " + std::to_string(its.epoch) + " " + id : "not yet";
     }
     return "never";
   }
+  /// The members that this client says the node is none of; empty: it knows of no set.
+  std::vector<std::string> no_member_of(NodeIndex node) {
+    const auto why = engine.objection(now, node);
+    REQUIRE(why);
+    return std::get<NoMember>(why->objection).members;
+  }
 };
+
+/// Three nodes, of which the last takes the place of 2, by the markers of those that know.
+NodeFacts replaced(const std::string& id) {
+  const std::vector<Member> members{{"0", "0"}, {"1", "1"}, {"new", "elsewhere"}};
+  return {.marker = Membership{id, {"ours", 2, members}}, .durable = true};
+}
 
 TEST_CASE("a node of another set is not asked once a quorum names a set") {
   Set rig;
@@ -43,7 +57,8 @@ TEST_CASE("a node of another set is not asked once a quorum names a set") {
 TEST_CASE("what a node of another set granted before that was known does not count") {
   Set rig;
   const RequestId request = rig.acquire();  // before there is a connection
-  rig.see(0, of_set("theirs"));
+  const std::vector<Member> others{{"x", "0"}, {"y", "b"}, {"z", "c"}};
+  rig.see(0, {.marker = Membership{"x", {"theirs", 9, others}}, .durable = true});
   rig.answer(0, Granted{7});
   rig.see(1, of_set("ours"));
   rig.answer(1, Granted{7});
@@ -74,41 +89,148 @@ TEST_CASE("what a node of another set granted before that was known does not cou
   }
 }
 
-TEST_CASE("a name that fewer than a quorum have is given to no node") {
+TEST_CASE("a member that lost its data becomes that member again, by what a quorum shows") {
   Set rig;
-  rig.see(0, of_set("theirs"));
-  rig.see(1, wiped);
-  rig.advance(62s);
-  // Node 2 may name it, too.
-  CHECK(rig.written(1) == "not yet");
-  SUBCASE("it does") {
-    rig.see(2, of_set("theirs"));
-    rig.advance(1s);
-    CHECK(rig.written(1) == "set 'theirs'");
-  }
-  SUBCASE("it does not") {
-    rig.see(2, of_set("ours"));
-    rig.advance(1s);
-    CHECK(rig.written(1) == "set ''");
-  }
+  rig.see(0, wiped);
+  rig.see(1, of_set("ours"));
+  CHECK(rig.no_member_of(0).empty());  // not known yet
+  rig.see(2, of_set("ours"));
+  CHECK(std::holds_alternative<InQuarantine>(rig.engine.objection(rig.now, 0)->objection));
+  rig.advance(61s);
+  CHECK(rig.written(0) == "not yet");
+  rig.advance(2s);
+  CHECK(rig.written(0) == "ours 1 0");
 }
 
-TEST_CASE("nodes that nobody has adopted get markers without a name, and serve") {
+TEST_CASE("where a majority lost its data the rest is believed, if nothing contradicts") {
   Set rig;
   rig.see({0, 1}, wiped);
   rig.advance(62s);
-  CHECK(rig.written(0) == "set ''");
-  for (const NodeIndex node : {0U, 1U}) rig.engine.on_marker(node, "");
+  CHECK(rig.written(0) == "not yet");  // node 2 may be of any set, or of none
+  SUBCASE("one member is left") {
+    rig.see(2, of_set("ours"));
+    rig.advance(1s);
+    CHECK(rig.written(0) == "ours 1 0");
+    CHECK(rig.written(1) == "ours 1 1");
+  }
+  SUBCASE("two members are left, of two sets") {
+    rig.see(1, of_set("theirs"));
+    rig.see(2, of_set("ours"));
+    rig.advance(1s);
+    CHECK(rig.written(0) == "not yet");
+  }
+  SUBCASE("nobody is left") {
+    rig.see(2, wiped);
+    rig.advance(62s);
+    CHECK(rig.written(0) == "not yet");
+    CHECK(rig.no_member_of(0).empty());
+  }
+}
+
+TEST_CASE("a client that knew the set gives its markers back when all nodes lost theirs") {
+  Set rig;
+  rig.see({0, 1, 2}, of_set("ours"));
+  rig.see({0, 1, 2}, wiped);
+  rig.advance(62s);
+  for (const NodeIndex node : {0U, 1U, 2U}) {
+    CHECK(rig.written(node) == "ours 1 " + std::to_string(node));
+  }
+}
+
+TEST_CASE("a client that knew the set believes no other one that is left alone") {
+  Set rig;
+  rig.see({0, 1, 2}, of_set("ours"));
+  rig.see({0, 1}, wiped);
+  rig.see(2, of_set("theirs"));
+  rig.advance(62s);
+  CHECK(rig.written(0) == "not yet");
+}
+
+TEST_CASE("a member whose data is at another node of the list is not marked a second time") {
+  Set rig;
+  rig.see({1, 2}, sound);
+  NodeFacts moved = sound;
+  moved.marker = Membership{"0", {"ours", 1, {{"0", "0"}, {"1", "1"}, {"2", "2"}}}};
+  rig.see(1, moved);
+  rig.see(0, wiped);
+  rig.advance(62s);
+  CHECK(rig.written(0) == "not yet");
+}
+
+TEST_CASE("a new member counts beside members whose markers were read before it came") {
+  Set rig;
+  rig.see({0, 1}, sound);
+  rig.see(2, replaced("new"));
+  CHECK_FALSE(rig.engine.objection(rig.now, 2));
+}
+
+TEST_CASE("a blank node that is no member gets no marker, however long it waits") {
+  Set rig;
+  rig.see({0, 1}, replaced("0"));
+  rig.see(1, replaced("1"));
+  rig.see(2, wiped);  // at the old address
+  rig.advance(200s);
+  CHECK(rig.written(2) == "not yet");
+  CHECK(rig.no_member_of(2) == std::vector<std::string>{"0", "1", "elsewhere"});
+}
+
+TEST_CASE("a member whose place was given to another node does not count when it comes back") {
+  Set rig;
+  rig.see(0, replaced("0"));
+  rig.see(2, sound);
+  CHECK_FALSE(rig.engine.objection(rig.now, 2));  // the word of one node
+  rig.see(1, replaced("1"));
+  REQUIRE(rig.engine.objection(rig.now, 2));
+  CHECK(rig.engine.objection(rig.now, 2)->cause == Cause::incompatible);
+  CHECK(rig.no_member_of(2).size() == 3);
+}
+
+TEST_CASE("no quorum is completed by a member that another one in it knows to be replaced") {
+  Set rig;
+  rig.see(0, replaced("0"));
+  rig.see({1, 2}, sound);
+  RequestId request = rig.acquire();
+  rig.answer({0, 2}, Granted{7});
+  CHECK_FALSE(rig.ended(request));
+  rig.answer(1, Granted{7});
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+  request = rig.acquire();
+  rig.answer({1, 2}, Granted{8});  // neither knows
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+}
+
+TEST_CASE("a node with the data of another member of the list does not count beside it") {
+  Set rig;
+  rig.see({0, 1}, sound);
+  NodeFacts copy = sound;
+  copy.marker = Membership{"1", {"ours", 1, {{"0", "0"}, {"1", "1"}, {"2", "2"}}}};
+  rig.see(2, copy);
+  CHECK_FALSE(rig.engine.objection(rig.now, 1));
+  REQUIRE(rig.engine.objection(rig.now, 2));
+  CHECK(rig.no_member_of(2).size() == 3);
+}
+
+TEST_CASE("no marker of former members is given back once a node shows later ones") {
+  CarefulRig rig(5);
+  rig.see({0, 1, 2, 3, 4}, sound);
+  rig.see(4, wiped);
+  rig.see(0, {.marker = Membership{"0", {"ours", 2, {{"0", "0"}, {"new", "elsewhere"}}}},
+              .durable = true});
+  rig.advance(200s);
+  REQUIRE_FALSE(rig.tended.empty());
+  CHECK(std::ranges::none_of(rig.tended, &TendMarker::write));
+}
+
+TEST_CASE("members of two epochs count together while a change is on its way") {
+  Set rig;
+  rig.see(0, sound);
+  rig.see(1, replaced("1"));
+  rig.see(2, wiped);
+  rig.advance(200s);
+  CHECK(rig.written(2) == "not yet");  // it is known only when all members say the same
   const RequestId request = rig.acquire();
   rig.answer({0, 1}, Granted{7});
   CHECK(rig.ended_with<AcquireSucceeded>(request));
-  SUBCASE("until they are adopted, when the name of the quorum counts") {
-    rig.see(0, of_set("ours"));
-    REQUIRE(rig.objection(0));
-    CHECK(rig.objection(0)->of_quorum == "");
-    rig.see(1, of_set("ours"));
-    CHECK_FALSE(rig.objection(0));
-  }
 }
 
 TEST_CASE("without quarantine one marker refuses all nodes, for as long as the client lives") {
@@ -118,7 +240,7 @@ TEST_CASE("without quarantine one marker refuses all nodes, for as long as the c
   rig.answer({0, 1}, Granted{7});
   REQUIRE(rig.ended_with<AcquireSucceeded>(request));
   SUBCASE("shown by a connection") {
-    rig.engine.on_node_facts(rig.now, 2, of_set(""));
+    rig.engine.on_node_facts(rig.now, 2, of_set("ours"));
   }
   SUBCASE("found by looking") {
     rig.engine.on_deadline(rig.now);
@@ -142,7 +264,7 @@ TEST_CASE("without quarantine what was asked before a marker was seen does not c
   Rig rig(3);
   for (const NodeIndex node : {0U, 1U}) rig.engine.on_node_facts(rig.now, node, {});
   const RequestId request = rig.acquire();
-  rig.engine.on_node_facts(rig.now, 2, of_set(""));
+  rig.engine.on_node_facts(rig.now, 2, of_set("ours"));
   rig.answer({0, 1}, Granted{7});
   CHECK(rig.failure(request) == Errc::no_quorum);
 }

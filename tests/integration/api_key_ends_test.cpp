@@ -81,7 +81,8 @@ TEST_CASE("after a storm every key on every node has an end, or is a fence or th
   {
     const Client client = start_careful(fleet.uris());
     const Client other = start_careful(fleet.uris());
-    for (const Client* each : {&client, &other}) {  // which write the markers
+    must(Admin(client).adopt());
+    for (const Client* each : {&client, &other}) {
       REQUIRE(eventually([&] {
         inspect(fleet);
         return each->lock("votes").acquire().has_value();

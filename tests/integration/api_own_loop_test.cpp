@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(
           code_thrown_by([&] { static_cast<void>(lock.try_lock()); }),
           code_of(admin.inspect("refused")), code_of(admin.force_release("refused")),
           code_of(admin.list()), code_of(admin.examine()), code_of(Examinations(client).next()),
-          code_of(admin.adopt())}) {
+          code_of(admin.adopt()), code_of(admin.replace("a:1", "b:2"))}) {
       CHECK(code == Errc::would_deadlock);
     }
   };

@@ -93,7 +93,7 @@ TEST_CASE_FIXTURE(NewSet, "the doctor shows what there is to know of a node") {
                              {"/append_only", true},
                              {"/append_fsync", "always"},
                              {"/eviction", "noeviction"},
-                             {"/marker/layout", "redlock-2"},
+                             {"/marker/layout", "redlock-3"},
                              {"/marker/nodes", "3"},
                              {"/marker/max_lease_ms", "60000"}});
     CHECK(nodes[i]["round_trip_us"].get<int>() >= 0);
@@ -174,14 +174,12 @@ TEST_CASE_FIXTURE(NewSet, "a promoted replica is safe in quarantine, and votes o
   fleet.run(2, {"REPLICAOF", "NO", "ONE"});
 
   auto node = examine(fleet, with_quarantine)["nodes"][2];
-  check_members(
-      node,
-      {{"/promoted", true}, {"/vouched", false}, {"/quarantine/votes_in_s", whole_quarantine_s}});
+  check_members(node, {{"/promoted", true}, {"/vouched", false}, {"/quarantine/votes_in_s", 0}});
   CHECK(has_problem(node["problems"], "warning", "has been promoted"));
   CHECK_FALSE(has_problem(node["problems"], "error", "has been promoted"));
   const auto status = in_json(fleet, {"status", "a"}, with_quarantine)["nodes"][2];
   for (const auto& report : {node, status}) {
-    CHECK(contains(report["quarantine"]["why"].get<std::string>(), "it was a replica"));
+    CHECK(contains(report["quarantine"]["why"].get<std::string>(), "it has no marker"));
   }
 
   REQUIRE(ask(fleet, {"adopt"}, with_quarantine).status == 0);
@@ -191,10 +189,11 @@ TEST_CASE_FIXTURE(NewSet, "a promoted replica is safe in quarantine, and votes o
                                                   {"/nodes/2/problems", json::array()}});
 }
 
-TEST_CASE_FIXTURE(NewSet, "status and doctor say how long a new node waits until it votes") {
+TEST_CASE_FIXTURE(AdoptedSet, "status and doctor say how long an empty member waits for its vote") {
+  for (const std::size_t node : {1U, 2U}) fleet.restart(node, cluster::Data::empty);
   const auto status = in_json(fleet, {"status", "a"}, with_quarantine);
   const auto examination = examine(fleet, with_quarantine);
-  for (std::size_t node = 0; node < 3; ++node) {
+  for (const std::size_t node : {1U, 2U}) {
     for (const auto& report : {status["nodes"][node], examination["nodes"][node]}) {
       CHECK(contains(report["quarantine"]["why"].get<std::string>(),
                      "s; run redlock adopt if the set is new, with --replaced NODE if this "));
@@ -205,11 +204,11 @@ TEST_CASE_FIXTURE(NewSet, "status and doctor say how long a new node waits until
     CHECK(examination["nodes"][node]["quarantine"]["votes_in_s"] == whole_quarantine_s);
   }
   CHECK(
-      has_problem(examination["nodes"][0]["problems"], "warning", "starts now, it votes in 62 s"));
+      has_problem(examination["nodes"][1]["problems"], "warning", "starts now, it votes in 62 s"));
   CHECK(has_problem(examination["problems"], "warning", "takes its first lock in 62 s"));
-  CHECK(occurrences(ask(fleet, {"doctor"}, with_quarantine).out, "votes in 62s") == 3);
+  CHECK(occurrences(ask(fleet, {"doctor"}, with_quarantine).out, "votes in 62s") == 2);
   const auto table = ask(fleet, {"status", "a"}, with_quarantine).out;
-  CHECK(occurrences(table, "quarantined, votes in ") == 3);
+  CHECK(occurrences(table, "quarantined, votes in ") == 2);
 }
 
 TEST_CASE("a node with a marker that may have forgotten waits for that long less its uptime") {
@@ -255,7 +254,7 @@ TEST_CASE("what is no lock node is found, not adopted, and left without a marker
 
   const auto adopted = exits_with(78, ask(uris, {"adopt"}));
   CHECK(occurrences(adopted.out, "  unconfirmed") == 1);
-  check_contains(adopted.out, {"too few nodes could be asked", "it belongs to a Redis Cluster",
+  check_contains(adopted.out, {"when all its nodes can be asked", "it belongs to a Redis Cluster",
                                "it is a replica", "it is the same server as redis://localhost",
                                "it is the same server as " + fleet.uri(3)});
   for (std::size_t node = 0; node < fleet.size(); ++node) {
@@ -302,7 +301,7 @@ TEST_CASE_FIXTURE(AdoptedSet, "adopt enrols a blank node in a set only if named 
   const Uris mistyped{fleet.uri(0), fleet.uri(1), stranger.uri(0)};
   const auto refused = exits_with(1, ask(mistyped, {"adopt", "-o", "json"}));
   CHECK(json::parse(refused.out)["nodes"][2]["marker"] == "unconfirmed");
-  CHECK(contains(refused.out, "redlock adopt --replaced NODE"));
+  CHECK(contains(refused.out, "redlock set replace OLD NEW"));
   CHECK_FALSE(has_marker(stranger, 0));
   const auto unknown = exits_with(64, ask(mistyped, {"adopt", "--replaced", fleet.uri(2)}));
   CHECK(contains(unknown.err, fleet.uri(2) + " is not in the list of nodes"));
@@ -313,6 +312,121 @@ TEST_CASE_FIXTURE(AdoptedSet, "adopt enrols a blank node in a set only if named 
   const auto adopted = exits_with(0, ask(fleet, {"adopt", "--replaced", address}));
   CHECK(occurrences(adopted.out, "written") == 1);
   CHECK(ask(fleet, {"doctor"}).status == 0);
+  const auto nowhere = exits_with(1, ask(mistyped, {"adopt", "--replaced", stranger.uri(0)}));
+  CHECK(contains(nowhere.out, "it stands at no member's address"));
+  CHECK_FALSE(has_marker(stranger, 0));
+}
+
+TEST_CASE_FIXTURE(AdoptedSet, "a member's place is given to another node, and only that place") {
+  const Fleet spares({.nodes = 2, .persistence = Persistence::always});
+  const Arguments replace{"set", "replace", fleet.uri(2), spares.uri(0)};
+  const auto too_early = exits_with(64, ask(fleet, replace));
+  CHECK(contains(too_early.err, fleet.uri(2) + " still answers as a member of a set"));
+  fleet.kill(2);
+  const auto neither = exits_with(64, ask(fleet, {"set", "replace", "redis://x:1", "redis://y:1"}));
+  CHECK(contains(neither.err, "has neither redis://x:1 nor redis://y:1"));
+  const Uris list{fleet.uri(0), fleet.uri(1), spares.uri(0)};
+  const auto no_member = ask(list, {"set", "replace", "redis://x:1", spares.uri(0)});
+  CHECK(contains(exits_with(64, no_member).err, "redis://x:1 is no member of the set, whose"));
+
+  const auto replaced = exits_with(0, ask(fleet, replace));
+  CHECK(occurrences(replaced.out, "written") == 1);
+  CHECK(ask(list, {"doctor"}).status == 0);
+  for (const std::size_t node : {0U, 1U}) {
+    CHECK(fleet.run(node, {"HGET", "redlock:node", "epoch"}) == "2");
+  }
+  CHECK(exits_with(0, ask(list, replace)).out.find("written") == std::string::npos);  // once more
+  // Another operator meant the same member.
+  const auto late = ask(fleet, {"set", "replace", fleet.uri(2), spares.uri(1)});
+  CHECK(contains(exits_with(64, late).err, fleet.uri(2) + " is no member of the set, whose"));
+  CHECK_FALSE(has_marker(spares, 1));
+  fleet.restart(2);
+  const auto old_list = exits_with(1, ask(fleet, {"doctor"}));
+  CHECK(contains(old_list.out, "it is no member of its set any more, whose members are "));
+  CHECK(contains(exits_with(1, ask(fleet, {"adopt"})).out, "another node has taken its place"));
+}
+
+TEST_CASE("a node takes no place before a quorum of the members name it") {
+  Fleet fleet({.nodes = 5, .persistence = Persistence::always, .adopted = true});
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  fleet.kill(4);
+  const auto let_write = [&](const std::string& replicas) {
+    for (const std::size_t node : {1U, 2U, 3U}) {
+      fleet.run(node, {"CONFIG", "SET", "min-replicas-to-write", replicas});
+    }
+  };
+  const Arguments replace{"set", "replace", fleet.uri(4), spare.uri(0)};
+  let_write("1");
+  const auto refused = exits_with(69, ask(fleet, replace));
+  CHECK(occurrences(refused.out, "failed") == 3);
+  CHECK_FALSE(has_marker(spare, 0));
+  let_write("0");
+  CHECK(occurrences(exits_with(0, ask(fleet, replace)).out, "written") == 1);
+  CHECK(fleet.run(3, {"HGET", "redlock:node", "epoch"}) == "2");
+}
+
+TEST_CASE_FIXTURE(AdoptedSet, "no member is marked twice, where its data is at another address") {
+  fleet.run(1, {"HSET", "redlock:node", "id", fleet.run(0, {"HGET", "redlock:node", "id"})});
+  fleet.restart(0, cluster::Data::empty);
+  const auto refused = exits_with(1, ask(fleet, {"adopt", "--replaced", fleet.uri(0)}));
+  CHECK(contains(refused.out, "another node of the list has the data of the member"));
+  CHECK_FALSE(has_marker(fleet, 0));
+}
+
+TEST_CASE_FIXTURE(AdoptedSet, "a replacement that reached a part of the members is finished") {
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  fleet.run(0, {"HSET", "redlock:node", "epoch", "2", "members",
+                fleet.run(0, {"HGET", "redlock:node", "id"}) + "=" + fleet.uri(0) + " " +
+                    fleet.run(1, {"HGET", "redlock:node", "id"}) + "=" + fleet.uri(1) +
+                    " new=" + spare.uri(0)});
+  const auto doctor = ask(fleet, {"doctor"});
+  CHECK(contains(doctor.out, "its marker names other members than most"));
+  CHECK(contains(exits_with(1, ask(fleet, {"adopt"})).out, "a replacement was interrupted"));
+  CHECK(fleet.run(1, {"HGET", "redlock:node", "epoch"}) == "1");
+  SUBCASE("or undone") {
+    const auto back = ask(fleet, {"set", "replace", spare.uri(0), fleet.uri(2)});
+    CHECK(exits_with(0, back).out.find("written") == std::string::npos);
+    for (const std::size_t node : {0U, 1U, 2U}) {
+      CHECK(fleet.run(node, {"HGET", "redlock:node", "epoch"}) == "3");
+    }
+    CHECK(ask(fleet, {"doctor"}).status == 0);
+    return;
+  }
+  fleet.kill(2);
+  const auto finished = exits_with(0, ask(fleet, {"set", "replace", fleet.uri(2), spare.uri(0)}));
+  CHECK(occurrences(finished.out, "written") == 1);
+  CHECK(fleet.run(1, {"HGET", "redlock:node", "epoch"}) == "2");
+  CHECK(spare.run(0, {"HGET", "redlock:node", "id"}) == "new");
+  CHECK(ask(Uris{fleet.uri(0), fleet.uri(1), spare.uri(0)}, {"doctor"}).status == 0);
+}
+
+TEST_CASE_FIXTURE(AdoptedSet, "one node of a set is enough to find the others, and the lease") {
+  for (const std::size_t node : {0U, 1U, 2U}) {
+    fleet.run(node, {"HSET", "redlock:node", "max_lease_ms", "20000"});
+  }
+  auto variables = with_quarantine;
+  const Uris seed{fleet.uri(1)};
+  const auto shown = json::parse(exits_with(0, ask(seed, {"set", "show", "-o", "json"})).out);
+  CHECK(shown["members"] == fleet.uris());
+  CHECK(shown["max_lease_ms"] == 20000);
+  CHECK(shown["epoch"] == 1);
+  check_contains(exits_with(0, ask(seed, {"set", "show"})).out,
+                 {"leases of up to 20s", fleet.uri(2)});
+  for (const Arguments& arguments : {Arguments{"doctor"}, {"status", "a"}, {"adopt"}}) {
+    const auto finished = exits_with(0, ask(seed, arguments, variables));
+    for (const auto& uri : fleet.uris()) CHECK(contains(finished.out, uri));
+  }
+  CHECK(ask(seed, {"exec", "a", "--", "true"}, variables).status == 0);
+  variables["REDLOCK_MAX_LEASE"] = "60s";
+  CHECK(contains(exits_with(78, ask(seed, {"exec", "a", "--", "true"}, variables)).err,
+                 "REDLOCK_MAX_LEASE is 1m, and the nodes' markers say 20s"));
+  // A majority of the members has to say so.
+  fleet.kill(0);
+  CHECK(ask(seed, {"set", "show"}).status == 0);
+  fleet.kill(2);
+  CHECK(contains(exits_with(69, ask(seed, {"set", "show"})).err, "too few members of the set"));
+  const Fleet blank({.nodes = 1});
+  CHECK(contains(exits_with(69, ask(blank, {"set", "show"})).err, "run redlock adopt if the set"));
 }
 
 TEST_CASE_FIXTURE(AdoptedSet, "markers of different sets are found") {

@@ -66,7 +66,8 @@ inline Arguments appended(Arguments words, const Arguments& more) {
 /// gone.
 inline Arguments patient(Arguments arguments) {
   if (std::ranges::find(arguments, "--node-timeout") == arguments.end()) {
-    arguments.insert(arguments.begin() + 1, {"--node-timeout", "10s"});
+    const auto words = arguments.front() == "set" ? 2 : 1;
+    arguments.insert(arguments.begin() + words, {"--node-timeout", "10s"});
   }
   return arguments;
 }

@@ -214,8 +214,8 @@ TEST_CASE("adopt.sh gives every node a marker of its own, and it needs no adopti
   for (std::size_t i = 0; i < 3; ++i) {
     auto fields = marker(fleet, i);
     CHECK(contains(result.output, fmt::format("127.0.0.1:{}: adopted, one of 3", fleet.port(i))));
-    CHECK(fields.size() == 5);
-    CHECK(fields["layout"] == "redlock-2");
+    CHECK(fields.size() == 7);
+    CHECK(fields["layout"] == "redlock-3");
     CHECK(fields["nodes"] == "3");
     CHECK(fields["max_lease_ms"] == "60000");
     CHECK(fields["id"].size() == 32);

@@ -115,7 +115,8 @@ TEST_CASE("a node that lost the id for which a client waited keeps the new one o
   const wire::SetTerms set{.nodes = 1, .max_lease = std::chrono::milliseconds(2'000)};
   const std::string lost = "lost";
   redis({"FLUSHALL"});
-  CHECK(redis(wire::adoption_command(random, set, "s", "", &lost)) != "written");
+  const engine::Membership marker{wire::random_id(random), {"s", 1, {}}};
+  CHECK(redis(wire::adoption_command(set, marker, {}, "", &lost)) != "written");
   const int ends_in = std::stoi(redis({"PTTL", std::string(wire::redlock_layout.notes)}));
   CHECK(ends_in > 0);
   CHECK(ends_in <= 4 * 2'000 + 60'000);

@@ -126,10 +126,9 @@ await_visits 20
 section operations.md "A node is replaced"
 await_visits 20
 
-section operations.md "A node moves to another address" 1
-give_settings 1 2  # both lists side by side
+section operations.md "A node moves to another address"
 await_visits 20
-section operations.md "A node moves to another address" 2
+give_settings 1 2  # both lists side by side
 await_visits 20
 give_settings 3 4
 await_visits 20

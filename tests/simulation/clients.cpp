@@ -238,6 +238,7 @@ void Clients::start(ClientIndex index) {
   for (NodeIndex node = 0; node < scene_.nodes.size(); ++node) {
     wire::NodeAddress& address = config.nodes.emplace_back();
     address.label = "node " + std::to_string(node);
+    address.address = address_of(node);
     address.password = plan.password;
   }
   // Half of the clients have a text about themselves, for people to read.
@@ -253,7 +254,7 @@ void Clients::start(ClientIndex index) {
   client.life = scene_.invariants.client_starts(client.clock);
   // One that reaches only nodes that have just forgotten cannot know (safety.md, A4).
   for (NodeIndex node = 0; plan.is_careless(index) && node < scene_.nodes.size(); ++node) {
-    client.driver->engine().on_node_facts(client.local(), node, {.marker = true, .set = own_set});
+    client.driver->engine().on_node_facts(client.local(), node, {.marker = engine::Membership()});
   }
   client.driver->start(client.local(),
                        scene_.nodes.front().now_us(scene_.now) + error / microseconds(1));

@@ -114,7 +114,7 @@ TEST_CASE("a request that no node can run, and a script that fails by itself, ar
 TEST_CASE("who gives a node its marker is told of") {
   SimulatedServer server;
   const Strings keys{"redlock:node", "redlock:node:notes"};
-  const Strings marker{"id", "redlock-2", "3", "60000", ""};
+  const Strings marker{"", "set", "id", "redlock-3", "1", "60000", "own", "1", "id=a"};
   CHECK(server.run(wire::scripts::adopt, keys, marker) == "'written'");
   CHECK(server.run(wire::scripts::adopt, keys, marker).starts_with("['id'"));
   CHECK(server.marked == 1);

@@ -185,11 +185,12 @@ class ScriptJudge {
     require(token > before && token >= argument(arguments, 2) && token < limit &&
                 fence(is(keys[1])) == token,
             "a token is the fence of the node, and larger than before");
-    const std::string_view set = arguments.size() > 4 ? arguments[4] : std::string_view();
-    if (keys.size() < 6 || set.empty()) return;
+    const std::string_view membership = arguments.size() > 4 ? arguments[4] : std::string_view();
+    if (keys.size() < 6 || membership.empty()) return;
     const auto* const marker = was(keys[5]);
-    require(set == "-" ? marker == nullptr && was(keys[6]) == nullptr
-                       : marker != nullptr && field(marker, "set") == set.substr(1),
+    const auto named = fmt::format("={}:{}", field(marker, "set"), field(marker, "epoch"));
+    require(membership == "-" ? marker == nullptr && was(keys[6]) == nullptr
+                              : marker != nullptr && named == membership,
             "a node grants nothing to clients of another set");
   }
 
@@ -348,10 +349,10 @@ class ScriptJudge {
             "a node that forgot keeps its id until it has a marker");
     const bool vouched = field(is(marker), "vouched") != field(was(marker), "vouched");
     if (run_.script == "pending" || !vouched) return;
-    require(field(is(marker), "layout") == run_.arguments[1] &&
-                field(is(marker), "nodes") == run_.arguments[2] &&
-                field(is(marker), "max_lease_ms") == run_.arguments[3] &&
-                field(is(marker), "set") == run_.arguments[4],
+    require(field(is(marker), "layout") == run_.arguments[3] &&
+                field(is(marker), "nodes") == run_.arguments[4] &&
+                field(is(marker), "max_lease_ms") == run_.arguments[5] &&
+                field(is(marker), "set") == run_.arguments[6],
             "a promotion is vouched for in a marker that agrees");
   }
 

@@ -51,10 +51,16 @@ std::string Servers::new_run_id(NodeIndex node) {
 }
 
 void Servers::set_marker(NodeIndex node, const std::string& set) {
+  std::string members;
+  for (NodeIndex member = 0; member < scene_.nodes.size(); ++member) {
+    members += fmt::format("{}{}={}", member == 0 ? "" : " ", member, address_of(member));
+  }
   scene_.nodes[node].data.set_marker(
-      {{"id", "0123456789abcdef0123456789abcdef"},
-       {"layout", "redlock-2"},
+      {{"id", std::to_string(node)},
+       {"layout", "redlock-3"},
        {"nodes", std::to_string(scene_.nodes.size())},
+       {"epoch", "1"},
+       {"members", members},
        {"max_lease_ms", std::to_string(scene_.plan.engine.max_lease.count())},
        {"set", set}});
 }
@@ -118,8 +124,7 @@ void Servers::restore_snapshot(NodeIndex node) {
 }
 
 void Servers::become_of_another_set(NodeIndex node) {
-  const bool is_named = node % 2 == 0;
-  set_marker(node, is_named ? "other-" + std::to_string(node) : std::string());
+  set_marker(node, "other-" + std::to_string(node));
 }
 
 Servers::TimeTold Servers::take_time_told(StreamId stream) {

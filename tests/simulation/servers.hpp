@@ -19,6 +19,11 @@ namespace redlock::simulation {
 /// What the markers of the world's nodes name.
 inline constexpr const char* own_set = "own";
 
+/// Under which markers name it.
+inline std::string address_of(NodeIndex node) {
+  return "node-" + std::to_string(node);
+}
+
 class Servers final : NodeServerHost {
  public:
   Servers(Scene& scene, Network& network);

@@ -5,6 +5,8 @@
 #include <exception>
 #include <map>
 
+#include <redlock/admin.hpp>
+
 #include "soak/soak.hpp"
 
 namespace redlock::soak {
@@ -25,6 +27,19 @@ void await(const std::function<bool()>& is_so, milliseconds patience, const char
   while (!is_so()) {
     if (BootClock::now() > limit) throw std::runtime_error(otherwise);
     std::this_thread::sleep_for(2ms);
+  }
+}
+
+void adopt(const Fleet& fleet, milliseconds max_lease) {
+  ClientOptions options;
+  options.nodes = fleet.uris();
+  options.lease = options.max_lease = max_lease;
+  const Client client = start_client(std::move(options));
+  const auto adopted = Admin(client).adopt();
+  if (!adopted) throw std::runtime_error(adopted.error().message);
+  for (const NodeAdoption& node : *adopted) {
+    if (node.adoption != Adoption::written)
+      throw std::runtime_error(node.node + ": " + node.detail);
   }
 }
 

@@ -118,6 +118,7 @@ class Rolling {
   bool run() {
     say("{} processes, {} names, {} nodes without persistence, max_lease 2 s; quarantine {}\n",
         rolling_workers, rolling_names, nodes, plan_.careless ? "OFF" : "on");
+    if (!plan_.careless) adopt(fleet_, 2s);
     for (std::size_t number = 0; number < rolling_workers; ++number) {
       workers_.push_back(
           start_process([&] { RollingWorker(plan_, board_, number).run(fleet_.uris()); }));

@@ -59,6 +59,9 @@ inline double seconds_since(BootClock::time_point start) {
 /// Throws if the options are refused.
 Client start_client(ClientOptions options);
 
+/// Makes a set of its nodes, with this longest lease.
+void adopt(const Fleet& fleet, milliseconds max_lease);
+
 /// Looks every two milliseconds, and throws if it is not so in time.
 void await(const std::function<bool()>& is_so, milliseconds patience, const char* otherwise);
 

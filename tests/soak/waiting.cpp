@@ -116,6 +116,7 @@ class Waiting {
         workers, callers, names, nodes, longest_lease.count(), plan_.seed,
         plan_.careless ? "DO NOT ASK whether their lease is valid" : "ask whether they are");
     say("a call whose process runs is to be served within {} ms\n", plan_.bound().count());
+    adopt(fleet_, longest_lease);
     for (std::size_t worker = 0; worker < workers; ++worker) start_worker(worker);
     stall_watch_ = start_process([this] { Stalls::watch({}, board_.stalled_ms); });
     await_first_grants();

@@ -16,16 +16,17 @@ namespace {
 
 constexpr std::size_t node_count = 3;
 
-std::string member(const RedisCommand& command) {
+std::string member(const RedisCommand& command, std::size_t node = 0,
+                   const std::string& epoch = "1") {
   if (!is(command, "HGETALL")) return healthy(command);
-  return array({bulk("id"), bulk("x"), bulk("layout"), bulk("redlock-2"), bulk("nodes"), bulk("3"),
-                bulk("max_lease_ms"), bulk("60000")});
+  return marker_of("3", "0=redis://host0:6379 1=redis://host1:6379 2=redis://host2:6379",
+                   std::to_string(node), epoch);
 }
 
 /// A run id for each, or they were one server.
 std::string member_number(std::size_t node, const RedisCommand& command) {
   if (call_in(command) == "release 1") return array({integer(1)});
-  if (!is(command, "INFO")) return member(command);
+  if (!is(command, "INFO")) return member(command, node);
   return bulk("redis_version:7.0.15\r\nrole:master\r\nrun_id:" +
               std::string(40, static_cast<char>('a' + node)) + "\r\nuptime_in_seconds:100000\r\n");
 }
@@ -38,7 +39,7 @@ class DriverRig final : Streams, DriverHost {
   explicit DriverRig(bool quarantine = true) {
     DriverConfig config;
     for (std::size_t i = 0; i < node_count; ++i)
-      config.nodes.push_back(*parse_node_uri("redis://host"));
+      config.nodes.push_back(*parse_node_uri("redis://host" + std::to_string(i)));
     config.engine.quarantine = quarantine;
     config.unanswered_for = 1ms;  // but twice the silence, which is a second
     Streams& streams = *this;
@@ -197,6 +198,7 @@ struct Namesakes {
     if (is(command, "SET")) return error("OOM command not allowed");
     if (is(command, "GET"))
       return keys.contains(command.at(1)) ? bulk(keys.at(command.at(1))) : nil();
+    if (is(command, "HGETALL")) return member(command, node);
     return member_number(node == 2 ? 1 : node, command);
   }
 
@@ -249,14 +251,15 @@ TEST_CASE("a node without its marker is pending, and gets its marker when old le
     const bool adopts = command.size() > 7;
     if (pending.empty()) pending = command.at(5);
     if (!adopts) return bulk(pending);
-    CHECK(command.at(11) == pending);
+    CHECK(command.at(7) == "2");
+    CHECK(command.at(15) == pending);
     marked = true;
     return bulk("written");
   };
   rig.run();
   CHECK(rig.ups == std::vector<std::string>(2));
   REQUIRE(rig.downs.size() == 1);
-  CHECK(contains(rig.downs[0], "with --replaced NODE if this node takes"));
+  CHECK(contains(rig.downs[0], "with --replaced NODE if this member lost"));
   rig.pass(70s);
   CHECK(marked);
   // By the connections of the beginning, and told as soon as it votes.
@@ -272,7 +275,7 @@ TEST_CASE("a marker that somebody else wrote is judged by a new handshake") {
     if (node != 2) return member_number(node, command);
     if (is(command, "HGETALL") && !marked) return array({});
     if (is(command, "EVAL") && command.at(3) == "redlock:node") {
-      return marked ? member({"HGETALL"}) : bulk("noted");
+      return marked ? member({"HGETALL"}, node) : bulk("noted");
     }
     return member_number(node, command);
   };
@@ -282,8 +285,32 @@ TEST_CASE("a marker that somebody else wrote is judged by a new handshake") {
   rig.pass(20s);
   CHECK(rig.ups == std::vector<std::string>(3));
   REQUIRE(rig.downs.size() == 2);
-  CHECK(contains(rig.downs[0], "with --replaced NODE if this node takes"));
+  CHECK(contains(rig.downs[0], "with --replaced NODE if this member lost"));
   CHECK(rig.downs[1] == "its marker was written");
+}
+
+TEST_CASE("an acquire that named former members is sent once more, when the marker was read") {
+  DriverRig rig;
+  std::map<std::size_t, int> refused;
+  std::map<std::size_t, int> granted;
+  bool changed = false;  // the marker names other members by now
+  rig.node = [&](std::size_t node, const RedisCommand& command) -> std::string {
+    const std::string epoch = changed ? "2" : "1";
+    if (is(command, "HGETALL")) return member(command, node, epoch);
+    if (call_in(command) != "acquire") return member_number(node, command);
+    const bool agrees = std::ranges::count(command, "=own:" + epoch) > 0;
+    ++(agrees ? granted : refused)[node];
+    return agrees ? array({integer(1), integer(7)}) : error("OTHERSET redlock: later members");
+  };
+  rig.run();
+  REQUIRE(rig.ups.size() == 3);
+  changed = true;
+  CHECK(rig.acquires(1));
+  for (std::size_t node = 0; node < 3; ++node) {
+    CHECK(refused[node] == 1);
+    CHECK(granted[node] == 1);
+  }
+  CHECK(rig.downs.empty());
 }
 
 TEST_CASE("a client without quarantine is warned of nodes that have no marker") {
@@ -425,7 +452,8 @@ TEST_CASE("a marker that does not vouch for the promotion is no reason to connec
   facts.was_replica = true;
   CHECK(tending.on_facts(0, facts).pending);
   const auto finding = [&](const std::string& vouched) {
-    std::vector<Value> fields{Value{std::string("layout")}, Value{std::string("redlock-2")},
+    std::vector<Value> fields{Value{std::string("layout")},  Value{std::string("redlock-3")},
+                              Value{std::string("set")},     Value{std::string("own")},
                               Value{std::string("vouched")}, Value{vouched}};
     return tending.read({0, false, {}, {}}, Answer(Value{std::move(fields)})).reconnect;
   };

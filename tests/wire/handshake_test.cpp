@@ -80,7 +80,7 @@ std::string info(const std::string& lines) {
 
 std::string marker(const std::string& layout, const std::string& nodes, const std::string& lease) {
   return array({bulk("layout"), bulk(layout), bulk("nodes"), bulk(nodes), bulk("max_lease_ms"),
-                bulk(lease), bulk("added-later"), bulk("x")});
+                bulk(lease), bulk("set"), bulk("own"), bulk("added-later"), bulk("x")});
 }
 
 redlock::engine::Unavailable refusal(const Answers& answers,
@@ -210,10 +210,16 @@ TEST_CASE("nodes that no quorum may count on are refused, with the reason") {
       {but("INFO", info("redis_version:7.2.4\r\nserver_mode:sentinel")), "sentinel"},
       {but("INFO", info("redis_version:7.2.4\r\nredict_mode:sentinel")), "sentinel"},
       {but("INFO", info("redis_version:7.0.15\r\ncluster_enabled:1")), "Redis Cluster"},
-      {but("HGETALL", marker("redlock-2", "5", "60000")), "nodes 5, this client 1"},
-      {but("HGETALL", marker("redlock-2", "1", "90000")), "max_lease_ms 90000"},
+      {but("HGETALL", marker("redlock-3", "5", "60000")), "nodes 5, this client 1"},
+      {but("HGETALL", marker("redlock-3", "1", "90000")), "max_lease_ms 90000"},
       {but("HGETALL", marker("other", "1", "60000")), "layout other"},
       {but("HGETALL", array({bulk("id"), bulk("x")})), "layout nothing"},
+      {but("HGETALL", marker("redlock-3", "1", "60000")), "does not list 1 members and itself"},
+      {but("HGETALL", marker_of("1", "y=redis://host:6379")), "does not list 1 members and itself"},
+      {but("HGETALL", marker_of("1", "x=a", "x", "02")), "does not list 1 members and itself"},
+      {but("HGETALL", marker_of("1", "x=a\x1b")), "does not list 1 members and itself"},
+      {but("HGETALL", marker_of("1", "x=a", "x", "18446744073709551615")),
+       "does not list 1 members"},
   };
   for (const auto& entry : cases) {
     const auto& answers = entry.first;
@@ -335,7 +341,7 @@ TEST_CASE("what is shown of a node never has the password, wherever the node put
   const std::string password = "hunter2-and-more";
   for (const Answers& answers :
        {but("INFO", info("redis_version:" + password)), but("HGETALL", marker(password, "1", "1")),
-        but("HGETALL", marker("redlock-2", password, "60000"))}) {
+        but("HGETALL", marker("redlock-3", password, "60000"))}) {
     CHECK(contains(refusal(answers, uri).detail, "***"));
     CHECK_FALSE(contains(refusal(answers, uri).detail, "hunter2"));
   }

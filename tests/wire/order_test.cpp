@@ -110,7 +110,7 @@ TEST_CASE("before the order stand the holder, and what the marker must name") {
   CallContext how = context;
   HolderText holder("host", 1, "somebody");
   how.holder = &holder;
-  how.set = "a set";
+  how.membership = "a set";
   CHECK(redlock::testing::contains(arguments_of(command, how).at(3), "somebody"));
   CHECK(arguments_of(command, how).at(4) == "-");
   command.marker_wanted = true;

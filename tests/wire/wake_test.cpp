@@ -40,7 +40,8 @@ std::string waking(const RedisCommand& command) {
   if (is(command, "SUBSCRIBE")) return subscription();
   std::string reply = healthy(command);
   const bool is_map = is(command, "CONFIG GET") || is(command, "HGETALL");
-  if (is_map) reply = "%" + std::to_string(std::stoi(reply.substr(1)) / 2) + reply.substr(2);
+  if (is_map)
+    reply = "%" + std::to_string(std::stoi(reply.substr(1)) / 2) + reply.substr(reply.find('\r'));
   if (is(command, "INFO")) {
     const std::string text = reply.substr(reply.find('\n') + 1);
     reply = "=" + std::to_string(text.size() - 2 + 4) + "\r\ntxt:" + text;

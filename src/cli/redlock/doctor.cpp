@@ -89,6 +89,7 @@ std::string in_ms(const std::optional<Duration>& duration) {
 
 std::string state_of(const NodeHealth& node) {
   if (!node.quarantine) return "up";
+  if (node.quarantine->votes_in == std::chrono::seconds(0)) return "no member";
   return fmt::format("votes in {}s", node.quarantine->votes_in.count());
 }
 
@@ -183,11 +184,10 @@ Json as_json(const std::vector<Problem>& problems) {
 
 Json as_json(const std::optional<Marker>& marker) {
   if (!marker) return nullptr;
-  return {{"id", marker->id},
-          {"layout", marker->layout},
-          {"nodes", marker->nodes},
-          {"max_lease_ms", marker->max_lease_ms},
-          {"set", marker->set}};
+  return {{"id", marker->id},          {"layout", marker->layout},
+          {"nodes", marker->nodes},    {"max_lease_ms", marker->max_lease_ms},
+          {"set", marker->set},        {"epoch", marker->epoch},
+          {"members", marker->members}};
 }
 
 Json as_json(const std::optional<CertificateHealth>& certificate) {

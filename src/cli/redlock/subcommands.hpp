@@ -16,6 +16,7 @@ void add_waiters(CLI::App& app, Invocation& invocation);
 void add_list(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_adopt(CLI::App& app, Invocation& invocation);
+void add_set(CLI::App& app, Invocation& invocation);
 void add_completion(CLI::App& app, Invocation& invocation);
 void add_manual(CLI::App& app, Invocation& invocation);
 

@@ -288,14 +288,19 @@ void Attempt::give_up() {
 void Attempt::judge_sets() {
   const SetMembership& sets = electorate_.sets();
   awaits_set_ = false;
-  if (!sets.open() && !sets.has_strangers()) [[likely]]
+  if (!sets.open() && !sets.has_strangers() && !sets.is_changing()) [[likely]]
     return;
   for (NodeIndex node = 0; node < nodes_.size() && sets.open(); ++node) {
     if (ballots_[node].vote == Vote::pending && !sets.seen(node)) awaits_set_ = true;
   }
   if (awaits_set_ || phase_ == Phase::settling) return;
+  NodeSet granted;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (ballots_[node].vote != Vote::granted || !sets.is_stranger(node)) continue;
+    if (ballots_[node].vote == Vote::granted) granted.insert(node);
+  }
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (!granted.contains(node)) continue;
+    if (!sets.is_stranger(node) && !sets.is_removed(node, granted)) continue;
     nodes_[node].set_until(Instant::min());
     per_node_[node].granted = 0;
     Unavailable why = sets.refusal(node);

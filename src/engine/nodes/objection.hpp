@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "engine/types.hpp"
 
@@ -45,7 +46,13 @@ struct OtherSet {
   std::optional<std::string> of_quorum;  ///< none: no quorum names one set
 };
 
-using Objection =
-    std::variant<std::monostate, InQuarantine, ClockAstray, MarkerUnwanted, SetUndecided, OtherSet>;
+/// It is none of the set's members, or none any more.
+struct NoMember {
+  bool has_marker = false;           ///< which says that it was one
+  std::vector<std::string> members;  ///< their addresses; empty if this client knows of no set
+};
+
+using Objection = std::variant<std::monostate, InQuarantine, ClockAstray, MarkerUnwanted,
+                               SetUndecided, OtherSet, NoMember>;
 
 }  // namespace redlock::engine

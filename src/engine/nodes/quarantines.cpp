@@ -33,7 +33,7 @@ Quarantines::Quarantines(const Config& config)
       nodes_(config.nodes) {}
 
 void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
-  sets_.on_marker(node, facts.marker ? std::optional(facts.set) : std::nullopt);
+  sets_.on_marker(node, facts.marker);
   if (quarantine_ == Duration::zero()) {
     next_look_ = std::min(next_look_, now);
     return;
@@ -63,9 +63,9 @@ void Quarantines::on_sign_of_life(Instant now, NodeIndex node) {
   nodes_[node].seen_at = now;
 }
 
-void Quarantines::on_marker(NodeIndex node, std::string set) {
+void Quarantines::on_marker(NodeIndex node, Membership marker) {
   if (quarantine_ == Duration::zero()) return sets_.on_refused(node);
-  sets_.on_marker(node, std::move(set));
+  sets_.on_marker(node, std::move(marker));
   trust(nodes_[node]);
 }
 
@@ -114,6 +114,7 @@ std::optional<Unavailable> Quarantines::objection(Instant now, NodeIndex node) c
   const Node& state = nodes_[node];
   InQuarantine why{InQuarantine::Reason::restart, std::max(state.votes_from - now, Duration())};
   if (state.suspect_since) {
+    if (auto stays = sets_.no_member(node)) return stays;
     why.reason = state.promoted ? InQuarantine::Reason::promotion : InQuarantine::Reason::no_marker;
   }
   return Unavailable{Cause::quarantined, Delivery::not_sent, {}, why};
@@ -126,9 +127,8 @@ void Quarantines::on_deadline(Instant now, Outbox& out) {
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const Node& state = nodes_[node];
     if (!state.suspect_since) continue;
-    const auto set = sets_.name_for_new_marker();
-    const bool write = now >= state.votes_from && set && !sets_.is_stranger(node);
-    out.put(TendMarker{node, write, write ? *set : std::string(), state.pending});
+    auto marker = now >= state.votes_from ? sets_.membership_of(node) : std::nullopt;
+    out.put(TendMarker{node, marker.has_value(), marker.value_or(Membership()), state.pending});
     next_look_ = now + between_looks;
   }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/config.hpp"
@@ -25,8 +26,10 @@ class Quarantines {
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts);
   /// The run that was shown last is still there.
   void on_sign_of_life(Instant now, NodeIndex node);
-  /// The node has a marker, which names this set.
-  void on_marker(NodeIndex node, std::string set = {});
+  /// The node has a marker, which says this.
+  void on_marker(NodeIndex node, Membership marker = {});
+  /// The marker that it had all the time says this by now.
+  void on_members(NodeIndex node, Membership marker) { sets_.on_marker(node, std::move(marker)); }
   /// The node has no marker, and is pending with this id, which is lost with the rest of its data.
   void on_pending_marker(Instant now, NodeIndex node, std::string id);
 

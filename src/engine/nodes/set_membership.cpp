@@ -8,58 +8,142 @@
 
 namespace redlock::engine {
 SetMembership::SetMembership(const Config& config)
-    : nodes_(config.nodes), wants_markers_(config.quarantine), names_(config.nodes) {}
+    : nodes_(config.nodes),
+      addresses_(config.addresses),
+      wants_markers_(config.quarantine),
+      markers_(config.nodes) {
+  addresses_.resize(nodes_);
+}
 
-void SetMembership::on_marker(NodeIndex node, std::optional<std::string> set) {
+void SetMembership::on_marker(NodeIndex node, std::optional<Membership> marker) {
   seen_.insert(node);
-  names_[node] = std::move(set);
+  markers_[node] = std::move(marker);
   judge();
 }
 
 void SetMembership::on_refused(NodeIndex node) {
-  if (!wants_markers_) on_marker(node, "");
+  if (!wants_markers_) on_marker(node, Membership());
+}
+
+const std::string* SetMembership::named_by(NodeIndex node) const {
+  return markers_[node] ? &markers_[node]->configuration.set : nullptr;
 }
 
 std::uint32_t SetMembership::named(const std::string& set) const {
-  return static_cast<std::uint32_t>(std::ranges::count(names_, std::optional(set)));
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      markers_, [&](const auto& marker) { return marker && marker->configuration.set == set; }));
+}
+
+std::uint32_t SetMembership::shown(const SetConfiguration& configuration) const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(markers_, [&](const auto& marker) {
+    return marker && marker->configuration == configuration;
+  }));
+}
+
+bool SetMembership::is_removed(NodeIndex node, NodeSet by) const {
+  if (!markers_[node]) return false;
+  const auto& [id, its] = *markers_[node];
+  for (NodeIndex other = 0; other < nodes_; ++other) {
+    if (!by.contains(other) || !markers_[other]) continue;
+    const SetConfiguration& later = markers_[other]->configuration;
+    if (later.set == its.set && later.epoch > its.epoch && !later.has(id)) return true;
+  }
+  return false;
+}
+
+bool SetMembership::is_copy(NodeIndex node, NodeIndex other) const {
+  if (node == other || !markers_[other] || markers_[other]->id != markers_[node]->id) return false;
+  const Member* const its = markers_[other]->configuration.at(addresses_[other]);
+  return its != nullptr && its->id == markers_[other]->id;
 }
 
 void SetMembership::judge() {
   if (!wants_markers_) {
     // Also when it is gone again: a set that has markers is not for this client.
     const bool found =
-        std::ranges::any_of(names_, [](const auto& name) { return name.has_value(); });
+        std::ranges::any_of(markers_, [](const auto& marker) { return marker.has_value(); });
     if (found && rules::markers_end_carelessness()) strangers_ = NodeSet::first(nodes_);
     return;
   }
   strangers_ = {};
-  for (const auto& name : names_) {
-    if (name && named(*name) >= quorum_of(nodes_)) set_ = name;
+  for (const auto& marker : markers_) {
+    if (!marker) continue;
+    const SetConfiguration& its = marker->configuration;
+    if (named(its.set) >= quorum_of(nodes_)) set_ = its.set;
+    if (shown(its) >= quorum_of(nodes_)) known_ = its;
+  }
+  const SetConfiguration* first = nullptr;
+  changing_ = false;
+  for (const auto& marker : markers_) {
+    if (!marker) continue;
+    if (first == nullptr) first = &marker->configuration;
+    changing_ = changing_ || marker->configuration != *first;
   }
   if (!rules::other_sets_are_refused()) return;
   for (NodeIndex node = 0; node < nodes_; ++node) {
-    if (names_[node] && names_[node] != set_) strangers_.insert(node);
+    if (!markers_[node]) continue;
+    std::uint32_t removed = 0;
+    bool copied = false;
+    for (NodeIndex other = 0; other < nodes_; ++other) {
+      removed += is_removed(node, NodeSet::of(other)) ? 1 : 0;
+      copied = copied || is_copy(node, other);
+    }
+    const bool is_member = *named_by(node) == set_ && removed < quorum_of(nodes_) && !copied;
+    if (!is_member) strangers_.insert(node);
   }
 }
 
-std::optional<std::string> SetMembership::name_for_new_marker() const {
-  if (set_) return set_;
-  const std::uint32_t unseen = nodes_ - seen_.size();
-  for (const auto& name : names_) {
-    if (name && named(*name) + unseen >= quorum_of(nodes_)) return std::nullopt;
-  }
-  return "";
+/// The configuration that a quorum of the nodes shows, or showed last if no marker contradicts it
+/// (a majority may have lost its data since). A client that never saw one believes the markers that
+/// are left if all nodes were seen and none contradicts.
+const SetConfiguration* SetMembership::configuration() const {
+  const auto contradicts = [this](const SetConfiguration& configuration) {
+    return std::ranges::any_of(markers_, [&](const auto& marker) {
+      return marker && marker->configuration != configuration;
+    });
+  };
+  const auto is_later = [this](const auto& marker) {
+    return marker && marker->configuration.set == known_->set &&
+           marker->configuration.epoch > known_->epoch;
+  };
+  if (known_ && std::ranges::any_of(markers_, is_later)) return nullptr;
+  if (known_ && (shown(*known_) >= quorum_of(nodes_) || !contradicts(*known_))) return &*known_;
+  if (known_ || seen_ != NodeSet::first(nodes_)) return nullptr;
+  const auto left = std::ranges::find_if(markers_, [](const auto& it) { return it.has_value(); });
+  if (left == markers_.end() || contradicts((*left)->configuration)) return nullptr;
+  return &(*left)->configuration;
+}
+
+std::optional<Membership> SetMembership::membership_of(NodeIndex node) const {
+  if (markers_[node]) return *named_by(node) == set_ ? markers_[node] : std::nullopt;
+  const SetConfiguration* const its = configuration();
+  const Member* const member = its != nullptr ? its->at(addresses_[node]) : nullptr;
+  if (member == nullptr) return std::nullopt;
+  const bool is_elsewhere = std::ranges::any_of(
+      markers_, [&](const auto& marker) { return marker && marker->id == member->id; });
+  if (is_elsewhere) return std::nullopt;
+  return Membership{member->id, *its};
+}
+
+std::optional<Unavailable> SetMembership::no_member(NodeIndex node) const {
+  if (markers_[node] || membership_of(node)) return std::nullopt;
+  const SetConfiguration* const its = configuration();
+  Unavailable why{Cause::quarantined, Delivery::not_sent, {}};
+  why.objection = NoMember{false, its != nullptr ? its->addresses() : std::vector<std::string>()};
+  return why;
 }
 
 Unavailable SetMembership::refusal(NodeIndex node) const {
   Unavailable why{Cause::incompatible, Delivery::not_sent, {}};
   if (!wants_markers_) {
-    why.objection = MarkerUnwanted{names_[node].has_value()};
+    why.objection = MarkerUnwanted{markers_[node].has_value()};
   } else if (open()) {  // nodes that are down may name it, so it is worth waiting for them
     why.cause = Cause::quarantined;
-    why.objection = SetUndecided{*names_[node]};
+    why.objection = SetUndecided{*named_by(node)};
+  } else if (*named_by(node) == set_ && known_) {
+    why.objection = NoMember{true, known_->addresses()};
   } else {
-    why.objection = OtherSet{*names_[node], set_};
+    why.objection = OtherSet{*named_by(node), set_};
   }
   return why;
 }

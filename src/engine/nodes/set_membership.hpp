@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which of the client's nodes belong to its set, by the markers that they show. A node that is
-// listed by mistake, and belongs to another set, must not complete a quorum: the other members of
-// this client's set do not have its grants.
+// listed by mistake, and belongs to another set or to none, must not complete a quorum: the other
+// members of this client's set do not have its grants.
 #pragma once
 
 #include <optional>
@@ -10,25 +10,28 @@
 
 #include "engine/config.hpp"
 #include "engine/messages.hpp"
+#include "engine/nodes/set_configuration.hpp"
 #include "engine/quorum.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
 
-/// With quarantine: the set is the one that a quorum of the nodes name (markers without a name are
-/// a set of their own). Without quarantine: no node may have a marker.
+/// With quarantine: the set is the one that a quorum of the nodes name. Without quarantine: no node
+/// may have a marker.
 class SetMembership {
  public:
   explicit SetMembership(const Config& config);
 
-  /// The marker that a new connection shows: the name of its set, perhaps empty; none: no marker.
-  void on_marker(NodeIndex node, std::optional<std::string> set);
+  /// The marker that a new connection shows; none: no marker.
+  void on_marker(NodeIndex node, std::optional<Membership> marker);
   /// The node refused an acquire because of a marker that this client does not expect.
   void on_refused(NodeIndex node);
 
-  /// The name for the marker of a node that has none; nothing while it may still turn out that a
-  /// quorum of nodes names a set. Never a name that fewer than a quorum of nodes have.
-  [[nodiscard]] std::optional<std::string> name_for_new_marker() const;
+  /// What the node's marker says, or is to say if it has none and stands at a member's address.
+  /// Nothing if it is no member of the set, as far as this client knows.
+  [[nodiscard]] std::optional<Membership> membership_of(NodeIndex node) const;
+  /// Why a node without a marker is not a member, as far as this client knows; nothing if it is.
+  [[nodiscard]] std::optional<Unavailable> no_member(NodeIndex node) const;
 
   /// Whether nodes that were not seen yet decide which set counts. Without quarantine they never
   /// do: the first marker that is seen refuses all nodes.
@@ -37,6 +40,10 @@ class SetMembership {
     return wants_markers_ && !set_ && some_seen;
   }
   [[nodiscard]] bool seen(NodeIndex node) const { return seen_.contains(node); }
+  /// Whether nodes show different members of one set: a change is on its way, or was interrupted.
+  [[nodiscard]] bool is_changing() const { return changing_; }
+  /// Whether one of these nodes shows later members of its set, without this one.
+  [[nodiscard]] bool is_removed(NodeIndex node, NodeSet by) const;
   /// Whether the node's grants do not count, unless the set is open and becomes the node's own.
   [[nodiscard]] bool is_stranger(NodeIndex node) const { return strangers_.contains(node); }
   [[nodiscard]] bool has_strangers() const { return strangers_ != NodeSet(); }
@@ -47,15 +54,23 @@ class SetMembership {
 
  private:
   void judge();
-  /// How many nodes' markers name this set.
+  [[nodiscard]] const std::string* named_by(NodeIndex node) const;
+  /// How many nodes' markers name this set, or show this configuration.
   [[nodiscard]] std::uint32_t named(const std::string& set) const;
+  [[nodiscard]] std::uint32_t shown(const SetConfiguration& configuration) const;
+  /// Whether that node has the data of this one, which stands in the other's place.
+  [[nodiscard]] bool is_copy(NodeIndex node, NodeIndex other) const;
+  [[nodiscard]] const SetConfiguration* configuration() const;
 
   std::uint32_t nodes_;
+  std::vector<std::string> addresses_;
   bool wants_markers_;
-  std::vector<std::optional<std::string>> names_;
-  std::optional<std::string> set_;  // by the latest quorum
+  std::vector<std::optional<Membership>> markers_;
+  std::optional<std::string> set_;         // by the latest quorum
+  std::optional<SetConfiguration> known_;  // the same
   NodeSet seen_;
   NodeSet strangers_;
+  bool changing_ = false;
 };
 
 }  // namespace redlock::engine

@@ -5,8 +5,8 @@
 --         (may be left out)
 --   ARGV  1 owner   2 lease in ms   3 floor (a new token is at least this; decimal, 1 to 2^52)
 --         4 holder: kept in the lock's field @ for people to read (may be empty)
---         5 membership: =SET, the marker must name this set (= alone: it must name none); - neither
---         marker nor notes may be there; empty: neither is looked at
+--         5 membership: =SET:EPOCH, the marker must name these; - neither marker nor notes may be
+--         there; empty: neither is looked at
 --         6 order: empty, takes the lock out of turn; 0, takes it only if nobody waits; w or p,
 --         waits, and is woken by messages or polls
 --         of w and p   7 waiter   8 for how many us its call has waited   9 the length of its turns
@@ -32,11 +32,12 @@ if marker and membership == '-' then
     return redis.error_reply('HASMARKER redlock: it has a marker or soon will; use Quarantine::on')
   end
 elseif marker and membership and membership ~= '' then
-  local named = call('HGET', marker, 'set')
-  if not named and call('EXISTS', marker) == 0 then
+  local named = call('HMGET', marker, 'set', 'epoch')
+  if not named[1] then
     return redis.error_reply('NOMARKER redlock: this node has no marker: it is new or was wiped')
-  elseif '=' .. (named or '') ~= membership then
-    return redis.error_reply('OTHERSET redlock: the marker of this node names another set by now')
+  elseif '=' .. named[1] .. ':' .. (named[2] or '') ~= membership then
+    return redis.error_reply('OTHERSET redlock: the marker of this node names another set, or ' ..
+      'later members of it, by now')
   end
 end
 local waits = order == 'w' or order == 'p'

@@ -1,45 +1,50 @@
 -- SPDX-License-Identifier: MIT
--- Gives a node its marker, unless it has one: somebody's word that it has forgotten nothing. For a
--- node that was a replica the marker also names the promotion for which that is said. A
--- client that has waited until old leases are over says it only if the node is still pending as it
--- was then (see pending.lua). An operator's word also names the set in a marker that agrees but
--- names none.
+-- Gives a node its marker, or changes it, if it is now as the caller saw it: somebody's word that
+-- the node has forgotten nothing. A client that has waited until old leases are over says it only
+-- if the node is still pending as it was then (see pending.lua). For a node that was a replica the
+-- marker also names the promotion for which that is said.
 --   KEYS  1 marker (hash)   2 notes (hash)
---   ARGV  1 id   2 layout   3 number of nodes   4 max_lease in ms   5 set (or empty)
---         6 promotion (or empty, or none)   7 id of the pending node (or none: an operator's word)
---         8 how long notes are kept, in ms; with 7
+--   ARGV  1 what is there now: SET EPOCH; SET alone while the set is being formed; or empty
+--         2 set, or forming: all members have to say so before one of them is of the set
+--         3 id of this member   4 layout   5 number of nodes   6 max_lease in ms   7 set   8 epoch
+--         9 members: ID=ADDRESS, with blanks between them
+--         10 promotion (or empty, or none)
+--         11 id of the pending node (or none: an operator's word)
+--         12 how long notes are kept, in ms; with 11
 -- Replies 'written', the id of the pending node if it is another (perhaps a new one), or the fields
 -- and values of the marker that is there.
-local marker, notes, set = KEYS[1], KEYS[2], ARGV[5]
-local promotion, pending = ARGV[6] or '', ARGV[7]
-local is_new = redis.call('EXISTS', marker) == 0
-if is_new and pending then
-  local id = redis.call('HGET', notes, 'pending')
-  if not id then
-    redis.call('HSET', notes, 'pending', ARGV[1])
-    redis.call('PEXPIRE', notes, ARGV[8])
+local marker, notes = KEYS[1], KEYS[2]
+local seen, field, id, layout, nodes, max_lease, set, epoch, members = unpack(ARGV)
+local promotion, pending, kept = ARGV[10] or '', ARGV[11], ARGV[12]
+
+local function there(name)
+  return redis.call('HGET', marker, name) or ''
+end
+local now = ''
+if redis.call('EXISTS', marker) == 1 then
+  now = there('set') == '' and there('forming') or there('set') .. ' ' .. there('epoch')
+elseif pending then
+  local waits = redis.call('HGET', notes, 'pending')
+  if not waits then
+    redis.call('HSET', notes, 'pending', id)
+    redis.call('PEXPIRE', notes, kept)
   end
-  if id ~= pending then
-    return id or ARGV[1]
+  if waits ~= pending then
+    return waits or id
   end
 end
-if is_new then
-  redis.call('HSET', marker, 'id', ARGV[1], 'layout', ARGV[2], 'nodes', ARGV[3], 'max_lease_ms',
-    ARGV[4])
-  if set ~= '' then
-    redis.call('HSET', marker, 'set', set)
+local written = now == seen
+if written then
+  redis.call('HSET', marker, 'id', id, 'layout', layout, 'nodes', nodes, 'max_lease_ms', max_lease,
+    'epoch', epoch, 'members', members, field, set)
+  if field == 'set' then
+    redis.call('HDEL', marker, 'forming')
   end
   redis.call('DEL', notes)
 end
-local function there(field)
-  return redis.call('HGET', marker, field)
-end
-local same = there('layout') == ARGV[2] and there('nodes') == ARGV[3]
-  and there('max_lease_ms') == ARGV[4]
-if same and not pending and set ~= '' and not there('set') then
-  redis.call('HSET', marker, 'set', set)
-end
-if promotion ~= '' and same and (there('set') or '') == set then
+local same = there('layout') == layout and there('nodes') == nodes
+  and there('max_lease_ms') == max_lease and there('set') == set
+if promotion ~= '' and same then
   redis.call('HSET', marker, 'vouched', promotion)
 end
-return is_new and 'written' or redis.call('HGETALL', marker)
+return written and 'written' or redis.call('HGETALL', marker)

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// What the nodes themselves say of their set: for lists and settings that are to be compared with
+// it, and for programs that know a few of its members only.
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <utility>
+
+#include <redlock/admin.hpp>
+
+#include "admin/marker.hpp"
+#include "admin/member_uri.hpp"
+#include "admin/node_query.hpp"
+#include "client/client_impl.hpp"
+#include "wire/key_layout.hpp"
+#include "wire/node_address.hpp"
+
+namespace redlock {
+namespace {
+
+using admin::QueryCommand;
+
+/// The markers of members of a set, of the nodes that answer, fit to be shown.
+Result<std::vector<wire::NodeMarker>> markers_of(const Client& client) {
+  auto query = admin::NodeQuery::inspecting(*client.impl());
+  if (!query) return tl::make_unexpected(query.error());
+  const std::vector<QueryCommand> question{{"HGETALL", std::string(wire::redlock_layout.marker)}};
+  const auto answers = query->ask(std::vector(query->nodes().size(), question), query->patience());
+  if (!answers) return tl::make_unexpected(answers.error());
+  std::vector<wire::NodeMarker> markers;
+  for (std::size_t node = 0; node < answers->size(); ++node) {
+    auto marker = admin::read_marker((*answers)[node].answers[0], query->nodes()[node]);
+    if (!marker) continue;
+    const auto nodes = admin::number_of(wire::Value{marker->nodes}).value_or(0);
+    const auto max_lease = admin::number_of(wire::Value{marker->max_lease_ms}).value_or(0);
+    if (nodes <= 0 || nodes > 64 || max_lease <= 0) continue;
+    const wire::SetTerms terms{static_cast<std::size_t>(nodes),
+                               std::chrono::milliseconds(max_lease)};
+    if (!marker->set_name.empty() && !marker->disagreement(terms)) markers.push_back(*marker);
+  }
+  return markers;
+}
+
+MarkedSet set_of(const wire::NodeMarker& marker) {
+  const auto configuration = marker.configuration();
+  MarkedSet set{configuration.members.size(), {}, configuration.set, configuration.epoch, {}};
+  set.max_lease =
+      std::chrono::milliseconds(admin::number_of(wire::Value{marker.max_lease_ms}).value_or(0));
+  for (const auto& member : configuration.members) set.members.push_back(member.address);
+  return set;
+}
+
+/// The set that more than so many of these markers name alike, in its latest epoch.
+std::optional<MarkedSet> set_shown(const std::vector<wire::NodeMarker>& markers, std::size_t more) {
+  std::optional<MarkedSet> latest;
+  for (const auto& marker : markers) {
+    auto set = set_of(marker);
+    const auto alike = std::ranges::count_if(
+        markers, [&](const wire::NodeMarker& other) { return set_of(other) == set; });
+    const bool counts = static_cast<std::size_t>(alike) > more;
+    if (counts && (!latest || set.epoch > latest->epoch)) latest = std::move(set);
+  }
+  return latest;
+}
+
+/// Every byte that could mean something in a URI.
+std::string encoded(const std::string& text) {
+  constexpr auto* digits = "0123456789ABCDEF";
+  std::string result;
+  for (const char each : text) {
+    const auto c = static_cast<unsigned char>(each);
+    if (std::isalnum(c) != 0) {
+      result += static_cast<char>(c);
+    } else {
+      result += {'%', digits[c >> 4], digits[c & 15]};
+    }
+  }
+  return result;
+}
+
+tl::unexpected<Error> not_found(std::string sentence) {
+  return tl::make_unexpected(Error{Errc::no_quorum, std::move(sentence), {}});
+}
+
+}  // namespace
+
+Result<std::optional<MarkedSet>> Admin::marked_set() const {
+  const auto markers = markers_of(*client_);
+  if (!markers) return tl::make_unexpected(markers.error());
+  return set_shown(*markers, markers->size() / 2);
+}
+
+namespace admin {
+
+std::string uri_of(const wire::NodeAddress& member, const wire::NodeAddress& other) {
+  const bool has_login = !member.user.empty() || !member.password.empty();
+  const wire::NodeAddress& login = has_login ? member : other;
+  std::string uri = member.address;
+  if (!login.user.empty() || !login.password.empty()) {
+    uri.insert(uri.find("://") + 3, encoded(login.user) + ":" + encoded(login.password) + "@");
+  }
+  const std::string& name = member.tls_name.empty() ? other.tls_name : member.tls_name;
+  if (member.tls && !name.empty()) uri += "?name=" + name;
+  return uri;
+}
+
+}  // namespace admin
+
+Result<ClientOptions> find_set(ClientOptions seeds) {
+  const ClientOptions given = seeds;
+  for (int epochs = 0; epochs < 3; ++epochs) {  // one may come while the members are asked
+    const auto client = Client::create(seeds);
+    if (!client) return tl::make_unexpected(client.error());
+    const auto markers = markers_of(*client);
+    if (!markers) return tl::make_unexpected(markers.error());
+    const auto set = set_shown(*markers, 0);
+    if (!set) {
+      return not_found(
+          "none of the nodes that answer is a member of a set: start them, run redlock "
+          "adopt if the set is new, or correct the list");
+    }
+    std::vector<std::string> asked;
+    for (const auto& node : client->impl()->nodes()) asked.push_back(node.address);
+    const bool all = std::ranges::is_permutation(asked, set->members);
+    if (epochs == 0 && !all && std::ranges::any_of(*markers, [&](const auto& marker) {
+          return marker.set_name != set->set;
+        })) {
+      return not_found("the nodes are members of different sets; correct the list");
+    }
+    seeds.max_lease = set->max_lease;
+    seeds.lease = std::min(given.lease, set->max_lease);
+    if (all && set_shown(*markers, set->nodes / 2) == set) return seeds;
+    const auto seed = wire::parse_node_uri(given.nodes.front());
+    seeds.nodes.clear();
+    for (const auto& address : set->members) {
+      const auto member = wire::parse_node_uri(address);
+      if (!member || member->tls != seed->tls) {
+        return not_found("a marker names a member, " + address + ", that is not reached as " +
+                         seed->label + " is; list all nodes");
+      }
+      seeds.nodes.push_back(admin::uri_of(*member, *seed));
+    }
+  }
+  return not_found(
+      "too few members of the set answer to know who belongs to it: start them, or "
+      "give other nodes of the set");
+}
+
+}  // namespace redlock

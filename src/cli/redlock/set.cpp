@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// redlock set: the members of the set.
+#include <algorithm>
+#include <fmt/core.h>
+
+#include <redlock/admin.hpp>
+
+#include "cli/duration.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/invocation.hpp"
+#include "cli/nodes.hpp"
+#include "cli/output.hpp"
+#include "cli/redlock/adoption_output.hpp"
+#include "cli/redlock/subcommands.hpp"
+
+namespace redlock::cli {
+namespace {
+
+constexpr auto* set_footer = R"help(
+Each member of a set keeps in its data who the members are (redlock adopt writes it). One or two
+nodes, in --nodes or REDLOCK_NODES, are taken for seeds: every subcommand reads the whole list and
+the longest lease from them.)help";
+
+constexpr auto* show_footer = R"help(
+Prints the name of the set, its epoch (1 when it was adopted, and one more for each member that was
+replaced), its longest lease, and the addresses of its members, as a majority of them say.
+
+show changes nothing. Exits 0 if a majority of the members say the same, 69 otherwise.
+
+Examples:
+  redlock set show
+  redlock set show --nodes redis://a:7001
+  redlock set show --nodes redis://a:7001 -o json | jq -r '.members | join(",")')help";
+
+constexpr auto* replace_footer = R"help(
+Gives the place of a member to another node, at another address, while locks are held:
+  1. Stop OLD for good: it must not come back when its machine starts. Delete its data.
+  2. Start NEW, empty.
+  3. Wait one longest lease, and a tenth of it, from step 1.
+  4. redlock set replace OLD NEW: your word that steps 1 and 3 are done. The markers of the members
+     name NEW from then on, and OLD does not count any more.
+  5. Give the new list to all programs, and restart them one after the other.
+A member that lost its data stays at its address: redlock adopt --replaced NODE.
+
+Does nothing if OLD still answers. Interrupted, it is finished by the same command. Exits 0 if every
+node has its marker, 1 if one is left alone, 69 if one could not be asked, 64 if OLD is no member.
+
+Examples:
+  redlock set replace redis://c:7001 redis://d:7001 --nodes redis://a:7001
+  redlock doctor --nodes redis://a:7001)help";
+
+class ReplaceMember {
+ public:
+  ReplaceMember(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+    app.add_option("OLD", old_, "The member that is stopped for good")->required();
+    app.add_option("NEW", new_, "The node that takes its place")->required();
+    add_format_option(app, format_);
+  }
+
+  int run() {
+    const auto client = nodes_.connect_to_look();
+    const auto adoptions = Admin(client).replace(old_, new_);
+    if (!adoptions) throw failure(adoptions.error());
+    return show_adoptions(*adoptions, format_);
+  }
+
+ private:
+  NodeOptions nodes_;
+  std::string old_;
+  std::string new_;
+  Format format_ = Format::table;
+};
+
+class ShowSet {
+ public:
+  ShowSet(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+    add_format_option(app, format_);
+  }
+
+  int run() {
+    const auto whole = find_set(nodes_.client_options());
+    if (!whole) throw failure(whole.error());
+    const auto client = make_client(*whole);
+    const auto marked = Admin(client).marked_set();
+    if (!marked) throw failure(marked.error());
+    if (!*marked) throw Exit(exit_no_quorum, "the members changed meanwhile; ask once more");
+    const MarkedSet& set = **marked;
+    if (format_ == Format::json) {
+      print(to_text({{"set", set.set},
+                     {"epoch", set.epoch},
+                     {"max_lease_ms", set.max_lease.count()},
+                     {"members", set.members}}));
+      return exit_ok;
+    }
+    print(fmt::format("set {}, epoch {}, leases of up to {}\n", set.set, set.epoch,
+                      format_duration(set.max_lease)));
+    for (const auto& member : set.members) print(member + "\n");
+    return exit_ok;
+  }
+
+ private:
+  NodeOptions nodes_;
+  Format format_ = Format::table;
+};
+
+}  // namespace
+
+void add_set(CLI::App& app, Invocation& invocation) {
+  auto& set = add_subcommand(
+      app, {"set", "The members of the set", "redlock set SUBCOMMAND [OPTIONS]", set_footer});
+  set.require_subcommand(1);
+  add_command<ShowSet>(
+      set, invocation,
+      {"show", "Show the members of the set", "redlock set show [OPTIONS]", show_footer});
+  add_command<ReplaceMember>(set, invocation,
+                             {"replace", "Give a member's place to another node",
+                              "redlock set replace OLD NEW [OPTIONS]", replace_footer});
+}
+
+}  // namespace redlock::cli

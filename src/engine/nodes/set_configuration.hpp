@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What a set is, as the markers of its nodes say: its members, in an epoch that grows whenever they
+// change.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace redlock::engine {
+
+struct Member {
+  std::string id;       ///< random; the member keeps it when it loses its data
+  std::string address;  ///< at which clients reach it, as the operator who adopted it wrote it
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+struct SetConfiguration {
+  std::string set;          ///< random
+  std::uint64_t epoch = 1;  ///< of two configurations of one set the later one has the larger
+  std::vector<Member> members;
+
+  [[nodiscard]] const Member* at(const std::string& address) const {
+    const auto found = std::ranges::find(members, address, &Member::address);
+    return found == members.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] bool has(const std::string& id) const {
+    return std::ranges::find(members, id, &Member::id) != members.end();
+  }
+  [[nodiscard]] std::vector<std::string> addresses() const {
+    std::vector<std::string> all;
+    for (const Member& member : members) all.push_back(member.address);
+    return all;
+  }
+  /// As a message names it: a node grants nothing that names another one.
+  [[nodiscard]] std::string name() const { return set + ":" + std::to_string(epoch); }
+  friend bool operator==(const SetConfiguration&, const SetConfiguration&) = default;
+};
+
+/// What the marker of one node says.
+struct Membership {
+  std::string id;  ///< the node's own, one of the members'
+  SetConfiguration configuration;
+};
+
+}  // namespace redlock::engine
