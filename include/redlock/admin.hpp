@@ -329,8 +329,9 @@ struct Examination {
 /// What adopt() found or did on a node.
 enum class Adoption {
   written,        ///< the node had no marker and has one now
-  already_there,  ///< the node has a marker that agrees; nothing was changed
-  disagrees,      ///< the node has a marker of another set; nothing was changed
+  already_there,  ///< the node has a marker of this set, which names its members by now
+  disagrees,      ///< the node has a marker of another set, or of former members of this one, or
+                  ///< of later ones; nothing was changed
   unconfirmed,    ///< the node is no member: `replaced` does not name it, or the other nodes of a
                   ///< new set, or a quorum of an old one, could not be asked
   failed,         ///< the node did not answer, refused, or is no lock node: a replica, in a Redis
@@ -415,13 +416,12 @@ class REDLOCK_EXPORT Admin {
   /// ClientOptions::nodes.
   ///
   /// Where a quorum of the nodes are members of a set, a node without a marker may have lost its
-  /// data, may stand in the place of another, or may be listed by mistake. It becomes a member only
-  /// if `replaced` has its address, as in ClientOptions::nodes (otherwise: `unconfirmed`): the
-  /// operator's word that the member that it was, or whose place it takes, is stopped for good or
-  /// has lost its data, and that every lease that this member may have granted is over. A node at
-  /// a member's address becomes that member again; for one at another address there is replace().
-  /// A node of another set is left alone (`disagrees`). Fails with invalid_argument if `replaced`
-  /// names a node that the client does not have. Waits for connections as examine() does.
+  /// data, or may be listed by mistake. At a member's address it becomes that member again only if
+  /// `replaced` has it, as in ClientOptions::nodes (otherwise: `unconfirmed`): the operator's word
+  /// that the member lost its data, and that every lease that it may have granted is over. For a
+  /// node at another address there is replace(). A node of another set is left alone (`disagrees`).
+  /// Fails with invalid_argument if `replaced` names a node that the client does not have. Waits
+  /// for connections as examine() does.
   [[nodiscard]] Result<std::vector<NodeAdoption>> adopt(
       const std::vector<std::string>& replaced = {}) const;
 

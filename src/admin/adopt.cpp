@@ -33,9 +33,8 @@ using engine::Member;
 using engine::SetConfiguration;
 
 constexpr auto* not_said =
-    "it has lost its data, or is listed by mistake; if all leases are over that it may have "
-    "granted, "
-    "say so: redlock adopt --replaced NODE; otherwise correct the list";
+    "it has lost its data, or is listed by mistake; if all leases that it may have granted are "
+    "over, say so: redlock adopt --replaced NODE; otherwise correct the list";
 constexpr auto* no_set =
     "it is new beside a node that has a marker, and no quorum of the nodes is in one set; correct "
     "the list, start the nodes that are down, or see docs/operations.md if most have lost their "
@@ -49,6 +48,9 @@ constexpr auto* moved =
 constexpr auto* interrupted =
     "its marker names later members of the set than most: a replacement was interrupted; finish it "
     "with the same redlock set replace OLD NEW, or put OLD back with redlock set replace NEW OLD";
+constexpr auto* not_carried =
+    "it takes its place when a quorum of the members name it, and too few could be told; when they "
+    "can be, give the same command again";
 constexpr auto* beside = "another adoption has changed its marker at the same time; run it again";
 constexpr auto* not_all =
     "a new set is adopted when all its nodes can be asked: start the others and adopt again, or "
@@ -215,7 +217,7 @@ class Adopting {
       commands[node].clear();
       if (!accepted(node) || is_member(node)) continue;
       if (!carried) {
-        unconfirmed(node, no_set);
+        unconfirmed(node, not_carried);
       } else if (adoptions_[node].adoption != Adoption::unconfirmed) {
         commands[node] =
             command(node, *its, {markers_[node] ? markers_[node]->state() : "", false});
@@ -278,6 +280,7 @@ class Adopting {
     if (!move_.to.empty() && place == nullptr && its.at(move_.to) == nullptr) {
       std::string sentence = move_.from + " is no member of the set, whose members are";
       for (const Member& member : its.members) sentence += " " + member.address;
+      sentence += "; give one of these as the node that is replaced";
       return tl::make_unexpected(Error{Errc::invalid_argument, std::move(sentence), {}});
     }
     std::uint32_t members = 0;
@@ -326,6 +329,7 @@ class Adopting {
   [[nodiscard]] bool is_member(std::size_t node) const {
     return markers_[node] && !markers_[node]->set_name.empty();
   }
+
   std::vector<QueryCommand> as_member(std::size_t node, const SetConfiguration& its) {
     const wire::NodeMarker& marker = *markers_[node];
     if (marker.set_name != its.set) {
@@ -422,8 +426,8 @@ class Adopting {
       sentence += (&member == &begun.members.front() ? "" : ", ") + member.address;
     }
     return sentence +
-           "): finish that with this list; or, if none of them is a member of a set by "
-           "now, DEL redlock:node here and adopt again";
+           "): finish that with this list; or, if none of them is a member of a set by now, DEL "
+           "redlock:node here and adopt again";
   }
 
   admin::NodeQuery& query_;

@@ -182,8 +182,9 @@ class Examiner {
     if (auto done = fences(); !done) return tl::make_unexpected(done.error());
     admin::quarantine_at_first_sight(result_.nodes, query_.nodes(), query_.options());
     auto expected = expectation(query_);
-    expected.set_name = set_name();
-    expected.members = members_of(expected);
+    const auto set = set_shown(expected);
+    expected.set_name = set.name();
+    expected.members = set.known().value_or(engine::SetConfiguration());
     expected.set_open =
         !expected.set_name &&
         std::ranges::any_of(result_.nodes, [](const auto& node) { return !node.reachable(); });
@@ -241,28 +242,17 @@ class Examiner {
                  });
   }
 
-  [[nodiscard]] std::optional<std::string> set_name() const {
-    std::vector<std::optional<std::string>> names;
+  /// By the markers. One that is damaged counts for its name.
+  [[nodiscard]] engine::SetMembership set_shown(const admin::Expectation& expected) const {
+    std::vector<std::optional<engine::Membership>> markers;
     for (const auto& node : result_.nodes) {
-      const bool named = node.marker && !node.marker->set.empty();
-      names.push_back(named ? std::optional(node.marker->set) : std::nullopt);
+      auto& marker = markers.emplace_back();
+      if (!node.marker || node.marker->set.empty()) continue;
+      marker = {{}, {node.marker->set, 0, {}}};
+      if (!admin::disagreement(*node.marker, expected.set).empty()) continue;
+      marker = admin::as_written(*node.marker).membership();
     }
-    return client::name_of_quorum(names);
-  }
-
-  /// Those that a quorum of the markers list.
-  [[nodiscard]] engine::SetConfiguration members_of(const admin::Expectation& expected) const {
-    std::vector<engine::SetConfiguration> shown;
-    for (const auto& node : result_.nodes) {
-      if (!node.marker || node.marker->set != expected.set_name) continue;
-      if (admin::disagreement(*node.marker, expected.set).empty()) {
-        shown.push_back(admin::as_written(*node.marker).configuration());
-      }
-    }
-    for (const auto& its : shown) {
-      if (std::ranges::count(shown, its) >= result_.quorum) return its;
-    }
-    return {};
+    return client::set_of(std::move(markers));
   }
 
   static bool may_vote_some_day(const NodeHealth& node) {

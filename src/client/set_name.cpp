@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "client/set_name.hpp"
 
+#include <utility>
+
 #include "engine/config.hpp"
-#include "engine/nodes/set_membership.hpp"
 #include "wire/objection_text.hpp"
 
 namespace redlock::client {
-namespace {
 
-engine::SetMembership membership_of(const std::vector<std::optional<std::string>>& names) {
+engine::SetMembership set_of(std::vector<std::optional<engine::Membership>> markers) {
   engine::Config config;
-  config.nodes = static_cast<std::uint32_t>(names.size());
+  config.nodes = static_cast<std::uint32_t>(markers.size());
   config.quarantine = true;
   engine::SetMembership sets(config);
   for (engine::NodeIndex node = 0; node < config.nodes; ++node) {
-    if (names[node]) sets.on_marker(node, engine::Membership{{}, {*names[node], 1, {}}});
+    sets.on_marker(node, std::move(markers[node]));
   }
   return sets;
-}
-
-}  // namespace
-
-std::optional<std::string> name_of_quorum(const std::vector<std::optional<std::string>>& names) {
-  return membership_of(names).name();
 }
 
 std::string another_set(const std::string& name, const std::optional<std::string>& of_quorum) {

@@ -7,14 +7,13 @@
 #include <string>
 #include <vector>
 
-#include <redlock/admin.hpp>
+#include "engine/nodes/set_membership.hpp"
 
 namespace redlock::client {
 
-/// The name that a quorum of the nodes share; none if no quorum does. `names` has for each node its
-/// marker's name; nothing if the node has no marker or did not answer.
-[[nodiscard]] std::optional<std::string> name_of_quorum(
-    const std::vector<std::optional<std::string>>& names);
+/// What the nodes show of their set. `markers` has for each node what its marker says; nothing if
+/// it has none or did not answer.
+[[nodiscard]] engine::SetMembership set_of(std::vector<std::optional<engine::Membership>> markers);
 
 /// Why a node with this name does not count beside that of a quorum (none: there is none).
 [[nodiscard]] std::string another_set(const std::string& name,

@@ -26,7 +26,7 @@ std::string random_id(engine::RandomSource& random) {
 
 std::vector<std::string> adoption_command(const SetTerms& set, const engine::Membership& marker,
                                           const AdoptionStep& step, std::string_view promotion,
-                                          const std::string* pending) {
+                                          const StillPending* pending) {
   const engine::SetConfiguration& its = marker.configuration;
   std::vector<std::string> command{"EVAL",
                                    std::string(scripts::adopt),
@@ -44,8 +44,9 @@ std::vector<std::string> adoption_command(const SetTerms& set, const engine::Mem
                                    NodeMarker::members_text(its.members),
                                    std::string(promotion)};
   if (pending != nullptr) {
-    command.push_back(*pending);
+    command.push_back(pending->id);
     command.push_back(notes_kept(set));
+    command.push_back(pending->next);
   }
   return command;
 }

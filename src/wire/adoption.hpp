@@ -20,13 +20,19 @@ struct AdoptionStep {
   std::string seen = {};  ///< NodeMarker::state() of the marker that it replaces; empty: none
   bool forming = false;   ///< other members have to agree before it counts
 };
-/// `promotion`: of a server that was a replica; otherwise empty. `pending`: the id that the node
-/// must still have if it has no marker; none if an operator adopts it.
+/// With which id a node that has no marker must still be pending, and the new one that it gets if
+/// it is not.
+struct StillPending {
+  std::string id;
+  std::string next;
+};
+/// `promotion`: of a server that was a replica; otherwise empty. `pending`: none if an operator
+/// adopts the node.
 [[nodiscard]] std::vector<std::string> adoption_command(const SetTerms& set,
                                                         const engine::Membership& marker,
                                                         const AdoptionStep& step,
                                                         std::string_view promotion,
-                                                        const std::string* pending = nullptr);
+                                                        const StillPending* pending = nullptr);
 /// Marks a node that has no marker as pending.
 [[nodiscard]] std::vector<std::string> pending_command(engine::RandomSource& random,
                                                        const SetTerms& set);

@@ -20,7 +20,8 @@ MarkerTending::Promotion MarkerTending::on_facts(engine::NodeIndex node, const S
 std::vector<std::string> MarkerTending::command(const engine::TendMarker& what) {
   if (!quarantine_) return look_command(set_);
   if (!what.write) return pending_command(random_, set_);
-  return adoption_command(set_, what.marker, {}, promotions_[what.node], &what.pending);
+  const StillPending pending{what.pending, random_id(random_)};
+  return adoption_command(set_, what.marker, {}, promotions_[what.node], &pending);
 }
 
 MarkerTending::Finding MarkerTending::read(const engine::TendMarker& what,

@@ -96,9 +96,8 @@ std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
   });
   if (text && counted && distinct && its.members.size() == set.nodes && its.has(id)) return {};
   return "its marker does not list " + count +
-         " members and itself; DEL redlock:node, and run redlock adopt --replaced NODE when its "
-         "old "
-         "leases are over";
+         " members and itself; DEL redlock:node there, and run redlock adopt --replaced NODE when "
+         "its old leases are over";
 }
 
 }  // namespace redlock::wire

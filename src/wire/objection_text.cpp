@@ -76,8 +76,7 @@ struct ObjectionWriter {
                              ", those of a quorum name " + name_of(*why.of_quorum);
     return what +
            ": it belongs to another set; correct the list of nodes, or DEL redlock:node there when "
-           "its "
-           "old leases are over, and run redlock adopt --replaced NODE";
+           "its old leases are over, and run redlock adopt --replaced NODE";
   }
 
   std::string operator()(const engine::NoMember& why) const {

@@ -359,6 +359,7 @@ TEST_CASE("a node takes no place before a quorum of the members name it") {
   let_write("1");
   const auto refused = exits_with(69, ask(fleet, replace));
   CHECK(occurrences(refused.out, "failed") == 3);
+  CHECK(contains(refused.out, "it takes its place when a quorum of the members name it"));
   CHECK_FALSE(has_marker(spare, 0));
   let_write("0");
   CHECK(occurrences(exits_with(0, ask(fleet, replace)).out, "written") == 1);

@@ -113,10 +113,10 @@ TEST_CASE("a client that may not be in line takes locks out of turn") {
 TEST_CASE("a node that lost the id for which a client waited keeps the new one only for a while") {
   net::KernelRandom random;
   const wire::SetTerms set{.nodes = 1, .max_lease = std::chrono::milliseconds(2'000)};
-  const std::string lost = "lost";
+  const wire::StillPending lost{"lost", wire::random_id(random)};
   redis({"FLUSHALL"});
   const engine::Membership marker{wire::random_id(random), {"s", 1, {}}};
-  CHECK(redis(wire::adoption_command(set, marker, {}, "", &lost)) != "written");
+  CHECK(redis(wire::adoption_command(set, marker, {}, "", &lost)) == lost.next);
   const int ends_in = std::stoi(redis({"PTTL", std::string(wire::redlock_layout.notes)}));
   CHECK(ends_in > 0);
   CHECK(ends_in <= 4 * 2'000 + 60'000);

@@ -51,6 +51,8 @@ class SetMembership {
   [[nodiscard]] Unavailable refusal(NodeIndex node) const;
   /// The name that a quorum shared last; none if no quorum has.
   [[nodiscard]] const std::optional<std::string>& name() const { return set_; }
+  /// What a quorum showed last of the set; none if no quorum has.
+  [[nodiscard]] const std::optional<SetConfiguration>& known() const { return known_; }
 
  private:
   void judge();

@@ -10,12 +10,13 @@
 --         9 members: ID=ADDRESS, with blanks between them
 --         10 promotion (or empty, or none)
 --         11 id of the pending node (or none: an operator's word)
---         12 how long notes are kept, in ms; with 11
+--         of a pending node   12 how long notes are kept, in ms   13 the id that it gets if it has
+--         lost its own: always a new one, or that it lost it once more would go unseen
 -- Replies 'written', the id of the pending node if it is another (perhaps a new one), or the fields
 -- and values of the marker that is there.
 local marker, notes = KEYS[1], KEYS[2]
 local seen, field, id, layout, nodes, max_lease, set, epoch, members = unpack(ARGV)
-local promotion, pending, kept = ARGV[10] or '', ARGV[11], ARGV[12]
+local promotion, pending, kept, next_id = ARGV[10] or '', unpack(ARGV, 11, 13)
 
 local function there(name)
   return redis.call('HGET', marker, name) or ''
@@ -26,11 +27,11 @@ if redis.call('EXISTS', marker) == 1 then
 elseif pending then
   local waits = redis.call('HGET', notes, 'pending')
   if not waits then
-    redis.call('HSET', notes, 'pending', id)
+    redis.call('HSET', notes, 'pending', next_id)
     redis.call('PEXPIRE', notes, kept)
   end
   if waits ~= pending then
-    return waits or id
+    return waits or next_id
   end
 end
 local written = now == seen
