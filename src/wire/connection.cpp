@@ -130,6 +130,10 @@ void Connection::write_call() {
 }
 
 void Connection::write(CallParts& call, Script script, engine::Form form) {
+  // An acquire has it among its own.
+  if (script == script_for<engine::HoldCommand> && !membership_.empty()) {
+    call.end_with(layout_.marker, {"=", membership_});
+  }
   await({.kind = Awaited::Kind::commands,
          .script = script,
          .commands = call.count(),

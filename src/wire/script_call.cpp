@@ -24,6 +24,13 @@ void CallParts::add(const CallParts& other) {
   count_ += other.count_;
 }
 
+void CallParts::end_with(std::string_view key, std::initializer_list<std::string_view> argument) {
+  CommandWriter(keys_).bulk(key);
+  ++key_count_;
+  CommandWriter(arguments_).bulk(argument);
+  ++argument_count_;
+}
+
 void CallParts::clear() {
   keys_.clear();
   arguments_.clear();

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ class CallParts {
  public:
   void add(const engine::Command& command, const CallContext& context = {});
   void add(const CallParts& other);
+  /// A key and an argument of the whole call, behind those of its commands.
+  void end_with(std::string_view key, std::initializer_list<std::string_view> argument);
   void clear();
   /// How many commands.
   [[nodiscard]] std::uint32_t count() const { return count_; }

@@ -188,10 +188,13 @@ class ScriptJudge {
     const std::string_view membership = arguments.size() > 4 ? arguments[4] : std::string_view();
     if (keys.size() < 6 || membership.empty()) return;
     const auto* const marker = was(keys[5]);
-    const auto named = fmt::format("={}:{}", field(marker, "set"), field(marker, "epoch"));
     require(membership == "-" ? marker == nullptr && was(keys[6]) == nullptr
-                              : marker != nullptr && named == membership,
+                              : marker != nullptr && named_by(marker) == membership,
             "a node grants nothing to clients of another set");
+  }
+
+  [[nodiscard]] static std::string named_by(const Entry* marker) {
+    return fmt::format("={}:{}", field(marker, "set"), field(marker, "epoch"));
   }
 
   void stands(std::string_view lock, std::string_view waiter, std::string_view order,
@@ -208,6 +211,11 @@ class ScriptJudge {
 
   void hold() {
     if (replies_.kind() == '-') return;
+    if (run_.keys.size() % 3 == 1) {
+      const auto* const marker = was(run_.keys.back());
+      require(marker == nullptr || named_by(marker) == run_.arguments.back(),
+              "a node lengthens no lease of former members");
+    }
     replies_.take();
     for (std::size_t i = 0; 3 * i + 2 < run_.keys.size(); ++i) {
       const Words keys = run_.keys.subspan(3 * i, 3);
@@ -240,6 +248,11 @@ class ScriptJudge {
 
   void release() {
     if (replies_.kind() == '-') return;
+    if (run_.keys.size() % 3 == 1) {
+      const auto* const marker = was(run_.keys.back());
+      require(marker == nullptr || named_by(marker) == run_.arguments.back(),
+              "a node lengthens no lease of former members");
+    }
     replies_.take();
     for (std::size_t i = 0; 3 * i + 2 < run_.keys.size(); ++i) {
       const auto answers = replies_.take_all();

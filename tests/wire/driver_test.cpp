@@ -289,27 +289,39 @@ TEST_CASE("a marker that somebody else wrote is judged by a new handshake") {
   CHECK(rig.downs[1] == "its marker was written");
 }
 
-TEST_CASE("an acquire that named former members is sent once more, when the marker was read") {
+TEST_CASE("an acquire or hold that named former members is sent once more, by the read marker") {
   DriverRig rig;
   std::map<std::size_t, int> refused;
   std::map<std::size_t, int> granted;
-  bool changed = false;  // the marker names other members by now
+  int epoch = 1;  // in which the markers name their members
   rig.node = [&](std::size_t node, const RedisCommand& command) -> std::string {
-    const std::string epoch = changed ? "2" : "1";
-    if (is(command, "HGETALL")) return member(command, node, epoch);
-    if (call_in(command) != "acquire") return member_number(node, command);
-    const bool agrees = std::ranges::count(command, "=own:" + epoch) > 0;
+    if (is(command, "HGETALL")) return member(command, node, std::to_string(epoch));
+    const std::string call = call_in(command);
+    if (call != "acquire" && call != "hold 1") return member_number(node, command);
+    const bool agrees = std::ranges::count(command, "=own:" + std::to_string(epoch)) > 0;
     ++(agrees ? granted : refused)[node];
-    return agrees ? array({integer(1), integer(7)}) : error("OTHERSET redlock: later members");
+    if (!agrees) return error("OTHERSET redlock: later members");
+    const std::string reply = array({integer(1), integer(7)});
+    return call == "acquire" ? reply : array({reply});
+  };
+  const auto each_once = [&](int times) {
+    for (std::size_t node = 0; node < 3; ++node) {
+      CHECK(refused[node] == times);
+      CHECK(granted[node] == times);
+    }
   };
   rig.run();
   REQUIRE(rig.ups.size() == 3);
-  changed = true;
+  epoch = 2;
   CHECK(rig.acquires(1));
-  for (std::size_t node = 0; node < 3; ++node) {
-    CHECK(refused[node] == 1);
-    CHECK(granted[node] == 1);
-  }
+  each_once(1);
+  epoch = 3;
+  const auto grant = std::get<engine::AcquireSucceeded>(rig.finished.at(1).result).grant;
+  rig.driver->engine().extend(rig.now, 2, grant, 30'000ms);
+  rig.run();
+  REQUIRE(rig.finished.contains(2));
+  CHECK(std::holds_alternative<engine::ExtendSucceeded>(rig.finished.at(2).result));
+  each_once(2);
   CHECK(rig.downs.empty());
 }
 

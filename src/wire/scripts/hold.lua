@@ -2,12 +2,14 @@
 -- Confirms locks of their owners: sets the absolute count, raises the fence to the token, makes the
 -- lease last this long from now if it would end earlier. Any number of locks in one call, each for
 -- itself: what is wrong with one never fails another.
---   KEYS  for each lock: lock, fence, forced (there if this owner was forced out, see force.lua)
---   ARGV  for each lock: owner, count, token, lease in ms
+--   KEYS  for each lock: lock, fence, forced (there if this owner was forced out, see force.lua);
+--         behind them the marker (may be left out)
+--   ARGV  for each lock: owner, count, token, lease in ms; behind them, with a marker, membership:
+--         =SET:EPOCH, which the marker must name if there is one
 -- Replies an array with, for each lock: {1, fence} held, {0} free, {-1} another owner's, {-2} a key
 -- of another type stands there, {-3} free or another's, because this owner was forced out, or an
--- error. A fence that cannot be raised (wrong type, damaged)
--- is told as 0. Token 0 raises nothing.
+-- error. A fence that cannot be raised (wrong type, damaged) is told as 0. Token 0 raises nothing.
+-- A lease of former members is not lengthened: later ones may grant the lock when it is over.
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
 
 local function is_there(forced)
@@ -61,6 +63,13 @@ local function hold(lock, fence, forced, owner, count, token, lease)
   return {1, usable and reached or 0}
 end
 
+local marker = #KEYS % 3 == 1 and KEYS[#KEYS]
+if marker then
+  local named = redis.call('HMGET', marker, 'set', 'epoch')
+  if named[1] and '=' .. named[1] .. ':' .. (named[2] or '') ~= ARGV[#ARGV] then
+    return redis.error_reply('OTHERSET redlock: the marker of this node names other members by now')
+  end
+end
 local replies = {}
 for i = 1, #KEYS / 3 do
   local k, a = 3 * i - 2, 4 * i - 3
